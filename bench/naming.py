@@ -16,7 +16,8 @@ from bench.shelf import Shelf
 from bench.tenants import Tenants
 from local.ingest import core_of, demo_corpus
 from shared.graph.extractor import extract
-from shared.ingestion.ingest import DEFAULT_CHUNKING, NewDocument, chunk_and_embed
+from shared.ingestion.chunking.passages import DEFAULT_CHUNKING
+from shared.ingestion.ingest import NewDocument, chunk_and_embed
 from shared.models.embeddings import embed
 from shared.services import Services
 from shared.types import Principal
@@ -85,8 +86,8 @@ def _turns(turn: int) -> tuple[str, str]:
 def put(core: Services, caller: Principal, document: NewDocument, way: str) -> float:
     """As shared/ingest.ingest does it, under a name of its own."""
     started = perf_counter()
-    cut = replace(DEFAULT_CHUNKING, graphed=way == NAMED)
-    (row,) = chunk_and_embed(core.embedder, [replace(document, external_id=uuid4().hex)], cut)
+    config = replace(DEFAULT_CHUNKING, graphed=way == NAMED)
+    (row,) = chunk_and_embed(core.embedder, [replace(document, external_id=uuid4().hex)], config)
     chunks = row.pop("chunks")
     own = {"org_id": document.org_id, "collection": document.collection}
     arguments = {"document": {**row, **own}, "chunks": chunks}

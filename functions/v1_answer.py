@@ -2,18 +2,20 @@
 
 from contextlib import AsyncExitStack, aclosing
 from functools import partial
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import Header
 from starlette.responses import Response
 
 from shared.access.idempotency_store import StoredResponse
-from shared.answering.cited.idempotent import IdempotencyKey, answer_once
-from shared.answering.cited.types import AnswerDone
+from shared.answering.cited import answer as cited
+from shared.answering.cited.types import AnswerDone, Event
 from shared.api.app import create_app, lambda_handler
 from shared.api.contracts.search import answer as wire
 from shared.api.dependencies import Core, FreshCaller, with_scope
+from shared.api.idempotency import LEASE_SECONDS, IdempotentRequest, Once
 from shared.api.sse import DESCRIBED, EventStream, events, last_event, peek_first
+from shared.retrieval.workspace import locate
 from shared.types import Principal, Scope
 
 app = create_app(
@@ -28,21 +30,25 @@ Asker = Annotated[Principal, with_scope(Scope.CHAT_READ)]
 
 @app.post("/v1/answer", response_model=wire.Response, responses={200: DESCRIBED})
 async def answer(
+    once: Once,
     caller: Asker,
     renewed: FreshCaller,
     core: Core,
     body: wire.Request,
     x_workspace_id: Annotated[str | None, Header()] = None,
-    idempotency_key: Annotated[str | None, Header()] = None,
 ) -> Response:
     question = body.to_request(x_workspace_id)
-    # (An empty key is none, as proxies send it.)
-    key = (
-        IdempotencyKey(idempotency_key, body.fingerprint(), partial(wire.body, body))
-        if idempotency_key
-        else None
-    )
-    outcome = await answer_once(core, renewed, question, key)
+
+    def operation() -> IdempotentRequest:
+        place = locate(core.database, renewed(), question.wanted.workspace, question.wanted.org)
+        lease = round(core.settings.rag_stream_timeout_seconds) + LEASE_SECONDS
+        content = [place.collection_id, body.fingerprint()]
+        return IdempotentRequest(Scope.CHAT_READ, content, org_id=place.org_id, lease_seconds=lease)
+
+    def stored(event: Event) -> tuple[Any, set[str]] | None:
+        return (wire.body(body, event), event.chunk_ids) if isinstance(event, AnswerDone) else None
+
+    outcome = await once.stream(operation, cited.answer(core, renewed, question), stored)
     if isinstance(outcome, StoredResponse):
         return wire.replay(outcome, streams=body.stream)
     if not body.stream:

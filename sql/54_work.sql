@@ -30,9 +30,10 @@ begin
 end;
 $$;
 
--- What there is to do: what was said of the document, its original, its collection's config, and how large a file may
--- be that an address gives, or that was uploaded.
-create function public.rag_open_job()
+-- The job's work: the document's fields, its original, its collection's config, and the most bytes that an address or an
+-- uploaded object may have. The lease lasts so much longer, and the step is fetching, or converting where the original
+-- is here.
+create function public.rag_open_job(lease_seconds integer default 300)
 returns table (
   document_id uuid, document jsonb, bytes text, url text, path text, config jsonb, file_bytes bigint
 )
@@ -42,6 +43,13 @@ declare
   is_admitted constant boolean := rag.begin_call();
   held constant rag.jobs := rag.held_job();
 begin
+  update rag.jobs
+  set step = case when num_nonnulls(originals.url, originals.path) > 0 then 'fetching' else 'converting' end,
+    due_at = clock_timestamp() + make_interval(secs => lease_seconds)
+  from rag.originals
+  where jobs.org_id = held.org_id and jobs.id = held.id
+    and originals.org_id = held.org_id and originals.document_id = held.document_id;
+
   return query
   select held.document_id, held.document, encode(originals.bytes, 'base64'), originals.url, originals.path,
     collections.config, (rag.tier_of(held.org_id)).file_bytes
@@ -51,9 +59,10 @@ begin
 end;
 $$;
 
--- What the document's object or address holds, as soon as the worker has read it: a second document of the same
--- content ends here, with PT409 and the id of the first in hint, before anything is made of it.
-create function public.rag_keep_content(content_hash text)
+-- The hash of the content of the document's object or address, when the worker has read it: a second document of the
+-- same content ends here, with PT409 and the id of the first in hint, before anything is made of it. The step is then
+-- converting, and the lease lasts so much longer.
+create function public.rag_keep_content(content_hash text, lease_seconds integer default 300)
 returns void
 language plpgsql volatile security invoker set search_path = ''
 as $$
@@ -71,13 +80,16 @@ begin
   set content_hash = rag_keep_content.content_hash
   where originals.org_id = held.org_id and originals.document_id = held.document_id
     and num_nonnulls(originals.url, originals.path) > 0;
+  update rag.jobs
+  set step = 'converting', due_at = clock_timestamp() + make_interval(secs => lease_seconds)
+  where jobs.org_id = held.org_id and jobs.id = held.id;
 exception when unique_violation then
   raise exception 'somebody brings a document of the same content just now'
     using errcode = 'PT409', detail = 'duplicate_document';
 end;
 $$;
 
--- What the job is at; and its lease lasts so much longer.
+-- The step of a job; its lease lasts so much longer.
 create function public.rag_report_job(step text, lease_seconds integer)
 returns void
 language plpgsql volatile security invoker set search_path = ''

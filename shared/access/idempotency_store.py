@@ -1,4 +1,4 @@
-"""Requests with an Idempotency-Key: worked on once, and answered the same for 24 hours."""
+"""Database side of Idempotency-Key: reservations, and responses stored for 24 hours."""
 
 import json
 import logging
@@ -19,7 +19,7 @@ _PRINTABLE = re.compile(r"[!-~](?:[ -~]{0,253}[!-~])?")
 
 @dataclass(frozen=True, slots=True)
 class StoredResponse:
-    """What was answered, to be answered again."""
+    """The response of an earlier request with the same key."""
 
     status: int
     body: Any
@@ -28,31 +28,31 @@ class StoredResponse:
 
 @dataclass(frozen=True, slots=True)
 class Reservation:
-    """The right, and the duty, to answer: ended by keep or by release, else by its time."""
+    """The exclusive right to execute a request. It ends by keep, by release, or by its lease."""
 
     _database: Database
     _caller: PrincipalSource
-    _held: dict[str, str] = field(repr=False)
+    _claim: dict[str, str] = field(repr=False)
 
     def keep(self, status: int, body: Any, request_id: str, chunk_ids: Sequence[str] = ()) -> bool:
-        """Whether the answer is kept: not one above 250 kB, nor of a claim whose time is over. It is replayed
-        as long as the caller sees these chunks. Never raises: what cannot be kept is an answer all the
+        """Store the response, which is replayed as long as the caller sees these chunks. False for one above
+        250 kB, and after the lease. Never raises: a response that cannot be stored is a response all the
         same."""
         text = json.dumps(body, ensure_ascii=False, separators=(",", ":"))
-        answer = {"status": status, "body": text, "request_id": request_id, "chunk_ids": list(chunk_ids)}
-        kept = self._end("rag_keep_reply", **answer)
-        if kept is None:
+        response = {"status": status, "body": text, "request_id": request_id, "chunk_ids": list(chunk_ids)}
+        is_stored = self._end("rag_keep_reply", **response)
+        if is_stored is None:
             self.release()
-        return bool(kept)
+        return bool(is_stored)
 
     def release(self) -> None:
-        """There is no answer: the next who asks may try. Never raises."""
+        """End without a response: the next such request is executed. Never raises."""
         self._end("rag_release_reply")
 
-    def _end(self, function: str, **answer: Any) -> bool | None:
-        """What the database says; None where it could not."""
+    def _end(self, function: str, **response: Any) -> bool | None:
+        """The database's result; None where the call fails."""
         try:
-            return bool(self._database.call(self._caller, function, self._held | answer, again=True))
+            return bool(self._database.call(self._caller, function, self._claim | response, again=True))
         except RagError as error:
             log.warning("an idempotent request could not be ended (%s)", error.because)
             return None
@@ -69,13 +69,13 @@ def begin(
     collection: str | None = None,
     scope: Scope = Scope.CHAT_READ,
 ) -> Reservation | StoredResponse:
-    """What to do with a request: answer it under the claim, or replay the reply.
+    """Reserve the execution of a request, or return the response to replay.
 
-    `body` is all that makes two requests the same: the route with what was sent. `scope` is what an API key
-    needs for it. Kept in the org of the `collection` that it is about, else in the org, which members of one
-    need not name. Raises InvalidRequest for a key that is none; Conflict where the key came with another
-    body, and, with Retry-After, while the same is being worked on; RateLimited for whoever has too many kept;
-    NotFound for a collection or an org that is not the caller's.
+    `body` is all that makes two requests the same: the route and its input. `scope` is the one that an API
+    key needs for it. The response is stored in the org of the `collection` that the request is about, else in
+    the org, which members of one need not name. Raises InvalidRequest for an invalid key; Conflict where the
+    key came with another body, and, with Retry-After, while the same request is being executed; RateLimited
+    for a caller with too many stored responses; NotFound for a collection or an org that is not the caller's.
     """
     if not _PRINTABLE.fullmatch(key):
         raise InvalidRequest(
@@ -92,18 +92,18 @@ def begin(
         "collection_id": collection,
         "scope": scope,
     }
-    (found,) = database.call(caller, "rag_claim_reply", arguments)
-    match found["outcome"]:
+    (row,) = database.call(caller, "rag_claim_reply", arguments)
+    match row["outcome"]:
         case "go":
-            held = {"org_id": found["org_id"], "key_hash": key_hash, "claim": found["claim"]}
-            return Reservation(database, caller, held)
+            claim = {"org_id": row["org_id"], "key_hash": key_hash, "claim": row["claim"]}
+            return Reservation(database, caller, claim)
         case "replay":
-            return StoredResponse(found["status"], found["body"], found["request_id"])
+            return StoredResponse(row["status"], row["body"], row["request_id"])
         case "busy":
             raise Conflict(
                 "This request is being worked on. Please ask again in a moment.",
                 code="request_in_progress",
-                headers={"Retry-After": str(found["retry_after"])},
+                headers={"Retry-After": str(row["retry_after"])},
             )
     raise Conflict(
         f"The {HEADER} was used before, for another request.",

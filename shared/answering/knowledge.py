@@ -18,7 +18,8 @@ from shared.documents.by_name import Row
 from shared.documents.documents import TITLE_CHARACTERS, first_words, title_of
 from shared.errors import AnswersOff, NotFound, RagError
 from shared.generation.confidence import snippet
-from shared.ingestion.ingest import UNGUARDED, ChunkingConfig, Guard, NewDocument, chunk_and_embed, store_many
+from shared.ingestion.chunking.passages import ChunkingConfig
+from shared.ingestion.ingest import UNGUARDED, Guard, NewDocument, chunk_and_embed, store_many
 from shared.ingestion.metadata_fields import Fields
 from shared.observability import usage_metrics
 from shared.observability.usage_metrics import Measure
@@ -80,7 +81,7 @@ def ingest(
     place of what has its name, and no two that are named have the same. The namespace is made when it is new.
     Raises Forbidden for another user's own, and as ingest_many."""
     home = by_name.find_or_none(core.database, caller, namespace)
-    cut = ChunkingConfig.of_home(home)
+    config = ChunkingConfig.of_collection(home)
     names = [text.name or text.made_name() for text in texts]
     documents = {
         name: text.document(name, _denied(core))
@@ -97,7 +98,7 @@ def ingest(
     ids = [text.name for text in texts if home and text.name and _is_id(text.name)]
     there = list(by_name.existing_documents(core.database, caller, namespace, ids)) if ids else []
     with _noted_if_it_fails(core, caller, "knowledge.ingest", namespace):
-        ready = chunk_and_embed(core.embedder, list(documents.values()), cut, guard)
+        ready = chunk_and_embed(core.embedder, list(documents.values()), config, guard)
         rows = dict(zip(documents, ready, strict=True))
         gone = put(there, only_present=True) if there else []
         put([name for name in documents if name not in there or name in gone], only_present=False)

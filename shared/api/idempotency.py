@@ -1,41 +1,46 @@
-"""What a request makes is made once for each Idempotency-Key: for a day the same request again gets the first
-one's answer, and whoever asks while that is still under way is told to wait."""
+"""Requests with an Idempotency-Key: executed once, then replayed for a day. The same request is refused while
+the first one is being executed."""
 
 import json
-from collections.abc import Callable
+from collections.abc import AsyncGenerator, Callable, Iterable
+from contextlib import aclosing
 from dataclasses import dataclass, field, fields, is_dataclass
 from hashlib import sha256
 from typing import Annotated, Any, Self, TypeVar
 
 from fastapi import Depends, Header, Request
 from pydantic import BaseModel
+from starlette.concurrency import run_in_threadpool
 from starlette.responses import JSONResponse, Response
 
-from shared.access.idempotency_store import StoredResponse, begin
+from shared.access.idempotency_store import Reservation, StoredResponse, begin
 from shared.api.dependencies import Core, FreshCaller
 from shared.clients.postgrest import Database
 from shared.observability.tracing import Trace
 from shared.types import PrincipalSource, Scope
 
-# Longer than Storage and the database may take to make something.
+# Longer than Storage, the database, a search or an answer without a model may take.
 LEASE_SECONDS = 180
 Made = TypeVar("Made", bound=BaseModel)
+Event = TypeVar("Event")
 
 
 @dataclass(frozen=True, slots=True)
 class IdempotentRequest:
-    """What a request is for: the scope that an API key needs, what makes it the same when it comes again
-    (JSON, with dataclasses and bytes), and the collection that it is about, or the org, as far as it says."""
+    """A request as its key knows it: the scope that an API key needs, the content that makes it the same when
+    it comes again (JSON, with dataclasses and bytes), and the collection that it is about, or the org, as far
+    as it names one."""
 
     scope: Scope
-    said: Any = field(repr=False)
+    content: Any = field(repr=False)
     collection: str | None = None
     org_id: str | None = None
+    lease_seconds: int = LEASE_SECONDS
 
 
 @dataclass(frozen=True, slots=True)
 class IdempotentExecutor:
-    """Makes what one request asks for."""
+    """Executes one request."""
 
     _database: Database
     _caller: PrincipalSource
@@ -56,24 +61,15 @@ class IdempotentExecutor:
         trace: Trace = request.state.trace
         route = request.scope["route"]
         name = f"{request.app.state.function} {route.name}"
-        return cls(core.database, renewed, idempotency_key or None, name, route.status_code, trace.request_id)
+        status = route.status_code or 200
+        return cls(core.database, renewed, idempotency_key or None, name, status, trace.request_id)
 
-    def make(self, asked: IdempotentRequest, make: Callable[[], Made]) -> Made | Response:
+    def make(self, operation: IdempotentRequest, make: Callable[[], Made]) -> Made | Response:
         """The result of `make`, or the stored response. Failures are not stored. Without a key only `make` is
         called. Raises the errors of `make` and of idempotency_store.begin."""
         if self._key is None:
             return make()
-        said = json.dumps([self._route, asked.collection, asked.said], sort_keys=True, default=_written)
-        claim = begin(
-            self._database,
-            self._caller,
-            asked.org_id,
-            self._key,
-            said.encode(),
-            LEASE_SECONDS,
-            collection=asked.collection,
-            scope=asked.scope,
-        )
+        claim = self._reserve(self._key, operation)
         if isinstance(claim, StoredResponse):
             return JSONResponse(claim.body, claim.status, {"Idempotency-Replayed": "true"})
         try:
@@ -84,13 +80,63 @@ class IdempotentExecutor:
         claim.keep(self._status, made.model_dump(mode="json"), self._request_id)
         return made
 
+    async def stream(
+        self,
+        operation: Callable[[], IdempotentRequest],
+        events: AsyncGenerator[Event],
+        response: Callable[[Event], tuple[Any, Iterable[str]] | None],
+    ) -> StoredResponse | AsyncGenerator[Event]:
+        """The events, or the stored response. `response` returns the body of the last event, and the ids of
+        the chunks in it: it is stored before that event is passed on. `operation` is called in a thread, and
+        only with a key. Raises the errors of `operation` and of idempotency_store.begin."""
+        if self._key is None:
+            return events
+        key = self._key
+        claim = await run_in_threadpool(lambda: self._reserve(key, operation()))
+        return claim if isinstance(claim, StoredResponse) else self._stored(claim, events, response)
 
-# What a handler that makes something asks for.
+    async def _stored(
+        self,
+        claim: Reservation,
+        events: AsyncGenerator[Event],
+        response: Callable[[Event], tuple[Any, Iterable[str]] | None],
+    ) -> AsyncGenerator[Event]:
+        ended = False
+        try:
+            async with aclosing(events):
+                async for event in events:
+                    if stored := response(event):
+                        # A client that leaves from here on changes nothing.
+                        ended = True
+                        body, chunks = stored
+                        await run_in_threadpool(
+                            claim.keep, self._status, body, self._request_id, sorted(chunks)
+                        )
+                    yield event
+        finally:
+            if not ended:
+                await run_in_threadpool(claim.release)
+
+    def _reserve(self, key: str, operation: IdempotentRequest) -> Reservation | StoredResponse:
+        content = [self._route, operation.collection, operation.content]
+        return begin(
+            self._database,
+            self._caller,
+            operation.org_id,
+            key,
+            json.dumps(content, sort_keys=True, default=_json_of).encode(),
+            operation.lease_seconds,
+            collection=operation.collection,
+            scope=operation.scope,
+        )
+
+
+# A parameter of each handler that takes an Idempotency-Key.
 Once = Annotated[IdempotentExecutor, Depends(IdempotentExecutor.of)]
 
 
-def _written(value: Any) -> Any:
-    """What JSON has no words for. Of a file its digest: how a form was cut says nothing."""
+def _json_of(value: Any) -> Any:
+    """A dataclass as an object, bytes as their digest: the boundary of a form does not count."""
     if is_dataclass(value):
         return {each.name: getattr(value, each.name) for each in fields(value)}
     return sha256(value).hexdigest()

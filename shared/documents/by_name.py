@@ -43,29 +43,29 @@ def find_or_none(database: Database, caller: PrincipalSource, name: str) -> Row 
 
 def names(database: Database, caller: PrincipalSource) -> list[str]:
     """Of all collections that the caller can name."""
-    found: list[str] = database.call(caller, "rag_list_names", {}, again=True)
-    return found
+    collections: list[str] = database.call(caller, "rag_list_names", {}, again=True)
+    return collections
 
 
 def documents(
-    database: Database, caller: PrincipalSource, name: str, wanted: DocumentPageRequest
+    database: Database, caller: PrincipalSource, name: str, page_request: DocumentPageRequest
 ) -> tuple[list[Row], int]:
     """A page of the collection's documents, the oldest first, and how many there are. Raises as find."""
     rows: list[Row] = []
     while True:
         arguments = {
             "collection": name,
-            "limit": wanted.limit - len(rows),
-            "offset": wanted.offset + len(rows),
-            "characters": wanted.characters,
-            "metadata": wanted.metadata or {},
+            "limit": page_request.limit - len(rows),
+            "offset": page_request.offset + len(rows),
+            "characters": page_request.characters,
+            "metadata": page_request.metadata or {},
         }
         with error_details(name=name):
             page = database.call(caller, "rag_list_named", arguments, again=True)
         rows += page["documents"]
         # A response has a maximum of bytes, and then fewer documents than the limit.
-        is_last = wanted.offset + len(rows) >= page["total"] or not page["documents"]
-        if is_last or len(rows) >= wanted.limit:
+        is_last = page_request.offset + len(rows) >= page["total"] or not page["documents"]
+        if is_last or len(rows) >= page_request.limit:
             return rows, page["total"]
 
 
@@ -84,5 +84,5 @@ def delete(database: Database, caller: PrincipalSource, name: str, documents: Se
     """Delete those of the documents that are there; their names. Raises as find."""
     with error_details(name=name):
         arguments = {"collection": name, "names": list(documents)}
-        gone: list[str] = database.call(caller, "rag_delete_named", arguments, patient=True)
-    return set(gone)
+        deleted_names: list[str] = database.call(caller, "rag_delete_named", arguments, patient=True)
+    return set(deleted_names)

@@ -1,4 +1,4 @@
-"""Collections as people see them: made, listed, changed, deleted. Row security decides whose are whose."""
+"""Collections: create, list, change, delete. Row security decides who may."""
 
 from typing import Any
 
@@ -9,14 +9,14 @@ from shared.types import Principal
 Row = dict[str, Any]
 
 
-def create(database: Database, caller: Principal, wanted: Row) -> Row:
-    """`wanted`: name; perhaps description, metadata, config, org_id, private.
+def create(database: Database, caller: Principal, fields: Row) -> Row:
+    """`fields`: name; perhaps description, metadata, config, org_id, private.
 
     Raises Conflict for a name that is taken, RateLimited for one more than the org's tier allows, NotFound
     for an org that is not the caller's, InvalidRequest.
     """
-    with error_details(name=wanted["name"]):
-        (row,) = database.call(caller, "rag_create_collection", wanted)
+    with error_details(name=fields["name"]):
+        (row,) = database.call(caller, "rag_create_collection", fields)
     return dict(row)
 
 
@@ -25,8 +25,8 @@ def list_collections(
 ) -> tuple[list[Row], int]:
     """A page of the caller's collections, and how many there are."""
     arguments = {"limit": limit, "offset": offset, "sort_by": sort_by, "order": order}
-    found = database.call(caller, "rag_list_collections", arguments, again=True)
-    return found["collections"], found["total"]
+    page = database.call(caller, "rag_list_collections", arguments, again=True)
+    return page["collections"], page["total"]
 
 
 def get(database: Database, caller: Principal, collection: str) -> Row:
@@ -39,7 +39,7 @@ def get(database: Database, caller: Principal, collection: str) -> Row:
 def update(database: Database, caller: Principal, collection: str, changes: Row) -> Row:
     """`changes`: name, description, metadata, config; None leaves a field as it is, and config's keys are
     changed one by one. Raises NotFound, Conflict, InvalidRequest."""
-    # Then something is written down of each of its documents.
+    # The switch writes a row for each document.
     switches = "enable_knowledge_graph" in (changes.get("config") or {})
     with error_details(collection_id=collection):
         arguments = {"collection_id": collection, **changes}

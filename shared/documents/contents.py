@@ -17,7 +17,7 @@ from shared.types import PrincipalSource
 MOST_IDS = 100
 # Beside the texts' 4,500,000 bytes, of the six megabytes that Lambda gives back.
 MOST_OF_GRAPHS = 1_000_000
-# Where much is connected with much, more at once would take longer than a statement may.
+# More at once would take longer than a statement may in a dense graph.
 GRAPHS_AT_ONCE = 20
 _NOTHING: dict[str, Any] = {"entities": [], "edges": [], "evidence": []}
 
@@ -33,22 +33,22 @@ def hydrate(
     whole_org: bool,
     hops: int | None = None,
 ) -> Contents:
-    """What the ids mean at that place, or, with `whole_org`, anywhere in its org; with `hops`, each document
-    with the graph so far around it.
+    """The documents and chunks of these ids at that place, or, with `whole_org`, anywhere in its org; with
+    `hops`, each document with the graph so far around it.
 
-    There are at most 4,500,000 bytes of JSON, and 1,000,000 of graphs, given out in the order of the ids.
+    There are at most 4,500,000 bytes of JSON, and 1,000,000 of graphs, in the order of the ids.
 
     Raises InvalidRequest for more than a hundred ids; Forbidden for a key that does not read.
     """
     if len(ids) > MOST_IDS:
         raise InvalidRequest(f"At most {MOST_IDS} ids at once.", code="invalid_ids", details={"field": "ids"})
-    known = {written: found for written in ids if (found := _parse_id(*written))}
-    wanted = list(dict.fromkeys((kind, known[kind, written]) for kind, written in known))
+    by_text = {written: found for written in ids if (found := _parse_id(*written))}
+    ids_to_read = list(dict.fromkeys((kind, by_text[kind, written]) for kind, written in by_text))
     arguments = {
         "org_id": place.org_id,
         "collection_id": None if whole_org else place.collection_id,
-        "kinds": [kind for kind, _ in wanted],
-        "ids": [one for _, one in wanted],
+        "kinds": [kind for kind, _ in ids_to_read],
+        "ids": [one for _, one in ids_to_read],
         "text": text,
         "chunks": chunks,
     }
@@ -58,7 +58,7 @@ def hydrate(
         documents = _with_graphs(database, caller, documents, arguments, hops)
     parts = readable(found["chunks"], _part)
     there = {("document", one.document_id) for one in documents} | {("chunk", one.chunk_id) for one in parts}
-    missing = (written[1] for written in ids if (written[0], known.get(written)) not in there)
+    missing = (written[1] for written in ids if (written[0], by_text.get(written)) not in there)
     return Contents(documents, parts, tuple(dict.fromkeys(missing)))
 
 
@@ -78,14 +78,14 @@ def _with_graphs(
 ) -> tuple[Document, ...]:
     arguments = {"org_id": where["org_id"], "collection_id": where["collection_id"], "hops": hops}
     shown: list[Document] = []
-    told: dict[str, Any] = {}
+    graphs: dict[str, Any] = {}
     room = MOST_OF_GRAPHS
     for place, document in enumerate(documents):
         if place % GRAPHS_AT_ONCE == 0 and room > 0:
             ids = [one.document_id for one in documents[place : place + GRAPHS_AT_ONCE]]
-            told = database.call(caller, "rag_graph_of", {**arguments, "document_ids": ids}, again=True)
-        # (What went in the meantime has none.)
-        graph = told.get(document.document_id, _NOTHING)
+            graphs = database.call(caller, "rag_graph_of", {**arguments, "document_ids": ids}, again=True)
+        # A document that was deleted meanwhile has none.
+        graph = graphs.get(document.document_id, _NOTHING)
         room -= len(json.dumps(graph))
         fits = room > 0
         truncated = document.truncated or not fits

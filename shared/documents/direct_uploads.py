@@ -1,7 +1,7 @@
-"""Files that are too large for a request: told where to go, uploaded there by whoever has them, then brought.
+"""Uploads of files that are too large for a request, straight to Storage.
 
-Between the two calls nothing is kept but that an upload is expected there (sql/29_removals.sql). What was
-said of the file goes with the client, signed: no other user, collection or place can be made of it.
+Between the two calls the database only knows that an upload is expected (sql/29_removals.sql). The file's
+fields travel with the client in a signed ticket, which fixes the user, the collection and the path.
 """
 
 import re
@@ -20,14 +20,14 @@ from shared.ingestion.file_type import require_readable
 from shared.text.normalize import clean_line
 from shared.types import Principal
 
-# Of this form: a ticket of another is none.
+# The version of the ticket: another one is refused.
 PURPOSE = "uploads of originals, 1"
 Row = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
 class UploadRequest:
-    """What somebody wants to upload, and what they say of it."""
+    """A file to be uploaded: its size and its fields."""
 
     collection_id: str
     filename: str
@@ -41,7 +41,7 @@ class UploadRequest:
 
 @dataclass(frozen=True, slots=True)
 class PendingUpload:
-    """Where the file is to be PUT, and what is then handed back; until when both are good."""
+    """The URL of the PUT, and the ticket for `finish`; when both expire."""
 
     upload_url: str
     ticket: str
@@ -49,7 +49,7 @@ class PendingUpload:
 
 
 class Uploads:
-    """Both halves. Holds nothing of any caller."""
+    """Both calls. Holds no state of a caller."""
 
     def __init__(self, database: Database, storage: Storage, signer: Signer) -> None:
         self._database = database
@@ -71,23 +71,23 @@ class Uploads:
             (row,) = self._database.call(caller, "rag_begin_upload", arguments)
         expires = datetime.fromisoformat(row["expires_at"])
         link = self._storage.upload_link(caller, row["path"])
-        said = {
+        fields = {
             **asdict(upload),
             "filename": name,
             "content_type": clean_line(upload.content_type or "") or None,
         }
-        ticket = [caller.user_id, row["path"], expires.timestamp(), said]
+        ticket = [caller.user_id, row["path"], expires.timestamp(), fields]
         return PendingUpload(link, dumps(self._signer, PURPOSE, ticket), expires)
 
     def collection_of(self, caller: Principal, ticket: str) -> str:
-        """Where it is to be brought, also once its time is over. Raises InvalidRequest, NotFound."""
+        """The ticket's collection, also of an expired one. Raises InvalidRequest, NotFound."""
         return self._opened(caller, ticket)[2].collection_id
 
     def finish(self, caller: Principal, ticket: str) -> Row:
-        """The document. The same one when it is said again.
+        """The document; the same one for a repeated ticket.
 
-        Raises InvalidRequest for a ticket that is none or has expired, NotFound for another user's and for
-        what is not there, BodyTooLarge for more than was allowed; else as documents.bring.
+        Raises InvalidRequest for an invalid or expired ticket, NotFound for another user's and for a missing
+        object, BodyTooLarge; else as documents.add.
         """
         path, expires, upload = self._opened(caller, ticket)
         if expires < time.time():
@@ -110,19 +110,19 @@ class Uploads:
 
     def _opened(self, caller: Principal, ticket: str) -> tuple[str, float, UploadRequest]:
         try:
-            user_id, path, expires, said = loads(self._signer, PURPOSE, ticket)
+            user_id, path, expires, fields = loads(self._signer, PURPOSE, ticket)
         except BadSignature:
             raise InvalidRequest("The upload is not one of ours.", code="invalid_upload") from None
         if user_id != caller.user_id:
             raise _not_found()
-        return path, expires, UploadRequest(**said)
+        return path, expires, UploadRequest(**fields)
 
 
 def safe_name(name: str) -> str:
-    """The name as every store and address takes it; what it was, the document says."""
+    """The name in characters that every store and URL takes; the document has the original one."""
     safe = re.sub(r"[^A-Za-z0-9._-]+", "_", name)
     stem, dot, end = safe.rpartition(".")
-    # What is too long loses its middle: the end tells what it is.
+    # A long name loses its middle: the extension tells the type.
     safe = f"{stem[: 99 - len(end)]}.{end}" if dot and len(end) <= 20 else safe[:100]
     return re.sub(r"^[^A-Za-z0-9_]+", "", safe) or "file"
 

@@ -1,5 +1,5 @@
-"""Documents as people see them: brought, listed, looked at, changed, deleted. What becomes of one that was
-brought is the worker's (worker.py); row security decides whose are whose."""
+"""Documents: add, list, read, change, delete. The worker (worker.py) processes those that are added; row
+security decides who may."""
 
 import base64
 import hashlib
@@ -24,10 +24,10 @@ TITLE_CHARACTERS, EXTERNAL_ID_CHARACTERS = 80, 500
 
 @dataclass(frozen=True, slots=True)
 class NewUpload:
-    """What somebody brings: the bytes of a file or a text (none of an object), and what they say of it.
+    """The bytes of a file or a text (empty for an object in Storage), and its fields.
 
-    Without a title it is called what it calls itself, or else by its file's name. With an `external_id` it
-    takes the place of what was brought under that name before, which is found until this is read.
+    Without a title it has the one in the file, or else the file's name. With an `external_id` it replaces the
+    older document of that name, which searches find until the worker has processed this one.
     """
 
     data: bytes = field(repr=False)
@@ -41,8 +41,7 @@ class NewUpload:
 
 @dataclass(frozen=True, slots=True)
 class Original:
-    """What a document was made of: bytes, or the path of an object in Storage. The content type is what
-    somebody said of it."""
+    """The file of a document: bytes, or the path of an object in Storage. The client named the type."""
 
     data: bytes | None = field(repr=False)
     path: str | None
@@ -52,7 +51,7 @@ class Original:
 
 @dataclass(frozen=True, slots=True)
 class UrlDocument:
-    """What somebody names instead: an address (AddressPolicy.require_url), and what they say of it."""
+    """An address instead of a file (AddressPolicy.require_url), and its fields."""
 
     url: str
     title: str | None = None
@@ -61,7 +60,7 @@ class UrlDocument:
 
 
 def add(database: Database, caller: Principal, collection: str, upload: NewUpload) -> Row:
-    """Take a document in, to be worked on: its row, its original and its job, all or none.
+    """Add a document for the worker: its row, its original and its job, all or none.
 
     Raises Conflict for bytes that the collection has already, RateLimited for one more than the org's tier
     allows, NotFound for a collection that is not the caller's, InvalidRequest.
@@ -78,18 +77,18 @@ def add(database: Database, caller: Principal, collection: str, upload: NewUploa
 def add_from_storage(
     database: Database, caller: Principal, collection: str, upload: NewUpload, path: str, size: int
 ) -> Row:
-    """The same for what the caller has uploaded to Storage; the worker reads it, and only then its content is
-    known. Said again, it is the same document. Raises NotFound for an upload that nobody expects."""
+    """The same for an object that the caller has uploaded to Storage. The worker reads it, and only then its
+    content is known. A repeated path is the same document. Raises NotFound for an unknown upload."""
     original = {"path": path, "size_bytes": size}
     return _add(database, caller, collection, {**_row(upload), **original})
 
 
 def add_from_url(database: Database, caller: Principal, collection: str, upload: UrlDocument) -> Row:
-    """The same for what is at an address, which the worker fetches. One that the collection has already is
-    fetched anew, and takes its own place."""
+    """The same for an address, which the worker fetches. One that the collection has already is fetched
+    again, and replaces its own document."""
     title = title_of(upload.title, upload.metadata)
     document = {
-        **_fields({"url": upload.url, **upload.metadata}),
+        **Fields.of({"url": upload.url, **upload.metadata}).row(),
         "external_id": external_id_of(upload.url),
         "private": upload.private,
         "title": _title(title or upload.url),
@@ -100,19 +99,19 @@ def add_from_url(database: Database, caller: Principal, collection: str, upload:
     return _add(database, caller, collection, document)
 
 
-def title_of(said: str | None, metadata: Row) -> str | None:
-    """The title that was said, or else the one that the metadata say; None for neither."""
+def title_of(title: str | None, metadata: Row) -> str | None:
+    """The title, or else the one in the metadata; None for neither."""
     named = metadata.get("title")
-    return said or (clean_line(named)[:512] or None if isinstance(named, str) else None)
+    return title or (clean_line(named)[:512] or None if isinstance(named, str) else None)
 
 
 def external_id_of(name: str) -> str:
-    """What somebody else's name for a document is kept as: itself, or its digest where it is too long."""
-    return name if len(name) <= EXTERNAL_ID_CHARACTERS else _digest(name.encode())
+    """The name, or its digest where it is too long."""
+    return name if len(name) <= EXTERNAL_ID_CHARACTERS else hashlib.sha256(name.encode()).hexdigest()
 
 
 def file_name(sent: str | None) -> str:
-    """The name alone, without folders or what does not show; of at most 512 characters."""
+    """The name without folders and invisible characters, of at most 512 characters."""
     name = clean_line((sent or "").replace("\\", "/").rpartition("/")[2])
     return name[-512:] or "unnamed"
 
@@ -126,7 +125,7 @@ def encoded(text: str) -> bytes:
 
 
 def first_words(text: str) -> str:
-    """What a text without a title is called: the beginning of its first line that says something."""
+    """The title of a text that has none: the beginning of its first line that is not blank."""
     line = next((line for line in text.splitlines() if line.strip()), "")
     words = " ".join(line.lstrip("#").split())
     return words if len(words) <= TITLE_CHARACTERS else words[:TITLE_CHARACTERS].rpartition(" ")[0] + " ..."
@@ -152,8 +151,8 @@ def list_documents(
         "order": order,
     }
     with error_details(collection_id=collection):
-        found = database.call(caller, "rag_list_documents", arguments, again=True)
-    return found["documents"], found["total"]
+        page = database.call(caller, "rag_list_documents", arguments, again=True)
+    return page["documents"], page["total"]
 
 
 def get(database: Database, caller: Principal, document: str) -> Row:
@@ -164,7 +163,7 @@ def get(database: Database, caller: Principal, document: str) -> Row:
 
 
 def original(database: Database, caller: Principal, document: str) -> Original:
-    """What it was made of. Raises NotFound, also where there is nothing."""
+    """The document's file. Raises NotFound, also for a document without one."""
     with error_details(document_id=document):
         rows = database.call(caller, "rag_get_original", {"document_id": document}, again=True)
         if not rows or rows[0]["bytes"] is rows[0]["path"] is None:
@@ -176,7 +175,7 @@ def original(database: Database, caller: Principal, document: str) -> Original:
 
 
 def object_link(storage: Storage, caller: Principal, original: Original) -> str:
-    """Where whoever has it may fetch the object, for a minute. Raises NotFound, StorageFailed."""
+    """A download link to the object, for a minute. Raises NotFound, StorageFailed."""
     try:
         return storage.download_link(caller, original.path or "", original.filename)
     except NotFound:
@@ -186,11 +185,11 @@ def object_link(storage: Storage, caller: Principal, original: Original) -> str:
 def update(
     database: Database, caller: Principal, document: str, title: str | None, metadata: Row | None
 ) -> Row:
-    """New metadata take the place of the old, and fill the document's fields as those did, its title too
-    where none is said. None leaves what there is. Raises NotFound, InvalidRequest."""
+    """New metadata replace the old ones, and fill the document's fields, and its title where none is given.
+    None leaves a value as it is. Raises NotFound, InvalidRequest."""
     changes: Row = {"title": title_of(title, metadata or {})}
     if metadata is not None:
-        changes |= {**_fields(metadata), "metadata": metadata}
+        changes |= {**Fields.of(metadata).row(), "metadata": metadata}
     with error_details(document_id=document):
         arguments = {"document_id": document, "changes": changes}
         (row,) = database.call(caller, "rag_update_document", arguments)
@@ -198,7 +197,7 @@ def update(
 
 
 def delete(database: Database, caller: Principal, document: str) -> None:
-    """With all that was made of it. Raises NotFound."""
+    """With its chunks, names and original. Raises NotFound."""
     if not database.call(caller, "rag_delete_document", {"document_id": document}, patient=True):
         raise NotFound(
             "There is no such document.", code="document_not_found", details={"document_id": document}
@@ -217,10 +216,9 @@ def _no_original() -> NotFound:
 
 
 def _row(upload: NewUpload) -> Row:
-    """What somebody says of a file or a text."""
     title = title_of(upload.title, upload.metadata)
     return {
-        **_fields(upload.metadata),
+        **Fields.of(upload.metadata).row(),
         "external_id": upload.external_id,
         "private": upload.private,
         "title": _title(title or upload.filename or ""),
@@ -231,15 +229,5 @@ def _row(upload: NewUpload) -> Row:
     }
 
 
-def _title(said: str) -> str:
-    return clean_line(said)[:512] or "Untitled"
-
-
-def _digest(data: bytes) -> str:
-    return hashlib.sha256(data).hexdigest()
-
-
-def _fields(metadata: Row) -> Row:
-    """The document's own fields that its metadata fill."""
-    row = Fields.of(metadata).named()
-    return {**row, "occurred_at": row["occurred_at"].isoformat() if row["occurred_at"] else None}
+def _title(text: str) -> str:
+    return clean_line(text)[:512] or "Untitled"

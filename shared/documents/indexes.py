@@ -1,5 +1,4 @@
-"""Documents of an index as its API's clients change them: each is named by the SHA-256 of the text that it
-came with, for ever, whatever its text becomes."""
+"""Documents of an index: each is named by the SHA-256 of its first text, whatever its text becomes."""
 
 import hashlib
 import json
@@ -12,7 +11,8 @@ from shared.documents import collections
 from shared.documents.by_name import Row, existing_documents, find, find_or_none
 from shared.documents.documents import first_words, title_of
 from shared.errors import error_details
-from shared.ingestion.ingest import UNGUARDED, ChunkingConfig, Guard, NewDocument, content_hash, ingest_many
+from shared.ingestion.chunking.passages import ChunkingConfig
+from shared.ingestion.ingest import UNGUARDED, Guard, NewDocument, ingest_many
 from shared.models.embeddings import Embedder
 from shared.text.normalize import clean
 from shared.types import Principal, PrincipalSource
@@ -20,7 +20,7 @@ from shared.types import Principal, PrincipalSource
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """A document as it comes. `name`: what it is to be called, or is called already."""
+    """A document of a request. `name`: its new or present one."""
 
     name: str
     text: str
@@ -35,14 +35,14 @@ class Text:
         return {
             "name": self.name,
             "content": text,
-            "content_hash": content_hash(text),
+            "content_hash": hashlib.sha256(text.encode()).hexdigest(),
             "metadata": self.metadata,
         }
 
 
 @dataclass(frozen=True, slots=True)
 class Changed:
-    """What became of changes, as rows of what is there now; of the absent ones what was sent."""
+    """The results of changes: rows of the present documents; of absent ones the request's."""
 
     updated: list[Row]
     unchanged: list[Row]
@@ -63,16 +63,15 @@ def add(
     if not texts:
         return []
     home = find_or_none(database, caller, index)
-    wanted = {text.name: text for text in texts}
-    there = existing_documents(database, caller, index, list(wanted)) if home and wanted else {}
-    rows = {name: text.row() for name, text in wanted.items()}
+    by_name = {text.name: text for text in texts}
+    there = existing_documents(database, caller, index, list(by_name)) if home and by_name else {}
+    rows = {name: text.row() for name, text in by_name.items()}
     same = {name: row for name, row in there.items() if _says(row, rows[name])}
-    new = [text for name, text in wanted.items() if name not in same]
-    ingest_many(
-        database, embedder, caller, index, _documents(new), cut=ChunkingConfig.of_home(home), guard=guard
-    )
-    kept = {name: {**rows[name], "metadata": row["metadata"]} for name, row in same.items()}
-    return [kept.get(text.name) or rows[text.name] for text in texts]
+    new = [text for name, text in by_name.items() if name not in same]
+    config = ChunkingConfig.of_collection(home)
+    ingest_many(database, embedder, caller, index, _documents(new), config=config, guard=guard)
+    unchanged = {name: {**rows[name], "metadata": row["metadata"]} for name, row in same.items()}
+    return [unchanged.get(text.name) or rows[text.name] for text in texts]
 
 
 def change(
@@ -87,26 +86,26 @@ def change(
     document the last counts. Raises NotFound for the index, and as ingest."""
     home = find(database, caller, index)
     rows = {text.name: text.row() for text in texts}
-    wanted = {text.name: text for text in texts}
-    there = existing_documents(database, caller, index, list(wanted)) if wanted else {}
+    by_name = {text.name: text for text in texts}
+    there = existing_documents(database, caller, index, list(by_name)) if by_name else {}
     same = [
         name
         for name, row in there.items()
-        if _says(row, rows[name]) and _typed(row["metadata"]) == _typed(wanted[name].metadata)
+        if _says(row, rows[name]) and _typed(row["metadata"]) == _typed(by_name[name].metadata)
     ]
-    other = [wanted[name] for name in there if name not in same]
+    other = [by_name[name] for name in there if name not in same]
     stored = ingest_many(
         database,
         embedder,
         caller,
         index,
         _documents(other),
-        cut=ChunkingConfig.of_home(home),
+        config=ChunkingConfig.of_collection(home),
         only_present=True,
         guard=guard,
     )
     # One that was deleted in the meantime is not made anew.
-    updated = [text.name for text, kept in zip(other, stored, strict=True) if kept]
+    updated = [text.name for text, result in zip(other, stored, strict=True) if result]
     return Changed(
         [rows[name] for name in updated],
         [rows[name] for name in same],
@@ -126,7 +125,7 @@ def _says(row: Mapping[str, Any], other: Row) -> bool:
 
 
 def _typed(metadata: Row) -> str:
-    """What tells true from 1, which Python holds for the same."""
+    """JSON, which tells true from 1."""
     return json.dumps(metadata, sort_keys=True)
 
 

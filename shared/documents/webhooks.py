@@ -21,14 +21,14 @@ class NewSecret:
     row: Row
 
 
-def create(database: Database, caller: Principal, wanted: Row) -> NewSecret:
-    """`wanted`: url and events; perhaps collection_id, description, org_id.
+def create(database: Database, caller: Principal, fields: Row) -> NewSecret:
+    """`fields`: url and events; perhaps collection_id, description, org_id.
 
     Raises Forbidden for who is no admin of the org, NotFound for an org or a collection that is not the
     caller's, InvalidRequest.
     """
     secret = _secret()
-    (row,) = database.call(caller, "rag_create_webhook", {**wanted, "secret": secret})
+    (row,) = database.call(caller, "rag_create_webhook", {**fields, "secret": secret})
     return NewSecret(secret, row)
 
 
@@ -74,8 +74,8 @@ def deliveries(
     """A page of what was sent there or is to be, newest first, and how many there are. Raises NotFound."""
     arguments = {"webhook_id": webhook, "limit": limit, "offset": offset}
     with error_details(webhook_id=webhook):
-        found = database.call(caller, "rag_list_deliveries", arguments, again=True)
-    return found["deliveries"], found["total"]
+        page = database.call(caller, "rag_list_deliveries", arguments, again=True)
+    return page["deliveries"], page["total"]
 
 
 def repeat(database: Database, caller: Principal, webhook: str, delivery: str) -> None:

@@ -1,5 +1,5 @@
-"""A file's bytes to Markdown: texts are read here, sound is written down by a service, and everything else is
-read apart (sandbox.py)."""
+"""A file's bytes to Markdown: texts are decoded here, a service transcribes sound, and everything else is
+parsed in a subprocess (sandbox.py)."""
 
 import re
 from collections.abc import Iterable
@@ -19,8 +19,8 @@ _HEADING = re.compile(r"\s*# +(\S.*)")
 
 @dataclass(frozen=True, slots=True)
 class Converted:
-    """A document's text without anything invisible, as what it was read, what it calls itself, and where its
-    pages begin: (character, number), in order."""
+    """A document's normalized text, its kind (file_type.py), the title in the file, and where its pages
+    begin: (character, number), in order."""
 
     text: str
     kind: str
@@ -31,10 +31,9 @@ class Converted:
 def convert(
     data: bytes, filename: str | None, content_type: str | None, transcriber: Transcriber | None = None
 ) -> Converted:
-    """Sound and film are read where there is a `transcriber`, pictures where tesseract is installed.
+    """Sound and film need a `transcriber`, pictures tesseract.
 
-    Raises UnsupportedFileType for what is not read here, UnreadableDocument for what is not what it seems,
-    and for what has no text."""
+    Raises UnsupportedFileType, and UnreadableDocument for a broken file and for one without text."""
     if not data.strip():
         raise UnreadableDocument("The file is empty.", code="empty_file")
     kind = kind_of(data, filename, content_type)
@@ -50,8 +49,8 @@ def convert(
         return _joined(kind, [(None, transcriber.text(data, filename or "sound"))], "")
     if kind == "picture" and not is_readable():
         raise UnsupportedFileType("Pictures are read where tesseract is installed.")
-    said = parse_in_subprocess(kind, data)
-    return _joined(kind, said["parts"], said["title"] or "")
+    parsed = parse_in_subprocess(kind, data)
+    return _joined(kind, parsed["parts"], parsed["title"] or "")
 
 
 def _joined(kind: str, parts: Iterable[tuple[int | None, str]], title: str) -> Converted:

@@ -1,5 +1,5 @@
-"""What a file is. Its bytes say so; names and content types are only believed of texts, which all look
-alike. One that nobody knows by its name is a text if it looks like one."""
+"""Detection of file types, by the bytes. Names and content types only decide between kinds of text, which all
+look alike. A file of an unknown name is a text if it looks like one."""
 
 import re
 from pathlib import PurePath
@@ -7,14 +7,14 @@ from pathlib import PurePath
 from shared.errors import UnreadableDocument, UnsupportedFileType
 from shared.ingestion.parsers.base import is_text
 
-# By the end of a name, and by what it was sent as.
+# By the extension, and by the content type.
 EXTENSIONS = {
     ".txt": "text", ".text": "text", ".log": "text", ".md": "markdown", ".markdown": "markdown",
     ".csv": "csv", ".tsv": "csv", ".json": "json", ".ipynb": "json", ".html": "html", ".htm": "html",
     ".xhtml": "html", ".xml": "xml", ".svg": "xml", ".pdf": "pdf",
     ".docx": "docx", ".pptx": "pptx", ".xlsx": "xlsx", ".epub": "epub",
 }  # fmt: skip
-# Code, by the language that says how it is cut; of other languages it is text.
+# Code, by the language whose grammar splits it; code of other languages is text.
 LANGUAGES = {
     ".py": "python", ".js": "javascript", ".mjs": "javascript", ".jsx": "javascript", ".ts": "typescript",
     ".tsx": "tsx", ".java": "java", ".go": "go", ".rs": "rust", ".c": "c", ".h": "c", ".cc": "cpp",
@@ -40,23 +40,23 @@ CONTENT_TYPES = {
     f"{_OFFICE}spreadsheetml.sheet": "xlsx",
     "application/epub+zip": "epub",
 }
-# Those that all look alike; and those whose bytes say what they are, where of the others only a name does.
+# Kinds whose bytes look alike, and kinds whose bytes identify them.
 TEXTS = {"text", "code", "markdown"}
 SELF_EVIDENT = {"pdf", "docx", "pptx", "xlsx", "epub"}
-# What an archive of that kind has in it.
+# A member of each kind of archive.
 MEMBERS = {
     b"META-INF/container.xml": "epub",
     b"word/document.xml": "docx",
     b"ppt/presentation.xml": "pptx",
     b"xl/workbook.xml": "xlsx",
 }
-# How files begin that are not read here, whatever they are called, and what may be done about it.
+# The first bytes of unsupported files, and what the user can do.
 BEGINNINGS = {
     b"\xd0\xcf\x11\xe0": "an old Office file, or one with a password: save it as DOCX, PPTX or XLSX without",
     b"\x1f\x8b": "an archive: bring what is in it",
     b"{\\rtf": "an RTF file: save it as DOCX",
 }
-# Names of such files, which need not be brought to be refused.
+# Extensions of such files, which are refused before the upload.
 _OLD, _ARCHIVE = BEGINNINGS[b"\xd0\xcf\x11\xe0"], BEGINNINGS[b"\x1f\x8b"]
 UNREADABLE = (
     dict.fromkeys((".doc", ".xls", ".ppt"), _OLD)
@@ -64,7 +64,7 @@ UNREADABLE = (
     | {".rtf": BEGINNINGS[b"{\\rtf"]}
     | dict.fromkeys((".exe", ".dll", ".iso", ".dmg", ".msi"), "no document")
 )
-# Pictures, sound and film: how they begin, and what stands a little behind that.
+# The first bytes of pictures, sound and film.
 PICTURES = re.compile(
     rb"\x89PNG|\xff\xd8\xff|GIF8[79]a|II\*\0|MM\0\*|RIFF.{4}WEBP|\0\0.{2}ftyp(heic|mif1|avif)", re.DOTALL
 )
@@ -83,15 +83,14 @@ def language_of_file(filename: str | None) -> str | None:
 
 
 def require_readable(filename: str) -> None:
-    """Raises UnsupportedFileType for a name of files that are surely not read here. Of most names only the
-    bytes will tell."""
-    if known := UNREADABLE.get(PurePath(filename).suffix.lower()):
-        raise _unreadable(known)
+    """Raises UnsupportedFileType for a name whose files are never supported. Most names need the bytes."""
+    if reason := UNREADABLE.get(PurePath(filename).suffix.lower()):
+        raise _unreadable(reason)
 
 
 def kind_of(data: bytes, filename: str | None, content_type: str | None) -> str:
-    """A name of EXTENSIONS, or `picture`, or `sound`. Raises UnsupportedFileType for every other kind,
-    UnreadableDocument for what is less than its name says."""
+    """A kind of EXTENSIONS, or `picture`, or `sound`. Raises UnsupportedFileType for every other kind,
+    UnreadableDocument for bytes that contradict the name."""
     declared = (content_type or "").partition(";")[0].strip().lower()
     named = EXTENSIONS.get(PurePath(filename or "").suffix.lower()) or CONTENT_TYPES.get(declared)
     if data.startswith(b"%PDF-") or (named == "pdf" and b"%PDF-" in data[:1024]):
@@ -120,12 +119,12 @@ def _of_no_known_name(data: bytes, filename: str) -> str:
 
 
 def _of_archive(data: bytes) -> str:
-    # Names stand in an archive as they are. Opening it is its reader's: there may be half a million.
-    found = next((kind for member, kind in MEMBERS.items() if member in data), None)
-    if found is None:
+    # An archive has its members' names uncompressed. Only the parser opens it: there may be half a million.
+    kind = next((kind for member, kind in MEMBERS.items() if member in data), None)
+    if kind is None:
         message = f"This is an archive: bring what is in it. What is read here is {SUPPORTED}."
         raise UnsupportedFileType(message)
-    return found
+    return kind
 
 
 def _unreadable(what: str) -> UnsupportedFileType:

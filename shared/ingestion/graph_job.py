@@ -1,5 +1,5 @@
-"""One document that the worker has claimed to read for names: opened, its parts kept, its end written, each
-in the name of whoever wants it read, with a token that names the lease (job_queue.py).
+"""One document that the worker has claimed for extraction: its parts, results and end, in the name of the
+job's user, with a token that names the lease (job_queue.py).
 """
 
 import logging
@@ -15,12 +15,12 @@ from shared.types import Usage
 
 log = logging.getLogger("rag")
 Row = dict[str, Any]
-# What a row says of a chunk that nobody could read.
+# The error of a chunk whose reply from the model was invalid.
 UNREADABLE = "unreadable_reply"
 
 
 class Reading:
-    """What the database is asked and told of one claimed document."""
+    """The database calls for one claimed document."""
 
     def __init__(self, jobs: Jobs, job: Job, lease_seconds: int) -> None:
         self._jobs = jobs
@@ -30,13 +30,13 @@ class Reading:
         self.spent = Spent()
 
     def open(self) -> Row | None:
-        """The part that is next: level, title, first, chunks; None when there is nothing to read any more."""
+        """The next part: level, title, first, chunks; None when nothing is left."""
         rows = self._jobs.call(self._job, "rag_open_extraction", {"most": READ_TOGETHER})
         return rows[0] if rows else None
 
     def keep(self, first: int, names: Sequence[Extraction | None], model: str | None = None) -> bool:
-        """What the chunks from `first` on name; None of one that could not be read, and stays as it was.
-        Whether there are more. Raises Conflict when the lease is lost."""
+        """Store the names of the chunks from `first` on; None leaves a chunk as it is. Returns whether there
+        are more. Raises Conflict when the lease is lost."""
         arguments: Row = {
             "first": first,
             "chunks": [named.row() if named else {} for named in names],
@@ -51,7 +51,7 @@ class Reading:
         return bool(self._tell("rag_keep_extraction", arguments))
 
     def leave(self) -> None:
-        """For another turn; nothing is wrong with it."""
+        """Postpone the rest of the document."""
         self._tell("rag_fail_extraction", {})
 
     def give_up(self, job: Job, code: str, message: str, pause: int | None, is_attempt: bool = True) -> None:
@@ -67,22 +67,22 @@ class Reading:
             log.warning("reading %s: its end could not be written (%s)", job.id, error.because)
 
     def say_cost(self, model: str) -> None:
-        """A log line, where a model was asked."""
+        """A log line, where a model was called."""
         self._count(self.spent.take())
         if any(self._tokens.values()):
             ids = {"org_id": self._job.org_id, "document_id": self._job.id}
             log.info("a document was read by a model", extra={**ids, "model": model, **self._tokens})
 
     def _tell(self, function: str, arguments: Row) -> Any:
-        """With what was spent since the last time, which is told again where this fails."""
+        """A call with the tokens spent since the last one; a failed call adds them to the next."""
         paid = self.spent.take()
         try:
-            told = self._jobs.call(self._job, function, {**arguments, **paid})
+            result = self._jobs.call(self._job, function, {**arguments, **paid})
         except RagError:
             self.spent.add(Usage(**paid))
             raise
         self._count(paid)
-        return told
+        return result
 
     def _count(self, paid: dict[str, int]) -> None:
         self._tokens = {name: count + paid[name] for name, count in self._tokens.items()}

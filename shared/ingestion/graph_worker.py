@@ -1,10 +1,9 @@
-"""The worker's third hand: documents that nobody has read for names yet are read by the rules, and those that
-only the rules have read by a model, where one is configured.
+"""Graph extraction in the worker: by the rules for new documents, then by a model, where one is configured.
 
     claim -> open -> read -> keep, a part of its chunks at a time
 
-A long document is put down now and then, so that others get their turn. Whatever dies, what was kept is not
-read again.
+A long document is postponed now and then, so that others get their turn. Parts that are stored are not read
+again, even if the worker dies.
 """
 
 import logging
@@ -23,26 +22,26 @@ from shared.ingestion.job_queue import LEASE_SECONDS, BatchResult, Job, Jobs, Jo
 
 log = logging.getLogger("rag")
 CLAIMED = 8
-# How many chunks a model is asked about at once, and what one document may take before others are read.
+# Concurrent calls of the model, and the seconds of one document before others get their turn.
 ASKED_AT_ONCE, TURN_SECONDS = 4, 15
-# After which the rest of a round's documents is left for another.
+# After which the rest of a round is left for the next one.
 ROUND_SECONDS = 60
-# Until the next look, while there is nothing.
+# Before the next claim, while there is nothing.
 PAUSE_SECONDS = 0.5
 
 
 class GraphWorker:
-    """Several at once never read a document twice."""
+    """Several workers at once never read a document twice."""
 
     def __init__(self, jobs: Jobs, model: GraphModel | None = None) -> None:
         self._jobs = jobs
-        # None, too, once it has failed: then it is asked again when the worker is called next.
+        # None after a failure: the next call of the worker tries it again.
         self._model = model
         self._lease_seconds = LEASE_SECONDS + round(4 * model.seconds if model else 0)
 
     def build_until(self, finished: Event, seconds: float) -> tuple[BatchResult, bool]:
-        """What is to be read, until whatever brings more has finished and nothing is left, or the seconds are
-        over; and whether nothing is left. When nothing can be claimed, the log says so."""
+        """Read documents until `finished` is set and nothing is left, or the seconds are over; and whether
+        nothing is left. A failed claim is logged."""
         done, until = BatchResult(), time.monotonic() + seconds
         while True:
             last = finished.is_set()
@@ -61,14 +60,14 @@ class GraphWorker:
             return BatchResult()
 
     def build(self) -> BatchResult:
-        """One round: some documents, each read, or failed with a reason, or put off. Raises a RagError when
+        """One round: some documents, each read, failed with a reason, or postponed. Raises a RagError when
         nothing can be claimed."""
-        wanted = {
+        arguments = {
             "wanted": CLAIMED,
             "lease_seconds": self._lease_seconds,
             "with_model": self._model is not None,
         }
-        claimed = self._jobs.claimed("rag_claim_extractions", wanted)
+        claimed = self._jobs.claimed("rag_claim_extractions", arguments)
         done, until = BatchResult(claimed=len(claimed)), time.monotonic() + ROUND_SECONDS
         for row in claimed:
             job = Job(
@@ -108,7 +107,7 @@ class GraphWorker:
         return BatchResult(postponed=1)
 
     def _read_by_model(self, model: GraphModel, reading: Reading, part: Row, until: float) -> bool:
-        """As much of the part as there is time for; whether there is more of the document."""
+        """Read as much of the part as there is time for. Returns whether the document has more."""
         chunks, more = part["chunks"], True
         for start in range(0, max(1, len(chunks)), ASKED_AT_ONCE):
             some = chunks[start : start + ASKED_AT_ONCE]
@@ -126,14 +125,14 @@ class GraphWorker:
     def _ask(
         self, model: GraphModel, reading: Reading, title: str, chunks: Sequence[Row]
     ) -> tuple[list[Extraction | None], RagError | None]:
-        """What the first of them name, and why not the others."""
+        """The names in the first chunks, and the error that stopped the rest."""
         names: list[Extraction | None] = []
         with ThreadPoolExecutor(ASKED_AT_ONCE) as pool:
-            asked: list[Future[Extraction | None]] = [
+            futures: list[Future[Extraction | None]] = [
                 pool.submit(model.read, title, chunk["content"], _known(chunk["names"]), reading.spent)
                 for chunk in chunks
             ]
-        for one in asked:
+        for one in futures:
             try:
                 names.append(one.result())
             except RagError as failed:
@@ -142,7 +141,7 @@ class GraphWorker:
 
 
 def _known(names: Sequence[Row]) -> dict[str, str]:
-    """Whole names by what the chunk writes in their place, as the rules have read it."""
+    """Whole names by their short forms in the chunk, as the rules have read them."""
     return {
         fold(surface): row["name"]
         for row in names

@@ -1,9 +1,8 @@
-"""The write half of the core: text in; cleaned, chunked, embedded, and stored in one transaction.
+"""Synchronous ingestion: texts are cleaned, chunked, embedded, and stored in one transaction.
 
-Every API that takes documents calls this. It writes as the caller, so row security checks every row.
+It writes as the caller, so row security checks every row.
 """
 
-import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -12,14 +11,14 @@ from typing import Any
 
 from shared.clients.postgrest import Database
 from shared.errors import InvalidRequest, error_details
-from shared.ingestion.chunking.outline import Outline
-from shared.ingestion.chunking.packer import Chunk
-from shared.ingestion.chunking.passages import chunk_document, rows_of
-from shared.ingestion.chunking.splitters import headings
+from shared.ingestion.chunking.passages import (
+    DEFAULT_CHUNKING,
+    ChunkedDocument,
+    ChunkingConfig,
+    chunk_document,
+)
 from shared.ingestion.chunking.strategy import Plan
-from shared.ingestion.entity_rows import is_graphed, names_of
 from shared.ingestion.metadata_fields import Fields
-from shared.models.chunk_limits import configured
 from shared.models.embeddings import EMBEDDED_AT_ONCE, Embedder, embed
 from shared.text.normalize import clean, clean_line, is_blank
 from shared.types import Principal, PrincipalSource
@@ -34,8 +33,7 @@ class NewDocument:
 
     With an `external_id` it replaces what was stored under that name before; a private and a shared one of
     the same name are two. A private document is seen by its owner and the org's admins. A `uri` is http(s).
-    Of many that are stored together none says an org: it is the caller's only one, or the one that their
-    token says.
+    Of many that are stored together none names an org: it is the caller's only one, or the token's.
     """
 
     org_id: str | None
@@ -55,14 +53,14 @@ class NewDocument:
     metadata: dict[str, Any] = field(default_factory=dict)
 
     def with_fields_of_metadata(self) -> "NewDocument":
-        """Fields that are not set take what metadata says of them."""
-        said = Fields.of(self.metadata)
-        return replace(self, **{name: getattr(self, name) or value for name, value in said.named().items()})
+        """The same with the fields that are not set filled from the metadata."""
+        fields = Fields.of(self.metadata)
+        return replace(self, **{name: getattr(self, name) or value for name, value in fields.named().items()})
 
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """What became of a document."""
+    """The result of storing a document."""
 
     document_id: str
     replaced: bool
@@ -74,30 +72,10 @@ class Stored:
 
 
 @dataclass(frozen=True, slots=True)
-class ChunkingConfig:
-    """How a collection's documents are cut into chunks, in tokens; None: as the embedder likes it. And
-    whether they are read for names."""
-
-    size: int | None = None
-    overlap: int | None = None
-    graphed: bool = True
-
-    @classmethod
-    def of_home(cls, home: Mapping[str, Any] | None) -> "ChunkingConfig":
-        """As the collection says; of one that is new nobody has said anything."""
-        if home is None:
-            return cls()
-        return cls(*configured(home["config"], home["id"]), is_graphed(home["config"]))
-
-
-DEFAULT_CHUNKING = ChunkingConfig()
-
-
-@dataclass(frozen=True, slots=True)
 class Guard:
-    """Bounds of an ingestion that a client waits for. `admit` takes bytes of text and raises RateLimited;
-    `require_client` raises ClientLeft, and so does `poll_client`, which asks at most four times a second. All
-    before anything is stored."""
+    """Bounds of an ingestion that a client waits for, checked before anything is stored. `admit` takes bytes
+    of text and raises RateLimited; `require_client` raises ClientLeft, and so does `poll_client`, which
+    checks at most four times a second."""
 
     admit: Callable[[int], None]
     require_client: Callable[[], None]
@@ -129,18 +107,17 @@ def ingest_many(
     collection: str,
     documents: Sequence[NewDocument],
     *,
-    cut: ChunkingConfig = DEFAULT_CHUNKING,
+    config: ChunkingConfig = DEFAULT_CHUNKING,
     only_present: bool = False,
     guard: Guard = UNGUARDED,
 ) -> list[Stored | None]:
-    """The same for many of different external_ids, in the one collection of the caller's only org, or of the
-    one that their token says; what became of each, in order. The collection is made when it is new. With
-    `only_present` those that are not there yet are passed over, and None; no collection is NotFound.
+    """The same for many of different external_ids, in one collection of the caller's only org, or of the
+    token's; the result of each, in order. A new collection is created. With `only_present` documents that do
+    not exist are skipped, and their result is None; a collection that does not exist is NotFound.
 
-    They are stored by hundreds, each hundred or none of it: after an error the first ones may be in place.
-    The guard raises before anything is stored.
+    A transaction stores some hundred chunks: after an error the first documents may be stored.
     """
-    rows = chunk_and_embed(embedder, documents, cut, guard)
+    rows = chunk_and_embed(embedder, documents, config, guard)
     return store_many(database, caller, collection, rows, only_present=only_present)
 
 
@@ -152,38 +129,35 @@ def store_many(
     *,
     only_present: bool = False,
 ) -> list[Stored | None]:
-    """The second half of ingest_many, for documents that are prepared."""
+    """The second half of ingest_many, for the rows of chunk_and_embed."""
     stored: list[Stored | None] = []
     for together in _by_chunks(rows) or [[]]:
         arguments = {"collection": collection, "documents": together, "only_present": only_present}
         with error_details(name=collection):
             rows_stored = database.call(caller, "rag_put_documents", arguments, patient=True)
-        found = {row["place"]: Stored.of(row) for row in rows_stored}
-        stored += [found.get(place) for place in range(1, len(together) + 1)]
+        by_place = {row["place"]: Stored.of(row) for row in rows_stored}
+        stored += [by_place.get(place) for place in range(1, len(together) + 1)]
     return stored
 
 
 def chunk_and_embed(
     embedder: Embedder,
     documents: Sequence[NewDocument],
-    cut: ChunkingConfig = DEFAULT_CHUNKING,
+    config: ChunkingConfig = DEFAULT_CHUNKING,
     guard: Guard = UNGUARDED,
 ) -> list[dict[str, Any]]:
-    """The documents as the database takes them, each with its chunks; all of them are embedded together.
-    Raises InvalidRequest, saying which one, EmbeddingFailed, and the guard's errors."""
+    """The documents' rows, each with its chunks; all are embedded together. Raises InvalidRequest with the
+    document's number, EmbeddingFailed, and the guard's errors."""
     guard.admit(sum(len(document.text.encode("utf-8", "surrogatepass")) for document in documents))
-    made = []
+    prepared = []
     for number, document in enumerate(documents):
         guard.require_client()
-        made.append(_Prepared.of(embedder, document, number, cut, guard.poll_client))
-    passages = [passage for one in made for passage in one.passages]
+        prepared.append(_chunked(embedder, document, number, config, guard.poll_client))
+    passages = [passage for _, chunked in prepared for passage in chunked.passages]
     vectors = _embedded(embedder, passages, guard.require_client)
     return [
-        {
-            **one.row,
-            "chunks": rows_of(one.chunks, list(islice(vectors, len(one.chunks))), one.outline, one.named),
-        }
-        for one in made
+        {**row, "chunks": chunked.rows(list(islice(vectors, len(chunked.chunks))))}
+        for row, chunked in prepared
     ]
 
 
@@ -198,69 +172,43 @@ def _embedded(
     return iter(vectors)
 
 
-@dataclass(frozen=True, slots=True)
-class _Prepared:
-    """A document that has been read and cut, and is to be embedded."""
-
-    row: dict[str, Any]
-    chunks: list[Chunk]
-    passages: list[str]
-    outline: Outline
-    named: list[dict[str, Any]] | None
-
-    @classmethod
-    def of(
-        cls,
-        embedder: Embedder,
-        document: NewDocument,
-        number: int,
-        cut: ChunkingConfig,
-        check: Callable[[], None],
-    ) -> "_Prepared":
-        document = document.with_fields_of_metadata()
-        text, title = clean(document.text), clean_line(document.title)
-        if is_blank(title) or is_blank(text):
-            raise InvalidRequest("A document needs a title and some text.", details={"document": number})
-        # By what is said of it alone: how well documents are found was measured so.
-        with error_details(document=number):
-            plan = Plan.of(document.metadata)
-            chunks, passages, _ = chunk_document(
-                embedder,
-                title,
-                text,
-                document.lang,
-                size=cut.size,
-                overlap=cut.overlap,
-                plan=plan,
-                check=check,
-            )
-        row = {
-            "external_id": document.external_id,
-            "private": document.private,
-            "source_type": document.source_type or "doc",
-            "title": title,
-            "uri": document.uri,
-            "lang": document.lang,
-            "occurred_at": document.occurred_at.isoformat() if document.occurred_at else None,
-            "origin": document.origin,
-            "author": document.author,
-            "state": document.state,
-            "labels": document.labels,
-            "metadata": document.metadata,
-            "content": text,
-            "embedding_model": embedder.model,
-        }
-        named = names_of(title, [item.text for item in chunks], check) if cut.graphed else None
-        return cls(row, chunks, passages, Outline(text, headings=headings(text, plan)), named)
-
-
-def content_hash(text: str) -> str:
-    """The SHA-256 of a text that has been cleaned."""
-    return hashlib.sha256(text.encode()).hexdigest()
+def _chunked(
+    embedder: Embedder,
+    document: NewDocument,
+    number: int,
+    config: ChunkingConfig,
+    check: Callable[[], None],
+) -> tuple[dict[str, Any], ChunkedDocument]:
+    """The document's row, and its chunks, which are still to be embedded."""
+    document = document.with_fields_of_metadata()
+    text, title = clean(document.text), clean_line(document.title)
+    if is_blank(title) or is_blank(text):
+        raise InvalidRequest("A document needs a title and some text.", details={"document": number})
+    with error_details(document=number):
+        # The plan follows the metadata alone: how well documents are found was measured so.
+        plan = Plan.of(document.metadata)
+        chunked = chunk_document(embedder, title, text, document.lang, config, plan=plan, check=check)
+    row = {
+        "external_id": document.external_id,
+        "private": document.private,
+        "source_type": document.source_type or "doc",
+        "title": title,
+        "uri": document.uri,
+        "lang": document.lang,
+        "occurred_at": document.occurred_at.isoformat() if document.occurred_at else None,
+        "origin": document.origin,
+        "author": document.author,
+        "state": document.state,
+        "labels": document.labels,
+        "metadata": document.metadata,
+        "content": text,
+        "embedding_model": embedder.model,
+    }
+    return row, chunked
 
 
 def _by_chunks(rows: Iterable[dict[str, Any]]) -> list[list[dict[str, Any]]]:
-    """In order, as many at once as have some hundred chunks together."""
+    """The rows in order, in groups of at most CHUNKS_AT_ONCE chunks."""
     groups: list[list[dict[str, Any]]] = []
     room = 0
     for row in rows:

@@ -1,6 +1,7 @@
-"""Jobs, as the worker sees them: claimed under a role that sees jobs alone, each then done in the name of who
-brought the document, with a token that names the job's lease. Whatever happens to a worker, its leases run
-out and others go on.
+"""The worker's side of the job queue: claims, leases, failures.
+
+Jobs are claimed under a role that sees jobs alone. Each is done in the name of the user who added the
+document, with a token that names the job's lease. The leases of a worker that dies run out, and others go on.
 """
 
 import logging
@@ -29,7 +30,7 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """What was claimed, and who holds it."""
+    """A claimed job and its lease."""
 
     id: str
     org_id: str
@@ -47,7 +48,7 @@ class Job:
 
 @dataclass(frozen=True, slots=True)
 class BatchResult:
-    """What became of the jobs of one round."""
+    """The results of one round's jobs."""
 
     claimed: int = 0
     completed: int = 0
@@ -64,36 +65,36 @@ class BatchResult:
 
 
 class Jobs:
-    """What a worker asks of the database, and tells it."""
+    """The worker's calls of the database."""
 
     def __init__(self, database: Database, signer: Signer) -> None:
         self._database = database
         self._signer = signer
 
-    def claim(self, wanted: int) -> list[Job]:
-        """At most so many, leased. Raises a RagError."""
-        rows = self.claimed("rag_claim_jobs", {"wanted": wanted, "lease_seconds": LEASE_SECONDS})
+    def claim(self, count: int) -> list[Job]:
+        """Lease at most `count` jobs. Raises a RagError."""
+        rows = self.claimed("rag_claim_jobs", {"wanted": count, "lease_seconds": LEASE_SECONDS})
         return [
             Job(row["job_id"], row["org_id"], row["user_id"], row["lease"], row["attempts"], row["as_admin"])
             for row in rows
         ]
 
     def claimed(self, function: str, arguments: Row) -> list[Row]:
-        """What the worker's role claims of this or another kind. Raises a RagError."""
+        """The rows that a claiming function returns to the worker's role. Raises a RagError."""
         return list(self._database.call(worker_principal(self._signer), function, arguments))
 
     def call(self, job: Job, function: str, arguments: Row) -> Any:
-        """A call in the name of who brought the document, with the lease."""
+        """A call in the name of the job's user, with the lease."""
         return self._database.call(self.caller(job, lease=job.lease), function, arguments, patient=True)
 
     def caller(self, job: Job, **more: str) -> Principal:
-        """Who brought the document, with leave to write documents, and to do what `more` claims."""
+        """The job's user, with the scopes to read and write documents, and the claims in `more`."""
         scopes = ["documents:read", "documents:write", *(["admin"] if job.as_admin else [])]
         claims = {"org": job.org_id, "scopes": scopes, **more}
         return Principal(job.user_id, self._signer.token(sub=job.user_id, rag=claims))
 
     def report(self, job: Job, step: str) -> None:
-        """What the job is at; its lease lasts from now."""
+        """Write the job's step and renew its lease."""
         self.call(job, "rag_report_job", {"step": step, "lease_seconds": LEASE_SECONDS})
 
     def give_up(self, job: Job, code: str, message: str, pause: int | None, is_attempt: bool = True) -> None:
@@ -108,18 +109,22 @@ class Jobs:
 
 
 class LeaseRenewer:
-    """Those of one round, which last as long as somebody renews them now and then."""
+    """The leases of one round, which its worker renews now and then."""
 
     def __init__(self, jobs: Jobs) -> None:
         self._jobs = jobs
         self._renewed = time.monotonic()
 
     def keep(self, jobs: Sequence[Job], step: str) -> dict[str, RagError]:
-        """Renew them if it is time to; which could not be, and why."""
-        return self.renew(jobs, step) if time.monotonic() - self._renewed > RENEWED_AFTER else {}
-
-    def renew(self, jobs: Sequence[Job], step: str) -> dict[str, RagError]:
+        """Renew the leases of all jobs that are left, if it is time to. Returns the errors of those that are
+        lost, by job."""
+        if time.monotonic() - self._renewed <= RENEWED_AFTER:
+            return {}
         self._renewed = time.monotonic()
+        return self.report(jobs, step)
+
+    def report(self, jobs: Sequence[Job], step: str) -> dict[str, RagError]:
+        """Write the jobs' step, which renews their leases. Returns as `keep`."""
         lost: dict[str, RagError] = {}
         for job in jobs:
             try:
@@ -138,7 +143,7 @@ class FailureSink(Protocol):
 
 
 class JobScope:
-    """What is raised while a job is done ends that job, or puts it off, and nothing else."""
+    """An exception inside ends or postpones this job, and no other."""
 
     def __init__(self, jobs: FailureSink, job: Job) -> None:
         self._jobs = jobs
@@ -154,7 +159,7 @@ class JobScope:
         error = raised if isinstance(raised, RagError) else RagError(because=type(raised).__name__)
         log.warning("job %s: %s (%s)", self._job.id, error.code, error.because)
         if isinstance(error, Conflict) and error.code == "lease_lost":
-            # Somebody else does it, or nobody needs it.
+            # Another worker has the job, or it was deleted.
             return True
         is_attempt = not isinstance(error, DatabaseBusy)
         # A fault of the document stays; a fault of a service, or of the settings in the database, may pass.

@@ -1,5 +1,4 @@
-"""The fields that searches filter by, as a document's metadata say them: so every API's filters work on
-documents that came through another."""
+"""The fields that searches filter by, read from a document's metadata."""
 
 import re
 from collections.abc import Mapping
@@ -25,7 +24,7 @@ _FIELDS = {
 
 @dataclass(frozen=True, slots=True)
 class Fields:
-    """What searches filter by besides metadata themselves."""
+    """The columns that searches filter by, beside the metadata."""
 
     source_type: str | None = None
     lang: str | None = None
@@ -38,9 +37,9 @@ class Fields:
 
     @classmethod
     def of(cls, metadata: Mapping[str, Any]) -> "Fields":
-        """What metadata say under the fields' names, so that every API's filters work on documents that came
-        through another. A date that cannot be read stays metadata."""
-        said = {
+        """The metadata under the fields' names, so that every API's filters work on documents that came
+        through another. A date that cannot be parsed stays metadata only."""
+        texts = {
             name: value
             for name, value in metadata.items()
             if isinstance(value, str)
@@ -49,18 +48,22 @@ class Fields:
             and not has_invisible(value)
         }
         return cls(
-            source_type=said.get("source_type"),
-            lang=said.get("lang"),
-            uri=said.get("uri") or said.get("url"),
-            occurred_at=_moment(said.get("date")),
-            origin=said.get("source"),
-            author=said.get("author"),
-            state=said.get("state"),
+            source_type=texts.get("source_type"),
+            lang=texts.get("lang"),
+            uri=texts.get("uri") or texts.get("url"),
+            occurred_at=_moment(texts.get("date")),
+            origin=texts.get("source"),
+            author=texts.get("author"),
+            state=texts.get("state"),
             labels=_labels(metadata.get("labels")),
         )
 
     def named(self) -> dict[str, Any]:
         return {name: getattr(self, name) for name in self.__dataclass_fields__}
+
+    def row(self) -> dict[str, Any]:
+        """The same for the database."""
+        return {**self.named(), "occurred_at": self.occurred_at.isoformat() if self.occurred_at else None}
 
 
 def _moment(date: str | None) -> datetime | None:
@@ -72,13 +75,13 @@ def _moment(date: str | None) -> datetime | None:
     return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
-def _labels(said: object) -> tuple[str, ...]:
-    """The labels, when all of them can be some; else they stay metadata."""
-    if not isinstance(said, list) or len(said) > MAX_LABELS:
+def _labels(value: object) -> tuple[str, ...]:
+    """The labels, if all of them are valid; else they stay metadata only."""
+    if not isinstance(value, list) or len(value) > MAX_LABELS:
         return ()
     labels = tuple(
         label
-        for label in said
+        for label in value
         if isinstance(label, str) and 0 < len(label) <= MAX_LABEL and not has_invisible(label)
     )
-    return labels if len(labels) == len(said) else ()
+    return labels if len(labels) == len(value) else ()

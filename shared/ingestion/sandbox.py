@@ -1,5 +1,5 @@
-"""Where strangers' files are read: a process for each, with no secrets in its environment, no files to write,
-and so much time and memory and no more. Whatever a file does to its reader, the worker goes on."""
+"""Sandbox for parsers: a process for each file, without secrets in its environment or files to write, with
+bounds of time and memory. Whatever a file does to its parser, the worker goes on."""
 
 import json
 import os
@@ -23,36 +23,36 @@ MEGABYTES = 2048
 def parse_in_subprocess(
     kind: str, data: bytes, *, seconds: int = SECONDS, megabytes: int = MEGABYTES
 ) -> dict[str, Any]:
-    """{"parts": [[page or null, text], ...], "title": ...} by the reader of that kind (readers/).
+    """{"parts": [[page or null, text], ...], "title": ...} by the parser of that kind (parsers/).
 
-    Raises UnreadableDocument, whatever became of the reader; RagError when there was none.
+    Raises UnreadableDocument, however the parser ended; RagError when it could not start.
     """
-    # -P: no module comes from the folder that it happens to be in.
+    # -P: no module is imported from the working directory.
     command = [sys.executable, "-P", "-m", "shared.ingestion.parsers", kind, str(seconds), str(megabytes)]
     environment = {
-        # The last is for a process that was started in the folder of the project.
+        # The last is for a process that was started in the project's folder.
         "PYTHONPATH": os.pathsep.join([*filter(None, sys.path), str(Path(__file__).parents[2])]),
         "PYTHONDONTWRITEBYTECODE": "1",
-        # Where programs are that readers use.
+        # The programs that parsers use.
         "PATH": f"{Path(shutil.which(PROGRAM) or '/bin/none').parent}:{os.defpath}",
     }
     # Longer than its processor time, for a machine with much else to do.
     out, code = _run(command, environment, data, 2 * seconds + 5)
     ready, _, answer = out.partition(READY.encode())
     if ready or not out or code == -signal.SIGKILL:
-        # None, or one that the machine had no memory for: the file may be as it should.
+        # It did not start, or the machine had no memory for it: the file may be all right.
         raise RagError(because=f"no reader, exit {code}")
     try:
-        said: dict[str, Any] = json.loads(answer.decode(errors="surrogatepass"))
+        reply: dict[str, Any] = json.loads(answer.decode(errors="surrogatepass"))
     except ValueError:
         raise UnreadableDocument("The file is broken.", because=f"exit {code}") from None
-    if "code" in said:
-        raise UnreadableDocument(said["message"], code=said["code"], because=said.get("because"))
-    return said
+    if "code" in reply:
+        raise UnreadableDocument(reply["message"], code=reply["code"], because=reply.get("because"))
+    return reply
 
 
 def _run(command: list[str], environment: dict[str, str], data: bytes, seconds: float) -> tuple[bytes, int]:
-    """What it says, and how it ends. Whatever it has started ends with it."""
+    """Its output and exit code. The processes that it has started end with it."""
     with subprocess.Popen(
         command,
         stdin=subprocess.PIPE,

@@ -146,7 +146,7 @@ def counting(address: str, below: str = "", lost: Collection[int] = ()) -> Itera
                 if number in lost:
                     return
                 self.send_response(answer.status_code)
-                self.send_header("Content-Type", answer.headers["Content-Type"])
+                self.send_header("Content-Type", answer.headers.get("Content-Type", ""))
                 self.send_header("Content-Length", str(len(answer.content)))
                 self.end_headers()
                 self.wfile.write(answer.content)

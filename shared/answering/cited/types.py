@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from shared.graph.query_result import evidence_of
 from shared.retrieval.types import RoutedResult, SearchRequest
 from shared.types import Judgement, Match, Usage
 
@@ -82,6 +83,12 @@ class AnswerDone:
     usage: Usage
     generation_ms: int
     milliseconds: int
+
+    @property
+    def chunk_ids(self) -> set[str]:
+        """The chunks whose text the answer shows, those of the graph included."""
+        retrieved = self.begun.retrieved
+        return {match.chunk_id for match in retrieved.matches} | evidence_of(retrieved.graph)
 
 
 # As an answer comes about.

@@ -34,8 +34,8 @@ def to_database(text: str) -> str:
         value & _NO_NUMBER == _NO_NUMBER for value in values
     ):
         raise ValueError("not a direction")
-    known = _texts()
-    return f"[{','.join([known[value] for value in values])}{',0' * (DIMENSIONS - len(values))}]"
+    decimals = _texts()
+    return f"[{','.join([decimals[value] for value in values])}{',0' * (DIMENSIONS - len(values))}]"
 
 
 @cache

@@ -34,7 +34,7 @@ def load(
     RateLimited where the org's tier has no room; InvalidRequest, SnapshotFailed.
     """
     directory = directory_of(index)
-    shown = f"{DEFAULT}/{directory}" if path is None else path
+    label = f"{DEFAULT}/{directory}" if path is None else path
     segments = (DEFAULT, directory) if path is None else segments_of(path)
     loading = Loading(database, caller, index, overwrite)
     places = [segments] if path is None else [segments, (*segments, directory)]
@@ -44,9 +44,9 @@ def load(
         inside = ((*segments, name) for name in names)
         snapshots = [*islice(_snapshots(store, loading.org_id, inside), 2)]
         if len(snapshots) > 1:
-            raise InvalidRequest(f"path: {shown} has several snapshots, and none is called {directory}.")
+            raise InvalidRequest(f"path: {label} has several snapshots, and none is called {directory}.")
     if not snapshots:
-        raise NotFound(f"Path does not exist: {shown}", code="path_not_found")
+        raise NotFound(f"Path does not exist: {label}", code="path_not_found")
     ((folder, content),) = snapshots
     manifest = Manifest.opened(content)
     _require_fit(manifest, model)
@@ -58,7 +58,7 @@ def load(
     except BaseException:
         loading.abandon()
         raise
-    return shown
+    return label
 
 
 def _snapshots(store: Store, org_id: str, places: Iterable[Sequence[str]]) -> Iterator[tuple[Folder, bytes]]:

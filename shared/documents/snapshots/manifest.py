@@ -57,7 +57,7 @@ class Manifest(Strict):
         """Raises SnapshotRefused."""
         try:
             fields = json.loads(content)
-            said = fields.pop("checksum")
+            stored_checksum = fields.pop("checksum")
         except (ValueError, RecursionError, AttributeError, KeyError, TypeError):
             raise SnapshotRefused(f"{DAMAGED}: its manifest cannot be read.") from None
         if fields.get("format") != FORMAT:
@@ -66,7 +66,7 @@ class Manifest(Strict):
             raise SnapshotRefused(
                 f"The snapshot's format is newer, {version}, than what is read here, {VERSION}."
             )
-        if said != _checksum(fields):
+        if stored_checksum != _checksum(fields):
             raise SnapshotRefused(f"{DAMAGED}: its manifest was changed.")
         try:
             return cls.model_validate(fields)

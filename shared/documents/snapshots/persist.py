@@ -140,9 +140,9 @@ def _tidy(folder: Folder, before: bytes | None, name: str) -> None:
     be writing just now."""
     now = f"{datetime.now(UTC) - LEFT_BEHIND:%Y%m%dT%H%M%SZ}"
     for other in _data_files(folder):
-        found = DATA.fullmatch(other)
+        match = DATA.fullmatch(other)
         named_before = before is not None and other.encode() in before
-        if found and other != name and (named_before or found[1] < now):
+        if match and other != name and (named_before or match[1] < now):
             folder.remove(other)
 
 

@@ -35,16 +35,16 @@ def academic(text: str) -> list[Mark]:
     references = list(_REFERENCES.finditer(text))
     lists = _lists(text, references)
     titles = [
-        found
-        for found in _SECTION.finditer(text)
-        if not found["rest"].rstrip(" \t*_").endswith((",", ":")) and within(found.start(), lists) is None
+        match
+        for match in _SECTION.finditer(text)
+        if not match["rest"].rstrip(" \t*_").endswith((",", ":")) and within(match.start(), lists) is None
     ]
     marks = []
-    for found in _sections(text, titles):
-        depth = _depth(found)
-        marks.append(marked(found, Opening.SOFT if depth else Opening.ALWAYS, 1 + depth))
+    for match in _sections(text, titles):
+        depth = _depth(match)
+        marks.append(marked(match, Opening.SOFT if depth else Opening.ALWAYS, 1 + depth))
     # After those, so that "7 References" is one of these.
-    marks += [marked(found, Opening.ALWAYS, 1) for found in [*_ABSTRACT.finditer(text), *references]]
+    marks += [marked(match, Opening.ALWAYS, 1) for match in [*_ABSTRACT.finditer(text), *references]]
     for start, end in lists:
         marks += _entries(text, start, end)
     return marks
@@ -56,8 +56,8 @@ def has_the_parts_of_a_paper(text: str) -> bool:
     return bool(abstract and _REFERENCES.search(text, max(abstract.end(), len(text) // 2)))
 
 
-def _depth(found: re.Match[str]) -> int:
-    return found["mark"].strip(".").count(".")
+def _depth(match: re.Match[str]) -> int:
+    return match["mark"].strip(".").count(".")
 
 
 def _sections(text: str, titles: Sequence[re.Match[str]]) -> Iterator[re.Match[str]]:
@@ -66,16 +66,16 @@ def _sections(text: str, titles: Sequence[re.Match[str]]) -> Iterator[re.Match[s
     for one, following in pairwise(titles):
         if _depth(one) == _depth(following) and not text[one.end() : following.start()].strip():
             items |= {one.start(), following.start()}
-    return (found for found in titles if found.start() not in items)
+    return (match for match in titles if match.start() not in items)
 
 
 def _lists(text: str, headings: Sequence[re.Match[str]]) -> list[tuple[int, int]]:
     """What stands below each heading of references, up to the next heading or appendix."""
     if not headings:
         return []
-    others = {found.start() for found in _AFTER_REFERENCES.finditer(text)}
-    ends = sorted({*others, *(found.start() for found in headings), len(text)})
-    return [(found.end(), ends[bisect_left(ends, found.end())]) for found in headings]
+    others = {match.start() for match in _AFTER_REFERENCES.finditer(text)}
+    ends = sorted({*others, *(match.start() for match in headings), len(text)})
+    return [(match.end(), ends[bisect_left(ends, match.end())]) for match in headings]
 
 
 def _entries(text: str, start: int, end: int) -> Iterator[Mark]:
@@ -83,7 +83,7 @@ def _entries(text: str, start: int, end: int) -> Iterator[Mark]:
     pattern = _PARAGRAPH if "\n\n" in text[start:end].strip() else LINE
     if _NUMBERED_ENTRY.search(text, start, end):
         pattern = _NUMBERED_ENTRY
-    begins = [found.start() for found in pattern.finditer(text, start, end)]
+    begins = [match.start() for match in pattern.finditer(text, start, end)]
     for begin, after in pairwise([*begins, end]):
         entry = text[begin:after].lstrip()
         if entry:

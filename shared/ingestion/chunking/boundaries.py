@@ -51,23 +51,23 @@ class Mark:
     until: int | None = None
 
 
-def marked(found: re.Match[str], opening: Opening, level: int) -> Mark:
+def marked(match: re.Match[str], opening: Opening, level: int) -> Mark:
     """The mark of a line that a pattern with START matched.
 
     A short line that is no sentence is a heading and its own title; of another, what it is known by is.
     """
-    line = found.group()
-    start, end = found.start() + len(line) - len(line.lstrip()), found.start() + len(line.rstrip())
-    if found["hash"]:
+    line = match.group()
+    start, end = match.start() + len(line) - len(line.lstrip()), match.start() + len(line.rstrip())
+    if match["hash"]:
         return Mark(start, end, opening, alone=True)
-    said = line.strip().strip("*_ ")
-    nothing_else = not found["rest"].strip(" \t.:—–-*_")
-    short = len(said) <= MAX_TITLE and not said.endswith((".", ";", ",", ":"))
-    title = said if short and not nothing_else else " ".join(found["mark"].split()).rstrip(".")
+    text = line.strip().strip("*_ ")
+    nothing_else = not match["rest"].strip(" \t.:—–-*_")
+    short = len(text) <= MAX_TITLE and not text.endswith((".", ";", ",", ":"))
+    title = text if short and not nothing_else else " ".join(match["mark"].split()).rstrip(".")
     return Mark(start, end, opening, title, BELOW_MARKDOWN + level, short or nothing_else)
 
 
 def within(place: int, spans: Sequence[tuple[int, int]]) -> int | None:
     """Which of the spans, which are in order and apart, the place is in."""
-    found = bisect_right(spans, place, key=itemgetter(0)) - 1
-    return found if found >= 0 and place < spans[found][1] else None
+    index = bisect_right(spans, place, key=itemgetter(0)) - 1
+    return index if index >= 0 and place < spans[index][1] else None

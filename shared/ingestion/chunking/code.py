@@ -29,9 +29,9 @@ class Code:
     wholes: list[tuple[int, int]]
 
 
-def language_of(said: object) -> str:
+def language_of(value: object) -> str:
     """The language that somebody means. Raises InvalidRequest (unsupported_language) for another or none."""
-    name = said.strip().lower() if isinstance(said, str) else ""
+    name = value.strip().lower() if isinstance(value, str) else ""
     name = _ALSO.get(name, name)
     if name not in LANGUAGES:
         listed = ", ".join(LANGUAGES)
@@ -43,13 +43,13 @@ def language_of(said: object) -> str:
 def code(text: str, language: str) -> Code:
     """Where code in one of LANGUAGES may be cut, and where rather not."""
     try:
-        ((_, said),) = parse_in_subprocess("code", f"{language}\n{text}".encode())["parts"]
+        ((_, reply),) = parse_in_subprocess("code", f"{language}\n{text}".encode())["parts"]
     except UnreadableDocument:
         # Brackets in brackets, a million deep.
-        said = '{"cuts": [], "wholes": [], "broken": true}'
-    found = json.loads(said)
-    wholes = [(start, end) for start, end in found["wholes"]]
-    if found["broken"]:
+        reply = '{"cuts": [], "wholes": [], "broken": true}'
+    parsed = json.loads(reply)
+    wholes = [(start, end) for start, end in parsed["wholes"]]
+    if parsed["broken"]:
         # What the grammar does not see: what stands between empty lines.
         wholes += [paragraph.span() for paragraph in PARAGRAPH.finditer(text)]
-    return Code(found["cuts"], wholes)
+    return Code(parsed["cuts"], wholes)

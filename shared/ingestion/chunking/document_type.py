@@ -29,8 +29,8 @@ _HEADING = re.compile(r"^#{1,6} +\S.*$", re.MULTILINE)
 def marks(text: str, document_type: str) -> list[Mark]:
     """Where something begins, in order, no two at one place. Nothing in tables and in what is general."""
     find = _MARKS.get(document_type)
-    found = {mark.start: mark for mark in find(text)} if find else {}
-    return [found[start] for start in sorted(found)]
+    by_start = {mark.start: mark for mark in find(text)} if find else {}
+    return [by_start[start] for start in sorted(by_start)]
 
 
 def document_type_of(metadata: Mapping[str, Any], text: str, kind: str | None, title: str) -> str:
@@ -41,9 +41,9 @@ def document_type_of(metadata: Mapping[str, Any], text: str, kind: str | None, t
     sections or the like, and a word in a hundred from the language of laws, five at least. Questions and
     answers: three questions with answers that say so, or by a title that says so, or as most of the headings.
     """
-    said = metadata.get("document_type")
-    if isinstance(said, str) and said in DOCUMENT_TYPES:
-        return said
+    declared = metadata.get("document_type")
+    if isinstance(declared, str) and declared in DOCUMENT_TYPES:
+        return declared
     if kind in TABLES or _is_table(text):
         return "table"
     if has_the_parts_of_a_paper(text):
@@ -67,13 +67,13 @@ def _is_legal(text: str) -> bool:
 def _asks(text: str, title: str) -> bool:
     if "?" not in text:
         return False
-    found = questions(text)
-    if len(found) < 3:
+    question_lines = questions(text)
+    if len(question_lines) < 3:
         return False
     headings = sum(1 for _ in _HEADING.finditer(text))
-    asking = sum(mark.alone for mark in found)
+    question_headings = sum(mark.alone for mark in question_lines)
     return (
-        answers(text) >= max(3, len(found) // 2)
+        answers(text) >= max(3, len(question_lines) // 2)
         or _QUESTIONS_TITLE.search(title) is not None
-        or (asking >= 3 and asking >= 0.6 * headings)
+        or (question_headings >= 3 and question_headings >= 0.6 * headings)
     )

@@ -37,11 +37,11 @@ _UNFINISHED = re.compile(r"(?:,|\b(?:and|by|from|in|of|or|per|see|the|this|to|un
 def legal(text: str) -> list[Mark]:
     """Named ones begin a chunk. Numbered clauses may be a line long: they begin one only when the one before
     is worth keeping."""
-    found = [marked(clause, Opening.SOFT, 6 + _depth(clause["mark"])) for clause in _begins(_CLAUSE, text)]
+    marks = [marked(clause, Opening.SOFT, 6 + _depth(clause["mark"])) for clause in _begins(_CLAUSE, text)]
     named = [match for match in _begins(_NAMED, text) if not _CITED.match(match["rest"])]
     ranks = _ranks([match["name"].capitalize() for match in named])
-    found += [marked(match, Opening.ALWAYS, ranks[match["name"].capitalize()]) for match in named]
-    return found
+    marks += [marked(match, Opening.ALWAYS, ranks[match["name"].capitalize()]) for match in named]
+    return marks
 
 
 def named(text: str) -> set[str]:

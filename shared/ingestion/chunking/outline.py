@@ -39,13 +39,13 @@ class Outline:
     def place(self, start: int, end: int) -> dict[str, Any]:
         """Of text[start:end], what there is of: `page_number`, `page_end` where it ends on another, and
         `section`, the titles of the headings above its text, joined by " > "."""
-        found: dict[str, Any] = {}
+        place: dict[str, Any] = {}
         page = bisect_right(self._page_starts, start) - 1
         if page >= 0:
-            found["page_number"] = self._page_numbers[page]
+            place["page_number"] = self._page_numbers[page]
             last = bisect_right(self._page_starts, end - 1) - 1
             if last > page:
-                found["page_end"] = self._page_numbers[last]
+                place["page_end"] = self._page_numbers[last]
         heading = bisect_right(self._starts, start) - 1
         # Headings that the passage begins with are its own.
         start = max(start, self._ends[heading]) if heading >= 0 else start
@@ -55,14 +55,14 @@ class Outline:
             heading += 1
             start = self._ends[heading]
         if heading >= 0 and (section := " > ".join(filter(None, self._paths[heading]))):
-            found["section"] = section[:MAX_SECTION]
-        return found
+            place["section"] = section[:MAX_SECTION]
+        return place
 
 
 def _headings(text: str) -> Iterator[tuple[int, int, int, str]]:
     in_code = False
-    for found in _HEADING.finditer(text):
-        if found[1] is None:
+    for line in _HEADING.finditer(text):
+        if line[1] is None:
             in_code = not in_code
         elif not in_code:
-            yield found.start(), found.end(), len(found[1]), found[2].strip(" #")
+            yield line.start(), line.end(), len(line[1]), line[2].strip(" #")

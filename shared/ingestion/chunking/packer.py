@@ -144,9 +144,9 @@ def _tail(group: list[_Piece], overlap: int) -> list[_Piece]:
 
 def _pieces(text: str, size: int, count: CountTokens, lang: str | None, plan: Plan) -> list[_Piece]:
     end = 0
-    found = split(text, plan, lang)
+    division = split(text, plan, lang)
     pieces: list[_Piece] = []
-    for whole in found.parts:
+    for whole in division.parts:
         opening, tokens = whole.opening, count(text[whole.start : whole.end])
         parts = [whole] if tokens <= size else _parts(text, whole, size, count)
         for part in parts:
@@ -156,7 +156,7 @@ def _pieces(text: str, size: int, count: CountTokens, lang: str | None, plan: Pl
             end = part.end
             # What is left of a part that was cut goes on, but for a heading.
             opening = opening if part.heading else Opening.NONE
-    return _with_rests(pieces, found.wholes, size) if found.wholes else pieces
+    return _with_rests(pieces, division.wholes, size) if division.wholes else pieces
 
 
 def _with_rests(pieces: list[_Piece], wholes: Sequence[Span], size: int) -> list[_Piece]:

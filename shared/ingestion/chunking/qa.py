@@ -31,10 +31,10 @@ def answers(text: str) -> int:
 
 
 def _questions(text: str) -> Iterator[Mark]:
-    for found in _QUESTION.finditer(text):
-        line = found.group()
-        start = found.start() + len(line) - len(line.lstrip())
-        answer = _ANSWER.search(text, start + 1, found.end())
-        shown = text[start : answer.start() if answer else found.end()].rstrip()
-        heading = (found["heading"] or found["title"]) is not None
-        yield Mark(start, start + len(shown), Opening.ALWAYS, alone=heading, asks=True)
+    for match in _QUESTION.finditer(text):
+        line = match.group()
+        start = match.start() + len(line) - len(line.lstrip())
+        answer = _ANSWER.search(text, start + 1, match.end())
+        question = text[start : answer.start() if answer else match.end()].rstrip()
+        heading = (match["heading"] or match["title"]) is not None
+        yield Mark(start, start + len(question), Opening.ALWAYS, alone=heading, asks=True)

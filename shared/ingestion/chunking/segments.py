@@ -41,14 +41,14 @@ def by_lines(text: str, parts: Iterable[Part], blocks: Sequence[Span]) -> Iterat
         elif block != done:
             done = block
             for line in LINE.finditer(text, *blocks[block]):
-                if shown := line.group().strip():
-                    start = line.start() + line.group().index(shown)
-                    yield Part(start, start + len(shown), heading=line.start() == blocks[block][0])
+                if content := line.group().strip():
+                    start = line.start() + line.group().index(content)
+                    yield Part(start, start + len(content), heading=line.start() == blocks[block][0])
 
 
-def marked_parts(text: str, parts: Iterable[Part], found: Sequence[Mark]) -> Iterator[Part]:
+def marked_parts(text: str, parts: Iterable[Part], marks: Sequence[Mark]) -> Iterator[Part]:
     """The parts, where headings and questions that marks know are one each, and know what they open."""
-    at = {mark.start: mark for mark in found}
+    at = {mark.start: mark for mark in marks}
     covered = 0
     question: Span | None = None
     for part in parts:
@@ -64,8 +64,8 @@ def marked_parts(text: str, parts: Iterable[Part], found: Sequence[Mark]) -> Ite
             else:
                 rest = replace(part, opening=max(part.opening, mark.opening))
         if part.start < covered:
-            shown = text[covered : part.end].lstrip()
-            rest = replace(part, start=part.end - len(shown), heading=False, opening=Opening.NONE)
+            content = text[covered : part.end].lstrip()
+            rest = replace(part, start=part.end - len(content), heading=False, opening=Opening.NONE)
         if rest.start < rest.end:
             yield replace(rest, under=question)
 
@@ -77,8 +77,8 @@ def under_heads(text: str, parts: Iterable[Part], fences: Sequence[Span], alone:
     spans = [table.span() for table in tables]
     for found in parts:
         part = found
-        place = within(part.start, spans) if text[part.start] == "|" else None
-        table = tables[place] if place is not None else None
+        index = within(part.start, spans) if text[part.start] == "|" else None
+        table = tables[index] if index is not None else None
         if table is not None and part.start > table.start():
             part = replace(part, under=(table.start(1), table.start(1) + len(table[1].rstrip())))
         if alone:

@@ -45,9 +45,9 @@ def split(text: str, plan: Plan = BY_SENTENCES, lang: str | None = None) -> Spli
     wholes = list(fences)
     if fences:
         parts = list(by_lines(text, parts, fences))
-    if found := _marks(text, plan, fences):
-        parts = list(marked_parts(text, parts, found))
-        wholes += [(mark.start, mark.until) for mark in found if mark.until]
+    if type_marks := _marks(text, plan, fences):
+        parts = list(marked_parts(text, parts, type_marks))
+        wholes += [(mark.start, mark.until) for mark in type_marks if mark.until]
     table = plan.document_type == "table"
     if table or "\n|" in text:
         parts = list(under_heads(text, parts, fences, table))
@@ -74,31 +74,31 @@ def _marks(text: str, plan: Plan, fences: list[Span]) -> list[Mark]:
 
 def _fences(text: str) -> list[Span]:
     """Blocks of code, with their fences. One that nobody closes is none."""
-    found: list[Span] = []
+    fences: list[Span] = []
     if "```" not in text and "~~~" not in text:
-        return found
+        return fences
     opened: re.Match[str] | None = None
     for fence in _FENCE.finditer(text):
         if opened is None:
             opened = fence
         elif fence[1].startswith(opened[1]) and not fence[2].strip():
-            found.append((opened.start(), fence.end()))
+            fences.append((opened.start(), fence.end()))
             opened = None
-    return found
+    return fences
 
 
 def _code(text: str, language: str) -> Split:
     """Lines of code, with the white space before them; parts of lines where these are long."""
-    found = code(text, language)
-    begins = {start for start, _ in found.wholes}
-    cuts = sorted(set(found.cuts))
+    structure = code(text, language)
+    begins = {start for start, _ in structure.wholes}
+    cuts = sorted(set(structure.cuts))
     parts: list[Part] = []
     for line in LINE.finditer(text):
         start, end = line.span()
         inner = cuts[bisect_left(cuts, start + 1) : bisect_left(cuts, end)]
         for begin, after in pairwise([start, *inner, end]):
-            shown = text[begin:after].rstrip()
-            if shown:
+            line_text = text[begin:after].rstrip()
+            if line_text:
                 opening = Opening.CLEAN if begin in begins else Opening.NONE
-                parts.append(Part(begin, begin + len(shown), opening=opening))
-    return Split(parts, found.wholes)
+                parts.append(Part(begin, begin + len(line_text), opening=opening))
+    return Split(parts, structure.wholes)

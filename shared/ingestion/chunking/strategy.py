@@ -35,8 +35,8 @@ class Plan:
         if language and "split_type" not in metadata:
             return cls("code", language=language)
         recursive = metadata.get("split_type") == "recursive"
-        found = document_type_of(metadata, text, kind, title)
-        return cls("recursive" if recursive else "sentences", found)
+        document_type = document_type_of(metadata, text, kind, title)
+        return cls("recursive" if recursive else "sentences", document_type)
 
 
 BY_SENTENCES = Plan()

@@ -39,18 +39,18 @@ def main() -> None:
         reading: Reading = read(sys.stdin.buffer.read())
         if sum(len(text) for _, text in reading.parts) > MAX_CHARACTERS:
             raise too_large()
-        said: dict[str, Any] = {"parts": reading.parts, "title": reading.title}
+        reply: dict[str, Any] = {"parts": reading.parts, "title": reading.title}
     except UnreadableDocument as error:
-        said = {"code": error.code, "message": str(error)}
+        reply = {"code": error.code, "message": str(error)}
     except MemoryError:
-        said = {"code": "file_too_large", "message": str(too_large())}
+        reply = {"code": "file_too_large", "message": str(too_large())}
     except Exception as error:  # whatever a library makes of a broken file
-        said = {
+        reply = {
             "code": UnreadableDocument.code,
             "message": BROKEN,
             "because": type(error).__name__,
         }
-    sys.stdout.buffer.write(json.dumps(said, ensure_ascii=False).encode(errors="surrogatepass"))
+    sys.stdout.buffer.write(json.dumps(reply, ensure_ascii=False).encode(errors="surrogatepass"))
 
 
 if __name__ == "__main__":

@@ -65,9 +65,9 @@ def one_line(text: str) -> str:
     return " ".join(text.split())
 
 
-def own_title(said: str) -> str | None:
+def own_title(text: str) -> str | None:
     """What a document calls itself; None where that is only what its program calls everything."""
-    title = _PROGRAM.sub("", one_line(said))
+    title = _PROGRAM.sub("", one_line(text))
     return None if _NO_TITLE.fullmatch(title) else title
 
 

@@ -50,12 +50,12 @@ def code(data: bytes) -> Reading:
     root = Parser(language).parse(source).root_node
     wholes, cuts = _walk(root, _Rows(source))
     places = _characters(source, [place for whole in wholes for place in whole] + cuts)
-    said = {
+    result = {
         "cuts": [places[cut] for cut in cuts],
         "wholes": [(places[start], places[end]) for start, end in wholes],
         "broken": root.has_error,
     }
-    return Reading([(None, json.dumps(said))])
+    return Reading([(None, json.dumps(result))])
 
 
 class _Rows:
@@ -133,12 +133,12 @@ def _last_row(node: Node) -> int:
 
 def _characters(data: bytes, places: Sequence[int]) -> dict[int, int]:
     """Of places in UTF-8 text, which character begins there."""
-    found: dict[int, int] = {}
+    numbers: dict[int, int] = {}
     if data.isascii():
         return {place: place for place in places}
     done = characters = 0
     for place in sorted(set(places)):
         characters += len(data[done:place].decode(errors="replace"))
         done = place
-        found[place] = characters
-    return found
+        numbers[place] = characters
+    return numbers

@@ -114,8 +114,8 @@ class _Depth:
 
 def _decoded(data: bytes) -> str:
     """By its byte-order mark, by what it says of itself, or as UTF-8; else as browsers take the rest."""
-    said = _CHARSET.search(data[:2048])
-    for encoding in filter(None, (marked_encoding(data), said and said[1].decode("ascii"), "utf-8")):
+    charset = _CHARSET.search(data[:2048])
+    for encoding in filter(None, (marked_encoding(data), charset and charset[1].decode("ascii"), "utf-8")):
         try:
             return data.decode(encoding)
         except (UnicodeDecodeError, LookupError):

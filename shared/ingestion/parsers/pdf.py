@@ -60,12 +60,12 @@ def _lines(page: Any) -> list[_Line]:
     textpage = page.get_textpage()
     text = textpage.get_text_range()
     # Only where every character has its place is the n-th of the text the n-th of the page.
-    told = len(text) == textpage.count_chars()
+    is_aligned = len(text) == textpage.count_chars()
     lines, start = [], 0
     for line in text.split("\r\n"):
         if line.strip():
             first = start + len(line) - len(line.lstrip())
-            size = raw.FPDFText_GetFontSize(textpage.raw, first) if told else None
+            size = raw.FPDFText_GetFontSize(textpage.raw, first) if is_aligned else None
             lines.append(_Line(line.strip(), size and round(size, 1)))
         start += len(line) + 2
     textpage.close()

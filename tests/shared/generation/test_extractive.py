@@ -68,7 +68,7 @@ def corpus(embedder: Embedder) -> list[Match]:
             "lang": document.lang,
             "occurred_at": document.occurred_at,
         }
-        chunks, _, _ = chunk_document(embedder, document.title, text, document.lang)
+        chunks = chunk_document(embedder, document.title, text, document.lang).chunks
         matches += [match(item.text, name, start=item.start, **fields) for item in chunks]
     return matches
 

@@ -13,10 +13,11 @@ import pytest
 
 from shared.documents import collections
 from shared.ingestion import graph_worker
+from shared.ingestion.chunking.passages import ChunkingConfig
 from shared.ingestion.entity_rows import names_of
 from shared.ingestion.graph_job import Reading
 from shared.ingestion.graph_worker import GraphWorker
-from shared.ingestion.ingest import ChunkingConfig, NewDocument, ingest, ingest_many
+from shared.ingestion.ingest import NewDocument, ingest, ingest_many
 from shared.ingestion.job_queue import ATTEMPTS, BatchResult, Jobs
 from shared.ingestion.worker import Worker
 from shared.services import Services
@@ -109,11 +110,11 @@ def test_where_the_graph_is_off_nothing_is_read(core: Services, people: People, 
     brought = bring(core, people.ann, home["id"], "The Ledger Team owns it.")
     worker.work()
     document = NewDocument(None, "Billing", "The Ledger Team owns it.", external_id="b")
-    cut = ChunkingConfig.of_home(home)
-    (stored,) = ingest_many(core.database, core.embedder, caller, "off", [document], cut=cut)
+    config = ChunkingConfig.of_collection(home)
+    (stored,) = ingest_many(core.database, core.embedder, caller, "off", [document], config=config)
     assert stored
     assert [graph_rows(world, one) for one in (brought["id"], stored.document_id)] == [0, 0]
-    assert not cut.graphed
+    assert not config.graphed
 
 
 def test_a_text_that_breaks_the_rules_is_stored_all_the_same(

@@ -10,7 +10,7 @@ import pytest
 from shared import pipeline
 from shared.clients.postgrest import Database
 from shared.errors import EmbeddingFailed, InvalidRequest, NotFound, RagError
-from shared.ingestion.chunking.passages import SPECIAL_TOKENS, chunk_document, short_title
+from shared.ingestion.chunking.passages import SPECIAL_TOKENS, ChunkingConfig, chunk_document, short_title
 from shared.ingestion.chunking.strategy import Plan
 from shared.ingestion.ingest import NewDocument, Stored, delete, ingest, ingest_many
 from shared.models.embeddings import Embedder, embed, embedder_for
@@ -76,15 +76,16 @@ def test_title_and_chunk_together_fit_the_embedder_s_window(subtests: pytest.Sub
             text = " ".join(
                 f"Sentence number {number} about the kettle and its 1.7 litres." for number in range(80)
             )
-            chunks, passages, _ = chunk_document(embedder, title, text, "en")
-            assert len(chunks) == len(passages) > 1
-            for item, passage in zip(chunks, passages, strict=True):
+            chunked = chunk_document(embedder, title, text, "en")
+            assert len(chunked.chunks) == len(chunked.passages) > 1
+            for item, passage in zip(chunked.chunks, chunked.passages, strict=True):
                 assert embedder.count_tokens(passage) <= embedder.window - SPECIAL_TOKENS
                 assert item.tokens <= embedder.passage_tokens
 
 
 def test_the_embedder_reads_the_title_before_each_passage(embedder: Embedder):
-    assert chunk_document(embedder, "Kettle manual", "It boils.", "en")[1] == ["Kettle manual\nIt boils."]
+    chunked = chunk_document(embedder, "Kettle manual", "It boils.", "en")
+    assert chunked.passages == ["Kettle manual\nIt boils."]
 
 
 TABLE = "| oven | degrees |\n| --- | --- |\n" + "\n".join(f"| kiln {n} | {n * 10} |" for n in range(90))
@@ -98,10 +99,10 @@ TABLE = "| oven | degrees |\n| --- | --- |\n" + "\n".join(f"| kiln {n} | {n * 10
 def test_passages_that_begin_within_a_table_begin_with_its_head(
     embedder: Embedder, plan: Plan, size: int | None
 ):
-    chunks, passages, _ = chunk_document(embedder, "Ovens", TABLE, "en", size=size, plan=plan)
-    assert len(chunks) > 2
-    assert passages[0] == f"Ovens\n{chunks[0].text}"
-    for item, passage in zip(chunks[1:], passages[1:], strict=True):
+    chunked = chunk_document(embedder, "Ovens", TABLE, "en", ChunkingConfig(size), plan=plan)
+    assert len(chunked.chunks) > 2
+    assert chunked.passages[0] == f"Ovens\n{chunked.chunks[0].text}"
+    for item, passage in zip(chunked.chunks[1:], chunked.passages[1:], strict=True):
         assert passage == f"Ovens\n| oven | degrees |\n{item.text}"
         assert TABLE[item.start : item.end] == item.text
         assert embedder.count_tokens(passage) <= embedder.window - SPECIAL_TOKENS
@@ -110,13 +111,13 @@ def test_passages_that_begin_within_a_table_begin_with_its_head(
 def test_a_head_for_which_there_is_no_room_is_left_out(embedder: Embedder):
     long = f"| {'oven ' * 250}|\n|---|\n" + "| kiln |\n" * 90
     for plan in (Plan(), Plan(document_type="table")):
-        chunks, passages, _ = chunk_document(embedder, "Ovens", long, "en", plan=plan)
-        assert passages == [f"Ovens\n{item.text}" for item in chunks]
+        chunked = chunk_document(embedder, "Ovens", long, "en", plan=plan)
+        assert chunked.passages == [f"Ovens\n{item.text}" for item in chunked.chunks]
 
 
 def test_what_is_left_of_an_answer_is_read_with_its_question(embedder: Embedder):
     text = "Q: How hot is it?\nA: " + "It is very hot in there, and it stays so. " * 60
-    _, passages, _ = chunk_document(embedder, "Ovens", text, "en", plan=Plan(document_type="qa"))
+    passages = chunk_document(embedder, "Ovens", text, "en", plan=Plan(document_type="qa")).passages
     assert len(passages) > 2
     assert all(passage.startswith("Ovens\nQ: How hot is it?\n") for passage in passages)
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import psycopg
 import pytest
+from openai import OpenAI
 from pydantic import SecretStr
 
 from shared import pipeline
@@ -21,10 +22,12 @@ from shared.errors import Conflict, NotFound, RagError
 from shared.ingestion.ingest import NewDocument, ingest
 from shared.ingestion.job_queue import ATTEMPTS, BatchResult, Job, Jobs
 from shared.ingestion.worker import Worker
+from shared.models.transcription import Transcriber
 from shared.services import Services
 from shared.types import Filters, Mode, Query
 from tests.actors import LEASED, Actor, World
 from tests.conftest import People
+from tests.functions.serving import counting, made
 from tests.shared import files
 from tests.sql import passages
 from tests.stand_in import Reply, StandIn
@@ -535,27 +538,85 @@ def test_a_job_that_kills_its_workers_is_given_up(
     assert (ended["status"], ended["error_code"]) == ("failed", "processing_failed")
 
 
-def test_no_lease_ends_while_its_worker_embeds_slowly(
+def test_no_lease_ends_while_its_worker_converts_and_embeds_slowly(
     core: Services, people: People, world: World, jobs: Jobs, home: str, monkeypatch: pytest.MonkeyPatch
 ):
-    """The embedder takes 200 seconds for each of three documents; a lease lasts 300."""
+    """Transcription and embedding take 200 seconds for each of three documents; a lease lasts 300."""
     for number in range(3):
-        bring(core, people.ann, home, f"Kiln number {number} is hot.")
+        bring(core, people.ann, home, b"ID3\x03 %d" % number, content_type="audio/mpeg")
     now = 0.0
     claimed: list[list[Job]] = []
 
-    class Slow(Broken):
+    def take_long() -> None:
+        nonlocal now
+        now += 200
+        world.sql("update rag.jobs set due_at = due_at - interval '200 seconds'")
+        claimed.append(jobs.claim(8))
+
+    class SlowTranscriber(Transcriber):
+        def text(self, data: bytes, filename: str) -> str:
+            take_long()
+            return "The kiln is hot."
+
+    class SlowEmbedder(Broken):
         def embed(self, texts: object, *, background: bool = False) -> list[list[float]]:
-            nonlocal now
-            now += 200
-            world.sql("update rag.jobs set due_at = due_at - interval '200 seconds'")
-            claimed.append(jobs.claim(8))
+            take_long()
             return [[1.0]]
 
     monkeypatch.setattr("shared.ingestion.worker.EMBEDDED_AT_ONCE", 1)
     monkeypatch.setattr("shared.ingestion.job_queue.time", SimpleNamespace(monotonic=lambda: now))
-    assert Worker(jobs, Slow()).work() == BatchResult(claimed=3, completed=3)
-    assert claimed == [[], [], []], "another worker gets none of them"
+    with closing(OpenAI(api_key="unused")) as client:
+        slow = Worker(jobs, SlowEmbedder(), transcriber=SlowTranscriber(client, "whisper-1", 1))
+        assert slow.work() == BatchResult(claimed=3, completed=3)
+    assert claimed == [[]] * 6, "another worker gets none of them"
+
+
+def test_opening_a_job_renews_its_lease_and_writes_its_step(
+    core: Services, people: People, world: World, jobs: Jobs, abroad: Worker, home: str, site: StandIn
+):
+    """A job that waited for others of its round has a whole lease for its download and its conversion."""
+    site.replies(page(HOT))
+    bring(core, people.ann, home, "The kiln is hot.")
+    documents.add_from_url(core.database, people.ann.principal, home, UrlDocument(site.url))
+    text, address = jobs.claim(2)
+    state = "select step, due_at > now() + interval '290 seconds' from rag.jobs where id = %s"
+
+    def age(job: Job) -> None:
+        world.sql("update rag.jobs set due_at = now() + interval '1 second' where id = %s", job.id)
+
+    age(text)
+    abroad._preparer.prepare(text)
+    assert world.sql(state, text.id) == [("converting", True)]
+    age(address)
+    jobs.call(address, "rag_open_job", {})
+    assert world.sql(state, address.id) == [("fetching", True)]
+    age(address)
+    jobs.call(address, "rag_keep_content", {"content_hash": "0" * 64})
+    assert world.sql(state, address.id) == [("converting", True)]
+
+
+def test_a_small_document_costs_three_calls_and_a_large_one_reports_its_steps(
+    people: People, settings: Settings, home: str, no_jobs: None, site: StandIn
+):
+    """Before, each of these had three reports more."""
+    site.replies(page(HOT))
+    networks = AddressPolicy(["127.0.0.1/32"])
+    with counting(settings.supabase_url) as (address, calls), made(settings, supabase_url=address) as core:
+        worker = Worker(Jobs(core.database, core.require_signer()), core.embedder, networks)
+
+        def calls_of_a_round() -> list[str]:
+            before = len(calls)
+            assert worker.work() == BatchResult(claimed=1, completed=1)
+            return [path.rpartition("/rag_")[2] for path in calls[before:]]
+
+        bring(core, people.ann, home, "The kiln is hot.")
+        assert calls_of_a_round() == ["claim_jobs", "open_job", "complete_job"]
+        documents.add_from_url(core.database, people.ann.principal, home, UrlDocument(site.url))
+        assert calls_of_a_round() == ["claim_jobs", "open_job", "keep_content", "complete_job"]
+        bring(core, people.ann, home, "The kiln is hot today and will be tomorrow. " * 1000)
+        assert calls_of_a_round() == [
+            "claim_jobs", "open_job", "report_job", "report_job", "complete_job",
+        ]  # fmt: skip
 
 
 @pytest.mark.parametrize("after", ["claim", "open"])

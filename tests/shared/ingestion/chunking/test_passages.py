@@ -22,6 +22,6 @@ def test_the_work_stops_at_the_check_that_raises(embedder: Embedder):
         chunk_document(embedder, "title", LINES, None, check=leave)
     assert calls == 100
     calls = 100
-    chunks, _, _ = chunk_document(embedder, "title", LINES, None, check=leave)
+    chunked = chunk_document(embedder, "title", LINES, None, check=leave)
     assert calls > 2000
-    assert chunks
+    assert chunked.chunks
