@@ -11,7 +11,7 @@ import httpx
 from postgrest import SyncPostgrestClient
 from postgrest.exceptions import APIError
 
-from shared.clients.http import deadline, http_client, sleep_before_retry
+from shared.clients.http import deadline, http_client, retry
 from shared.clients.row_validation import Answer
 from shared.errors import DatabaseFailed, DatabaseTimedOut, RagError, error_from_sql
 from shared.types import Principal, PrincipalSource
@@ -91,15 +91,18 @@ class Database:
         twice, so is one whose connection broke. It all takes at most the time-out of the settings, or with
         `patient`, for writes, over a minute. Raises a RagError, also for everything SQL raised.
         """
+
+        def attempt() -> Any:
+            return self._once(caller if isinstance(caller, Principal) else caller(), function, arguments)
+
+        def wait(error: Exception) -> float | None:
+            return 0.0 if isinstance(error, _Unavailable) and (again or not error.begun) else None
+
         with deadline(PATIENCE_SECONDS if patient else self._seconds):
-            pauses = iter(PAUSES)
-            while True:
-                who = caller if isinstance(caller, Principal) else caller()
-                try:
-                    return self._once(who, function, arguments)
-                except _Unavailable as unavailable:
-                    if (unavailable.begun and not again) or not sleep_before_retry(pauses):
-                        raise unavailable.error from unavailable.__cause__
+            try:
+                return retry(attempt, PAUSES, wait)
+            except _Unavailable as unavailable:
+                raise unavailable.error from unavailable.__cause__
 
     def _once(self, caller: Principal, function: str, arguments: dict[str, Any]) -> Any:
         client = SyncPostgrestClient(

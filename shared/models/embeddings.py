@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Protocol
 
-from shared.clients.http import deadline, openai_client, sleep_before_retry
+from shared.clients.http import deadline, openai_client, retry_service
 from shared.config import LOCAL_MODEL, Settings
 from shared.errors import ConfigurationError, EmbeddingFailed
 from shared.models.chunk_limits import MINILM, OPENAI, EmbedderLimits
@@ -27,9 +27,6 @@ DIMENSIONS = 1536
 EMBEDDED_AT_ONCE = 64
 # Only these models can be asked for so many; others have their own.
 SIZED = "text-embedding-3"
-# Before a busy or broken endpoint is tried again, in seconds, unless it says how long.
-PAUSES = (0.25, 1.0)
-AGAIN = {408, 409, 429, *range(500, 600)}
 
 
 class Embedder(Protocol):
@@ -83,46 +80,30 @@ class OpenAIEmbedder:
         return vectors
 
     def _batch(self, texts: list[str]) -> list[list[float]]:
-        from openai import OpenAIError
+        from openai import APIConnectionError, OpenAIError
+
+        size = {"dimensions": DIMENSIONS} if self.model.startswith(SIZED) else {}
+
+        def create() -> "CreateEmbeddingResponse":
+            return self._client.embeddings.create(
+                model=self.model,
+                input=texts,
+                encoding_format="float",
+                **size,  # type: ignore[arg-type]
+            )
 
         try:
-            answer = self._ask(texts)
+            response = retry_service(create, lost=APIConnectionError)
         except (OpenAIError, ValueError) as failed:
             raise EmbeddingFailed from failed
         try:
-            vectors = [item.embedding for item in sorted(answer.data, key=lambda item: item.index)]
+            vectors = [item.embedding for item in sorted(response.data, key=lambda item: item.index)]
         except (AttributeError, TypeError) as malformed:
-            # The client hands on whatever came with a 200.
+            # The client returns any content of a response with status 200.
             raise EmbeddingFailed from malformed
         if len(vectors) != len(texts):
             raise EmbeddingFailed
         return vectors
-
-    def _ask(self, texts: list[str]) -> "CreateEmbeddingResponse":
-        """Busy and broken endpoints are tried twice more, as far as the time lasts. The client's own
-        retries would wait a minute where a Retry-After says so."""
-        from openai import APIConnectionError, APIStatusError, APITimeoutError
-
-        size = {"dimensions": DIMENSIONS} if self.model.startswith(SIZED) else {}
-        pauses = iter(PAUSES)
-        while True:
-            try:
-                return self._client.embeddings.create(
-                    model=self.model,
-                    input=texts,
-                    encoding_format="float",
-                    **size,  # type: ignore[arg-type]
-                )
-            except APITimeoutError:
-                raise
-            except APIConnectionError:
-                if not sleep_before_retry(pauses):
-                    raise
-            except APIStatusError as refused:
-                asked = refused.response.headers.get("retry-after", "")
-                wait = float(asked) if asked.isdecimal() else 0
-                if refused.status_code not in AGAIN or not sleep_before_retry(pauses, wait):
-                    raise
 
     def count_tokens(self, text: str) -> int:
         return count_tokens(text)
