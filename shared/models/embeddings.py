@@ -7,7 +7,7 @@ as it was. A wrong key is an error, never a silent fallback to the local model.
 import math
 from collections.abc import Sequence
 from functools import cache
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from shared.clients.http import deadline, openai_client, retry_service
 from shared.config import LOCAL_MODEL, Settings
@@ -17,7 +17,6 @@ from shared.text.token_count import count_tokens
 
 if TYPE_CHECKING:
     from openai import OpenAI
-    from openai.types import CreateEmbeddingResponse
 
     from shared.models.minilm import MiniLM
 
@@ -84,7 +83,7 @@ class OpenAIEmbedder:
 
         size = {"dimensions": DIMENSIONS} if self.model.startswith(SIZED) else {}
 
-        def create() -> "CreateEmbeddingResponse":
+        def create() -> Any:
             return self._client.embeddings.create(
                 model=self.model,
                 input=texts,
