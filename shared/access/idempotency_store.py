@@ -19,7 +19,7 @@ _PRINTABLE = re.compile(r"[!-~](?:[ -~]{0,253}[!-~])?")
 
 @dataclass(frozen=True, slots=True)
 class StoredResponse:
-    """What was answered, to be answered again."""
+    """A response to replay."""
 
     status: int
     body: Any
@@ -28,31 +28,30 @@ class StoredResponse:
 
 @dataclass(frozen=True, slots=True)
 class Reservation:
-    """The right, and the duty, to answer: ended by keep or by release, else by its time."""
+    """A claim on a request: ended by keep or by release, else when it expires."""
 
     _database: Database
     _caller: PrincipalSource
-    _held: dict[str, str] = field(repr=False)
+    _claim: dict[str, str] = field(repr=False)
 
     def keep(self, status: int, body: Any, request_id: str, chunk_ids: Sequence[str] = ()) -> bool:
-        """Whether the answer is kept: not one above 250 kB, nor of a claim whose time is over. It is replayed
-        as long as the caller sees these chunks. Never raises: what cannot be kept is an answer all the
-        same."""
+        """Whether the response is stored: not one above 250 kB, nor for an expired claim. It is replayed as
+        long as the caller sees these chunks. Never raises: a response that cannot be stored is still sent."""
         text = json.dumps(body, ensure_ascii=False, separators=(",", ":"))
         answer = {"status": status, "body": text, "request_id": request_id, "chunk_ids": list(chunk_ids)}
-        kept = self._end("rag_keep_reply", **answer)
-        if kept is None:
+        stored = self._end("rag_keep_reply", **answer)
+        if stored is None:
             self.release()
-        return bool(kept)
+        return bool(stored)
 
     def release(self) -> None:
-        """There is no answer: the next who asks may try. Never raises."""
+        """Without a response: the next request may try. Never raises."""
         self._end("rag_release_reply")
 
     def _end(self, function: str, **answer: Any) -> bool | None:
-        """What the database says; None where it could not."""
+        """The result of the database, or None after an error."""
         try:
-            return bool(self._database.call(self._caller, function, self._held | answer, again=True))
+            return bool(self._database.call(self._caller, function, self._claim | answer, again=True))
         except RagError as error:
             log.warning("an idempotent request could not be ended (%s)", error.because)
             return None
@@ -92,18 +91,18 @@ def begin(
         "collection_id": collection,
         "scope": scope,
     }
-    (found,) = database.call(caller, "rag_claim_reply", arguments)
-    match found["outcome"]:
+    (row,) = database.call(caller, "rag_claim_reply", arguments)
+    match row["outcome"]:
         case "go":
-            held = {"org_id": found["org_id"], "key_hash": key_hash, "claim": found["claim"]}
-            return Reservation(database, caller, held)
+            claim = {"org_id": row["org_id"], "key_hash": key_hash, "claim": row["claim"]}
+            return Reservation(database, caller, claim)
         case "replay":
-            return StoredResponse(found["status"], found["body"], found["request_id"])
+            return StoredResponse(row["status"], row["body"], row["request_id"])
         case "busy":
             raise Conflict(
                 "This request is being worked on. Please ask again in a moment.",
                 code="request_in_progress",
-                headers={"Retry-After": str(found["retry_after"])},
+                headers={"Retry-After": str(row["retry_after"])},
             )
     raise Conflict(
         f"The {HEADER} was used before, for another request.",

@@ -1,5 +1,6 @@
-"""What a request makes is made once for each Idempotency-Key: for a day the same request again gets the first
-one's answer, and whoever asks while that is still under way is told to wait."""
+"""Operations that run once for each Idempotency-Key.
+
+For a day the same request gets the stored response, and a conflict while the first one still runs."""
 
 import json
 from collections.abc import Callable
@@ -24,18 +25,18 @@ Made = TypeVar("Made", bound=BaseModel)
 
 @dataclass(frozen=True, slots=True)
 class IdempotentRequest:
-    """What a request is for: the scope that an API key needs, what makes it the same when it comes again
-    (JSON, with dataclasses and bytes), and the collection that it is about, or the org, as far as it says."""
+    """An operation: the scope that an API key needs for it, the content (JSON, with dataclasses and bytes) by
+    which a repetition is recognised, and its collection or org, if any."""
 
     scope: Scope
-    said: Any = field(repr=False)
+    content: Any = field(repr=False)
     collection: str | None = None
     org_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class IdempotentExecutor:
-    """Makes what one request asks for."""
+    """Runs the operation of one request."""
 
     _database: Database
     _caller: PrincipalSource
@@ -58,39 +59,40 @@ class IdempotentExecutor:
         name = f"{request.app.state.function} {route.name}"
         return cls(core.database, renewed, idempotency_key or None, name, route.status_code, trace.request_id)
 
-    def make(self, asked: IdempotentRequest, make: Callable[[], Made]) -> Made | Response:
+    def make(self, operation: IdempotentRequest, make: Callable[[], Made]) -> Made | Response:
         """The result of `make`, or the stored response. Failures are not stored. Without a key only `make` is
         called. Raises the errors of `make` and of idempotency_store.begin."""
         if self._key is None:
             return make()
-        said = json.dumps([self._route, asked.collection, asked.said], sort_keys=True, default=_written)
+        body = json.dumps(
+            [self._route, operation.collection, operation.content], sort_keys=True, default=_written
+        )
         claim = begin(
             self._database,
             self._caller,
-            asked.org_id,
+            operation.org_id,
             self._key,
-            said.encode(),
+            body.encode(),
             LEASE_SECONDS,
-            collection=asked.collection,
-            scope=asked.scope,
+            collection=operation.collection,
+            scope=operation.scope,
         )
         if isinstance(claim, StoredResponse):
             return JSONResponse(claim.body, claim.status, {"Idempotency-Replayed": "true"})
         try:
-            made = make()
+            result = make()
         except BaseException:
             claim.release()
             raise
-        claim.keep(self._status, made.model_dump(mode="json"), self._request_id)
-        return made
+        claim.keep(self._status, result.model_dump(mode="json"), self._request_id)
+        return result
 
 
-# What a handler that makes something asks for.
 Once = Annotated[IdempotentExecutor, Depends(IdempotentExecutor.of)]
 
 
 def _written(value: Any) -> Any:
-    """What JSON has no words for. Of a file its digest: how a form was cut says nothing."""
+    """JSON for other values: the digest of a file, since the boundaries of a form vary."""
     if is_dataclass(value):
         return {each.name: getattr(value, each.name) for each in fields(value)}
     return sha256(value).hexdigest()

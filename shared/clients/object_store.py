@@ -70,19 +70,19 @@ class Folder:
 
     def names(self) -> list[str]:
         with _failing():
-            found = self._files.ls(self._path, detail=False)
-        return [str(name).rsplit("/", 1)[-1] for name in found]
+            entries = self._files.ls(self._path, detail=False)
+        return [str(name).rsplit("/", 1)[-1] for name in entries]
 
     def folders(self) -> list[str]:
         """The names of the folders in it, sorted; none where there is no such folder."""
         try:
             with _failing(FileNotFoundError, NotADirectoryError):
-                found = self._files.ls(self._path, detail=True)
+                entries = self._files.ls(self._path, detail=True)
         except FileNotFoundError:
             return []
         return sorted(
             str(entry["name"]).rstrip("/").rsplit("/", 1)[-1]
-            for entry in found
+            for entry in entries
             if entry["type"] == "directory"
         )
 

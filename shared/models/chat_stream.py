@@ -37,7 +37,7 @@ def translate_http_errors() -> Iterator[None]:
 
 
 async def parts(answer: httpx.Response, deadline: float) -> AsyncGenerator[Body]:
-    """What is said until DONE. Raises GenerationFailed where that never comes."""
+    """The JSON of each event until DONE. Raises GenerationFailed where that never comes."""
     async with aclosing(_events(_lines(answer, deadline))) as events:
         async for data in events:
             if data.strip() == DONE:
@@ -60,21 +60,21 @@ async def _ended(events: AsyncGenerator[bytes]) -> None:
 
 async def _events(lines: AsyncGenerator[bytes]) -> AsyncGenerator[bytes]:
     """The data of each event; comments and other fields are passed over."""
-    said: list[bytes] = []
+    parts: list[bytes] = []
     size = 0
     async with aclosing(lines):
         async for line in lines:
             if line.startswith(b"data:"):
-                said.append(line[5:].removeprefix(b" "))
+                parts.append(line[5:].removeprefix(b" "))
                 size += len(line)
                 if size > MAX_EVENT_BYTES:
                     raise GenerationFailed(because="an event is too long")
-            elif not line and said:
-                yield b"\n".join(said)
-                said, size = [], 0
+            elif not line and parts:
+                yield b"\n".join(parts)
+                parts, size = [], 0
     # The last event may end with the stream.
-    if said:
-        yield b"\n".join(said)
+    if parts:
+        yield b"\n".join(parts)
 
 
 async def _lines(answer: httpx.Response, deadline: float) -> AsyncGenerator[bytes]:
@@ -96,10 +96,10 @@ async def _lines(answer: httpx.Response, deadline: float) -> AsyncGenerator[byte
 
 
 async def bounded(answer: httpx.Response) -> AsyncGenerator[bytes]:
-    taken = 0
+    received = 0
     async for data in answer.aiter_bytes():
-        taken += len(data)
-        if taken > MAX_ANSWER_BYTES:
+        received += len(data)
+        if received > MAX_ANSWER_BYTES:
             raise GenerationFailed(because="an answer is too long")
         yield data
 
@@ -107,12 +107,12 @@ async def bounded(answer: httpx.Response) -> AsyncGenerator[bytes]:
 def read(data: bytes) -> Body:
     """JSON, as strictly as we write it ourselves. Raises GenerationFailed."""
     try:
-        found = json.loads(data, parse_constant=_finite, parse_float=_finite)
+        content = json.loads(data, parse_constant=_finite, parse_float=_finite)
     except (ValueError, RecursionError):
         raise GenerationFailed(because="no JSON") from None
-    if not isinstance(found, dict):
+    if not isinstance(content, dict):
         raise GenerationFailed(because="no object")
-    return found
+    return content
 
 
 def _finite(text: str) -> float:

@@ -21,18 +21,18 @@ class Moderator:
         self.model = model
 
     def flagged(self, texts: Sequence[str]) -> list[bool]:
-        """Whether each is harmful. Raises ModerationFailed: what nobody judged is not shown."""
+        """Whether each is harmful. Raises ModerationFailed: unjudged text is not shown."""
         from openai import OpenAIError
 
         try:
             with step("moderate"), deadline(self._seconds):
                 answer = self._client.moderations.create(model=self.model, input=list(texts))
-            said = [result.flagged for result in answer.results]
+            flags = [result.flagged for result in answer.results]
         except (OpenAIError, ValueError, AttributeError, TypeError) as failed:
             raise ModerationFailed from failed
-        if len(said) != len(texts) or not all(isinstance(flag, bool) for flag in said):
+        if len(flags) != len(texts) or not all(isinstance(flag, bool) for flag in flags):
             raise ModerationFailed
-        return said
+        return flags
 
     def close(self) -> None:
         self._client.close()
