@@ -107,16 +107,16 @@ class UnhandledErrorMiddleware:
 
         try:
             await self._app(scope, receive, respond)
-        except Exception as raised:
+        except Exception as error:
             if scope["type"] != "http":
                 raise
-            frames = traceback.extract_tb(raised.__traceback__)
+            frames = traceback.extract_tb(error.__traceback__)
             # The last place of ours: libraries raise, but seldom for their own reasons.
             ours = [frame for frame in frames if "site-packages" not in frame.filename]
             place = (ours or frames)[-1]
             trace: Trace = scope["state"]["trace"]
             trace.error = RagError.code
-            trace.because = f"{type(raised).__name__} at {Path(place.filename).name}:{place.lineno}"
+            trace.because = f"{type(error).__name__} at {Path(place.filename).name}:{place.lineno}"
             if not started:
                 await self._fault()(scope, receive, respond)
 

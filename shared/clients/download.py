@@ -56,17 +56,17 @@ def fetch(url: str, networks: AddressPolicy, max_bytes: int | None = None, org_i
                     if answer.next_request is None:
                         return _fetched(answer, min(MAX_BYTES, max_bytes or MAX_BYTES))
                     url = str(answer.next_request.url)
-        except httpx.ReadTimeout as slow:
-            raise UnreadableDocument("The address takes too long to answer.", code="url_too_slow") from slow
+        except httpx.ReadTimeout as error:
+            raise UnreadableDocument("The address takes too long to answer.", code="url_too_slow") from error
         except UnicodeError:
             # Where it leads to is no host's name.
             raise AddressRefused("The address leads to what is no address.") from None
-        except (httpx.TransportError, httpx.InvalidURL) as broken:
-            if _is_unknown_host(broken):
+        except (httpx.TransportError, httpx.InvalidURL) as error:
+            if _is_unknown_host(error):
                 raise UnreadableDocument(
                     "The address names a host that does not exist.", code="url_refused"
-                ) from broken
-            raise FetchFailed from broken
+                ) from error
+            raise FetchFailed from error
     raise UnreadableDocument("The address leads from one to the next and does not end.", code="url_refused")
 
 

@@ -110,8 +110,8 @@ class Storage:
 def _failing() -> Iterator[None]:
     try:
         yield
-    except httpx.RequestError as broken:
-        raise StorageFailed(because=type(broken).__name__) from None
+    except httpx.RequestError as error:
+        raise StorageFailed(because=type(error).__name__) from None
 
 
 def _require_success(response: httpx.Response) -> None:

@@ -132,8 +132,8 @@ class _Backend:
             return resolver.addresses(self._org_id, host, port, end - time.monotonic())
         except TimeoutError:
             raise self._core.ConnectTimeout from None
-        except (OSError, UnicodeError) as unknown:
-            raise self._core.ConnectError(str(unknown)) from unknown
+        except (OSError, UnicodeError) as error:
+            raise self._core.ConnectError(str(error)) from error
 
 
 class _Stream:

@@ -32,8 +32,8 @@ def translate_http_errors() -> Iterator[None]:
         yield
     except (TimeoutError, httpx.TimeoutException):
         raise GenerationTimedOut from None
-    except (httpx.HTTPError, httpx.InvalidURL) as failed:
-        raise GenerationFailed from failed
+    except (httpx.HTTPError, httpx.InvalidURL) as error:
+        raise GenerationFailed from error
 
 
 async def parts(answer: httpx.Response, deadline: float) -> AsyncGenerator[Body]:

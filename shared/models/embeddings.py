@@ -93,13 +93,13 @@ class OpenAIEmbedder:
 
         try:
             response = retry_service(create, lost=APIConnectionError)
-        except (OpenAIError, ValueError) as failed:
-            raise EmbeddingFailed from failed
+        except (OpenAIError, ValueError) as error:
+            raise EmbeddingFailed from error
         try:
             vectors = [item.embedding for item in sorted(response.data, key=lambda item: item.index)]
-        except (AttributeError, TypeError) as malformed:
+        except (AttributeError, TypeError) as error:
             # The client returns any content of a response with status 200.
-            raise EmbeddingFailed from malformed
+            raise EmbeddingFailed from error
         if len(vectors) != len(texts):
             raise EmbeddingFailed
         return vectors
@@ -124,10 +124,10 @@ def local_embedder() -> Embedder:
     """The local model as embedder. Raises ConfigurationError where it is not installed."""
     try:
         return local_model()
-    except (ImportError, FileNotFoundError) as missing:
+    except (ImportError, FileNotFoundError) as error:
         raise ConfigurationError(
-            f"OPENAI_API_KEY: not set, and the local embedding model is not installed ({missing})"
-        ) from missing
+            f"OPENAI_API_KEY: not set, and the local embedding model is not installed ({error})"
+        ) from error
 
 
 def model_of(settings: Settings) -> str:

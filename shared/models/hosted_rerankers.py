@@ -92,11 +92,11 @@ class HostedReranker:
         }
         try:
             response = retry_service(partial(self._post, body), lost=BROKEN)
-        except httpx.HTTPStatusError as failed:
-            raise RerankFailed(because=f"HTTP {failed.response.status_code}") from None
+        except httpx.HTTPStatusError as error:
+            raise RerankFailed(because=f"HTTP {error.response.status_code}") from None
         # ValueError: a text or a key that cannot be sent. No cause is chained: it could quote either.
-        except (httpx.HTTPError, ValueError) as failed:
-            raise RerankFailed(because=type(failed).__name__) from None
+        except (httpx.HTTPError, ValueError) as error:
+            raise RerankFailed(because=type(error).__name__) from None
         try:
             return self._scores(response.json(), len(passages))
         except (ValueError, TypeError, KeyError, IndexError, OverflowError, RecursionError):

@@ -28,8 +28,8 @@ class Moderator:
             with step("moderate"), deadline(self._seconds):
                 answer = self._client.moderations.create(model=self.model, input=list(texts))
             flags = [result.flagged for result in answer.results]
-        except (OpenAIError, ValueError, AttributeError, TypeError) as failed:
-            raise ModerationFailed from failed
+        except (OpenAIError, ValueError, AttributeError, TypeError) as error:
+            raise ModerationFailed from error
         if len(flags) != len(texts) or not all(isinstance(flag, bool) for flag in flags):
             raise ModerationFailed
         return flags
