@@ -186,6 +186,6 @@ def _put(text: str, found: re.Match[str], instead: str) -> str:
 
 def _other_number(number: str, known: Sequence[str], draw: random.Random) -> str:
     while True:
-        other = re.sub(r"\d", lambda digit: str(draw.randrange(1, 10)), number)
+        other = re.sub(r"\d", lambda _: str(draw.randrange(1, 10)), number)
         if other not in known and other != number:
             return other

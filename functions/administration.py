@@ -7,6 +7,7 @@ from starlette.responses import Response
 from shared.access.orgs import list_orgs
 from shared.api.app import create_app, lambda_handler
 from shared.api.contracts.platform import administration as wire
+from shared.api.contracts.platform import common
 from shared.api.dependencies import Core, OptionalCaller, with_scope
 from shared.api.health import check
 from shared.api.probes import State
@@ -15,7 +16,7 @@ from shared.api.stats import stats as stats_of
 from shared.types import Principal, Scope
 
 # (It starts without what embeds and answers: that they do not is what health is to say.)
-app = create_app(wire, "administration", searches=False, errors=(400, 401, 403, 429, 500, 503))
+app = create_app(common, "administration", searches=False, errors=(400, 401, 403, 429, 500, 503))
 
 Admin = Annotated[Principal, with_scope(Scope.ADMIN)]
 AnyCaller = Annotated[Principal, with_scope(*Scope)]

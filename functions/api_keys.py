@@ -10,10 +10,11 @@ from shared.access import api_keys
 from shared.access.api_key_exchange import ApiKeyExchange
 from shared.api.app import create_app, lambda_handler
 from shared.api.contracts import api_keys as wire
+from shared.api.contracts import rag
 from shared.api.dependencies import Core, require_keys, with_scope
 from shared.types import Principal, Scope
 
-app = create_app(wire, "api-keys", searches=False, errors=(400, 401, 403, 404, 413, 429, 500, 503))
+app = create_app(rag, "api-keys", searches=False, errors=(400, 401, 403, 404, 413, 429, 500, 503))
 
 Manager = Annotated[Principal, with_scope(Scope.ADMIN)]
 # Asked after the caller: parameters are resolved in their order.

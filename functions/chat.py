@@ -12,7 +12,7 @@ from shared.answering.platform_chat.turn import converse
 from shared.answering.platform_chat.types import Answered
 from shared.api.app import create_app, lambda_handler
 from shared.api.contracts.platform import chat_request as wire
-from shared.api.contracts.platform import chat_response, chat_sessions
+from shared.api.contracts.platform import chat_response, chat_sessions, common
 from shared.api.dependencies import Core, FreshCaller, with_scope
 from shared.api.sse import DESCRIBED, EventStream, events, last_event, peek_first
 from shared.text.ids import id_of
@@ -21,7 +21,9 @@ from shared.types import Principal, Scope
 # A conversation may come whole with each of its turns.
 MAX_BYTES = 1024 * 1024
 
-app = create_app(wire, "chat", errors=(400, 401, 403, 404, 409, 413, 429, 500, 503), max_body_bytes=MAX_BYTES)
+app = create_app(
+    common, "chat", errors=(400, 401, 403, 404, 409, 413, 429, 500, 503), max_body_bytes=MAX_BYTES
+)
 
 Asker = Annotated[Principal, with_scope(Scope.CHAT_READ)]
 

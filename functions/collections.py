@@ -8,6 +8,7 @@ from starlette.responses import Response
 
 from shared.api.app import create_app, lambda_handler
 from shared.api.contracts.platform import collections as wire
+from shared.api.contracts.platform import common
 from shared.api.dependencies import Core, with_scope
 from shared.api.idempotency import IdempotentRequest, Once
 from shared.clients.row_validation import readable
@@ -18,7 +19,7 @@ from shared.text.ids import id_of
 from shared.types import Principal, Scope
 
 ERRORS = (400, 401, 403, 404, 409, 413, 429, 500, 503)
-app = create_app(wire, "collections", searches=False, errors=ERRORS, headers=["idempotency-key"])
+app = create_app(common, "collections", searches=False, errors=ERRORS, headers=["idempotency-key"])
 
 Reader = Annotated[Principal, with_scope(Scope.DOCUMENTS_READ, Scope.COLLECTIONS_MANAGE)]
 Manager = Annotated[Principal, with_scope(Scope.COLLECTIONS_MANAGE)]

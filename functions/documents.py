@@ -8,6 +8,7 @@ from starlette.responses import RedirectResponse, Response
 
 from shared.access.download_links import LIFETIME_SECONDS, MAX_LIFETIME_SECONDS, link_to, new_link
 from shared.api.app import create_app, lambda_handler
+from shared.api.contracts.platform import common
 from shared.api.contracts.platform import documents as wire
 from shared.api.dependencies import Core, LinkCaller, PublicUrl, with_scope
 from shared.api.idempotency import IdempotentRequest, Once
@@ -21,7 +22,7 @@ from shared.types import Principal, Scope
 
 # Six megabytes of a file or a text are what Lambda lets in, and Postgres keeps.
 app = create_app(
-    wire,
+    common,
     "documents",
     searches=False,
     errors=(400, 401, 403, 404, 409, 413, 429, 500, 503),

@@ -12,6 +12,7 @@ from shared.answering.cited import answer as cited
 from shared.answering.cited.types import AnswerDone, Event
 from shared.api.app import create_app, lambda_handler
 from shared.api.contracts.search import answer as wire
+from shared.api.contracts.search import common
 from shared.api.dependencies import Core, FreshCaller, with_scope
 from shared.api.idempotency import LEASE_SECONDS, IdempotentRequest, Once
 from shared.api.sse import DESCRIBED, EventStream, events, last_event, peek_first
@@ -19,7 +20,7 @@ from shared.retrieval.workspace import locate
 from shared.types import Principal, Scope
 
 app = create_app(
-    wire,
+    common,
     "v1-answer",
     errors=(400, 401, 403, 404, 409, 413, 429, 500, 503),
     headers=("x-workspace-id", "idempotency-key"),

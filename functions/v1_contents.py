@@ -5,6 +5,7 @@ from typing import Annotated
 from fastapi import Header
 
 from shared.api.app import create_app, lambda_handler
+from shared.api.contracts.search import common
 from shared.api.contracts.search import contents as wire
 from shared.api.dependencies import Core, with_scope
 from shared.documents.contents import hydrate
@@ -13,7 +14,7 @@ from shared.retrieval.workspace import locate
 from shared.types import Principal, Scope
 
 app = create_app(
-    wire,
+    common,
     "v1-contents",
     errors=(400, 401, 403, 404, 413, 429, 500, 503),
     searches=False,

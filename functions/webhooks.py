@@ -7,6 +7,7 @@ from fastapi import Body, Depends
 from starlette.responses import Response
 
 from shared.api.app import create_app, lambda_handler
+from shared.api.contracts.platform import common
 from shared.api.contracts.platform import webhooks as wire
 from shared.api.dependencies import Core, with_scope
 from shared.documents import webhooks
@@ -14,7 +15,7 @@ from shared.errors import error_details
 from shared.text.ids import id_of
 from shared.types import Principal, Scope
 
-app = create_app(wire, "webhooks", searches=False, errors=(400, 401, 403, 404, 409, 413, 429, 500, 503))
+app = create_app(common, "webhooks", searches=False, errors=(400, 401, 403, 404, 409, 413, 429, 500, 503))
 
 Manager = Annotated[Principal, with_scope(Scope.ADMIN)]
 

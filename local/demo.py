@@ -6,12 +6,13 @@ from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
 from time import perf_counter
-from typing import Any
+from typing import Any, cast
 
 import httpx
 import psycopg
 from rich.console import Console
 from rich.markup import escape
+from supabase import ClientOptions, FunctionsHttpError, create_client
 
 from local.ingest import COLLECTION, authorise, demo_corpus, put
 from local.processes import StackError
@@ -40,17 +41,19 @@ def questions() -> list[Question]:
 
 
 def ask(url: str, anon_key: str, token: str, question: Question) -> dict[str, Any]:
-    """The function's answer to a question. Raises StackError when it is not 200."""
-    answer = httpx.post(
-        f"{url}/functions/v1/rag-{question.call}",
-        headers={"Authorization": f"Bearer {token}", "apikey": anon_key},
-        json={"query_text": question.text, "filters": question.filters},
-        timeout=60,
-    )
-    if answer.status_code != 200:
-        raise StackError(f"{question.text!r} got {answer.status_code}: {answer.text}")
-    body: dict[str, Any] = answer.json()
-    return body
+    """The function's answer to a question, by the client that Supabase applications use. Raises StackError
+    for an error of the function."""
+    call = {
+        "body": {"query_text": question.text, "filters": question.filters},
+        "responseType": "json",
+    }
+    with httpx.Client(timeout=60) as connections:
+        options = ClientOptions(headers={"Authorization": f"Bearer {token}"}, httpx_client=connections)
+        supabase = create_client(url, anon_key, options)
+        try:
+            return cast("dict[str, Any]", supabase.functions.invoke(f"rag-{question.call}", call))
+        except FunctionsHttpError as error:
+            raise StackError(f"{question.text!r} got {error.status}: {error.message}") from None
 
 
 def run(stack: Stack, core: Services, console: Console) -> None:

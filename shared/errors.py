@@ -1,4 +1,4 @@
-"""Everything that can go wrong, as nouns. Raised anywhere, rendered once (app.py); a dialect only chooses
+"""Everything that can go wrong, as nouns. Raised anywhere, rendered once (app.py); a contract only chooses
 the envelope. A class's docstring is its default message and is read by callers: it helps and leaks nothing.
 """
 

@@ -172,7 +172,7 @@ class StorageServer:
 
     def _sign(self, asked: Asked) -> Answer:
         self._found(asked)
-        token = self._token("download", asked.place, json.loads(asked.body)["expiresIn"])
+        token = self._token("download", asked.place, int(json.loads(asked.body)["expiresIn"]))
         return in_json({"signedURL": f"/object/sign/{asked.place}?token={token}"})
 
     def _list(self, asked: Asked) -> Answer:

@@ -1,4 +1,4 @@
-"""API keys as their owners see them: made, listed, rotated, revoked. Row security decides whose are whose."""
+"""API keys of users: create, list, rotate, revoke. Row security decides whose are whose."""
 
 import hashlib
 import re
@@ -36,13 +36,13 @@ def hash_of(key: str) -> str:
     return hashlib.sha256(key.encode()).hexdigest()
 
 
-def create(database: Database, caller: Principal, kind: str, wanted: dict[str, Any]) -> NewKey:
-    """A key of the caller's own. `wanted`: name and scopes, perhaps org_id, collection and expires_at.
+def create(database: Database, caller: Principal, kind: str, fields: dict[str, Any]) -> NewKey:
+    """A key of the caller's own. `fields`: name and scopes, optionally org_id, collection and expires_at.
 
     Raises NotFound for an org or collection that the caller does not see, Forbidden for the scope admin
     without being one, InvalidRequest.
     """
-    return _made(database, caller, BEGINNINGS[kind], "rag_create_key", wanted)
+    return _new_key(database, caller, BEGINNINGS[kind], "rag_create_key", fields)
 
 
 def list_keys(database: Database, caller: Principal, key_id: str | None = None) -> list[dict[str, Any]]:
@@ -58,7 +58,7 @@ def rotate(database: Database, caller: Principal, key_id: str, overlap_seconds: 
         raise NotFound("There is no such key.", code="key_not_found")
     beginning = next(start for start in BEGINNINGS.values() if rows[0]["prefix"].startswith(start))
     arguments = {"key_id": key_id, "overlap_seconds": overlap_seconds}
-    return _made(database, caller, beginning, "rag_rotate_key", arguments)
+    return _new_key(database, caller, beginning, "rag_rotate_key", arguments)
 
 
 def revoke(database: Database, caller: Principal, key_id: str) -> None:
@@ -67,7 +67,7 @@ def revoke(database: Database, caller: Principal, key_id: str) -> None:
         raise NotFound("There is no such key.", code="key_not_found")
 
 
-def _made(
+def _new_key(
     database: Database, caller: Principal, beginning: str, function: str, arguments: dict[str, Any]
 ) -> NewKey:
     # 256 random bits, so one plain hash is as good as a slow one.

@@ -113,8 +113,8 @@ class KeySet:
                 if attempt is self._attempt:
                     self._known = known
             attempt.failure = None
-        except Exception as failed:
-            attempt.failure = type(failed).__name__
+        except Exception as error:
+            attempt.failure = type(error).__name__
             log.warning("the project's public keys could not be fetched (%s)", attempt.failure)
         finally:
             attempt.over.set()

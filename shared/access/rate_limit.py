@@ -2,8 +2,8 @@
 
 slowapi decides. It first asks for the limits, and the one SQL function that knows them (a tier's or a key's
 may differ from the deployment's) also counts the request in all of their windows. slowapi then asks its
-storage where each window stands, in questions that know nothing of callers: so the spending at hand travels
-in a context variable, and the one answer serves them all.
+storage where each window stands, in questions that know nothing of callers: so the check of the request is
+in a context variable, and its one result answers all of them.
 """
 
 from collections.abc import Mapping
@@ -104,11 +104,11 @@ class RateLimitCheck:
         }
 
 
-_spending: ContextVar[RateLimitCheck] = ContextVar("spending")
+_current: ContextVar[RateLimitCheck] = ContextVar("rate_limit")
 
 
 class PostgresRateLimitStorage(Storage):
-    """`limits` storage over rag_hit. It counts for the caller of the spending at hand; keys are ignored."""
+    """`limits` storage over rag_hit. It counts for the caller of the current check; keys are ignored."""
 
     STORAGE_SCHEME = ["rag"]  # noqa: RUF012  # as the base class declares it
 
@@ -117,23 +117,23 @@ class PostgresRateLimitStorage(Storage):
         return DatabaseFailed
 
     def incr(self, key: str, expiry: int, amount: int = 1) -> int:
-        window = _spending.get().windows[expiry]
+        window = _current.get().windows[expiry]
         return window.hits if window.admitted else window.allowed + 1
 
     def get(self, key: str) -> int:
-        return _spending.get().tightest.hits
+        return _current.get().tightest.hits
 
     def get_expiry(self, key: str) -> float:
-        return _spending.get().tightest.resets_at
+        return _current.get().tightest.resets_at
 
     def check(self) -> bool:
         return True
 
     def reset(self) -> int | None:
-        raise NotImplementedError("nobody resets somebody else's count")
+        raise NotImplementedError("counts are not reset")
 
     def clear(self, key: str) -> None:
-        raise NotImplementedError("nobody resets somebody else's count")
+        raise NotImplementedError("counts are not reset")
 
 
 class _LimiterWithoutEnvironment(Limiter):
@@ -145,15 +145,15 @@ class _LimiterWithoutEnvironment(Limiter):
 
 # headers_enabled would ask the storage again and write fractions: middleware.py writes the headers.
 _limiter = _LimiterWithoutEnvironment(
-    key_func=lambda: _spending.get().caller.user_id, storage_uri="rag://", headers_enabled=False
+    key_func=lambda: _current.get().caller.user_id, storage_uri="rag://", headers_enabled=False
 )
 
 
 def _limits() -> str:
     """All limits that this request stands under, as slowapi reads them; counting it is what tells."""
-    spending = _spending.get()
-    spending.count()
-    return ";".join(f"{window.allowed}/{window.seconds} seconds" for window in spending.windows.values())
+    check = _current.get()
+    check.count()
+    return ";".join(f"{window.allowed}/{window.seconds} seconds" for window in check.windows.values())
 
 
 @_limiter.shared_limit(_limits, scope="caller")
@@ -161,24 +161,24 @@ def _admit(request: Request) -> None:
     """slowapi raises in the wrapper; a request that arrives here is within its limits."""
 
 
-def check_rate_limit(request: Request, spending: RateLimitCheck) -> None:
+def check_rate_limit(request: Request, check: RateLimitCheck) -> None:
     """Count this request in the caller's budget.
 
-    Raises RateLimited, with Retry-After in seconds. Either way the request remembers the spending, from
-    which middleware.py writes the headers of whatever response follows.
+    Raises RateLimited, with Retry-After in seconds. Either way the request keeps the check, from which
+    middleware.py writes the headers of the response.
     """
-    token = _spending.set(spending)
+    token = _current.set(check)
     try:
         _admit(request=request)
         if getattr(request.state, "view_rate_limit", None) is None:
             # slowapi passes over limits that it cannot read; nobody is let through by that.
             raise DatabaseFailed
     except RateLimitExceeded:
-        raise RateLimited(headers=spending.retry_after) from None
+        raise RateLimited(headers=check.retry_after) from None
     finally:
-        _spending.reset(token)
-        if spending.windows:
-            request.state.spending = spending
+        _current.reset(token)
+        if check.windows:
+            request.state.rate_limit = check
 
 
 def check_text_limit(
@@ -191,8 +191,8 @@ def check_text_limit(
     who = caller if isinstance(caller, Principal) else caller()
     rate = RateLimitItemPerMinute(bytes_per_minute // KILOBYTE)
     amount = min(-(-text_bytes // KILOBYTE), rate.amount)
-    spending = RateLimitCheck(database, who, function, "ingest", rate, amount)
-    spending.count()
-    if not spending.tightest.admitted:
+    check = RateLimitCheck(database, who, function, "ingest", rate, amount)
+    check.count()
+    if not check.tightest.admitted:
         message = f"More text than {rate.amount} KB a minute. Please wait, or send less at once."
-        raise RateLimited(message, headers=spending.retry_after)
+        raise RateLimited(message, headers=check.retry_after)

@@ -1,6 +1,6 @@
 """The frame of every function: who may call, what every response carries, how errors leave.
 
-A function file says `app = create_app(dialect, "its-slug", errors=(...))`, adds its routes, and
+A function file says `app = create_app(contract, "its-slug", errors=(...))`, adds its routes, and
 `handler = lambda_handler(app)`.
 """
 
@@ -69,8 +69,8 @@ class _Rest(Convertor[str]):
 register_url_convertor("path", _Rest())
 
 
-class Dialect(Protocol):
-    """What an API family chooses for itself about errors: the envelope."""
+class Envelope(Protocol):
+    """The module of a contract, for the form of its errors."""
 
     @property
     def ErrorBody(self) -> type[BaseModel]: ...  # noqa: N802  # a class
@@ -79,7 +79,7 @@ class Dialect(Protocol):
 
 
 def create_app(
-    dialect: Dialect,
+    envelope: Envelope,
     function: str,
     *,
     errors: Iterable[int],
@@ -89,8 +89,8 @@ def create_app(
     malformed: int = 400,
     headers: Iterable[str] = (),
 ) -> FastAPI:
-    """The app of a function, named by its slug, whose errors wear the dialect's envelope. Routes are added
-    by the function's file. One that neither searches nor answers starts without what only that needs.
+    """The app of a function, named by its slug, which renders its errors in the envelope. The function's
+    file adds the routes. One that neither searches nor answers starts without what only that needs.
     `errors` are the statuses that its description names beside its success; `too_large` is what it says of
     a body that is, `malformed` the status of one that does not have the form, and `headers` what its
     clients send from browsers besides."""
@@ -103,7 +103,7 @@ def create_app(
         openapi_url=None,
         telemetry=NO_TELEMETRY,
         responses={
-            status: {"model": dialect.ErrorBody, "description": HTTPStatus(status).phrase}
+            status: {"model": envelope.ErrorBody, "description": HTTPStatus(status).phrase}
             for status in errors
         },
     )
@@ -113,7 +113,7 @@ def create_app(
     app.state.function, app.state.searches = function, searches
 
     def render(error: RagError) -> Response:
-        return JSONResponse(dialect.error_body(error), error.status, error.headers)
+        return JSONResponse(envelope.error_body(error), error.status, error.headers)
 
     def rendered(noun: Callable[[Any], RagError]) -> Callable[[Request, Any], Awaitable[Response]]:
         async def handle(request: Request, raised: Exception) -> Response:

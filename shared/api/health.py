@@ -1,4 +1,4 @@
-"""Whether each service does what it is there for: for anybody, and with details for an org's admins."""
+"""Health of a deployment and of each service it uses, with details for admins of an org."""
 
 import time
 from collections.abc import Callable
@@ -8,24 +8,26 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from shared.api import probes
-from shared.api.probes import Embedding, Look, State
+from shared.api.probes import DatabaseHealth, Embedding, State
 from shared.clients.postgrest import DatabaseStatus
+from shared.config import Settings
 from shared.models.embeddings import DIMENSIONS
+from shared.models.reranking import described
 from shared.services import Services
 from shared.types import Principal
 
 VERSION = "0.1.0"
 # The newest of supabase/migrations when this was written; rag.version() tells the database's.
 SCHEMA_VERSION = "20261124000000"
-# A worker is missing when work has been due for so many of its intervals, and for at least so long.
+# The queue is unhealthy when work has been due for so many intervals of the worker, and for at least so long.
 MISSED_INTERVALS, MISSED_SECONDS = 3, 180.0
-# Through these a user's call comes.
-OPEN = {DatabaseStatus.SERVES, DatabaseStatus.KEY_REFUSED}
+# With these, calls of users reach the database.
+REACHABLE = {DatabaseStatus.SERVES, DatabaseStatus.KEY_REFUSED}
 
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """`details` are an admin's to see, of their own orgs: None for everybody else."""
+    """`details` are about an admin's own orgs, and None for all other callers."""
 
     version: str
     status: State
@@ -35,28 +37,41 @@ class Report:
 
 
 def check(core: Services, caller: Principal | None, clock: Callable[[], float] = time.monotonic) -> Report:
-    """What works, as far as the caller may know. Raises nothing."""
-    reach = probes.REACHES.at(core, clock)
+    """The state of every service, as far as the caller may know it. Raises nothing."""
+    status = probes.DATABASE.at(core, clock)
     embedding, gateway = probes.EMBEDDINGS.at(core, clock), probes.GATEWAYS.at(core, clock)
-    seen = probes.WORKERS.at(core, clock) if reach in OPEN else None
-    own = probes.probe(core, caller) if caller and reach in OPEN else None
-    own = own if own and own.is_admin else None
-    known = seen or own
+    of_worker = probes.WORKERS.at(core, clock) if status in REACHABLE else None
+    of_caller = probes.database_health(core, caller) if caller and status in REACHABLE else None
+    of_admin = of_caller if of_caller and of_caller.is_admin else None
+    health = of_worker or of_admin
     services = {
-        **_by_reach(reach, is_seen=known is not None),
-        **_by_functions_secret(known),
-        **_by_look(core, known, reach),
+        **_by_status(status, has_health=health is not None),
+        **_by_functions_secret(health),
+        **_by_health(core, health, status),
         "embedding_service": embedding.state,
         "gateway": gateway,
     }
-    details = _details(core, reach, embedding, own) if own else None
-    return Report(VERSION, _status(reach, services, core), services, datetime.now(UTC), details)
+    details = _details(core, status, embedding, of_admin) if of_admin else None
+    return Report(VERSION, _overall(status, services, core), services, datetime.now(UTC), details)
 
 
-def queue_state(core: Services, clock: Callable[[], float] = time.monotonic) -> State:
-    """Whether a worker takes the work that is due. Unknown without a key to sign with, or while the database
-    is gone."""
-    return _queue(core, probes.WORKERS.at(core, clock))
+def deployment(core: Services) -> tuple[bool, dict[str, Any]]:
+    """Whether the database is reachable, and the body of GET /health: what this deployment consists of."""
+    reachable, settings = core.is_reachable(), core.settings
+    return reachable, {
+        # KAITO's words; its clients expect detail too.
+        "status": "Healthy" if reachable else "Unhealthy",
+        "detail": None if reachable else "The database does not answer.",
+        "database": "reachable" if reachable else "unreachable",
+        "embedder": _embedder(settings, core.embedder.model),
+        "generator": _generator(settings),
+        "reranker": {**described(settings), "enabled": settings.rag_rerank_enabled},
+        "thresholds": {"high": core.thresholds.high, "medium": core.thresholds.medium},
+        # Deployed by itself, this function has no signing key. Then /api/v1/health reports the queue, and
+        # /api/keys/health the keys.
+        "queue": _queue(core, probes.WORKERS.at(core, time.monotonic)) if reachable else State.UNKNOWN,
+        "api_keys": core.key_ring.algorithm if core.key_ring else "not in this process",
+    }
 
 
 def overdue_seconds(core: Services) -> float:
@@ -64,84 +79,88 @@ def overdue_seconds(core: Services) -> float:
     return max(MISSED_SECONDS, MISSED_INTERVALS * core.settings.rag_worker_interval_seconds)
 
 
-def source(key: object, address: str) -> str | None:
-    """Where a part runs: the host alone, since a path may say more than strangers need."""
+def _source(key: object, address: str) -> str | None:
+    """The host alone, since a path may say more than strangers need."""
     return "local" if key is None else urlsplit(address).hostname
 
 
-def _status(reach: DatabaseStatus, services: dict[str, State], core: Services) -> State:
-    """Unhealthy is where no user's call comes through. PostgREST may refuse the project's own key and take
-    users' tokens: where there is a key to sign with, it is seen whether it does."""
-    if reach not in OPEN:
+def _embedder(settings: Settings, model: str | None) -> dict[str, Any]:
+    source = _source(settings.openai_api_key, settings.rag_embedding_url)
+    return {"model": model, "source": source, "stored_dimensions": DIMENSIONS}
+
+
+def _generator(settings: Settings) -> dict[str, Any]:
+    model = settings.rag_llm_model if settings.rag_llm_api_key else "extractive"
+    return {"model": model, "source": _source(settings.rag_llm_api_key, settings.rag_llm_url)}
+
+
+def _overall(status: DatabaseStatus, services: dict[str, State], core: Services) -> State:
+    """Unhealthy where calls of users do not reach the database. PostgREST may refuse the project's own key
+    and accept users' tokens: with a signing key, a call as the worker shows whether it does."""
+    if status not in REACHABLE:
         return State.UNHEALTHY
     if services["database"] is not State.HEALTHY and core.signer:
         return State.UNHEALTHY
-    wrong = {State.DEGRADED, State.UNHEALTHY}
-    return State.HEALTHY if wrong.isdisjoint(services.values()) else State.DEGRADED
+    faults = {State.DEGRADED, State.UNHEALTHY}
+    return State.HEALTHY if faults.isdisjoint(services.values()) else State.DEGRADED
 
 
-def _by_reach(reach: DatabaseStatus, *, is_seen: bool) -> dict[str, State]:
+def _by_status(status: DatabaseStatus, *, has_health: bool) -> dict[str, State]:
     database, postgrest = {
         DatabaseStatus.SERVES: (State.HEALTHY, State.HEALTHY),
         DatabaseStatus.NO_SCHEMA: (State.HEALTHY, State.HEALTHY),
-        DatabaseStatus.KEY_REFUSED: (State.HEALTHY if is_seen else State.UNKNOWN, State.DEGRADED),
-        # Somebody before PostgREST does not know the key.
+        DatabaseStatus.KEY_REFUSED: (State.HEALTHY if has_health else State.UNKNOWN, State.DEGRADED),
+        # A gateway in front of PostgREST does not know the key.
         DatabaseStatus.TURNED_AWAY: (State.UNKNOWN, State.UNKNOWN),
         DatabaseStatus.NO_DATABASE: (State.UNHEALTHY, State.HEALTHY),
         DatabaseStatus.SILENT: (State.UNHEALTHY, State.UNHEALTHY),
-    }[reach]
+    }[status]
     return {"database": database, "postgrest": postgrest}
 
 
-def _by_functions_secret(look: Look | None) -> dict[str, State]:
+def _by_functions_secret(health: DatabaseHealth | None) -> dict[str, State]:
     """The guarded SQL functions refuse every call without the right secret."""
-    return {} if look is None or look.functions_secret == "ok" else {"database": State.UNHEALTHY}  # noqa: S105  # a state
+    return {} if health is None or health.functions_secret == "ok" else {"database": State.UNHEALTHY}  # noqa: S105  # a state
 
 
-def _by_look(core: Services, look: Look | None, reach: DatabaseStatus) -> dict[str, State]:
-    """A database that does not know rag_health is behind, or has nothing of ours at all."""
-    if look is None or look.version is None:
+def _by_health(core: Services, health: DatabaseHealth | None, status: DatabaseStatus) -> dict[str, State]:
+    """A database without rag_health has an older schema, or none of ours."""
+    if health is None or health.version is None:
         unknown = dict.fromkeys(("migrations", "pgvector", "queue"), State.UNKNOWN)
-        missing = reach is DatabaseStatus.NO_SCHEMA or (
-            reach is DatabaseStatus.SERVES and core.signer is not None
+        missing = status is DatabaseStatus.NO_SCHEMA or (
+            status is DatabaseStatus.SERVES and core.signer is not None
         )
         return unknown | ({"migrations": State.UNHEALTHY} if missing else {})
-    behind = State.UNHEALTHY if look.version < SCHEMA_VERSION else State.DEGRADED
+    behind = State.UNHEALTHY if health.version < SCHEMA_VERSION else State.DEGRADED
     return {
-        "migrations": State.HEALTHY if look.version == SCHEMA_VERSION else behind,
-        "pgvector": State.HEALTHY if look.pgvector else State.UNHEALTHY,
-        "queue": _queue(core, look),
+        "migrations": State.HEALTHY if health.version == SCHEMA_VERSION else behind,
+        "pgvector": State.HEALTHY if health.pgvector else State.UNHEALTHY,
+        "queue": _queue(core, health),
     }
 
 
-def _queue(core: Services, look: Look | None) -> State:
-    """Unhealthy where work has been due for longer than a worker that runs leaves it."""
-    if look is None or look.queues is None:
+def _queue(core: Services, health: DatabaseHealth | None) -> State:
+    """Unhealthy where work has been due for longer than a running worker leaves it. Unknown without a signing
+    key, or while the database does not answer."""
+    if health is None or health.queues is None:
         return State.UNKNOWN
-    oldest = max((queue["oldest_seconds"] or 0 for queue in look.queues.values()), default=0)
+    oldest = max((queue["oldest_seconds"] or 0 for queue in health.queues.values()), default=0)
     return State.UNHEALTHY if oldest > overdue_seconds(core) else State.HEALTHY
 
 
-def _details(core: Services, reach: DatabaseStatus, embedding: Embedding, own: Look) -> dict[str, Any]:
-    settings = core.settings
+def _details(
+    core: Services, status: DatabaseStatus, embedding: Embedding, health: DatabaseHealth
+) -> dict[str, Any]:
     return {
         "database": {
-            "reach": reach.value,
-            "postgres": own.postgres,
-            "pgvector": own.pgvector,
-            "migration": own.version,
+            "reach": status.value,
+            "postgres": health.postgres,
+            "pgvector": health.pgvector,
+            "migration": health.version,
             "expected": SCHEMA_VERSION,
-            "functions_secret": own.functions_secret,
+            "functions_secret": health.functions_secret,
         },
-        "embedding": {
-            "model": embedding.model,
-            "dimensions": embedding.dimensions,
-            "stored_dimensions": DIMENSIONS,
-            "source": source(settings.openai_api_key, settings.rag_embedding_url),
-        },
-        "gateway": {
-            "model": settings.rag_llm_model if settings.rag_llm_api_key else "extractive",
-            "source": source(settings.rag_llm_api_key, settings.rag_llm_url),
-        },
-        "queue": own.queues,
+        "embedding": {**_embedder(core.settings, embedding.model), "dimensions": embedding.dimensions},
+        "gateway": _generator(core.settings),
+        "queue": health.queues,
     }

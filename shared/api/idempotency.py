@@ -73,12 +73,12 @@ class IdempotentExecutor:
         if isinstance(claim, StoredResponse):
             return JSONResponse(claim.body, claim.status, {"Idempotency-Replayed": "true"})
         try:
-            made = make()
+            result = make()
         except BaseException:
             claim.release()
             raise
-        claim.keep(self._status, made.model_dump(mode="json"), self._request_id)
-        return made
+        claim.keep(self._status, result.model_dump(mode="json"), self._request_id)
+        return result
 
     async def stream(
         self,

@@ -39,10 +39,10 @@ class RequestContextMiddleware:
             return
         # Only these functions send it, and only to PostgREST.
         scope["headers"] = [item for item in scope["headers"] if item[0] != _SECRET_HEADER]
-        given = Headers(scope=scope).get("x-request-id", "")
+        request_id_of_client = Headers(scope=scope).get("x-request-id", "")
         # A key in the wrong header has the form of an id, and must not end up in the log.
-        own = _REQUEST_ID.fullmatch(given) and not holds_key(given)
-        request_id = given if own else str(uuid4())
+        own = _REQUEST_ID.fullmatch(request_id_of_client) and not holds_key(request_id_of_client)
+        request_id = request_id_of_client if own else str(uuid4())
         trace = Trace(request_id, self._function, scope["method"])
         state = scope.setdefault("state", {})
         state["trace"] = trace
@@ -58,8 +58,8 @@ class RequestContextMiddleware:
                 if location.netloc and location.netloc == Headers(scope=scope).get("host"):
                     # Starlette's redirect to the path without a slash, to whatever host the request names.
                     headers["Location"] = urlunsplit(("", "", location.path, location.query, ""))
-                if (spending := state.get("spending")) is not None:
-                    headers.update(spending.headers())
+                if (rate_limit := state.get("rate_limit")) is not None:
+                    headers.update(rate_limit.headers())
             await send(message)
 
         token = current.set(trace)
@@ -87,7 +87,7 @@ class Cors(CORSMiddleware):
 
 
 class UnhandledErrorMiddleware:
-    """Turns an exception that nobody named into `fault`.
+    """Turns an unexpected exception into `fault`.
 
     It stands inside Cors, so that a browser may read the answer, and notes the exception by its kind and
     place only: its message may quote a document or a token.
@@ -107,16 +107,16 @@ class UnhandledErrorMiddleware:
 
         try:
             await self._app(scope, receive, respond)
-        except Exception as raised:
+        except Exception as error:
             if scope["type"] != "http":
                 raise
-            frames = traceback.extract_tb(raised.__traceback__)
+            frames = traceback.extract_tb(error.__traceback__)
             # The last place of ours: libraries raise, but seldom for their own reasons.
             ours = [frame for frame in frames if "site-packages" not in frame.filename]
             place = (ours or frames)[-1]
             trace: Trace = scope["state"]["trace"]
             trace.error = RagError.code
-            trace.because = f"{type(raised).__name__} at {Path(place.filename).name}:{place.lineno}"
+            trace.because = f"{type(error).__name__} at {Path(place.filename).name}:{place.lineno}"
             if not started:
                 await self._fault()(scope, receive, respond)
 
@@ -135,15 +135,15 @@ class BodyLimit:
             return
         declared = Headers(scope=scope).get("content-length", "")
         too_large = declared.isdecimal() and int(declared) > self._max_bytes
-        taken = 0
+        received = 0
 
         async def take() -> Message:
-            nonlocal taken
+            nonlocal received
             if too_large:
                 raise HTTPException(413, self._message)
             message = await receive()
-            taken += len(message.get("body", b""))
-            if taken > self._max_bytes:
+            received += len(message.get("body", b""))
+            if received > self._max_bytes:
                 raise HTTPException(413, self._message)
             return message
 

@@ -1,5 +1,6 @@
-"""Looks at what the functions stand on: PostgREST, the embedder, the gateway, and, through PostgREST, at the
-database. Each takes its time at most, raises nothing, and is one for all who ask."""
+"""Cached probes of PostgREST, the database, the embedder and the model gateway.
+
+Each ends by its time-out and raises nothing. All callers share its result."""
 
 import logging
 from dataclasses import dataclass
@@ -18,10 +19,10 @@ from shared.services import Services
 from shared.types import Principal
 
 log = logging.getLogger("rag")
-# What a look may take, and for how long what it saw is told again: strangers ask, and some of it costs.
+# The time-out of a probe, and for how long its result is used: callers need no token, and some probes cost.
 CHECK_SECONDS = 3.0
 FRESH_SECONDS = 30.0
-# The way to the database is cheap to look at, and a look that found nothing is tried again as soon.
+# For a probe that costs nothing, or that failed.
 AGAIN_SECONDS = 3.0
 
 
@@ -29,7 +30,7 @@ class State(StrEnum):
     HEALTHY = "healthy"
     DEGRADED = "degraded"
     UNHEALTHY = "unhealthy"
-    # Nobody could look: without a key to sign with, or behind what is gone.
+    # Not probed, for lack of a signing key or of a service in front of it.
     UNKNOWN = "unknown"
     NOT_CONFIGURED = "not_configured"
 
@@ -44,7 +45,7 @@ class Embedding:
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class DatabaseHealth:
     """Row of rag_health: about an admin's orgs, or all orgs for the worker; else only `functions_secret`.
     `queues`: by kind `waiting`, `running`, `oldest_seconds`."""
 
@@ -57,26 +58,27 @@ class Look:
     functions_secret: str = "ok"  # noqa: S105  # a state
 
 
-def probe(core: Services, caller: Principal | None) -> Look | None:
-    """As the caller, or else as the worker, whose role sees what waits; None where nobody can."""
-    who = caller or (worker_principal(core.signer) if core.signer else None)
-    if who is None:
+def database_health(core: Services, caller: Principal | None) -> DatabaseHealth | None:
+    """As the caller, or else as the worker, whose role sees all queues; None after a failure, or where there
+    is neither."""
+    principal = caller or (worker_principal(core.signer) if core.signer else None)
+    if principal is None:
         return None
     try:
         with deadline(CHECK_SECONDS):
-            (row,) = core.database.call(who, "rag_health", {}, again=True)
-        return Look(**row)
+            (row,) = core.database.call(principal, "rag_health", {}, again=True)
+        return DatabaseHealth(**row)
     except (RagError, TypeError, ValueError):
         return None
 
 
-def _reach(core: Services) -> DatabaseStatus:
+def _database(core: Services) -> DatabaseStatus:
     with deadline(CHECK_SECONDS):
-        reach = core.reach()
-    if reach is not DatabaseStatus.SERVES:
-        # Where nobody can be known for an admin, this is where it is told.
-        log.warning("health: the database is not reached as it should be (%s)", reach)
-    return reach
+        status = core.reach()
+    if status is not DatabaseStatus.SERVES:
+        # Without a database no caller is known as an admin, to whom details may be shown.
+        log.warning("health: the database is not reached as it should be (%s)", status)
+    return status
 
 
 def _embedding(core: Services) -> Embedding:
@@ -94,7 +96,7 @@ def _embedding(core: Services) -> Embedding:
 
 
 def _gateway(core: Services) -> State:
-    """An endpoint that lists no models may be one that answers, or another one's address: nobody knows."""
+    """Unknown for an endpoint that lists no models: it may answer all the same, or be no gateway."""
     settings = core.settings
     if settings.rag_llm_api_key is None:
         return State.NOT_CONFIGURED
@@ -113,18 +115,9 @@ def _gateway(core: Services) -> State:
     return {404: State.UNKNOWN, 405: State.UNKNOWN, 429: State.DEGRADED}.get(status, State.UNHEALTHY)
 
 
-def _rarely(_: Any) -> float:
-    return FRESH_SECONDS
-
-
-def _soon(_: Any) -> float:
-    return AGAIN_SECONDS
-
-
-REACHES: CachedProbe[Services, DatabaseStatus] = CachedProbe(_reach, _soon)
-EMBEDDINGS: CachedProbe[Services, Embedding] = CachedProbe(_embedding, _rarely)
-GATEWAYS: CachedProbe[Services, State] = CachedProbe(_gateway, _rarely)
-# The database may have come back.
-WORKERS: CachedProbe[Services, Look | None] = CachedProbe(
-    lambda core: probe(core, None), lambda seen: FRESH_SECONDS if seen else AGAIN_SECONDS
+DATABASE: CachedProbe[Services, DatabaseStatus] = CachedProbe(_database, lambda _: AGAIN_SECONDS)
+EMBEDDINGS: CachedProbe[Services, Embedding] = CachedProbe(_embedding, lambda _: FRESH_SECONDS)
+GATEWAYS: CachedProbe[Services, State] = CachedProbe(_gateway, lambda _: FRESH_SECONDS)
+WORKERS: CachedProbe[Services, DatabaseHealth | None] = CachedProbe(
+    lambda core: database_health(core, None), lambda health: FRESH_SECONDS if health else AGAIN_SECONDS
 )

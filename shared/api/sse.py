@@ -23,9 +23,9 @@ Message = TypeVar("Message")
 
 def event(data: Any, name: str | None = None) -> bytes:
     """An event with JSON, which has no line ends, as its data."""
-    said = json.dumps(data, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    text = json.dumps(data, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     kind = f"event: {name}\n" if name else ""
-    return f"{kind}data: {said}\n\n".encode("utf-8", "replace")
+    return f"{kind}data: {text}\n\n".encode("utf-8", "replace")
 
 
 async def peek_first(messages: AsyncGenerator[Message]) -> AsyncGenerator[Message]:
@@ -115,10 +115,10 @@ class EventStream(StreamingResponse):
                 done, _ = await asyncio.wait({self._waiting}, timeout=self._seconds)
                 if not done:
                     yield KEEP_ALIVE
-            said = self._waiting.result()
-            if said is None:
+            part = self._waiting.result()
+            if part is None:
                 return
-            yield said
+            yield part
 
     async def _next(self) -> bytes | None:
         try:

@@ -18,5 +18,5 @@ def events(
     """A page of the audit events of the orgs that the caller administers, the latest first, and how many
     there are. Raises Forbidden where the caller administers none."""
     arguments = {"limit": limit, "offset": offset, "namespace": namespace, "event": event}
-    found = core.database.call(caller, "rag_list_events", arguments, again=True)
-    return found["events"], found["total"]
+    page = core.database.call(caller, "rag_list_events", arguments, again=True)
+    return page["events"], page["total"]

@@ -21,12 +21,12 @@ MAX_REDIRECTS = 5
 HEADERS = {
     "User-Agent": "rag-ingest/1",
     "Accept": "text/html, text/markdown, text/plain, application/pdf, */*;q=0.5",
-    # Some pack all the same.
+    # Some servers compress all the same.
     "Accept-Encoding": "identity",
 }
-# What servers say of files that they know nothing of: then the name tells.
-NOTHING_SAID = {"", "text/plain", "application/octet-stream", "binary/octet-stream"}
-# They may pass.
+# Types that servers send for files that they do not know: the name may say more.
+UNSPECIFIC_TYPES = {"", "text/plain", "application/octet-stream", "binary/octet-stream"}
+# Statuses that another attempt may not have.
 BUSY = {408, 425, 429}
 # Of a name: there is none, or it has no address. EAI_AGAIN, when no name server answers, may pass.
 UNKNOWN_HOST = {socket.EAI_NONAME, socket.EAI_NODATA}
@@ -56,17 +56,17 @@ def fetch(url: str, networks: AddressPolicy, max_bytes: int | None = None, org_i
                     if answer.next_request is None:
                         return _fetched(answer, min(MAX_BYTES, max_bytes or MAX_BYTES))
                     url = str(answer.next_request.url)
-        except httpx.ReadTimeout as slow:
-            raise UnreadableDocument("The address takes too long to answer.", code="url_too_slow") from slow
+        except httpx.ReadTimeout as error:
+            raise UnreadableDocument("The address takes too long to answer.", code="url_too_slow") from error
         except UnicodeError:
             # Where it leads to is no host's name.
             raise AddressRefused("The address leads to what is no address.") from None
-        except (httpx.TransportError, httpx.InvalidURL) as broken:
-            if _is_unknown_host(broken):
+        except (httpx.TransportError, httpx.InvalidURL) as error:
+            if _is_unknown_host(error):
                 raise UnreadableDocument(
                     "The address names a host that does not exist.", code="url_refused"
-                ) from broken
-            raise FetchFailed from broken
+                ) from error
+            raise FetchFailed from error
     raise UnreadableDocument("The address leads from one to the next and does not end.", code="url_refused")
 
 
@@ -90,11 +90,11 @@ def _fetched(answer: httpx.Response, max_bytes: int) -> Fetched:
         data += part
         if len(data) > max_bytes:
             raise _too_large(max_bytes)
-    unpacked = _unpacked(bytes(data), answer.headers.get("Content-Encoding", ""), max_bytes)
+    content = _unpacked(bytes(data), answer.headers.get("Content-Encoding", ""), max_bytes)
     content_type = clean_line(answer.headers.get("Content-Type", ""))[:255]
-    said = content_type.partition(";")[0].strip().lower()
-    name = posixpath.basename(unquote(answer.url.path)) if said in NOTHING_SAID else ""
-    return Fetched(unpacked, content_type or None, clean_line(name)[-512:] or None)
+    media_type = content_type.partition(";")[0].strip().lower()
+    name = posixpath.basename(unquote(answer.url.path)) if media_type in UNSPECIFIC_TYPES else ""
+    return Fetched(content, content_type or None, clean_line(name)[-512:] or None)
 
 
 def _unpacked(data: bytes, encoding: str, max_bytes: int) -> bytes:
@@ -105,14 +105,14 @@ def _unpacked(data: bytes, encoding: str, max_bytes: int) -> bytes:
         case "gzip" | "x-gzip":
             unpacking = zlib.decompressobj(wbits=31)
             try:
-                found = unpacking.decompress(data, max_bytes + 1)
+                unpacked = unpacking.decompress(data, max_bytes + 1)
             except zlib.error:
                 raise UnreadableDocument("What the address gives is broken.") from None
-            if len(found) > max_bytes:
+            if len(unpacked) > max_bytes:
                 raise _too_large(max_bytes)
             if not unpacking.eof:
                 raise UnreadableDocument("What the address gives is broken.")
-            return found
+            return unpacked
         case _:
             raise UnreadableDocument("The address packs what it gives in a way that is not read.")
 

@@ -25,8 +25,8 @@ class Store:
         try:
             # Other processes write there too: what was listed before says nothing.
             self._files, root = fsspec.url_to_fs(url, use_listings_cache=False)
-        except (ImportError, ValueError) as unknown:
-            raise ConfigurationError(f"RAG_SNAPSHOT_URL: its store is not to be had ({unknown})") from None
+        except (ImportError, ValueError) as error:
+            raise ConfigurationError(f"RAG_SNAPSHOT_URL: its store is not to be had ({error})") from None
         self._is_local = bool(getattr(self._files, "local_file", False))
         self._root = os.path.realpath(root) if self._is_local else root.rstrip("/")
 
@@ -70,19 +70,19 @@ class Folder:
 
     def names(self) -> list[str]:
         with _failing():
-            found = self._files.ls(self._path, detail=False)
-        return [str(name).rsplit("/", 1)[-1] for name in found]
+            entries = self._files.ls(self._path, detail=False)
+        return [str(name).rsplit("/", 1)[-1] for name in entries]
 
     def folders(self) -> list[str]:
         """The names of the folders in it, sorted; none where there is no such folder."""
         try:
             with _failing(FileNotFoundError, NotADirectoryError):
-                found = self._files.ls(self._path, detail=True)
+                entries = self._files.ls(self._path, detail=True)
         except FileNotFoundError:
             return []
         return sorted(
             str(entry["name"]).rstrip("/").rsplit("/", 1)[-1]
-            for entry in found
+            for entry in entries
             if entry["type"] == "directory"
         )
 
@@ -155,8 +155,8 @@ def _failing(*passing: type[Exception]) -> Iterator[None]:
         raise
     except passing:
         raise FileNotFoundError from None
-    except Exception as failed:
-        raise SnapshotFailed from failed
+    except Exception as error:
+        raise SnapshotFailed from error
 
 
 def store_for(settings: Settings) -> Store | None:

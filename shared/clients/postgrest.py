@@ -11,23 +11,23 @@ import httpx
 from postgrest import SyncPostgrestClient
 from postgrest.exceptions import APIError
 
-from shared.clients.http import deadline, http_client, sleep_before_retry
+from shared.clients.http import deadline, http_client, retry
 from shared.clients.row_validation import Answer
 from shared.errors import DatabaseFailed, DatabaseTimedOut, RagError, error_from_sql
 from shared.types import Principal, PrincipalSource
 
 PATIENCE_SECONDS = 70.0
-# Waits before further tries, while PostgREST or Postgres restarts; in seconds.
+# Pauses between attempts while PostgREST or Postgres restarts, in seconds.
 PAUSES = (0.1, 0.3, 0.8)
-# What a gateway says in PostgREST's place; the call may have arrived there.
+# Codes of a gateway in front of PostgREST, to which the call may have been passed on.
 NO_ANSWER = {None, "502", "503", "504"}
-# There was no connection to begin with: nothing was done.
+# There was no connection to Postgres: nothing was done.
 NOT_DONE = {"PGRST000", "PGRST002", "57P03", "08001"}
-# It was undone for the sake of another transaction, which has what it wanted by now: a deadlock, above all.
+# The transaction was rolled back because of another one, for example a deadlock.
 UNDONE = {"40P01", "40001"}
 # The user had too many writes running at the same time: nothing was done (rag.begin_write).
 TOO_MANY_WRITES = "too_many_writes"
-# What anon hears of each of our functions.
+# The error that anon gets for each of our functions.
 REFUSED = "42501"
 # With an unknown preference, PostgREST plans a call and then refuses it. (Before version 12: makes it.)
 PLANNED_ONLY, PLANNED = {"Prefer": "handling=strict, plan=only"}, "PGRST122"
@@ -50,13 +50,13 @@ class DatabaseStatus(StrEnum):
 
     # PostgREST knows our functions, and its database answers.
     SERVES = "serves"
-    # PostgREST does not take the anon key for one: it has expired, or another secret has signed it.
+    # PostgREST refuses the anon key: it has expired, or is signed with another secret.
     KEY_REFUSED = "anon_key_refused"
-    # Nor does who stands before PostgREST.
+    # A gateway in front of PostgREST refuses the anon key.
     TURNED_AWAY = "turned_away"
     NO_SCHEMA = "schema_missing"
     NO_DATABASE = "no_database"
-    # It is not PostgREST that answers, if anybody does.
+    # No response, or not one of PostgREST.
     SILENT = "silent"
 
 
@@ -91,15 +91,18 @@ class Database:
         twice, so is one whose connection broke. It all takes at most the time-out of the settings, or with
         `patient`, for writes, over a minute. Raises a RagError, also for everything SQL raised.
         """
+
+        def attempt() -> Any:
+            return self._once(caller if isinstance(caller, Principal) else caller(), function, arguments)
+
+        def wait(error: Exception) -> float | None:
+            return 0.0 if isinstance(error, _Unavailable) and (again or not error.begun) else None
+
         with deadline(PATIENCE_SECONDS if patient else self._seconds):
-            pauses = iter(PAUSES)
-            while True:
-                who = caller if isinstance(caller, Principal) else caller()
-                try:
-                    return self._once(who, function, arguments)
-                except _Unavailable as unavailable:
-                    if (unavailable.begun and not again) or not sleep_before_retry(pauses):
-                        raise unavailable.error from unavailable.__cause__
+            try:
+                return retry(attempt, PAUSES, wait)
+            except _Unavailable as unavailable:
+                raise unavailable.error from unavailable.__cause__
 
     def _once(self, caller: Principal, function: str, arguments: dict[str, Any]) -> Any:
         client = SyncPostgrestClient(
@@ -118,8 +121,8 @@ class Database:
             raise error from None
         except httpx.ConnectError as broken:
             raise _Unavailable(DatabaseFailed(), begun=False) from broken
-        except httpx.TimeoutException as waited:
-            raise DatabaseTimedOut from waited
+        except httpx.TimeoutException as timeout:
+            raise DatabaseTimedOut from timeout
         except httpx.TransportError as broken:
             raise _Unavailable(DatabaseFailed(), begun=True) from broken
 
@@ -196,7 +199,7 @@ def _reach_by(code: str, status: int) -> DatabaseStatus:
 
 
 class _Unavailable(Exception):
-    """Nobody answered. `begun`: the call may have been carried out all the same."""
+    """A call without a response of the database. `begun`: it may have been carried out."""
 
     def __init__(self, error: RagError, *, begun: bool) -> None:
         super().__init__()

@@ -1,5 +1,6 @@
-"""One look for all who ask: what it saw is told to everybody for a while, so that strangers cannot make it
-cost more. Nobody waits for another's look, but those who ask before the first has ended."""
+"""A health probe whose result is cached and shared, so that unauthenticated requests trigger no more probes.
+
+Only requests that come before the first result wait for a probe that another request makes."""
 
 from collections.abc import Callable
 from threading import Lock
@@ -7,30 +8,29 @@ from typing import Generic, TypeVar
 from weakref import WeakKeyDictionary
 
 Subject = TypeVar("Subject")
-Seen = TypeVar("Seen")
+Result = TypeVar("Result")
 
 
-class CachedProbe(Generic[Subject, Seen]):
-    """`fresh` says for how many seconds something that was seen is told again. A look that raises is not
-    remembered."""
+class CachedProbe(Generic[Subject, Result]):
+    """`lifetime` returns for how many seconds a result is used again. A probe that raises leaves none."""
 
-    def __init__(self, look: Callable[[Subject], Seen], fresh: Callable[[Seen], float]) -> None:
-        self._look = look
-        self._fresh = fresh
+    def __init__(self, probe: Callable[[Subject], Result], lifetime: Callable[[Result], float]) -> None:
+        self._probe = probe
+        self._lifetime = lifetime
         self._lock = Lock()
-        self._seen: WeakKeyDictionary[Subject, tuple[Seen, float]] = WeakKeyDictionary()
+        self._results: WeakKeyDictionary[Subject, tuple[Result, float]] = WeakKeyDictionary()
 
-    def at(self, subject: Subject, clock: Callable[[], float]) -> Seen:
-        if not self._lock.acquire(blocking=subject not in self._seen):
-            return self._seen[subject][0]
+    def at(self, subject: Subject, clock: Callable[[], float]) -> Result:
+        if not self._lock.acquire(blocking=subject not in self._results):
+            return self._results[subject][0]
         try:
-            if subject in self._seen:
-                seen, when = self._seen[subject]
-                if 0 <= clock() - when < self._fresh(seen):
-                    return seen
-            seen = self._look(subject)
-            # From its end: one that waited in vain would be old at once.
-            self._seen[subject] = (seen, clock())
-            return seen
+            if subject in self._results:
+                result, ended_at = self._results[subject]
+                if 0 <= clock() - ended_at < self._lifetime(result):
+                    return result
+            result = self._probe(subject)
+            # From the end of the probe: after a time-out, the result would be too old at once.
+            self._results[subject] = (result, clock())
+            return result
         finally:
             self._lock.release()

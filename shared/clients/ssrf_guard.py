@@ -36,10 +36,10 @@ class AddressPolicy:
 
     def require(self, address: str) -> None:
         """Raises AddressRefused for an IP address that nobody may be sent to."""
-        found = _inner(ip_address(address.partition("%")[0]))
-        if any(found in network for network in self._allowed):
+        target = _inner(ip_address(address.partition("%")[0]))
+        if any(target in network for network in self._allowed):
             return
-        if not _is_public(found):
+        if not _is_public(target):
             raise AddressRefused
 
     def require_url(self, text: str) -> str:

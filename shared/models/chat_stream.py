@@ -32,8 +32,8 @@ def translate_http_errors() -> Iterator[None]:
         yield
     except (TimeoutError, httpx.TimeoutException):
         raise GenerationTimedOut from None
-    except (httpx.HTTPError, httpx.InvalidURL) as failed:
-        raise GenerationFailed from failed
+    except (httpx.HTTPError, httpx.InvalidURL) as error:
+        raise GenerationFailed from error
 
 
 async def parts(answer: httpx.Response, deadline: float) -> AsyncGenerator[Body]:
@@ -96,10 +96,10 @@ async def _lines(answer: httpx.Response, deadline: float) -> AsyncGenerator[byte
 
 
 async def bounded(answer: httpx.Response) -> AsyncGenerator[bytes]:
-    taken = 0
+    received = 0
     async for data in answer.aiter_bytes():
-        taken += len(data)
-        if taken > MAX_ANSWER_BYTES:
+        received += len(data)
+        if received > MAX_ANSWER_BYTES:
             raise GenerationFailed(because="an answer is too long")
         yield data
 
@@ -107,12 +107,12 @@ async def bounded(answer: httpx.Response) -> AsyncGenerator[bytes]:
 def read(data: bytes) -> Body:
     """JSON, as strictly as we write it ourselves. Raises GenerationFailed."""
     try:
-        found = json.loads(data, parse_constant=_finite, parse_float=_finite)
+        content = json.loads(data, parse_constant=_finite, parse_float=_finite)
     except (ValueError, RecursionError):
         raise GenerationFailed(because="no JSON") from None
-    if not isinstance(found, dict):
+    if not isinstance(content, dict):
         raise GenerationFailed(because="no object")
-    return found
+    return content
 
 
 def read_completion(data: bytes) -> Body:

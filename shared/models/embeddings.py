@@ -7,9 +7,9 @@ as it was. A wrong key is an error, never a silent fallback to the local model.
 import math
 from collections.abc import Sequence
 from functools import cache
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
-from shared.clients.http import deadline, openai_client, sleep_before_retry
+from shared.clients.http import deadline, openai_client, retry_service
 from shared.config import LOCAL_MODEL, Settings
 from shared.errors import ConfigurationError, EmbeddingFailed
 from shared.models.chunk_limits import MINILM, OPENAI, EmbedderLimits
@@ -17,7 +17,6 @@ from shared.models.openai_model import OpenAIModel
 from shared.text.token_count import count_tokens
 
 if TYPE_CHECKING:
-    from openai.types import CreateEmbeddingResponse
 
     from shared.models.minilm import MiniLM
 
@@ -27,9 +26,6 @@ DIMENSIONS = 1536
 EMBEDDED_AT_ONCE = 64
 # Only these models can be asked for so many; others have their own.
 SIZED = "text-embedding-3"
-# Before a busy or broken endpoint is tried again, in seconds, unless it says how long.
-PAUSES = (0.25, 1.0)
-AGAIN = {408, 409, 429, *range(500, 600)}
 
 
 class Embedder(Protocol):
@@ -78,46 +74,30 @@ class OpenAIEmbedder(OpenAIModel):
         return vectors
 
     def _batch(self, texts: list[str]) -> list[list[float]]:
-        from openai import OpenAIError
+        from openai import APIConnectionError, OpenAIError
+
+        size = {"dimensions": DIMENSIONS} if self.model.startswith(SIZED) else {}
+
+        def create() -> Any:
+            return self._client.embeddings.create(
+                model=self.model,
+                input=texts,
+                encoding_format="float",
+                **size,  # type: ignore[arg-type]
+            )
 
         try:
-            answer = self._ask(texts)
-        except (OpenAIError, ValueError) as failed:
-            raise EmbeddingFailed from failed
+            response = retry_service(create, lost=APIConnectionError)
+        except (OpenAIError, ValueError) as error:
+            raise EmbeddingFailed from error
         try:
-            vectors = [item.embedding for item in sorted(answer.data, key=lambda item: item.index)]
-        except (AttributeError, TypeError) as malformed:
-            # The client hands on whatever came with a 200.
-            raise EmbeddingFailed from malformed
+            vectors = [item.embedding for item in sorted(response.data, key=lambda item: item.index)]
+        except (AttributeError, TypeError) as error:
+            # The client returns any content of a response with status 200.
+            raise EmbeddingFailed from error
         if len(vectors) != len(texts):
             raise EmbeddingFailed
         return vectors
-
-    def _ask(self, texts: list[str]) -> "CreateEmbeddingResponse":
-        """Busy and broken endpoints are tried twice more, as far as the time lasts. The client's own
-        retries would wait a minute where a Retry-After says so."""
-        from openai import APIConnectionError, APIStatusError, APITimeoutError
-
-        size = {"dimensions": DIMENSIONS} if self.model.startswith(SIZED) else {}
-        pauses = iter(PAUSES)
-        while True:
-            try:
-                return self._client.embeddings.create(
-                    model=self.model,
-                    input=texts,
-                    encoding_format="float",
-                    **size,  # type: ignore[arg-type]
-                )
-            except APITimeoutError:
-                raise
-            except APIConnectionError:
-                if not sleep_before_retry(pauses):
-                    raise
-            except APIStatusError as refused:
-                asked = refused.response.headers.get("retry-after", "")
-                wait = float(asked) if asked.isdecimal() else 0
-                if refused.status_code not in AGAIN or not sleep_before_retry(pauses, wait):
-                    raise
 
     def count_tokens(self, text: str) -> int:
         return count_tokens(text)
@@ -136,10 +116,10 @@ def local_embedder() -> Embedder:
     """The local model as embedder. Raises ConfigurationError where it is not installed."""
     try:
         return local_model()
-    except (ImportError, FileNotFoundError) as missing:
+    except (ImportError, FileNotFoundError) as error:
         raise ConfigurationError(
-            f"OPENAI_API_KEY: not set, and the local embedding model is not installed ({missing})"
-        ) from missing
+            f"OPENAI_API_KEY: not set, and the local embedding model is not installed ({error})"
+        ) from error
 
 
 def model_of(settings: Settings) -> str:

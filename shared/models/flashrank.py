@@ -33,16 +33,16 @@ class CrossEncoder:
                 raise FileNotFoundError(f"no {name} in {folder}")
         self.model = folder.name
         self._seconds = timeout_seconds
-        said = json.loads((folder / "tokenizer_config.json").read_text("utf-8"))
+        tokenizer = json.loads((folder / "tokenizer_config.json").read_text("utf-8"))
         self._tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
         self._tokenizer.no_padding()
-        self._tokenizer.enable_truncation(min(WINDOW, said.get("model_max_length", WINDOW)))
+        self._tokenizer.enable_truncation(min(WINDOW, tokenizer.get("model_max_length", WINDOW)))
         options = SessionOptions()
         # Threads that spin while they wait take processor time from all other work.
         options.add_session_config_entry("session.intra_op.allow_spinning", "0")
         (file, *_) = sorted(folder.glob("*.onnx"))
         self._session = InferenceSession(str(file), options, providers=["CPUExecutionProvider"])
-        self._inputs = [given.name for given in self._session.get_inputs()]
+        self._inputs = [node.name for node in self._session.get_inputs()]
 
     def score(self, query: str, passages: Sequence[str]) -> list[float]:
         """The probability that each passage is relevant. Raises RerankFailed when the time is over."""
@@ -56,8 +56,8 @@ class CrossEncoder:
                     raise RerankFailed(because="time-out")
                 batch = order[start : start + BATCH]
                 scores[batch] = self._run([pairs[index] for index in batch])
-        found: list[float] = scores.tolist()
-        return found
+        relevances: list[float] = scores.tolist()
+        return relevances
 
     def _run(self, pairs: Sequence[Encoding]) -> npt.NDArray[Any]:
         ids, types, mask = np.zeros((3, len(pairs), max(len(pair.ids) for pair in pairs)), np.int64)
@@ -65,8 +65,8 @@ class CrossEncoder:
             ids[index, : len(pair.ids)] = pair.ids
             types[index, : len(pair.ids)] = pair.type_ids
             mask[index, : len(pair.ids)] = 1
-        made = {"input_ids": ids, "token_type_ids": types, "attention_mask": mask}
-        logits: npt.NDArray[Any] = self._session.run(None, {name: made[name] for name in self._inputs})[0]
+        inputs = {"input_ids": ids, "token_type_ids": types, "attention_mask": mask}
+        logits: npt.NDArray[Any] = self._session.run(None, {name: inputs[name] for name in self._inputs})[0]
         # One number is the log odds of relevance; of two, the second against the first is.
         odds = logits[:, -1] - (logits[:, 0] if logits.shape[1] == 2 else 0)
         # The logistic function, by tanh since exp overflows.

@@ -6,17 +6,15 @@ Nothing of a request, of an answer or of the key reaches a log or an error: caus
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import httpx
 
-from shared.clients.http import deadline, http_client, sleep_before_retry
+from shared.clients.http import deadline, http_client, retry_service
 from shared.errors import RerankFailed
 
-# Before a busy or broken endpoint is tried again, in seconds, unless it says how long.
-PAUSES = (0.25, 1.0)
-AGAIN = {408, 409, 429, *range(500, 600)}
-# A connection that broke; one that took too long has used up the time.
+# Errors of a broken connection. One that took too long has used up the time.
 BROKEN = (httpx.NetworkError, httpx.RemoteProtocolError)
 
 
@@ -84,41 +82,31 @@ class HostedReranker:
             return [score for batch in batches for score in self._batch(query, list(batch))]
 
     def _batch(self, query: str, passages: list[str]) -> list[float]:
-        asked = {
+        body = {
             "model": self.model,
             "query": query,
             self._api.passages: passages,
-            # Always said: a provider's default might answer for fewer than all.
+            # Always set: a provider's default might answer for fewer than all.
             self._api.limit: len(passages),
             **self._api.options,
         }
         try:
-            answer = self._ask(asked)
+            response = retry_service(partial(self._post, body), lost=BROKEN)
+        except httpx.HTTPStatusError as error:
+            raise RerankFailed(because=f"HTTP {error.response.status_code}") from None
         # ValueError: a text or a key that cannot be sent. No cause is chained: it could quote either.
-        except (httpx.HTTPError, ValueError) as failed:
-            raise RerankFailed(because=type(failed).__name__) from None
-        if answer.status_code != 200:
-            raise RerankFailed(because=f"HTTP {answer.status_code}")
+        except (httpx.HTTPError, ValueError) as error:
+            raise RerankFailed(because=type(error).__name__) from None
         try:
-            return self._scores(answer.json(), len(passages))
+            return self._scores(response.json(), len(passages))
         except (ValueError, TypeError, KeyError, IndexError, OverflowError, RecursionError):
             raise RerankFailed(because="malformed answer") from None
 
-    def _ask(self, asked: dict[str, Any]) -> httpx.Response:
-        """Busy and broken endpoints are tried twice more, as far as the time lasts."""
-        pauses = iter(PAUSES)
-        while True:
-            try:
-                answer = self._client.post(self._url, json=asked, headers=self._headers)
-            except BROKEN:
-                if not sleep_before_retry(pauses):
-                    raise
-                continue
-            wait = answer.headers.get("retry-after", "")
-            if answer.status_code not in AGAIN or not sleep_before_retry(
-                pauses, int(wait) if wait.isdecimal() else 0
-            ):
-                return answer
+    def _post(self, body: dict[str, Any]) -> httpx.Response:
+        response = self._client.post(self._url, json=body, headers=self._headers)
+        if response.status_code != 200:
+            raise httpx.HTTPStatusError("", request=response.request, response=response)
+        return response
 
     def _scores(self, answer: Any, count: int) -> list[float]:
         """One for each passage, exactly; raises ValueError, TypeError, KeyError or IndexError otherwise."""

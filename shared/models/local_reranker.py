@@ -50,20 +50,20 @@ class LocalReranker:
         if not passages:
             return []
         end = time.monotonic() + self._seconds
-        (asked,) = self._minilm.read([query], lambda reading: reading)
-        tokens = _unit(asked.tokens)
+        (question,) = self._minilm.read([query], lambda reading: reading)
+        tokens = _unit(question.tokens)
 
         def view(reading: "Reading") -> View:
             if time.monotonic() > end:
                 raise RerankFailed(because="time-out")
-            cosine = float(reading.vector @ asked.vector)
+            cosine = float(reading.vector @ question.vector)
             return View(cosine, _interaction(tokens, reading.tokens), Counter(reading.ids))
 
         views = self._minilm.read(passages, view)
-        words = _shared_words(set(asked.ids), [found.pieces for found in views])
+        words = _shared_words(set(question.ids), [item.pieces for item in views])
         return [
-            (max(0.0, found.cosine) + max(0.0, found.interaction) + shared) / 3
-            for found, shared in zip(views, words, strict=True)
+            (max(0.0, item.cosine) + max(0.0, item.interaction) + shared) / 3
+            for item, shared in zip(views, words, strict=True)
         ]
 
 
@@ -80,17 +80,17 @@ def _unit(vectors: Floats) -> Floats:
     return vectors / lengths
 
 
-def _shared_words(asked: set[int], passages: Sequence[Counter[int]]) -> list[float]:
+def _shared_words(question: set[int], passages: Sequence[Counter[int]]) -> list[float]:
     """BM25 (Robertson and Zaragoza 2009) over these passages alone, as a share of the most that it could be.
 
     How rare a word is among so few passages says little, so its place in the vocabulary counts as well.
     """
-    terms = sorted(term for term in asked if term > FIRST_WORD)
+    terms = sorted(term for term in question if term > FIRST_WORD)
     lengths = np.array([passage.total() for passage in passages])
     counts = np.array([[passage[term] for term in terms] for passage in passages], float)
     counts = counts.reshape(len(passages), len(terms))
-    found = (counts > 0).sum(axis=0)
-    weights = np.log(1 + (len(passages) - found + 0.5) / (found + 0.5))
+    passages_with_term = (counts > 0).sum(axis=0)
+    weights = np.log(1 + (len(passages) - passages_with_term + 0.5) / (passages_with_term + 0.5))
     weights *= np.log([term - FIRST_WORD + 1 for term in terms])
     if not weights.sum():
         return [0.0] * len(passages)

@@ -31,9 +31,9 @@ def embed_query(
     question = {"hash": question_hash(caller, embedder.model, text), "max_age_seconds": seconds}
     try:
         known = _recall(database, caller, question)
-    except RagError as failed:
+    except RagError as error:
         # Nor is it worth trying to remember then.
-        log.warning("a query's embedding could not be recalled (%s)", failed.because)
+        log.warning("a query's embedding could not be recalled (%s)", error.because)
         return _embedded(embedder, text)
     if known is None:
         known = _embedded(embedder, text)
@@ -58,8 +58,8 @@ def _remember(database: Database, caller: Principal, answered: dict[str, object]
     try:
         with deadline(PATIENCE_SECONDS):
             database.call(caller, "rag_remember_embedding", answered, again=True)
-    except RagError as failed:
-        log.warning("a query's embedding could not be remembered (%s)", failed.because)
+    except RagError as error:
+        log.warning("a query's embedding could not be remembered (%s)", error.because)
 
 
 def _embedded(embedder: Embedder, text: str) -> list[float]:

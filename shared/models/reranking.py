@@ -53,8 +53,8 @@ def rerank(reranker: Reranker, query_text: str, result: SearchResult) -> SearchR
         scores = reranker.score(query_text, [f"{match.title}\n{match.text}" for match in matches])
         if len(scores) != len(matches) or not all(map(math.isfinite, scores)):
             raise RerankFailed(because="not a number for each")
-    except Exception as failed:  # a model's files may be wrong in more ways than can be named
-        because = failed.because if isinstance(failed, RerankFailed) else type(failed).__name__
+    except Exception as error:  # a model's files may be wrong in more ways than can be named
+        because = error.because if isinstance(error, RerankFailed) else type(error).__name__
         log.warning("reranking failed (%s): the order stays as it was", because)
         return replace(result, rerank_failed=True)
     order = sorted(range(len(matches)), key=scores.__getitem__, reverse=True)
@@ -106,10 +106,10 @@ def _flashrank(settings: Settings) -> Reranker:
     name = settings.rag_rerank_model or FLASHRANK_MODEL
     try:
         return _cross_encoder(FLASHRANK_FOLDER / name, settings.rag_rerank_timeout_seconds)
-    except Exception as missing:  # of half a dozen kinds, for files that are no model
+    except Exception as error:  # of half a dozen kinds, for files that are no model
         raise ConfigurationError(
-            f"RAG_RERANK_MODEL: FlashRank's model {name} cannot be read ({missing})"
-        ) from missing
+            f"RAG_RERANK_MODEL: FlashRank's model {name} cannot be read ({error})"
+        ) from error
 
 
 @cache
@@ -124,11 +124,11 @@ def _local(settings: Settings) -> Reranker | None:
         from shared.models.local_reranker import LocalReranker
 
         reranker = LocalReranker(local_model(), settings.rag_rerank_timeout_seconds)
-    except (ImportError, FileNotFoundError) as missing:
+    except (ImportError, FileNotFoundError) as error:
         if settings.rag_rerank_enabled or "rag_rerank_provider" in settings.model_fields_set:
             raise ConfigurationError(
-                f"RAG_RERANK_PROVIDER: local, but the local model is not installed ({missing})"
-            ) from missing
+                f"RAG_RERANK_PROVIDER: local, but the local model is not installed ({error})"
+            ) from error
         return None
     if settings.rag_rerank_model not in (None, reranker.model):
         raise ConfigurationError(

@@ -20,12 +20,12 @@ class Transcriber(OpenAIModel):
             with deadline(self.seconds):
                 answer = self._client.audio.transcriptions.create(model=self.model, file=(filename, data))
                 return str(answer.text)
-        except APIStatusError as refused:
-            if refused.status_code in (400, 413, 415, 422):
-                raise UnreadableDocument("The sound could not be written down.") from refused
-            raise TranscriptionFailed from refused
-        except (OpenAIError, ValueError, AttributeError) as failed:
-            raise TranscriptionFailed from failed
+        except APIStatusError as error:
+            if error.status_code in (400, 413, 415, 422):
+                raise UnreadableDocument("The sound could not be written down.") from error
+            raise TranscriptionFailed from error
+        except (OpenAIError, ValueError, AttributeError) as error:
+            raise TranscriptionFailed from error
 
 
 def transcriber_for(settings: Settings) -> Transcriber | None:

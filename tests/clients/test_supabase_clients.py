@@ -67,9 +67,8 @@ def test_supabase_js_uploads_where_it_is_told_to(uploading: Uploading, people: P
 
 
 def test_supabase_py_works_unmodified(people: People, core: Services):
-    from supabase.lib.client_options import SyncClientOptions
-
     from supabase import create_client
+    from supabase.lib.client_options import SyncClientOptions
 
     tell(core, people.ann, "Kettle manual", KETTLE)
     with httpx.Client() as transport:

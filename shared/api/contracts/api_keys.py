@@ -7,10 +7,7 @@ from uuid import UUID
 from pydantic import BaseModel, Field, StringConstraints, field_validator
 
 from shared.access.api_keys import NewKey
-from shared.api.contracts.rag import ErrorBody, error_body
 from shared.types import Scope
-
-__all__ = ["Created", "ErrorBody", "Key", "Keys", "NewKeyRequest", "RotateRequest", "error_body"]
 
 
 class NewKeyRequest(BaseModel):

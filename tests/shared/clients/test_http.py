@@ -5,7 +5,10 @@ from collections.abc import Iterator
 from contextlib import ExitStack, closing
 from time import monotonic, sleep
 
+import httpcore
+import httpcore2
 import httpx
+import httpx2
 import pytest
 from openai import APITimeoutError
 
@@ -95,3 +98,14 @@ def test_a_connection_is_used_again_after_a_bound_has_passed():
         with deadline(1):
             assert client.get(server.url).json() == 1
         assert client.get(server.url).json() == 1
+
+
+def test_each_error_of_both_generations_of_httpcore_becomes_one_of_httpx():
+    for http, core in ((httpx, httpcore), (httpx2, httpcore2)):
+        nouns = [getattr(core, name) for name in core.__all__]
+        errors = [noun for noun in nouns if isinstance(noun, type) and issubclass(noun, Exception)]
+        assert len(errors) > 10
+        for error in errors:
+            # httpcore catches this one itself.
+            if error is not core.ConnectionNotAvailable:
+                assert issubclass(getattr(http, error.__name__), http.TransportError)

@@ -47,7 +47,7 @@ def test_a_link_to_an_object_names_the_file_it_becomes(server: StandIn, storage:
     server.replies(Reply(json={"signedURL": "/object/sign/bucket/x?token=t"}))
     link = storage.download_link(ANN, PATH, "a&b/é .pdf")
     assert link.endswith("/storage/v1/object/sign/bucket/x?token=t&download=a%26b%2F%C3%A9%20.pdf")
-    assert server.requests[0].json == {"expiresIn": 60}
+    assert server.requests[0].json == {"expiresIn": "60"}
 
 
 def test_what_is_no_answer_is_a_failure_that_says_nothing(subtests: pytest.Subtests):
@@ -59,7 +59,7 @@ def test_what_is_no_answer_is_a_failure_that_says_nothing(subtests: pytest.Subte
         (Reply(status=429, json=[]), "storage 429"),
         (Reply(status=302, body=b"", headers={"Location": "http://169.254.169.254/"}), "storage 302"),
         (Reply(drop=True), "RemoteProtocolError"),
-        (Reply(body=b"eyJ.secret"), "no JSON"),
+        (Reply(body=b"eyJ.secret"), "malformed response"),
     ]
     for call in ("upload_link", "download_link", "size_of", "remove"):
         for reply, because in replies:

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from local.tools import ROOT
+from shared.clients.http import SERVICE_PAUSES
 from shared.errors import EmbeddingFailed
 from shared.models.embeddings import (
     DIMENSIONS,
-    PAUSES,
     Embedder,
     OpenAIEmbedder,
     embed,
@@ -35,7 +35,7 @@ def api() -> Iterator[StandIn]:
 @pytest.fixture
 def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
     """Retries without the waits, for a test that counts the retries."""
-    monkeypatch.setattr("shared.models.embeddings.PAUSES", (0.001,) * len(PAUSES))
+    monkeypatch.setattr("shared.clients.http.SERVICE_PAUSES", (0.001,) * len(SERVICE_PAUSES))
 
 
 def hosted(api: StandIn, **fields: Any) -> Embedder:

@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
+from shared.clients.http import SERVICE_PAUSES
 from shared.errors import RerankFailed
-from shared.models.hosted_rerankers import APIS, PAUSES
+from shared.models.hosted_rerankers import APIS
 from shared.models.reranking import Reranker, rerank, reranker_for
 from shared.types import SearchResult
 from tests.shared.examples import match, opened, settings
@@ -29,7 +30,7 @@ def api() -> Iterator[StandIn]:
 @pytest.fixture
 def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
     """Retries without the waits, for a test that counts the retries."""
-    monkeypatch.setattr("shared.models.hosted_rerankers.PAUSES", (0.001,) * len(PAUSES))
+    monkeypatch.setattr("shared.clients.http.SERVICE_PAUSES", (0.001,) * len(SERVICE_PAUSES))
 
 
 def hosted(api: StandIn, provider: str = "cohere", **fields: Any) -> Reranker:

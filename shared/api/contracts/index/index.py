@@ -34,16 +34,12 @@ def error_body(error: RagError) -> dict[str, Any]:
 def _message(error: RagError) -> str:
     if error.code == "collection_not_found":
         return f"No such index: '{error.details.get('name')}' exists."
-    if error.code == "org_required":
-        return "You belong to several orgs: an API key says which is meant."
     if error.code == "duplicate_collection":
         return (
             f"Index '{error.details.get('name')}' already exists. "
             "Use a different name or delete the existing index first."
         )
-    if "document" in error.details:
-        return f"documents.{error.details['document']}: {error}"
-    return str(error)
+    return fastapi_errors.message(error)
 
 
 def filters_of(text: str | None) -> dict[str, Any]:

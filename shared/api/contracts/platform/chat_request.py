@@ -6,12 +6,10 @@ from pydantic import Field, StringConstraints, field_validator
 
 from shared.answering.platform_chat.presets import PRESETS
 from shared.answering.platform_chat.types import Message, RetrievalOptions, Turn
-from shared.api.contracts.platform.common import ErrorBody, NullIsUnsaid, WithoutNul, error_body, small
+from shared.api.contracts.platform.common import NullIsUnsaid, WithoutNul, small
 from shared.errors import InvalidRequest
 from shared.text.chat_message import text_of
 from shared.types import Mode, Sampling
-
-__all__ = ["ErrorBody", "error_body"]
 
 MAX_MESSAGE = 10_000
 # What was answered before may be longer than what may be asked.

@@ -7,14 +7,12 @@ from uuid import UUID
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
 
 from shared.api.contracts.platform.common import (
-    ErrorBody,
     Limit,
     Offset,
     Order,
     Pagination,
     WithMetadata,
     WithoutNul,
-    error_body,
 )
 from shared.models.chunk_limits import (
     LEAST_SIZE,
@@ -25,7 +23,7 @@ from shared.models.chunk_limits import (
     configured,
 )
 
-__all__ = ["ErrorBody", "Limit", "Offset", "Order", "Pagination", "error_body"]
+__all__ = ["Limit", "Offset", "Order", "Pagination"]
 
 CollectionOrder = Literal["created_at", "name", "document_count"]
 Name = Annotated[

@@ -10,19 +10,17 @@ from urllib.parse import quote
 from pydantic import BaseModel, Field, StringConstraints
 
 from shared.api.contracts.platform.common import (
-    ErrorBody,
     Limit,
     Offset,
     Order,
     Pagination,
     WithMetadata,
     WithoutNul,
-    error_body,
     small,
 )
 from shared.errors import InvalidRequest
 
-__all__ = ["ErrorBody", "Limit", "Offset", "Order", "Pagination", "error_body"]
+__all__ = ["Limit", "Offset", "Order", "Pagination"]
 
 
 # Of what a link leads to: neither the file nor another link to it.

@@ -5,10 +5,8 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, Field, StringConstraints, field_validator
 
-from shared.api.contracts.platform.common import ErrorBody, NullIsUnsaid, WithoutNul, error_body, share, small
+from shared.api.contracts.platform.common import NullIsUnsaid, WithoutNul, share, small
 from shared.types import Edge, Entity, Filters, Graph, Match, Mode, Query, SearchResult
-
-__all__ = ["ErrorBody", "error_body"]
 
 Flag = Annotated[bool, Field(strict=True)]
 ModeName = Literal["semantic", "keyword", "hybrid", "hierarchical", "graph"]

@@ -7,10 +7,10 @@ from uuid import UUID
 
 from pydantic import AfterValidator, BaseModel, Field, StringConstraints, model_validator
 
-from shared.api.contracts.platform.common import ErrorBody, Limit, Offset, Pagination, error_body
+from shared.api.contracts.platform.common import Limit, Offset, Pagination
 from shared.types import Message
 
-__all__ = ["ErrorBody", "Limit", "Offset", "Pagination", "error_body"]
+__all__ = ["Limit", "Offset", "Pagination"]
 
 EventName = Literal[
     "collection.created",

@@ -19,12 +19,10 @@ from shared.answering.cited.types import (
 )
 from shared.api.contracts.ignored_filters import IgnoredFilters, ignored_in
 from shared.api.contracts.search import common
-from shared.api.contracts.search.common import ErrorBody, Flag, Sent, Wire, error_body
+from shared.api.contracts.search.common import Flag, Sent, Wire, error_body
 from shared.api.contracts.search.search import Mode
 from shared.api.sse import event
 from shared.errors import RagError
-
-__all__ = ["ErrorBody", "error_body"]
 
 
 class Include(Sent):

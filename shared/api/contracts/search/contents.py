@@ -7,12 +7,9 @@ from pydantic import Field
 
 from shared import types
 from shared.api.contracts.search import common
-from shared.api.contracts.search.common import ErrorBody, Flag, Sent, Wire, error_body
+from shared.api.contracts.search.common import Flag, Sent, Wire
 from shared.retrieval import types as retrieved
 from shared.retrieval.types import Contents, Kind
-
-__all__ = ["ErrorBody", "error_body"]
-
 
 Part = Literal["relationships", "entities", "evidence"]
 PARTS: list[Part] = ["relationships", "entities", "evidence"]

@@ -7,10 +7,9 @@ from pydantic import Field
 
 from shared.api.contracts.ignored_filters import IgnoredFilters, ignored_in
 from shared.api.contracts.search import common
-from shared.api.contracts.search.common import ErrorBody, Flag, Sent, Wire, error_body
+from shared.api.contracts.search.common import Flag, Sent, Wire
 from shared.retrieval.types import RoutedResult, SearchRequest
 
-__all__ = ["ErrorBody", "error_body"]
 Mode = Literal["auto", "knowledge", "graph", "hybrid", "keyword", "neural", "fast"]
 
 

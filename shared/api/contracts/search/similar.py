@@ -7,12 +7,10 @@ from pydantic import Field
 
 from shared.api.contracts.ignored_filters import IgnoredFilters, ignored_in
 from shared.api.contracts.search import common
-from shared.api.contracts.search.common import ErrorBody, Sent, Wire, error_body
+from shared.api.contracts.search.common import Sent, Wire
 from shared.retrieval.query.types import SearchScope
 from shared.retrieval.types import RoutedResult, SearchRequest
 from shared.types import Result, SimilarTo
-
-__all__ = ["ErrorBody", "error_body"]
 
 
 class TextSubject(Sent):

@@ -1,0 +1,177 @@
+"""httpx transports whose sockets obey a deadline and connect only to admitted addresses.
+
+HTTPTransport takes no network backend, and httpcore's connection pool, on which it is built, does: so these
+transports build the pool themselves.
+"""
+
+import math
+import ssl
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from functools import cache
+from types import ModuleType
+from typing import Any
+
+import httpx
+
+from shared.clients.dns import Resolver
+
+# When the requests of this context must have ended, by the monotonic clock.
+deadline_at: ContextVar[float] = ContextVar("deadline_at", default=math.inf)
+
+
+def remaining_seconds() -> float:
+    return deadline_at.get() - time.monotonic()
+
+
+@cache
+def transport_class(http: ModuleType, core: ModuleType) -> type[Any]:
+    """The class of transports for httpx and httpcore, or for their next generation, httpx2 and httpcore2."""
+    errors = (
+        core.TimeoutException,
+        core.NetworkError,
+        core.ProtocolError,
+        core.ProxyError,
+        core.UnsupportedProtocol,
+    )
+
+    @contextmanager
+    def renamed_errors() -> Iterator[None]:
+        """Both packages have the same names for their errors."""
+        try:
+            yield
+        except errors as error:
+            raise getattr(http, type(error).__name__)(str(error)) from error
+
+    class Body(http.SyncByteStream):  # type: ignore[misc, name-defined]  # of an argument
+        def __init__(self, parts: Any) -> None:
+            self._parts = parts
+
+        def __iter__(self) -> Iterator[bytes]:
+            with renamed_errors():
+                yield from self._parts
+
+        def close(self) -> None:
+            self._parts.close()
+
+    class Transport(http.BaseTransport):  # type: ignore[misc, name-defined]
+        def __init__(
+            self,
+            ssl_context: ssl.SSLContext,
+            limits: httpx.Limits,
+            admits: Callable[[str], None] | None = None,
+            org_id: str = "",
+        ) -> None:
+            self._pool = core.ConnectionPool(
+                ssl_context=ssl_context,
+                max_connections=limits.max_connections,
+                max_keepalive_connections=limits.max_keepalive_connections,
+                keepalive_expiry=limits.keepalive_expiry,
+                network_backend=_Backend(core, admits, org_id),
+            )
+
+        def handle_request(self, request: Any) -> Any:
+            url = request.url
+            message = core.Request(
+                request.method,
+                core.URL(scheme=url.raw_scheme, host=url.raw_host, port=url.port, target=url.raw_path),
+                headers=request.headers.raw,
+                content=request.stream,
+                extensions=request.extensions,
+            )
+            with renamed_errors():
+                response = self._pool.handle_request(message)
+            return http.Response(
+                response.status,
+                headers=response.headers,
+                stream=Body(response.stream),
+                extensions=response.extensions,
+            )
+
+        def close(self) -> None:
+            self._pool.close()
+
+    return Transport
+
+
+class _Backend:
+    """Connections of httpcore, or of its next generation, to addresses that `admits` does not refuse."""
+
+    def __init__(self, core: ModuleType, admits: Callable[[str], None] | None, org_id: str) -> None:
+        self._core = core
+        self._sockets = core.SyncBackend()
+        self._admits = admits
+        self._org_id = org_id
+
+    def connect_tcp(self, host: str, port: int, timeout: float | None = None, **options: Any) -> "_Stream":
+        """A connection to the first of the host's addresses that answers: they share the time, where the
+        operating system would give it to each."""
+        end = time.monotonic() + min(remaining_seconds(), math.inf if timeout is None else timeout)
+        addresses = self._resolve(host, port, end)
+        if self._admits:
+            for address in addresses:
+                self._admits(address)
+        for number, address in enumerate(addresses, start=1):
+            share = (end - time.monotonic()) / (len(addresses) - number + 1)
+            if share <= 0:
+                break
+            seconds = None if share == math.inf else share
+            try:
+                stream = self._sockets.connect_tcp(address, port, timeout=seconds, **options)
+                return _Stream(stream, self._core)
+            except (self._core.ConnectError, self._core.ConnectTimeout):
+                if number == len(addresses):
+                    raise
+        raise self._core.ConnectTimeout
+
+    def _resolve(self, host: str, port: int, end: float) -> list[str]:
+        try:
+            resolver = _resolver(self._admits is not None)
+            return resolver.addresses(self._org_id, host, port, end - time.monotonic())
+        except TimeoutError:
+            raise self._core.ConnectTimeout from None
+        except (OSError, UnicodeError) as error:
+            raise self._core.ConnectError(str(error)) from error
+
+
+class _Stream:
+    """A connection whose operations end at the deadline."""
+
+    def __init__(self, stream: Any, core: ModuleType) -> None:
+        self._stream = stream
+        self._core = core
+
+    def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
+        data: bytes = self._stream.read(max_bytes, _at_most(timeout, self._core.ReadTimeout))
+        return data
+
+    def write(self, buffer: bytes, timeout: float | None = None) -> None:
+        self._stream.write(buffer, _at_most(timeout, self._core.WriteTimeout))
+
+    def start_tls(
+        self, ssl_context: ssl.SSLContext, server_hostname: str | None = None, timeout: float | None = None
+    ) -> "_Stream":
+        seconds = _at_most(timeout, self._core.ConnectTimeout)
+        return _Stream(self._stream.start_tls(ssl_context, server_hostname, seconds), self._core)
+
+    def close(self) -> None:
+        self._stream.close()
+
+    def get_extra_info(self, info: str) -> Any:
+        return self._stream.get_extra_info(info)
+
+
+def _at_most(timeout: float | None, expired: type[Exception]) -> float | None:
+    """The time-out of one operation, shortened to the deadline. Raises `expired` after the deadline."""
+    remaining = remaining_seconds()
+    if remaining <= 0:
+        raise expired
+    return timeout if remaining == math.inf else min(remaining, math.inf if timeout is None else timeout)
+
+
+@cache
+def _resolver(of_users: bool) -> Resolver:
+    """Names that users chose do not hold up those of the deployment's settings, which belong to no org."""
+    return Resolver(16, for_each_org=2) if of_users else Resolver(8, for_each_org=8)
