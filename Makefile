@@ -82,7 +82,7 @@ package: .venv/ready node_modules/ready
 	@$(BIN)/python -m local.package
 
 sdk: .venv/ready-dev node_modules/ready
-	@$(BIN)/python -m local.sdk_python >/dev/null
+	@$(BIN)/python -m local.generate_sync_sdk >/dev/null
 	@$(BIN)/python -m pip wheel --quiet --disable-pip-version-check --no-deps --no-build-isolation --wheel-dir build/sdk sdk/python
 	@$(BIN)/python -m local.sdk_typescript
 

@@ -14,7 +14,7 @@ import httpx
 from bench.endurance import mib
 from bench.figures import Figure
 from bench.stage import ASKER, Server, Stage, serving
-from local.ingest import authorise
+from local.seed_demo import authorise
 from shared import pipeline
 from shared.answering.platform_chat.prompt import request
 from shared.answering.platform_chat.types import Turn

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from bench.figures import Figure
 from bench.stage import Stage
-from local import package
+from local import lambda_package
 
 ROUNDS = 20
 BASELINE = "fastapi, httpx"
@@ -30,8 +30,8 @@ LINE = re.compile(r"import time:\s+(\d+) \|\s+(\d+) \| ( *)(\S+)")
 
 
 def measure(_: Stage) -> list[Figure]:
-    package.build()
-    functions = sorted(path.stem for path in (package.FOLDER / "functions").glob("[a-z]*.py"))
+    lambda_package.build()
+    functions = sorted(path.stem for path in (lambda_package.FOLDER / "functions").glob("[a-z]*.py"))
     contenders = [BASELINE, *(f"functions.{name}" for name in functions)]
     taken: dict[str, list[float]] = {contender: [] for contender in contenders}
     for turn in range(-1, ROUNDS):
@@ -60,7 +60,7 @@ def python(*arguments: str, **variables: str) -> subprocess.CompletedProcess[str
     """A fresh interpreter that sees the standard library and the folder."""
     return subprocess.run(
         [sys.executable, "-S", *arguments],
-        env={"PYTHONPATH": str(package.FOLDER), **variables},
+        env={"PYTHONPATH": str(lambda_package.FOLDER), **variables},
         cwd=Path("/"),
         capture_output=True,
         text=True,

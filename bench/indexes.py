@@ -18,7 +18,7 @@ from bench.figures import Figure
 from bench.load import Outcome, Request, drive
 from bench.prose import Prose
 from bench.stage import Stage, serving
-from local.ingest import core_of
+from local.seed_demo import core_of
 from local.stack import Stack
 
 WORDS = 120

@@ -14,7 +14,7 @@ from bench.figures import Figure
 from bench.rows import Org
 from bench.shelf import Shelf
 from bench.tenants import Tenants
-from local.ingest import core_of, demo_corpus
+from local.seed_demo import core_of, demo_corpus
 from shared.graph.extractor import extract
 from shared.ingestion.ingest import DEFAULT_CHUNKING, NewDocument, chunk_and_embed
 from shared.models.embeddings import embed

@@ -11,8 +11,8 @@ from typing import Any
 
 from bench.figures import Figure
 from bench.stage import Stage, serving
+from local import ROOT
 from local.processes import StackError
-from local.tools import ROOT
 
 SCRIPT = Path(__file__).with_suffix(".mjs")
 QUESTION = "How often must loggers be calibrated?"

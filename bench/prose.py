@@ -19,7 +19,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from local.ingest import demo_corpus
+from local.seed_demo import demo_corpus
 from shared.text.sentences import sentences
 
 SEED = 20_261_122

@@ -12,7 +12,7 @@ import httpx
 
 from bench.figures import Figure
 from bench.stage import Stage, serving
-from local.tools import ROOT
+from local import ROOT
 
 ROUNDS = 300
 WARMING = 20

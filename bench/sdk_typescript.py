@@ -8,7 +8,7 @@ from statistics import median
 
 from bench.figures import Figure
 from bench.stage import Stage, serving
-from local import sdk_typescript
+from local import build_typescript_sdk
 
 SCRIPT = Path(__file__).with_suffix(".mjs")
 QUESTION = "How often must loggers be calibrated?"
@@ -31,7 +31,7 @@ def run(given: dict[str, object]) -> dict[str, dict[str, list[float]]]:
     """The script's measurements. Raises CalledProcessError unless every call was answered."""
     with tempfile.TemporaryDirectory(prefix="rag-bench-sdk-") as workplace:
         folder = Path(workplace)
-        sdk_typescript.install(folder, SCRIPT)
+        build_typescript_sdk.install(folder, SCRIPT)
         done = subprocess.run(
             ["node", folder / SCRIPT.name],
             input=json.dumps(given),

@@ -22,7 +22,7 @@ from bench.rows import Org
 from bench.shelf import index_words, stocked
 from bench.stage import Stage, serving
 from bench.tenants import Tenants, tenants
-from local.ingest import core_of
+from local.seed_demo import core_of
 
 CHUNKS = 100_000
 REQUESTS, WARM = 200, 20

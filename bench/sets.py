@@ -25,7 +25,7 @@ import psycopg
 from rich.console import Console
 
 from local.corpus import ORGS
-from local.ingest import COLLECTION, authorise, core_of
+from local.seed_demo import COLLECTION, authorise, core_of
 from local.stack import Stack
 from shared.ingestion.ingest import NewDocument, ingest_many
 from shared.services import Services

@@ -11,10 +11,10 @@ from pathlib import Path
 import psutil
 from rich.console import Console
 
-from local.ingest import authorise, core_of, demo_corpus, put
+from local import ROOT
 from local.processes import answers, free_port, start, wait_until
+from local.seed_demo import authorise, core_of, demo_corpus, put
 from local.stack import Stack
-from local.tools import ROOT
 from shared.services import Services
 
 ASKER = "tomas@halden.example"

@@ -29,8 +29,8 @@ from bench.prose import Prose
 from bench.rows import Org
 from bench.shelf import index_words, stocked
 from bench.tenants import Tenants, tenants
-from local.ingest import core_of
-from local.tools import ROOT
+from local import ROOT
+from local.seed_demo import core_of
 from shared.documents import documents
 from shared.documents.documents import NewUpload
 from shared.ingestion.job_queue import Jobs

@@ -12,12 +12,12 @@ from pathlib import Path
 
 from rich.console import Console
 
-from local import bring, demo, keys, migrations, openapi, schema, search
-from local.ingest import authorise, core_of, demo_corpus, put
+from local import demo, ingest_command, keys, migrations, openapi, schema, search
 from local.postgres import VERSIONS
 from local.processes import StackError
-from local.serving import watch
+from local.seed_demo import authorise, core_of, demo_corpus, put
 from local.stack import DEFAULT_FOLDER, DEFAULT_PORT, KEYS, Stack
+from local.supervision import watch
 from shared.errors import ConfigurationError, RagError
 
 Command = Callable[[Stack, argparse.Namespace], None]
@@ -60,7 +60,7 @@ def psql(stack: Stack, options: argparse.Namespace) -> None:
 
 def ingest(stack: Stack, options: argparse.Namespace) -> None:
     if options.path is not None:
-        bring.run(stack, options)
+        ingest_command.run(stack, options)
         return
     console = Console()
     with closing(core_of(stack)) as core:
@@ -148,7 +148,9 @@ def parser() -> argparse.ArgumentParser:
     command(token, "print a user's JWT").add_argument("--user", required=True, metavar="EMAIL")
     keys.add_arguments(command(keys.run, "create, list, rotate and revoke API keys", "keys"))
     command(psql, "open psql on its database; further arguments go to psql")
-    bring.add_arguments(command(ingest, "bring a folder's files, or without PATH the demo's documents"))
+    ingest_command.add_arguments(
+        command(ingest, "bring a folder's files, or without PATH the demo's documents")
+    )
     search.add_arguments(command(search.run, "search as a user, by meaning, by word or by both", "search"))
     command(run_demo, "ask the demo's questions of a stack of its own", "demo")
     command(write_schema, "write the migration in supabase/migrations from sql/", "schema")

@@ -13,8 +13,8 @@ import psycopg
 from rich.console import Console
 from rich.markup import escape
 
-from local.ingest import COLLECTION, authorise, demo_corpus, put
 from local.processes import StackError
+from local.seed_demo import COLLECTION, authorise, demo_corpus, put
 from local.stack import Stack
 from shared.services import Services
 

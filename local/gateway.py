@@ -18,7 +18,7 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 from functions.server import SLUGS, Functions
-from local import pages
+from local import playground_server
 
 FUNCTIONS = Functions(SLUGS)
 # Headers that belong to one connection and not to the message.
@@ -80,7 +80,7 @@ app = Starlette(
     routes=[
         Route("/rest/v1/{path:path}", rest, methods=REST_METHODS),
         Route("/auth/v1/.well-known/jwks.json", published_keys),
-        *pages.routes(),
+        *playground_server.routes(),
     ],
     lifespan=lifespan,
 )

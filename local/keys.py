@@ -11,8 +11,8 @@ import httpx
 from rich.console import Console
 from rich.table import Table
 
+from local.api_client import client_of
 from local.corpus import org_id_of
-from local.deployment import client_of
 from local.processes import StackError
 from local.stack import Stack
 from shared.access.api_keys import BEGINNINGS

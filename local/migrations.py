@@ -12,11 +12,12 @@ from pathlib import Path
 import psycopg
 from psycopg import sql
 
+from local import ROOT
+from local.npm_tools import supabase
 from local.postgres import Postgres
 from local.processes import StackError
 from local.schema import MIGRATIONS, declared
 from local.stack import Stack
-from local.tools import ROOT, supabase
 
 
 def make_database(postgres: Postgres, name: str) -> None:

@@ -5,7 +5,7 @@ import json
 from importlib import import_module
 
 from functions.server import SLUGS
-from local.tools import ROOT
+from local import ROOT
 
 FOLDER = ROOT / "openapi"
 

@@ -3,7 +3,7 @@
 import hashlib
 from pathlib import Path
 
-from local.tools import ROOT
+from local import ROOT
 
 MIGRATIONS = ROOT / "supabase" / "migrations"
 # Regenerated until the first release. rag.version() and shared/api/health.py name its date.

@@ -6,7 +6,7 @@ from contextlib import closing
 from rich.console import Console
 from rich.markup import escape
 
-from local.ingest import authorise, core_of
+from local.seed_demo import authorise, core_of
 from local.stack import Stack
 from shared import pipeline
 from shared.generation.confidence import snippet

@@ -22,7 +22,8 @@ import httpx
 import psycopg
 from psycopg import sql
 
-from local import pages, schema, tokens
+from local import ROOT, playground_server, schema, tokens
+from local.npm_tools import npm_program, postgrest_binary, supabase, version_of
 from local.postgres import Postgres
 from local.processes import (
     Child,
@@ -36,7 +37,6 @@ from local.processes import (
     start,
     wait_until,
 )
-from local.tools import ROOT, npm_program, postgrest_binary, supabase, version_of
 
 DEFAULT_FOLDER = ROOT / ".local"
 DEFAULT_PORT = 54321
@@ -124,7 +124,7 @@ class Stack:
     @property
     def playground(self) -> str:
         """Where a person opens it, with the people of the demo."""
-        return pages.address(self.url, self.state.door)
+        return playground_server.address(self.url, self.state.door)
 
     @property
     def signing_key(self) -> tokens.SigningKey:

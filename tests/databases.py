@@ -16,10 +16,9 @@ from typing import TextIO
 import psycopg
 from psycopg import sql
 
-from local import migrations
+from local import ROOT, migrations
 from local.postgres import Postgres
 from local.stack import DEFAULT_FOLDER, Stack
-from local.tools import ROOT
 
 RUNNING_SERVER = os.environ.get("RAG_TEST_SERVER")
 TEMPLATE = "template"

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import psycopg
 
+from local.npm_tools import postgrest_binary
 from local.processes import Child, answers, wait_for_end, wait_until
 from local.stack import Stack
-from local.tools import postgrest_binary
 
 
 def private_bytes(pid: int) -> int:

@@ -7,7 +7,7 @@ from importlib import import_module
 
 from bench import eval_support, figures, tables
 from functions.server import SLUGS
-from local.tools import ROOT
+from local import ROOT
 from shared.config import Settings
 from shared.generation.confidence import THRESHOLDS
 from shared.generation.grounding.coverage import LIMITS

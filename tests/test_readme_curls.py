@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from local.tools import ROOT
+from local import ROOT
 from tests.conftest import People
 from tests.isolation.test_documents import collection
 from tests.isolation.test_keys import make

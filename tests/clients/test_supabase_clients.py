@@ -6,7 +6,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import httpx
 
-from local.tools import ROOT
+from local import ROOT
 from shared.services import Services
 from tests.actors import Actor, vector
 from tests.conftest import People

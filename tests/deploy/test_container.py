@@ -19,10 +19,10 @@ import httpx
 import pytest
 
 from functions.server import DRAIN_SECONDS
-from local.package import python_version
+from local import ROOT
+from local.lambda_package import python_version
 from local.processes import free_port
 from local.stack import Stack
-from local.tools import ROOT
 from tests.actors import Actor, vector
 from tests.conftest import People
 from tests.deploy.conftest import deployer_of, embedding

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from functions.server import SLUGS
-from local.package import size
-from local.tools import ROOT
+from local import ROOT
+from local.lambda_package import size
 from tests.actors import vector
 from tests.conftest import People
 from tests.deploy.conftest import METRICS_TOKEN, RUNTIME, Lambda, Package, event, osls_package, zip_of

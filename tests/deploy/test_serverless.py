@@ -6,7 +6,7 @@ from importlib import import_module
 import pytest
 
 from functions.server import SLUGS
-from local.tools import ROOT
+from local import ROOT
 from shared.config import ServerSettings, Settings
 from shared.models import query_embedding_cache
 from tests.deploy.conftest import CONFIGURATION, Package

@@ -13,9 +13,8 @@ import psycopg
 import pytest
 import yaml
 
-from local import migrations, schema
+from local import ROOT, migrations, schema
 from local.stack import Stack
-from local.tools import ROOT
 
 FOLDER = ROOT / ".github" / "workflows"
 SECRETS = {"SUPABASE_ACCESS_TOKEN", "SUPABASE_DB_PASSWORD", "SUPABASE_PROJECT_REF"}

@@ -13,10 +13,10 @@ from pydantic import SecretStr
 
 from functions import administration
 from functions import health as open_health
-from local import migrations, schema, tokens
+from local import ROOT, migrations, schema, tokens
+from local.npm_tools import postgrest_binary
 from local.processes import answers, free_port, start, wait_until
 from local.stack import Stack
-from local.tools import ROOT, postgrest_binary
 from shared.api import health as looking
 from shared.api.health import MISSED_SECONDS, SCHEMA_VERSION, VERSION
 from shared.api.probes import AGAIN_SECONDS

@@ -28,9 +28,9 @@ from schemathesis.checks import (
 )
 
 from functions.server import SLUGS
+from local import ROOT
 from local.processes import answers, free_port, start, wait_until
 from local.stack import Stack
-from local.tools import ROOT
 from tests.actors import World
 
 # Checks of a response against the description.

@@ -12,8 +12,8 @@ import pytest
 from fastapi.testclient import TestClient
 
 from functions.server import SLUGS, create, select_slugs
+from local import ROOT
 from local.stack import Stack
-from local.tools import ROOT
 from shared.api.dependencies import get_services
 from shared.errors import ConfigurationError
 from tests.conftest import People

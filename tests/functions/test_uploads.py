@@ -11,7 +11,7 @@ from typing import Any
 import httpx
 import pytest
 
-from local.tools import ROOT
+from local import ROOT
 from shared.clients.supabase_storage import MAX_BYTES
 from shared.documents.documents import MAX_BYTES as IN_A_REQUEST
 from shared.ingestion.job_queue import BatchResult

@@ -7,7 +7,7 @@ from subprocess import CompletedProcess
 
 import pytest
 
-from local import sending
+from local import folder_sync
 from local.__main__ import main
 
 
@@ -18,7 +18,7 @@ def run_local(folder: Path, *arguments: object, **variables: str) -> CompletedPr
     with pytest.MonkeyPatch.context() as patch, redirect_stdout(output), redirect_stderr(errors):
         patch.delenv("RAG_TOKEN", raising=False)
         # An upload of a few small files is asked after more often than one of many.
-        patch.setattr(sending, "PAUSE_SECONDS", 0.1)
+        patch.setattr(folder_sync, "PAUSE_SECONDS", 0.1)
         for name, value in {"COLUMNS": "300", **variables}.items():
             patch.setenv(name, value)
         try:

@@ -10,7 +10,7 @@ from rich.console import Console
 
 from local import demo
 from local.corpus import ORGS
-from local.ingest import authorise, core_of, demo_corpus, put
+from local.seed_demo import authorise, core_of, demo_corpus, put
 from local.stack import Stack
 
 

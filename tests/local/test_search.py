@@ -4,7 +4,7 @@ from subprocess import CompletedProcess
 
 import pytest
 
-from local.ingest import authorise
+from local.seed_demo import authorise
 from local.stack import Stack
 from shared.ingestion.ingest import NewDocument, ingest
 from shared.services import Services

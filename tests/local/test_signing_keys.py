@@ -10,10 +10,10 @@ import pytest
 from jose import jwt
 
 from local import tokens
-from local.ingest import core_of
+from local.npm_tools import supabase
 from local.processes import StackError
+from local.seed_demo import core_of
 from local.stack import Stack
-from local.tools import supabase
 from shared.services import Services
 from tests.actors import Actor, Org, World, vector
 from tests.clients.test_supabase_clients import HERE, KETTLE, given_for

@@ -17,11 +17,11 @@ import psycopg
 import pytest
 from jose import jwt
 
+from local import ROOT
 from local.postgres import Postgres, can_use_namespace
 from local.processes import Child, StackError, free_port, port_is_free, wait_for_end
-from local.serving import FIRST_PAUSE, STEADY_SECONDS, WorkerWatch
 from local.stack import Stack
-from local.tools import ROOT
+from local.supervision import FIRST_PAUSE, STEADY_SECONDS, WorkerWatch
 from tests.local.command_line import run_local
 
 

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
+from local import ROOT
 from local.corpus import ORGS
-from local.pages import PEOPLE
+from local.playground_server import PEOPLE
 from local.stack import Stack
-from local.tools import ROOT
 from shared.config import Settings
 from shared.services import Services
 from tests.actors import Actor, Org, World

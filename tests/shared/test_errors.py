@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from local.tools import ROOT
+from local import ROOT
 from shared import errors
 from shared.errors import (
     ConfigurationError,

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
 
-from local.tools import ROOT
+from local import ROOT
 
 SHARED = ROOT / "shared"
 # Slow to import, and not needed by every process; and who may import it when it is.

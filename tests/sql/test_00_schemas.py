@@ -7,7 +7,7 @@ import re
 import httpx
 import pytest
 
-from local.tools import ROOT
+from local import ROOT
 from shared.clients.supabase_storage import MAX_BYTES
 from tests.actors import World, client
 from tests.conftest import People

@@ -9,7 +9,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from local.tools import ROOT
+from local import ROOT
 from tests.actors import NOBODYS, Actor, World
 from tests.conftest import People
 from tests.sql.passages import put

@@ -10,11 +10,11 @@ from typing import Any
 import psycopg
 import pytest
 
-from local import migrations, schema
+from local import ROOT, migrations, schema
+from local.npm_tools import supabase
 from local.postgres import Postgres
 from local.processes import StackError
 from local.stack import Stack
-from local.tools import ROOT, supabase
 from tests.databases import clone
 
 CATALOGUE = Path(__file__).with_name("catalogue.sql").read_text()

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from local.tools import ROOT
+from local import ROOT
 from shared.clients.postgrest import Database
 from shared.errors import DatabaseFailed, RagError
 from shared.types import Principal

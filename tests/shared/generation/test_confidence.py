@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from local.tools import ROOT
+from local import ROOT
 from shared.generation.confidence import (
     CONTRACT_THRESHOLDS,
     MAX_CITATIONS,

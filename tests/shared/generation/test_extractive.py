@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from local.ingest import demo_corpus
-from local.tools import ROOT
+from local import ROOT
+from local.seed_demo import demo_corpus
 from shared.generation.confidence import cite
 from shared.generation.extractive import INDIRECT, MAX_SENTENCES, MODEL, extract
 from shared.ingestion.chunking.passages import chunk_document

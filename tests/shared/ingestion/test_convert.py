@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from openpyxl import Workbook
 
-from local.tools import ROOT
+from local import ROOT
 from shared.errors import (
     InvalidRequest,
     RagError,

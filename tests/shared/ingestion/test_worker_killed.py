@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
+from local import ROOT
 from local.stack import Stack
-from local.tools import ROOT
 from shared import pipeline
 from shared.config import Settings
 from shared.documents import collections, documents

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from local.tools import ROOT
+from local import ROOT
 from shared.errors import EmbeddingFailed
 from shared.models.embeddings import (
     DIMENSIONS,

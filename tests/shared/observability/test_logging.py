@@ -14,8 +14,8 @@ import httpx
 import pytest
 
 from functions import rag_answer, rag_search
+from local import ROOT
 from local.stack import Stack
-from local.tools import ROOT
 from shared.ingestion.ingest import NewDocument, ingest
 from shared.services import Services
 from tests.actors import Actor

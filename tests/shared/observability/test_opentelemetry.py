@@ -12,8 +12,8 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
 
 from functions import api_keys, rag_answer, rag_search
+from local import ROOT
 from local.stack import Stack
-from local.tools import ROOT
 from shared.api.app import lambda_handler
 from shared.api.dependencies import get_services
 from shared.ingestion.ingest import NewDocument, ingest

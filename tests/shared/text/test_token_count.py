@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from local.ingest import demo_corpus
-from local.tools import ROOT
+from local import ROOT
+from local.seed_demo import demo_corpus
 from shared.text.token_count import count_tokens
 
 HERE = Path(__file__).parent

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from local.ingest import demo_corpus
+from local.seed_demo import demo_corpus
 from shared.ingestion.chunking.packer import Chunk, CountTokens, chunk
 from shared.models.embeddings import Embedder
 from shared.text.sentences import sentences

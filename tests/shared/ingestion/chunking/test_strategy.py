@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from local.ingest import demo_corpus
+from local.seed_demo import demo_corpus
 from shared.errors import InvalidRequest
 from shared.ingestion.chunking.document_type import marks
 from shared.ingestion.chunking.strategy import BY_SENTENCES, Plan

@@ -1,4 +1,4 @@
-# Made from aio/ by `python -m local.sdk_python`: change that, and make this anew.
+# Made from aio/ by `python -m local.generate_sync_sdk`: change that, and make this anew.
 """Retrievals: chunks of documents for a question, in five modes."""
 
 from typing import Any, Literal

@@ -6,7 +6,7 @@ import re
 import httpx
 import pytest
 
-from local import pages
+from local import playground_server
 from local.stack import Stack
 from tests.actors import World, client
 
@@ -18,29 +18,32 @@ def get(stack: Stack, path: str, **headers: str) -> httpx.Response:
 
 
 def test_every_file_is_served_under_the_policy(stack: Stack):
-    files = [file for file in pages.FOLDER.iterdir() if file.name != "index.html"]
+    files = [file for file in playground_server.FOLDER.iterdir() if file.name != "index.html"]
     assert len(files) > 10
-    for path, file in [("/", pages.FOLDER / "index.html"), *((f"/{file.name}", file) for file in files)]:
+    for path, file in [
+        ("/", playground_server.FOLDER / "index.html"),
+        *((f"/{file.name}", file) for file in files),
+    ]:
         answer = get(stack, path)
         assert answer.status_code == 200, path
         assert answer.content == file.read_bytes()
-        assert answer.headers["content-type"].startswith(pages.TYPES[file.suffix])
-        for name, value in pages.HEADERS.items():
+        assert answer.headers["content-type"].startswith(playground_server.TYPES[file.suffix])
+        for name, value in playground_server.HEADERS.items():
             assert answer.headers[name] == value
 
 
 def test_the_page_carries_the_same_policy_for_servers_that_have_none():
-    page = (pages.FOLDER / "index.html").read_text()
+    page = (playground_server.FOLDER / "index.html").read_text()
     (own,) = re.findall(r'content="(default-src[^"]+)"', page)
-    header = pages.HEADERS["Content-Security-Policy"]
+    header = playground_server.HEADERS["Content-Security-Policy"]
     # (A page cannot say who may frame it.)
     assert set(own.split("; ")) == set(header.split("; ")) - {"frame-ancestors 'none'"}
 
 
 def test_every_module_is_fetched_with_the_page_and_nothing_is_inline():
-    page = (pages.FOLDER / "index.html").read_text()
+    page = (playground_server.FOLDER / "index.html").read_text()
     named = set(re.findall(r'(?:href|src)="([\w.]+\.js)"', page))
-    assert named == {file.name for file in pages.FOLDER.glob("*.js")}
+    assert named == {file.name for file in playground_server.FOLDER.glob("*.js")}
     assert not re.search(r"<style|<script(?![^>]*src=)|\son\w+=|style=", page)
 
 
@@ -78,7 +81,9 @@ def test_the_people_are_those_of_the_demo_with_tokens_of_their_own(stack: Stack,
     seeded = dict(world.sql("select email, id::text from auth.users where email like '%%.example'"))
     offered = answer.json()
     assert {person["email"] for person in offered} <= set(seeded)
-    assert {user_id for user_id, *_ in pages.PEOPLE} == {seeded[person["email"]] for person in offered}
+    assert {user_id for user_id, *_ in playground_server.PEOPLE} == {
+        seeded[person["email"]] for person in offered
+    }
     by_email = {person["email"]: person["questions"] for person in offered}
     assert by_email["tomas@halden.example"][0] == "What does error code E-42 on the logger mean?"
     assert by_email["sam@nowhere.example"] == []

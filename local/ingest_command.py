@@ -12,12 +12,12 @@ from rich.console import Console
 from rich.markup import escape
 from rich.progress import Progress, TextColumn
 
+from local.api_client import Deployment, Refused, Row, client_of
 from local.corpus import ADMINS, ORGS, org_id_of
-from local.deployment import Deployment, Refused, Row, client_of
-from local.folder import File, kinds_of, read_folder, shown
+from local.folder_scan import File, kinds_of, read_folder, shown
+from local.folder_sync import Outcome, Sending
 from local.processes import StackError
 from local.progress import columns
-from local.sending import Outcome, Sending
 from local.stack import Stack
 
 COLLECTIONS = "/api/v1/collections"

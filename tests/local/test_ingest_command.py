@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from local.tools import ROOT
+from local import ROOT
 from shared.documents.documents import MAX_BYTES
 from tests.actors import Actor, World
 from tests.conftest import People

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import httpx
 import pytest
 
-from local.deployment import Deployment, Refused
+from local.api_client import Deployment, Refused
 from local.processes import StackError
 from tests.stand_in import Reply, StandIn
 
@@ -72,7 +72,7 @@ def test_what_no_request_would_get_past_ends_the_run(
 def test_a_connection_that_stays_lost_ends_the_run(
     server: StandIn, api: Deployment, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr("local.deployment.PAUSES", (0.01, 0.01))
+    monkeypatch.setattr("local.api_client.PAUSES", (0.01, 0.01))
     server.replies(Reply(drop=True))
     with pytest.raises(StackError, match="no connection to http://127"):
         api.request("GET", "/")

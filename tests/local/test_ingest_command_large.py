@@ -7,9 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from local import tokens
+from local import ROOT, tokens
 from local.processes import answers, free_port, start, wait_until
-from local.tools import ROOT
 from shared.documents.documents import MAX_BYTES
 from tests.actors import Actor, World
 from tests.conftest import People

@@ -7,7 +7,7 @@ from typing import Any
 
 import httpx
 
-from local.folder import File, shown
+from local.folder_scan import File, shown
 from local.processes import StackError
 from local.stack import Stack
 

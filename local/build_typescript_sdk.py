@@ -6,7 +6,8 @@ import sys
 import tempfile
 from pathlib import Path
 
-from local.tools import ROOT, npm_program
+from local import ROOT
+from local.npm_tools import npm_program
 
 SOURCE = ROOT / "sdk" / "typescript"
 FOLDER = ROOT / "build" / "sdk"

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from local.folder import BEGINNING, Unreadable, kinds_of, read_folder, shown
+from local.folder_scan import BEGINNING, Unreadable, kinds_of, read_folder, shown
 from local.processes import StackError
 from shared.clients.supabase_storage import MAX_BYTES as LARGEST
 from shared.documents.documents import MAX_BYTES, external_id_of

@@ -1,11 +1,11 @@
-"""python -m local.sdk_python: the Python SDK's synchronous half, made from its asynchronous one, so that
-nothing of it is written twice. A test compares them."""
+"""The synchronous half of the Python SDK, generated from the asynchronous half; a test compares them.
+`python -m local.generate_sync_sdk`."""
 
 import re
 import subprocess
 import sys
 
-from local.tools import ROOT
+from local import ROOT
 
 PACKAGE = ROOT / "sdk" / "python" / "src" / "mnemosyne"
 MADE_FROM = PACKAGE / "aio"
@@ -51,7 +51,7 @@ def write() -> list[str]:
 def _synchronous(text: str, name: str) -> str:
     for pattern, word in WORDS:
         text = re.sub(rf"(?<!\w){pattern}", word, text)
-    head = "# Made from aio/ by `python -m local.sdk_python`: change that, and make this anew.\n"
+    head = "# Made from aio/ by `python -m local.generate_sync_sdk`: change that, and make this anew.\n"
     return _tidy(head + text, name)
 
 

@@ -10,7 +10,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from local.tools import ROOT
+from local import ROOT
 
 FOLDER = ROOT / "build" / "lambda"
 CONFIGURATION = "serverless.yml"

@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 
-from local.deployment import PAGE, Deployment, Refused, Row
-from local.folder import File, Folder, TooLarge, Unreadable, digest_of, too_large
+from local.api_client import PAGE, Deployment, Refused, Row
+from local.folder_scan import File, Folder, TooLarge, Unreadable, digest_of, too_large
 from local.processes import StackError
 from shared import errors
 from shared.documents.documents import MAX_BYTES, external_id_of, file_name

@@ -4,9 +4,8 @@ import os
 import subprocess
 from pathlib import Path
 
+from local import ROOT
 from local.processes import StackError
-
-ROOT = Path(__file__).parent.parent
 
 
 def supabase(home: Path, *arguments: str) -> str:
