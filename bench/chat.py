@@ -14,7 +14,7 @@ import httpx
 from bench.endurance import mib
 from bench.figures import Figure
 from bench.stage import ASKER, Server, Stage, serving
-from local.seed_demo import authorise
+from local.seed_demo import principals_of
 from shared import pipeline
 from shared.answering.platform_chat.prompt import request
 from shared.answering.platform_chat.types import Turn
@@ -61,7 +61,7 @@ def first_tokens(stage: Stage, ours: Server, model: Server) -> list[Figure]:
 
 def prompt(stage: Stage) -> dict[str, Any]:
     """What our function asks the model: the same passages, the same words around them."""
-    principal = authorise(stage.stack)(ASKER)
+    principal = principals_of(stage.stack)(ASKER)
     result = pipeline.search(stage.core, principal, Query(QUESTION, 5, neighbours=1))
     settings = stage.core.settings
     asked, _ = request(

@@ -18,7 +18,7 @@ from bench.figures import Figure
 from bench.load import Outcome, Request, drive
 from bench.prose import Prose
 from bench.stage import Stage, serving
-from local.seed_demo import core_of
+from local.seed_demo import make_services
 from local.stack import Stack
 
 WORDS = 120
@@ -35,7 +35,7 @@ def measure(console: Console) -> list[Figure]:
         stack = Stack(Path(folder), keys="hs256")
         try:
             stack.up(0, durable=False)
-            with closing(core_of(stack)) as core:
+            with closing(make_services(stack)) as core:
                 return asked(Stage(stack, core), console)
         finally:
             stack.remove()

@@ -14,7 +14,7 @@ from bench.figures import Figure
 from bench.rows import Org
 from bench.shelf import Shelf
 from bench.tenants import Tenants
-from local.seed_demo import core_of, demo_corpus
+from local.seed_demo import demo_files, make_services
 from shared.graph.extractor import extract
 from shared.ingestion.ingest import DEFAULT_CHUNKING, NewDocument, chunk_and_embed
 from shared.models.embeddings import embed
@@ -43,7 +43,7 @@ def measure(made: Tenants, shelf: Shelf, console: Console) -> list[Figure]:
     user_id = made.user("naming", [shelf.org])
     caller = Principal(str(user_id), made.token(user_id))
     figures: list[Figure] = []
-    with closing(core_of(made.stack)) as core:
+    with closing(make_services(made.stack)) as core:
         for what, documents in (("demo", demo(shelf.org)), ("made up", made_up(shelf))):
             taken = timed(core, caller, documents)
             found = told(what, taken)
@@ -57,7 +57,7 @@ def measure(made: Tenants, shelf: Shelf, console: Console) -> list[Figure]:
 
 
 def demo(org: Org) -> list[NewDocument]:
-    return [replace(file.document, org_id=str(org.id), private=False) for file, _ in demo_corpus()]
+    return [replace(file.document, org_id=str(org.id), private=False) for file, _ in demo_files()]
 
 
 def made_up(shelf: Shelf) -> list[NewDocument]:

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from local.seed_demo import demo_corpus
+from local.seed_demo import demo_files
 from shared.text.sentences import sentences
 
 SEED = 20_261_122
@@ -124,7 +124,7 @@ def demo_sentences() -> list[str]:
     """The demo's English ones: no headings, lists or tables."""
     found = [
         file.document.text[sentence.start : sentence.end]
-        for file, _ in demo_corpus()
+        for file, _ in demo_files()
         if file.document.lang == "en"
         for sentence in sentences(file.document.text, "en")
         if not sentence.heading

@@ -22,7 +22,7 @@ from bench.rows import Org
 from bench.shelf import index_words, stocked
 from bench.stage import Stage, serving
 from bench.tenants import Tenants, tenants
-from local.seed_demo import core_of
+from local.seed_demo import make_services
 
 CHUNKS = 100_000
 REQUESTS, WARM = 200, 20
@@ -48,7 +48,7 @@ def measure(console: Console, chunks: int = CHUNKS) -> list[Figure]:
             "BENCH_ORG": json.dumps([org.number, org.chunks, org.topics]),
         }
         token = made.token(made.user("searching", [org]))
-        with closing(core_of(made.stack)) as core:
+        with closing(make_services(made.stack)) as core:
             stage = Stage(made.stack, core)
             with serving(stage, "bench.served_search:app", environment) as server:
                 figures = [

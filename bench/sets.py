@@ -25,7 +25,7 @@ import psycopg
 from rich.console import Console
 
 from local.corpus import ORGS
-from local.seed_demo import COLLECTION, authorise, core_of
+from local.seed_demo import COLLECTION, make_services, principals_of
 from local.stack import Stack
 from shared.ingestion.ingest import NewDocument, ingest_many
 from shared.services import Services
@@ -122,7 +122,7 @@ def ingested(labelled: Labelled, console: Console) -> Iterator[Library]:
         try:
             stack.up(0, durable=False)
             # Quality is measured, whatever else the machine does.
-            core = core_of(stack, rag_rerank_timeout_seconds=60)
+            core = make_services(stack, rag_rerank_timeout_seconds=60)
             try:
                 some = labelled.documents[: SMALL if labelled.published else 0]
                 small = _put(stack, core, some, SMALL_ORG, SMALL_READER, console) if some else None
@@ -138,7 +138,7 @@ def _put(
     stack: Stack, core: Services, items: Sequence[Item], org_id: str, reader: str, console: Console
 ) -> Library:
     """By hundreds, two of them at a time: while the database stores one, the next is embedded."""
-    principal = authorise(stack)(reader)
+    principal = principals_of(stack)(reader)
     documents = [
         NewDocument(None, item.title or item.id, item.text or item.title, external_id=item.id, lang="en")
         for item in items

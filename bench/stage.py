@@ -12,8 +12,8 @@ import psutil
 from rich.console import Console
 
 from local import ROOT
-from local.processes import answers, free_port, start, wait_until
-from local.seed_demo import authorise, core_of, demo_corpus, put
+from local.processes import free_port, is_responding, start, wait_until_ready
+from local.seed_demo import demo_files, ingest_files, make_services, principals_of
 from local.stack import Stack
 from shared.services import Services
 
@@ -42,9 +42,9 @@ def staged(console: Console) -> Iterator[Stage]:
         stack = Stack(Path(folder), keys="hs256")
         try:
             stack.up(0, durable=False)
-            core = core_of(stack)
+            core = make_services(stack)
             try:
-                put(core, demo_corpus(), authorise(stack), console)
+                ingest_files(core, demo_files(), principals_of(stack), console)
                 yield Stage(stack, core)
             finally:
                 core.close()
@@ -68,7 +68,7 @@ def serving(stage: Stage, app: str, environment: Mapping[str, str], *options: st
     child = start([*command, *options], {**own, **stage.stack.function_environment(), **environment}, log)
     url = f"http://127.0.0.1:{port}"
     try:
-        wait_until(lambda: answers(url), child, log)
+        wait_until_ready(lambda: is_responding(url), child, log)
         yield Server(url, psutil.Process(child.pid))
     finally:
         child.stop()

@@ -30,7 +30,7 @@ from bench.rows import Org
 from bench.shelf import index_words, stocked
 from bench.tenants import Tenants, tenants
 from local import ROOT
-from local.seed_demo import core_of
+from local.seed_demo import make_services
 from shared.documents import documents
 from shared.documents.documents import NewUpload
 from shared.ingestion.job_queue import Jobs
@@ -113,7 +113,7 @@ def measure(console: Console) -> list[Figure]:
         index_words(made, shelf)
         made.add([OTHER])
         made.with_index()
-        with closing(core_of(made.stack)) as core:
+        with closing(make_services(made.stack)) as core:
             core.database._address = made.postgrest
             desk = Desk(made, core, shelf.prose)
             who = desk.member(THERE)

@@ -1,4 +1,4 @@
-"""Builds the npm package of sdk/typescript, compiled and packed as it would be published. `make sdk`."""
+"""Build of the npm package of sdk/typescript, as it would be published. `make sdk`."""
 
 import shutil
 import subprocess
@@ -14,19 +14,19 @@ FOLDER = ROOT / "build" / "sdk"
 
 
 def pack(folder: Path = FOLDER) -> Path:
-    """The tarball, in `folder`. Raises CalledProcessError, with what the compiler says in its output."""
+    """Build the tarball in `folder`; its path. Raises CalledProcessError with the compiler's output."""
     folder.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix="rag-sdk-") as workplace:
-        made = Path(workplace)
-        _run(npm_program("tsc"), "--project", SOURCE, "--outDir", made / "dist")
+    with tempfile.TemporaryDirectory(prefix="rag-sdk-") as temporary:
+        package = Path(temporary)
+        _run(npm_program("tsc"), "--project", SOURCE, "--outDir", package / "dist")
         for name in ("package.json", "README.md"):
-            shutil.copy(SOURCE / name, made)
-        said = _run("npm", "pack", made, "--offline", "--loglevel=error", f"--pack-destination={folder}")
-    return folder / said.splitlines()[-1]
+            shutil.copy(SOURCE / name, package)
+        output = _run("npm", "pack", package, "--offline", "--loglevel=error", f"--pack-destination={folder}")
+    return folder / output.splitlines()[-1]
 
 
 def install(folder: Path, *scripts: Path) -> None:
-    """Install the package into the folder as users do, and copy scripts there that import it by its name."""
+    """Install the package into the folder, and copy scripts there that import it by name."""
     _run(
         "npm",
         "install",
@@ -43,15 +43,15 @@ def install(folder: Path, *scripts: Path) -> None:
 
 
 def _run(*command: str | Path) -> str:
-    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True, cwd=ROOT)
-    return done.stdout
+    process = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True, cwd=ROOT)
+    return process.stdout
 
 
 def main() -> int:
     try:
         print(pack().relative_to(ROOT))
-    except subprocess.CalledProcessError as failed:
-        print(failed.stdout, file=sys.stderr)
+    except subprocess.CalledProcessError as error:
+        print(error.stdout, file=sys.stderr)
         return 1
     return 0
 

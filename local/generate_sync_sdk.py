@@ -8,11 +8,11 @@ import sys
 from local import ROOT
 
 PACKAGE = ROOT / "sdk" / "python" / "src" / "mnemosyne"
-MADE_FROM = PACKAGE / "aio"
-# Written by hand: the package's own front, and what the two halves do each in a way of its own.
-NOT_MADE = {"__init__.py", "clock.py", "keys.py"}
-# Of whole words and in this order.
-WORDS = (
+SOURCE = PACKAGE / "aio"
+# Modules that are written by hand for each half.
+HANDWRITTEN = {"__init__.py", "clock.py", "keys.py"}
+# Patterns of whole words and their replacements, applied in this order.
+REPLACEMENTS = (
     (r"async def", "def"),
     (r"async with", "with"),
     (r"async for", "for"),
@@ -32,42 +32,42 @@ WORDS = (
 )
 
 
-def made() -> dict[str, str]:
-    """What each synchronous module has in it, by its path below the package."""
+def generate() -> dict[str, str]:
+    """The text of each synchronous module, by its path in the package."""
     return {
-        str(path.relative_to(MADE_FROM)): _synchronous(path.read_text(), path.name)
-        for path in sorted(MADE_FROM.rglob("*.py"))
-        if str(path.relative_to(MADE_FROM)) not in NOT_MADE
+        str(path.relative_to(SOURCE)): _synchronous(path.read_text(), path.name)
+        for path in sorted(SOURCE.rglob("*.py"))
+        if str(path.relative_to(SOURCE)) not in HANDWRITTEN
     }
 
 
 def write() -> list[str]:
-    for name, text in made().items():
+    for name, text in generate().items():
         (PACKAGE / name).parent.mkdir(exist_ok=True)
         (PACKAGE / name).write_text(text)
-    return list(made())
+    return list(generate())
 
 
 def _synchronous(text: str, name: str) -> str:
-    for pattern, word in WORDS:
-        text = re.sub(rf"(?<!\w){pattern}", word, text)
-    head = "# Made from aio/ by `python -m local.generate_sync_sdk`: change that, and make this anew.\n"
-    return _tidy(head + text, name)
+    for pattern, replacement in REPLACEMENTS:
+        text = re.sub(rf"(?<!\w){pattern}", replacement, text)
+    header = "# Generated from aio/ by `python -m local.generate_sync_sdk`. Do not edit.\n"
+    return _format(header + text, name)
 
 
-def _tidy(text: str, name: str) -> str:
-    """Shorter words bring other line breaks and another order of imports, and what only `async` lacks: yield
-    from."""
+def _format(text: str, name: str) -> str:
+    """Format the text: shorter words change line breaks and the order of imports, and `yield from` replaces a
+    loop."""
     ruff = [sys.executable, "-m", "ruff"]
-    place = ["--stdin-filename", str(PACKAGE / name), "-"]
+    location = ["--stdin-filename", str(PACKAGE / name), "-"]
     for command in (
         ["check", "--select", "I,UP028", "--fix", "--unsafe-fixes", "--quiet"],
         ["format", "--quiet"],
     ):
-        done = subprocess.run(
-            [*ruff, *command, *place], input=text, capture_output=True, text=True, check=True, cwd=ROOT
+        process = subprocess.run(
+            [*ruff, *command, *location], input=text, capture_output=True, text=True, check=True, cwd=ROOT
         )
-        text = done.stdout
+        text = process.stdout
     return text
 
 

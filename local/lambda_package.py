@@ -1,7 +1,7 @@
-"""Builds the folder that `osls package` makes the Lambda zip of: the functions, shared/, what they need.
+"""Build of the folder that `osls package` zips for Lambda: the functions, shared/ and their dependencies.
 
-`make package`. Wheels are chosen for the runtime that serverless.yml names, not for the Python that builds,
-and at the versions of constraints.txt: two builds of one tree hold the same bytes.
+`make package`. Wheels are for the runtime in serverless.yml, not for the Python that builds, with the
+versions of constraints.txt. Builds are reproducible: two builds of one tree have the same bytes.
 """
 
 import re
@@ -14,23 +14,23 @@ from local import ROOT
 
 FOLDER = ROOT / "build" / "lambda"
 CONFIGURATION = "serverless.yml"
-# Of the installer's own making: scripts and lists that name the machine that built.
-LEFT_OUT = ("bin", "*.dist-info/RECORD", "*.dist-info/INSTALLER", "*.dist-info/REQUESTED")
+# Files that pip writes and that contain paths of the build machine.
+EXCLUDED = ("bin", "*.dist-info/RECORD", "*.dist-info/INSTALLER", "*.dist-info/REQUESTED")
 
 
 def build(folder: Path = FOLDER) -> None:
-    """Fill `folder` anew. Raises CalledProcessError when a wheel for Lambda is missing."""
+    """Empty and fill `folder`. Raises CalledProcessError when a wheel for Lambda is missing."""
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     _install(folder)
-    for pattern in LEFT_OUT:
+    for pattern in EXCLUDED:
         for path in folder.glob(pattern):
             shutil.rmtree(path) if path.is_dir() else path.unlink()
     # The server is the container's.
-    _copy("functions", folder, leaving_out="server.py")
+    _copy("functions", folder, exclude="server.py")
     _copy("shared", folder)
     _compile(folder)
-    # osls looks for it where it packages, and leaves it out of the zip.
+    # osls needs it in the folder that it packages, and does not add it to the zip.
     shutil.copy(ROOT / CONFIGURATION, folder)
 
 
@@ -59,23 +59,24 @@ def _install(folder: Path) -> None:
 
 
 def _compile(folder: Path) -> None:
-    """Bytecode halves a cold start: Lambda's folder is read-only, so it would be made anew each time.
+    """Compile to bytecode, which halves a cold start: Lambda's folder is read-only, so Python cannot cache
+    it.
 
-    It is not checked against its source, whose time of change differs between two builds. Where the
-    runtime's Python is not the one at hand it is left out, and the functions start more slowly.
+    Python does not check the bytecode against the sources' modification times, which differ between builds.
+    With a Python other than the runtime's there is no bytecode, and the functions start more slowly.
     """
     if f"{sys.version_info.major}.{sys.version_info.minor}" != python_version():
-        print(f"built without bytecode: that takes Python {python_version()}", file=sys.stderr)
+        print(f"built without bytecode, which needs Python {python_version()}", file=sys.stderr)
         return
-    # A set among a module's constants is written in the order of its hashes.
-    compiling = [sys.executable, "-m", "compileall", "-q", "--invalidation-mode", "unchecked-hash"]
+    # Fixed hashes: a constant set is written in the order of its hashes.
+    compileall = [sys.executable, "-m", "compileall", "-q", "--invalidation-mode", "unchecked-hash"]
     paths = ["-s", str(folder), "-p", "/var/task", str(folder)]
-    subprocess.run([*compiling, *paths], env={"PYTHONHASHSEED": "0"}, check=True)
+    subprocess.run([*compileall, *paths], env={"PYTHONHASHSEED": "0"}, check=True)
 
 
-def _copy(package: str, folder: Path, leaving_out: str = "") -> None:
+def _copy(package: str, folder: Path, exclude: str = "") -> None:
     for path in (ROOT / package).rglob("*.py"):
-        if path.name != leaving_out:
+        if path.name != exclude:
             target = folder / path.relative_to(ROOT)
             target.parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(path, target)

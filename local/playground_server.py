@@ -1,7 +1,7 @@
-"""The playground as the local gateway serves it: static files under a strict policy, and, for those who have
-the address that `serve` printed, the demo's users with a token and sample questions each.
+"""Routes of the playground in the local gateway: static files under a strict content security policy, and the
+demo's users with tokens and sample questions, for clients with the secret of the URL that `serve` prints.
 
-Deployed, the folder playground/ is put behind any web server as it is; there no user is offered.
+In a deployment any web server can serve the folder playground/, without the demo's users.
 """
 
 import hmac
@@ -19,8 +19,8 @@ from local import tokens
 
 FOLDER = Path(__file__).parent / "playground"
 QUESTIONS = Path(__file__).parent / "questions.toml"
-# As supabase/seed.sql has them.
-PEOPLE = (
+# The users of supabase/seed.sql.
+USERS = (
     ("00000000-0000-4000-8000-000000000102", "tomas@halden.example", "member of Halden Instruments"),
     ("00000000-0000-4000-8000-000000000101", "ines@halden.example", "admin of Halden Instruments"),
     ("00000000-0000-4000-8000-000000000202", "emil@brightwater.example", "member of Brightwater Dairy"),
@@ -28,7 +28,7 @@ PEOPLE = (
     ("00000000-0000-4000-8000-000000000301", "kofi@consulting.example", "member of both"),
     ("00000000-0000-4000-8000-000000000401", "sam@nowhere.example", "member of none"),
 )
-# The page carries the same policy itself, for servers that say nothing; a frame is a header's to forbid.
+# The page has the same policy for other servers; only a header can forbid frames.
 HEADERS = {
     "Content-Security-Policy": (
         "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
@@ -44,9 +44,9 @@ HEADERS = {
 TYPES = {".html": "text/html", ".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
 
 
-def address(url: str, door: str) -> str:
-    """Where a person opens it. The door stands in the fragment, which no server and no log sees."""
-    return f"{url}/#door={door}"
+def playground_url(url: str, secret: str) -> str:
+    """The URL to open. The secret is in the fragment, which browsers do not send to servers."""
+    return f"{url}/#secret={secret}"
 
 
 async def page(request: Request) -> Response:
@@ -55,27 +55,28 @@ async def page(request: Request) -> Response:
     return FileResponse(file, headers=HEADERS, media_type=TYPES[file.suffix])
 
 
-async def people(request: Request) -> Response:
-    """A day's token for each: to who has the door's key, which no page of another origin has."""
-    given = request.headers.get("X-Playground-Door", "")
-    if not hmac.compare_digest(given.encode(), os.environ["LOCAL_DOOR"].encode()):
+async def users(request: Request) -> Response:
+    """The demo's users, each with a token for a day. Needs the secret, which no page of another origin
+    has."""
+    secret = request.headers.get("X-Playground-Secret", "")
+    if not hmac.compare_digest(secret.encode(), os.environ["LOCAL_PLAYGROUND_SECRET"].encode()):
         return JSONResponse({"message": "open the address that `serve` printed"}, status_code=403)
     key, url = json.loads(os.environ["LOCAL_SIGNING_KEY"]), os.environ["SUPABASE_URL"]
-    questions = samples()
-    offered = [
+    questions = sample_questions()
+    body = [
         {
             "email": email,
-            "about": about,
+            "about": role,
             "token": tokens.user_token(key, url, user_id, email),
             "questions": questions.get(email, []),
         }
-        for user_id, email, about in PEOPLE
+        for user_id, email, role in USERS
     ]
-    return JSONResponse(offered, headers={"Cache-Control": "no-store"})
+    return JSONResponse(body, headers={"Cache-Control": "no-store"})
 
 
-def samples() -> dict[str, list[str]]:
-    """By user the demo's questions that the user's documents answer without a filter."""
+def sample_questions() -> dict[str, list[str]]:
+    """The demo's answerable questions without filters, by user."""
     questions: dict[str, list[str]] = {}
     for question in tomllib.loads(QUESTIONS.read_text())["question"]:
         if "expects" in question and "filters" not in question:
@@ -84,6 +85,6 @@ def samples() -> dict[str, list[str]]:
 
 
 def routes() -> Sequence[Route]:
-    """Of each file by its name, and of nothing else."""
+    """One route for each file."""
     names = sorted(file.name for file in FOLDER.iterdir() if file.suffix in TYPES)
-    return [Route("/", page), *(Route(f"/{name}", page) for name in names), Route("/people.json", people)]
+    return [Route("/", page), *(Route(f"/{name}", page) for name in names), Route("/users.json", users)]

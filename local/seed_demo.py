@@ -1,4 +1,4 @@
-"""Put the demo's documents into a running stack through the core, as its users, with a progress bar."""
+"""Ingestion of the demo's documents into a running stack, in this process, as the stack's users."""
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -19,17 +19,17 @@ COLLECTION = "demo"
 Authorise = Callable[[str], Principal]
 
 
-def core_of(stack: Stack, **settings: Any) -> Services:
-    """The core as the stack's functions have it, in this process, or with other settings. Raises
+def make_services(stack: Stack, **settings: Any) -> Services:
+    """The services of the stack's functions, in this process, with optional other settings. Raises
     ConfigurationError."""
     environment = {name.lower(): value for name, value in stack.function_environment().items()}
-    core = Services(read_settings(**{**environment, **settings}))
-    core.prepare()
-    return core
+    services = Services(read_settings(**{**environment, **settings}))
+    services.prepare()
+    return services
 
 
-def authorise(stack: Stack) -> Authorise:
-    """Principals of the stack's users by e-mail, each signed in once."""
+def principals_of(stack: Stack) -> Authorise:
+    """A cached lookup of the stack's users by e-mail."""
     known: dict[str, Principal] = {}
 
     def principal(email: str) -> Principal:
@@ -40,8 +40,9 @@ def authorise(stack: Stack) -> Authorise:
     return principal
 
 
-def demo_corpus() -> list[tuple[CorpusFile, str]]:
-    """The demo's documents, each with the e-mail of who ingests it: its owner, or the org's admin."""
+def demo_files() -> list[tuple[CorpusFile, str]]:
+    """The demo's documents, each with the e-mail of the user that ingests it: its owner or the org's
+    admin."""
     return [
         (file, file.owner or ADMINS[org])
         for org, org_id in ORGS.items()
@@ -49,26 +50,26 @@ def demo_corpus() -> list[tuple[CorpusFile, str]]:
     ]
 
 
-def put(
-    core: Services, files: Sequence[tuple[CorpusFile, str]], principal: Authorise, console: Console
+def ingest_files(
+    services: Services, files: Sequence[tuple[CorpusFile, str]], principal: Authorise, console: Console
 ) -> tuple[int, int]:
-    """Ingest the files, each as its user; how many documents and chunks. Raises the first RagError."""
+    """Ingest each file as its user; the numbers of documents and chunks. Raises the first RagError."""
     title = TextColumn("{task.fields[title]}", style="dim")
-    people = {email: principal(email) for _, email in files}
+    known_principals = {email: principal(email) for _, email in files}
 
-    def one(file: CorpusFile, email: str) -> int:
-        return ingest(core.database, core.embedder, people[email], file.document).chunks
+    def ingest_one(file: CorpusFile, email: str) -> int:
+        return ingest(services.database, services.embedder, known_principals[email], file.document).chunks
 
     chunks = 0
     # Two at a time: while the database stores one document, the next is embedded.
     with Progress(*columns(), title, console=console) as progress, ThreadPoolExecutor(2) as pool:
         task = progress.add_task("ingesting", total=len(files), title="")
         try:
-            for (file, _), count in zip(files, pool.map(one, *zip(*files, strict=True)), strict=True):
+            for (file, _), count in zip(files, pool.map(ingest_one, *zip(*files, strict=True)), strict=True):
                 chunks += count
                 progress.update(task, advance=1, title=file.document.title)
         except BaseException:
-            # Ctrl-C, or a document refused: what waits is not begun.
+            # Ctrl-C or a rejected document: do not start the documents that wait.
             pool.shutdown(cancel_futures=True)
             raise
         progress.update(task, title=f"{chunks} chunks")

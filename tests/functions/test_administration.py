@@ -15,7 +15,7 @@ from functions import administration
 from functions import health as open_health
 from local import ROOT, migrations, schema, tokens
 from local.npm_tools import postgrest_binary
-from local.processes import answers, free_port, start, wait_until
+from local.processes import free_port, is_responding, start, wait_until_ready
 from local.stack import Stack
 from shared.api import health as looking
 from shared.api.health import MISSED_SECONDS, SCHEMA_VERSION, VERSION
@@ -265,7 +265,7 @@ def bare(stack: Stack, database: str) -> Iterator[str]:
     log = stack.folder / "logs" / "bare.log"
     child = start([postgrest_binary()], environment, log)
     try:
-        wait_until(partial(answers, f"http://127.0.0.1:{port}/"), child, log)
+        wait_until_ready(partial(is_responding, f"http://127.0.0.1:{port}/"), child, log)
         with counting(f"http://127.0.0.1:{port}", "/rest/v1") as (address, _):
             yield address
     finally:
@@ -419,9 +419,9 @@ def test_calls_are_counted_by_day_where_it_is_known_which_org_they_concern(peopl
 
 def test_what_is_refused_for_the_limit_is_no_call(settings: Settings, people: People):
     with made(settings, rag_rate_limit_api="2/minute") as core, served(administration.app, core) as client:
-        answers: list[Any] = [client.get(STATS, headers=people.ada.headers()) for _ in range(4)]
-    assert [answer.status_code for answer in answers] == [200, 200, 429, 429]
-    assert platform_error(answers[2], 429)["code"] == "rate_limit_exceeded"
+        is_responding: list[Any] = [client.get(STATS, headers=people.ada.headers()) for _ in range(4)]
+    assert [answer.status_code for answer in is_responding] == [200, 200, 429, 429]
+    assert platform_error(is_responding[2], 429)["code"] == "rate_limit_exceeded"
     assert stats(people.ada)["api_calls_today"] == 3
 
 

@@ -29,7 +29,7 @@ from schemathesis.checks import (
 
 from functions.server import SLUGS
 from local import ROOT
-from local.processes import answers, free_port, start, wait_until
+from local.processes import free_port, is_responding, start, wait_until_ready
 from local.stack import Stack
 from tests.actors import World
 
@@ -68,7 +68,7 @@ def deployed(stack: Stack) -> Iterator[Deployed]:
     url = f"http://127.0.0.1:{port}"
     world = World(stack)
     try:
-        wait_until(lambda: answers(f"{url}/health"), child, log)
+        wait_until_ready(lambda: is_responding(f"{url}/health"), child, log)
         admin = world.user(world.org(), role="admin")
         bearer = {"Authorization": f"Bearer {admin.token()}"}
         made = httpx.post(f"{url}/api/keys", json={"name": "fuzz", "scopes": ["admin"]}, headers=bearer)

@@ -12,7 +12,7 @@ def test_the_document_is_the_one_that_is_checked_in(subtests: pytest.Subtests):
     """`make openapi` writes them anew."""
     for slug in SLUGS:
         with subtests.test(slug=slug):
-            assert (openapi.FOLDER / f"{slug}.json").read_text() == openapi.described(slug)
+            assert (openapi.FOLDER / f"{slug}.json").read_text() == openapi.document_text(slug)
 
 
 def test_there_is_one_for_each_function_and_for_nothing_else():
@@ -22,7 +22,7 @@ def test_there_is_one_for_each_function_and_for_nothing_else():
 def test_every_operation_names_its_errors_with_their_form(subtests: pytest.Subtests):
     for slug in SLUGS:
         with subtests.test(slug=slug):
-            document = json.loads(openapi.described(slug))
+            document = json.loads(openapi.document_text(slug))
             for operations in document["paths"].values():
                 for operation in operations.values():
                     errors = {

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import httpx
 import pytest
 
-from local.api_client import Deployment, Refused
+from local.api_client import ApiClient, ApiError
 from local.processes import StackError
 from tests.stand_in import Reply, StandIn
 
@@ -20,9 +20,9 @@ def server() -> Iterator[StandIn]:
 
 
 @pytest.fixture
-def api(server: StandIn) -> Iterator[Deployment]:
+def api(server: StandIn) -> Iterator[ApiClient]:
     with httpx.Client(base_url=server.url, timeout=5) as client:
-        yield Deployment(client)
+        yield ApiClient(client)
 
 
 def error(status: int, code: str = "x", message: str = "Why.", **headers: str) -> Reply:
@@ -32,9 +32,9 @@ def error(status: int, code: str = "x", message: str = "Why.", **headers: str) -
 @pytest.mark.parametrize(
     "first", [error(429, **{"Retry-After": "1"}), error(503), error(500), Reply(drop=True)]
 )  # fmt: skip
-def test_what_passes_is_waited_for(server: StandIn, api: Deployment, first: Reply):
+def test_what_passes_is_waited_for(server: StandIn, api: ApiClient, first: Reply):
     said: list[str] = []
-    api.say = said.append
+    api.on_wait = said.append
     server.replies(first, DONE)
     started = time.monotonic()
     assert api.request("POST", "/", data={"a": "b"}, files={"file": ("a.md", b"the words")}) == {"done": True}
@@ -44,9 +44,9 @@ def test_what_passes_is_waited_for(server: StandIn, api: Deployment, first: Repl
     assert said[1] == ""
 
 
-def test_a_full_tier_is_no_limit_that_passes(server: StandIn, api: Deployment):
+def test_a_full_tier_is_no_limit_that_passes(server: StandIn, api: ApiClient):
     server.replies(error(429, "rate_limit_exceeded", "room for 10"))
-    with pytest.raises(Refused, match="room for 10") as refused:
+    with pytest.raises(ApiError, match="room for 10") as refused:
         api.request("POST", "/")
     assert (refused.value.status, len(server.requests)) == (429, 1)
 
@@ -61,7 +61,7 @@ def test_a_full_tier_is_no_limit_that_passes(server: StandIn, api: Deployment):
     ],
 )
 def test_what_no_request_would_get_past_ends_the_run(
-    server: StandIn, api: Deployment, reply: Reply, said: str
+    server: StandIn, api: ApiClient, reply: Reply, said: str
 ):
     server.replies(reply)
     with pytest.raises(StackError, match=said):
@@ -70,29 +70,29 @@ def test_what_no_request_would_get_past_ends_the_run(
 
 
 def test_a_connection_that_stays_lost_ends_the_run(
-    server: StandIn, api: Deployment, monkeypatch: pytest.MonkeyPatch
+    server: StandIn, api: ApiClient, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr("local.api_client.PAUSES", (0.01, 0.01))
+    monkeypatch.setattr("local.api_client.RETRY_DELAYS", (0.01, 0.01))
     server.replies(Reply(drop=True))
     with pytest.raises(StackError, match="no connection to http://127"):
         api.request("GET", "/")
     assert len(server.requests) == 3
 
 
-def test_whatever_refuses_is_fit_for_a_terminal(server: StandIn, api: Deployment):
+def test_whatever_refuses_is_fit_for_a_terminal(server: StandIn, api: ApiClient):
     server.replies(error(400, "a\x1b[2J", "\x1b]0;owned\x07 two\nlines"))
-    with pytest.raises(Refused) as refused:
+    with pytest.raises(ApiError) as refused:
         api.request("GET", "/")
     assert (refused.value.code, str(refused.value)) == ("a[2J", "]0;owned two lines")
 
 
-def test_an_answer_of_something_before_the_api_is_shown(server: StandIn, api: Deployment):
+def test_an_answer_of_something_before_the_api_is_shown(server: StandIn, api: ApiClient):
     server.replies(Reply(body=b"<h1>Request too long</h1>", status=413))
-    with pytest.raises(Refused, match="too long") as refused:
+    with pytest.raises(ApiError, match="too long") as refused:
         api.request("GET", "/")
     assert refused.value.code == "http_413"
 
 
 def test_an_address_that_is_none_is_said():
     with httpx.Client(base_url="nowhere") as client, pytest.raises(StackError, match="protocol"):
-        Deployment(client).request("GET", "/")
+        ApiClient(client).request("GET", "/")

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from local.folder_scan import BEGINNING, Unreadable, kinds_of, read_folder, shown
+from local.folder_scan import SNIFF_BYTES, UnreadableFile, kinds_of, one_line, read_folder
 from local.processes import StackError
-from shared.clients.supabase_storage import MAX_BYTES as LARGEST
+from shared.clients.supabase_storage import MAX_BYTES as MAX_UPLOAD_BYTES
 from shared.documents.documents import MAX_BYTES, external_id_of
 
 
@@ -28,15 +28,15 @@ def test_every_file_of_a_kind_that_is_read_is_known_by_its_path(tmp_path: Path):
     (here / "logo.png").write_bytes(b"\x89PNG\r\n\x1a\n")
     (here / "empty").touch()
     # Of a long one the beginning is looked at, which may end within a character.
-    (here / "long.yaml").write_bytes(b"x" + "°".encode() * BEGINNING)
+    (here / "long.yaml").write_bytes(b"x" + "°".encode() * SNIFF_BYTES)
     found = read_folder(here)
     assert [file.name for file in found.files] == [
         "docs/Makefile", "docs/a/deep/er/x.md", "docs/a/guide.PDF", "docs/b.txt", "docs/long.yaml",
     ]  # fmt: skip
-    assert [file.name for file in found.others] == ["docs/empty", "docs/logo.png", "docs/old.doc"]
+    assert [file.name for file in found.unsupported] == ["docs/empty", "docs/logo.png", "docs/old.doc"]
     assert found.prefix == "docs/"
     everything = read_folder(here, everything=True)
-    assert (len(everything.files), everything.others) == (8, [])
+    assert (len(everything.files), everything.unsupported) == (8, [])
     alone = read_folder(here / "a" / "guide.PDF")
     assert [file.name for file in alone.files] == ["a/guide.PDF"]
     assert alone.prefix is None
@@ -46,15 +46,15 @@ def test_what_is_passed_over_is_named_with_what_would_read_it(tmp_path: Path):
     for name in ("a.PNG", "b.png", "c.mp3", "\x1b[1mcore", "d.doc"):
         (tmp_path / name).write_bytes(b"\0")
     folder(tmp_path, "a.md")
-    others = read_folder(tmp_path).others
-    assert kinds_of(others) == (
+    unsupported = read_folder(tmp_path).unsupported
+    assert kinds_of(unsupported) == (
         ".png 2, [1mcore 1, .mp3 1, .doc 1; "
         "pictures are read where tesseract is installed (--all sends them); "
         "sound and film are read where RAG_TRANSCRIPTION_KEY is set (--all sends them)"
     )
     for number in range(20):
         (tmp_path / f"x.{number}").write_bytes(b"\0")
-    assert kinds_of(read_folder(tmp_path).others).count(", ") == 12
+    assert kinds_of(read_folder(tmp_path).unsupported).count(", ") == 12
 
 
 def test_the_folder_may_be_named_in_any_way(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
@@ -90,17 +90,17 @@ def test_a_file_that_is_too_large_or_gone_is_not_sent(tmp_path: Path):
     large.path.write_bytes(b"x" * MAX_BYTES)
     assert large.digest() == f"sha256:{hashlib.sha256(b'x' * MAX_BYTES).hexdigest()}"
     large.path.write_bytes(b"x" * (MAX_BYTES + 1))
-    with pytest.raises(Unreadable, match="6 MB") as refused:
+    with pytest.raises(UnreadableFile, match="6 MB") as refused:
         large.read()
     assert refused.value.code == "file_too_large"
     assert large.digest() == f"sha256:{hashlib.sha256(b'x' * (MAX_BYTES + 1)).hexdigest()}"
     with large.path.open("wb") as opened:
-        opened.truncate(LARGEST + 1)
-    with pytest.raises(Unreadable, match="100 MB") as refused:
+        opened.truncate(MAX_UPLOAD_BYTES + 1)
+    with pytest.raises(UnreadableFile, match="100 MB") as refused:
         large.digest()
     assert refused.value.code == "file_too_large"
     gone.path.unlink()
-    with pytest.raises(Unreadable, match="No such file") as refused:
+    with pytest.raises(UnreadableFile, match="No such file") as refused:
         gone.read()
     assert refused.value.code == "unreadable_file"
 
@@ -108,7 +108,7 @@ def test_a_file_that_is_too_large_or_gone_is_not_sent(tmp_path: Path):
 def test_names_of_any_bytes_can_be_stored_and_shown(tmp_path: Path):
     here = folder(tmp_path / "docs", "\x1b]0;owned\x07.md", "two\nlines.md", "\u202etxt.md")
     Path(os.fsdecode(os.fsencode(here) + b"/\xff.md")).write_text("latin-1")
-    found = [shown(name) for name in names(here)]
+    found = [one_line(name) for name in names(here)]
     assert sorted(found) == ["docs/\\xff.md", "docs/]0;owned.md", "docs/two lines.md", "docs/txt.md"]
     assert all(name.encode() for name in names(here))
 

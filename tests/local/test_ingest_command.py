@@ -69,12 +69,13 @@ def folder(tmp_path: Path) -> Path:
 
 def test_a_folder_is_found_and_sent_once(people: People, world: World, folder: Path):
     printed = bring(people.ann, folder, "--collection", "shelf")
-    assert (
-        "3 completed, 1 of kinds that are not read, passed over (.png 1; pictures are read where" in printed
-    )
+    assert "3 completed, 1 of unsupported types, not sent (.png 1; pictures are read where" in printed
     # The bars, with the rate and the remaining time.
     rate = r" 3/3 \d:\d\d:\d\d +([\d.]+/s|[\d.]+/min|-/s) +left \d:\d\d:\d\d"
-    assert [line.split()[0] for line in printed.splitlines() if re.search(rate, line)] == ["sent", "read"]
+    assert [line.split()[0] for line in printed.splitlines() if re.search(rate, line)] == [
+        "sent",
+        "processed",
+    ]
     assert any("opened after a whole day" in text for text in found(people.alf, "When is the kiln opened?"))
     assert found(people.bob, "When is the kiln opened?") == []
     first = documents(world, people)
@@ -83,7 +84,7 @@ def test_a_folder_is_found_and_sent_once(people: People, world: World, folder: P
 
     jobs = world.sql("select count(*) from rag.jobs")
     printed = bring(people.alf, folder, "--collection", "shelf")
-    assert "0 completed, 3 unchanged, 1 of kinds" in printed
+    assert "0 completed, 3 unchanged, 1 of unsupported types" in printed
     assert documents(world, people) == first
     assert world.sql("select count(*) from rag.jobs") == jobs
     # From a link to it, too; a file of it alone is known as well.
@@ -103,7 +104,7 @@ def test_a_changed_file_replaces_and_a_gone_one_stays_unless_pruned(
 
     (folder / "kiln.md").write_text("The kiln is opened after three days.")
     (folder / "deep" / "prices.csv").rename(folder / "costs.csv")
-    assert "1 completed, 2 unchanged, 1 with content that is there already" in bring(people.ann, folder)
+    assert "1 completed, 2 unchanged, 1 duplicates of existing documents" in bring(people.ann, folder)
     second = documents(world, people)
     assert second["shelf/kiln.md"][0] == first["shelf/kiln.md"][0]
     assert second["shelf/kiln.md"][2] > first["shelf/kiln.md"][2]
@@ -118,7 +119,7 @@ def test_a_changed_file_replaces_and_a_gone_one_stays_unless_pruned(
     (folder / "notes").write_bytes(b"")
     printed = bring(people.ann, folder, "--prune")
     assert "1 completed, 2 unchanged, " in printed
-    assert "1 of files that are gone, deleted" in printed
+    assert "1 documents of deleted files removed" in printed
     # What another folder brought, and what was not brought from one, stays.
     assert set(documents(world, people)) == {
         "shelf/notes",
@@ -152,7 +153,7 @@ def test_a_file_that_cannot_be_read_is_sent_once_and_again_when_it_changes(
     # Of another name, too, the content stays what it is.
     (folder / "copy.pdf").write_bytes(b"no PDF")
     printed = bring(people.ann, folder)
-    assert "0 completed, 3 unchanged, 3 skipped, 1 of kinds" in printed
+    assert "0 completed, 3 unchanged, 3 skipped, 1 of unsupported types" in printed
     assert f"skipped: {reason}" in printed
     assert jobs() == sent
     assert "0 completed, 1 failed" in bring(people.ann, broken, "--retry", status=1)
@@ -191,7 +192,7 @@ def test_an_interrupted_run_is_gone_on_with(people: People, world: World, tmp_pa
     running.send_signal(signal.SIGINT)
     printed, complaints = running.communicate(timeout=20)
     assert running.returncode == 130, complaints
-    assert "The same command again goes on from here." in printed
+    assert "Run the same command again to continue." in printed
     half = documents(world, people)
     assert 8 <= len(half) < 15
 
@@ -209,12 +210,12 @@ def test_an_interrupted_run_is_gone_on_with(people: People, world: World, tmp_pa
 
 def test_nothing_is_waited_for_unless_wanted(people: People, world: World, folder: Path):
     printed = ingest(people.ann, folder, "--no-wait").stdout
-    assert "3 sent, 1 of kinds" in printed
+    assert "3 sent, 1 of unsupported types" in printed
     sent = documents(world, people)
     assert {status for _, status, _ in sent.values()} == {"processing"}
     # What the worker has still to do is not sent again.
     printed = ingest(people.ann, folder, "--no-wait").stdout
-    assert "0 sent, 1 of kinds" in printed
+    assert "0 sent, 1 of unsupported types" in printed
     assert documents(world, people) == sent
 
 
@@ -264,5 +265,5 @@ def test_another_user_s_private_document_of_the_same_name_is_another(
     made = people.alf.post("/api/v1/documents/text", {**private, "metadata": {"path": "shelf/gone.md"}})
     assert made.status_code == 202, made.text
     assert call_worker(people.alf.stack).is_success
-    assert "0 completed, 3 unchanged, 1 of kinds" in bring(people.ada, folder, "--prune")
+    assert "0 completed, 3 unchanged, 1 of unsupported types" in bring(people.ada, folder, "--prune")
     assert people.alf.request("GET", f"/api/v1/documents/{made.json()['id']}").status_code == 200

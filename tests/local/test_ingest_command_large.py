@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 from local import ROOT, tokens
-from local.processes import answers, free_port, start, wait_until
+from local.processes import free_port, is_responding, start, wait_until_ready
 from shared.documents.documents import MAX_BYTES
 from tests.actors import Actor, World
 from tests.conftest import People
 from tests.local.command_line import run_local
-from tests.local.test_bring import documents
+from tests.local.test_ingest_command import documents
 from tests.programs import working
 from tests.storage_server import BUCKET
 from tests.uploading import Uploading, page
@@ -37,7 +37,7 @@ def deployment(uploading: Uploading, tmp_path_factory: pytest.TempPathFactory) -
     child = start([sys.executable, "-m", "functions.server"], environment, log)
     url = f"http://127.0.0.1:{port}"
     try:
-        wait_until(partial(answers, f"{url}/health"), child, log)
+        wait_until_ready(partial(is_responding, f"{url}/health"), child, log)
         yield url
     finally:
         child.stop()
@@ -82,7 +82,7 @@ def test_large_files_go_by_upload_once_and_again_when_they_change(
     assert len(uploading.kept) == 1
     (folder / "copy.html").write_bytes((folder / "kiln.html").read_bytes())
     printed = bring(people.ann, deployment, folder)
-    assert "0 completed, 2 unchanged, 1 with content that is there already" in printed
+    assert "0 completed, 2 unchanged, 1 duplicates of existing documents" in printed
     assert set(documents(world, people)) == set(first)
 
 
@@ -91,9 +91,9 @@ def test_content_that_somebody_else_is_bringing_is_there_already(
 ):
     made = people.ann.request("POST", "/api/v1/collections", {"name": "default"}).json()
     uploading.bring(people.alf, made["id"], (folder / "kiln.html").read_bytes())
-    assert "1 completed, 1 with content that is there already\n" in bring(people.ann, deployment, folder)
+    assert "1 completed, 1 duplicates of existing documents\n" in bring(people.ann, deployment, folder)
     printed = bring(people.ann, deployment, folder)
-    assert "0 completed, 1 unchanged, 1 with content that is there already\n" in printed
+    assert "0 completed, 1 unchanged, 1 duplicates of existing documents\n" in printed
 
 
 def test_what_is_refused_is_told_file_by_file(deployment: str, people: People, world: World, folder: Path):

@@ -1,5 +1,4 @@
-"""The playground as the local gateway serves it: nothing but its files, under a policy, and tokens behind a
-door."""
+"""The playground in the local gateway: only its files, under a policy, and tokens that need a secret."""
 
 import re
 
@@ -10,7 +9,7 @@ from local import playground_server
 from local.stack import Stack
 from tests.actors import World, client
 
-DOOR = "X-Playground-Door"
+HEADER = "X-Playground-Secret"
 
 
 def get(stack: Stack, path: str, **headers: str) -> httpx.Response:
@@ -36,7 +35,7 @@ def test_the_page_carries_the_same_policy_for_servers_that_have_none():
     page = (playground_server.FOLDER / "index.html").read_text()
     (own,) = re.findall(r'content="(default-src[^"]+)"', page)
     header = playground_server.HEADERS["Content-Security-Policy"]
-    # (A page cannot say who may frame it.)
+    # Only a header can forbid frames.
     assert set(own.split("; ")) == set(header.split("; ")) - {"frame-ancestors 'none'"}
 
 
@@ -48,40 +47,42 @@ def test_every_module_is_fetched_with_the_page_and_nothing_is_inline():
 
 
 @pytest.mark.parametrize(
-    "path", ["/pages.py", "/..%2fpages.py", "/%2e%2e/pages.py", "/nothing.js", "/playground"]
+    "path", ["/stack.py", "/..%2fstack.py", "/%2e%2e/stack.py", "/nothing.js", "/playground"]
 )
 def test_nothing_else_is_served(stack: Stack, path: str):
     assert get(stack, path).status_code == 404
 
 
-@pytest.mark.parametrize("door", [None, "", "x", "\u00fc"])
-def test_without_the_door_nobody_gets_a_token(stack: Stack, door: str | None):
-    headers = {} if door is None else {DOOR.encode(): door.encode("latin-1")}
-    answer = client().get(f"{stack.url}/people.json", headers=headers)
+@pytest.mark.parametrize("secret", [None, "", "x", "\u00fc"])
+def test_without_the_door_nobody_gets_a_token(stack: Stack, secret: str | None):
+    headers = {} if secret is None else {HEADER.encode(): secret.encode("latin-1")}
+    answer = client().get(f"{stack.url}/users.json", headers=headers)
     assert answer.status_code == 403
     assert "token" not in answer.text
 
 
 def test_a_page_of_another_origin_may_not_ask_for_people(stack: Stack):
-    # The door's header makes a browser ask first, and nobody says yes.
+    # The header makes a browser send a preflight, which gets no permission.
     headers = {
         "Origin": "https://evil.example",
         "Access-Control-Request-Method": "GET",
-        "Access-Control-Request-Headers": DOOR,
+        "Access-Control-Request-Headers": HEADER,
     }
-    preflight = client().options(f"{stack.url}/people.json", headers=headers)
+    preflight = client().options(f"{stack.url}/users.json", headers=headers)
     assert "access-control-allow-origin" not in preflight.headers
-    answer = get(stack, "/people.json", Origin="https://evil.example", **{DOOR: stack.state.door})
+    answer = get(
+        stack, "/users.json", Origin="https://evil.example", **{HEADER: stack.state.playground_secret}
+    )
     assert "access-control-allow-origin" not in answer.headers
 
 
 def test_the_people_are_those_of_the_demo_with_tokens_of_their_own(stack: Stack, world: World):
-    answer = get(stack, "/people.json", **{DOOR: stack.state.door})
+    answer = get(stack, "/users.json", **{HEADER: stack.state.playground_secret})
     assert answer.headers["cache-control"] == "no-store"
     seeded = dict(world.sql("select email, id::text from auth.users where email like '%%.example'"))
     offered = answer.json()
     assert {person["email"] for person in offered} <= set(seeded)
-    assert {user_id for user_id, *_ in playground_server.PEOPLE} == {
+    assert {user_id for user_id, *_ in playground_server.USERS} == {
         seeded[person["email"]] for person in offered
     }
     by_email = {person["email"]: person["questions"] for person in offered}
@@ -94,4 +95,4 @@ def test_the_people_are_those_of_the_demo_with_tokens_of_their_own(stack: Stack,
 
 
 def test_the_address_that_is_printed_has_the_door_where_no_server_sees_it(stack: Stack):
-    assert stack.playground == f"{stack.url}/#door={stack.state.door}"
+    assert stack.playground == f"{stack.url}/#secret={stack.state.playground_secret}"

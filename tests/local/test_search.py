@@ -4,7 +4,7 @@ from subprocess import CompletedProcess
 
 import pytest
 
-from local.seed_demo import authorise
+from local.seed_demo import principals_of
 from local.stack import Stack
 from shared.ingestion.ingest import NewDocument, ingest
 from shared.services import Services
@@ -24,7 +24,7 @@ def manual(stack: Stack, core: Services, world: World) -> str:
     ((org_id,),) = world.sql("select id::text from rag.orgs where name like 'Halden%%'")
     text = "The valve ZX-81 opens at four bar. Turn the wheel to close it."
     document = NewDocument(org_id, "Manual of the valve", text, external_id="valve", lang="en")
-    ingest(core.database, core.embedder, authorise(stack)(READER), document)
+    ingest(core.database, core.embedder, principals_of(stack)(READER), document)
     return document.title
 
 

@@ -12,7 +12,7 @@ from jose import jwt
 from local import tokens
 from local.npm_tools import supabase
 from local.processes import StackError
-from local.seed_demo import core_of
+from local.seed_demo import make_services
 from local.stack import Stack
 from shared.services import Services
 from tests.actors import Actor, Org, World, vector
@@ -48,7 +48,7 @@ def town(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Town]:
         acme = world.org("Acme")
         town = Town(stack, acme, world.user(acme), world.user())
         world.close()
-        core = core_of(stack)
+        core = make_services(stack)
         tell(core, town.ann, "Kettle manual", KETTLE)
         core.close()
         yield town
@@ -225,7 +225,7 @@ def test_a_stack_may_sign_with_rs256_too(tmp_path: Path):
         acme = world.org("Acme")
         ann = world.user(acme)
         world.close()
-        core = core_of(stack)
+        core = make_services(stack)
         tell(core, ann, "Kettle manual", KETTLE)
         confused = CONFUSED["HS256 with its PEM"](ann)
         assert jwt.get_unverified_header(ann.token())["alg"] == "RS256"

@@ -170,7 +170,7 @@ def test_a_port_that_is_taken_is_named(folder: Path, tmp_path: Path):
 def test_a_second_serve_is_refused_and_harms_nothing(folder: Path):
     stack, running = Stack(folder), processes_of(folder)
     remembered = (folder / "stack.json").read_bytes()
-    with stack.served():
+    with stack.serve_lock():
         # Neither where it is, nor elsewhere; nor may another command move it.
         for command, port in (("serve", stack.state.port), ("up", free_port())):
             done = run_program(folder, command, "--port", str(port))

@@ -10,7 +10,7 @@ import pytest
 
 from local import ROOT
 from local.corpus import ORGS
-from local.playground_server import PEOPLE
+from local.playground_server import USERS
 from local.stack import Stack
 from shared.config import Settings
 from shared.services import Services
@@ -85,7 +85,7 @@ def test_an_answer_streams_and_its_citation_opens_the_passage(
 def test_a_click_signs_in_a_person_of_the_demo_whose_org_may_be_empty(
     browse: Browse, stack: Stack, core: Services
 ):
-    user_id, email, _ = PEOPLE[0]
+    user_id, email, _ = USERS[0]
     tomas = Actor(stack, user_id, email, Org(ORGS["halden"], "Halden"))
     put(core, tomas, "demo", "Error codes", "Error code E-42 on the logger means that its clock is wrong.")
     browse(

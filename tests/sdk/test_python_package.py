@@ -13,7 +13,7 @@ from tests.sdk.python_client import SOURCE
 
 def test_the_synchronous_half_is_what_the_asynchronous_one_makes():
     """`python -m local.generate_sync_sdk` writes it anew."""
-    for name, text in generate_sync_sdk.made().items():
+    for name, text in generate_sync_sdk.generate().items():
         assert (generate_sync_sdk.PACKAGE / name).read_text() == text, name
         assert "async" not in text.lower().replace("# made from aio/ by", ""), name
 

@@ -307,7 +307,7 @@ def test_the_seed_applies_twice(stack: Stack, new_database: Callable[[str], str]
 
 
 def test_the_migration_is_written_from_sql() -> None:
-    assert schema.MIGRATION.read_text() == schema.declared(), "run: python -m local schema"
+    assert schema.MIGRATION.read_text() == schema.declared_schema(), "run: python -m local schema"
 
 
 def test_there_is_nothing_to_draft_while_the_migrations_make_what_sql_declares(stack: Stack) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from local import ROOT
-from local.seed_demo import demo_corpus
+from local.seed_demo import demo_files
 from shared.generation.confidence import cite
 from shared.generation.extractive import INDIRECT, MAX_SENTENCES, MODEL, extract
 from shared.ingestion.chunking.passages import chunk_document
@@ -60,7 +60,7 @@ def told(draft: GeneratedText, matches: Sequence[Match]) -> list[tuple[int, str]
 def corpus(embedder: Embedder) -> list[Match]:
     """Every chunk of the demo's documents."""
     matches: list[Match] = []
-    for file, _ in demo_corpus():
+    for file, _ in demo_files():
         document = file.document
         text, name = clean(document.text), f"{document.org_id} {document.external_id}"
         fields: dict[str, Any] = {

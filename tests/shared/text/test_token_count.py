@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from local import ROOT
-from local.seed_demo import demo_corpus
+from local.seed_demo import demo_files
 from shared.text.token_count import count_tokens
 
 HERE = Path(__file__).parent
@@ -90,7 +90,7 @@ def true_counts(texts: Sequence[str]) -> list[dict[str, int]]:
 @pytest.fixture(scope="module")
 def corpus() -> list[tuple[str, int, dict[str, int]]]:
     """Name, bound and true counts of every document of the demo."""
-    documents = [file.document for file, _ in demo_corpus()]
+    documents = [file.document for file, _ in demo_files()]
     counts = true_counts([document.text for document in documents])
     return [
         (document.external_id or "", count_tokens(document.text), count)

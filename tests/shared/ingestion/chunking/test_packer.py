@@ -6,7 +6,7 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from local.seed_demo import demo_corpus
+from local.seed_demo import demo_files
 from shared.ingestion.chunking.packer import Chunk, CountTokens, chunk
 from shared.models.embeddings import Embedder
 from shared.text.sentences import sentences
@@ -226,7 +226,7 @@ def test_no_chunk_exceeds_the_size_in_the_local_model_s_tokens(embedder: Embedde
 def test_the_demo_corpus_keeps_every_property_in_the_local_model_s_own_tokens(
     subtests: pytest.Subtests, embedder: Embedder
 ):
-    for file, _ in demo_corpus():
+    for file, _ in demo_files():
         document = file.document
         with subtests.test(document.external_id):
             chunks = chunk(

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from local.seed_demo import demo_corpus
+from local.seed_demo import demo_files
 from shared.errors import InvalidRequest
 from shared.ingestion.chunking.document_type import marks
 from shared.ingestion.chunking.strategy import BY_SENTENCES, Plan
@@ -54,7 +54,7 @@ def test_a_type_is_seen_only_where_it_is_clear(subtests: pytest.Subtests):
 
 
 def test_of_the_demo_corpus_the_questions_are_seen_and_nothing_else():
-    documents = [file.document for file, _ in demo_corpus()]
+    documents = [file.document for file, _ in demo_files()]
     seen = {one.title: Plan.of({}, one.text, None, one.title).document_type for one in documents}
     assert set(seen.values()) == {"qa", "general"}
     assert sum(found == "qa" for found in seen.values()) == 7
