@@ -90,7 +90,7 @@ bench: .venv/ready-dev node_modules/ready
 	@$(BIN)/python -m bench $(PARTS)
 
 eval: .venv/ready-dev node_modules/ready
-	@test -n "$(DATA)" || { echo "make eval DATA=folder; what it holds: bench/sets.py"; exit 2; }
+	@test -n "$(DATA)" || { echo "make eval DATA=folder; what it holds: bench/labelled_sets.py"; exit 2; }
 	$(BIN)/python -m bench.evaluate $(DATA)
 
 clean:

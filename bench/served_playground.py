@@ -1,4 +1,4 @@
-"""The playground before every function, as a deployment: what bench/playground.py opens."""
+"""Server for bench/playground.py: the playground and all functions."""
 
 from starlette.applications import Starlette
 

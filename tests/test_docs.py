@@ -5,7 +5,7 @@ import re
 from dataclasses import asdict
 from importlib import import_module
 
-from bench import eval_support, figures, tables
+from bench import eval_support, figures, readme_tables
 from functions.server import SLUGS
 from local import ROOT
 from shared.config import Settings
@@ -72,8 +72,8 @@ def test_the_thresholds_and_the_readme_s_figures_are_the_measured_ones():
 def test_the_readme_shows_every_figure_as_it_was_measured_last():
     rows = figures.markdown()
     assert rows
-    rows += tables.match() + tables.quality() + tables.hybrid() + tables.index()
-    rows += tables.graph() + tables.graph_quality()
+    rows += readme_tables.match() + readme_tables.quality() + readme_tables.hybrid() + readme_tables.index()
+    rows += readme_tables.graph() + readme_tables.graph_quality()
     assert [row for row in rows if row not in README] == []
 
 
@@ -85,4 +85,4 @@ def test_the_readme_shows_how_answers_are_checked_as_it_was_measured_last():
 
 def test_the_decisions_show_what_they_were_measured_by():
     contributing = (ROOT / "CONTRIBUTING.md").read_text()
-    assert [row for row in tables.storage() + tables.cutover() if row not in contributing] == []
+    assert [row for row in readme_tables.storage() + readme_tables.cutover() if row not in contributing] == []

@@ -1,14 +1,14 @@
-"""The names of bench/names.py as rows of the graph's tables: what triggers and the ingestion would have
-stored of a shelf's documents, by COPY and a statement a table."""
+"""Rows of the graph's tables for the names of bench/synthetic_names.py: the rows that triggers and ingestion
+would store for a corpus, loaded with COPY and one statement per table."""
 
 from uuid import UUID
 
 import numpy as np
 
-from bench.names import COUNT, NamedProse, kind, name
 from bench.rows import ids
-from bench.shelf import Shelf
-from bench.tenants import Tenants
+from bench.synthetic_names import COUNT, NamedProse, entity_type, name
+from bench.tenants import TenantDatabase
+from bench.text_corpus import TextCorpus
 
 DRAFTS = """
 create temporary table named as
@@ -46,34 +46,34 @@ join named as object on object.number = relating.object
 """
 
 
-def name_rows(made: Tenants, shelf: Shelf) -> None:
+def load_graph_rows(tenants: TenantDatabase, corpus: TextCorpus) -> None:
     """Raises TypeError for a shelf whose documents name nobody."""
-    if not isinstance(shelf.prose, NamedProse):
+    if not isinstance(corpus.prose, NamedProse):
         raise TypeError("a shelf of NamedProse is wanted")
-    numbers, org_id = list(range(COUNT + 1)), shelf.org.id
-    made.connection.execute(DRAFTS, [numbers, list(map(name, numbers)), list(map(kind, numbers))])
-    _draft(made, shelf, shelf.prose)
+    numbers, org_id = list(range(COUNT + 1)), corpus.org.id
+    tenants.connection.execute(DRAFTS, [numbers, list(map(name, numbers)), list(map(entity_type, numbers))])
+    _draft(tenants, corpus, corpus.prose)
     # Whether its chunk is there need not be asked of every row.
-    made.connection.execute("set session_replication_role = replica")
-    made.connection.execute(SUBJECTS, [org_id])
-    made.connection.execute(MENTIONS, [org_id, org_id])
-    made.connection.execute(RELATIONS, [org_id, org_id])
-    made.connection.execute("reset session_replication_role")
-    made.connection.execute("drop table named, naming, relating")
-    made.connection.execute("analyze rag.subjects, rag.mentions, rag.relations")
+    tenants.connection.execute("set session_replication_role = replica")
+    tenants.connection.execute(SUBJECTS, [org_id])
+    tenants.connection.execute(MENTIONS, [org_id, org_id])
+    tenants.connection.execute(RELATIONS, [org_id, org_id])
+    tenants.connection.execute("reset session_replication_role")
+    tenants.connection.execute("drop table named, naming, relating")
+    tenants.connection.execute("analyze rag.subjects, rag.mentions, rag.relations")
 
 
-def _draft(made: Tenants, shelf: Shelf, prose: NamedProse) -> None:
+def _draft(tenants: TenantDatabase, corpus: TextCorpus, prose: NamedProse) -> None:
     documents = [
         UUID(bytes=value.tobytes())
-        for value in ids(shelf.org, np.arange(len(shelf.written), dtype=np.uint64))
+        for value in ids(corpus.org, np.arange(len(corpus.documents), dtype=np.uint64))
     ]
     namings = [
         (document_id, ordinal, naming)
-        for number, (document_id, written) in enumerate(zip(documents, shelf.written, strict=True))
-        for ordinal, naming in enumerate(prose.names.namings(number, len(written.chunks)))
+        for number, (document_id, documents) in enumerate(zip(documents, corpus.documents, strict=True))
+        for ordinal, naming in enumerate(prose.names.namings(number, len(documents.chunks)))
     ]
-    with made.connection.cursor() as cursor:
+    with tenants.connection.cursor() as cursor:
         cursor.execute(NAMING)
         with cursor.copy("copy naming from stdin") as out:
             for document_id, ordinal, naming in namings:

@@ -1,7 +1,8 @@
-"""The search API among one workspace's 100,000 chunks of made-up text (bench/prose.py): an identifier, a
-question by both, ten contents, and what is like a chunk, by one client, each beside a bare handler that makes
-the one SQL call (bench/served_search.py), in turns. Goals in milliseconds are the contract's, at the 95th
-percentile.
+"""The search API among 100,000 chunks of synthetic text (bench/synthetic_text.py) in one workspace.
+
+An identifier, a question by both legs, ten contents and similar chunks, by one client, alternately with a
+bare handler that makes the same SQL call (bench/served_search.py). Goals are the contract's, in milliseconds
+at the 95th percentile.
 """
 
 import json
@@ -14,14 +15,14 @@ from typing import Any
 
 from rich.console import Console
 
-from bench.asked import IDENTIFIER, TEXT, kinds, questions
-from bench.contest import call, connected
+from bench.bench_stack import BenchStack, serve_app
 from bench.figures import Figure
-from bench.prose import SEED
+from bench.interleaved import connect, post
+from bench.question_sets import IDENTIFIER, TEXT, kinds, questions
 from bench.rows import Org
-from bench.shelf import index_words, stocked
-from bench.stage import Stage, serving
-from bench.tenants import Tenants, tenants
+from bench.synthetic_text import SEED
+from bench.tenants import TenantDatabase, tenant_database
+from bench.text_corpus import index_words, load_corpus
 from local.seed_demo import make_services
 
 CHUNKS = 100_000
@@ -34,35 +35,37 @@ GOALS = {"an identifier": 90, "a question": 150, "10 contents": 120, "like a chu
 
 
 def measure(console: Console, chunks: int = CHUNKS) -> list[Figure]:
-    with tenants() as made:
+    with tenant_database() as tenants:
         org = Org(1, chunks, 1500)
-        shelf = stocked(made, org)
-        index_words(made, shelf)
-        made.with_index()
-        drawn = kinds(shelf)
+        corpus = load_corpus(tenants, org)
+        index_words(tenants, corpus)
+        tenants.with_index()
+        drawn = kinds(corpus)
         texts = {kind: questions(drawn[kind], REQUESTS + WARM) for kind in (IDENTIFIER, TEXT)}
-        asked = pairs(made, org, texts)
+        asked = request_pairs(tenants, org, texts)
         environment = {
-            "BENCH_POSTGREST": made.postgrest,
-            "BENCH_MODEL": made.model,
+            "BENCH_POSTGREST": tenants.postgrest,
+            "BENCH_MODEL": tenants.model,
             "BENCH_ORG": json.dumps([org.number, org.chunks, org.topics]),
         }
-        token = made.token(made.user("searching", [org]))
-        with closing(make_services(made.stack)) as core:
-            stage = Stage(made.stack, core)
-            with serving(stage, "bench.served_search:app", environment) as server:
+        token = tenants.token(tenants.user("searching", [org]))
+        with closing(make_services(tenants.stack)) as core:
+            bench = BenchStack(tenants.stack, core)
+            with serve_app(bench, "bench.served_search:app", environment) as server:
                 figures = [
                     figure
                     for name, (ours, bare) in asked.items()
-                    for figure in compared(server.url, token, name, ours, bare, console)
+                    for figure in compare(server.url, token, name, ours, bare, console)
                 ]
         return figures
 
 
-def pairs(made: Tenants, org: Org, texts: Mapping[str, Sequence[str]]) -> dict[str, tuple[Asking, Asking]]:
+def request_pairs(
+    tenants: TenantDatabase, org: Org, texts: Mapping[str, Sequence[str]]
+) -> dict[str, tuple[Asking, Asking]]:
     """Of each kind what our function is asked, and what the bare handler is."""
     workspace = str(org.id)
-    chunk_ids, document_ids = drawn_ids(made)
+    chunk_ids, document_ids = sample_ids(tenants)
 
     def contents(number: int) -> tuple[Sequence[str], Sequence[str]]:
         first = number * 5
@@ -110,17 +113,17 @@ def pairs(made: Tenants, org: Org, texts: Mapping[str, Sequence[str]]) -> dict[s
     }
 
 
-def drawn_ids(made: Tenants) -> tuple[list[str], list[str]]:
+def sample_ids(tenants: TenantDatabase) -> tuple[list[str], list[str]]:
     """Of chunks and of documents, as many as are asked for."""
     wanted = 5 * (REQUESTS + WARM)
     draw = random.Random(SEED)  # noqa: S311  # not a secret
-    chunks = made.connection.execute("select id::text from rag.chunks order by id").fetchall()
-    documents = made.connection.execute("select id::text from rag.documents order by id").fetchall()
+    chunks = tenants.connection.execute("select id::text from rag.chunks order by id").fetchall()
+    documents = tenants.connection.execute("select id::text from rag.documents order by id").fetchall()
     chosen = draw.choices(chunks, k=wanted), draw.choices(documents, k=wanted)
     return [value for (value,) in chosen[0]], [value for (value,) in chosen[1]]
 
 
-def compared(
+def compare(
     url: str,
     token: str,
     name: str,
@@ -130,13 +133,13 @@ def compared(
 ) -> list[Figure]:
     """Every request once, ours and the bare one's in turns; the first few are not counted."""
     seconds: dict[str, list[float]] = {"ours": [], "bare": []}
-    with connected(url) as connection:
+    with connect(url) as connection:
         for number in range(REQUESTS + WARM):
             for who, asked in (("ours", ours), ("bare", bare)):
                 path, body = asked(number)
                 content = json.dumps(body).encode()
                 started = perf_counter()
-                call(connection, path, token, content)
+                post(connection, path, token, content)
                 if number >= WARM:
                     seconds[who].append(perf_counter() - started)
     p95 = {who: quantiles(taken, n=20)[-1] * 1000 for who, taken in seconds.items()}

@@ -1,10 +1,10 @@
-"""The figures of parts that have too many for one list, as Markdown tables: python -m bench.tables."""
+"""Markdown tables of the README for parts with many figures: python -m bench.readme_tables."""
 
 from bench import eval_graph, eval_quality
-from bench.asked import KINDS
-from bench.eval_quality import MEASURE, WAYS
+from bench.chart_tenants import TENANTS
+from bench.eval_quality import MEASURE, METHODS
 from bench.figures import markdown, results
-from bench.picture import TENANTS
+from bench.question_sets import KINDS
 
 MATCH_HEAD = (
     "| the caller's | recall | full pages | p50 | best hand-written | ratio | textbook recall | rows | p50 |",
@@ -86,7 +86,8 @@ def storage() -> list[str]:
 
 
 def cutover() -> list[str]:
-    """A row a size of bench/cutover.py: the exact scan's time, and each ef_search's with its recall."""
+    """A row a size of bench/exact_vs_index.py: the exact scan's time, and each ef_search's with its
+    recall."""
     sizes: dict[str, list[str]] = {}
     for result in results("cutover"):
         size = result["name"].partition(", ")[2]
@@ -103,11 +104,11 @@ def quality() -> list[str]:
     value = {(line["set"], line["search"]): line for line in measured}
     rows = []
     if sets:
-        counted = [f"{name}, {value[name, WAYS[0]]['questions']}" for name in sets]
+        counted = [f"{name}, {value[name, METHODS[0]]['questions']}" for name in sets]
         rows = [f"| {MEASURE} | {' | '.join(counted)} |", f"|---{'|---' * len(sets)}|"]
-    for way in WAYS if sets else ():
-        cells = (f"{value[name, way][MEASURE]:.1f}" for name in sets)
-        rows.append(f"| {' | '.join([way, *cells])} |")
+    for method in METHODS if sets else ():
+        cells = (f"{value[name, method][MEASURE]:.1f}" for name in sets)
+        rows.append(f"| {' | '.join([method, *cells])} |")
     return rows + markdown("quality")
 
 
@@ -179,8 +180,8 @@ def index() -> list[str]:
     for result in results("index"):
         question, _, who = result["name"].rpartition(", ")
         if result["name"].startswith("/") and who in ("1 client", "8 clients"):
-            way, _, size = question.partition(", ")
-            cells = rows.setdefault(question, [way, size.removesuffix(" documents")])
+            method, _, size = question.partition(", ")
+            cells = rows.setdefault(question, [method, size.removesuffix(" documents")])
             cells.append(f"{result['value']:.3g} ms")
     others = [row for row in markdown("index") if not row.startswith("| /") or "slowest" in row]
     return [*(INDEX_HEAD if rows else ()), *(f"| {' | '.join(cells)} |" for cells in rows.values()), *others]

@@ -1,13 +1,12 @@
-"""What rag_match is compared with: SQL that an expert would write for just one tenant, knowing its ids, its
-size and its filter, and the function of Supabase's guides. All run as the caller, under row security.
-"""
+"""Baselines for rag_match: SQL that an expert would write for one tenant, with its ids, size and filter
+known, and the function of Supabase's guides. All run as the caller, under row security."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import psycopg
 
-from bench.contest import Contender
+from bench.interleaved import Candidate
 from bench.rows import Org
 
 COLUMNS = """
@@ -56,9 +55,9 @@ INDEXED = (("strict_order", 40), ("relaxed_order", 40), ("relaxed_order", 100), 
 RARE = " and source_type = 'faq'"
 
 
-def hand_written(
+def expert_candidates(
     connection: psycopg.Connection[Any], cell: str, orgs: Sequence[Org], *, rare: bool, indexed: bool
-) -> Mapping[str, Contender]:
+) -> Mapping[str, Candidate]:
     """The expert's attempts at one cell, made in the database: exact scans, with `indexed` HNSW too."""
     ids = ", ".join(f"'{org.id}'" for org in orgs)
     scope = f"org_id = {ids}" if len(orgs) == 1 else f"org_id in ({ids})"
@@ -69,15 +68,15 @@ def hand_written(
         for order, ef_search in INDEXED:
             settings = ITERATIVE.format(order=order, ef_search=ef_search)
             attempts[f"HNSW, {order}, ef_search {ef_search}"] = (rows, DISTANCE, settings)
-    made = {}
+    candidates = {}
     for number, (attempt, (where, distance, settings)) in enumerate(attempts.items()):
         name = f"hand_written_{cell}_{number}"
         statement = HAND_WRITTEN.format(
             name=name, columns=COLUMNS, settings=settings, where=where, distance=distance
         )
         connection.execute(statement.encode())
-        made[attempt] = Contender(name)
-    return made
+        candidates[attempt] = Candidate(name)
+    return candidates
 
 
 # Who reads the same table under the policy of Supabase's guides alone, instead of ours.
@@ -93,8 +92,8 @@ create policy "textbook: own orgs" on rag.chunks for select to textbook
 """
 
 
-def textbook(connection: psycopg.Connection[Any], token: str, *, rare: bool) -> Contender:
+def textbook_candidate(connection: psycopg.Connection[Any], token: str, *, rare: bool) -> Candidate:
     name = "match_documents_faq" if rare else "match_documents"
     where = "where chunks.source_type = 'faq'" if rare else ""
     connection.execute(TEXTBOOK.format(name=name, where=where).encode())
-    return Contender(name, "query_embedding", "match_count", token=token)
+    return Candidate(name, "query_embedding", "match_count", token=token)

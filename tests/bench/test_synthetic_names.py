@@ -5,7 +5,17 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from bench.names import COUNT, EVERYWHERE, REGISTER, REGISTERED, SAID, NamedProse, Names, misspelled, name
+from bench.synthetic_names import (
+    COUNT,
+    EVERYWHERE,
+    PHRASES,
+    REGISTER,
+    REGISTERED,
+    NamedProse,
+    NameSampler,
+    misspell,
+    name,
+)
 
 DOCUMENTS = range(20, 220)
 
@@ -21,21 +31,21 @@ def test_no_two_names_are_the_same():
 
 def test_a_document_is_the_same_each_time(prose: NamedProse):
     assert prose.document(30) == prose.document(30)
-    assert prose.names.namings(30, 8) == Names().namings(30, 8) != prose.names.namings(31, 8)
+    assert prose.names.namings(30, 8) == NameSampler().namings(30, 8) != prose.names.namings(31, 8)
 
 
 def test_chunks_say_whom_they_name_and_how_two_of_them_are_related(prose: NamedProse):
-    written = prose.document(30)
-    namings = prose.names.namings(30, len(written.chunks))
-    for chunk, naming in zip(written.chunks, namings, strict=True):
+    documents = prose.document(30)
+    namings = prose.names.namings(30, len(documents.chunks))
+    for chunk, naming in zip(documents.chunks, namings, strict=True):
         assert [named for named in naming.names if name(named) not in chunk] == []
         if naming.relation:
             first, second, *_ = naming.names
-            assert f"{name(first)} {SAID[naming.relation]} {name(second)}." in chunk
+            assert f"{name(first)} {PHRASES[naming.relation]} {name(second)}." in chunk
 
 
 def test_a_chunk_names_about_eight_and_one_name_stands_in_every_document():
-    names = Names()
+    names = NameSampler()
     namings = [names.namings(number, 8) for number in DOCUMENTS]
     chunks = [naming for document in namings for naming in document]
     assert 7 < sum(len(naming.names) for naming in chunks) / len(chunks) < 9
@@ -43,7 +53,7 @@ def test_a_chunk_names_about_eight_and_one_name_stands_in_every_document():
 
 
 def test_a_few_names_are_common_and_most_are_rare():
-    names = Names()
+    names = NameSampler()
     counts = Counter(
         named
         for number in DOCUMENTS
@@ -64,7 +74,7 @@ def test_the_register_names_ten_thousand_each_once(prose: NamedProse):
 def test_a_misspelled_name_begins_alike_and_is_another():
     draw = np.random.default_rng(1)
     for number in range(50):
-        said = misspelled(name(number), draw)
+        said = misspell(name(number), draw)
         assert said[0] == name(number)[0]
         assert abs(len(said) - len(name(number))) <= len(said.split())
-    assert sum(misspelled(name(number), draw) != name(number) for number in range(50)) > 45
+    assert sum(misspell(name(number), draw) != name(number) for number in range(50)) > 45

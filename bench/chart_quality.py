@@ -1,14 +1,20 @@
-"""A picture of bench/eval_quality.py's figures: nDCG@10 by set and by way to search, as bench/picture.py
-draws."""
+"""Chart of bench/eval_quality.py's figures: nDCG@10 by set and search method, drawn like
+bench/chart_tenants.py."""
 
 from typing import Any
 
+from bench.chart_tenants import text
 from bench.eval_quality import BASELINE, HYBRID, KEYWORD, MEASURE, RERANKED_HYBRID, RESULTS, SEMANTIC, results
-from bench.picture import text
 
-PICTURE = RESULTS.with_suffix(".svg")
+CHART = RESULTS.with_suffix(".svg")
 # In the order of their bars, with the class of each.
-SHOWN = {BASELINE: "base", KEYWORD: "word", SEMANTIC: "mean", HYBRID: "both", RERANKED_HYBRID: "rank"}
+METHODS_WITH_CLASSES = {
+    BASELINE: "base",
+    KEYWORD: "word",
+    SEMANTIC: "mean",
+    HYBRID: "both",
+    RERANKED_HYBRID: "rank",
+}
 STYLE = """
   text { font: 12px system-ui, sans-serif; fill: #1f2328 } line { stroke: #d1d9e0 }
   .base { fill: #8c959f } .word { fill: #bc4c00 } .mean { fill: #0969da } .both { fill: #1a7f37 } .rank { fill: #8250df }
@@ -24,10 +30,10 @@ KEY = 145
 def write() -> None:
     """From what was measured last; nothing when nothing was."""
     if measured := results():
-        PICTURE.write_text(drawn(measured))
+        CHART.write_text(draw_svg(measured))
 
 
-def drawn(measured: list[dict[str, Any]]) -> str:
+def draw_svg(measured: list[dict[str, Any]]) -> str:
     values = {(line["set"], line["search"]): float(line[MEASURE]) for line in measured}
     sets = sorted({line["set"] for line in measured})
     group = (WIDTH - 2 * LEFT) // len(sets)
@@ -39,20 +45,20 @@ def drawn(measured: list[dict[str, Any]]) -> str:
         f'<line x1="{LEFT}" y1="{BASE}" x2="{WIDTH - LEFT}" y2="{BASE}"/>',
     ]
     for place, name in enumerate(sets):
-        start = LEFT + place * group + (group - len(SHOWN) * (BAR + GAP)) // 2
-        for turn, (way, kind) in enumerate(SHOWN.items()):
-            marks += bar(values[name, way], start + turn * (BAR + GAP), kind)
+        start = LEFT + place * group + (group - len(METHODS_WITH_CLASSES) * (BAR + GAP)) // 2
+        for turn, (method, kind) in enumerate(METHODS_WITH_CLASSES.items()):
+            marks += bar(values[name, method], start + turn * (BAR + GAP), kind)
         marks.append(text(LEFT + place * group + group // 2, BASE + 20, name))
     return "\n".join([*marks, "</svg>"]) + "\n"
 
 
 def keys() -> list[str]:
     marks = []
-    for place, (way, kind) in enumerate(SHOWN.items()):
+    for place, (method, kind) in enumerate(METHODS_WITH_CLASSES.items()):
         x = LEFT + place * KEY
         marks += [
             f'<rect class="{kind}" x="{x}" y="10" width="12" height="12"/>',
-            f'<text x="{x + 18}" y="21">{way}</text>',
+            f'<text x="{x + 18}" y="21">{method}</text>',
         ]
     return marks
 

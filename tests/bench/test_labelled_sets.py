@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from bench.sets import sets_in
+from bench.labelled_sets import sets_in
 
 CORPUS = '{"id": "1", "title": "One", "text": "A text."}\n{"id": "2", "title": "", "text": " "}\n'
 QUERIES = '{"id": "a", "text": "What?", "meta": {"label": "answerable"}}\n{"id": "b", "text": "Who?"}\n'

@@ -1,4 +1,4 @@
-"""Questions of four kinds about a shelf of made-up text, and a member who asks them through PostgREST."""
+"""Questions of four kinds about synthetic text, and a client that asks them through PostgREST as a member."""
 
 import json
 import random
@@ -9,11 +9,11 @@ from statistics import median, quantiles
 from time import perf_counter
 from typing import Any
 
-from bench.contest import call, connected, literal
-from bench.prose import KINDS as IDENTIFIER_KINDS
-from bench.prose import SEED
-from bench.shelf import Shelf
-from bench.vectors import Halves
+from bench.interleaved import connect, post, vector_literal
+from bench.synthetic_text import KINDS as IDENTIFIER_KINDS
+from bench.synthetic_text import SEED
+from bench.synthetic_vectors import Halves
+from bench.text_corpus import TextCorpus
 
 TOP_K = 10
 COMMON = 100
@@ -32,12 +32,12 @@ def questions(draw: Draw, count: int) -> list[str]:
     return [draw(drawn) for _ in range(count)]
 
 
-def kinds(shelf: Shelf) -> dict[str, Draw]:
-    common = [word for word, _ in shelf.holding.most_common(COMMON)]
-    rare = sorted(word for word, count in shelf.holding.items() if count <= 5 and len(word) > 6)
-    identifiers = sorted({name for chunk in shelf.chunks for name in IDENTIFIER_OF.findall(chunk)})
+def kinds(corpus: TextCorpus) -> dict[str, Draw]:
+    common = [word for word, _ in corpus.chunk_counts.most_common(COMMON)]
+    rare = sorted(word for word, count in corpus.chunk_counts.items() if count <= 5 and len(word) > 6)
+    identifiers = sorted({name for chunk in corpus.chunks for name in IDENTIFIER_OF.findall(chunk)})
     return {
-        TEXT: lambda draw: shelf.prose.question(draw.randrange(10**9)),
+        TEXT: lambda draw: corpus.prose.question(draw.randrange(10**9)),
         COMMON_WORDS: lambda draw: " ".join(draw.sample(common, draw.randint(5, 8))),
         RARE_WORD: lambda draw: draw.choice(rare),
         IDENTIFIER: lambda draw: draw.choice(identifiers),
@@ -45,7 +45,7 @@ def kinds(shelf: Shelf) -> dict[str, Draw]:
 
 
 @dataclass
-class Taken:
+class Timings:
     """Seconds and answers of one way to search, question by question."""
 
     seconds: list[float] = field(default_factory=list)
@@ -61,37 +61,37 @@ class Taken:
 
 
 @dataclass(frozen=True)
-class Asker:
+class SearchClient:
     address: str
     token: str
 
     def ask(
-        self, texts: Sequence[str], vectors: Halves, ways: Sequence[str], top_k: int = TOP_K
-    ) -> dict[str, Taken]:
+        self, texts: Sequence[str], vectors: Halves, methods: Sequence[str], top_k: int = TOP_K
+    ) -> dict[str, Timings]:
         """Every way answers every question once, in an order that is drawn anew for each; the first few once
         more, before, and not counted."""
-        taken = {way: Taken() for way in ways}
+        taken = {method: Timings() for method in methods}
         shuffled = random.Random(7).sample  # noqa: S311  # not a secret
-        asked = [(text, literal(vector)) for text, vector in zip(texts, vectors, strict=True)]
-        with connected(self.address) as connection:
+        asked = [(text, vector_literal(vector)) for text, vector in zip(texts, vectors, strict=True)]
+        with connect(self.address) as connection:
             for turn, (text, vector) in enumerate([*asked[:WARM], *asked]):
-                for way in shuffled(list(ways), len(ways)):
-                    function, body = request(way, text, vector, top_k)
+                for method in shuffled(list(methods), len(methods)):
+                    function, body = search_request(method, text, vector, top_k)
                     started = perf_counter()
-                    answer = call(connection, f"/rpc/{function}", self.token, body)
+                    answer = post(connection, f"/rpc/{function}", self.token, body)
                     seconds = perf_counter() - started
                     if turn >= min(WARM, len(asked)):
-                        taken[way].seconds.append(seconds)
+                        taken[method].seconds.append(seconds)
                         said = json.loads(answer)
-                        taken[way].answers.append(said["matches"] if way == GRAPH else said)
+                        taken[method].answers.append(said["matches"] if method == GRAPH else said)
         return taken
 
 
-def request(way: str, text: str, vector: str, top_k: int) -> tuple[str, bytes]:
+def search_request(method: str, text: str, vector: str, top_k: int) -> tuple[str, bytes]:
     """The function and what it is sent. By word no vector is: the application does not embed then."""
     body: dict[str, Any] = {"top_k": top_k}
-    if way != KEYWORD:
+    if method != KEYWORD:
         body["query_vector"] = vector
-    if way != SEMANTIC:
-        body |= {"query_text": text, "mode": way}
-    return FUNCTIONS.get(way, "rag_search"), json.dumps(body).encode()
+    if method != SEMANTIC:
+        body |= {"query_text": text, "mode": method}
+    return FUNCTIONS.get(method, "rag_search"), json.dumps(body).encode()

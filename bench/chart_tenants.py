@@ -1,13 +1,13 @@
-"""A picture of bench/match.py's figures: recall and p50 by size of tenant, rag_match and the textbook.
+"""Chart of bench/match.py's figures: recall and p50 by tenant size, rag_match and the textbook function.
 
-Written as SVG by hand, with no library; the colours are of the viewer's light or dark mode.
+Written as SVG without a library; the colours follow the viewer's light or dark mode.
 """
 
 from pathlib import Path
 
 from bench.figures import results
 
-PICTURE = Path(__file__).parent / "results" / "tenants.svg"
+CHART = Path(__file__).parent / "results" / "tenants.svg"
 TENANTS = ("50,000 chunks", "3,000 chunks", "100 chunks", "50 orgs")
 STYLE = """
   text { font: 12px system-ui, sans-serif; fill: #1f2328 }
@@ -25,11 +25,11 @@ def write() -> None:
     """From what was measured last; nothing when nothing was."""
     measured = {result["name"]: result["value"] for result in results("match")}
     if measured:
-        PICTURE.parent.mkdir(exist_ok=True)
-        PICTURE.write_text(drawn(measured))
+        CHART.parent.mkdir(exist_ok=True)
+        CHART.write_text(draw_svg(measured))
 
 
-def drawn(measured: dict[str, float]) -> str:
+def draw_svg(measured: dict[str, float]) -> str:
     longest = max(measured[f"{kind}p50, {name}"] for kind in ("", "textbook ") for name in TENANTS)
     marks = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" role="img" '
@@ -52,15 +52,15 @@ def panel(measured: dict[str, float], left: int, title: str, figure: str, most: 
         f'<text x="{left}" y="{TOP - 18}" font-weight="bold">{title}</text>',
         f'<line x1="{left}" y1="{BASE}" x2="{left + len(TENANTS) * GROUP}" y2="{BASE}"/>',
     ]
-    for place, name in enumerate(TENANTS):
-        start = left + place * GROUP + 10
-        for turn, (kind, prefix) in enumerate((("ours", ""), ("book", "textbook "))):
+    for column, name in enumerate(TENANTS):
+        start = left + column * GROUP + 10
+        for index, (kind, prefix) in enumerate((("ours", ""), ("book", "textbook "))):
             value = measured[f"{prefix}{figure}, {name}"]
-            height, x = max(1, round((BASE - TOP) * value / most)), start + turn * (BAR + 4)
-            said = f"{value:.2f}" if figure == "recall" else f"{value:.3g}"
+            height, x = max(1, round((BASE - TOP) * value / most)), start + index * (BAR + 4)
+            label = f"{value:.2f}" if figure == "recall" else f"{value:.3g}"
             marks += [
                 f'<rect class="{kind}" x="{x}" y="{BASE - height}" width="{BAR}" height="{height}" rx="2"/>',
-                text(x + BAR // 2, BASE - height - 5, said),
+                text(x + BAR // 2, BASE - height - 5, label),
             ]
         marks += [
             text(start + BAR + 2, BASE + 18 + 16 * line, word) for line, word in enumerate(name.split())

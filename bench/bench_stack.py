@@ -1,4 +1,4 @@
-"""What every measurement plays on: a stack of its own with the demo's documents, and processes beside it."""
+"""A temporary stack with the demo's documents, shared by several measurements, and servers beside it."""
 
 import os
 import sys
@@ -17,7 +17,7 @@ from local.seed_demo import demo_files, ingest_files, make_services, principals_
 from local.stack import Stack
 from shared.services import Services
 
-ASKER = "tomas@halden.example"
+USER_EMAIL = "tomas@halden.example"
 # More than any measurement asks.
 UNLIMITED = {
     "RAG_RATE_LIMIT_RAG": "10000000/minute",
@@ -27,16 +27,16 @@ UNLIMITED = {
 
 
 @dataclass(frozen=True)
-class Stage:
+class BenchStack:
     stack: Stack
     core: Services
 
     def token(self) -> str:
-        return self.stack.token(ASKER)
+        return self.stack.token(USER_EMAIL)
 
 
 @contextmanager
-def staged(console: Console) -> Iterator[Stage]:
+def start_bench_stack(console: Console) -> Iterator[BenchStack]:
     """A stack with documents, taken away afterwards."""
     with tempfile.TemporaryDirectory(prefix="rag-bench-") as folder:
         stack = Stack(Path(folder), keys="hs256")
@@ -45,7 +45,7 @@ def staged(console: Console) -> Iterator[Stage]:
             core = make_services(stack)
             try:
                 ingest_files(core, demo_files(), principals_of(stack), console)
-                yield Stage(stack, core)
+                yield BenchStack(stack, core)
             finally:
                 core.close()
         finally:
@@ -59,13 +59,13 @@ class Server:
 
 
 @contextmanager
-def serving(stage: Stage, app: str, environment: Mapping[str, str], *options: str) -> Iterator[Server]:
+def serve_app(bench: BenchStack, app: str, environment: Mapping[str, str], *options: str) -> Iterator[Server]:
     """An ASGI app under one uvicorn worker, as a deployment of its own beside the stage's stack."""
     port = free_port()
     command = [sys.executable, "-m", "uvicorn", app, "--port", str(port), "--log-level", "warning"]
     own = {"PYTHONPATH": str(ROOT), "HOME": os.environ.get("HOME", "/"), **UNLIMITED}
-    log = stage.stack.folder / "logs" / f"{app.replace(':', '-')}.log"
-    child = start([*command, *options], {**own, **stage.stack.function_environment(), **environment}, log)
+    log = bench.stack.folder / "logs" / f"{app.replace(':', '-')}.log"
+    child = start([*command, *options], {**own, **bench.stack.function_environment(), **environment}, log)
     url = f"http://127.0.0.1:{port}"
     try:
         wait_until_ready(lambda: is_responding(url), child, log)

@@ -1,8 +1,8 @@
-"""Where an exact scan stops being the faster way: both ways, by the number of rows that the caller may find.
+"""The number of rows from which the HNSW index is faster than an exact scan.
 
-In one table of 100,000 rows, as members of one org of some size, and of many small ones: searched exactly and
-through the HNSW index (iterative scan, re-ordered), under row security, in SQL on one connection, in turns.
-rag.settings.exact_rows belongs where the index is the faster way and finds enough.
+One table of 100,000 rows is searched by members of one org of several sizes, and of many small orgs: exactly
+and through the HNSW index (iterative scan, re-ordered), under row security, in SQL on one connection,
+alternately. rag.settings.exact_rows should be the size from which the index is faster and has enough recall.
 """
 
 import json
@@ -16,10 +16,10 @@ from uuid import UUID
 import psycopg
 from rich.console import Console
 
-from bench.contest import TOP_K, asked, literal
 from bench.figures import Figure
+from bench.interleaved import TOP_K, sample_queries, vector_literal
 from bench.rows import Org
-from bench.tenants import Tenants, others, tenants
+from bench.tenants import TenantDatabase, small_orgs, tenant_database
 
 SIZES = (100, 1_000, 3_000, 5_000, 10_000, 50_000)
 ROWS = 100_000
@@ -40,7 +40,7 @@ select id from (
 
 
 @dataclass
-class Way:
+class Timings:
     seconds: list[float] = field(default_factory=list)
     recalls: list[float] = field(default_factory=list)
 
@@ -54,47 +54,49 @@ class Way:
 
 
 def measure(console: Console) -> list[Figure]:
-    orgs = [Org(number, size, min(1000, size)) for number, size in enumerate(SIZES, 1)]
-    rest = ROWS - sum(SIZES)
+    single = [Org(number, size, min(1000, size)) for number, size in enumerate(SIZES, 1)]
+    remaining = ROWS - sum(SIZES)
     figures: list[Figure] = []
-    with tenants() as made:
-        small = others(rest, rest // SMALL_ORG)
-        made.add([*orgs, *small])
-        made.with_index()
-        for asking in [*([org] for org in orgs), *(small[:number] for number in MEMBERSHIPS)]:
-            chunks = sum(org.chunks for org in asking)
-            where = f"{chunks:,} in {len(asking)} org{'s' if len(asking) > 1 else ''}"
-            found = both_ways(made, asking)
-            figures += figures_of(where, found)
-            told = (f"{name} {way.ms:.2f} ms, recall {way.recall:.3f}" for name, way in found.items())
-            console.print(f"{where}: " + "; ".join(told))
+    with tenant_database() as tenants:
+        small = small_orgs(remaining, remaining // SMALL_ORG)
+        tenants.add([*single, *small])
+        tenants.with_index()
+        for orgs in [*([org] for org in single), *(small[:number] for number in MEMBERSHIPS)]:
+            chunks = sum(org.chunks for org in orgs)
+            label = f"{chunks:,} in {len(orgs)} org{'s' if len(orgs) > 1 else ''}"
+            timings = compare_scans(tenants, orgs)
+            figures += figures_of(label, timings)
+            summaries = (
+                f"{name} {method.ms:.2f} ms, recall {method.recall:.3f}" for name, method in timings.items()
+            )
+            console.print(f"{label}: " + "; ".join(summaries))
     return figures
 
 
-def figures_of(where: str, found: dict[str, Way]) -> list[Figure]:
+def figures_of(label: str, timings: dict[str, Timings]) -> list[Figure]:
     """The index's time beside the exact scan's, its recall as a note."""
     return [
-        Figure(f"{name}, {where}", way.ms, "ms", found[EXACT].ms, note=f"recall {way.recall:.3f}")
-        for name, way in found.items()
+        Figure(f"{name}, {label}", method.ms, "ms", timings[EXACT].ms, note=f"recall {method.recall:.3f}")
+        for name, method in timings.items()
         if name != EXACT
     ]
 
 
-def both_ways(made: Tenants, orgs: Sequence[Org]) -> dict[str, Way]:
-    user = made.user(f"cutover-{orgs[0].number}-{len(orgs)}", orgs)
-    ways: dict[str, Way] = {EXACT: Way(), **{f"ef_search {size}": Way() for size in EF_SEARCH}}
-    with psycopg.connect(made.stack.database_url()) as connection:
+def compare_scans(tenants: TenantDatabase, orgs: Sequence[Org]) -> dict[str, Timings]:
+    user = tenants.user(f"cutover-{orgs[0].number}-{len(orgs)}", orgs)
+    methods: dict[str, Timings] = {EXACT: Timings(), **{f"ef_search {size}": Timings() for size in EF_SEARCH}}
+    with psycopg.connect(tenants.stack.database_url()) as connection:
         impersonate(connection, user)
-        for query in asked(orgs, QUESTIONS):
-            arguments = {"query": literal(query), "orgs": [org.id for org in orgs]}
-            truth = ask(connection, ways[EXACT], arguments, None)
+        for query in sample_queries(orgs, QUESTIONS):
+            arguments = {"query": vector_literal(query), "orgs": [org.id for org in orgs]}
+            truth = ask(connection, methods[EXACT], arguments, None)
             for size in EF_SEARCH:
-                way = ways[f"ef_search {size}"]
-                found = ask(connection, way, arguments, size)
-                way.recalls.append(len(truth & found) / len(truth))
-            ways[EXACT].recalls.append(1)
+                method = methods[f"ef_search {size}"]
+                timings = ask(connection, method, arguments, size)
+                method.recalls.append(len(truth & timings) / len(truth))
+            methods[EXACT].recalls.append(1)
         connection.rollback()
-    return ways
+    return methods
 
 
 def impersonate(connection: psycopg.Connection[Any], user: UUID) -> None:
@@ -106,7 +108,7 @@ def impersonate(connection: psycopg.Connection[Any], user: UUID) -> None:
 
 
 def ask(
-    connection: psycopg.Connection[Any], way: Way, arguments: dict[str, Any], ef_search: int | None
+    connection: psycopg.Connection[Any], method: Timings, arguments: dict[str, Any], ef_search: int | None
 ) -> set[UUID]:
     """The nearest TOP_K, through the index where ef_search says how."""
     connection.execute(f"set local enable_sort = {'on' if ef_search is None else 'off'}")
@@ -118,5 +120,5 @@ def ask(
     started = perf_counter()
     # Not prepared: rag_match's choices are planned for their values too.
     rows: Sequence[tuple[UUID]] = connection.execute(query.encode(), arguments, prepare=False).fetchall()
-    way.seconds.append(perf_counter() - started)
+    method.seconds.append(perf_counter() - started)
     return {row[0] for row in rows[:TOP_K]}

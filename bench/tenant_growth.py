@@ -1,26 +1,26 @@
-"""What a tenant notices of the others' growth: its p50 through PostgREST while their rows become many more.
+"""Effect of other tenants' growth on a tenant: its p50 through PostgREST at three sizes of the table.
 
-Three stages of one table: the small tenants with 10,000 rows of others; the large tenant comes, with 30,000
-rows of others; then 300,000. The HNSW index is made anew at each: its build time and size are told as well.
+Small tenants beside 10,000 rows of others; the large tenant with 30,000 rows of others; 300,000 rows of
+others. The HNSW index is rebuilt at each size; its build time and size are reported.
 
-The stages are minutes apart, and what else the machine does differs. So rag_match is asked in turns with a
-control, a scan of a copy of 3,000 chunks that never grows, and its time is taken in the control's.
+The stages are minutes apart, and the machine's load varies. So rag_match alternates with a control, a scan of
+a fixed copy of 3,000 chunks, and its time is divided by the control's.
 """
 
 from rich.console import Console
 
-from bench.contest import Contender, Paper, Score, contest
 from bench.figures import Figure
+from bench.interleaved import Candidate, Score, Workload, run_interleaved
 from bench.match import OURS
 from bench.rows import Org
-from bench.tenants import LARGE, MIDDLING, SMALL, Tenants, others, tenants
+from bench.tenants import LARGE, MEDIUM, SMALL, TenantDatabase, small_orgs, tenant_database
 
 QUESTIONS = 150
 SMALL_ORG = 250
 # Rows of others at each stage, and who comes with it. Nobody's own rows count among the others', but of the
 # large tenant's the small ones notice as much.
 STAGES: tuple[tuple[int, tuple[Org, ...]], ...] = (
-    (10_000, (MIDDLING, SMALL)),
+    (10_000, (MEDIUM, SMALL)),
     (30_000, (LARGE,)),
     (300_000, ()),
 )
@@ -40,53 +40,53 @@ as $$
 $$;
 """
 # From which stage to the last the p50 may grow so much.
-GOALS = ((SMALL, 10_000, "<= 1.2"), (MIDDLING, 10_000, "<= 1.2"), (LARGE, 30_000, "<= 2"))
+GOALS = ((SMALL, 10_000, "<= 1.2"), (MEDIUM, 10_000, "<= 1.2"), (LARGE, 30_000, "<= 2"))
 
 
 def measure(console: Console) -> list[Figure]:
     figures: list[Figure] = []
     tokens: dict[Org, str] = {}
     scores: dict[tuple[Org, int], dict[str, Score]] = {}
-    with tenants() as made:
+    with tenant_database() as tenants:
         for rows, comers in STAGES:
-            made.without_index()
-            made.add([*comers, *more(made, rows)])
-            tokens |= {org: made.token(made.user(f"growth-{org.number}", [org])) for org in comers}
-            figures += of_the_index(made, rows, made.with_index())
-            made.connection.execute(CONTROL_SQL.format(org=MIDDLING.id).encode())
-            made.show_functions()
+            tenants.without_index()
+            tenants.add([*comers, *additional_orgs(tenants, rows)])
+            tokens |= {org: tenants.token(tenants.user(f"growth-{org.number}", [org])) for org in comers}
+            figures += index_figures(tenants, rows, tenants.with_index())
+            tenants.connection.execute(CONTROL_SQL.format(org=MEDIUM.id).encode())
+            tenants.show_functions()
             for org, token in tokens.items():
-                paper = Paper.of(token, [org], QUESTIONS, rare=False)
-                contenders = {OURS: Contender(OURS), CONTROL: Contender(CONTROL)}
-                scores[org, rows] = contest(made.postgrest, paper, contenders)
-                console.print(f"{org.chunks:,} chunks beside {rows:,}: {told(scores[org, rows])}")
+                workload = Workload.of(token, [org], QUESTIONS, rare=False)
+                candidates = {OURS: Candidate(OURS), CONTROL: Candidate(CONTROL)}
+                scores[org, rows] = run_interleaved(tenants.postgrest, workload, candidates)
+                console.print(f"{org.chunks:,} chunks beside {rows:,}: {format_scores(scores[org, rows])}")
     last = STAGES[-1][0]
     for org, first, goal in GOALS:
         before, after = scores[org, first], scores[org, last]
         name = f"p50, {org.chunks:,} chunks beside {last:,}, and beside {first:,}"
-        note = f"at first {told(before)}; at last {told(after)}"
+        note = f"at first {format_scores(before)}; at last {format_scores(after)}"
         slower = after[CONTROL].p50_ms / before[CONTROL].p50_ms
         figures.append(Figure(name, after[OURS].p50_ms / slower, "ms", before[OURS].p50_ms, goal, note))
     return figures
 
 
-def told(scores: dict[str, Score]) -> str:
+def format_scores(scores: dict[str, Score]) -> str:
     ours, control = scores[OURS], scores[CONTROL]
     return f"{ours.p50_ms:.2f} ms, recall {ours.recall:.3f}, control {control.p50_ms:.2f} ms"
 
 
-def more(made: Tenants, rows: int) -> list[Org]:
+def additional_orgs(tenants: TenantDatabase, rows: int) -> list[Org]:
     """Further small orgs, so that there are that many rows of others."""
-    known = {LARGE, MIDDLING, SMALL}
-    there = [org for org in made.orgs if org not in known]
+    known = {LARGE, MEDIUM, SMALL}
+    there = [org for org in tenants.orgs if org not in known]
     missing = rows - sum(org.chunks for org in there)
-    return others(missing, missing // SMALL_ORG, first=10 + len(there))
+    return small_orgs(missing, missing // SMALL_ORG, first=10 + len(there))
 
 
-def of_the_index(made: Tenants, rows: int, seconds: float) -> list[Figure]:
-    total = made.number("select count(*) from rag.chunks")
-    mib = made.number("select pg_relation_size('rag.chunks_by_embedding')") / 2**20
-    table = made.number("select pg_table_size('rag.chunks')") / 2**20
+def index_figures(tenants: TenantDatabase, rows: int, seconds: float) -> list[Figure]:
+    total = tenants.number("select count(*) from rag.chunks")
+    mib = tenants.number("select pg_relation_size('rag.chunks_by_embedding')") / 2**20
+    table = tenants.number("select pg_table_size('rag.chunks')") / 2**20
     where = f"{total:,.0f} rows"
     return [
         Figure(f"HNSW build, {where}", seconds, "s"),

@@ -1,19 +1,22 @@
-"""Sentences that documents hold, said differently, and sentences that they do not hold, made of those."""
+"""Test sentences for the grounding check: variants of documents' sentences that are true, and that are
+false."""
 
 import random
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from bench.sets import Item
+from bench.labelled_sets import Item
 from shared.text.sentences import sentences
 
 # What must stay where a sentence is to say the same.
-_DENIES = re.compile(r"\b(?:not|no|never|none|neither|nor|without|cannot|only|except)\b|n't\b", re.IGNORECASE)
+_NEGATION = re.compile(
+    r"\b(?:not|no|never|none|neither|nor|without|cannot|only|except)\b|n't\b", re.IGNORECASE
+)
 _NUMBER = re.compile(r"(?<![\w.,-])\d+(?:[.,]\d+)*(?![\w-])")
 _NAME = re.compile(r"(?<=[a-z,] )[A-Z][a-z]{2,}(?: [A-Z][a-z]{2,})*")
-_BE = re.compile(r"\b(?:is|are|was|were|has|have|had|can|could|will|would|should|must|may)\b")
-_ASKS = re.compile(
+_AUXILIARY = re.compile(r"\b(?:is|are|was|were|has|have|had|can|could|will|would|should|must|may)\b")
+_QUESTION_WORDS = re.compile(
     r"^(?:in |on |at |to |for |from |by |of )?(?:what|which|who|whom|whose|when|where|why|how)"
     r"(?: (?:many|much|long|old|far|often))?(?: (?:is|are|was|were|did|does|do))?\b",
     re.IGNORECASE,
@@ -21,7 +24,7 @@ _ASKS = re.compile(
 
 
 @dataclass(frozen=True)
-class Asked:
+class QuestionAnswer:
     """A question about a document, and its answer, or None where the document has none."""
 
     question: str
@@ -40,80 +43,89 @@ class Case:
 
 
 def claims_about(
-    context: Sequence[Item], unseen: Sequence[Item], far: Item, asked: Sequence[Asked], draw: random.Random
+    context: Sequence[Item],
+    unseen: Sequence[Item],
+    far: Item,
+    asked: Sequence[QuestionAnswer],
+    draw: random.Random,
 ) -> list[Case]:
     """About the first document of the context; `unseen` resemble it, and are not in the context."""
-    own = told(context[0])
-    if not own:
+    sentences_of_document = long_sentences(context[0])
+    if not sentences_of_document:
         return []
-    cases = [Case("as it is", draw.choice(own), True)]
-    cases += [Case(kind, text, True) for kind, text in _reworded(draw.choice(own), draw)]
-    if len(context) > 1 and (others := told(context[1])):
-        one, other = draw.choice(own), draw.choice(others)
+    cases = [Case("as it is", draw.choice(sentences_of_document), True)]
+    cases += [
+        Case(kind, text, True) for kind, text in _true_variants(draw.choice(sentences_of_document), draw)
+    ]
+    if len(context) > 1 and (others := long_sentences(context[1])):
+        one, other = draw.choice(sentences_of_document), draw.choice(others)
         cases.append(Case("two joined", f"{one.rstrip('.')}, while {_lower(other)}", True))
-        one, other = (_bent(_thinned(text, draw), draw) for text in (one, other))
+        one, other = (_inflect_words(_drop_words(text, draw), draw) for text in (one, other))
         cases.append(Case("two joined, words left out", f"{one.rstrip('.')}, while {_lower(other)}", True))
-    cases += _asked(asked, draw)
+    cases += _question_cases(asked, draw)
     for item, kind in (
         (unseen[0] if unseen else None, "of a similar document"),
         (far, "of another document"),
     ):
-        if item is not None and (foreign := told(item)):
+        if item is not None and (foreign := long_sentences(item)):
             cases.append(Case(kind, draw.choice(foreign), False))
             text = f'It says: "{draw.choice(foreign).strip(chr(34))}"'
             cases.append(Case("quotation of another document", text, False))
-    cases += [Case(kind, text, False) for kind, text in _changed(own, context[0], far, draw)]
+    cases += [
+        Case(kind, text, False)
+        for kind, text in _false_variants(sentences_of_document, context[0], far, draw)
+    ]
     return cases
 
 
-def told(item: Item) -> list[str]:
+def long_sentences(item: Item) -> list[str]:
     """The sentences of a document that are long enough to say something."""
-    found = [item.text[one.start : one.end] for one in sentences(item.text, "en")]
-    return [text for text in found if 6 <= len(text.split()) <= 50]
+    match = [item.text[one.start : one.end] for one in sentences(item.text, "en")]
+    return [text for text in match if 6 <= len(text.split()) <= 50]
 
 
 def _lower(text: str) -> str:
     return text if _NAME.match(text) else text[0].lower() + text[1:]
 
 
-def _reworded(text: str, draw: random.Random) -> Iterator[tuple[str, str]]:
-    yield "words left out", _thinned(text, draw)
+def _true_variants(text: str, draw: random.Random) -> Iterator[tuple[str, str]]:
+    yield "words left out", _drop_words(text, draw)
     words = text.rstrip(".").split()
     cut = draw.randrange(2, len(words) - 2)
-    if not _DENIES.search(text):
+    if not _NEGATION.search(text):
         yield "parts exchanged", " ".join([*words[cut:], *words[:cut]]) + "."
-    yield "inflected", _bent(text, draw)
+    yield "inflected", _inflect_words(text, draw)
 
 
-def _thinned(text: str, draw: random.Random) -> str:
+def _drop_words(text: str, draw: random.Random) -> str:
     """A fifth of the words gone, no number, no neighbour of one (its month, its unit) and no denial."""
     words = text.split()
     kept = [
         word
         for place, word in enumerate(words)
         if draw.random() > 0.2
-        or _DENIES.search(word)
+        or _NEGATION.search(word)
         or re.search(r"[\d\"]", " ".join(words[max(0, place - 1) : place + 2]))
     ]
     return " ".join(kept)
 
 
-def _bent(text: str, draw: random.Random) -> str:
-    return re.sub(r"\b[a-z]{5,}\b", lambda found: _inflected(found.group(), draw), text)
+def _inflect_words(text: str, draw: random.Random) -> str:
+    return re.sub(r"\b[a-z]{5,}\b", lambda match: _inflect(match.group(), draw), text)
 
 
-def _inflected(word: str, draw: random.Random) -> str:
+def _inflect(word: str, draw: random.Random) -> str:
     for ending, other in (("ing", "ed"), ("ed", "ing"), ("es", "e"), ("s", ""), ("y", "ies"), ("e", "es")):
         if word.endswith(ending):
             return word.removesuffix(ending) + other if draw.random() < 0.5 else word
     return f"{word}s" if draw.random() < 0.5 else word
 
 
-def _asked(asked: Sequence[Asked], draw: random.Random) -> Iterator[Case]:
+def _question_cases(asked: Sequence[QuestionAnswer], draw: random.Random) -> Iterator[Case]:
     answers = [item.answer for item in asked if item.answer]
     for item in asked[:4]:
-        rest = _ASKS.sub("", item.question.strip().rstrip("?")).strip()
-        others = [answer for answer in answers if item.answer and not _alike(answer, item.answer, rest)]
+        rest = _QUESTION_WORDS.sub("", item.question.strip().rstrip("?")).strip()
+        others = [answer for answer in answers if item.answer and not _overlaps(answer, item.answer, rest)]
         if item.answer:
             yield Case("question with its answer", f"{rest[:1].upper()}{rest[1:]}: {item.answer}.", True)
             if others:
@@ -124,47 +136,53 @@ def _asked(asked: Sequence[Asked], draw: random.Random) -> Iterator[Case]:
             yield Case("unanswerable, with an answer", f"{rest[:1].upper()}{rest[1:]}: {wrong}.", False)
 
 
-def _alike(one: str, other: str, question: str) -> bool:
+def _overlaps(one: str, other: str, question: str) -> bool:
     left, right = set(one.casefold().split()), set(other.casefold().split())
     return bool(left & right) or left <= set(question.casefold().split())
 
 
-def _changed(own: Sequence[str], document: Item, far: Item, draw: random.Random) -> Iterator[tuple[str, str]]:
+def _false_variants(
+    sentences_of_document: Sequence[str], document: Item, far: Item, draw: random.Random
+) -> Iterator[tuple[str, str]]:
     numbers = sorted(set(_NUMBER.findall(document.text)))
-    if numbered := [text for text in own if _NUMBER.search(text)]:
+    if numbered := [text for text in sentences_of_document if _NUMBER.search(text)]:
         text = draw.choice(numbered)
-        found = draw.choice(list(_NUMBER.finditer(text)))
-        yield "number changed", _put(text, found, _other_number(found.group(), numbers, draw))
+        match = draw.choice(list(_NUMBER.finditer(text)))
+        yield "number changed", _replace_match(text, match, _other_number(match.group(), numbers, draw))
         if elsewhere := [number for number in numbers if number not in text]:
-            yield "number of elsewhere in it", _put(text, found, draw.choice(elsewhere))
+            yield "number of elsewhere in it", _replace_match(text, match, draw.choice(elsewhere))
     strange = [name for name in _NAME.findall(far.text) if name.split()[0] not in document.text]
-    if strange and (named := [text for text in own if _NAME.search(text)]):
+    if strange and (named := [text for text in sentences_of_document if _NAME.search(text)]):
         text = draw.choice(named)
-        found = draw.choice(list(_NAME.finditer(text)))
-        yield "name changed", _put(text, found, draw.choice(strange))
-    if plain := [text for text in own if _BE.search(text) and not _DENIES.search(text)]:
+        match = draw.choice(list(_NAME.finditer(text)))
+        yield "name changed", _replace_match(text, match, draw.choice(strange))
+    if plain := [
+        text for text in sentences_of_document if _AUXILIARY.search(text) and not _NEGATION.search(text)
+    ]:
         text = draw.choice(plain)
-        found = draw.choice(list(_BE.finditer(text)))
-        yield "denied", _put(text, found, f"{found.group()} not")
+        match = draw.choice(list(_AUXILIARY.finditer(text)))
+        yield "denied", _replace_match(text, match, f"{match.group()} not")
     if denying := [
-        text for text in own if re.search(r"\b(?:is|are|was|were|did|does|do|could) not \w", text)
+        text
+        for text in sentences_of_document
+        if re.search(r"\b(?:is|are|was|were|did|does|do|could) not \w", text)
     ]:
         yield (
             "denial left out",
             re.sub(r"\b(is|are|was|were|did|does|do|could) not ", r"\1 ", draw.choice(denying)),
         )
-    text = draw.choice(own)
+    text = draw.choice(sentences_of_document)
     words = list(re.finditer(r"\b[a-z]{6,}\b", text))
     if words:
-        doctored = _put(text.replace('"', ""), words[0], "marvellous") if '"' not in text else ""
+        doctored = _replace_match(text.replace('"', ""), words[0], "marvellous") if '"' not in text else ""
         if doctored:
             yield "quotation with a word changed", f'It says: "{doctored}"'
-    yield from _exchanged(own, draw)
+    yield from _swap_names(sentences_of_document, draw)
 
 
-def _exchanged(own: Sequence[str], draw: random.Random) -> Iterator[tuple[str, str]]:
+def _swap_names(sentences_of_document: Sequence[str], draw: random.Random) -> Iterator[tuple[str, str]]:
     """Two names of one sentence, each in the other's place."""
-    pairs = [(text, list(_NAME.finditer(text))) for text in own]
+    pairs = [(text, list(_NAME.finditer(text))) for text in sentences_of_document]
     pairs = [
         (text, names) for text, names in pairs if len(names) == 2 and names[0].group() != names[1].group()
     ]
@@ -180,8 +198,8 @@ def _exchanged(own: Sequence[str], draw: random.Random) -> Iterator[tuple[str, s
         yield "two names exchanged", "".join(parts) + text[other.end() :]
 
 
-def _put(text: str, found: re.Match[str], instead: str) -> str:
-    return text[: found.start()] + instead + text[found.end() :]
+def _replace_match(text: str, match: re.Match[str], replacement: str) -> str:
+    return text[: match.start()] + replacement + text[match.end() :]
 
 
 def _other_number(number: str, known: Sequence[str], draw: random.Random) -> str:

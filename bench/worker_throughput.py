@@ -1,9 +1,9 @@
-"""The worker: documents a second, how soon one is found, what writing one costs beside a COPY of its rows,
-and the memory of who reads a large PDF.
+"""Throughput and latency of the worker, its cost beside COPY of the same rows, and the memory of a parser of
+a large PDF.
 
-Documents are made-up prose of six to ten chunks (bench/prose.py), brought as plain text into an org that has
-10,000. The stand-in for an embedding service answers at once with drawn vectors, so that everything but
-embedding is what is timed. Straight at PostgREST: the local gateway would be most of a call.
+Documents are synthetic prose of six to ten chunks (bench/synthetic_text.py), added as plain text to an org
+with 10,000 chunks. The embedder returns random vectors at once, so embedding takes no time. Direct calls to
+PostgREST: the local gateway would take most of a call's time.
 """
 
 import io
@@ -25,10 +25,10 @@ from reportlab.pdfgen import canvas
 from rich.console import Console
 
 from bench.figures import Figure
-from bench.prose import Prose
 from bench.rows import Org
-from bench.shelf import index_words, stocked
-from bench.tenants import Tenants, tenants
+from bench.synthetic_text import Prose
+from bench.tenants import TenantDatabase, tenant_database
+from bench.text_corpus import index_words, load_corpus
 from local import ROOT
 from local.seed_demo import make_services
 from shared.documents import documents
@@ -39,9 +39,9 @@ from shared.models.embeddings import DIMENSIONS, Embedder, local_embedder
 from shared.services import Services
 from shared.types import Principal
 
-THERE, OTHER = Org(1, 10_000, 1500), Org(2, 100, 1)
-DRAWN, EMBEDDED, SEARCHED, BACKLOG = 200, 24, 40, 10_000
-FIRST = 2_000_000
+LARGE_ORG, SMALL_ORG = Org(1, 10_000, 1500), Org(2, 100, 1)
+DOCUMENTS, DOCUMENTS_EMBEDDED, LATENCY_SAMPLES, BACKLOG = 200, 24, 40, 10_000
+FIRST_NUMBER = 2_000_000
 PDF_BYTES, BYTES_A_PAGE = 50 * 2**20, 100_000
 COPY_GOAL = "<= 4"
 Result = TypeVar("Result")
@@ -56,7 +56,7 @@ KEYS = {
 }
 
 
-class Drawn:
+class RandomEmbedder:
     """An embedding service that takes no time: a direction for each text, drawn from a seed."""
 
     model, remote, window, passage_tokens = "all-MiniLM-L6-v2", True, 8191, 128
@@ -73,34 +73,34 @@ class Drawn:
 
 
 @dataclass
-class Desk:
+class WorkerBench:
     """Who brings documents, and what works on them."""
 
-    made: Tenants
+    tenants: TenantDatabase
     core: Services
     prose: Prose
-    number: int = FIRST
+    number: int = FIRST_NUMBER
 
     def member(self, org: Org) -> tuple[Principal, str]:
-        user = self.made.user(f"work-{org.number}", [org])
-        (home,) = self.made.connection.execute(
+        user = self.tenants.user(f"work-{org.number}", [org])
+        (collection,) = self.tenants.connection.execute(
             "select id from rag.collections where org_id = %s", [org.id]
         ).fetchone() or (None,)
-        return Principal(str(user), self.made.token(user)), str(home)
+        return Principal(str(user), self.tenants.token(user)), str(collection)
 
-    def texts(self, wanted: int) -> Iterator[tuple[str, bytes]]:
-        for _ in range(wanted):
+    def texts(self, count: int) -> Iterator[tuple[str, bytes]]:
+        for _ in range(count):
             self.number += 1
-            written = self.prose.document(self.number)
-            yield written.title, "\n\n".join(written.chunks).encode()
+            documents = self.prose.document(self.number)
+            yield documents.title, "\n\n".join(documents.chunks).encode()
 
-    def bring(self, who: tuple[Principal, str], wanted: int) -> list[str]:
-        caller, home = who
+    def add_documents(self, member: tuple[Principal, str], count: int) -> list[str]:
+        caller, collection = member
         return [
             documents.add(
-                self.core.database, caller, home, NewUpload(data, title, content_type="text/plain")
+                self.core.database, caller, collection, NewUpload(data, title, content_type="text/plain")
             )["id"]
-            for title, data in self.texts(wanted)
+            for title, data in self.texts(count)
         ]  # fmt: skip
 
     def worker(self, embedder: Embedder) -> Worker:
@@ -108,75 +108,82 @@ class Desk:
 
 
 def measure(console: Console) -> list[Figure]:
-    with tenants() as made:
-        shelf = stocked(made, THERE)
-        index_words(made, shelf)
-        made.add([OTHER])
-        made.with_index()
-        with closing(make_services(made.stack)) as core:
-            core.database._address = made.postgrest
-            desk = Desk(made, core, shelf.prose)
-            who = desk.member(THERE)
-            figures = [*throughput(desk, who, console), *soon(desk, who, console)]
+    with tenant_database() as tenants:
+        corpus = load_corpus(tenants, LARGE_ORG)
+        index_words(tenants, corpus)
+        tenants.add([SMALL_ORG])
+        tenants.with_index()
+        with closing(make_services(tenants.stack)) as core:
+            core.database._address = tenants.postgrest
+            worker_bench = WorkerBench(tenants, core, corpus.prose)
+            member = worker_bench.member(LARGE_ORG)
+            figures = [
+                *throughput(worker_bench, member, console),
+                *search_latency(worker_bench, member, console),
+            ]
     return [*figures, *large_pdf()]
 
 
 # -- documents a second, and beside COPY --------------------------------------------------------------
 
 
-def throughput(desk: Desk, who: tuple[Principal, str], console: Console) -> list[Figure]:
-    work(desk.worker(Drawn()), desk.bring(who, 16))
-    brought, bringing = timed(lambda: desk.bring(who, DRAWN))
-    drawn = work(desk.worker(Drawn()), brought)
-    copied, rows = copy_again(desk.made, brought)
-    console.print(f"{rows:,} rows of {DRAWN} documents: worked on in {drawn:.2f} s, copied in {copied:.2f} s")
-    embedded = work(desk.worker(local_embedder()), desk.bring(who, EMBEDDED))
+def throughput(worker_bench: WorkerBench, member: tuple[Principal, str], console: Console) -> list[Figure]:
+    work(worker_bench.worker(RandomEmbedder()), worker_bench.add_documents(member, 16))
+    document_ids, bringing = time_call(lambda: worker_bench.add_documents(member, DOCUMENTS))
+    elapsed = work(worker_bench.worker(RandomEmbedder()), document_ids)
+    copy_seconds, rows = time_copy(worker_bench.tenants, document_ids)
+    console.print(
+        f"{rows:,} rows of {DOCUMENTS} documents: worker {elapsed:.2f} s, COPY {copy_seconds:.2f} s"
+    )
+    embedded = work(
+        worker_bench.worker(local_embedder()), worker_bench.add_documents(member, DOCUMENTS_EMBEDDED)
+    )
     return [
-        Figure("bringing a document", 1000 * bringing / DRAWN, "ms"),
-        Figure("documents a second, stand-in embedder", DRAWN / drawn, "1/s"),
-        Figure("documents a second, local embedder", EMBEDDED / embedded, "1/s"),
-        Figure("rows written a second", rows / drawn, "1/s", note=f"{rows / copied:,.0f} by COPY"),
-        Figure("a document against COPY of its rows", drawn, "s", copied, COPY_GOAL),
+        Figure("bringing a document", 1000 * bringing / DOCUMENTS, "ms"),
+        Figure("documents a second, stand-in embedder", DOCUMENTS / elapsed, "1/s"),
+        Figure("documents a second, local embedder", DOCUMENTS_EMBEDDED / embedded, "1/s"),
+        Figure("rows written a second", rows / elapsed, "1/s", note=f"{rows / copy_seconds:,.0f} by COPY"),
+        Figure("a document against COPY of its rows", elapsed, "s", copy_seconds, COPY_GOAL),
     ]
 
 
-def timed(call: Callable[[], Result]) -> tuple[Result, float]:
+def time_call(call: Callable[[], Result]) -> tuple[Result, float]:
     started = perf_counter()
     result = call()
     return result, perf_counter() - started
 
 
-def work(worker: Worker, brought: list[str]) -> float:
+def work(worker: Worker, document_ids: list[str]) -> float:
     """The seconds until all of them are done, by one worker."""
-    started, done = perf_counter(), 0
-    while done < len(brought):
-        became = worker.work(16)
-        assert became.completed == became.claimed > 0, became
-        done += became.completed
+    started, process = perf_counter(), 0
+    while process < len(document_ids):
+        result = worker.work(16)
+        assert result.completed == result.claimed > 0, result
+        process += result.completed
     return perf_counter() - started
 
 
-def copy_again(made: Tenants, brought: list[str]) -> tuple[float, int]:
+def time_copy(tenants: TenantDatabase, document_ids: list[str]) -> tuple[float, int]:
     """The documents' rows, taken out and copied in again: the seconds of the second half, and how many rows.
 
     Neither triggers nor foreign keys are minded meanwhile, as by a plain COPY.
     """
-    connection, rows = made.connection, 0
+    connection, rows = tenants.connection, 0
     # Which table and columns, and what was in them.
-    kept: dict[str, bytes] = {}
+    row_data: dict[str, bytes] = {}
     for table, key in KEYS.items():
-        columns = written_columns(made, table)
+        columns = stored_columns(tenants, table)
         of_them = f"select {columns} from rag.{table} where {key} = any (%s::uuid[])"  # noqa: S608
         copying = f"copy ({of_them}) to stdout (format binary)"
-        with connection.cursor().copy(copying.encode(), [brought]) as out:
-            kept[f"rag.{table} ({columns})"] = b"".join(out)
+        with connection.cursor().copy(copying.encode(), [document_ids]) as out:
+            row_data[f"rag.{table} ({columns})"] = b"".join(out)
     connection.execute("set session_replication_role = replica")
     for table, key in KEYS.items():
         delete = f"delete from rag.{table} where {key} = any (%s::uuid[])"  # noqa: S608
-        rows += connection.execute(delete.encode(), [brought]).rowcount
+        rows += connection.execute(delete.encode(), [document_ids]).rowcount
     connection.execute("vacuum rag.chunks, rag.postings, rag.documents")
     started = perf_counter()
-    for place, data in kept.items():
+    for place, data in row_data.items():
         with connection.cursor().copy(f"copy {place} from stdin (format binary)".encode()) as into:
             into.write(data)
     seconds = perf_counter() - started
@@ -184,8 +191,8 @@ def copy_again(made: Tenants, brought: list[str]) -> tuple[float, int]:
     return seconds, rows
 
 
-def written_columns(made: Tenants, table: str) -> str:
-    found = made.connection.execute(
+def stored_columns(tenants: TenantDatabase, table: str) -> str:
+    found = tenants.connection.execute(
         "select string_agg(quote_ident(attname), ', ' order by attnum) from pg_attribute "
         "where attrelid = %s::regclass and attnum > 0 and not attisdropped and attgenerated = ''",
         [f"rag.{table}"],
@@ -196,12 +203,14 @@ def written_columns(made: Tenants, table: str) -> str:
 # -- how soon -----------------------------------------------------------------------------------------
 
 
-def soon(desk: Desk, who: tuple[Principal, str], console: Console) -> list[Figure]:
+def search_latency(
+    worker_bench: WorkerBench, member: tuple[Principal, str], console: Console
+) -> list[Figure]:
     """With one worker that looks for work twenty times a second."""
     stopping = Event()
 
     def keep_working() -> None:
-        worker = desk.worker(Drawn())
+        worker = worker_bench.worker(RandomEmbedder())
         while not stopping.is_set():
             if worker.work(8).claimed == 0:
                 sleep(0.05)
@@ -209,31 +218,36 @@ def soon(desk: Desk, who: tuple[Principal, str], console: Console) -> list[Figur
     thread = Thread(target=keep_working)
     thread.start()
     try:
-        idle = [until_found(desk, who) for _ in range(SEARCHED)]
-        pile_up(desk, desk.member(OTHER))
-        behind = [until_found(desk, who) for _ in range(SEARCHED)]
-        left = desk.made.number("select count(*) from rag.jobs where state in ('waiting', 'running')")
-        console.print(f"{left:,.0f} of another org's {BACKLOG:,} still waited at the end")
-        assert left > BACKLOG / 2
+        idle = [time_until_searchable(worker_bench, member) for _ in range(LATENCY_SAMPLES)]
+        enqueue_backlog(worker_bench, worker_bench.member(SMALL_ORG))
+        behind = [time_until_searchable(worker_bench, member) for _ in range(LATENCY_SAMPLES)]
+        waiting = worker_bench.tenants.number(
+            "select count(*) from rag.jobs where state in ('waiting', 'running')"
+        )
+        console.print(f"{waiting:,.0f} of another org's {BACKLOG:,} still waited at the end")
+        assert waiting > BACKLOG / 2
     finally:
         stopping.set()
         thread.join()
-    return [*told("searchable, idle", idle), *told("searchable, behind 10,000 of another org", behind)]
+    return [
+        *percentile_figures("searchable, idle", idle),
+        *percentile_figures("searchable, behind 10,000 of another org", behind),
+    ]
 
 
-def told(name: str, seconds: list[float]) -> list[Figure]:
+def percentile_figures(name: str, seconds: list[float]) -> list[Figure]:
     return [
         Figure(f"{name}, p50", 1000 * median(seconds), "ms"),
         Figure(f"{name}, p95", 1000 * quantiles(seconds, n=20)[-1], "ms"),
     ]
 
 
-def until_found(desk: Desk, who: tuple[Principal, str]) -> float:
+def time_until_searchable(worker_bench: WorkerBench, member: tuple[Principal, str]) -> float:
     """From bringing a document to its being there for a search."""
     started = perf_counter()
-    (document,) = desk.bring(who, 1)
+    (document,) = worker_bench.add_documents(member, 1)
     chunk = "select 1 from rag.chunks where document_id = %s limit 1"
-    while desk.made.connection.execute(chunk, [document]).fetchone() is None:
+    while worker_bench.tenants.connection.execute(chunk, [document]).fetchone() is None:
         sleep(0.002)
     seconds = perf_counter() - started
     # Not always at the same moment of the worker's round.
@@ -241,16 +255,16 @@ def until_found(desk: Desk, who: tuple[Principal, str]) -> float:
     return seconds
 
 
-def pile_up(desk: Desk, who: tuple[Principal, str]) -> None:
+def enqueue_backlog(worker_bench: WorkerBench, member: tuple[Principal, str]) -> None:
     """As many documents of the other org, brought past the API."""
-    caller, home = who
-    _, data = next(desk.texts(1))
-    arguments = [OTHER.id, home, BACKLOG, data, caller.user_id]
-    desk.made.connection.execute(PILE, dict(zip("ohnbu", arguments, strict=True)))
-    desk.made.connection.execute("analyze rag.jobs, rag.documents")
+    caller, collection = member
+    _, data = next(worker_bench.texts(1))
+    arguments = [SMALL_ORG.id, collection, BACKLOG, data, caller.user_id]
+    worker_bench.tenants.connection.execute(ENQUEUE_BACKLOG, dict(zip("ohnbu", arguments, strict=True)))
+    worker_bench.tenants.connection.execute("analyze rag.jobs, rag.documents")
 
 
-PILE = """
+ENQUEUE_BACKLOG = """
 with brought as (
   insert into rag.documents (org_id, collection_id, title, content, content_hash, status)
   select %(o)s, %(h)s, 'Piled ' || number, '', repeat('0', 64), 'processing'
@@ -272,7 +286,7 @@ def large_pdf() -> list[Figure]:
     """Of the process that reads it, and of the worker that has it read."""
     script = (
         "import resource, sys, time\n"
-        "from bench.work import pdf_of\n"
+        "from bench.worker_throughput import pdf_of\n"
         "from shared.ingestion.convert import convert\n"
         "data = pdf_of(int(sys.argv[1]))\n"
         "before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss\n"
@@ -283,23 +297,23 @@ def large_pdf() -> list[Figure]:
         "reader = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss\n"
         "print(len(data), len(found.pages), len(found.text), seconds, own - before, reader)"
     )
-    done = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-c", script, str(PDF_BYTES)], cwd=ROOT, capture_output=True, text=True, check=True
     )
-    size, pages, characters, seconds, own, reader = map(float, done.stdout.split())
+    size, pages, characters, seconds, process_growth, reader = map(float, process.stdout.split())
     about = f"{size / 2**20:.0f} MiB, {pages:.0f} pages, {characters:,.0f} characters"
     return [
         Figure("reading a PDF of 50 MB", seconds, "s", note=about),
         Figure("memory of its reader", reader / 1024, "MiB"),
-        Figure("what the worker grew by meanwhile", own / 1024, "MiB"),
+        Figure("what the worker grew by meanwhile", process_growth / 1024, "MiB"),
     ]
 
 
 def pdf_of(size: int) -> bytes:
     """A PDF of at least that size: pages of text, each with a picture that does not get smaller."""
     draw = np.random.default_rng(7)
-    made = io.BytesIO()
-    page = canvas.Canvas(made)
+    pdf = io.BytesIO()
+    page = canvas.Canvas(pdf)
     while page.getPageNumber() * BYTES_A_PAGE < size:
         text = page.beginText(50, 800)
         for line in range(40):
@@ -311,4 +325,4 @@ def pdf_of(size: int) -> bytes:
         page.drawImage(ImageReader(Image.fromarray(pixels)), 50, 20)
         page.showPage()
     page.save()
-    return made.getvalue()
+    return pdf.getvalue()

@@ -4,7 +4,7 @@ from statistics import fmean
 
 import pytest
 
-from bench.prose import Prose
+from bench.synthetic_text import Prose
 
 PASSED_OVER = {"the", "of", "a", "an", "and", "in", "is", "it", "to", "for", "on", "was", "with", "at"}
 
@@ -20,9 +20,9 @@ def test_a_document_is_the_same_each_time(prose: Prose):
 
 
 def test_documents_have_about_eight_chunks_of_about_a_hundred_words(prose: Prose):
-    written = [prose.document(number) for number in range(100)]
-    chunks = [chunk for document in written for chunk in document.chunks]
-    assert 7 < len(chunks) / len(written) < 9
+    documents = [prose.document(number) for number in range(100)]
+    chunks = [chunk for document in documents for chunk in document.chunks]
+    assert 7 < len(chunks) / len(documents) < 9
     assert 90 < fmean(len(chunk.split()) for chunk in chunks) < 110
 
 

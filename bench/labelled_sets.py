@@ -48,7 +48,7 @@ class Item:
 
 
 @dataclass(frozen=True)
-class Labelled:
+class LabelledSet:
     """`relevant`: by question and then by document, how much it tells, 1 or more. `published`: what others
     found in the small corpus, by who they are and then by question."""
 
@@ -58,15 +58,15 @@ class Labelled:
     relevant: Mapping[str, Mapping[str, int]]
     published: Mapping[str, Mapping[str, Sequence[str]]] = field(default_factory=dict)
 
-    def judged(self, at_most: int) -> list[Item]:
+    def judged(self, limit: int) -> list[Item]:
         """The questions that some document answers; of many, those whose ids hash lowest."""
         found = [item for item in self.questions if self.relevant.get(item.id)]
-        chosen = {item.id for item in sorted(found, key=lambda item: crc32(item.id.encode()))[:at_most]}
+        chosen = {item.id for item in sorted(found, key=lambda item: crc32(item.id.encode()))[:limit]}
         return [item for item in found if item.id in chosen]
 
 
 @dataclass(frozen=True)
-class Library:
+class IngestedSet:
     """A set's corpus as a user of a running stack has it; `names`: the corpus' ids by the documents';
     `small`: the small corpus in an org of its own, where there are published rankings of it."""
 
@@ -75,10 +75,10 @@ class Library:
     names: Mapping[str, str]
     chunks: int
     org_id: str = ORG
-    small: "Library | None" = None
+    small: "IngestedSet | None" = None
 
 
-def sets_in(folder: Path) -> list[Labelled]:
+def sets_in(folder: Path) -> list[LabelledSet]:
     """The set that a folder is, or those that it holds. Raises FileNotFoundError where there is none."""
     folders = [folder] if (folder / "corpus.jsonl").exists() else sorted(folder.iterdir())
     found = [read(each) for each in folders if (each / "corpus.jsonl").exists()]
@@ -87,7 +87,7 @@ def sets_in(folder: Path) -> list[Labelled]:
     return found
 
 
-def read(folder: Path) -> Labelled:
+def read(folder: Path) -> LabelledSet:
     relevant: dict[str, dict[str, int]] = defaultdict(dict)
     if (judgements := folder / "qrels.tsv").exists():
         for line in judgements.read_text().splitlines()[1:]:
@@ -95,7 +95,7 @@ def read(folder: Path) -> Labelled:
             if int(score) > 0:
                 relevant[question][document] = int(score)
     published = folder / "published_rankings.json"
-    return Labelled(
+    return LabelledSet(
         folder.name,
         _items(folder / "corpus.jsonl"),
         _items(folder / "queries.jsonl"),
@@ -115,7 +115,7 @@ def _items(path: Path) -> list[Item]:
 
 
 @contextmanager
-def ingested(labelled: Labelled, console: Console) -> Iterator[Library]:
+def ingest_set(labelled_set: LabelledSet, console: Console) -> Iterator[IngestedSet]:
     """The corpus through the real ingestion path into a stack of its own, taken away afterwards."""
     with tempfile.TemporaryDirectory(prefix="rag-eval-") as folder:
         stack = Stack(Path(folder), keys="hs256")
@@ -124,9 +124,9 @@ def ingested(labelled: Labelled, console: Console) -> Iterator[Library]:
             # Quality is measured, whatever else the machine does.
             core = make_services(stack, rag_rerank_timeout_seconds=60)
             try:
-                some = labelled.documents[: SMALL if labelled.published else 0]
+                some = labelled_set.documents[: SMALL if labelled_set.published else 0]
                 small = _put(stack, core, some, SMALL_ORG, SMALL_READER, console) if some else None
-                whole = _put(stack, core, labelled.documents, ORG, READER, console)
+                whole = _put(stack, core, labelled_set.documents, ORG, READER, console)
                 yield replace(whole, small=small)
             finally:
                 core.close()
@@ -136,7 +136,7 @@ def ingested(labelled: Labelled, console: Console) -> Iterator[Library]:
 
 def _put(
     stack: Stack, core: Services, items: Sequence[Item], org_id: str, reader: str, console: Console
-) -> Library:
+) -> IngestedSet:
     """By hundreds, two of them at a time: while the database stores one, the next is embedded."""
     principal = principals_of(stack)(reader)
     documents = [
@@ -153,7 +153,7 @@ def _put(
     with ThreadPoolExecutor(2) as pool:
         chunks = sum(pool.map(put, hundreds))
     console.print(f"{len(items):,} documents, {chunks:,} chunks in {perf_counter() - started:.0f} s")
-    return Library(core, principal, _names(stack, org_id), chunks, org_id)
+    return IngestedSet(core, principal, _names(stack, org_id), chunks, org_id)
 
 
 def _names(stack: Stack, org_id: str) -> dict[str, str]:

@@ -1,13 +1,13 @@
-"""BM25 as its users have it: bm25s with its defaults, English stop words and stems, over whole documents with
-their titles, in memory."""
+"""BM25 baseline: bm25s with its defaults, English stop words and stemming, over whole documents with their
+titles, in memory."""
 
 from collections.abc import Callable, Sequence
 
 import bm25s
 import Stemmer
 
-from bench.ranking import PLACES
-from bench.sets import Item
+from bench.labelled_sets import Item
+from bench.ranking import DEPTH
 
 
 def bm25(documents: Sequence[Item]) -> Callable[[str], list[str]]:
@@ -22,7 +22,7 @@ def bm25(documents: Sequence[Item]) -> Callable[[str], list[str]]:
 
     def search(text: str) -> list[str]:
         found, scores = index.retrieve(
-            tokens([text]), k=min(PLACES, len(documents)), show_progress=False, n_threads=1
+            tokens([text]), k=min(DEPTH, len(documents)), show_progress=False, n_threads=1
         )
         # It fills up with documents that hold nothing of what is asked.
         return [

@@ -1,9 +1,9 @@
-"""Made-up names in the text of bench/prose.py, and which stand where: what bench/graph.py searches.
+"""Synthetic names in the text of bench/synthetic_text.py, for bench/graph.py.
 
-20,000 names of people, teams, services and places. Which one is named follows a Zipf-Mandelbrot law: the
-commonest in one chunk of fifteen, the rarest in a handful. A document has some of its own, which it repeats;
-half of the documents are about one, by their title. A chunk names about eight and relates two of them. One
-name stands in every document, and one document, a register, names 10,000. All from fixed seeds.
+20,000 names of people, teams, services and places follow a Zipf-Mandelbrot law: the most common is in one
+chunk of fifteen, the rarest in a handful. A document has names of its own, which it repeats; half of the
+documents have a title that is a name. A chunk has about eight names and relates two of them. One name is in
+every document, and one document, a register, has 10,000 names. All from fixed seeds.
 """
 
 from collections.abc import Sequence
@@ -13,7 +13,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from bench.prose import SEED, SYLLABLES, Prose, Written
+from bench.synthetic_text import SEED, SYLLABLES, Prose, SyntheticDocument
 
 COUNT = 20_000
 SHIFT, STEEPNESS = 20, 1.1
@@ -21,7 +21,7 @@ OWN, OWN_SHARE, EACH = 10, 0.5, 8
 EVERYWHERE = COUNT
 REGISTER, REGISTERED, REGISTERED_EACH = 7, 10_000, 200
 REGISTER_TITLE = "Register of names"
-SAID = {
+PHRASES = {
     "OWNED_BY": "is owned by",
     "PART_OF": "is part of",
     "DEPENDS_ON": "depends on",
@@ -30,14 +30,14 @@ SAID = {
     "MEMBER_OF": "is a member of",
     "LED_BY": "is led by",
 }
-TYPES = tuple(SAID)
+TYPES = tuple(PHRASES)
 # Between the words of a number and those of its neighbours nothing is to be alike.
 SCATTER = 1_299_709
 Numbers = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
-class Naming:
+class ChunkNames:
     """What a chunk names, by numbers, how prominently, and how the first two are related, if they are."""
 
     names: tuple[int, ...]
@@ -57,7 +57,7 @@ def name(number: int) -> str:
     )
 
 
-def kind(number: int) -> str:
+def entity_type(number: int) -> str:
     return {7: "service", 8: "place", 9: "team"}.get(number % 10, "person")
 
 
@@ -69,7 +69,7 @@ def _word(number: int, syllables: int) -> str:
     return "".join(parts).capitalize()
 
 
-class Names:
+class NameSampler:
     """Who is named in a document, by its number and how many chunks it has."""
 
     def __init__(self) -> None:
@@ -84,16 +84,16 @@ class Names:
         draw = np.random.default_rng([SEED, document, 2])
         return int(draw.integers(COUNT)) if draw.integers(2) else None
 
-    def namings(self, document: int, chunks: int) -> list[Naming]:
+    def namings(self, document: int, chunks: int) -> list[ChunkNames]:
         if document == REGISTER:
-            return [_registered(chunk) for chunk in range(chunks)]
+            return [_register_names(chunk) for chunk in range(chunks)]
         draw = np.random.default_rng([SEED, document, 3])
         own, subject = self.drawn(draw, OWN), self.subject(document)
         if subject is not None:
             own[0] = subject
         return [self._naming(draw, own, chunk) for chunk in range(chunks)]
 
-    def _naming(self, draw: np.random.Generator, own: Numbers, chunk: int) -> Naming:
+    def _naming(self, draw: np.random.Generator, own: Numbers, chunk: int) -> ChunkNames:
         count = max(2, int(draw.poisson(EACH)))
         chosen = np.where(
             draw.random(count) < OWN_SHARE, own[draw.integers(OWN, size=count)], self.drawn(draw, count)
@@ -103,53 +103,53 @@ class Names:
             names[EVERYWHERE] = None
         weights = np.round(0.3 + 0.7 * draw.random(len(names)), 2)
         relation = TYPES[int(draw.integers(len(TYPES)))] if len(names) > 1 and draw.integers(3) else None
-        return Naming(
+        return ChunkNames(
             tuple(names), tuple(map(float, weights)), relation, float(round(0.5 + draw.random() / 2, 2))
         )
 
 
-def _registered(chunk: int) -> Naming:
+def _register_names(chunk: int) -> ChunkNames:
     first = chunk * REGISTERED_EACH
     names = tuple(range(first, first + REGISTERED_EACH))
-    return Naming(names, (0.5,) * len(names), None, 0)
+    return ChunkNames(names, (0.5,) * len(names), None, 0)
 
 
 class NamedProse(Prose):
     """Prose whose chunks end with whom they name."""
 
     @cached_property
-    def names(self) -> Names:
-        return Names()
+    def names(self) -> NameSampler:
+        return NameSampler()
 
-    def document(self, number: int) -> Written:
+    def document(self, number: int) -> SyntheticDocument:
         if number == REGISTER:
             chunks = ("Listed here.",) * (REGISTERED // REGISTERED_EACH)
-            written = Written(REGISTER_TITLE, chunks)
+            documents = SyntheticDocument(REGISTER_TITLE, chunks)
         else:
-            written = super().document(number)
-        namings = self.names.namings(number, len(written.chunks))
+            documents = super().document(number)
+        namings = self.names.namings(number, len(documents.chunks))
         subject = self.names.subject(number)
-        titled = written.title if subject is None or number == REGISTER else name(subject)
-        return Written(titled, tuple(map(_with_names, written.chunks, namings)))
+        titled = documents.title if subject is None or number == REGISTER else name(subject)
+        return SyntheticDocument(titled, tuple(map(_append_names, documents.chunks, namings)))
 
 
-def _with_names(chunk: str, naming: Naming) -> str:
+def _append_names(chunk: str, naming: ChunkNames) -> str:
     names = list(map(name, naming.names))
     if len(names) == 1:
         return f"{chunk} {names[0]} was there."
     first, second, *others = names
     if naming.relation is None:
         return f"{chunk} {', '.join([first, *others])} and {second} were there."
-    related = f"{chunk} {first} {SAID[naming.relation]} {second}."
+    related = f"{chunk} {first} {PHRASES[naming.relation]} {second}."
     return f"{related} {' and '.join(others)} were there." if others else related
 
 
-def misspelled(said: str, draw: np.random.Generator) -> str:
+def misspell(said: str, draw: np.random.Generator) -> str:
     """One letter of each longer word lost, doubled or changed for its neighbour, never the first."""
-    return " ".join(_mistaken(word, draw) if len(word) > 4 else word for word in said.split())
+    return " ".join(_misspell_word(word, draw) if len(word) > 4 else word for word in said.split())
 
 
-def _mistaken(word: str, draw: np.random.Generator) -> str:
-    place, way = int(draw.integers(1, len(word) - 1)), int(draw.integers(3))
+def _misspell_word(word: str, draw: np.random.Generator) -> str:
+    place, method = int(draw.integers(1, len(word) - 1)), int(draw.integers(3))
     middle: Sequence[str] = ("", word[place] * 2, word[place + 1] + word[place])
-    return word[:place] + middle[way] + word[place + (2 if way == 2 else 1) :]
+    return word[:place] + middle[method] + word[place + (2 if method == 2 else 1) :]

@@ -1,11 +1,11 @@
-"""Embeddings as they lie in the wild, made up: many topics, few true dimensions, tenants that overlap.
+"""Synthetic embeddings: many topics, few intrinsic dimensions, overlapping tenants.
 
-2,000 topic centres are drawn in 64 dimensions. A chunk takes one of its org's topics, strays from the centre
-by about as much again, is mapped into 1536 dimensions by one fixed random matrix, gets a common offset (real
-embeddings of any two texts resemble each other a little) and small noise in all dimensions, and is
-normalised and rounded to half precision. Each org draws from topics of its own choice among the 2,000, so
-that every neighbourhood holds chunks of many orgs: what makes an index hand out other tenants' rows. A query
-is drawn like a chunk of the org that asks, and not stored. All from fixed seeds.
+2,000 topic centres are sampled in 64 dimensions. A chunk takes one of its org's topics, deviates from the
+centre by about as much again, is mapped into 1536 dimensions by one fixed random matrix, gets a common offset
+(real embeddings of any two texts are a little similar) and small noise in all dimensions, and is normalised
+and rounded to half precision. Each org has its own choice of the 2,000 topics, so that every neighbourhood
+has chunks of many orgs: the hard case for an index under row security. A query is sampled like a chunk of the
+caller's org, and not stored. All from fixed seeds.
 """
 
 from functools import cache
@@ -37,7 +37,7 @@ def _space() -> tuple[Floats, Floats, Floats]:
     return centres, matrix, offset
 
 
-def drawn(org: int, topics: int, count: int, stream: int = 0) -> Halves:
+def sample(org: int, topics: int, count: int, stream: int = 0) -> Halves:
     """`count` vectors of that org, which speaks of so many topics. Streams are independent of each other."""
     centres, matrix, offset = _space()
     own = np.random.default_rng([SEED, org]).choice(TOPICS, topics, replace=False)

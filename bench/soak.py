@@ -1,4 +1,4 @@
-"""What takes its time to show: memory after 50,000 requests, ten minutes of mixed load at 16 clients."""
+"""Long measurements: memory after 50,000 requests, and ten minutes of mixed load by 16 clients."""
 
 import os
 import random
@@ -7,10 +7,10 @@ from time import monotonic, sleep
 import httpx
 import psycopg
 
+from bench.bench_stack import BenchStack, Server, serve_app
 from bench.figures import Figure
-from bench.http_path import ask, prepared
-from bench.load import Outcome, Request, drive
-from bench.stage import Server, Stage, serving
+from bench.http_path import run_search_clients, server_environment
+from bench.load import Outcome, Request, run_clients
 
 REQUESTS = int(os.environ.get("BENCH_REQUESTS", "50000"))
 MINUTES = float(os.environ.get("BENCH_MINUTES", "10"))
@@ -23,12 +23,12 @@ QUESTIONS = (
 )
 
 
-def memory(stage: Stage) -> list[Figure]:
+def memory(bench: BenchStack) -> list[Figure]:
     """Of one worker as deployed, without the local model."""
-    with serving(stage, "bench.served:ours", prepared(stage)) as server:
-        ask(server.url, 8, 400, stage.token())
+    with serve_app(bench, "bench.served_rag_search:ours", server_environment(bench)) as server:
+        run_search_clients(server.url, 8, 400, bench.token())
         warm = mib(server)
-        ask(server.url, 8, REQUESTS, stage.token())
+        run_search_clients(server.url, 8, REQUESTS, bench.token())
         after = mib(server)
     note = f"{REQUESTS} requests from 8 clients"
     return [
@@ -37,14 +37,14 @@ def memory(stage: Stage) -> list[Figure]:
     ]
 
 
-def mixed_load(stage: Stage) -> list[Figure]:
+def mixed_load(bench: BenchStack) -> list[Figure]:
     """All functions in one worker, local model: searches, answers, key lists, health, bad requests."""
-    with serving(stage, "functions.server:create", {}, "--factory") as server:
-        minutes(server, stage, 0.25)
+    with serve_app(bench, "functions.server:create", {}, "--factory") as server:
+        run_mixed_load(server, bench, 0.25)
         before, files = mib(server), open_files(server)
-        outcome = minutes(server, stage, MINUTES)
-        after, left = mib(server), open_files(server)
-    with psycopg.connect(stage.stack.database_url()) as connection:
+        outcome = run_mixed_load(server, bench, MINUTES)
+        after, files_after = mib(server), open_files(server)
+    with psycopg.connect(bench.stack.database_url()) as connection:
         busy = "select count(*) from pg_stat_activity where usename = 'authenticator' and state <> 'idle'"
         (active,) = connection.execute(busy).fetchone() or (None,)
     by_status = dict(sorted(outcome.statuses.items()))
@@ -54,19 +54,19 @@ def mixed_load(stage: Stage) -> list[Figure]:
         Figure("mixed load, requests a second", outcome.per_second, "1/s", note=note),
         Figure("mixed load, unexpected answers", outcome.unexpected, "", goal="<= 0"),
         Figure("mixed load, memory afterwards", after, "MiB", before, "<= 1.1"),
-        Figure("mixed load, connections and files left open", left - files, "", goal="<= 0"),
+        Figure("mixed load, connections and files left open", files_after - files, "", goal="<= 0"),
         Figure("mixed load, statements left running", float(active), "", goal="<= 0"),
     ]
 
 
-def minutes(server: Server, stage: Stage, number: float) -> Outcome:
-    token = stage.token()
-    made = httpx.post(
+def run_mixed_load(server: Server, bench: BenchStack, number: float) -> Outcome:
+    token = bench.token()
+    response = httpx.post(
         f"{server.url}/api/keys",
-        headers={"Authorization": f"Bearer {stage.stack.token('ines@halden.example')}"},
+        headers={"Authorization": f"Bearer {bench.stack.token('ines@halden.example')}"},
         json={"name": "bench", "scopes": ["admin"]},
     )
-    key = made.json()["key"]
+    key = response.json()["key"]
     choices = [
         *[Request.of("/api/rag/search", token, {"query_text": text}) for text in QUESTIONS],
         *[Request.of("/api/rag/answer", token, {"query_text": text}) for text in QUESTIONS],
@@ -81,7 +81,7 @@ def minutes(server: Server, stage: Stage, number: float) -> Outcome:
     def next_request(_: int, __: int) -> Request | None:
         return draw.choice(choices) if monotonic() < deadline else None
 
-    return drive(server.url, CLIENTS, next_request)
+    return run_clients(server.url, CLIENTS, next_request)
 
 
 def mib(server: Server) -> float:

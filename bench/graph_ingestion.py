@@ -1,6 +1,9 @@
-"""What reading documents for names costs those who bring them: the demo's documents and made-up ones
-(bench/names.py) through the ingestion into an org that has 100,000 chunks, in turns with and without names;
-and reading alone, beside embedding the same passages. Part of bench/graph.py."""
+"""Cost of entity extraction during ingestion. Part of bench/graph.py.
+
+The demo's documents and synthetic ones (bench/synthetic_names.py) are ingested into an org with 100,000
+chunks, alternately with and without extraction; extraction alone is compared with embedding the same
+passages.
+"""
 
 from collections.abc import Sequence
 from contextlib import closing
@@ -12,8 +15,8 @@ from rich.console import Console
 
 from bench.figures import Figure
 from bench.rows import Org
-from bench.shelf import Shelf
-from bench.tenants import Tenants
+from bench.tenants import TenantDatabase
+from bench.text_corpus import TextCorpus
 from local.seed_demo import demo_files, make_services
 from shared.graph.extractor import extract
 from shared.ingestion.ingest import DEFAULT_CHUNKING, NewDocument, chunk_and_embed
@@ -22,14 +25,14 @@ from shared.services import Services
 from shared.types import Principal
 
 # Documents that are there have lower numbers.
-FIRST, MADE_UP = 1_000_000, 12
+FIRST, SYNTHETIC = 1_000_000, 12
 WARM = 3
 GOAL = "<= 0.3"
 NAMED, NAMELESS = "with names", "without"
 
 
 @dataclass
-class Taken:
+class IngestionTimings:
     """Seconds, document by document."""
 
     whole: dict[str, list[float]] = field(default_factory=lambda: {NAMED: [], NAMELESS: []})
@@ -39,14 +42,17 @@ class Taken:
     names: int = 0
 
 
-def measure(made: Tenants, shelf: Shelf, console: Console) -> list[Figure]:
-    user_id = made.user("naming", [shelf.org])
-    caller = Principal(str(user_id), made.token(user_id))
+def measure(tenants: TenantDatabase, corpus: TextCorpus, console: Console) -> list[Figure]:
+    user_id = tenants.user("naming", [corpus.org])
+    caller = Principal(str(user_id), tenants.token(user_id))
     figures: list[Figure] = []
-    with closing(make_services(made.stack)) as core:
-        for what, documents in (("demo", demo(shelf.org)), ("made up", made_up(shelf))):
-            taken = timed(core, caller, documents)
-            found = told(what, taken)
+    with closing(make_services(tenants.stack)) as core:
+        for what, documents in (
+            ("demo", demo_documents(corpus.org)),
+            ("made up", synthetic_documents(corpus)),
+        ):
+            taken = time_documents(core, caller, documents)
+            found = figures_of(what, taken)
             console.print(
                 f"{what}, {len(documents)} documents: "
                 + ", ".join(f"{figure.name} {figure.value:.3g} {figure.unit}" for figure in found),
@@ -56,25 +62,27 @@ def measure(made: Tenants, shelf: Shelf, console: Console) -> list[Figure]:
     return figures
 
 
-def demo(org: Org) -> list[NewDocument]:
+def demo_documents(org: Org) -> list[NewDocument]:
     return [replace(file.document, org_id=str(org.id), private=False) for file, _ in demo_files()]
 
 
-def made_up(shelf: Shelf) -> list[NewDocument]:
-    written = [shelf.prose.document(FIRST + number) for number in range(MADE_UP)]
-    return [NewDocument(str(shelf.org.id), one.title, "\n\n".join(one.chunks), lang="en") for one in written]
+def synthetic_documents(corpus: TextCorpus) -> list[NewDocument]:
+    documents = [corpus.prose.document(FIRST + number) for number in range(SYNTHETIC)]
+    return [
+        NewDocument(str(corpus.org.id), one.title, "\n\n".join(one.chunks), lang="en") for one in documents
+    ]
 
 
-def timed(core: Services, caller: Principal, documents: Sequence[NewDocument]) -> Taken:
+def time_documents(core: Services, caller: Principal, documents: Sequence[NewDocument]) -> IngestionTimings:
     """Every document both ways, the first one by turns; the first few once more, before, and not counted."""
-    taken = Taken()
+    taken = IngestionTimings()
     for turn, document in enumerate([*documents[:WARM], *documents]):
-        seconds = {way: put(core, caller, document, way) for way in _turns(turn)}
+        seconds = {method: put_document(core, caller, document, method) for method in _turns(turn)}
         if turn < min(WARM, len(documents)):
             continue
-        for way, whole in seconds.items():
-            taken.whole[way].append(whole)
-        _alone(core, document, taken)
+        for method, whole in seconds.items():
+            taken.whole[method].append(whole)
+        _time_steps(core, document, taken)
     return taken
 
 
@@ -82,10 +90,10 @@ def _turns(turn: int) -> tuple[str, str]:
     return (NAMED, NAMELESS) if turn % 2 else (NAMELESS, NAMED)
 
 
-def put(core: Services, caller: Principal, document: NewDocument, way: str) -> float:
+def put_document(core: Services, caller: Principal, document: NewDocument, method: str) -> float:
     """As shared/ingest.ingest does it, under a name of its own."""
     started = perf_counter()
-    cut = replace(DEFAULT_CHUNKING, graphed=way == NAMED)
+    cut = replace(DEFAULT_CHUNKING, graphed=method == NAMED)
     (row,) = chunk_and_embed(core.embedder, [replace(document, external_id=uuid4().hex)], cut)
     chunks = row.pop("chunks")
     own = {"org_id": document.org_id, "collection": document.collection}
@@ -94,7 +102,7 @@ def put(core: Services, caller: Principal, document: NewDocument, way: str) -> f
     return perf_counter() - started
 
 
-def _alone(core: Services, document: NewDocument, taken: Taken) -> None:
+def _time_steps(core: Services, document: NewDocument, taken: IngestionTimings) -> None:
     (row,) = chunk_and_embed(core.embedder, [document])
     texts = [chunk["content"] for chunk in row["chunks"]]
     started = perf_counter()
@@ -107,8 +115,8 @@ def _alone(core: Services, document: NewDocument, taken: Taken) -> None:
     taken.names += sum(len(one.names) for one in named)
 
 
-def told(what: str, taken: Taken) -> list[Figure]:
-    named, nameless = (1000 * sum(taken.whole[way]) / taken.chunks for way in (NAMED, NAMELESS))
+def figures_of(what: str, taken: IngestionTimings) -> list[Figure]:
+    named, nameless = (1000 * sum(taken.whole[method]) / taken.chunks for method in (NAMED, NAMELESS))
     reading, embedding = (1000 * sum(some) / taken.chunks for some in (taken.reading, taken.embedding))
     note = f"{taken.names / taken.chunks:.1f} names a chunk, {taken.chunks} chunks"
     return [

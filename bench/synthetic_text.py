@@ -1,14 +1,12 @@
-"""Text as it lies in the wild, made up: the demo corpus's sentences with their content words drawn anew.
+"""Synthetic text: the demo corpus's sentences with other content words.
 
-What is natural about it. A sentence is one of the demo's English ones: its punctuation and the words that
-Postgres passes over ("the", "of") stay where they are. Every other word is drawn from a vocabulary in the
-order of a Zipf-Mandelbrot law, the demo's own words first and then made-up ones, without an end that 100,000
-passages would reach: so the vocabulary goes on growing with the text, a few words stand in every fourth
-passage, some hundred in every twentieth, and most in one or two. Words come in bursts: a document has some of
-its own, which it repeats. A chunk is whole sentences of about 100 words, a document about eight chunks; every
-fourth chunk names an identifier (INC-4821), which one to three others name as well. Sentences say nothing
-together, and no word goes with another more than by chance. bench/hybrid.py tells the figures of what came
-out. All from fixed seeds.
+A sentence is one of the demo's English sentences with its punctuation and stop words. Every other word is
+sampled by a Zipf-Mandelbrot law, from the demo's own words and then invented ones, more than 100,000 passages
+can use: so the vocabulary grows with the text, a few words are in every fourth passage, some hundred in every
+twentieth, and most in one or two. Words come in bursts: a document has some of its own, which it repeats. A
+chunk has whole sentences of about 100 words, a document about eight chunks; every fourth chunk has an
+identifier (INC-4821), which one to three other chunks have as well. Sentences have no meaning, and words
+co-occur only by chance. bench/hybrid.py reports the figures of the text. All from fixed seeds.
 """
 
 import re
@@ -40,7 +38,7 @@ SCATTER = 1_299_709
 
 
 @dataclass(frozen=True)
-class Written:
+class SyntheticDocument:
     title: str
     chunks: tuple[str, ...]
 
@@ -59,7 +57,7 @@ class Prose:
         own = 1 / np.arange(1, OWN + 1)
         self._own_law = np.cumsum(own) / own.sum()
 
-    def document(self, number: int) -> Written:
+    def document(self, number: int) -> SyntheticDocument:
         draw = np.random.default_rng([SEED, number])
         own = self._ranks(draw, OWN) + OWN_FROM
         wanted = int(draw.integers(6, 11)) * CHUNK_WORDS
@@ -67,7 +65,7 @@ class Prose:
         while len(chunks) * CHUNK_WORDS < wanted:
             chunks.append(self._chunk(draw, own))
         title = " ".join(self._drawn(draw, own, int(draw.integers(3, 7)))).capitalize()
-        return Written(title, tuple(chunks))
+        return SyntheticDocument(title, tuple(chunks))
 
     def content_words(self, text: str) -> list[str]:
         return [word for word in words(text) if word not in self._passed_over]

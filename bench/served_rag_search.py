@@ -1,7 +1,7 @@
-"""What bench/http_path.py compares, each served by its own uvicorn: our function, and a bare handler.
+"""Servers for bench/http_path.py: the function rag-search and a bare handler.
 
-Embedding is excluded from both: one vector, made beforehand, stands for every query. Both speak to PostgREST
-itself: the local gateway is Python too, and what it costs would hide what we cost.
+One precomputed vector stands for every query's embedding. Both call PostgREST directly: the local gateway is
+Python as well, and its cost would hide the function's.
 """
 
 import json
@@ -20,7 +20,7 @@ VECTOR: list[float] = json.loads(os.environ["BENCH_VECTOR"])
 POSTGREST = os.environ["BENCH_POSTGREST"]
 
 
-class Prepared:
+class FixedEmbedder:
     """An embedder that has embedded already."""
 
     model = os.environ["BENCH_MODEL"]
@@ -36,16 +36,16 @@ class Prepared:
 
 
 @asynccontextmanager
-async def _with_prepared(app: FastAPI) -> AsyncIterator[None]:
+async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     core = get_services()
-    core.embedder = Prepared()
+    core.embedder = FixedEmbedder()
     core.database._address = POSTGREST
     yield
     get_services().close()
 
 
 ours = rag_search.app
-ours.router.lifespan_context = _with_prepared
+ours.router.lifespan_context = _lifespan
 
 bare = FastAPI()
 _client = httpx.Client(limits=httpx.Limits(max_connections=64))
@@ -57,5 +57,5 @@ def search(body: dict[str, Any], authorization: Annotated[str, Header()]) -> dic
     headers = {"Authorization": authorization, "apikey": os.environ["SUPABASE_ANON_KEY"]}
     counter = {"function": "rag-search", "bucket": "rag", "requests": 1_000_000, "window_seconds": 60}
     _client.post(f"{POSTGREST}/rpc/rag_hit", json=counter, headers=headers)
-    matching = {"query_vector": VECTOR, "top_k": body["top_k"], "filters": {"model": Prepared.model}}
+    matching = {"query_vector": VECTOR, "top_k": body["top_k"], "filters": {"model": FixedEmbedder.model}}
     return {"results": _client.post(f"{POSTGREST}/rpc/rag_match", json=matching, headers=headers).json()}
