@@ -165,7 +165,7 @@ SURE = {
 
 
 @pytest.mark.parametrize("operation", DISTINCT, ids=str)
-def test_no_request_gets_a_5xx_or_an_answer_that_is_not_described(
+def test_no_request_gets_a_5xx_or_an_undocumented_response(
     subtests: pytest.Subtests, deployed: Deployed, operation: Operation
 ):
     who = "a key" if operation.slug in KEYED else "a user"
@@ -177,7 +177,7 @@ def test_no_request_gets_a_5xx_or_an_answer_that_is_not_described(
 @pytest.mark.long
 @pytest.mark.parametrize("who", ["nobody", "a user", "a key"])
 @pytest.mark.parametrize("operation", OPERATIONS, ids=str)
-def test_no_request_of_any_caller_to_any_alias_gets_a_5xx(
+def test_no_caller_gets_a_5xx_from_any_alias(
     subtests: pytest.Subtests, deployed: Deployed, operation: Operation, who: str
 ):
     for mode in operation.modes:
