@@ -17,28 +17,28 @@ def corpus() -> TextCorpus:
     return TextCorpus(Org(1, 0, 10), NamedProse({"the", "of", "a", "and", "in", "to", "is"}), [])
 
 
-def test_questions_of_each_kind_are_the_same_each_time_and_no_two_alike(corpus: TextCorpus):
+def test_questions_of_each_kind_are_reproducible_and_distinct(corpus: TextCorpus):
     for draw in graph.kinds(corpus).values():
         asked = graph.questions(draw, 20)
         assert asked == graph.questions(draw, 20)
         assert len(set(asked)) > 15
 
 
-def test_only_questions_about_names_name_somebody(corpus: TextCorpus):
+def test_only_questions_about_names_contain_a_name(corpus: TextCorpus):
     kinds = graph.kinds(corpus)
     assert all(name(EVERYWHERE) in asked for asked in graph.questions(kinds[graph.IN_ALL], 5))
     assert all(asked == asked.lower() for asked in graph.questions(kinds[graph.NAMELESS], 5))
     assert set(kinds) == set(graph.GOALS)
 
 
-def test_the_graph_is_asked_as_a_search_by_both_is():
+def test_graph_search_gets_the_same_request_as_hybrid_search():
     function, body = search_request(GRAPH, "Who?", "[1]", 10)
     other, hybrid = search_request(HYBRID, "Who?", "[1]", 10)
     assert (function, other) == ("rag_graph_search", "rag_search")
     assert body.replace(b'"graph"', b'"hybrid"') == hybrid
 
 
-def test_a_figure_says_in_how_many_pages_the_graph_had_a_part():
+def test_a_figure_has_the_share_of_pages_with_graph_results():
     rows: list[Mapping[str, Any]] = [{"graph_score": 0.5}, {"graph_score": 0}]
     taken = {
         HYBRID: Timings([0.01] * 4, [[]] * 4),

@@ -25,19 +25,19 @@ def test_a_folder_is_a_set_or_holds_several(tmp_path: Path):
     assert [found.name for found in sets_in(tmp_path)] == ["one", "two"]
 
 
-def test_a_folder_without_a_set_is_said_to_be_one(tmp_path: Path):
+def test_a_folder_without_a_set_is_an_error(tmp_path: Path):
     with pytest.raises(FileNotFoundError, match=r"no corpus\.jsonl"):
         sets_in(tmp_path)
 
 
-def test_a_document_without_a_word_is_none_and_a_question_that_nothing_answers_is_not_judged(tmp_path: Path):
+def test_empty_documents_and_unanswerable_questions_are_excluded(tmp_path: Path):
     (found,) = sets_in(folder(tmp_path / "one"))
     assert [item.id for item in found.documents] == ["1"]
     assert [item.id for item in found.judged(10)] == ["a"]
     assert [item.label for item in found.questions] == ["answerable", None]
 
 
-def test_the_sample_of_a_set_is_the_same_each_time_and_in_the_set_s_order(tmp_path: Path):
+def test_the_sample_of_a_set_is_reproducible_and_in_the_set_s_order(tmp_path: Path):
     path = folder(tmp_path / "one")
     names = [f"q{number}" for number in range(40)]
     (path / "queries.jsonl").write_text("".join(f'{{"id": "{name}", "text": "What?"}}\n' for name in names))

@@ -25,16 +25,16 @@ def prose() -> NamedProse:
     return NamedProse({"the", "of", "a", "and", "in", "to", "is"})
 
 
-def test_no_two_names_are_the_same():
+def test_names_are_distinct():
     assert len({name(number) for number in range(COUNT + 1)}) == COUNT + 1
 
 
-def test_a_document_is_the_same_each_time(prose: NamedProse):
+def test_a_document_is_reproducible(prose: NamedProse):
     assert prose.document(30) == prose.document(30)
     assert prose.names.namings(30, 8) == NameSampler().namings(30, 8) != prose.names.namings(31, 8)
 
 
-def test_chunks_say_whom_they_name_and_how_two_of_them_are_related(prose: NamedProse):
+def test_chunks_contain_their_names_and_relations(prose: NamedProse):
     documents = prose.document(30)
     namings = prose.names.namings(30, len(documents.chunks))
     for chunk, naming in zip(documents.chunks, namings, strict=True):
@@ -44,7 +44,7 @@ def test_chunks_say_whom_they_name_and_how_two_of_them_are_related(prose: NamedP
             assert f"{name(first)} {PHRASES[naming.relation]} {name(second)}." in chunk
 
 
-def test_a_chunk_names_about_eight_and_one_name_stands_in_every_document():
+def test_a_chunk_has_about_eight_names_and_one_name_is_in_every_document():
     names = NameSampler()
     namings = [names.namings(number, 8) for number in DOCUMENTS]
     chunks = [naming for document in namings for naming in document]
@@ -65,13 +65,13 @@ def test_a_few_names_are_common_and_most_are_rare():
     assert sum(count == 1 for count in counts.values()) > len(counts) / 3
 
 
-def test_the_register_names_ten_thousand_each_once(prose: NamedProse):
+def test_the_register_has_ten_thousand_distinct_names(prose: NamedProse):
     chunks = prose.document(REGISTER).chunks
     named = [number for naming in prose.names.namings(REGISTER, len(chunks)) for number in naming.names]
     assert len(named) == len(set(named)) == REGISTERED
 
 
-def test_a_misspelled_name_begins_alike_and_is_another():
+def test_a_misspelled_name_differs_and_keeps_its_first_letter():
     draw = np.random.default_rng(1)
     for number in range(50):
         said = misspell(name(number), draw)

@@ -14,7 +14,7 @@ def prose() -> Prose:
     return Prose(PASSED_OVER)
 
 
-def test_a_document_is_the_same_each_time(prose: Prose):
+def test_a_document_is_reproducible(prose: Prose):
     assert prose.document(7) == prose.document(7) == Prose(PASSED_OVER).document(7)
     assert prose.document(7) != prose.document(8)
 
@@ -26,7 +26,7 @@ def test_documents_have_about_eight_chunks_of_about_a_hundred_words(prose: Prose
     assert 90 < fmean(len(chunk.split()) for chunk in chunks) < 110
 
 
-def test_the_vocabulary_goes_on_growing_slower_than_the_text(prose: Prose):
+def test_the_vocabulary_grows_more_slowly_than_the_text(prose: Prose):
     seen: set[str] = set()
     sizes = []
     for number in range(200):
@@ -35,7 +35,7 @@ def test_the_vocabulary_goes_on_growing_slower_than_the_text(prose: Prose):
     assert 1.3 * sizes[19] < sizes[199] < 7 * sizes[19]
 
 
-def test_a_question_is_five_to_eight_words_that_a_search_does_not_pass_over(prose: Prose):
+def test_a_question_is_five_to_eight_content_words(prose: Prose):
     for number in range(50):
         asked = prose.question(number).split()
         assert 5 <= len(asked) <= 8
