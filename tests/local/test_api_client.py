@@ -32,7 +32,7 @@ def error(status: int, code: str = "x", message: str = "Why.", **headers: str) -
 @pytest.mark.parametrize(
     "first", [error(429, **{"Retry-After": "1"}), error(503), error(500), Reply(drop=True)]
 )  # fmt: skip
-def test_what_passes_is_waited_for(server: StandIn, api: ApiClient, first: Reply):
+def test_a_temporary_limit_is_waited_for(server: StandIn, api: ApiClient, first: Reply):
     said: list[str] = []
     api.on_wait = said.append
     server.replies(first, DONE)
@@ -44,7 +44,7 @@ def test_what_passes_is_waited_for(server: StandIn, api: ApiClient, first: Reply
     assert said[1] == ""
 
 
-def test_a_full_tier_is_no_limit_that_passes(server: StandIn, api: ApiClient):
+def test_an_exhausted_quota_is_not_waited_for(server: StandIn, api: ApiClient):
     server.replies(error(429, "rate_limit_exceeded", "room for 10"))
     with pytest.raises(ApiError, match="room for 10") as refused:
         api.request("POST", "/")
@@ -60,16 +60,14 @@ def test_a_full_tier_is_no_limit_that_passes(server: StandIn, api: ApiClient):
         (Reply(body=b"<html>"), "does not answer as this API"),
     ],
 )
-def test_what_no_request_would_get_past_ends_the_run(
-    server: StandIn, api: ApiClient, reply: Reply, said: str
-):
+def test_an_error_of_every_request_ends_the_run(server: StandIn, api: ApiClient, reply: Reply, said: str):
     server.replies(reply)
     with pytest.raises(StackError, match=said):
         api.request("GET", "/")
     assert len(server.requests) == 1
 
 
-def test_a_connection_that_stays_lost_ends_the_run(
+def test_a_permanently_lost_connection_ends_the_run(
     server: StandIn, api: ApiClient, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr("local.api_client.RETRY_DELAYS", (0.01, 0.01))
@@ -79,20 +77,20 @@ def test_a_connection_that_stays_lost_ends_the_run(
     assert len(server.requests) == 3
 
 
-def test_whatever_refuses_is_fit_for_a_terminal(server: StandIn, api: ApiClient):
+def test_error_messages_are_safe_for_a_terminal(server: StandIn, api: ApiClient):
     server.replies(error(400, "a\x1b[2J", "\x1b]0;owned\x07 two\nlines"))
     with pytest.raises(ApiError) as refused:
         api.request("GET", "/")
     assert (refused.value.code, str(refused.value)) == ("a[2J", "]0;owned two lines")
 
 
-def test_an_answer_of_something_before_the_api_is_shown(server: StandIn, api: ApiClient):
+def test_a_proxy_s_error_response_is_shown(server: StandIn, api: ApiClient):
     server.replies(Reply(body=b"<h1>Request too long</h1>", status=413))
     with pytest.raises(ApiError, match="too long") as refused:
         api.request("GET", "/")
     assert refused.value.code == "http_413"
 
 
-def test_an_address_that_is_none_is_said():
+def test_a_malformed_url_is_reported():
     with httpx.Client(base_url="nowhere") as client, pytest.raises(StackError, match="protocol"):
         ApiClient(client).request("GET", "/")

@@ -45,7 +45,7 @@ def test_the_corpus_is_large_and_varied_enough(filled: tuple[Stack, int]):
 @pytest.mark.parametrize(
     "question", demo.questions(), ids=lambda question: f"{question.asker} {question.text}"
 )
-def test_each_question_is_answered_from_what_its_asker_may_see(
+def test_each_question_is_answered_from_its_user_s_visible_documents(
     filled: tuple[Stack, int], question: demo.Question
 ):
     stack, _ = filled
@@ -68,7 +68,7 @@ def test_each_question_is_answered_from_what_its_asker_may_see(
         assert str(secret) not in str(body)
 
 
-def test_the_demo_s_questions_are_at_least_six_an_org_over_both_functions():
+def test_the_demo_has_at_least_six_questions_per_org_over_both_functions():
     questions = demo.questions()
     askers = Counter(question.asker.split("@")[1] for question in questions)
     assert min(askers.values()) >= 6

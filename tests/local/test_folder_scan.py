@@ -23,7 +23,7 @@ def names(at: Path) -> list[str]:
     return [file.name for file in read_folder(at).files]
 
 
-def test_every_file_of_a_kind_that_is_read_is_known_by_its_path(tmp_path: Path):
+def test_every_supported_file_is_named_by_its_path(tmp_path: Path):
     here = folder(tmp_path / "docs", "b.txt", "a/guide.PDF", "a/deep/er/x.md", "old.doc", "Makefile")
     (here / "logo.png").write_bytes(b"\x89PNG\r\n\x1a\n")
     (here / "empty").touch()
@@ -42,7 +42,7 @@ def test_every_file_of_a_kind_that_is_read_is_known_by_its_path(tmp_path: Path):
     assert alone.prefix is None
 
 
-def test_what_is_passed_over_is_named_with_what_would_read_it(tmp_path: Path):
+def test_unsupported_files_are_listed_with_hints(tmp_path: Path):
     for name in ("a.PNG", "b.png", "c.mp3", "\x1b[1mcore", "d.doc"):
         (tmp_path / name).write_bytes(b"\0")
     folder(tmp_path, "a.md")
@@ -57,7 +57,7 @@ def test_what_is_passed_over_is_named_with_what_would_read_it(tmp_path: Path):
     assert kinds_of(read_folder(tmp_path).unsupported).count(", ") == 12
 
 
-def test_the_folder_may_be_named_in_any_way(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_the_folder_may_be_given_in_any_form(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     here = folder(tmp_path / "docs", "a.md")
     (tmp_path / "link").symlink_to(here)
     monkeypatch.chdir(here)
@@ -65,7 +65,7 @@ def test_the_folder_may_be_named_in_any_way(tmp_path: Path, monkeypatch: pytest.
         assert names(path) == ["docs/a.md"]
 
 
-def test_what_is_hidden_or_leads_out_is_passed_over(tmp_path: Path):
+def test_hidden_files_and_links_out_of_the_folder_are_skipped(tmp_path: Path):
     here = folder(tmp_path / "docs", "a.md", ".env.txt", ".git/b.md", "c/.d/e.md")
     outside = folder(tmp_path / "outside", "secret.md")
     (here / "out.md").symlink_to(outside / "secret.md")
@@ -77,14 +77,14 @@ def test_what_is_hidden_or_leads_out_is_passed_over(tmp_path: Path):
     assert names(here) == ["docs/a.md", "docs/in.md"]
 
 
-def test_nothing_to_read_is_said(tmp_path: Path):
+def test_an_empty_folder_is_an_error(tmp_path: Path):
     (tmp_path / "a.png").write_bytes(b"\x89PNG\r\n\x1a\n")
     for path in (tmp_path, tmp_path / "missing", tmp_path / "a.png"):
         with pytest.raises(StackError, match=r"nothing to read|No such file"):
             read_folder(path)
 
 
-def test_a_file_that_is_too_large_or_gone_is_not_sent(tmp_path: Path):
+def test_a_too_large_or_deleted_file_is_not_sent(tmp_path: Path):
     here = folder(tmp_path / "docs", "a.md", "b.md")
     large, gone = read_folder(here).files
     large.path.write_bytes(b"x" * MAX_BYTES)
@@ -105,7 +105,7 @@ def test_a_file_that_is_too_large_or_gone_is_not_sent(tmp_path: Path):
     assert refused.value.code == "unreadable_file"
 
 
-def test_names_of_any_bytes_can_be_stored_and_shown(tmp_path: Path):
+def test_names_of_any_bytes_can_be_stored_and_printed(tmp_path: Path):
     here = folder(tmp_path / "docs", "\x1b]0;owned\x07.md", "two\nlines.md", "\u202etxt.md")
     Path(os.fsdecode(os.fsencode(here) + b"/\xff.md")).write_text("latin-1")
     found = [one_line(name) for name in names(here)]
@@ -113,7 +113,7 @@ def test_names_of_any_bytes_can_be_stored_and_shown(tmp_path: Path):
     assert all(name.encode() for name in names(here))
 
 
-def test_a_name_that_is_too_long_is_stood_for_by_its_digest():
+def test_a_too_long_name_is_replaced_by_its_digest():
     assert external_id_of("x" * 500) == "x" * 500
     assert len({external_id_of("x" * 501), external_id_of("x" * 502)}) == 2
     assert len(external_id_of("x" * 4000)) == 64

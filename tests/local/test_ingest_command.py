@@ -67,7 +67,7 @@ def folder(tmp_path: Path) -> Path:
     return made
 
 
-def test_a_folder_is_found_and_sent_once(people: People, world: World, folder: Path):
+def test_a_folder_is_sent_once_and_searchable(people: People, world: World, folder: Path):
     printed = bring(people.ann, folder, "--collection", "shelf")
     assert "3 completed, 1 of unsupported types, not sent (.png 1; pictures are read where" in printed
     # The bars, with the rate and the remaining time.
@@ -91,7 +91,7 @@ def test_a_folder_is_found_and_sent_once(people: People, world: World, folder: P
     assert "0 completed, 1 unchanged\n" in bring(people.ann, folder / "kiln.md", "--collection", "shelf")
 
 
-def test_a_changed_file_replaces_and_a_gone_one_stays_unless_pruned(
+def test_a_changed_file_replaces_its_document_and_a_deleted_file_s_document_stays_without_prune(
     people: People, world: World, folder: Path
 ):
     (folder / "notes").write_text("The glaze is blue.")
@@ -131,9 +131,7 @@ def test_a_changed_file_replaces_and_a_gone_one_stays_unless_pruned(
     assert "--prune takes a folder" in bring(people.ann, folder / "kiln.md", "--prune", status=1)
 
 
-def test_a_file_that_cannot_be_read_is_sent_once_and_again_when_it_changes(
-    people: People, world: World, folder: Path
-):
+def test_an_unreadable_file_is_sent_once_and_again_after_a_change(people: People, world: World, folder: Path):
     def jobs() -> int:
         ((count,),) = world.sql("select count(*) from rag.jobs where org_id = %s", people.acme.id)
         return int(count)
@@ -172,7 +170,7 @@ def test_a_file_that_cannot_be_read_is_sent_once_and_again_when_it_changes(
     assert "1 sent" in ingest(people.ann, broken, "--no-wait").stdout
 
 
-def test_an_interrupted_run_is_gone_on_with(people: People, world: World, tmp_path: Path):
+def test_an_interrupted_run_can_be_continued(people: People, world: World, tmp_path: Path):
     for number in range(30):
         (tmp_path / f"{number}.txt").write_text(f"Shelf number {number}.")
     # Half-way the minute's requests are spent, and it waits.
@@ -208,7 +206,7 @@ def test_an_interrupted_run_is_gone_on_with(people: People, world: World, tmp_pa
     assert world.sql("select max(attempts), count(*) from rag.jobs") == [(1, 30)]
 
 
-def test_nothing_is_waited_for_unless_wanted(people: People, world: World, folder: Path):
+def test_no_wait_ends_after_sending(people: People, world: World, folder: Path):
     printed = ingest(people.ann, folder, "--no-wait").stdout
     assert "3 sent, 1 of unsupported types" in printed
     sent = documents(world, people)
@@ -219,7 +217,7 @@ def test_nothing_is_waited_for_unless_wanted(people: People, world: World, folde
     assert documents(world, people) == sent
 
 
-def test_a_full_tier_is_reported_file_by_file(people: People, world: World, tmp_path: Path):
+def test_an_exhausted_quota_is_reported_for_each_file(people: People, world: World, tmp_path: Path):
     world.sql("update rag.orgs set tier = 'free' where id = %s", people.acme.id)
     for number in range(12):
         (tmp_path / f"{number}.txt").write_text(f"Shelf number {number}.")
@@ -232,7 +230,7 @@ def test_a_full_tier_is_reported_file_by_file(people: People, world: World, tmp_
     assert "1 completed, 9 unchanged, 2 failed\n" in bring(people.ann, tmp_path, status=1)
 
 
-def test_members_of_several_orgs_say_which(people: People, world: World, folder: Path):
+def test_a_member_of_several_orgs_must_name_one(people: People, world: World, folder: Path):
     assert "org" in bring(people.kim, folder, status=1)
     assert documents(world, people) == {}
     bring(people.kim, folder, "--org", people.acme.id)
@@ -241,9 +239,7 @@ def test_members_of_several_orgs_say_which(people: People, world: World, folder:
     assert "several orgs have a collection default" in bring(people.kim, folder, status=1)
 
 
-def test_another_deployment_is_reached_with_a_key_in_the_environment(
-    people: People, world: World, folder: Path
-):
+def test_another_deployment_needs_a_key_in_the_environment(people: People, world: World, folder: Path):
     body = {"name": "files", "scopes": ["documents:read", "documents:write", "collections:manage"]}
     key = people.ann.post("/api/keys", body).json()["key"]
     assert "3 completed" in bring(people.ann, folder, RAG_TOKEN=key)
@@ -251,7 +247,7 @@ def test_another_deployment_is_reached_with_a_key_in_the_environment(
     assert "error: 401: " in bring(people.ann, folder, RAG_TOKEN="wrong", status=1)
 
 
-def test_another_user_s_private_document_of_the_same_name_is_another(
+def test_another_user_s_private_document_of_the_same_name_is_separate(
     people: People, world: World, folder: Path
 ):
     bring(people.ann, folder)

@@ -62,7 +62,7 @@ def folder(tmp_path: Path) -> Path:
     return made
 
 
-def test_large_files_go_by_upload_once_and_again_when_they_change(
+def test_large_files_are_uploaded_once_and_again_after_a_change(
     uploading: Uploading, deployment: str, people: People, world: World, folder: Path
 ):
     assert "2 completed\n" in bring(people.ann, deployment, folder)
@@ -86,7 +86,7 @@ def test_large_files_go_by_upload_once_and_again_when_they_change(
     assert set(documents(world, people)) == set(first)
 
 
-def test_content_that_somebody_else_is_bringing_is_there_already(
+def test_content_of_a_concurrent_upload_is_a_duplicate(
     uploading: Uploading, deployment: str, people: People, world: World, folder: Path
 ):
     made = people.ann.request("POST", "/api/v1/collections", {"name": "default"}).json()
@@ -96,7 +96,7 @@ def test_content_that_somebody_else_is_bringing_is_there_already(
     assert "0 completed, 1 unchanged, 1 duplicates of existing documents\n" in printed
 
 
-def test_what_is_refused_is_told_file_by_file(deployment: str, people: People, world: World, folder: Path):
+def test_refused_files_are_reported_one_by_one(deployment: str, people: People, world: World, folder: Path):
     world.tier(people.acme, file_bytes=MAX_BYTES)
     with (folder / "huge.txt").open("wb") as huge:
         huge.truncate(100 * 2**20 + 1)

@@ -31,7 +31,7 @@ def test_every_file_is_served_under_the_policy(stack: Stack):
             assert answer.headers[name] == value
 
 
-def test_the_page_carries_the_same_policy_for_servers_that_have_none():
+def test_the_page_has_the_same_policy_for_other_servers():
     page = (playground_server.FOLDER / "index.html").read_text()
     (own,) = re.findall(r'content="(default-src[^"]+)"', page)
     header = playground_server.HEADERS["Content-Security-Policy"]
@@ -39,7 +39,7 @@ def test_the_page_carries_the_same_policy_for_servers_that_have_none():
     assert set(own.split("; ")) == set(header.split("; ")) - {"frame-ancestors 'none'"}
 
 
-def test_every_module_is_fetched_with_the_page_and_nothing_is_inline():
+def test_every_module_is_loaded_by_the_page_and_nothing_is_inline():
     page = (playground_server.FOLDER / "index.html").read_text()
     named = set(re.findall(r'(?:href|src)="([\w.]+\.js)"', page))
     assert named == {file.name for file in playground_server.FOLDER.glob("*.js")}
@@ -54,14 +54,14 @@ def test_nothing_else_is_served(stack: Stack, path: str):
 
 
 @pytest.mark.parametrize("secret", [None, "", "x", "\u00fc"])
-def test_without_the_door_nobody_gets_a_token(stack: Stack, secret: str | None):
+def test_tokens_need_the_secret(stack: Stack, secret: str | None):
     headers = {} if secret is None else {HEADER.encode(): secret.encode("latin-1")}
     answer = client().get(f"{stack.url}/users.json", headers=headers)
     assert answer.status_code == 403
     assert "token" not in answer.text
 
 
-def test_a_page_of_another_origin_may_not_ask_for_people(stack: Stack):
+def test_a_page_of_another_origin_gets_no_tokens(stack: Stack):
     # The header makes a browser send a preflight, which gets no permission.
     headers = {
         "Origin": "https://evil.example",
@@ -76,7 +76,7 @@ def test_a_page_of_another_origin_may_not_ask_for_people(stack: Stack):
     assert "access-control-allow-origin" not in answer.headers
 
 
-def test_the_people_are_those_of_the_demo_with_tokens_of_their_own(stack: Stack, world: World):
+def test_the_demo_users_have_working_tokens(stack: Stack, world: World):
     answer = get(stack, "/users.json", **{HEADER: stack.state.playground_secret})
     assert answer.headers["cache-control"] == "no-store"
     seeded = dict(world.sql("select email, id::text from auth.users where email like '%%.example'"))
@@ -94,5 +94,5 @@ def test_the_people_are_those_of_the_demo_with_tokens_of_their_own(stack: Stack,
         assert rows.status_code == 200, person["email"]
 
 
-def test_the_address_that_is_printed_has_the_door_where_no_server_sees_it(stack: Stack):
+def test_the_printed_url_has_the_secret_in_its_fragment(stack: Stack):
     assert stack.playground == f"{stack.url}/#secret={stack.state.playground_secret}"
