@@ -11,14 +11,14 @@ from mnemosyne import __version__
 from tests.sdk.python_client import SOURCE
 
 
-def test_the_synchronous_half_is_what_the_asynchronous_one_makes():
+def test_the_sync_half_is_generated_from_the_async_half():
     """`python -m local.generate_sync_sdk` writes it anew."""
     for name, text in generate_sync_sdk.generate().items():
         assert (generate_sync_sdk.PACKAGE / name).read_text() == text, name
         assert "async" not in text.lower().replace("# made from aio/ by", ""), name
 
 
-def test_the_wheel_is_built_installed_and_imported_without_a_network(tmp_path: Path):
+def test_the_wheel_is_built_installed_and_imported_offline(tmp_path: Path):
     pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--quiet", "--no-input"]
     wheels, place = tmp_path / "wheels", tmp_path / "place"
     build = [
