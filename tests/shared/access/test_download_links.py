@@ -34,7 +34,7 @@ def claims(token: str) -> dict[str, Any]:
     return found
 
 
-def test_a_link_is_exchanged_for_a_token_that_only_reads():
+def test_a_link_s_token_can_only_read():
     caller = principal_of(SIGNER, link_to(SIGNER, link()), DOCUMENT)
     assert caller.user_id == "user"
     said = claims(caller.token)
@@ -43,7 +43,7 @@ def test_a_link_is_exchanged_for_a_token_that_only_reads():
     assert caller.scopes == frozenset([Scope.DOCUMENTS_READ])
 
 
-def test_an_admin_s_link_reads_as_an_admin():
+def test_an_admin_s_link_reads_as_the_admin():
     caller = principal_of(SIGNER, link_to(SIGNER, link(as_admin=True)), DOCUMENT)
     assert claims(caller.token)["rag"] == {"org": "org", "scopes": ["documents:read", "admin"]}
 
@@ -88,13 +88,13 @@ MADE_BY_OTHERS = {
 }
 
 
-def test_nobody_else_makes_one(subtests: pytest.Subtests):
+def test_only_a_user_with_access_creates_a_link(subtests: pytest.Subtests):
     for forgery, make in MADE_BY_OTHERS.items():
         with subtests.test(forgery), pytest.raises(Unauthorized, match="not valid"):
             principal_of(SIGNER, make(), DOCUMENT)
 
 
-def test_a_seal_is_no_other_purpose_s_and_no_other_key_s():
+def test_a_seal_is_valid_for_one_purpose_and_one_key():
     seals = {signer.seal(purpose, b"data") for signer in (SIGNER, OTHER) for purpose in ("a", "b")}
     assert len(seals) == 4
     assert SIGNER.seal("a", b"data") != SIGNER.seal("a", b"other")
@@ -116,7 +116,7 @@ FORGED = [
 ]  # fmt: skip
 
 
-def test_links_begin_with_an_address_that_no_request_chooses(subtests: pytest.Subtests):
+def test_a_link_s_host_does_not_depend_on_the_request(subtests: pytest.Subtests):
     unset, configured = Settings(**PROJECT), Settings(**PROJECT, rag_public_url="https://rag.example/base")
     for host, address in BY_HOST.items():
         with subtests.test(host):
