@@ -97,7 +97,7 @@ def test_an_oversized_request_is_refused(shared_library: Library, asked: dict[st
 
 
 @pytest.mark.parametrize("kind", [None, "collection", "org", "document' or true --", "*"])
-def test_an_unknown_kind_is_refused(shared_library: Library, kind: str | None):
+def test_an_unknown_kind_finds_nothing(shared_library: Library, kind: str | None):
     people = shared_library.people
     asked = {"kinds": [kind], "ids": [shared_library.acme_document], "org_id": people.acme.id}
     assert found(people.ann, asked) == set()

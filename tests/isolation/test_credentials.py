@@ -88,7 +88,7 @@ def test_anon_is_refused_through_postgrest(shared_library: Library, bearer: str)
     assert shared_library.untouched()
 
 
-def test_the_service_role_finds_nothing_through_postgrest(shared_library: Library):
+def test_the_service_role_is_refused_through_postgrest(shared_library: Library):
     """Whose key bypasses row security, and who therefore may call none of it."""
     ann = shared_library.people.ann
     for function in FUNCTIONS:

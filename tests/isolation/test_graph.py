@@ -346,7 +346,7 @@ def test_out_of_range_arguments_around_documents_are_refused(web: Web, changes: 
     assert web.people.alf.rpc("rag_graph_of", {**asked, "org_id": "x"}).status_code == 400
 
 
-def test_a_malformed_question_is_refused(subtests: pytest.Subtests, web: Web):
+def test_adversarial_questions_reveal_nothing(subtests: pytest.Subtests, web: Web):
     """Answered, in time, and of nothing that is another's."""
     for text in [
         "Kestrel " * 1_250,

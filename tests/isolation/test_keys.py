@@ -150,7 +150,7 @@ def test_the_scope_admin_gives_a_non_admin_no_rights(library: Library, world: Wo
     assert library.untouched()
 
 
-def test_a_former_member_s_old_key_token_is_refused(library: Library, world: World):
+def test_a_former_member_s_old_key_token_finds_nothing(library: Library, world: World):
     people = library.people
     token = scoped(library, people.ann, *SCOPES)
     assert library.found(MATCH, people.ann, token) == {"acme", "ann"}
@@ -159,7 +159,7 @@ def test_a_former_member_s_old_key_token_is_refused(library: Library, world: Wor
     assert put(library, people.ann, token).status_code == 404
 
 
-def test_a_key_of_a_user_without_permission_is_refused(library: Library, world: World):
+def test_a_key_inserted_for_a_non_member_finds_nothing(library: Library, world: World):
     people = library.people
     token = exchanged(library, {"key": planted(people.ann, world, ["admin"], owner=people.bob)})
     assert library.found(MATCH, people.bob, token) == set()
@@ -256,7 +256,7 @@ def test_claims_in_user_writable_metadata_are_ignored(shared_library: Library, p
     assert people.bob.rpc("rag_list_keys", token=token).json() == []
 
 
-def test_an_unreadable_claim_is_refused(subtests: pytest.Subtests, library: Library):
+def test_an_unreadable_claim_grants_nothing(subtests: pytest.Subtests, library: Library):
     """Nothing is left of what its user may."""
     for claim in ["", "admin", 7, True, [], ["admin"], [{"scopes": ["admin"]}]]:
         with subtests.test(claim=claim):
@@ -431,7 +431,7 @@ def test_a_bound_key_cannot_write_outside_its_collection(library: Library, world
     assert library.untouched()
 
 
-def test_a_bound_key_that_writes_into_another_collection_gets_403(library: Library, bound: str):
+def test_a_bound_key_that_writes_into_another_collection_gets_an_error(library: Library, bound: str):
     answer = put(library, library.people.ann, bound, collection="default")
     assert answer.status_code in (403, 404), answer.text
 
@@ -493,7 +493,7 @@ def test_a_key_cannot_create_a_stronger_key(library: Library, world: World):
     assert world.sql("select revoked_at from rag.api_keys where id = %s", unbound["id"]) == [(None,)]
 
 
-def test_an_invalid_collection_claim_is_refused(subtests: pytest.Subtests, library: Library):
+def test_an_invalid_collection_claim_grants_nothing(subtests: pytest.Subtests, library: Library):
     for claim in ["", "binder", 7, True, [], {}, ["x"], "null", NOBODYS]:
         with subtests.test(claim=claim):
             people = library.people

@@ -32,7 +32,7 @@ from tests.sql import passages
     ],
     ids=lambda fields: next(iter(fields)),
 )
-def test_a_poisoned_document_through_postgrest_harms_only_its_org(people: People, fields: dict[str, Any]):
+def test_a_poisoned_document_is_refused_through_postgrest(people: People, fields: dict[str, Any]):
     """A member's document must not break, or deceive, the searches of everybody else in the org."""
     refused = people.ann.rpc("rag_put_document", put_arguments(people.acme, [vector(1)], **fields))
     assert refused.status_code == 400, refused.text

@@ -70,7 +70,7 @@ def test_a_malformed_org_filter_is_refused(shared_library: Library, door: str):
 
 
 @every_door
-def test_a_forged_claim_is_refused(shared_library: Library, door: str):
+def test_a_forged_org_claim_finds_nothing(shared_library: Library, door: str):
     """A token that claims another's org: the claim narrows, and nothing is left."""
     people = shared_library.people
     claims = {"rag": {"org": people.bolt.id}}
