@@ -95,7 +95,7 @@ class Dying(Jobs):
 
 @pytest.mark.usefixtures("no_jobs")
 @pytest.mark.parametrize("answered", [False, True], ids=["before it asks", "before it hears"])
-def test_a_worker_that_dies_at_any_step_loses_nothing(
+def test_a_worker_killed_at_any_step_loses_nothing(
     core: Services, people: People, world: World, answered: bool
 ):
     home = collections.create(core.database, people.ann.principal, COLLECTION)["id"]
@@ -173,7 +173,7 @@ def somebody_works(world: World) -> bool:
 
 
 @pytest.mark.long
-def test_whatever_is_killed_every_document_is_found_once(
+def test_every_document_is_found_once_whatever_is_killed(
     mortal: Stack, workers: deque[subprocess.Popen[bytes]]
 ):
     draw = random.Random(7)  # noqa: S311  # not a secret
