@@ -13,8 +13,8 @@ EXCLUSIONS = (
     "tests/sdk/test_python_package.py",
     "tests/shared/test_layers.py",
     "tests/shared/test_errors.py::test_the_docstring_is_the_default_message",
-    "tests/shared/test_errors.py::test_every_noun_has_a_docstring_a_status_and_a_code_of_its_own",
-    "tests/shared/test_errors.py::test_every_code_that_our_sql_raises_has_a_noun_of_its_own",
+    "tests/shared/test_errors.py::test_every_error_class_has_a_docstring_a_status_and_its_own_code",
+    "tests/shared/test_errors.py::test_every_code_in_sql_has_its_error_class",
     "tests/test_docs.py",
 )
 
