@@ -84,7 +84,7 @@ package: .venv/ready node_modules/ready
 	@$(BIN)/python -m local.package
 
 sdk: .venv/ready-dev node_modules/ready
-	@$(BIN)/python -m local.sdk_python >/dev/null
+	@$(BIN)/python -m local.generate_sync_sdk >/dev/null
 	@$(BIN)/python -m pip wheel --quiet --disable-pip-version-check --no-deps --no-build-isolation --wheel-dir build/sdk sdk/python
 	@$(BIN)/python -m local.sdk_typescript
 
@@ -92,7 +92,7 @@ bench: .venv/ready-dev node_modules/ready
 	@$(BIN)/python -m bench $(PARTS)
 
 eval: .venv/ready-dev node_modules/ready
-	@test -n "$(DATA)" || { echo "make eval DATA=folder; what it holds: bench/sets.py"; exit 2; }
+	@test -n "$(DATA)" || { echo "make eval DATA=folder; what it holds: bench/labelled_sets.py"; exit 2; }
 	$(BIN)/python -m bench.evaluate $(DATA)
 
 clean:

@@ -9,49 +9,49 @@ from functools import partial
 from rich.console import Console
 
 from bench import (
+    chart_tenants,
     chat,
     cold_start,
-    cutover,
-    endurance,
+    exact_vs_index,
     figures,
     graph,
-    growth,
     http_path,
     hybrid,
-    indexes,
+    index_api,
     ingest,
     match,
-    picture,
     playground,
     sdk,
     sdk_typescript,
-    searching,
+    search_api,
+    soak,
     storage,
-    work,
+    tenant_growth,
+    worker_throughput,
 )
+from bench.bench_stack import BenchStack, start_bench_stack
 from bench.figures import Figure
-from bench.stage import Stage, staged
 
 # What plays on the demo's documents, and what makes a stack of its own, with documents made up.
-STAGED: dict[str, Callable[[Stage], list[Figure]]] = {
+STAGED: dict[str, Callable[[BenchStack], list[Figure]]] = {
     "http": http_path.measure,
     "cold": cold_start.measure,
-    "memory": endurance.memory,
-    "load": endurance.mixed_load,
+    "memory": soak.memory,
+    "load": soak.mixed_load,
     "chat": chat.measure,
-    "sdk": lambda stage: [*sdk.measure(stage), *sdk_typescript.measure(stage)],
+    "sdk": lambda bench: [*sdk.measure(bench), *sdk_typescript.measure(bench)],
     "playground": playground.measure,
 }
 ALONE: dict[str, Callable[[Console], list[Figure]]] = {
     "match": match.measure,
-    "growth": growth.measure,
+    "growth": tenant_growth.measure,
     "storage": storage.measure,
-    "cutover": cutover.measure,
+    "cutover": exact_vs_index.measure,
     "hybrid": hybrid.measure,
     "ingest": ingest.measure,
-    "work": work.measure,
-    "index": indexes.measure,
-    "search": searching.measure,
+    "work": worker_throughput.measure,
+    "index": index_api.measure,
+    "search": search_api.measure,
     "graph": graph.measure,
 }
 PARTS = [*STAGED, *ALONE]
@@ -60,30 +60,30 @@ PARTS = [*STAGED, *ALONE]
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
     parser.add_argument("parts", nargs="*", metavar="PART", help=", ".join(PARTS))
-    chosen = parser.parse_args().parts or PARTS
-    if unknown := sorted(set(chosen) - set(PARTS)):
+    parts = parser.parse_args().parts or PARTS
+    if unknown := sorted(set(parts) - set(PARTS)):
         parser.error(f"no such part: {', '.join(unknown)}")
     console = Console()
-    short = False
-    for part, measure in measures(chosen, console):
-        about = figures.machine()
-        measured = measure()
-        figures.record(part, about, measured)
-        figures.table(part, measured, console)
-        short = short or any(figure.holds is False for figure in measured)
-    picture.write()
-    if short:
+    missed = False
+    for part, measure in measures(parts, console):
+        machine = figures.machine()
+        figures_of_part = measure()
+        figures.record(part, machine, figures_of_part)
+        figures.print_table(part, figures_of_part, console)
+        missed = missed or any(figure.holds is False for figure in figures_of_part)
+    chart_tenants.write()
+    if missed:
         console.print("Some figures fall short of their goals; they are written down as they are.")
     return 0
 
 
-def measures(chosen: list[str], console: Console) -> Iterator[tuple[str, Callable[[], list[Figure]]]]:
+def measures(parts: list[str], console: Console) -> Iterator[tuple[str, Callable[[], list[Figure]]]]:
     """Those that share a stack first, and their stack gone before the others' come."""
-    with ExitStack() as held:
-        if together := [part for part in chosen if part in STAGED]:
-            stage = held.enter_context(staged(console))
-            yield from ((part, partial(STAGED[part], stage)) for part in together)
-    yield from ((part, partial(ALONE[part], console)) for part in chosen if part in ALONE)
+    with ExitStack() as stack:
+        if shared := [part for part in parts if part in STAGED]:
+            bench = stack.enter_context(start_bench_stack(console))
+            yield from ((part, partial(STAGED[part], bench)) for part in shared)
+    yield from ((part, partial(ALONE[part], console)) for part in parts if part in ALONE)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
-"""The platform's chat with a model that answers at once, so that what is measured is ours: how long after
-retrieval the first token comes, against asking the model directly for the same; 50 streams at once on one
-process; and what 50 turns of one session cost."""
+"""The platform's chat with a model that answers at once: the time from retrieval to the first token compared
+with a direct call of the model, 50 concurrent streams in one process, and the cost of 50 turns of a
+session."""
 
 import asyncio
 import json
@@ -11,10 +11,10 @@ from typing import Any
 
 import httpx
 
-from bench.endurance import mib
+from bench.bench_stack import USER_EMAIL, BenchStack, Server, serve_app
 from bench.figures import Figure
-from bench.stage import ASKER, Server, Stage, serving
-from local.ingest import authorise
+from bench.soak import mib
+from local.seed_demo import principals_of
 from shared import pipeline
 from shared.answering.platform_chat.prompt import chat_request
 from shared.answering.platform_chat.types import Turn
@@ -28,25 +28,29 @@ STREAMS = 50
 TURNS = 50
 
 
-def measure(stage: Stage) -> list[Figure]:
+def measure(bench: BenchStack) -> list[Figure]:
     with ExitStack() as stack:
-        model = stack.enter_context(serving(stage, "bench.served_model:app", {}))
+        model = stack.enter_context(serve_app(bench, "bench.served_model:app", {}))
         gateway = {"RAG_LLM_API_KEY": "none", "RAG_LLM_URL": f"{model.url}/v1"}
-        ours = stack.enter_context(serving(stage, "functions.server:create", gateway, "--factory"))
-        return [*first_tokens(stage, ours, model), *at_once(stage, ours), *of_a_session(stage, ours)]
+        ours = stack.enter_context(serve_app(bench, "functions.server:create", gateway, "--factory"))
+        return [
+            *first_tokens(bench, ours, model),
+            *concurrent_streams(bench, ours),
+            *session_figures(bench, ours),
+        ]
 
 
-def first_tokens(stage: Stage, ours: Server, model: Server) -> list[Figure]:
+def first_tokens(bench: BenchStack, ours: Server, model: Server) -> list[Figure]:
     """Ours: from the sources to the first of the text. Directly: from asking with the same prompt to the
     first of it, on a connection of its own as ours has, by our own client and by the bare one; in turns."""
-    asked = prompt(stage)
+    asked = prompt(bench)
     taken: dict[str, list[float]] = {"ours": [], "client": [], "bare": []}
     with httpx.Client(timeout=30) as client:
         for turn in range(-5, ROUNDS):
             measured = {
-                "ours": after_retrieval(client, ours, stage.token()),
-                "client": asyncio.run(directly(model, asked)),
-                "bare": barely(model, asked),
+                "ours": after_retrieval(client, ours, bench.token()),
+                "client": asyncio.run(client_stream(model, asked)),
+                "bare": bare_stream(model, asked),
             }
             if turn >= 0:
                 for name, seconds in measured.items():
@@ -59,11 +63,11 @@ def first_tokens(stage: Stage, ours: Server, model: Server) -> list[Figure]:
     ]
 
 
-def prompt(stage: Stage) -> dict[str, Any]:
+def prompt(bench: BenchStack) -> dict[str, Any]:
     """What our function asks the model: the same passages, the same words around them."""
-    principal = authorise(stage.stack)(ASKER)
-    result = pipeline.search(stage.core, principal, Query(QUESTION, 5, neighbours=1))
-    settings = stage.core.settings
+    principal = principals_of(bench.stack)(USER_EMAIL)
+    result = pipeline.search(bench.core, principal, Query(QUESTION, 5, neighbours=1))
+    settings = bench.core.settings
     asked, _ = chat_request(
         Turn(QUESTION),
         "m",
@@ -90,7 +94,7 @@ def after_retrieval(client: httpx.Client, ours: Server, token: str) -> float:
     raise RuntimeError("no token came")
 
 
-async def directly(model: Server, asked: dict[str, Any]) -> float:
+async def client_stream(model: Server, asked: dict[str, Any]) -> float:
     gateway = ChatGateway("none", f"{model.url}/v1", "m", 30, 30)
     began = perf_counter()
     async with gateway.stream(asked) as parts:
@@ -99,7 +103,7 @@ async def directly(model: Server, asked: dict[str, Any]) -> float:
     raise RuntimeError("no token came")
 
 
-def barely(model: Server, asked: dict[str, Any]) -> float:
+def bare_stream(model: Server, asked: dict[str, Any]) -> float:
     with httpx.Client(timeout=30) as client:
         began = perf_counter()
         with client.stream("POST", f"{model.url}/v1/chat/completions", json=asked) as answer:
@@ -109,11 +113,11 @@ def barely(model: Server, asked: dict[str, Any]) -> float:
     raise RuntimeError("no token came")
 
 
-def at_once(stage: Stage, ours: Server) -> list[Figure]:
+def concurrent_streams(bench: BenchStack, ours: Server) -> list[Figure]:
     """As many streams together, and as many one after the other."""
     before = mib(ours)
-    together = asyncio.run(streams(ours, stage.token(), STREAMS))
-    alone = sum(asyncio.run(streams(ours, stage.token(), 1)) for _ in range(STREAMS))
+    together = asyncio.run(streams(ours, bench.token(), STREAMS))
+    alone = sum(asyncio.run(streams(ours, bench.token(), 1)) for _ in range(STREAMS))
     return [
         Figure(f"{STREAMS} streams at once, all done after", together, "s", alone, "<= 1"),
         Figure(f"memory after {STREAMS} streams at once", mib(ours), "MiB", before, "<= 1.2"),
@@ -137,7 +141,7 @@ async def streams(ours: Server, token: str, count: int) -> float:
         return perf_counter() - began
 
 
-def of_a_session(stage: Stage, ours: Server) -> list[Figure]:
+def session_figures(bench: BenchStack, ours: Server) -> list[Figure]:
     """Turn after turn: what the model reads stops growing where the budget ends."""
     session: str | None = None
     read: list[int] = []
@@ -145,7 +149,7 @@ def of_a_session(stage: Stage, ours: Server) -> list[Figure]:
     past: list[int] = []
     seconds: list[float] = []
     before = mib(ours)
-    with httpx.Client(timeout=60, headers={"Authorization": f"Bearer {stage.token()}"}) as client:
+    with httpx.Client(timeout=60, headers={"Authorization": f"Bearer {bench.token()}"}) as client:
         for turn in range(TURNS):
             asked = f"{QUESTION} Of the site number {turn} in particular, " + "in words " * 60
             body = {"message": asked, "stream": False, "session_id": session, "retrieval": {"rerank": False}}
@@ -155,7 +159,7 @@ def of_a_session(stage: Stage, ours: Server) -> list[Figure]:
             session = answer["metadata"]["session_id"]
             read.append(answer["usage"]["prompt_tokens"])
             past.append(read[-1] - answer["usage"]["retrieval_tokens"])
-    budget = stage.core.settings.rag_history_tokens
+    budget = bench.core.settings.rag_history_tokens
     note = f"{read[0]:,} in the first, {read[9]:,} in the tenth; a history of {budget:,} tokens at most"
     return [
         Figure(f"tokens read in turn {TURNS}", float(read[-1]), "", note=note),

@@ -1,8 +1,8 @@
-"""How long importing each function takes, with what takes longest, against FastAPI and httpx alone.
+"""Import time of each function and its largest packages, compared with FastAPI and httpx alone.
 
-In the packages of a deployment and no others: the folder that `make package` builds for Lambda. A fresh
-interpreter each time, contenders in turns; what is read from disk was read before. The best of all rounds
-counts: whatever else the machine does can only add to it.
+With the packages of a deployment only: the folder that `make package` builds for Lambda. Each import runs in
+a new interpreter, alternately, with warm disk caches. The minimum of all rounds counts: other load only adds
+time.
 """
 
 import re
@@ -10,16 +10,16 @@ import subprocess
 import sys
 from pathlib import Path
 
+from bench.bench_stack import BenchStack
 from bench.figures import Figure
-from bench.stage import Stage
-from local import package
+from local import lambda_package
 
 ROUNDS = 20
 BASELINE = "fastapi, httpx"
-TIMED = "import time; t = time.perf_counter(); import {}; print((time.perf_counter() - t) * 1000)"
+TIME_IMPORT = "import time; t = time.perf_counter(); import {}; print((time.perf_counter() - t) * 1000)"
 LARGEST = 6
 # A handler that is imported there makes its clients at once; nothing is asked of anybody yet.
-ON_LAMBDA = {
+LAMBDA_ENVIRONMENT = {
     "AWS_LAMBDA_FUNCTION_NAME": "rag",
     "SUPABASE_URL": "http://127.0.0.1:9",
     "SUPABASE_ANON_KEY": "none",
@@ -29,30 +29,32 @@ ON_LAMBDA = {
 LINE = re.compile(r"import time:\s+(\d+) \|\s+(\d+) \| ( *)(\S+)")
 
 
-def measure(_: Stage) -> list[Figure]:
-    package.build()
-    functions = sorted(path.stem for path in (package.FOLDER / "functions").glob("[a-z]*.py"))
-    contenders = [BASELINE, *(f"functions.{name}" for name in functions)]
-    taken: dict[str, list[float]] = {contender: [] for contender in contenders}
+def measure(_: BenchStack) -> list[Figure]:
+    lambda_package.build()
+    functions = sorted(path.stem for path in (lambda_package.FOLDER / "functions").glob("[a-z]*.py"))
+    candidates = [BASELINE, *(f"functions.{name}" for name in functions)]
+    taken: dict[str, list[float]] = {candidate: [] for candidate in candidates}
     for turn in range(-1, ROUNDS):
-        for contender in contenders:
-            milliseconds = float(python("-c", TIMED.format(contender)).stdout)
+        for candidate in candidates:
+            milliseconds = float(python("-c", TIME_IMPORT.format(candidate)).stdout)
             if turn >= 0:
-                taken[contender].append(milliseconds)
+                taken[candidate].append(milliseconds)
     base = min(taken.pop(BASELINE))
     return [
         figure
-        for contender, milliseconds in taken.items()
+        for candidate, milliseconds in taken.items()
         for figure in (
-            Figure(f"import {contender}", min(milliseconds), "ms", base, "<= 1.4", largest(contender)),
-            Figure(f"import {contender}, on its own", min(milliseconds), "ms", goal="<= 500"),
+            Figure(f"import {candidate}", min(milliseconds), "ms", base, "<= 1.4", largest(candidate)),
+            Figure(f"import {candidate}, on its own", min(milliseconds), "ms", goal="<= 500"),
         )
-    ] + [starting("functions.rag_search")]
+    ] + [start_time("functions.rag_search")]
 
 
-def starting(function: str) -> Figure:
+def start_time(function: str) -> Figure:
     """What Lambda waits for before the first request: the import, and all that the function then makes."""
-    times = [float(python("-c", TIMED.format(function), **ON_LAMBDA).stdout) for _ in range(ROUNDS)]
+    times = [
+        float(python("-c", TIME_IMPORT.format(function), **LAMBDA_ENVIRONMENT).stdout) for _ in range(ROUNDS)
+    ]
     return Figure(f"start {function} on Lambda, model clients included", min(times), "ms")
 
 
@@ -60,7 +62,7 @@ def python(*arguments: str, **variables: str) -> subprocess.CompletedProcess[str
     """A fresh interpreter that sees the standard library and the folder."""
     return subprocess.run(
         [sys.executable, "-S", *arguments],
-        env={"PYTHONPATH": str(package.FOLDER), **variables},
+        env={"PYTHONPATH": str(lambda_package.FOLDER), **variables},
         cwd=Path("/"),
         capture_output=True,
         text=True,

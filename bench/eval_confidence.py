@@ -24,7 +24,7 @@ from zlib import crc32
 
 from rich.console import Console
 
-from bench.sets import Labelled, Library
+from bench.labelled_sets import IngestedSet, LabelledSet
 from shared import pipeline
 from shared.generation.confidence import CONTRACT_THRESHOLDS, judge
 from shared.types import Query
@@ -33,15 +33,15 @@ RESULTS = Path(__file__).parent / "results"
 ANSWERABLE, FOREIGN = "answerable", "out_of_corpus"
 
 
-def is_labelled(labelled: Labelled) -> bool:
-    return {ANSWERABLE, FOREIGN} <= {item.label for item in labelled.questions}
+def is_labelled(labelled_set: LabelledSet) -> bool:
+    return {ANSWERABLE, FOREIGN} <= {item.label for item in labelled_set.questions}
 
 
-def measure(library: Library, labelled: Labelled) -> dict[str, dict[str, float]]:
+def measure(ingested: IngestedSet, labelled_set: LabelledSet) -> dict[str, dict[str, float]]:
     """Each question's mean similarity by label and id."""
     means: dict[str, dict[str, float]] = defaultdict(dict)
-    for item in labelled.questions:
-        result = pipeline.search(library.core, library.reader, Query(item.text, top_k=5, rerank=False))
+    for item in labelled_set.questions:
+        result = pipeline.search(ingested.core, ingested.reader, Query(item.text, top_k=5, rerank=False))
         mean = judge(result.matches, CONTRACT_THRESHOLDS).mean_similarity
         means[str(item.label)][item.id] = mean
     return means
@@ -66,18 +66,18 @@ def fit(answerable: Sequence[float], foreign: Sequence[float]) -> tuple[float, f
     return high, medium
 
 
-def report(library: Library, labelled: Labelled, console: Console) -> None:
+def report(ingested: IngestedSet, labelled_set: LabelledSet, console: Console) -> None:
     """Fit, print and write bench/results/confidence_MODEL.json."""
-    model, means = library.core.embedder.model, measure(library, labelled)
+    model, means = ingested.core.embedder.model, measure(ingested, labelled_set)
     fitted: dict[str, list[float]] = {}
     reported: dict[str, list[float]] = {}
     for label, values in means.items():
         fitted[label], reported[label] = halves(values)
     high, medium = fit(fitted[ANSWERABLE], fitted[FOREIGN])
     contract = CONTRACT_THRESHOLDS
-    told = {
+    summary = {
         "model": model,
-        "dataset": labelled.name,
+        "dataset": labelled_set.name,
         "fitted_on": {label: len(values) for label, values in fitted.items()},
         "high": high,
         "medium": medium,
@@ -92,5 +92,5 @@ def report(library: Library, labelled: Labelled, console: Console) -> None:
     }
     RESULTS.mkdir(exist_ok=True)
     path = RESULTS / f"confidence_{model.replace('/', '_')}.json"
-    path.write_text(json.dumps(told, indent=2) + "\n")
-    console.print_json(data=told)
+    path.write_text(json.dumps(summary, indent=2) + "\n")
+    console.print_json(data=summary)

@@ -1,9 +1,9 @@
-"""How well each way to search finds what a labelled set says is relevant: called by bench/evaluate.py.
+"""Quality of each search method on a labelled set: called by bench/evaluate.py.
 
-Every question goes through the core as the functions have it, up to 100 chunks, documents ranked by their
-best one; a reranker is given 50 chunks, as it is by default. Beside them BM25 of bm25s over whole documents,
-with its defaults. Each mode's mean of each measure goes to bench/results/quality.jsonl; what a goal names,
-with the paired bootstrap's interval, is a figure among the others.
+Every question goes through the same pipeline as in the functions, up to 100 chunks, with documents ranked by
+their best chunk; a reranker gets 50 chunks, as by default. The baseline is BM25 (bm25s with its defaults)
+over whole documents. Means go to bench/results/quality.jsonl; measures with a goal, with the paired
+bootstrap's interval, are figures.
 """
 
 import json
@@ -16,10 +16,10 @@ from typing import Any
 
 from rich.console import Console
 
-from bench.baseline import bm25
+from bench.baseline_bm25 import bm25
 from bench.figures import Figure
+from bench.labelled_sets import IngestedSet, LabelledSet
 from bench.ranking import Difference, by_best_chunk, difference, measures
-from bench.sets import Labelled, Library
 from shared import pipeline
 from shared.models.query_embedding_cache import embed_query
 from shared.pipeline import RERANK_CANDIDATES
@@ -30,7 +30,7 @@ RESULTS = Path(__file__).parent / "results" / "quality.jsonl"
 CHUNKS = 30
 SEMANTIC, KEYWORD, HYBRID, HIERARCHICAL = "semantic", "keyword", "hybrid", "hierarchical"
 RRF, RERANKED_HYBRID, BASELINE = "hybrid, by rank (RRF)", "hybrid, reranked", "BM25 (bm25s)"
-WAYS = (BASELINE, KEYWORD, SEMANTIC, RRF, HYBRID, HIERARCHICAL, RERANKED_HYBRID)
+METHODS = (BASELINE, KEYWORD, SEMANTIC, RRF, HYBRID, HIERARCHICAL, RERANKED_HYBRID)
 MEASURE = "nDCG@10"
 # What hybrid search must reach there at least; and what reranking must add, on average over the sets.
 AT_LEAST = {"classic_cranfield": 56}
@@ -55,54 +55,54 @@ class Run:
 Runs = Mapping[str, Run]
 
 
-def measure(library: Library, labelled: Labelled, at_most: int, console: Console) -> dict[str, Run]:
+def measure(ingested: IngestedSet, labelled_set: LabelledSet, limit: int, console: Console) -> dict[str, Run]:
     """Every way to search, over at most that many questions."""
-    questions = labelled.judged(at_most)
+    questions = labelled_set.judged(limit)
     runs: dict[str, Run] = {}
-    for way, search in ways(library, labelled).items():
-        run = runs[way] = Run()
+    for method, search in searches(ingested, labelled_set).items():
+        run = runs[method] = Run()
         for question in questions:
             started = perf_counter()
             ranking = search(question.text)
             run.seconds.append(perf_counter() - started)
-            result = measures(ranking, labelled.relevant[question.id])
+            result = measures(ranking, labelled_set.relevant[question.id])
             run.by_question[question.id] = {name: 100 * value for name, value in result.items()}
         means = ", ".join(f"{name} {run.mean(name):.1f}" for name in run.by_question[questions[0].id])
         console.print(
-            f"{labelled.name}, {way}: {means}; {1000 * median(run.seconds):.1f} ms", highlight=False
+            f"{labelled_set.name}, {method}: {means}; {1000 * median(run.seconds):.1f} ms", highlight=False
         )
     return runs
 
 
-def ways(library: Library, labelled: Labelled) -> dict[str, Search]:
+def searches(ingested: IngestedSet, labelled_set: LabelledSet) -> dict[str, Search]:
     return {
-        BASELINE: bm25(labelled.documents),
-        KEYWORD: through_the_core(library, Mode.KEYWORD),
-        SEMANTIC: through_the_core(library, Mode.SEMANTIC),
-        RRF: by_rank(library),
-        HYBRID: through_the_core(library, Mode.HYBRID),
-        HIERARCHICAL: through_the_core(library, Mode.HIERARCHICAL),
-        RERANKED_HYBRID: through_the_core(library, Mode.HYBRID, rerank=True),
+        BASELINE: bm25(labelled_set.documents),
+        KEYWORD: pipeline_search(ingested, Mode.KEYWORD),
+        SEMANTIC: pipeline_search(ingested, Mode.SEMANTIC),
+        RRF: rrf_search(ingested),
+        HYBRID: pipeline_search(ingested, Mode.HYBRID),
+        HIERARCHICAL: pipeline_search(ingested, Mode.HIERARCHICAL),
+        RERANKED_HYBRID: pipeline_search(ingested, Mode.HYBRID, rerank=True),
     }
 
 
-def through_the_core(library: Library, mode: Mode, *, rerank: bool = False) -> Search:
+def pipeline_search(ingested: IngestedSet, mode: Mode, *, rerank: bool = False) -> Search:
     def search(text: str) -> list[str]:
         query = Query(text, top_k=RERANK_CANDIDATES if rerank else CHUNKS, mode=mode, rerank=rerank)
-        result = pipeline.search(library.core, library.reader, query)
+        result = pipeline.search(ingested.core, ingested.reader, query)
         if result.rerank_failed:
             raise RuntimeError("the reranker failed: what would be measured is not what was asked for")
-        return by_best_chunk(library.names[match.document_id] for match in result.matches)
+        return by_best_chunk(ingested.names[match.document_id] for match in result.matches)
 
     return search
 
 
-def by_rank(library: Library) -> Search:
+def rrf_search(ingested: IngestedSet) -> Search:
     """Reciprocal rank fusion, which only the SQL function offers."""
-    core = library.core
+    core = ingested.core
 
     def search(text: str) -> list[str]:
-        vector = embed_query(core.database, core.embedder, library.reader, text, 0)
+        vector = embed_query(core.database, core.embedder, ingested.reader, text, 0)
         arguments: dict[str, Any] = {
             "query_text": text,
             "query_vector": vector,
@@ -111,8 +111,8 @@ def by_rank(library: Library) -> Search:
             "top_k": CHUNKS,
             "filters": {"model": core.embedder.model},
         }
-        rows = core.database.call(library.reader, "rag_search", arguments, again=True)
-        return by_best_chunk(library.names[row["document_id"]] for row in rows)
+        rows = core.database.call(ingested.reader, "rag_search", arguments, again=True)
+        return by_best_chunk(ingested.names[row["document_id"]] for row in rows)
 
     return search
 
@@ -131,7 +131,7 @@ def goals(measured: Mapping[str, Runs]) -> list[Figure]:
 
 def goals_of(name: str, runs: Runs) -> list[Figure]:
     keyword, hybrid = runs[KEYWORD].mean(MEASURE), runs[HYBRID].mean(MEASURE)
-    leg = max((SEMANTIC, KEYWORD), key=lambda way: runs[way].mean(MEASURE))
+    leg = max((SEMANTIC, KEYWORD), key=lambda method: runs[method].mean(MEASURE))
     beside_leg, beside_bm25 = gain(runs, HYBRID, leg), gain(runs, KEYWORD, BASELINE)
     baseline = runs[BASELINE].mean(MEASURE)
     figures = [
@@ -150,21 +150,21 @@ def gain(runs: Runs, ours: str, theirs: str) -> Difference:
     return difference(runs[ours].of(MEASURE), runs[theirs].of(MEASURE))
 
 
-def lines(library: Library, labelled: Labelled, runs: Runs) -> list[dict[str, Any]]:
+def lines(ingested: IngestedSet, labelled_set: LabelledSet, runs: Runs) -> list[dict[str, Any]]:
     """What is written down of a set."""
     return [
         {
-            "set": labelled.name,
-            "documents": len(labelled.documents),
-            "chunks": library.chunks,
+            "set": labelled_set.name,
+            "documents": len(labelled_set.documents),
+            "chunks": ingested.chunks,
             "questions": len(run.by_question),
-            "of": sum(bool(labelled.relevant.get(item.id)) for item in labelled.questions),
-            "model": library.core.embedder.model,
-            "search": way,
+            "of": sum(bool(labelled_set.relevant.get(item.id)) for item in labelled_set.questions),
+            "model": ingested.core.embedder.model,
+            "search": method,
             **{name: round(run.mean(name), 2) for name in next(iter(run.by_question.values()))},
             "p50_ms": round(1000 * median(run.seconds), 1),
         }
-        for way, run in runs.items()
+        for method, run in runs.items()
     ]
 
 

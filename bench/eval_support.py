@@ -1,14 +1,13 @@
-"""Measure the check of answers' sentences, and fit its limits: called by bench/evaluate.py for
-what it is given; it needs no stack.
+"""Measure the grounding check of answers' sentences, and fit its limits: called by bench/evaluate.py. Needs
+no stack.
 
     python -m bench.eval_support FOLDER
 
-From the documents of labelled sets come sentences that five passages hold (as they are; with words left
-out, put elsewhere, inflected; two of two documents joined; questions put together with their answers) and
-sentences that they do not (of documents that resemble them and of others; with a number, a name or a denial
-changed; questions with another question's answer; quotations that nobody said): bench/doctored.py. Half of
-the documents, by a hash of their ids, fit the limits, the other half is reported in
-bench/results/support.json.
+From the documents of labelled sets come sentences that five passages support (unchanged; with words left out,
+moved, inflected; two of two documents joined; questions combined with their answers) and sentences that they
+do not support (of similar documents and of others; with a number, a name or a negation changed; questions
+with another question's answer; invented quotations): bench/perturbed_sentences.py. Half of the documents, by
+a hash of their ids, fit the limits; the other half is reported in bench/results/support.json.
 """
 
 import argparse
@@ -26,9 +25,9 @@ from zlib import crc32
 
 from rich.console import Console
 
-from bench.baseline import bm25
-from bench.doctored import Asked, Case, claims_about
-from bench.sets import Item, Labelled, sets_in
+from bench.baseline_bm25 import bm25
+from bench.labelled_sets import Item, LabelledSet, sets_in
+from bench.perturbed_sentences import Case, QuestionAnswer, claims_about
 from shared.generation.grounding.checker import Checker
 from shared.generation.grounding.coverage import LIMITS, Limits
 from shared.generation.grounding.types import Checked, Verdict
@@ -37,7 +36,7 @@ from shared.types import Match
 RESULTS = Path(__file__).parent / "results" / "support.json"
 DOCUMENTS, PASSAGES = 100, 5
 # Of limits that are worth about the same, the strictest is taken.
-ALIKE = 0.01
+TOLERANCE = 0.01
 STEPS = [step / 20 for step in range(10, 19)]
 
 
@@ -54,12 +53,12 @@ class Subject:
         return crc32(self.id.encode()) % 2 == 0
 
 
-def subjects_of(labelled: Labelled, asked: Mapping[str, Sequence[Asked]]) -> list[Subject]:
+def subjects_of(labelled_set: LabelledSet, asked: Mapping[str, Sequence[QuestionAnswer]]) -> list[Subject]:
     """Of so many documents, those whose ids hash lowest."""
-    documents = {item.id: item for item in labelled.documents}
-    search = bm25(labelled.documents)
+    documents = {item.id: item for item in labelled_set.documents}
+    search = bm25(labelled_set.documents)
     # Documents about which nothing is asked say nothing of answers, where others do.
-    chosen = [item for item in labelled.documents if item.id in asked] or list(labelled.documents)
+    chosen = [item for item in labelled_set.documents if item.id in asked] or list(labelled_set.documents)
     chosen = sorted(chosen, key=lambda item: crc32(item.id.encode()))[:DOCUMENTS]
     found = []
     for place, item in enumerate(chosen):
@@ -99,27 +98,27 @@ def match_of(item: Item) -> Match:
     )
 
 
-def shares(subjects: Iterable[Subject], limits: Limits) -> dict[str, tuple[float, int]]:
+def accuracies(subjects: Iterable[Subject], limits: Limits) -> dict[str, tuple[float, int]]:
     """By kind of sentence, the share judged rightly, and of how many."""
     right: dict[str, list[bool]] = defaultdict(list)
     for subject in subjects:
         checker = Checker(subject.matches, limits)
         for case in subject.cases:
-            right[case.kind].append(rightly(case, checker.check(case.text)))
+            right[case.kind].append(is_right(case, checker.check(case.text)))
     return {kind: (fmean(found), len(found)) for kind, found in right.items()}
 
 
-def rightly(case: Case, checked: Checked) -> bool:
+def is_right(case: Case, checked: Checked) -> bool:
     """Supported as it should be; or, of what nobody said, at least not shown as a quotation."""
     if case.quotes and '"' not in checked.text:
         return True
     return (checked.verdict is Verdict.SUPPORTED) == case.holds
 
 
-def worth(subjects: Sequence[Subject], limits: Limits) -> float:
+def balanced_accuracy(subjects: Sequence[Subject], limits: Limits) -> float:
     """The mean share of what holds plus the mean share of what does not, every kind alike."""
     holds = {case.kind: case.holds for subject in subjects for case in subject.cases}
-    found = shares(subjects, limits)
+    found = accuracies(subjects, limits)
     return sum(fmean(found[kind][0] for kind in found if holds[kind] is side) for side in (True, False))
 
 
@@ -127,8 +126,8 @@ def fit(subjects: Sequence[Subject]) -> Limits:
     """The limits one after the other: two places, or another part of a passage, never need less than one."""
 
     def strictest(steps: Sequence[float], limits: Callable[[float], Limits]) -> float:
-        found = {step: worth(subjects, limits(step)) for step in steps}
-        return max(step for step in steps if found[step] >= max(found.values()) - ALIKE)
+        found = {step: balanced_accuracy(subjects, limits(step)) for step in steps}
+        return max(step for step in steps if found[step] >= max(found.values()) - TOLERANCE)
 
     alone = strictest(STEPS, lambda step: Limits(step, max(step, 0.75), max(step, 0.75)))
     higher = [step for step in STEPS if step >= alone]
@@ -136,15 +135,15 @@ def fit(subjects: Sequence[Subject]) -> Limits:
     return Limits(alone, together, strictest(higher, lambda step: Limits(alone, together, step)))
 
 
-def asked_in(folder: Path) -> dict[str, list[Asked]]:
+def questions_in(folder: Path) -> dict[str, list[QuestionAnswer]]:
     """Questions with answers by the document that holds them, as far as a set's meta tells."""
-    found: dict[str, list[Asked]] = defaultdict(list)
+    found: dict[str, list[QuestionAnswer]] = defaultdict(list)
     for line in (folder / "queries.jsonl").read_text().splitlines():
         item: dict[str, Any] = json.loads(line)
         about = item["meta"].get("source_doc")
         answers = item["meta"].get("answers") or []
         if about and (answers or item["meta"].get("answerable") is False):
-            found[about].append(Asked(item["text"], answers[0] if answers else None))
+            found[about].append(QuestionAnswer(item["text"], answers[0] if answers else None))
     return found
 
 
@@ -152,38 +151,38 @@ def report(folder: Path, console: Console) -> None:
     """Fit, print and write what the other half gives, at the limits in use."""
     subjects: list[Subject] = []
     names = []
-    for labelled in sets_in(folder):
-        place = folder if (folder / "corpus.jsonl").exists() else folder / labelled.name
-        subjects += subjects_of(labelled, asked_in(place))
-        names.append(labelled.name)
+    for labelled_set in sets_in(folder):
+        place = folder if (folder / "corpus.jsonl").exists() else folder / labelled_set.name
+        subjects += subjects_of(labelled_set, questions_in(place))
+        names.append(labelled_set.name)
     fitting = [subject for subject in subjects if subject.fits]
     reported = [subject for subject in subjects if not subject.fits]
     fitted = fit(fitting)
     started = perf_counter()
-    found = shares(reported, LIMITS)
-    took = perf_counter() - started
+    found = accuracies(reported, LIMITS)
+    elapsed = perf_counter() - started
     holds = {case.kind: case.holds for subject in subjects for case in subject.cases}
-    told = {
+    summary = {
         "datasets": names,
         "fitted_on": sum(len(subject.cases) for subject in fitting),
         "fitted": {"alone": fitted.alone, "together": fitted.together, "from_afar": fitted.from_afar},
         "in_use": {"alone": LIMITS.alone, "together": LIMITS.together, "from_afar": LIMITS.from_afar},
         "reported_on": sum(count for _, count in found.values()),
-        "milliseconds_a_sentence": round(1000 * took / sum(count for _, count in found.values()), 2),
+        "milliseconds_a_sentence": round(1000 * elapsed / sum(count for _, count in found.values()), 2),
         "kept": {kind: [round(share, 3), n] for kind, (share, n) in found.items() if holds[kind]},
         "caught": {kind: [round(share, 3), n] for kind, (share, n) in found.items() if not holds[kind]},
     }
-    RESULTS.write_text(json.dumps(told, indent=2) + "\n")
-    console.print_json(data=told)
+    RESULTS.write_text(json.dumps(summary, indent=2) + "\n")
+    console.print_json(data=summary)
 
 
 def table() -> list[str]:
     """The rows that the README shows, as they were measured last."""
-    told = json.loads(RESULTS.read_text())
+    summary = json.loads(RESULTS.read_text())
     return [
         f"| {kind} | {side} | {share:.1%} | {count} |".replace("%", " %")
         for side in ("kept", "caught")
-        for kind, (share, count) in told[side].items()
+        for kind, (share, count) in summary[side].items()
     ]
 
 

@@ -1,11 +1,11 @@
-"""Measure how well documents are found, and fit the confidence thresholds: what `make eval` runs.
+"""Measure retrieval quality and fit the confidence thresholds: `make eval`.
 
     python -m bench.evaluate FOLDER [--questions 225] [--parts graph]
 
-FOLDER is a labelled set or holds several (bench/sets.py). Each corpus goes through the real ingestion path
-into a stack of its own, and is asked there: bench/eval_quality.py what is found, bench/eval_graph.py what the
-graph adds to that, bench/eval_confidence.py when to answer. bench/eval_support.py, how answers are checked,
-needs the sets alone.
+FOLDER is a labelled set or has several (bench/labelled_sets.py). Each corpus goes through the real ingestion
+path into a temporary stack. bench/eval_quality.py measures retrieval, bench/eval_graph.py the effect of the
+graph, bench/eval_confidence.py the confidence thresholds. bench/eval_support.py, the grounding check, needs
+only the sets.
 """
 
 import argparse
@@ -15,10 +15,10 @@ from pathlib import Path
 
 from rich.console import Console
 
-from bench import eval_confidence, eval_graph, eval_quality, eval_support, figures, quality_picture
-from bench.sets import Labelled, Library, ingested, sets_in
+from bench import chart_quality, eval_confidence, eval_graph, eval_quality, eval_support, figures
+from bench.labelled_sets import IngestedSet, LabelledSet, ingest_set, sets_in
 
-# Reranking takes a second a question. So many are all of Cranfield's, and a sample of SQuAD's 1,000.
+# Reranking takes a second per question. All of Cranfield's questions, and a sample of SQuAD's 1,000.
 QUESTIONS = 225
 PARTS = QUALITY, GRAPH, CONFIDENCE, SUPPORT = "quality", "graph", "confidence", "support"
 
@@ -31,7 +31,7 @@ def main() -> int:
     )
     parser.add_argument("folder", type=Path)
     parser.add_argument("--questions", type=int, default=QUESTIONS, help="of each set at most (%(default)s)")
-    parser.add_argument("--parts", nargs="+", choices=PARTS, default=PARTS, help="all unless said")
+    parser.add_argument("--parts", nargs="+", choices=PARTS, default=PARTS, help="default: all")
     given = parser.parse_args()
     console = Console()
     if SUPPORT in given.parts:
@@ -41,35 +41,37 @@ def main() -> int:
     return 0
 
 
-def _search(sets: Sequence[Labelled], at_most: int, parts: Sequence[str], console: Console) -> None:
+def _search(sets: Sequence[LabelledSet], limit: int, parts: Sequence[str], console: Console) -> None:
     about = figures.machine()
     qualities: dict[str, eval_quality.Runs] = {}
-    graphs: list[eval_graph.Measured] = []
-    for labelled in sets:
-        with ingested(labelled, console) as library:
-            if labelled.relevant and QUALITY in parts:
-                qualities[labelled.name] = _quality(library, labelled, at_most, console)
-            if labelled.relevant and GRAPH in parts:
-                graphs += eval_graph.measure(library, labelled, at_most, console)
-            if eval_confidence.is_labelled(labelled) and CONFIDENCE in parts:
-                eval_confidence.report(library, labelled, console)
+    graphs: list[eval_graph.CorpusRuns] = []
+    for labelled_set in sets:
+        with ingest_set(labelled_set, console) as ingested:
+            if labelled_set.relevant and QUALITY in parts:
+                qualities[labelled_set.name] = _quality(ingested, labelled_set, limit, console)
+            if labelled_set.relevant and GRAPH in parts:
+                graphs += eval_graph.measure(ingested, labelled_set, limit, console)
+            if eval_confidence.is_labelled(labelled_set) and CONFIDENCE in parts:
+                eval_confidence.report(ingested, labelled_set, console)
     if qualities:
-        _tell(QUALITY, about, eval_quality.goals(qualities), console)
-        quality_picture.write()
+        _record(QUALITY, about, eval_quality.goals(qualities), console)
+        chart_quality.write()
     if graphs:
         eval_graph.write(graphs)
-        _tell(eval_graph.PART, about, eval_graph.goals(graphs), console)
+        _record(eval_graph.PART, about, eval_graph.goals(graphs), console)
 
 
-def _quality(library: Library, labelled: Labelled, at_most: int, console: Console) -> eval_quality.Runs:
-    runs = eval_quality.measure(library, labelled, at_most, console)
-    eval_quality.write(eval_quality.lines(library, labelled, runs))
+def _quality(
+    ingested: IngestedSet, labelled_set: LabelledSet, limit: int, console: Console
+) -> eval_quality.Runs:
+    runs = eval_quality.measure(ingested, labelled_set, limit, console)
+    eval_quality.write(eval_quality.lines(ingested, labelled_set, runs))
     return runs
 
 
-def _tell(part: str, about: dict[str, object], found: list[figures.Figure], console: Console) -> None:
+def _record(part: str, about: dict[str, object], found: list[figures.Figure], console: Console) -> None:
     figures.record(part, about, found)
-    figures.table(part, found, console)
+    figures.print_table(part, found, console)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""A measured figure, and where all of them go: bench/results.jsonl, one object a line, and a table."""
+"""A measured figure, its record in bench/results.jsonl (one object per line), and tables of figures."""
 
 import json
 import os
@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.table import Table
 
 RESULTS = Path(__file__).parent / "results.jsonl"
-TABLED = {"match", "storage", "cutover", "quality", "hybrid", "index", "graph", "graph_quality"}
+PARTS_WITH_TABLES = {"match", "storage", "cutover", "quality", "hybrid", "index", "graph", "graph_quality"}
 PACKAGES = ("fastapi", "httpx", "postgrest", "slowapi", "pydantic", "openai", "uvicorn")
 
 
@@ -73,12 +73,12 @@ def _lines(path: str) -> list[str]:
 
 def record(part: str, about: dict[str, Any], figures: list[Figure]) -> None:
     """Replace that part's lines in the results, and keep the others'."""
-    kept = [line for line in _lines(str(RESULTS)) if json.loads(line)["part"] != part]
+    other_lines = [line for line in _lines(str(RESULTS)) if json.loads(line)["part"] != part]
     own = [
         json.dumps({"part": part, **_rounded(figure), "holds": figure.holds, "machine": about})
         for figure in figures
     ]
-    RESULTS.write_text("\n".join([*kept, *own]) + "\n")
+    RESULTS.write_text("\n".join([*other_lines, *own]) + "\n")
 
 
 def _rounded(figure: Figure) -> dict[str, Any]:
@@ -90,16 +90,16 @@ def _rounded(figure: Figure) -> dict[str, Any]:
 
 def results(part: str | None = None) -> list[dict[str, Any]]:
     """What was measured last, of one part or of all."""
-    found = map(json.loads, _lines(str(RESULTS)))
-    return [result for result in found if part in (None, result["part"])]
+    all_results = map(json.loads, _lines(str(RESULTS)))
+    return [result for result in all_results if part in (None, result["part"])]
 
 
 def markdown(part: str | None = None) -> list[str]:
     """The results as the README shows them, a row a figure: of one part, or of all but those that have tables
-    of their own (bench/tables.py)."""
+    of their own (bench/readme_tables.py)."""
     rows = []
     for result in results(part):
-        if part is None and result["part"] in TABLED:
+        if part is None and result["part"] in PARTS_WITH_TABLES:
             continue
         figure = Figure(**{name: result[name] for name in ("name", "value", "unit", "baseline", "goal")})
         beside = "" if figure.baseline is None else f"{figure.baseline:g} {figure.unit}".strip()
@@ -111,8 +111,8 @@ def markdown(part: str | None = None) -> list[str]:
     return rows
 
 
-def table(part: str, figures: list[Figure], console: Console) -> None:
-    shown = Table(
+def print_table(part: str, figures: list[Figure], console: Console) -> None:
+    grid = Table(
         "figure", "value", "baseline", "ratio", "goal", "", title=part, title_justify="left", box=None
     )
     for figure in figures:
@@ -120,8 +120,8 @@ def table(part: str, figures: list[Figure], console: Console) -> None:
         baseline = "" if figure.baseline is None else f"{figure.baseline:.4g} {figure.unit}"
         verdict = {True: "[green]holds[/]", False: "[red]falls short[/]", None: ""}[figure.holds]
         value = f"{figure.value:.4g} {figure.unit}"
-        shown.add_row(figure.name, value, baseline, ratio, figure.goal or "", verdict)
-    console.print(shown)
+        grid.add_row(figure.name, value, baseline, ratio, figure.goal or "", verdict)
+    console.print(grid)
     for figure in figures:
         if figure.note:
             console.print(f"  {figure.name}: {figure.note}", style="dim", highlight=False)

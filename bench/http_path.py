@@ -6,9 +6,9 @@ from contextlib import ExitStack
 
 from fastapi.testclient import TestClient
 
+from bench.bench_stack import BenchStack, serve_app
 from bench.figures import Figure
-from bench.load import Outcome, Request, drive
-from bench.stage import Stage, serving
+from bench.load import Outcome, Request, run_clients
 from functions import rag_answer, rag_search
 from shared.api.dependencies import services_dependency
 from shared.models.embeddings import embed
@@ -19,20 +19,22 @@ QUESTION = "What does error code E-42 mean?"
 BODY = {"query_text": QUESTION, "top_k": 8}
 
 
-def measure(stage: Stage) -> list[Figure]:
+def measure(bench: BenchStack) -> list[Figure]:
     """Both are served at once and asked in turns, so that what else the machine does meets both alike."""
-    figures = list(round_trips(stage))
-    token = stage.token()
+    figures = list(round_trips(bench))
+    token = bench.token()
     with ExitStack() as stack:
         servers = {
-            name: stack.enter_context(serving(stage, f"bench.served:{name}", prepared(stage)))
+            name: stack.enter_context(
+                serve_app(bench, f"bench.served_rag_search:{name}", server_environment(bench))
+            )
             for name in ("ours", "bare")
         }
         for clients, requests in REQUESTS.items():
             outcomes = {name: Outcome() for name in servers}
             for turn in range(-1, ROUNDS):
                 for name in sorted(servers, reverse=turn % 2 == 0):
-                    outcome = ask(servers[name].url, clients, requests, token)
+                    outcome = run_search_clients(servers[name].url, clients, requests, token)
                     if turn >= 0:  # the first warms both
                         outcomes[name].add(outcome)
             ours, bare = outcomes["ours"], outcomes["bare"]
@@ -44,38 +46,38 @@ def measure(stage: Stage) -> list[Figure]:
     return figures
 
 
-def prepared(stage: Stage) -> dict[str, str]:
-    """The environment of bench.served: the question's vector, embedded beforehand."""
-    (vector,) = embed(stage.core.embedder, [QUESTION])
+def server_environment(bench: BenchStack) -> dict[str, str]:
+    """The environment of bench.served_rag_search: the question's vector, embedded beforehand."""
+    (vector,) = embed(bench.core.embedder, [QUESTION])
     return {
         "BENCH_VECTOR": json.dumps(vector),
-        "BENCH_MODEL": stage.core.embedder.model,
-        "BENCH_POSTGREST": f"http://127.0.0.1:{stage.stack.state.postgrest_port}",
+        "BENCH_MODEL": bench.core.embedder.model,
+        "BENCH_POSTGREST": f"http://127.0.0.1:{bench.stack.state.postgrest_port}",
         # Any key keeps the local model out of the process, as in a deployment; nothing is asked of it.
         "OPENAI_API_KEY": "none",
     }
 
 
-def ask(url: str, clients: int, requests: int, token: str) -> Outcome:
+def run_search_clients(url: str, clients: int, requests: int, token: str) -> Outcome:
     """Raises RuntimeError unless every answer was a 200: speed at failing is not measured."""
     request = Request.of("/api/rag/search", token, BODY)
-    outcome = drive(url, clients, lambda _, number: request if number < requests // clients else None)
+    outcome = run_clients(url, clients, lambda _, number: request if number < requests // clients else None)
     if outcome.unexpected:
         raise RuntimeError(f"{url}: {outcome.statuses}")
     return outcome
 
 
-def round_trips(stage: Stage) -> Iterator[Figure]:
+def round_trips(bench: BenchStack) -> Iterator[Figure]:
     """Requests to PostgREST, counted where they leave the process."""
-    hooks = stage.core.database._transport.event_hooks
+    hooks = bench.core.database._transport.event_hooks
     for function, path in ((rag_search, "/api/rag/search"), (rag_answer, "/api/rag/answer")):
         sent: list[object] = []
-        stage.core.database._transport.event_hooks = {"request": [sent.append]}
-        function.app.dependency_overrides[services_dependency] = lambda: stage.core
+        bench.core.database._transport.event_hooks = {"request": [sent.append]}
+        function.app.dependency_overrides[services_dependency] = lambda: bench.core
         try:
-            headers = {"Authorization": f"Bearer {stage.token()}"}
+            headers = {"Authorization": f"Bearer {bench.token()}"}
             TestClient(function.app).post(path, json=BODY, headers=headers).raise_for_status()
         finally:
             function.app.dependency_overrides.clear()
-            stage.core.database._transport.event_hooks = hooks
+            bench.core.database._transport.event_hooks = hooks
         yield Figure(f"database round trips of {path}", len(sent), "", goal="<= 2")

@@ -1,4 +1,4 @@
-"""A closed loop of clients over kept connections, as light as Python allows: the cores are shared."""
+"""Load generator: a closed loop of clients on persistent connections."""
 
 import http.client
 import json
@@ -52,7 +52,7 @@ class Outcome:
         self.elapsed += other.elapsed
 
 
-def drive(url: str, clients: int, next_request: Callable[[int, int], Request | None]) -> Outcome:
+def run_clients(url: str, clients: int, next_request: Callable[[int, int], Request | None]) -> Outcome:
     """Each client sends what `next_request(client, number)` says, one after the other, until it says None."""
     total = Outcome()
     lock = threading.Lock()

@@ -1,21 +1,23 @@
-"""rag_match through PostgREST, by size of tenant, with and without a filter that leaves a hundredth: recall,
-full pages, its time beside the best hand-written SQL for just that case, and the textbook's function."""
+"""rag_match through PostgREST by tenant size, with and without a filter that 1 % of the chunks pass.
+
+Recall, full pages, its time compared with the best hand-written SQL for each case, and the textbook function.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from rich.console import Console
 
-from bench.contest import Contender, Paper, Score, contest
+from bench.baseline_sql import TEXTBOOK_ROLE, expert_candidates, textbook_candidate
 from bench.figures import Figure
-from bench.hand_written import TEXTBOOK_ROLE, hand_written, textbook
+from bench.interleaved import Candidate, Score, Workload, run_interleaved
 from bench.rows import Org
-from bench.tenants import LARGE, MIDDLING, SMALL, Tenants, others, tenants
+from bench.tenants import LARGE, MEDIUM, SMALL, TenantDatabase, small_orgs, tenant_database
 
 QUESTIONS = 120
 SMALL_ORGS = 200
 MEMBERSHIPS = 50
-REST = 100_000 - LARGE.chunks - MIDDLING.chunks - SMALL.chunks
+REST = 100_000 - LARGE.chunks - MEDIUM.chunks - SMALL.chunks
 OURS, TEXTBOOK = "rag_match", "textbook"
 
 
@@ -32,8 +34,8 @@ class Cell:
         return self.name.replace(",", "").replace(" ", "_").replace("%", "percent")
 
 
-def cells(rest: Sequence[Org]) -> list[Cell]:
-    users = {f"{org.chunks:,} chunks": [org] for org in (LARGE, MIDDLING, SMALL)}
+def cells_of(rest: Sequence[Org]) -> list[Cell]:
+    users = {f"{org.chunks:,} chunks": [org] for org in (LARGE, MEDIUM, SMALL)}
     users[f"{MEMBERSHIPS} orgs"] = list(rest[:MEMBERSHIPS])
     return [
         Cell(f"{name}, 1 %" if rare else name, orgs, rare)
@@ -44,32 +46,34 @@ def cells(rest: Sequence[Org]) -> list[Cell]:
 
 def measure(console: Console) -> list[Figure]:
     figures: list[Figure] = []
-    with tenants() as made:
-        rest = others(REST, SMALL_ORGS)
-        made.add([LARGE, MIDDLING, SMALL, *rest])
-        made.with_index()
-        made.connection.execute(TEXTBOOK_ROLE)
-        for cell in cells(rest):
-            scores = run(made, cell)
-            figures += judged(cell, scores)
-            console.print(f"{cell.name}: " + "; ".join(told(name, score) for name, score in scores.items()))
+    with tenant_database() as tenants:
+        rest = small_orgs(REST, SMALL_ORGS)
+        tenants.add([LARGE, MEDIUM, SMALL, *rest])
+        tenants.with_index()
+        tenants.connection.execute(TEXTBOOK_ROLE)
+        for cell in cells_of(rest):
+            scores = run(tenants, cell)
+            figures += figures_of(cell, scores)
+            console.print(
+                f"{cell.name}: " + "; ".join(format_score(name, score) for name, score in scores.items())
+            )
     return figures
 
 
-def run(made: Tenants, cell: Cell) -> dict[str, Score]:
-    user = made.user(cell.slug, cell.orgs)
+def run(tenants: TenantDatabase, cell: Cell) -> dict[str, Score]:
+    user = tenants.user(cell.slug, cell.orgs)
     indexed = sum(org.chunks for org in cell.orgs) > 1000 and not cell.rare
-    contenders: dict[str, Contender] = {
-        OURS: Contender(OURS, more={"filters": {"source_type": "faq"}} if cell.rare else {}),
-        TEXTBOOK: textbook(made.connection, made.token(user, "textbook"), rare=cell.rare),
-        **hand_written(made.connection, cell.slug, cell.orgs, rare=cell.rare, indexed=indexed),
+    candidates: dict[str, Candidate] = {
+        OURS: Candidate(OURS, more={"filters": {"source_type": "faq"}} if cell.rare else {}),
+        TEXTBOOK: textbook_candidate(tenants.connection, tenants.token(user, "textbook"), rare=cell.rare),
+        **expert_candidates(tenants.connection, cell.slug, cell.orgs, rare=cell.rare, indexed=indexed),
     }
-    made.show_functions()
-    paper = Paper.of(made.token(user), cell.orgs, QUESTIONS, rare=cell.rare)
-    return contest(made.postgrest, paper, contenders)
+    tenants.show_functions()
+    workload = Workload.of(tenants.token(user), cell.orgs, QUESTIONS, rare=cell.rare)
+    return run_interleaved(tenants.postgrest, workload, candidates)
 
 
-def judged(cell: Cell, scores: Mapping[str, Score]) -> list[Figure]:
+def figures_of(cell: Cell, scores: Mapping[str, Score]) -> list[Figure]:
     ours, book = scores[OURS], scores[TEXTBOOK]
     attempts = {
         name: score for name, score in scores.items() if name not in (OURS, TEXTBOOK) and score.passes
@@ -87,5 +91,5 @@ def judged(cell: Cell, scores: Mapping[str, Score]) -> list[Figure]:
     ]
 
 
-def told(name: str, score: Score) -> str:
+def format_score(name: str, score: Score) -> str:
     return f"{name} {score.p50_ms:.2f} ms, recall {score.recall:.3f}, full {score.full_pages:.2f}"

@@ -1,5 +1,5 @@
-"""The playground in Chromium: its first paint and size, and how long from the click to the first word,
-against plain fetch asking the same."""
+"""The playground in Chromium: first paint, size, and the time from the click to the first word, compared with
+plain fetch."""
 
 import json
 import shutil
@@ -9,29 +9,29 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+from bench.bench_stack import BenchStack, serve_app
 from bench.figures import Figure
-from bench.stage import Stage, serving
+from local import ROOT
 from local.processes import StackError
-from local.tools import ROOT
 
 SCRIPT = Path(__file__).with_suffix(".mjs")
 QUESTION = "How often must loggers be calibrated?"
 ROUNDS = 20
-MOST_BYTES = 150_000
+MAX_BYTES = 150_000
 
 
-def measure(stage: Stage) -> list[Figure]:
-    with ExitStack() as held:
-        model = held.enter_context(serving(stage, "bench.served_model:app", {}))
+def measure(bench: BenchStack) -> list[Figure]:
+    with ExitStack() as stack:
+        model = stack.enter_context(serve_app(bench, "bench.served_model:app", {}))
         gateway = {"RAG_LLM_API_KEY": "none", "RAG_LLM_URL": f"{model.url}/v1"}
-        server = held.enter_context(serving(stage, "bench.served_playground:app", gateway))
-        taken = run(server.url, stage.token())
+        server = stack.enter_context(serve_app(bench, "bench.served_playground:app", gateway))
+        taken = run(server.url, bench.token())
     p50 = {name: median(found) for name, found in taken.items() if name != "bytes"}
     note = f"{ROUNDS} first visits, against a text file's"
     turns = f"{ROUNDS} in turns"
     return [
         Figure("playground, first contentful paint, p50", p50["paint"], "ms", p50["text"], note=note),
-        Figure("playground, first visit", float(taken["bytes"]), "bytes", float(MOST_BYTES), "<= 1"),
+        Figure("playground, first visit", float(taken["bytes"]), "bytes", float(MAX_BYTES), "<= 1"),
         Figure(
             "playground, click to first word, p50, over fetch", p50["page"], "ms", p50["fetch"], note=turns
         ),

@@ -1,4 +1,4 @@
-"""How good a ranking of documents is, and whether one is better than another by more than chance."""
+"""Ranking measures, and the significance of their differences."""
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-PLACES = 10
+DEPTH = 10
 RESAMPLES = 10_000
 SEED = 20_261_122
 
@@ -20,12 +20,12 @@ def measures(ranking: Sequence[str], relevant: Mapping[str, int]) -> dict[str, f
     """nDCG@10 with exponential gains (Burges et al. 2005), Recall@5 and @10, whether all relevant documents
     are among ten, and the reciprocal of the first one's place; each 0 to 1."""
     gains = [relevant.get(document, 0) for document in ranking]
-    first = next((place for place, gain in enumerate(gains[:PLACES], 1) if gain), None)
+    first = next((place for place, gain in enumerate(gains[:DEPTH], 1) if gain), None)
     return {
-        "nDCG@10": _gained(gains) / _gained(sorted(relevant.values(), reverse=True)),
-        "Recall@5": _found(gains, 5) / len(relevant),
-        "Recall@10": _found(gains, PLACES) / len(relevant),
-        "All@10": float(_found(gains, PLACES) == len(relevant)),
+        "nDCG@10": _gain(gains) / _gain(sorted(relevant.values(), reverse=True)),
+        "Recall@5": _hits(gains, 5) / len(relevant),
+        "Recall@10": _hits(gains, DEPTH) / len(relevant),
+        "All@10": float(_hits(gains, DEPTH) == len(relevant)),
         "MRR@10": 1 / first if first else 0.0,
     }
 
@@ -35,17 +35,17 @@ def recalls(ranking: Sequence[str], relevant: Mapping[str, int]) -> dict[str, fl
     documents are among eight; each 0 to 1."""
     gains = [relevant.get(document, 0) for document in ranking]
     return {
-        "Recall@5": _found(gains, 5) / len(relevant),
-        "Recall@8": _found(gains, 8) / len(relevant),
-        "All@8": float(_found(gains, 8) == len(relevant)),
+        "Recall@5": _hits(gains, 5) / len(relevant),
+        "Recall@8": _hits(gains, 8) / len(relevant),
+        "All@8": float(_hits(gains, 8) == len(relevant)),
     }
 
 
-def _gained(gains: Sequence[int]) -> float:
-    return math.fsum((2.0**gain - 1) / math.log2(place + 1) for place, gain in enumerate(gains[:PLACES], 1))
+def _gain(gains: Sequence[int]) -> float:
+    return math.fsum((2.0**gain - 1) / math.log2(place + 1) for place, gain in enumerate(gains[:DEPTH], 1))
 
 
-def _found(gains: Sequence[int], places: int) -> int:
+def _hits(gains: Sequence[int], places: int) -> int:
     return sum(gain > 0 for gain in gains[:places])
 
 

@@ -1,4 +1,4 @@
-"""The rows of bench/tenants.py as columns of numpy, and COPY, which takes them as they are."""
+"""Rows of bench/tenants.py as numpy columns, and binary COPY of them."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ import psycopg
 from numpy.typing import NDArray
 from psycopg import sql
 
-from bench import vectors
+from bench import synthetic_vectors
 
 # One chunk in so many is of source_type faq, a document of its own; the others are doc, ten a document.
 RARE = 100
@@ -33,11 +33,11 @@ class Org:
     def id(self) -> UUID:
         return UUID(bytes=ids(self, np.array([0xFFFF_FFFF], np.uint64))[0].tobytes())
 
-    def embeddings(self) -> vectors.Halves:
-        return vectors.drawn(self.number, self.topics, self.chunks)
+    def embeddings(self) -> synthetic_vectors.Halves:
+        return synthetic_vectors.sample(self.number, self.topics, self.chunks)
 
-    def queries(self, count: int) -> vectors.Halves:
-        return vectors.drawn(self.number, self.topics, count, stream=1)
+    def queries(self, count: int) -> synthetic_vectors.Halves:
+        return synthetic_vectors.sample(self.number, self.topics, count, stream=1)
 
 
 def ids(org: Org, numbers: Numbers) -> NDArray[Any]:
@@ -76,12 +76,12 @@ def _source_types(numbers: Numbers) -> NDArray[Any]:
     return np.where(is_rare(numbers), np.array(b"faq", "V3"), np.array(b"doc", "V3"))
 
 
-def chunk_columns(org: Org, embeddings: vectors.Halves, first: int, model: str) -> Columns:
+def chunk_columns(org: Org, embeddings: synthetic_vectors.Halves, first: int, model: str) -> Columns:
     """Columns of rag.chunks for the org's rows from `first` on."""
     count = len(embeddings)
     numbers = np.arange(first, first + count, dtype=np.uint64)
     # A halfvec as it is sent: its dimensions, two empty bytes, the halves.
-    head = np.frombuffer(vectors.DIMENSIONS.to_bytes(2, "big") + bytes(2), np.uint8)
+    head = np.frombuffer(synthetic_vectors.DIMENSIONS.to_bytes(2, "big") + bytes(2), np.uint8)
     sent = np.concatenate(
         [np.broadcast_to(head, (count, 4)), embeddings.astype(">f2").view(np.uint8)], axis=1
     )
@@ -121,7 +121,7 @@ def document_columns(org: Org) -> Columns:
     }
 
 
-def copy(
+def copy_rows(
     connection: psycopg.Connection[Any],
     table: str,
     columns: Columns,
@@ -143,11 +143,11 @@ def copy(
     )
     with connection.cursor() as cursor, cursor.copy(command) as out:
         out.write(b"PGCOPY\n\xff\r\n\0" + bytes(8))
-        out.write(b"".join(_with_texts(rows, list(texts.values()))) if texts else rows.tobytes())
+        out.write(b"".join(_append_texts(rows, list(texts.values()))) if texts else rows.tobytes())
         out.write(b"\xff\xff")
 
 
-def _with_texts(rows: NDArray[Any], texts: Sequence[Sequence[str]]) -> Iterator[bytes]:
+def _append_texts(rows: NDArray[Any], texts: Sequence[Sequence[str]]) -> Iterator[bytes]:
     for fixed, *values in zip(rows, *texts, strict=True):
         yield fixed.tobytes()
         for value in map(str.encode, values):

@@ -1,5 +1,5 @@
-"""What the Python SDK costs a call: the same requests by it and by httpx alone, on kept connections, in
-turns, to a deployment of the functions."""
+"""Cost of the Python SDK per call: the same requests with it and with httpx alone, on persistent connections,
+alternately."""
 
 import sys
 from collections.abc import Callable
@@ -10,48 +10,48 @@ from typing import Any
 
 import httpx
 
+from bench.bench_stack import BenchStack, serve_app
 from bench.figures import Figure
-from bench.stage import Stage, serving
-from local.tools import ROOT
+from local import ROOT
 
 ROUNDS = 300
 WARMING = 20
 QUESTION = "How often must loggers be calibrated?"
 
 
-def measure(stage: Stage) -> list[Figure]:
+def measure(bench: BenchStack) -> list[Figure]:
     sys.path.append(str(ROOT / "sdk" / "python" / "src"))
     from mnemosyne import Mnemosyne
 
-    with ExitStack() as held:
-        server = held.enter_context(serving(stage, "functions.server:create", {}, "--factory"))
-        url, token = f"{server.url}/api/v1", stage.token()
-        client = held.enter_context(Mnemosyne(token, url))
-        http = held.enter_context(
+    with ExitStack() as stack:
+        server = stack.enter_context(serve_app(bench, "functions.server:create", {}, "--factory"))
+        url, token = f"{server.url}/api/v1", bench.token()
+        client = stack.enter_context(Mnemosyne(token, url))
+        http = stack.enter_context(
             httpx.Client(base_url=url, headers={"Authorization": f"Bearer {token}"}, timeout=60)
         )
         (collection, *_) = client.collections.list(limit=1)
         body = {"collection_id": collection.id, "query": QUESTION, "mode": "keyword"}
         return [
-            *compared(
+            *compare(
                 "collections.get",
                 lambda: client.collections.get(collection.id),
-                lambda: parsed(http.get(f"/collections/{collection.id}")),
+                lambda: parse(http.get(f"/collections/{collection.id}")),
             ),
-            *compared(
+            *compare(
                 "retrievals.retrieve",
                 lambda: client.retrievals.retrieve(collection.id, QUESTION, mode="keyword"),
-                lambda: parsed(http.post("/retrievals", json=body)),
+                lambda: parse(http.post("/retrievals", json=body)),
             ),
         ]
 
 
-def parsed(answer: httpx.Response) -> Any:
+def parse(answer: httpx.Response) -> Any:
     """What somebody without the SDK does at least."""
     return answer.raise_for_status().json()
 
 
-def compared(name: str, ours: Callable[[], Any], bare: Callable[[], Any]) -> list[Figure]:
+def compare(name: str, ours: Callable[[], Any], bare: Callable[[], Any]) -> list[Figure]:
     """The p50 of each, in which the server's time is; and what each computes in this process, which is the
     client's own and the same however busy the machine is."""
     waited: dict[str, list[float]] = {"ours": [], "bare": []}

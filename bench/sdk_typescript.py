@@ -1,4 +1,4 @@
-"""What the TypeScript SDK costs a call, over plain fetch: the same requests to the same server, in turns."""
+"""Cost of the TypeScript SDK per call, compared with plain fetch: the same requests, alternately."""
 
 import json
 import subprocess
@@ -6,32 +6,32 @@ import tempfile
 from pathlib import Path
 from statistics import median
 
+from bench.bench_stack import BenchStack, serve_app
 from bench.figures import Figure
-from bench.stage import Stage, serving
-from local import sdk_typescript
+from local import build_typescript_sdk
 
 SCRIPT = Path(__file__).with_suffix(".mjs")
 QUESTION = "How often must loggers be calibrated?"
 ROUNDS = 300
 
 
-def measure(stage: Stage) -> list[Figure]:
-    with serving(stage, "functions.server:create", {}, "--factory") as server:
+def measure(bench: BenchStack) -> list[Figure]:
+    with serve_app(bench, "functions.server:create", {}, "--factory") as server:
         given = {
             "url": f"{server.url}/api/v1",
-            "token": stage.token(),
+            "token": bench.token(),
             "query": QUESTION,
             "rounds": ROUNDS,
         }
         taken = run(given)
-    return [figure(name, ways) for name, ways in taken.items()]
+    return [figure(name, methods) for name, methods in taken.items()]
 
 
 def run(given: dict[str, object]) -> dict[str, dict[str, list[float]]]:
     """The script's measurements. Raises CalledProcessError unless every call was answered."""
     with tempfile.TemporaryDirectory(prefix="rag-bench-sdk-") as workplace:
         folder = Path(workplace)
-        sdk_typescript.install(folder, SCRIPT)
+        build_typescript_sdk.install(folder, SCRIPT)
         done = subprocess.run(
             ["node", folder / SCRIPT.name],
             input=json.dumps(given),
@@ -43,8 +43,8 @@ def run(given: dict[str, object]) -> dict[str, dict[str, list[float]]]:
     return taken
 
 
-def figure(name: str, ways: dict[str, list[float]]) -> Figure:
-    ours, plain = median(ways["sdk"]), median(ways["plain"])
-    more = median(sdk - fetch for sdk, fetch in zip(ways["sdk"], ways["plain"], strict=True))
+def figure(name: str, methods: dict[str, list[float]]) -> Figure:
+    ours, plain = median(methods["sdk"]), median(methods["plain"])
+    more = median(sdk - fetch for sdk, fetch in zip(methods["sdk"], methods["plain"], strict=True))
     note = f"{ROUNDS} calls of each in turns; a pair differs by {1000 * more:.0f} µs, median"
     return Figure(f"TypeScript SDK, {name}, p50, over fetch", ours, "ms", plain, "<= 1.1", note)

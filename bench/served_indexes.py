@@ -1,5 +1,5 @@
-"""What bench/indexes.py asks: the index functions under one uvicorn, with an embedder and a model that answer
-at once, so that everything but those is what is timed. Straight at PostgREST."""
+"""Server for bench/index_api.py: the index functions with an embedder and a model that answer at once. Calls
+PostgREST directly."""
 
 import os
 from collections.abc import AsyncIterator, Sequence
@@ -17,7 +17,7 @@ from shared.types import GeneratedText
 DIMENSIONS = 384
 
 
-class Hashed:
+class HashEmbedder:
     """An embedder that takes no time: of each word a direction, of a text their sum. So a text is near what
     it shares words with, as it is with a real one."""
 
@@ -39,7 +39,7 @@ class Hashed:
         return len(text) // 4
 
 
-class Instant:
+class InstantModel:
     """A model that answers at once."""
 
     model = "instant"
@@ -52,13 +52,13 @@ functions = Functions(["indexes", "index-query"])
 
 
 @asynccontextmanager
-async def _with_stand_ins(app: Starlette) -> AsyncIterator[None]:
+async def _lifespan(app: Starlette) -> AsyncIterator[None]:
     core = get_services()
-    core.embedder, core.generator = Hashed(), Instant()
+    core.embedder, core.generator = HashEmbedder(), InstantModel()
     core.database._address = os.environ["BENCH_POSTGREST"]
     yield
     core.close()
 
 
-app = Starlette(lifespan=_with_stand_ins)
+app = Starlette(lifespan=_lifespan)
 app.router.default = functions

@@ -1,5 +1,4 @@
-"""A chat model that answers at once, whatever it is asked: what bench/chat.py measures our own part
-against."""
+"""A chat model that answers at once, for bench/chat.py."""
 
 import json
 from collections.abc import AsyncIterator

@@ -1,10 +1,10 @@
-"""The playground before every function, as a deployment: what bench/playground.py opens."""
+"""Server for bench/playground.py: the playground and all functions."""
 
 from starlette.applications import Starlette
 
 from functions.server import SLUGS, Functions
-from local import pages
+from local import playground_server
 
 _functions = Functions(SLUGS)
-app = Starlette(routes=list(pages.routes()), lifespan=lambda _: _functions.started())
+app = Starlette(routes=list(playground_server.routes()), lifespan=lambda _: _functions.started())
 app.router.default = _functions

@@ -1,8 +1,8 @@
-"""What bench/searching.py asks: the search API's functions under one uvicorn, and beside each a bare handler,
-the least that gives the same rows. Straight at PostgREST.
+"""Server for bench/search_api.py: the search API's functions, and for each a bare handler that returns the
+same rows. Calls PostgREST directly.
 
-Every question is embedded by the real local model, whose time counts; what is searched with is a vector drawn
-as those of the made-up chunks were, since made-up text means nothing.
+Every question is embedded by the local model, whose time counts. The search uses a vector sampled like the
+synthetic chunks' vectors, because synthetic text has no meaning.
 """
 
 import json
@@ -22,10 +22,10 @@ from shared.models.embeddings import local_embedder
 
 POSTGREST = os.environ["BENCH_POSTGREST"]
 MODEL = os.environ["BENCH_MODEL"]
-DRAWN = [vector.tolist() for vector in Org(*json.loads(os.environ["BENCH_ORG"])).queries(500)]
+SAMPLED_VECTORS = [vector.tolist() for vector in Org(*json.loads(os.environ["BENCH_ORG"])).queries(500)]
 
 
-class Drawn:
+class SampledEmbedder:
     """An embedder that takes as long as the local model, and gives vectors like the chunks'."""
 
     model, remote = MODEL, False
@@ -36,7 +36,7 @@ class Drawn:
 
     def embed(self, texts: Sequence[str], *, background: bool = False) -> list[list[float]]:
         self._local.embed(texts)
-        return [DRAWN[sum(text.encode()) % len(DRAWN)] for text in texts]
+        return [SAMPLED_VECTORS[sum(text.encode()) % len(SAMPLED_VECTORS)] for text in texts]
 
     def count_tokens(self, text: str) -> int:
         return self._local.count_tokens(text)
@@ -44,11 +44,11 @@ class Drawn:
 
 bare = FastAPI()
 _client = httpx.Client(base_url=POSTGREST, limits=httpx.Limits(max_connections=64), timeout=30)
-_embedder = Drawn()
+_embedder = SampledEmbedder()
 Authorization = Annotated[str, Header()]
 
 
-def _asked(authorization: str, function: str, arguments: dict[str, Any]) -> Any:
+def _call_twice(authorization: str, function: str, arguments: dict[str, Any]) -> Any:
     """One counter call, and the one that finds something."""
     headers = {"Authorization": authorization, "apikey": os.environ["SUPABASE_ANON_KEY"]}
     counter = {"function": "v1-search", "bucket": "api", "requests": 1_000_000, "window_seconds": 60}
@@ -67,12 +67,12 @@ def search(body: dict[str, Any], authorization: Authorization) -> dict[str, Any]
         "top_k": 10,
         "filters": {"collection_ids": [body["workspaceId"]], "model": MODEL},
     }
-    return {"results": _asked(authorization, "rag_search", arguments)}
+    return {"results": _call_twice(authorization, "rag_search", arguments)}
 
 
 @bare.post("/contents")
 def contents(body: dict[str, Any], authorization: Authorization) -> dict[str, Any]:
-    return {"results": _asked(authorization, "rag_contents", body)}
+    return {"results": _call_twice(authorization, "rag_contents", body)}
 
 
 @bare.post("/similar")
@@ -82,11 +82,11 @@ def similar(body: dict[str, Any], authorization: Authorization) -> dict[str, Any
         "top_k": 10,
         "filters": {"collection_ids": [body["workspaceId"]], "model": MODEL},
     }
-    return {"results": _asked(authorization, "rag_similar", arguments)}
+    return {"results": _call_twice(authorization, "rag_similar", arguments)}
 
 
 @asynccontextmanager
-async def _with_drawn(app: Starlette) -> AsyncIterator[None]:
+async def _lifespan(app: Starlette) -> AsyncIterator[None]:
     core = get_services()
     core.embedder = _embedder
     core.database._address = POSTGREST
@@ -94,6 +94,6 @@ async def _with_drawn(app: Starlette) -> AsyncIterator[None]:
     core.close()
 
 
-app = Starlette(lifespan=_with_drawn)
+app = Starlette(lifespan=_lifespan)
 app.mount("/bare", bare)
 app.router.default = Functions(["v1-search", "v1-contents", "v1-similar"])

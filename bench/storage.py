@@ -1,8 +1,8 @@
-"""How to keep 1,536 dimensions: in half or single precision, in the row or behind it (TOAST, pgvector's
-default), and whether an index of one bit a dimension, re-ordered by the vectors themselves, would do.
+"""Storage of 1,536 dimensions: half or single precision, in the row or in TOAST (pgvector's default), and an
+index of one bit per dimension with re-ordering.
 
-The same 100,000 chunks in a table of each kind, without row security: it is the column that is measured. Each
-question is asked of every table in turn, in SQL, exactly and through its HNSW index with iterative scan.
+The same 100,000 chunks in a table of each kind, without row security. Each question goes to every table in
+turn, in SQL, exactly and through its HNSW index with iterative scan.
 """
 
 from dataclasses import dataclass, field
@@ -14,10 +14,10 @@ from uuid import UUID
 import psycopg
 from rich.console import Console
 
-from bench.contest import TOP_K, literal
 from bench.figures import Figure
+from bench.interleaved import TOP_K, vector_literal
 from bench.match import REST, SMALL_ORGS
-from bench.tenants import LARGE, MIDDLING, SMALL, Tenants, others, tenants
+from bench.tenants import LARGE, MEDIUM, SMALL, TenantDatabase, small_orgs, tenant_database
 
 QUESTIONS = 30
 BIT_FETCH = 200
@@ -64,7 +64,7 @@ order by embedding operator(extensions.<=>) %(query)s::{cast} limit {top_k}"""
 
 
 @dataclass
-class Timed:
+class Timings:
     seconds: list[float] = field(default_factory=list)
     recalls: list[float] = field(default_factory=list)
 
@@ -75,21 +75,21 @@ class Timed:
 
 def measure(console: Console) -> list[Figure]:
     figures: list[Figure] = []
-    with tenants() as made:
-        made.add([LARGE, MIDDLING, SMALL, *others(REST, SMALL_ORGS)])
+    with tenant_database() as tenants:
+        tenants.add([LARGE, MEDIUM, SMALL, *small_orgs(REST, SMALL_ORGS)])
         for kind in KINDS:
-            figures += make(made, kind)
+            figures += make(tenants, kind)
             console.print(
                 "; ".join(f"{figure.name} {figure.value:.4g} {figure.unit}" for figure in figures[-3:])
             )
-        made.connection.execute("vacuum analyze")
-        figures += ask_all(made.connection)
+        tenants.connection.execute("vacuum analyze")
+        figures += time_all(tenants.connection)
     return figures
 
 
-def make(made: Tenants, kind: Kind) -> list[Figure]:
+def make(tenants: TenantDatabase, kind: Kind) -> list[Figure]:
     """Its table, unless it is there, and its index."""
-    execute = made.connection.execute
+    execute = tenants.connection.execute
     if not kind.bits:
         execute(
             f"create table {kind.table} (org_id uuid, id uuid, content text, embedding {kind.cast} not null)"
@@ -106,8 +106,8 @@ def make(made: Tenants, kind: Kind) -> list[Figure]:
     started = perf_counter()
     execute(f"create index {kind.index} on {kind.table} using hnsw ({indexed})")
     seconds = perf_counter() - started
-    table = made.number(f"select pg_table_size('{kind.table}')") / 2**20
-    index = made.number(f"select pg_relation_size('{kind.index}')") / 2**20
+    table = tenants.number(f"select pg_table_size('{kind.table}')") / 2**20
+    index = tenants.number(f"select pg_relation_size('{kind.index}')") / 2**20
     return [
         Figure(f"{kind.name}: table", table, "MiB"),
         Figure(f"{kind.name}: HNSW size", index, "MiB"),
@@ -115,34 +115,36 @@ def make(made: Tenants, kind: Kind) -> list[Figure]:
     ]
 
 
-def ask_all(connection: psycopg.Connection[Any]) -> list[Figure]:
+def time_all(connection: psycopg.Connection[Any]) -> list[Figure]:
     """Exactly over the middling org and the large one, and through each index over the large one."""
     # No plan without a sort is made dearer by this; those that could use the index then do.
     for setting in ("enable_sort = off", "hnsw.iterative_scan = relaxed_order", "hnsw.ef_search = 100"):
         connection.execute(f"set {setting}")
-    seen: dict[tuple[Kind, str], Timed] = {}
-    for org, way in ((MIDDLING, "exact"), (LARGE, "exact"), (LARGE, "HNSW")):
+    seen: dict[tuple[Kind, str], Timings] = {}
+    for org, method in ((MEDIUM, "exact"), (LARGE, "exact"), (LARGE, "HNSW")):
         for query in org.queries(QUESTIONS):
-            arguments = {"query": literal(query), "org": org.id}
-            truth = ask(connection, EXACT, KINDS[0], Timed(), arguments) if way == "HNSW" else set[UUID]()
+            arguments = {"query": vector_literal(query), "org": org.id}
+            truth = (
+                ask(connection, EXACT, KINDS[0], Timings(), arguments) if method == "HNSW" else set[UUID]()
+            )
             for kind in KINDS:
-                if way == "exact" and kind.bits:
+                if method == "exact" and kind.bits:
                     continue
-                timed = seen.setdefault((kind, f"{way}, {org.chunks:,} rows"), Timed())
-                template = EXACT if way == "exact" else BY_BITS if kind.bits else INDEXED
+                timed = seen.setdefault((kind, f"{method}, {org.chunks:,} rows"), Timings())
+                template = EXACT if method == "exact" else BY_BITS if kind.bits else INDEXED
                 found = ask(connection, template, kind, timed, arguments)
-                if way == "HNSW":
+                if method == "HNSW":
                     timed.recalls.append(len(found & truth) / TOP_K)
     figures = []
-    for (kind, way), timed in seen.items():
+    for (kind, method), timed in seen.items():
         recall = sum(timed.recalls) / len(timed.recalls) if timed.recalls else None
         note = None if recall is None else f"recall {recall:.3f}"
-        figures.append(Figure(f"{kind.name}: {way}", timed.ms, "ms", note=note))
+        figures.append(Figure(f"{kind.name}: {method}", timed.ms, "ms", note=note))
     return figures
 
 
 def ask(
-    connection: psycopg.Connection[Any], template: str, kind: Kind, timed: Timed, arguments: dict[str, Any]
+    connection: psycopg.Connection[Any], template: str, kind: Kind, timed: Timings, arguments: dict[str, Any]
 ) -> set[UUID]:
     query = template.format(
         table=kind.table,

@@ -2,7 +2,7 @@
 many other small ones.
 
 Loaded by COPY as the superuser, past the API and its triggers, the HNSW index made afterwards: what is
-measured is reading. bench/vectors.py says what the embeddings are like.
+measured is reading. bench/synthetic_vectors.py says what the embeddings are like.
 """
 
 import tempfile
@@ -16,14 +16,14 @@ from uuid import UUID
 
 import psycopg
 
-from bench.rows import Org, chunk_columns, copy, document_columns
-from bench.vectors import BATCH
+from bench.rows import Org, chunk_columns, copy_rows, document_columns
+from bench.synthetic_vectors import BATCH
 from local import tokens
 from local.postgres import SUPERUSER
 from local.stack import Stack
 
 LARGE = Org(1, 50_000, 1500)
-MIDDLING = Org(2, 3_000, 1000)
+MEDIUM = Org(2, 3_000, 1000)
 SMALL = Org(3, 100, 100)
 # Memory for data and for building an index: more than either needs, so that neither is what is measured.
 SETTINGS = {
@@ -46,14 +46,14 @@ group by 1, 2, 3
 """
 
 
-def others(chunks: int, orgs: int, first: int = 10) -> list[Org]:
+def small_orgs(chunks: int, orgs: int, first: int = 10) -> list[Org]:
     """That many chunks spread evenly over that many small orgs."""
     share, rest = divmod(chunks, orgs)
     return [Org(first + number, share + (number < rest), 100) for number in range(orgs)]
 
 
 @dataclass
-class Tenants:
+class TenantDatabase:
     stack: Stack
     connection: psycopg.Connection[Any]
     model: str
@@ -65,25 +65,25 @@ class Tenants:
 
     def add(self, orgs: Sequence[Org]) -> None:
         """The orgs with all their rows."""
-        made = [(org.id, f"Org {org.number}") for org in orgs]
+        rows = [(org.id, f"Org {org.number}") for org in orgs]
         with self.connection.cursor() as cursor:
-            cursor.executemany("insert into rag.orgs (id, name) values (%s, %s)", made)
+            cursor.executemany("insert into rag.orgs (id, name) values (%s, %s)", rows)
             cursor.executemany(
                 "insert into rag.collections (org_id, id, name) values (%s, %s, 'default')",
                 [(org.id, org.id) for org in orgs],
             )
-        with self.untriggered("rag.documents"), self.untriggered("rag.chunks"):
+        with self.without_triggers("rag.documents"), self.without_triggers("rag.chunks"):
             for org in orgs:
-                copy(self.connection, "rag.documents", document_columns(org))
+                copy_rows(self.connection, "rag.documents", document_columns(org))
                 embeddings = org.embeddings()
                 for first in range(0, org.chunks, BATCH):
                     part = embeddings[first : first + BATCH]
-                    copy(self.connection, "rag.chunks", chunk_columns(org, part, first, self.model))
+                    copy_rows(self.connection, "rag.chunks", chunk_columns(org, part, first, self.model))
         self.connection.execute(COUNTS.encode(), [[org.id for org in orgs]])
         self.orgs += orgs
 
     @contextmanager
-    def untriggered(self, table: str) -> Iterator[None]:
+    def without_triggers(self, table: str) -> Iterator[None]:
         """Without what would fill other tables with every row; foreign keys are checked all the same."""
         self.connection.execute(f"alter table {table} disable trigger user")
         yield
@@ -129,7 +129,7 @@ class Tenants:
 
 
 @contextmanager
-def tenants() -> Iterator[Tenants]:
+def tenant_database() -> Iterator[TenantDatabase]:
     """An empty stack with its schema, taken away afterwards."""
     with tempfile.TemporaryDirectory(prefix="rag-bench-") as folder:
         stack = Stack(Path(folder), keys="hs256")
@@ -138,9 +138,9 @@ def tenants() -> Iterator[Tenants]:
             _configure(stack)
             with psycopg.connect(stack.database_url(SUPERUSER), autocommit=True) as connection:
                 row = connection.execute("select embedding_model from rag.settings").fetchone()
-                made = Tenants(stack, connection, str((row or [""])[0]))
-                made.without_index()
-                yield made
+                database = TenantDatabase(stack, connection, str((row or [""])[0]))
+                database.without_index()
+                yield database
         finally:
             stack.remove()
 

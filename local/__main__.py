@@ -12,12 +12,12 @@ from pathlib import Path
 
 from rich.console import Console
 
-from local import bring, demo, keys, migrations, openapi, schema, search
-from local.ingest import authorise, core_of, demo_corpus, put
+from local import demo, ingest_command, keys, migrations, openapi, schema, search
 from local.postgres import VERSIONS
 from local.processes import StackError
-from local.serving import watch
+from local.seed_demo import demo_files, ingest_files, make_services, principals_of
 from local.stack import DEFAULT_FOLDER, DEFAULT_PORT, KEYS, Stack
+from local.supervision import watch
 from shared.errors import ConfigurationError, RagError
 
 Command = Callable[[Stack, argparse.Namespace], None]
@@ -60,11 +60,11 @@ def psql(stack: Stack, options: argparse.Namespace) -> None:
 
 def ingest(stack: Stack, options: argparse.Namespace) -> None:
     if options.path is not None:
-        bring.run(stack, options)
+        ingest_command.run(stack, options)
         return
     console = Console()
-    with closing(core_of(stack)) as core:
-        documents, chunks = put(core, demo_corpus(), authorise(stack), console)
+    with closing(make_services(stack)) as services:
+        documents, chunks = ingest_files(services, demo_files(), principals_of(stack), console)
     console.print(f"{documents} documents, {chunks} chunks")
 
 
@@ -74,36 +74,36 @@ def serve(stack: Stack, options: argparse.Namespace) -> None:
     signals = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
     for name in signals:
         signal.signal(name, signal.default_int_handler)
-    with stack.served():
+    with stack.serve_lock():
         stack.choose_postgres(options.postgres)
         stack.choose_keys(options.keys)
         try:
             stack.up(options.port, worker=True)
-            with closing(core_of(stack)) as core:
-                demo.ingest_once(stack, core, console)
+            with closing(make_services(stack)) as services:
+                demo.ingest_once(stack, services, console)
             demo.introduce(stack, console)
             watch(stack, console)
         except KeyboardInterrupt:
             pass
         finally:
-            # A second Ctrl-C must not leave half of it running.
+            # A second Ctrl-C must not interrupt the shutdown.
             for name in signals:
                 signal.signal(name, signal.SIG_IGN)
             stack.down()
 
 
 def run_demo(stack: Stack, options: argparse.Namespace) -> None:
-    """A stack of its own on free ports, asked, and taken away again."""
+    """Run the demo on a temporary stack on free ports."""
     with tempfile.TemporaryDirectory(prefix="rag-demo-") as folder:
-        own = Stack(Path(folder))
-        # SIGTERM as Ctrl-C, so that both end in `finally`.
+        temporary = Stack(Path(folder))
+        # SIGTERM ends in `finally`, as Ctrl-C does.
         signal.signal(signal.SIGTERM, signal.default_int_handler)
         try:
-            own.up(0, durable=False)
-            with closing(core_of(own)) as core:
-                demo.run(own, core, Console())
+            temporary.up(0, durable=False)
+            with closing(make_services(temporary)) as services:
+                demo.run(temporary, services, Console())
         finally:
-            own.remove()
+            temporary.remove()
 
 
 def write_schema(stack: Stack, options: argparse.Namespace) -> None:
@@ -112,12 +112,12 @@ def write_schema(stack: Stack, options: argparse.Namespace) -> None:
 
 def migration(stack: Stack, options: argparse.Namespace) -> None:
     with tempfile.TemporaryDirectory(prefix="rag-migration-") as folder:
-        own = Stack(Path(folder))
+        temporary = Stack(Path(folder))
         try:
-            own.postgres_only()
-            print(migrations.draft(own, options.name))
+            temporary.postgres_only()
+            print(migrations.draft(temporary, options.name))
         finally:
-            own.remove()
+            temporary.remove()
 
 
 def write_openapi(stack: Stack, options: argparse.Namespace) -> None:
@@ -132,41 +132,47 @@ def parser() -> argparse.ArgumentParser:
     def command(function: Command, help: str, name: str | None = None) -> argparse.ArgumentParser:
         sub = commands.add_parser(name or function.__name__, help=help)
         sub.set_defaults(command=function)
-        # Accepted after the command as well, where people put it.
+        # Also accepted after the command.
         sub.add_argument(
             "--data", type=Path, default=argparse.SUPPRESS, metavar="DIR", help=argparse.SUPPRESS
         )
         return sub
 
-    for function, text in ((up, "start it; returns when ready"), (serve, "keep it up until Ctrl-C")):
-        starting = command(function, text)
-        starting.add_argument("--port", type=int, default=DEFAULT_PORT)
-        starting.add_argument("--postgres", type=int, choices=sorted(VERSIONS), help="for a new stack; 18")
-        starting.add_argument("--keys", choices=KEYS, help="algorithm of a new stack's tokens; es256")
-    command(down, "stop it").add_argument("--remove", action="store_true", help="and delete its data")
-    command(status, "what runs where").add_argument("--json", action="store_true")
+    for function, help_text in ((up, "start it; returns when ready"), (serve, "keep it up until Ctrl-C")):
+        start_parser = command(function, help_text)
+        start_parser.add_argument("--port", type=int, default=DEFAULT_PORT)
+        start_parser.add_argument(
+            "--postgres", type=int, choices=sorted(VERSIONS), help="for a new stack; 18"
+        )
+        start_parser.add_argument("--keys", choices=KEYS, help="algorithm of a new stack's tokens; es256")
+    command(down, "stop it").add_argument("--remove", action="store_true", help="also delete its data")
+    command(status, "print addresses, keys, process ids and versions").add_argument(
+        "--json", action="store_true"
+    )
     command(token, "print a user's JWT").add_argument("--user", required=True, metavar="EMAIL")
     keys.add_arguments(command(keys.run, "create, list, rotate and revoke API keys", "keys"))
-    command(psql, "open psql on its database; further arguments go to psql")
-    bring.add_arguments(command(ingest, "bring a folder's files, or without PATH the demo's documents"))
-    search.add_arguments(command(search.run, "search as a user, by meaning, by word or by both", "search"))
-    command(run_demo, "ask the demo's questions of a stack of its own", "demo")
+    command(psql, "open psql on its database; passes on further arguments")
+    ingest_command.add_arguments(
+        command(ingest, "ingest a file or folder, or without PATH the demo's documents")
+    )
+    search.add_arguments(command(search.run, "search as a user, in any mode", "search"))
+    command(run_demo, "run the demo on a temporary stack", "demo")
     command(write_schema, "write the migration in supabase/migrations from sql/", "schema")
     command(migration, "draft the migration from supabase/migrations to sql/").add_argument("name")
-    command(write_openapi, "write what each function says of itself to openapi/", "openapi")
+    command(write_openapi, "write the OpenAPI documents to openapi/", "openapi")
     return top
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command from `arguments`, by default the process's own. Returns the exit status."""
-    options, further = parser().parse_known_args(arguments)
-    if further and options.command is not psql:
-        parser().error(f"unrecognized arguments: {' '.join(further)}")
-    options.further = further
+    options, rest = parser().parse_known_args(arguments)
+    if rest and options.command is not psql:
+        parser().error(f"unrecognized arguments: {' '.join(rest)}")
+    options.further = rest
     try:
         options.command(Stack(options.data), options)
-    except (StackError, ConfigurationError, RagError) as failed:
-        print(f"error: {failed}", file=sys.stderr)
+    except (StackError, ConfigurationError, RagError) as error:
+        print(f"error: {error}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
         return 130

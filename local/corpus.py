@@ -16,7 +16,7 @@ ORGS = {
     "halden": "00000000-0000-4000-8000-00000000000a",
     "brightwater": "00000000-0000-4000-8000-00000000000b",
 }
-# Who ingests an org's documents that belong to nobody in particular.
+# The users that ingest an org's shared documents.
 ADMINS = {"halden": "ines@halden.example", "brightwater": "rosa@brightwater.example"}
 SUFFIXES = {".md", ".txt"}
 _FENCE = "+++\n"
@@ -24,7 +24,7 @@ _FENCE = "+++\n"
 
 @dataclass(frozen=True)
 class CorpusFile:
-    """A file as a document, and the e-mail of the one user it is private to, if any."""
+    """A file as a document, and the e-mail of its owner if it is private."""
 
     document: NewDocument
     owner: str | None
@@ -52,8 +52,8 @@ def read_file(path: Path, name: str, org_id: str, collection: str) -> CorpusFile
         text = path.read_text(encoding="utf-8")
         front, body = _split(text)
         fields = tomllib.loads(front)
-    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as malformed:
-        raise StackError(f"{path}: {malformed}") from None
+    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise StackError(f"{path}: {error}") from None
     owner = fields.get("owner")
     document = NewDocument(
         org_id=org_id,
@@ -65,8 +65,8 @@ def read_file(path: Path, name: str, org_id: str, collection: str) -> CorpusFile
         source_type=fields.get("source_type"),
         uri=fields.get("uri"),
         lang=fields.get("lang"),
-        occurred_at=_moment(fields.get("date"), path),
-        metadata=dict(_plain(fields.get("metadata", {}))),
+        occurred_at=_timestamp(fields.get("date"), path),
+        metadata=dict(_json_metadata(fields.get("metadata", {}))),
     )
     return CorpusFile(document, owner)
 
@@ -78,13 +78,13 @@ def _split(text: str) -> tuple[str, str]:
     return "", text.strip()
 
 
-def _moment(value: Any, path: Path) -> datetime | None:
+def _timestamp(value: Any, path: Path) -> datetime | None:
     if value is not None and (not isinstance(value, datetime) or value.tzinfo is None):
         raise StackError(f"{path}: date needs a time and an offset, for example 2026-03-18T09:00:00Z")
     return value
 
 
-def _plain(metadata: dict[str, Any]) -> Iterator[tuple[str, Any]]:
-    """TOML's dates as text: metadata is JSON."""
+def _json_metadata(metadata: dict[str, Any]) -> Iterator[tuple[str, Any]]:
+    """Metadata with TOML's dates as text, because metadata is JSON."""
     for key, value in metadata.items():
         yield key, value.isoformat() if hasattr(value, "isoformat") else value

@@ -1,4 +1,4 @@
-"""The main job, for a person to watch: documents in, questions asked over HTTP, answers with citations."""
+"""The demo: ingests documents, asks questions over HTTP and prints answers with citations."""
 
 import textwrap
 import tomllib
@@ -14,8 +14,8 @@ from rich.console import Console
 from rich.markup import escape
 from supabase import ClientOptions, FunctionsHttpError, create_client
 
-from local.ingest import COLLECTION, authorise, demo_corpus, put
 from local.processes import StackError
+from local.seed_demo import COLLECTION, demo_files, ingest_files, principals_of
 from local.stack import Stack
 from shared.services import Services
 
@@ -56,12 +56,12 @@ def ask(url: str, anon_key: str, token: str, question: Question) -> dict[str, An
             raise StackError(f"{question.text!r} got {error.status}: {error.message}") from None
 
 
-def run(stack: Stack, core: Services, console: Console) -> None:
-    """Ingest the corpus, ask every question as its asker, print what came back."""
+def run(stack: Stack, services: Services, console: Console) -> None:
+    """Ingest the corpus, ask every question as its user and print the answers."""
     started = perf_counter()
-    documents, chunks = put(core, demo_corpus(), authorise(stack), console)
+    documents, chunks = ingest_files(services, demo_files(), principals_of(stack), console)
     console.print(f"{documents} documents, {chunks} chunks, {perf_counter() - started:.1f} s\n")
-    seen: Counter[str] = Counter()
+    confidences: Counter[str] = Counter()
     asker = None
     for question in questions():
         if question.asker != asker:
@@ -70,16 +70,16 @@ def run(stack: Stack, core: Services, console: Console) -> None:
         body = ask(stack.url, stack.anon_key, stack.token(question.asker), question)
         show(question, body, console)
         if "answer" in body:
-            seen[body["answer"]["confidence"]] += 1
-    counts = ", ".join(f"{seen[level]} {level}" for level in STYLES)
+            confidences[body["answer"]["confidence"]] += 1
+    counts = ", ".join(f"{confidences[level]} {level}" for level in STYLES)
     console.print(f"Confidence of the answers: {counts}.")
     console.print("To ask your own questions in a browser: make serve, and open the address that it prints.")
 
 
 def show(question: Question, body: dict[str, Any], console: Console) -> None:
     """One question and its answer, with citations or results, confidence and time."""
-    narrowed = f"  [dim]{escape(str(question.filters))}[/dim]" if question.filters else ""
-    console.print(f"[bold]{escape(question.text)}[/bold]{narrowed}")
+    filters = f"  [dim]{escape(str(question.filters))}[/dim]" if question.filters else ""
+    console.print(f"[bold]{escape(question.text)}[/bold]{filters}")
     if question.note:
         console.print(f"  [dim]({escape(question.note)})[/dim]")
     milliseconds = body["processing_time_ms"]
@@ -107,13 +107,13 @@ def show(question: Question, body: dict[str, Any], console: Console) -> None:
 
 def _passage(number: int, score: float, passage: dict[str, Any], console: Console) -> None:
     title = f"[{number}] {passage['source_title']} ({passage['source_type']})"
-    shown = textwrap.shorten(passage["snippet"], max(20, WIDTH - len(title) - 14), placeholder=" ...")
-    console.print(f"    [dim]{score:.2f}[/dim] {escape(title)} [dim]{escape(shown)}[/dim]", soft_wrap=True)
+    one_line = textwrap.shorten(passage["snippet"], max(20, WIDTH - len(title) - 14), placeholder=" ...")
+    console.print(f"    [dim]{score:.2f}[/dim] {escape(title)} [dim]{escape(one_line)}[/dim]", soft_wrap=True)
 
 
-def ingest_once(stack: Stack, core: Services, console: Console) -> None:
-    """Put the demo's documents in, unless all of them are there; an interrupted run is completed."""
-    files = demo_corpus()
+def ingest_once(stack: Stack, services: Services, console: Console) -> None:
+    """Ingest the demo's documents unless all are present. Completes an interrupted run."""
+    files = demo_files()
     with psycopg.connect(stack.database_url()) as connection:
         row = connection.execute(
             "select count(*) from rag.documents join rag.collections on collections.id = collection_id "
@@ -121,11 +121,11 @@ def ingest_once(stack: Stack, core: Services, console: Console) -> None:
             [COLLECTION],
         ).fetchone()
     if row is None or row[0] < len(files):
-        put(core, files, authorise(stack), console)
+        ingest_files(services, files, principals_of(stack), console)
 
 
 def introduce(stack: Stack, console: Console) -> None:
-    """What a person pastes into another terminal."""
+    """Print addresses, tokens and curl commands to copy."""
 
     def line(text: str) -> None:
         console.print(text, markup=False, highlight=False, soft_wrap=True)

@@ -1,7 +1,7 @@
-"""One port with Supabase's URL layout: /rest/v1 is PostgREST, / the playground, every other route a function.
+"""Gateway with Supabase's URL layout: /rest/v1 is PostgREST, / the playground, every other route a function.
 
-Like the gateway of a hosted project it refuses /rest/v1 without the project's `apikey`, lets preflights
-through, and otherwise passes requests and answers on untouched.
+Like a hosted project's gateway it rejects /rest/v1 without the project's `apikey`, except preflights, and
+forwards requests and responses unchanged.
 """
 
 import hmac
@@ -18,10 +18,10 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 from functions.server import SLUGS, Functions
-from local import pages
+from local import playground_server
 
 FUNCTIONS = Functions(SLUGS)
-# Headers that belong to one connection and not to the message.
+# Headers that belong to one connection.
 HOP_BY_HOP = {
     "connection",
     "keep-alive",
@@ -36,7 +36,7 @@ REST_METHODS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]
 
 
 async def rest(request: Request) -> Response:
-    """Pass a call on to PostgREST."""
+    """Forward a request to PostgREST."""
     if request.method != "OPTIONS":
         key = request.headers.get("apikey") or request.query_params.get("apikey")
         if not key:
@@ -44,7 +44,7 @@ async def rest(request: Request) -> Response:
         if not hmac.compare_digest(key.encode(), os.environ["SUPABASE_ANON_KEY"].encode()):
             return JSONResponse({"message": "Invalid authentication credentials"}, status_code=401)
     client: httpx.AsyncClient = request.app.state.postgrest
-    upstream = client.build_request(
+    forwarded = client.build_request(
         request.method,
         f"/{request.path_params['path']}",
         params=[item for item in request.query_params.multi_items() if item[0] != "apikey"],
@@ -52,17 +52,17 @@ async def rest(request: Request) -> Response:
         content=await request.body(),
     )
     try:
-        answer = await client.send(upstream, stream=True)
+        response = await client.send(forwarded, stream=True)
     except httpx.TransportError:
         return JSONResponse({"message": "name resolution failed"}, status_code=503)
-    headers = {name: value for name, value in answer.headers.items() if name not in HOP_BY_HOP}
+    headers = {name: value for name, value in response.headers.items() if name not in HOP_BY_HOP}
     return StreamingResponse(
-        answer.aiter_raw(), answer.status_code, headers, background=BackgroundTask(answer.aclose)
+        response.aiter_raw(), response.status_code, headers, background=BackgroundTask(response.aclose)
     )
 
 
-async def published_keys(request: Request) -> Response:
-    """The project's public keys, as Supabase Auth publishes them: to everybody, kept for ten minutes."""
+async def jwks(request: Request) -> Response:
+    """The project's public keys, cacheable for ten minutes, as Supabase Auth publishes them."""
     headers = {"Cache-Control": "public, max-age=600"}
     return JSONResponse(json.loads(os.environ["LOCAL_JWKS"]), headers=headers)
 
@@ -79,8 +79,8 @@ async def lifespan(app: Starlette) -> AsyncIterator[None]:
 app = Starlette(
     routes=[
         Route("/rest/v1/{path:path}", rest, methods=REST_METHODS),
-        Route("/auth/v1/.well-known/jwks.json", published_keys),
-        *pages.routes(),
+        Route("/auth/v1/.well-known/jwks.json", jwks),
+        *playground_server.routes(),
     ],
     lifespan=lifespan,
 )

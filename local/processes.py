@@ -1,7 +1,6 @@
-"""Child processes that outlive, or do not outlive, the command that started them.
+"""Child processes of the local stack, identified by PID and start time.
 
-A process is remembered by PID and start time, so that a state file left by a crash never makes us signal
-a stranger who was given the same PID since.
+The start time guards against PID reuse: after a crash the state file may name another program's PID.
 """
 
 import atexit
@@ -20,17 +19,17 @@ import psutil
 
 
 class StackError(RuntimeError):
-    """The local stack cannot do what was asked; the message says what to do."""
+    """The local stack cannot run a command; the message says what to do."""
 
 
-# Started by this very process: kept so that they are waited for, and do not linger as zombies.
-_own: dict[int, subprocess.Popen[bytes]] = {}
-atexit.register(lambda: [process.poll() for process in _own.values()])
+# Processes started by this one, which must reap them.
+_started_processes: dict[int, subprocess.Popen[bytes]] = {}
+atexit.register(lambda: [process.poll() for process in _started_processes.values()])
 
 
 @dataclass(frozen=True)
 class Child:
-    """A process of ours: its PID, and its start time in seconds since the epoch."""
+    """A child process: its PID and its start time in seconds since the epoch."""
 
     pid: int
     started: float
@@ -40,31 +39,31 @@ class Child:
         return cls(pid, psutil.Process(pid).create_time())
 
     def process(self) -> psutil.Process | None:
-        """The living process, or None when it has gone or the PID is somebody else's now."""
+        """The running process, or None when it ended or its PID belongs to another process."""
         try:
             process = psutil.Process(self.pid)
-            same = abs(process.create_time() - self.started) < 0.1
+            same_process = abs(process.create_time() - self.started) < 0.1
         except psutil.NoSuchProcess:
             return None
-        return process if same and is_alive(process) else None
+        return process if same_process and is_alive(process) else None
 
-    def stop(self, patience: float = 10) -> None:
-        """Ask it to stop; after `patience` seconds make it, and whatever it started."""
+    def stop(self, timeout: float = 10) -> None:
+        """Send SIGTERM; after `timeout` seconds SIGKILL to it and its descendants."""
         if (process := self.process()) is not None:
             family = [process, *process.children(recursive=True)]
             with suppress(psutil.NoSuchProcess):
                 process.terminate()
-            if not wait_for_end(family, patience):
+            if not wait_for_end(family, timeout):
                 for straggler in filter(is_alive, family):
                     with suppress(psutil.NoSuchProcess):
                         straggler.kill()
-                wait_for_end(family, patience)
-        if (own := _own.pop(self.pid, None)) is not None:
-            own.wait()
+                wait_for_end(family, timeout)
+        if (popen := _started_processes.pop(self.pid, None)) is not None:
+            popen.wait()
 
 
 def is_alive(process: psutil.Process) -> bool:
-    """Whether it still runs; one that only waits to be reaped by its parent does not."""
+    """Whether it runs. A zombie does not."""
     try:
         return bool(process.is_running() and process.status() != psutil.STATUS_ZOMBIE)
     except psutil.NoSuchProcess:
@@ -72,7 +71,7 @@ def is_alive(process: psutil.Process) -> bool:
 
 
 def wait_for_end(processes: Sequence[psutil.Process], seconds: float) -> bool:
-    """Wait until all have ended; whether they have."""
+    """Wait until all have ended. False after `seconds`."""
     deadline = time.monotonic() + seconds
     while any(map(is_alive, processes)):
         if time.monotonic() > deadline:
@@ -82,7 +81,7 @@ def wait_for_end(processes: Sequence[psutil.Process], seconds: float) -> bool:
 
 
 def start(command: Sequence[str | Path], environment: Mapping[str, str], log: Path) -> Child:
-    """Start a command in a session of its own: a Ctrl-C in the terminal is ours to pass on."""
+    """Start a command in its own session, so that Ctrl-C reaches only this process."""
     with log.open("ab") as output:
         process = subprocess.Popen(
             [str(word) for word in command],
@@ -92,11 +91,11 @@ def start(command: Sequence[str | Path], environment: Mapping[str, str], log: Pa
             stderr=subprocess.STDOUT,
             start_new_session=True,
         )
-    _own[process.pid] = process
+    _started_processes[process.pid] = process
     return Child.of(process.pid)
 
 
-def wait_until(ready: Callable[[], bool], child: Child, log: Path, seconds: float = 30) -> None:
+def wait_until_ready(ready: Callable[[], bool], child: Child, log: Path, seconds: float = 30) -> None:
     """Wait for `ready`; raises StackError with the log's end when the child dies or time runs out."""
     deadline = time.monotonic() + seconds
     while not ready():
@@ -106,8 +105,8 @@ def wait_until(ready: Callable[[], bool], child: Child, log: Path, seconds: floa
         time.sleep(0.02)
 
 
-def answers(address: str) -> bool:
-    """Whether something there answers, and not with a failure of its own."""
+def is_responding(address: str) -> bool:
+    """Whether a GET of the address gets a response below 500."""
     try:
         return httpx.get(address, timeout=5).status_code < 500
     except httpx.TransportError:
@@ -115,7 +114,7 @@ def answers(address: str) -> bool:
 
 
 def free_port() -> int:
-    """A TCP port of the loopback interface that nobody listened on a moment ago."""
+    """A TCP port of the loopback interface without a listener."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
@@ -136,8 +135,8 @@ def port_is_free(port: int) -> bool:
         return True
 
 
-def holder(path: Path) -> int | None:
-    """The PID of the process that holds the lock file (hold), or None."""
+def lock_holder(path: Path) -> int | None:
+    """The PID of the process that holds the lock file (hold_lock), or None."""
     with suppress(FileNotFoundError), path.open() as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
@@ -148,7 +147,7 @@ def holder(path: Path) -> int | None:
 
 
 @contextmanager
-def hold(path: Path) -> Iterator[bool]:
+def hold_lock(path: Path) -> Iterator[bool]:
     """Hold the lock file, with this process's PID in it, as long as the block runs. False if another process
     holds it. The lock ends with the process, however it ends."""
     with path.open("a") as lock:

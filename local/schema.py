@@ -1,9 +1,9 @@
-"""Schema that sql/ declares, and the one migration that is written from it."""
+"""The schema that sql/ declares, and the migration generated from it."""
 
 import hashlib
 from pathlib import Path
 
-from local.tools import ROOT
+from local import ROOT
 
 MIGRATIONS = ROOT / "supabase" / "migrations"
 # Regenerated until the first release. rag.version() and shared/api/health.py name its date.
@@ -11,7 +11,7 @@ MIGRATION = MIGRATIONS / "20261124000000_schema.sql"
 SOURCES = ROOT / "sql"
 
 
-def declared() -> str:
+def declared_schema() -> str:
     """All files of sql/, in order."""
     return "\n".join(path.read_text() for path in sorted(SOURCES.glob("*.sql")))
 
@@ -19,10 +19,10 @@ def declared() -> str:
 def write() -> Path:
     """Write the migration; its path."""
     MIGRATIONS.mkdir(exist_ok=True)
-    MIGRATION.write_text(declared())
+    MIGRATION.write_text(declared_schema())
     return MIGRATION
 
 
 def digest() -> str:
     """SHA-256 of the declared schema, in hexadecimal."""
-    return hashlib.sha256(declared().encode()).hexdigest()
+    return hashlib.sha256(declared_schema().encode()).hexdigest()

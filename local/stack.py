@@ -1,7 +1,7 @@
-"""The whole local stack as one object: Postgres, PostgREST, the gateway with the functions; up, down, status.
+"""The local stack: Postgres, PostgREST, and a gateway that runs the functions.
 
-A stack lives in one folder: its data, its secrets, its logs, and `stack.json`, which remembers ports and
-processes. Two folders are two stacks, with secrets of their own, that never meet.
+A stack has one folder with its data, secrets and logs, and `stack.json` with its ports and processes. Two
+folders are two independent stacks.
 """
 
 import fcntl
@@ -22,36 +22,36 @@ import httpx
 import psycopg
 from psycopg import sql
 
-from local import pages, schema, tokens
+from local import ROOT, playground_server, schema, tokens
+from local.npm_tools import npm_program, postgrest_binary, supabase, version_of
 from local.postgres import Postgres
 from local.processes import (
     Child,
     StackError,
-    answers,
     free_port,
     free_port_above,
-    hold,
-    holder,
+    hold_lock,
+    is_responding,
+    lock_holder,
     port_is_free,
     start,
-    wait_until,
+    wait_until_ready,
 )
-from local.tools import ROOT, npm_program, postgrest_binary, supabase, version_of
 
 DEFAULT_FOLDER = ROOT / ".local"
 DEFAULT_PORT = 54321
-# Keys and addresses of model providers that the developer may have set; nothing else leaks in.
-PASSED_ON = ("RAG_", "OPENAI_", "LOVABLE_")
-# For `local keys --url`: an owner's token of some deployment.
-NOT_PASSED_ON = {"RAG_TOKEN"}
+# Variables of the developer's environment that the functions get: settings and keys of model providers.
+FORWARDED_PREFIXES = ("RAG_", "OPENAI_", "LOVABLE_")
+# A credential for another deployment (--url).
+NOT_FORWARDED = {"RAG_TOKEN"}
 POOL_SIZES = ("PGRST_DB_POOL", "PGRST_DB_POOL_ACQUISITION_TIMEOUT")
-# How tokens are signed: with a key pair, as new projects of Supabase do, or with a shared secret.
+# Signing algorithms: a key pair, as in new Supabase projects, or a shared secret.
 KEYS = ("es256", "rs256", "hs256")
 
 
 @dataclass
 class State:
-    """What the stack's folder remembers between commands."""
+    """State that persists between commands, in stack.json."""
 
     password: str = field(default_factory=lambda: secrets.token_urlsafe(24))
     keys: str = "es256"
@@ -60,9 +60,9 @@ class State:
     metrics_token: str = field(default_factory=lambda: secrets.token_urlsafe(24))
     worker_token: str = field(default_factory=lambda: secrets.token_urlsafe(24))
     functions_secret: str = field(default_factory=lambda: secrets.token_urlsafe(32))
-    # Opens the playground's list of people.
-    door: str = field(default_factory=lambda: secrets.token_urlsafe(24))
-    # Kept, since an ES256 signature is another one each time.
+    # Secret in the playground's URL, which grants the demo users' tokens.
+    playground_secret: str = field(default_factory=lambda: secrets.token_urlsafe(24))
+    # Stored, because each ES256 signature differs.
     anon_key: str | None = None
     port: int = 0
     postgres_version: int = 18
@@ -87,7 +87,7 @@ class Stack:
         self.choose_keys(keys)
 
     def choose_postgres(self, version: int | None) -> None:
-        """The major version of a stack that has no data yet. Raises StackError when it has of another."""
+        """Set the major version of a new stack. Raises StackError when it has data of another version."""
         if version is None or version == self.state.postgres_version:
             return
         if self.postgres.is_initialised():
@@ -96,10 +96,11 @@ class Stack:
                 "choose another folder with --data, or remove it with: down --remove"
             )
         self.state.postgres_version = version
-        self._keep_choice()
+        self._save_choice()
 
     def choose_keys(self, keys: str | None) -> None:
-        """How a stack that has no data yet will sign tokens. Raises StackError when it signs otherwise."""
+        """Set the signing algorithm of a new stack. Raises StackError when it has data and another
+        algorithm."""
         if keys is None or keys == self.state.keys:
             return
         if self.postgres.is_initialised():
@@ -108,14 +109,14 @@ class Stack:
                 "choose another folder with --data, or remove it with: down --remove"
             )
         self.state.keys, self.state.private_key, self.state.anon_key = keys, None, None
-        self._keep_choice()
+        self._save_choice()
 
-    def _keep_choice(self) -> None:
-        # A start that failed before there was data left a file, which the next one reads.
+    def _save_choice(self) -> None:
+        # A start that failed before it created data left a file, which the next start reads.
         if self._file.exists():
             self._save()
 
-    # -- what a client needs to know ------------------------------------------------------------------
+    # -- addresses and credentials --------------------------------------------------------------------
 
     @property
     def url(self) -> str:
@@ -123,12 +124,12 @@ class Stack:
 
     @property
     def playground(self) -> str:
-        """Where a person opens it, with the people of the demo."""
-        return pages.address(self.url, self.state.door)
+        """The playground's URL, with the secret for the demo users' tokens."""
+        return playground_server.playground_url(self.url, self.state.playground_secret)
 
     @property
     def signing_key(self) -> tokens.SigningKey:
-        """What this stack's tokens are signed with: its secret, or, once it was up, its private key."""
+        """The key that signs tokens: the shared secret, or after the first start the private key."""
         return self.state.private_key or self.state.jwt_secret
 
     @property
@@ -166,20 +167,20 @@ class Stack:
         """A day's access token for a user of this stack."""
         return tokens.user_token(self.signing_key, self.url, self.user_id(email), email)
 
-    # -- life -----------------------------------------------------------------------------------------
+    # -- start, stop, status --------------------------------------------------------------------------
 
     def up(
         self, port: int = DEFAULT_PORT, *, durable: bool = True, seed: bool = True, worker: bool = False
     ) -> "Stack":
-        """Start what does not run yet and return when all of it answers. `port` 0 takes a free one; with
-        `worker`, documents that are brought are worked on by themselves."""
+        """Start everything that does not run, and return when all of it responds. `port` 0 means any free
+        port; with `worker`, added documents are processed automatically."""
         self.folder.mkdir(parents=True, exist_ok=True)
-        with self._exclusively():
+        with self._exclusive_lock():
             self.state = self._load(self.state)
             if self.is_up() and port in (0, self.state.port):
                 return self
-            self._require_unserved()
-            self._stop_children()  # what a crash, or another port, left behind
+            self._require_not_served()
+            self._stop_children()  # remains of a crash, or of a start on another port
             try:
                 self._start(port, durable=durable, seed=seed)
                 if worker:
@@ -192,23 +193,22 @@ class Stack:
     def down(self) -> None:
         """Stop every process of this stack; its data stays."""
         if self.folder.exists():
-            with self._exclusively():
+            with self._exclusive_lock():
                 self.state = self._load(self.state)
                 self._stop_children()
 
     @contextmanager
-    def served(self) -> Iterator[None]:
+    def serve_lock(self) -> Iterator[None]:
         """Mark the stack as served by this process. Raises StackError when another process serves it."""
         self.folder.mkdir(parents=True, exist_ok=True)
-        with hold(self._serving) as is_held:
+        with hold_lock(self._serve_lock) as is_held:
             if not is_held:
-                raise self._served_by(holder(self._serving))
+                raise self._served_error(lock_holder(self._serve_lock))
             yield
 
     def restart_worker(self) -> Child | None:
-        """Start the worker again if its process has ended. None if the worker runs, or if the stack has no
-        worker, as after `down`."""
-        with self._exclusively():
+        """Restart the worker if its process has ended. None if it runs, or if the stack has no worker."""
+        with self._exclusive_lock():
             self.state = self._load(self.state)
             worker = self.state.children.get("worker")
             if worker is None or worker.process() is not None:
@@ -227,7 +227,7 @@ class Stack:
         """Whether every process is alive and the gateway answers."""
         names = ("postgres", "postgrest", "gateway")
         alive = all(name in self.state.children and self.state.children[name].process() for name in names)
-        return alive and answers(f"{self.url}/health")
+        return alive and is_responding(f"{self.url}/health")
 
     def status(self) -> dict[str, Any]:
         """Everything `status --json` prints: addresses, keys, PIDs, versions, the effective embedder."""
@@ -260,7 +260,7 @@ class Stack:
         self.folder.mkdir(parents=True, exist_ok=True)
         self._start_postgres(durable=False)
 
-    # -- the steps of up ------------------------------------------------------------------------------
+    # -- steps of up ----------------------------------------------------------------------------------
 
     def _start(self, port: int, *, durable: bool, seed: bool) -> None:
         state, logs = self.state, self.folder / "logs"
@@ -287,14 +287,14 @@ class Stack:
             ("postgrest", f"http://127.0.0.1:{state.postgrest_port}/"),
             ("gateway", f"{self.url}/health"),
         ):
-            wait_until(partial(answers, address), state.children[name], logs / f"{name}.log")
-        # Clients that call SQL functions themselves mean the model that this stack embeds with.
+            wait_until_ready(partial(is_responding, address), state.children[name], logs / f"{name}.log")
+        # The default embedding model of direct calls to SQL functions.
         model = httpx.get(f"{self.url}/health").json()["embedder"]["model"]
         self._write_setting("embedding_model", model)
 
     def _start_postgres(self, *, durable: bool) -> None:
         self.state.postgres_port = free_port()
-        self._remember("postgres", self.postgres.start(durable=durable))
+        self._record_child("postgres", self.postgres.start(durable=durable))
         self.postgres.script(ROOT / "local" / "bootstrap.sql")
 
     def _start_database(self, *, durable: bool, seed: bool) -> None:
@@ -310,10 +310,10 @@ class Stack:
         self.postgres.stop()
 
     def _make_keys(self) -> None:
-        """The key pair of a new stack that signs with one, made as a project's owner would."""
+        """Create the key pair of a new stack with the supabase CLI."""
         if self.state.keys != "hs256" and self.state.private_key is None:
-            made = supabase(self.folder, "gen", "signing-key", "--algorithm", self.state.keys.upper())
-            self.state.private_key = json.loads(made.splitlines()[0])
+            output = supabase(self.folder, "gen", "signing-key", "--algorithm", self.state.keys.upper())
+            self.state.private_key = json.loads(output.splitlines()[0])
             self.state.anon_key = tokens.anon_key(self.signing_key)
 
     def _write_setting(self, name: str, value: object) -> None:
@@ -329,25 +329,25 @@ class Stack:
 
     def _gateway_command(self) -> list[str]:
         options = ["--host", "127.0.0.1", "--port", str(self.state.port), "--log-level", "warning"]
-        # Longer than clients keep theirs, or they meet one that is just being closed.
+        # Longer than clients keep idle connections, or they use one that the server is closing.
         options += ["--timeout-keep-alive", "75"]
         return [sys.executable, "-m", "uvicorn", "local.gateway:app", *options]
 
     def _gateway_environment(self) -> dict[str, str]:
         return {
             "RAG_SNAPSHOT_URL": f"file://{self.folder / 'snapshots'}",
-            **{name: value for name, value in os.environ.items() if _passed_on(name)},
+            **{name: value for name, value in os.environ.items() if _is_forwarded(name)},
             "PYTHONPATH": str(ROOT),
             **self.function_environment(),
             "LOCAL_POSTGREST_URL": f"http://127.0.0.1:{self.state.postgrest_port}",
-            # Only the functions are given what signs and what opens the metrics; see function_environment.
+            # Signing keys and the metrics' token are for the functions only; see function_environment.
             "RAG_METRICS_TOKEN": self.state.metrics_token,
             "RAG_WORKER_TOKEN": self.state.worker_token,
             **({"RAG_SIGNING_KEY": json.dumps(key)} if (key := self.state.private_key) else {}),
-            # The playground's: what its people's tokens are signed with, and who may have them.
+            # For the playground: signs the demo users' tokens, and the secret that grants them.
             "LOCAL_SIGNING_KEY": json.dumps(self.signing_key),
-            "LOCAL_DOOR": self.state.door,
-            "LOCAL_JWKS": json.dumps(tokens.published(self.signing_key)),
+            "LOCAL_PLAYGROUND_SECRET": self.state.playground_secret,
+            "LOCAL_JWKS": json.dumps(tokens.public_jwks(self.signing_key)),
         }
 
     def _spawn_worker(self) -> None:
@@ -363,7 +363,7 @@ class Stack:
         }
 
     def function_environment(self) -> dict[str, str]:
-        """What a deployed function needs to use this stack as its Supabase project."""
+        """Environment of a function that uses this stack as its Supabase project."""
         project = {
             "SUPABASE_URL": self.url,
             "SUPABASE_ANON_KEY": self.anon_key,
@@ -382,21 +382,21 @@ class Stack:
             "PGRST_DB_ANON_ROLE": "anon",
             "PGRST_DB_MAX_ROWS": "1000",
             "PGRST_DB_POOL": "10",
-            "PGRST_JWT_SECRET": key if isinstance(key, str) else json.dumps(tokens.published(key)),
+            "PGRST_JWT_SECRET": key if isinstance(key, str) else json.dumps(tokens.public_jwks(key)),
             "PGRST_JWT_AUD": tokens.AUDIENCE,
             "PGRST_SERVER_HOST": "127.0.0.1",
             "PGRST_SERVER_PORT": str(self.state.postgrest_port),
             "PGRST_LOG_LEVEL": "warn",
-            # The developer's own sizes come last; no address and no secret does.
+            # The developer may set pool sizes, but no addresses or secrets.
             **{name: os.environ[name] for name in POOL_SIZES if name in os.environ},
         }
 
-    # -- memory ---------------------------------------------------------------------------------------
+    # -- processes and state --------------------------------------------------------------------------
 
     def _spawn(self, name: str, command: list[Any], environment: dict[str, str]) -> None:
-        self._remember(name, start(command, environment, self.folder / "logs" / f"{name}.log"))
+        self._record_child(name, start(command, environment, self.folder / "logs" / f"{name}.log"))
 
-    def _remember(self, name: str, child: Child) -> None:
+    def _record_child(self, name: str, child: Child) -> None:
         self.state.children[name] = child
         self._save()
 
@@ -408,13 +408,14 @@ class Stack:
         self.state.children.pop("postgres", None)
         self._save()
 
-    def _load(self, otherwise: State | None = None) -> State:
+    def _load(self, default: State | None = None) -> State:
         try:
             stored = json.loads(self._file.read_text())
         except FileNotFoundError:
-            return otherwise or State()
+            return default or State()
         children = {name: Child(**child) for name, child in stored.pop("children").items()}
-        # A folder from before the schema had a digest.
+        # A folder of an earlier version.
+        stored.pop("door", None)
         stored.setdefault("schema", "")
         return State(**stored, children=children)
 
@@ -425,28 +426,28 @@ class Stack:
         draft.replace(self._file)
 
     @property
-    def _serving(self) -> Path:
+    def _serve_lock(self) -> Path:
         """The lock file of the process that serves the stack."""
         return self.folder / "serve.lock"
 
-    def _require_unserved(self) -> None:
+    def _require_not_served(self) -> None:
         """Raises StackError when another process serves this stack."""
-        if (pid := holder(self._serving)) not in (None, os.getpid()):
-            raise self._served_by(pid)
+        if (pid := lock_holder(self._serve_lock)) not in (None, os.getpid()):
+            raise self._served_error(pid)
 
-    def _served_by(self, pid: int | None) -> StackError:
+    def _served_error(self, pid: int | None) -> StackError:
         return StackError(
             f"process {pid} serves {self.folder} already, at {self.url}; "
             f"stop it first (Ctrl-C, or: kill {pid}), or choose another folder with --data and another --port"
         )
 
     @contextmanager
-    def _exclusively(self) -> Iterator[None]:
-        """One command at a time works on a stack's folder."""
+    def _exclusive_lock(self) -> Iterator[None]:
+        """Lock the stack's folder: one command at a time changes it."""
         with (self.folder / "lock").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             yield
 
 
-def _passed_on(name: str) -> bool:
-    return name.startswith(PASSED_ON) and name not in NOT_PASSED_ON
+def _is_forwarded(name: str) -> bool:
+    return name.startswith(FORWARDED_PREFIXES) and name not in NOT_FORWARDED

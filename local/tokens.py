@@ -1,4 +1,4 @@
-"""Tokens as Supabase Auth would issue them, signed with the local stack's secret or private key."""
+"""JWTs like Supabase Auth's, signed with the local stack's secret or private key."""
 
 import time
 from collections.abc import Mapping
@@ -7,9 +7,9 @@ from typing import Any
 from jose import jwt
 
 AUDIENCE = "authenticated"
-# The shared secret of HS256, or a private key as a JWK, which names its algorithm and itself.
+# The shared secret of HS256, or a private JWK with its `alg` and `kid`.
 SigningKey = str | Mapping[str, Any]
-# What a public key may show; everything else of a private one stays out.
+# The public members of a JWK.
 _PUBLIC = ("kty", "kid", "use", "alg", "ext", "crv", "x", "y", "n", "e")
 
 
@@ -33,23 +33,23 @@ def user_token(
         "exp": now + seconds,
         **claims,
     }
-    return signed(key, {name: value for name, value in payload.items() if value is not None})
+    return sign(key, {name: value for name, value in payload.items() if value is not None})
 
 
 def anon_key(key: SigningKey) -> str:
     """The public key of a project: a token with the role anon and no user."""
-    return signed(key, {"iss": "supabase", "role": "anon", "iat": 1_700_000_000, "exp": 2_000_000_000})
+    return sign(key, {"iss": "supabase", "role": "anon", "iat": 1_700_000_000, "exp": 2_000_000_000})
 
 
-def signed(key: SigningKey, claims: Mapping[str, Any]) -> str:
-    """These claims as a token, in the way of the key."""
+def sign(key: SigningKey, claims: Mapping[str, Any]) -> str:
+    """The claims as a JWT, signed with the key's algorithm."""
     if isinstance(key, str):
         return str(jwt.encode(dict(claims), key, "HS256"))
     return str(jwt.encode(dict(claims), dict(key), key["alg"], headers={"kid": key["kid"]}))
 
 
-def published(key: SigningKey) -> dict[str, Any]:
-    """The JWKS that Supabase Auth publishes for that key: its public half, or nothing of a secret."""
+def public_jwks(key: SigningKey) -> dict[str, Any]:
+    """The JWKS that Supabase Auth publishes for the key: its public half, or no key for a shared secret."""
     if isinstance(key, str):
         return {"keys": []}
     public = {name: key[name] for name in _PUBLIC if name in key}

@@ -15,9 +15,8 @@ from typing import Any, TextIO
 import pytest
 
 from functions import documents
-from local import tokens
+from local import ROOT, tokens
 from local.stack import Stack
-from local.tools import ROOT
 from shared.config import Settings
 from shared.models.embeddings import Embedder, local_embedder
 from shared.services import Services

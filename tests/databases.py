@@ -16,10 +16,9 @@ from typing import TextIO
 import psycopg
 from psycopg import sql
 
-from local import migrations
+from local import ROOT, migrations
 from local.postgres import Postgres
 from local.stack import DEFAULT_FOLDER, Stack
-from local.tools import ROOT
 
 RUNNING_SERVER = os.environ.get("RAG_TEST_SERVER")
 TEMPLATE = "template"
@@ -118,7 +117,7 @@ class ProcessStack(Stack):
     def _start_database(self, *, durable: bool, seed: bool) -> None:
         self.state.postgres_port = self._server.port
         if (postmaster := self._server.postmaster()) is not None:
-            self._remember("postgres", postmaster)
+            self._record_child("postgres", postmaster)
         clone(self._server, self.state.database)
         if RUNNING_SERVER:
             # Its template was made by another checkout, which may lack migrations of this one.

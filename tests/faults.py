@@ -6,9 +6,9 @@ from pathlib import Path
 
 import psycopg
 
-from local.processes import Child, answers, wait_for_end, wait_until
+from local.npm_tools import postgrest_binary
+from local.processes import Child, is_responding, wait_for_end, wait_until_ready
 from local.stack import Stack
-from local.tools import postgrest_binary
 
 
 def private_bytes(pid: int) -> int:
@@ -37,13 +37,13 @@ def start_postgrest(stack: Stack) -> None:
 
 
 def start_postgres(stack: Stack, *, durable: bool) -> None:
-    stack._remember("postgres", stack.postgres.start(durable=durable))
+    stack._record_child("postgres", stack.postgres.start(durable=durable))
 
 
 def wait_for_postgrest(stack: Stack) -> None:
     """Until it answers, which it only does when Postgres answers it."""
-    ready = partial(answers, f"http://127.0.0.1:{stack.state.postgrest_port}/")
-    wait_until(ready, stack.state.children["postgrest"], stack.folder / "logs" / "postgrest.log")
+    ready = partial(is_responding, f"http://127.0.0.1:{stack.state.postgrest_port}/")
+    wait_until_ready(ready, stack.state.children["postgrest"], stack.folder / "logs" / "postgrest.log")
 
 
 def wait_for_waiters(stack: Stack, number: int) -> None:

@@ -25,7 +25,7 @@ def private(key: ec.EllipticCurvePrivateKey | rsa.RSAPrivateKey, algorithm: str,
 
 def public(key: dict[str, Any]) -> dict[str, Any]:
     """Its public half, as a JWKS lists it."""
-    entry: dict[str, Any] = tokens.published(key)["keys"][0]
+    entry: dict[str, Any] = tokens.public_jwks(key)["keys"][0]
     return entry
 
 

@@ -13,8 +13,8 @@ from typing import Any
 import httpx
 import pytest
 
+from local import ROOT
 from local.stack import Stack
-from local.tools import ROOT
 
 
 def run_node(script: Path, given: dict[str, Any], *arguments: str) -> dict[str, Any]:

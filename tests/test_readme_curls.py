@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from local.tools import ROOT
+from local import ROOT
 from tests.conftest import People
 from tests.isolation.test_documents import collection
 from tests.isolation.test_keys import make
@@ -32,7 +32,7 @@ def curl() -> str:
     pytest.skip("no curl on this machine")
 
 
-def test_every_line_is_answered(people: People, tmp_path: Path, no_jobs: None):
+def test_every_curl_command_is_answered(people: People, tmp_path: Path, no_jobs: None):
     """ann's, with a key of hers; where the README says $ADMIN, ada's."""
     stack, home = people.ann.stack, collection(people.ann)
     scopes = ["documents:write", "collections:manage", "retrievals:read"]

@@ -3,7 +3,7 @@
 import { byId, el, show } from "./dom.js";
 
 const TOKEN = "token";
-const DOOR = "door";
+const SECRET = "secret";
 const QUESTIONS = "questions";
 
 /** The token of this tab, null where no user is signed in. */
@@ -35,11 +35,11 @@ export function who(text) {
   return { id: text, name: "an API key" };
 }
 
-/** Move the door's key from the address to this tab's storage; whether there was one. */
+/** Move the playground secret from the URL to this tab's storage; whether there was one. */
 export function enter() {
-  const door = new URLSearchParams(location.hash.slice(1)).get(DOOR);
-  if (!door) return false;
-  sessionStorage.setItem(DOOR, door);
+  const secret = new URLSearchParams(location.hash.slice(1)).get(SECRET);
+  if (!secret) return false;
+  sessionStorage.setItem(SECRET, secret);
   history.replaceState(null, "", location.pathname);
   return true;
 }
@@ -58,11 +58,11 @@ export async function offer(accept) {
     byId("token").value = "";
     if (text) accept(text, []);
   };
-  const people = await offered();
-  byId("people").hidden = !people.length;
+  const users = await offered();
+  byId("users").hidden = !users.length;
   show(
-    byId("people-list"),
-    ...people.map(({ email, about, token: text, questions: samples }) =>
+    byId("users-list"),
+    ...users.map(({ email, about, token: text, questions: samples }) =>
       el("li", {}, el("button", { type: "button", class: "person", onclick: () => accept(text, samples) }, el("b", { text: email }), el("span", { class: "quiet", text: about }))),
     ),
   );
@@ -70,10 +70,10 @@ export async function offer(accept) {
 
 /** The demo's users, for those who have the address that the local stack printed. Elsewhere there are none. */
 async function offered() {
-  const door = sessionStorage.getItem(DOOR);
-  if (!door) return [];
+  const secret = sessionStorage.getItem(SECRET);
+  if (!secret) return [];
   try {
-    const answer = await fetch("people.json", { headers: { "X-Playground-Door": door }, cache: "no-store" });
+    const answer = await fetch("users.json", { headers: { "X-Playground-Secret": secret }, cache: "no-store" });
     return answer.ok ? await answer.json() : [];
   } catch {
     return [];

@@ -17,7 +17,6 @@ from shared.models.openai_model import OpenAIModel
 from shared.text.token_count import count_tokens
 
 if TYPE_CHECKING:
-
     from shared.models.minilm import MiniLM
 
 DIMENSIONS = 1536

@@ -6590,7 +6590,7 @@ $$;
 
 -- How many candidates the HNSW index has to keep in sight to find the nearest of so many rows: the more, the
 -- smaller their share of the table, and four times as many where they are scattered over several orgs, whose
--- neighbourhoods then hold few of ours. (bench/cutover.py)
+-- neighbourhoods then hold few of ours. (bench/exact_vs_index.py)
 create function rag.effort(scope rag.scope, candidates bigint, ef_search integer)
 returns integer
 language plpgsql stable security invoker set search_path = ''

@@ -3,9 +3,9 @@
 from pathlib import Path
 
 from bench import eval_graph
-from bench.eval_graph import AUTO, GRAPH, HYBRID, SMALL, WHOLE, Measured, Run
+from bench.eval_graph import AUTO, GRAPH, HYBRID, SMALL, WHOLE, CorpusRuns, Run
+from bench.labelled_sets import Item, LabelledSet
 from bench.ranking import recalls
-from bench.sets import Item, Labelled
 
 RELEVANT = {"q1": {"a": 1, "b": 1}, "q2": {"c": 1}}
 QUESTIONS = [Item("q1", "Who?"), Item("q2", "What?"), Item("q3", "Nobody knows?")]
@@ -18,11 +18,11 @@ def run(**rankings: list[str]) -> Run:
     return found
 
 
-def measured(corpus: str) -> Measured:
+def measured(corpus: str) -> CorpusRuns:
     worse = run(q1=["a", "x", "y", "z", "v", "b"], q2=["x"])
     better = run(q1=["a", "b"], q2=["c"])
     runs = {HYBRID: worse, GRAPH: better, AUTO: better}
-    return Measured(
+    return CorpusRuns(
         "two", corpus, 10, 12, runs, {"theirs": Run(worse.by_question)} if corpus == SMALL else {}
     )
 
@@ -33,15 +33,15 @@ def test_recall_counts_the_relevant_among_five_and_eight():
     }  # fmt: skip
 
 
-def test_published_rankings_count_for_the_questions_that_are_asked():
+def test_published_rankings_count_for_the_sampled_questions():
     again = ["b", "b", "b", "b", "?Not a title", "a"]
-    labelled = Labelled("two", [], QUESTIONS, RELEVANT, {"theirs": {"q1": again}})
-    found = eval_graph.published(labelled, 10)["theirs"]
+    labelled_set = LabelledSet("two", [], QUESTIONS, RELEVANT, {"theirs": {"q1": again}})
+    found = eval_graph.published(labelled_set, 10)["theirs"]
     assert found.of("Recall@5") == {"q1": 50.0, "q2": 0.0}
     assert found.mean("All@8") == 50
 
 
-def test_goals_are_of_the_small_corpus_and_of_what_the_whole_one_gains():
+def test_goals_apply_to_the_small_corpus_and_to_the_gain_over_the_whole_corpus():
     figures = {figure.name: figure for figure in eval_graph.goals([measured(SMALL), measured(WHOLE)])}
     assert figures["graph Recall@5, two, small"].holds is True
     assert figures["graph less hybrid, Recall@5, two, small"].goal is None
@@ -49,13 +49,13 @@ def test_goals_are_of_the_small_corpus_and_of_what_the_whole_one_gains():
     assert figures["auto less hybrid, nDCG@10, two, whole: at most"].holds is True
 
 
-def test_a_router_that_always_loses_falls_short():
+def test_a_router_that_always_loses_misses_its_goals():
     better, worse = run(q1=["a", "b"], q2=["c"]), run(q1=["x"], q2=["x"])
-    figures = eval_graph.goals([Measured("two", WHOLE, 10, 12, {HYBRID: better, AUTO: worse}, {})])
+    figures = eval_graph.goals([CorpusRuns("two", WHOLE, 10, 12, {HYBRID: better, AUTO: worse}, {})])
     assert [figure.holds for figure in figures] == [False, False]
 
 
-def test_what_is_written_down_takes_the_place_of_the_same_set_s(tmp_path: Path):
+def test_new_results_replace_results_of_the_same_set(tmp_path: Path):
     path = tmp_path / "graph.jsonl"
     eval_graph.write([measured(WHOLE)], path)
     eval_graph.write([measured(SMALL), measured(WHOLE)], path)

@@ -6,45 +6,45 @@ from typing import Any
 import pytest
 
 from bench import graph
-from bench.asked import GRAPH, HYBRID, Taken, request
-from bench.names import EVERYWHERE, NamedProse, name
+from bench.question_sets import GRAPH, HYBRID, Timings, search_request
 from bench.rows import Org
-from bench.shelf import Shelf
+from bench.synthetic_names import EVERYWHERE, NamedProse, name
+from bench.text_corpus import TextCorpus
 
 
 @pytest.fixture(scope="module")
-def shelf() -> Shelf:
-    return Shelf(Org(1, 0, 10), NamedProse({"the", "of", "a", "and", "in", "to", "is"}), [])
+def corpus() -> TextCorpus:
+    return TextCorpus(Org(1, 0, 10), NamedProse({"the", "of", "a", "and", "in", "to", "is"}), [])
 
 
-def test_questions_of_each_kind_are_the_same_each_time_and_no_two_alike(shelf: Shelf):
-    for draw in graph.kinds(shelf).values():
+def test_questions_of_each_kind_are_reproducible_and_distinct(corpus: TextCorpus):
+    for draw in graph.kinds(corpus).values():
         asked = graph.questions(draw, 20)
         assert asked == graph.questions(draw, 20)
         assert len(set(asked)) > 15
 
 
-def test_only_questions_about_names_name_somebody(shelf: Shelf):
-    kinds = graph.kinds(shelf)
+def test_only_questions_about_names_contain_a_name(corpus: TextCorpus):
+    kinds = graph.kinds(corpus)
     assert all(name(EVERYWHERE) in asked for asked in graph.questions(kinds[graph.IN_ALL], 5))
     assert all(asked == asked.lower() for asked in graph.questions(kinds[graph.NAMELESS], 5))
     assert set(kinds) == set(graph.GOALS)
 
 
-def test_the_graph_is_asked_as_a_search_by_both_is():
-    function, body = request(GRAPH, "Who?", "[1]", 10)
-    other, hybrid = request(HYBRID, "Who?", "[1]", 10)
+def test_graph_search_gets_the_same_request_as_hybrid_search():
+    function, body = search_request(GRAPH, "Who?", "[1]", 10)
+    other, hybrid = search_request(HYBRID, "Who?", "[1]", 10)
     assert (function, other) == ("rag_graph_search", "rag_search")
     assert body.replace(b'"graph"', b'"hybrid"') == hybrid
 
 
-def test_a_figure_says_in_how_many_pages_the_graph_had_a_part():
+def test_a_figure_has_the_share_of_pages_with_graph_results():
     rows: list[Mapping[str, Any]] = [{"graph_score": 0.5}, {"graph_score": 0}]
     taken = {
-        HYBRID: Taken([0.01] * 4, [[]] * 4),
-        GRAPH: Taken([0.015] * 4, [[dict(row) for row in rows], [dict(rows[1])], [], [dict(rows[0])]]),
+        HYBRID: Timings([0.01] * 4, [[]] * 4),
+        GRAPH: Timings([0.015] * 4, [[dict(row) for row in rows], [dict(rows[1])], [], [dict(rows[0])]]),
     }
-    middle, high = graph.compared(graph.NAMING, taken)
+    middle, high = graph.compare(graph.NAMED, taken)
     assert [middle.compared, high.compared] == pytest.approx([1.5, 1.5])
     assert middle.holds
     assert middle.note == "the graph had a part in 50 % of the pages"

@@ -7,39 +7,39 @@ import pytest
 from bench.ranking import by_best_chunk, difference, measures
 
 
-def test_a_document_stands_where_its_best_chunk_does():
+def test_a_document_has_the_rank_of_its_best_chunk():
     assert by_best_chunk(["b", "a", "b", "c", "a"]) == ["b", "a", "c"]
 
 
-def test_a_perfect_ranking_is_worth_one_by_every_measure():
+def test_a_perfect_ranking_scores_one_in_every_measure():
     found = measures(["a", "b", "c"], {"a": 2, "b": 1})
     assert set(found.values()) == {1.0}
 
 
-def test_gains_are_exponential_and_fade_with_the_logarithm_of_the_place():
+def test_gains_are_exponential_and_discounted_by_the_logarithm_of_the_rank():
     found = measures(["x", "b", "a"], {"a": 2, "b": 1})
     gained = 1 / math.log2(3) + 3 / math.log2(4)
     assert found["nDCG@10"] == pytest.approx(gained / (3 + 1 / math.log2(3)))
     assert found["MRR@10"] == 0.5
 
 
-def test_what_comes_after_the_tenth_is_worth_nothing():
+def test_results_after_the_tenth_count_nothing():
     ranking = [f"x{number}" for number in range(10)] + ["a"]
     assert set(measures(ranking, {"a": 1}).values()) == {0.0}
 
 
-def test_recall_counts_the_relevant_and_all_wants_every_one():
+def test_recall_counts_relevant_documents_and_all_needs_every_one():
     found = measures(["a", "x", "x2", "x3", "x4", "b"], {"a": 1, "b": 1, "c": 1})
     assert (found["Recall@5"], found["Recall@10"], found["All@10"]) == (1 / 3, 2 / 3, 0.0)
 
 
-def test_a_difference_that_every_question_shows_is_certain():
+def test_a_difference_in_every_question_has_a_zero_width_interval():
     theirs = {str(number): float(number) for number in range(50)}
     found = difference({name: value + 2 for name, value in theirs.items()}, theirs)
     assert (found.mean, found.low, found.high) == (2, 2, 2)
 
 
-def test_a_difference_is_paired_and_its_interval_holds_the_mean():
+def test_a_paired_difference_has_an_interval_around_the_mean():
     theirs = {str(number): float(number % 7) for number in range(200)}
     found = difference({name: value + (int(name) % 3 - 1) for name, value in theirs.items()}, theirs)
     assert found.low < found.mean < found.high

@@ -53,7 +53,7 @@ def indexed(kaito: Any, name: str = "rag_index") -> list[Any]:
     return rows
 
 
-def test_documents_from_their_making_to_their_end(kaito: Any):
+def test_the_client_creates_reads_and_deletes_documents(kaito: Any):
     kettle, toaster = indexed(kaito)
     assert (kettle.text, kettle.metadata.to_dict(), kettle.is_truncated) == (
         KETTLE,
@@ -98,7 +98,7 @@ def test_names_make_the_round_trip(kaito: Any, name: str):
     assert list_documents_in_index.sync(name, client=kaito).total_items == 2
 
 
-def test_a_snapshot_brings_back_what_was_there(kaito: Any):
+def test_a_snapshot_restores_the_documents(kaito: Any):
     kettle, _ = indexed(kaito)
     persist_index.sync("rag_index", client=kaito, path="./monday")
     update = UpdateDocumentRequest(documents=[Document(text="Nothing.", doc_id=kettle.doc_id)])
@@ -120,14 +120,14 @@ def test_a_chat_is_answered_from_an_index(kaito: Any):
     assert answer.source_nodes[0].doc_id == kettle.doc_id
 
 
-def test_what_is_wrong_is_a_validation_error_of_its_own(kaito: Any):
+def test_invalid_requests_raise_validation_errors(kaito: Any):
     answer = retrieve_index.sync(
         client=kaito, body=RetrieveRequest(index_name="x", query="x", max_node_count=301)
     )
     assert answer.detail[0].loc == ["body", "max_node_count"]
 
 
-def test_health_is_everybody_s_and_metrics_are_the_operator_s(stack: Stack, people: People):
+def test_health_is_public_and_metrics_are_for_the_operator(stack: Stack, people: People):
     with Client(base_url=stack.url) as client:
         health = get_health.sync(client=client)
         assert (health.status, health.detail) == ("Healthy", None)

@@ -122,7 +122,7 @@ def test_openai_for_python(client: OpenAI):
     assert (busy.value.status_code, busy.value.response.headers["retry-after"]) == (503, "17")
 
 
-def test_openai_for_python_with_a_key_that_is_none(url: str):
+def test_openai_for_python_without_a_valid_key(url: str):
     with (
         OpenAI(base_url=f"{url}/v1", api_key="sk-nobody", max_retries=0) as client,
         pytest.raises(openai.AuthenticationError),

@@ -6,7 +6,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import httpx
 
-from local.tools import ROOT
+from local import ROOT
 from shared.services import Services
 from tests.actors import Actor, vector
 from tests.conftest import People
@@ -40,7 +40,7 @@ def test_supabase_js_works_unmodified(people: People, core: Services):
     assert result["tableError"] == "PGRST205" or result["tableError"].startswith(("42", "PGRST"))
 
 
-def test_supabase_js_as_somebody_of_another_org_finds_nothing(people: People, core: Services):
+def test_supabase_js_of_another_org_finds_nothing(people: People, core: Services):
     tell(core, people.ann, "Kettle manual", KETTLE)
     result = run_node(HERE / "supabase_js.mjs", given_for(people.bob, vector=vector(1)))
     assert result["search"]["results"] == []
@@ -48,7 +48,7 @@ def test_supabase_js_as_somebody_of_another_org_finds_nothing(people: People, co
     assert result["answer"]["status"] == "insufficient_context"
 
 
-def test_supabase_js_uploads_where_it_is_told_to(uploading: Uploading, people: People):
+def test_supabase_js_uploads_with_a_signed_url(uploading: Uploading, people: People):
     home = collection(people.ann)
     begun = uploading.begin(people.ann, home).json()
     address = urlsplit(begun["upload_url"])

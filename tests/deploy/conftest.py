@@ -15,9 +15,9 @@ from typing import Any
 
 import pytest
 
-from local import package
+from local import ROOT, lambda_package
+from local.npm_tools import npm_program
 from local.stack import Stack
-from local.tools import ROOT, npm_program
 from tests.actors import vector
 from tests.databases import Run
 from tests.stand_in import Reply, StandIn
@@ -25,7 +25,7 @@ from tests.stand_in import Reply, StandIn
 RUNTIME = Path(__file__).with_name("lambda_runtime.py")
 METRICS_TOKEN = "metrics-token-7f3x"
 EVENTS = Path(__file__).with_name("events")
-CONFIGURATION = (ROOT / package.CONFIGURATION).read_text()
+CONFIGURATION = (ROOT / lambda_package.CONFIGURATION).read_text()
 # Every variable that serverless.yml takes from its environment; when packaged here, each is its own <NAME>.
 ASKED_FOR = set(re.findall(r"\$\{env:(\w+)", CONFIGURATION))
 
@@ -92,7 +92,7 @@ def osls_package(folder: Path, *options: str, target: str | Path = ".serverless"
 
 def zip_of(folder: Path) -> zipfile.ZipFile:
     """Build in `folder` what is deployed, and package it: the zip."""
-    package.build(folder)
+    lambda_package.build(folder)
     osls_package(folder)
     return zipfile.ZipFile(folder / ".serverless" / "rag.zip")
 
@@ -100,9 +100,9 @@ def zip_of(folder: Path) -> zipfile.ZipFile:
 def _build(folder: Path) -> None:
     """Build what is deployed; the template is made without the libraries, which take 15 seconds to zip."""
     built, light = folder / "built", folder / "light"
-    package.build(built)
+    lambda_package.build(built)
     light.mkdir()
-    (built / package.CONFIGURATION).rename(light / package.CONFIGURATION)
+    (built / lambda_package.CONFIGURATION).rename(light / lambda_package.CONFIGURATION)
     for name in ("functions", "shared"):
         shutil.copytree(built / name, light / name)
     osls_package(light)
@@ -192,7 +192,7 @@ class Lambda:
 
 def runtime_python() -> str:
     """A Python of the Lambda runtime's version: these tests' own, or one on the PATH."""
-    version = package.python_version()
+    version = lambda_package.python_version()
     if version == f"{sys.version_info.major}.{sys.version_info.minor}":
         return sys.executable
     if found := shutil.which(f"python{version}"):

@@ -19,10 +19,10 @@ import httpx
 import pytest
 
 from functions.server import DRAIN_SECONDS
-from local.package import python_version
+from local import ROOT
+from local.lambda_package import python_version
 from local.processes import free_port
 from local.stack import Stack
-from local.tools import ROOT
 from tests.actors import Actor, vector
 from tests.conftest import People
 from tests.deploy.conftest import deployer_of, embedding
@@ -145,27 +145,27 @@ def test_the_image_has_the_tested_python_by_tag():
     assert re.fullmatch(rf"python:{python_version()}-slim-[a-z]+", images.pop())
 
 
-def test_the_image_s_packages_are_the_server_s_at_the_tested_versions():
+def test_the_image_has_the_server_s_packages_at_the_tested_versions():
     (install,) = [run for run in instructions("RUN") if "install" in run]
     assert "--constraint constraints.txt --requirement requirements-server.txt" in " ".join(install.split())
     assert "--only-binary=:all:" in install
 
 
-def test_nothing_enters_the_image_that_is_not_named_and_copied():
+def test_the_image_has_only_explicitly_copied_files():
     copied = {source for sources, _ in COPIES for source in sources}
     assert IGNORED[0] == "*"
     assert {line.removeprefix("!") for line in IGNORED if line.startswith("!")} == copied
     assert not copied & {"tests", "local", ".env", ".git", "."}
 
 
-def test_the_process_is_not_root_s():
+def test_the_process_does_not_run_as_root():
     user = instructions("USER")[-1]
     assert re.fullmatch(r"[1-9]\d+:[1-9]\d+", user)
     # It is the last to change it: what runs, runs as that user.
     assert DOCKERFILE.index("\nUSER ") < DOCKERFILE.index("\nCMD ")
 
 
-def test_it_drains_within_what_cloud_run_waits():
+def test_it_drains_within_cloud_run_s_grace_period():
     assert 0 < DRAIN_SECONDS < 10
 
 
@@ -191,7 +191,7 @@ def test_it_serves_all_functions_and_its_health_check_agrees(
         assert not container.is_healthy()
 
 
-def test_it_serves_one_function_if_told_so(image: Path, settings_given: dict[str, str], people: People):
+def test_it_serves_a_single_function_on_request(image: Path, settings_given: dict[str, str], people: People):
     with started(image, {**settings_given, "RAG_FUNCTIONS": "rag-search"}) as container:
         ready(container)
         assert search(container, people.ann).status_code == 200
@@ -204,7 +204,7 @@ def test_it_serves_one_function_if_told_so(image: Path, settings_given: dict[str
     [({"RAG_FUNCTIONS": "rag-serach"}, "RAG_FUNCTIONS: "), ({"SUPABASE_URL": ""}, "SUPABASE_URL: ")],
     ids=["an unknown function", "a missing setting"],
 )
-def test_a_wrong_setting_ends_it_at_once_and_is_named(
+def test_an_invalid_setting_stops_the_start_and_is_named(
     image: Path, settings_given: dict[str, str], change: dict[str, str], named: str
 ):
     with started(image, {**settings_given, **change}) as container:
@@ -214,7 +214,7 @@ def test_a_wrong_setting_ends_it_at_once_and_is_named(
     assert "7f3x" not in said
 
 
-def test_sigterm_lets_what_came_be_finished_and_takes_no_more(
+def test_sigterm_finishes_running_requests_and_accepts_no_more(
     image: Path, settings_given: dict[str, str], embeddings: StandIn, people: People
 ):
     people.ann.put([vector(1)], embedding_model="text-embedding-3-small")

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from functions.server import SLUGS
-from local.package import size
-from local.tools import ROOT
+from local import ROOT
+from local.lambda_package import size
 from tests.actors import vector
 from tests.conftest import People
 from tests.deploy.conftest import METRICS_TOKEN, RUNTIME, Lambda, Package, event, osls_package, zip_of
@@ -47,11 +47,11 @@ def asking(kind: str, path: str, token: str | None = None, **fields: Any) -> dic
 # -- what is in it ------------------------------------------------------------------------------------------
 
 
-def test_the_zip_unpacked_is_far_below_what_lambda_takes(packaged: Package):
+def test_the_unpacked_zip_is_far_below_lambda_s_limit(packaged: Package):
     assert 10 < size(packaged.root) / 1e6 < 250
 
 
-def test_the_zip_holds_the_functions_and_what_they_share_and_nothing_else_of_this_project(packaged: Package):
+def test_the_zip_has_the_functions_and_shared_and_no_other_project_files(packaged: Package):
     # The library has the name of our folder of migrations.
     ours = {path.name for path in ROOT.iterdir()} - {"supabase"}
     assert {path.name for path in packaged.root.iterdir()} & ours == {"functions", "shared"}
@@ -63,13 +63,13 @@ def test_the_zip_holds_the_functions_and_what_they_share_and_nothing_else_of_thi
             assert held == written - {Path("functions/server.py")}
 
 
-def test_the_zip_holds_no_hidden_file_and_no_script(packaged: Package):
+def test_the_zip_has_no_hidden_file_and_no_script(packaged: Package):
     names = {path.name for path in packaged.root.rglob("*")}
     assert not [path.name for path in packaged.root.iterdir() if path.name == "bin" or path.name[0] == "."]
     assert not [name for name in names if name.startswith(".env")]
 
 
-def test_the_zip_holds_every_module_s_bytecode_and_no_path_of_the_machine_that_built_it(packaged: Package):
+def test_the_zip_has_every_module_s_bytecode_and_no_path_of_the_build_machine(packaged: Package):
     for folder in ("functions", "shared", "fastapi", "openai"):
         for path in (packaged.root / folder).rglob("*.py"):
             compiled = path.parent / "__pycache__" / f"{path.stem}.{sys.implementation.cache_tag}.pyc"
@@ -80,7 +80,7 @@ def test_the_zip_holds_every_module_s_bytecode_and_no_path_of_the_machine_that_b
             assert str(ROOT).encode() not in content
 
 
-def test_the_zip_holds_every_requirement_at_the_version_that_was_tested(packaged: Package):
+def test_the_zip_has_every_requirement_at_the_tested_version(packaged: Package):
     def normal(name: str) -> str:
         return re.sub(r"[-_.]+", "-", name).lower()
 
@@ -98,7 +98,7 @@ def test_the_zip_holds_every_requirement_at_the_version_that_was_tested(packaged
     assert not {path.name for path in packaged.root.iterdir()} & NOT_FOR_LAMBDA
 
 
-def test_what_is_compiled_is_compiled_for_the_runtime(packaged: Package):
+def test_bytecode_is_compiled_for_the_runtime(packaged: Package):
     python = packaged.functions["health"]["Runtime"].removeprefix("python").replace(".", "")
     libraries = list(packaged.root.rglob("*.so"))
     assert libraries
@@ -111,7 +111,7 @@ def test_what_is_compiled_is_compiled_for_the_runtime(packaged: Package):
 
 
 @pytest.mark.long
-def test_two_builds_of_one_tree_are_the_same_zip_of_what_was_built(packaged: Package, tmp_path: Path):
+def test_two_builds_of_one_tree_make_the_same_zip(packaged: Package, tmp_path: Path):
     with zip_of(tmp_path / "first") as first, zip_of(tmp_path / "second") as second:
         built = {str(path.relative_to(packaged.root)) for path in packaged.root.rglob("*") if path.is_file()}
         assert {name for name in first.namelist() if not name.endswith("/")} == built
@@ -136,9 +136,7 @@ def test_functions_have_urls_only_on_request(packaged: Package, tmp_path: Path):
 
 
 @every_function
-def test_every_handler_answers_with_its_own_part_of_the_environment_and_the_zip_alone(
-    deployed: Lambda, slug: str
-):
+def test_every_handler_works_with_its_own_environment_and_the_zip_alone(deployed: Lambda, slug: str):
     told = deployed.told(slug, event("http_api", "OPTIONS", "/nowhere"))
     assert [answer["statusCode"] for answer in told["answers"]] == [204]
     root = str(deployed.package.root)
@@ -159,7 +157,7 @@ def test_every_handler_answers_with_its_own_part_of_the_environment_and_the_zip_
         *[(slug, "OPENAI_API_KEY") for slug in ("rag-search", "rag-answer", "health")],
     ],
 )
-def test_a_handler_without_a_setting_that_it_needs_stops_at_import_and_names_it(
+def test_a_handler_without_a_required_setting_stops_at_import_and_names_it(
     deployed: Lambda, slug: str, missing: str
 ):
     done = deployed.start(slug, [], **{missing: None})
@@ -169,7 +167,7 @@ def test_a_handler_without_a_setting_that_it_needs_stops_at_import_and_names_it(
     assert "7f3x" not in done.stderr
 
 
-def test_an_empty_model_key_stops_rag_answer_instead_of_changing_how_it_answers(deployed: Lambda):
+def test_an_empty_model_key_stops_rag_answer(deployed: Lambda):
     done = deployed.start("rag-answer", [], RAG_LLM_API_KEY="")
     assert done.returncode != 0
     assert "ConfigurationError: RAG_LLM_API_KEY: not set" in done.stderr
@@ -231,7 +229,7 @@ def test_a_user_makes_and_revokes_an_api_key(deployed: Lambda, people: People, k
 
 
 @both_kinds
-def test_the_operator_reads_the_metrics_and_nobody_else(deployed: Lambda, people: People, kind: str):
+def test_only_the_operator_reads_the_metrics(deployed: Lambda, people: People, kind: str):
     read, refused = deployed.answers(
         "metrics",
         event(kind, "GET", "/metrics", headers={"authorization": f"Bearer {METRICS_TOKEN}"}),
@@ -244,7 +242,7 @@ def test_the_operator_reads_the_metrics_and_nobody_else(deployed: Lambda, people
 
 
 @both_kinds
-def test_a_base64_body_is_the_same_body(deployed: Lambda, people: People, kind: str):
+def test_a_base64_body_is_decoded(deployed: Lambda, people: People, kind: str):
     people.ann.put([vector(1)], embedding_model=MODEL)
     plain = asking(kind, "/api/rag/search", people.ann.token())
     encoded = base64.b64encode(plain["body"].encode()).decode()
@@ -259,9 +257,7 @@ def test_a_base64_body_is_the_same_body(deployed: Lambda, people: People, kind: 
 
 
 @both_kinds
-def test_everything_of_a_request_reaches_the_function_and_everything_of_the_answer_returns(
-    deployed: Lambda, kind: str
-):
+def test_requests_and_responses_pass_unchanged(deployed: Lambda, kind: str):
     raw = bytes(range(256))
     given = event(
         kind,
@@ -300,7 +296,7 @@ def test_a_browser_s_preflight_is_answered_by_the_function(deployed: Lambda, kin
 
 
 @both_kinds
-def test_what_is_wrong_is_refused_in_the_envelope(deployed: Lambda, people: People, kind: str):
+def test_invalid_requests_get_the_error_envelope(deployed: Lambda, people: People, kind: str):
     path, token = "/api/rag/search", people.ann.token()
     wrong = {
         "no token": (asking(kind, path), 401, "unauthorized"),
@@ -330,7 +326,7 @@ def test_spans_are_sent_before_the_process_is_frozen(deployed: Lambda):
 
 
 @both_kinds
-def test_health_names_what_the_others_use_without_their_keys(deployed: Lambda, kind: str):
+def test_health_reports_the_other_functions_settings_without_their_keys(deployed: Lambda, kind: str):
     environment = deployed.environment("health")
     assert not {value for value in environment.values() if value.endswith("7f3x")}
     (answer,) = deployed.answers("health", event(kind, "GET", "/health"))

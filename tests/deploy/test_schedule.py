@@ -6,7 +6,7 @@ import re
 import psycopg
 import pytest
 
-from local.tools import ROOT
+from local import ROOT
 from tests.actors import World
 
 SCHEDULE = re.compile(r"select cron\.schedule\(.*?\$\$\);", re.DOTALL)

@@ -6,7 +6,7 @@ from importlib import import_module
 import pytest
 
 from functions.server import SLUGS
-from local.tools import ROOT
+from local import ROOT
 from shared.config import ServerSettings, Settings
 from shared.models import query_embedding_cache
 from tests.deploy.conftest import CONFIGURATION, Package
@@ -35,7 +35,7 @@ def test_every_file_of_functions_is_a_function_with_its_handler(packaged: Packag
 
 
 @every_function
-def test_every_route_of_a_function_reaches_it_and_no_other(packaged: Package, slug: str):
+def test_every_route_reaches_exactly_one_function(packaged: Package, slug: str):
     app = import_module(SLUGS[slug]).app
     served = set()
     for route in app.routes:
@@ -45,13 +45,13 @@ def test_every_route_of_a_function_reaches_it_and_no_other(packaged: Package, sl
     assert packaged.routes[slug] == served
 
 
-def test_every_function_runs_where_the_wheels_are_for(packaged: Package):
+def test_every_function_runs_on_the_wheels_platform(packaged: Package):
     for found in packaged.functions.values():
         assert found["Architectures"] == ["x86_64"]
         assert found["Runtime"] == "python3.11"
 
 
-def test_no_function_is_cut_off_before_its_own_timeouts(packaged: Package):
+def test_no_function_ends_before_its_own_time_outs(packaged: Package):
     public_keys = 6
     asking = DEFAULTS.rag_database_timeout_seconds
     embedding = DEFAULTS.rag_embedding_timeout_seconds + 2 * query_embedding_cache.PATIENCE_SECONDS
@@ -68,13 +68,13 @@ def test_no_function_is_cut_off_before_its_own_timeouts(packaged: Package):
     assert max(timeouts.values()) <= 900
 
 
-def test_every_setting_of_the_functions_can_be_set(packaged: Package):
+def test_every_setting_of_the_functions_is_configurable(packaged: Package):
     settable = set().union(*(packaged.variables(slug) for slug in SLUGS))
     assert {name.upper() for name in Settings.model_fields} - OF_THE_SERVER <= settable
     assert set(ServerSettings.model_fields) >= {name.lower() for name in OF_THE_SERVER}
 
 
-def test_health_reads_what_it_reports_where_the_others_read_it(packaged: Package):
+def test_health_reads_settings_from_the_same_place_as_the_other_functions(packaged: Package):
     health = packaged.variables("health")
     reported = "RAG_EMBEDDING_MODEL", "RAG_EMBEDDING_URL", "RAG_LLM_MODEL", "RAG_LLM_URL"
     thresholds = "RAG_CONFIDENCE_HIGH_THRESHOLD", "RAG_CONFIDENCE_MEDIUM_THRESHOLD"
@@ -86,7 +86,7 @@ def test_health_reads_what_it_reports_where_the_others_read_it(packaged: Package
         assert (name in health) == any(name in secrets_of(packaged, slug) for slug in SLUGS)
 
 
-def test_secrets_come_from_the_deployer_s_environment_or_do_not_come(packaged: Package):
+def test_secrets_come_only_from_the_deployer_s_environment(packaged: Package):
     for slug in SLUGS:
         for name in SECRETS & set(packaged.variables(slug)):
             assert packaged.variables(slug)[name] in (f"<{name}>", "elsewhere")
@@ -94,7 +94,7 @@ def test_secrets_come_from_the_deployer_s_environment_or_do_not_come(packaged: P
     assert not re.findall(r"(sk-|eyJ|-----BEGIN)", CONFIGURATION)
 
 
-def test_each_function_gets_the_secrets_that_the_readme_says(packaged: Package):
+def test_each_function_gets_the_secrets_that_the_readme_lists(packaged: Package):
     section = (ROOT / "README.md").read_text().partition("## Deploy")[2].partition("\n## ")[0]
     head, _, *rows = re.findall(r"^\|(.+)\|$", section, re.MULTILINE)
     said = {}
@@ -105,6 +105,6 @@ def test_each_function_gets_the_secrets_that_the_readme_says(packaged: Package):
     assert said == {slug: secrets_of(packaged, slug) for slug in SLUGS}
 
 
-def test_no_function_is_offered_a_service_role_key(packaged: Package):
+def test_no_function_gets_a_service_role_key(packaged: Package):
     for slug in SLUGS:
         assert not [name for name in packaged.variables(slug) if "SERVICE" in name]

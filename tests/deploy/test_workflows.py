@@ -13,9 +13,8 @@ import psycopg
 import pytest
 import yaml
 
-from local import migrations, schema
+from local import ROOT, migrations, schema
 from local.stack import Stack
-from local.tools import ROOT
 
 FOLDER = ROOT / ".github" / "workflows"
 SECRETS = {"SUPABASE_ACCESS_TOKEN", "SUPABASE_DB_PASSWORD", "SUPABASE_PROJECT_REF"}
@@ -68,13 +67,13 @@ def test_the_long_tests_run_every_night():
     assert commands(job)[-1] == "make test-long"
 
 
-def test_workflows_may_only_read():
+def test_workflows_have_read_only_permissions():
     for found in (CHECK, DEPLOY, NIGHTLY):
         assert found["permissions"] == {"contents": "read"}
         assert not [job for job in found["jobs"].values() if "permissions" in job]
 
 
-def test_every_action_is_pinned_by_its_commit():
+def test_every_action_is_pinned_to_a_commit():
     for path in FOLDER.glob("*.yml"):
         for used in re.findall(r"uses: (\S+.*)", path.read_text()):
             assert used.startswith("./") or re.fullmatch(r"[\w/-]+@[0-9a-f]{40} # v[\d.]+", used), used
@@ -95,9 +94,7 @@ def test_the_database_is_deployed_after_the_check_and_with_the_environment_s_sec
         assert ("SUPABASE_ACCESS_TOKEN" in step.get("env", {})) == ("npx" in step.get("run", ""))
 
 
-def test_its_commands_bring_a_project_to_the_migrations_and_the_first_only_shows_them(
-    stack: Stack, project: str
-):
+def test_the_deploy_commands_apply_the_migrations_after_a_dry_run(stack: Stack, project: str):
     dry, wet = (
         step["run"] for step in DEPLOY["jobs"]["push"]["steps"] if "supabase db push" in step.get("run", "")
     )

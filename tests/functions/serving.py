@@ -18,7 +18,7 @@ from starlette.applications import Starlette
 from starlette.types import ASGIApp
 
 from functions.server import SLUGS, Functions
-from local import pages
+from local import playground_server
 from shared.api.dependencies import services_dependency
 from shared.clients.postgrest import SECRET_HEADER
 from shared.config import Settings
@@ -101,7 +101,7 @@ def handled(handler: Callable[[Event, Any], Event], event: Event) -> Event:
 def site(core: Services) -> Iterator[str]:
     """The playground before every function, all on that pipeline; its address."""
     functions = Functions(SLUGS)
-    app = Starlette(routes=list(pages.routes()))
+    app = Starlette(routes=list(playground_server.routes()))
     app.router.default = functions
     with ExitStack() as until:
         for function in functions.apps:

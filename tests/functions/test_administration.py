@@ -13,10 +13,10 @@ from pydantic import SecretStr
 
 from functions import administration
 from functions import health as open_health
-from local import migrations, schema, tokens
-from local.processes import answers, free_port, start, wait_until
+from local import ROOT, migrations, schema, tokens
+from local.npm_tools import postgrest_binary
+from local.processes import free_port, is_responding, start, wait_until_ready
 from local.stack import Stack
-from local.tools import ROOT, postgrest_binary
 from shared.api import health as looking
 from shared.api.health import MISSED_SECONDS, SCHEMA_VERSION, VERSION
 from shared.api.probes import AGAIN_SECONDS
@@ -61,7 +61,7 @@ def key(actor: Actor, **more: Any) -> str:
     return str(answer.json()["key"])
 
 
-def test_anybody_is_told_what_works_and_nothing_else(settings: Settings, no_jobs: None):
+def test_public_health_reports_component_states_only(settings: Settings, no_jobs: None):
     body = health(settings)
     assert (body["status"], body["version"], body["services"]) == ("healthy", VERSION, ALL_WELL)
     assert body["details"] is None
@@ -69,7 +69,7 @@ def test_anybody_is_told_what_works_and_nothing_else(settings: Settings, no_jobs
 
 
 @pytest.mark.parametrize("path", ["/v1/health", HEALTH])
-def test_it_is_served_with_an_admin_s_details(people: People, path: str, no_jobs: None):
+def test_the_platform_health_serves_an_admin_s_details(people: People, path: str, no_jobs: None):
     answer = people.ada.request("GET", path)
     assert answer.status_code == 200
     details = answer.json()["details"]
@@ -84,7 +84,7 @@ def test_it_is_served_with_an_admin_s_details(people: People, path: str, no_jobs
     assert details["queue"] == dict.fromkeys(("documents", "readings", "deliveries", "removals"), nothing)
 
 
-def test_only_admins_see_details_and_of_their_own_queue(people: People, world: World, no_jobs: None):
+def test_only_admins_see_details_and_only_of_their_own_queue(people: People, world: World, no_jobs: None):
     for org, count in ((people.acme, 2), (people.bolt, 3)):
         put_jobs(world, org.id, people.ann.id, count)
     admin = people.ada.request("GET", HEALTH, token=key(people.ada, scopes=["admin"]))
@@ -135,7 +135,7 @@ def test_a_queue_without_a_worker_is_unhealthy_after_three_intervals(
     assert body["details"]["queue"]["documents"]["running"] == 2
 
 
-def test_the_open_health_reports_the_queue(settings: Settings, people: People, world: World, no_jobs: None):
+def test_public_health_reports_the_queue(settings: Settings, people: People, world: World, no_jobs: None):
     def queue(**changes: Any) -> tuple[int, str, str]:
         with made(settings, **changes) as core, served(open_health.app, core) as client:
             answer = client.get("/health")
@@ -149,7 +149,7 @@ def test_the_open_health_reports_the_queue(settings: Settings, people: People, w
     assert queue(supabase_url="http://127.0.0.1:9") == (503, "Unhealthy", "unknown")
 
 
-def test_a_document_that_nobody_reads_for_names_is_late_too(
+def test_an_overdue_extraction_is_reported_as_late(
     settings: Settings, core: Services, people: People, world: World, no_jobs: None
 ):
     put(core, people.ann, "docs", "Outage", OUTAGE)
@@ -166,7 +166,7 @@ def test_a_document_that_nobody_reads_for_names_is_late_too(
 @pytest.mark.parametrize(
     ("wanted", "state"), [("99990101000000", "unhealthy"), ("20260101000000", "degraded")]
 )
-def test_a_database_that_is_behind_or_ahead_is_told(
+def test_a_database_with_another_schema_version_is_reported(
     settings: Settings, no_jobs: None, monkeypatch: pytest.MonkeyPatch, wanted: str, state: str
 ):
     """As if the functions were written for that migration."""
@@ -175,7 +175,7 @@ def test_a_database_that_is_behind_or_ahead_is_told(
     assert (body["services"]["migrations"], body["status"]) == (state, "degraded")
 
 
-def test_a_look_that_fails_is_no_health(settings: Settings, world: World, no_jobs: None):
+def test_a_failed_probe_is_unhealthy(settings: Settings, world: World, no_jobs: None):
     """As of a database that is a migration behind, and does not have what is asked."""
     world.sql("revoke execute on function public.rag_health() from rag_worker")
     try:
@@ -185,7 +185,7 @@ def test_a_look_that_fails_is_no_health(settings: Settings, world: World, no_job
     assert (body["services"]["migrations"], body["status"]) == ("unhealthy", "degraded")
 
 
-def test_a_database_that_is_gone_is_503(settings: Settings, people: People):
+def test_a_database_that_is_down_is_503(settings: Settings, people: People):
     gone = {"supabase_url": "http://127.0.0.1:9", "supabase_jwt_issuer": settings.issuer}
     for actor in (None, people.ada):
         body = health(settings, actor, 503, **gone)
@@ -196,13 +196,13 @@ def test_a_database_that_is_gone_is_503(settings: Settings, people: People):
         assert body["details"] is None
 
 
-def test_postgrest_without_its_database_is_not_one_that_is_gone(settings: Settings, gateway: StandIn):
+def test_postgrest_without_a_database_differs_from_a_missing_postgrest(settings: Settings, gateway: StandIn):
     gateway.replies(Reply(json={"code": "PGRST001", "message": "no database"}, status=503))
     services = health(settings, None, 503, supabase_url=gateway.url)["services"]
     assert (services["database"], services["postgrest"]) == ("unhealthy", "healthy")
 
 
-def test_a_project_key_that_the_gateway_turns_away_says_nothing_of_what_is_behind(
+def test_a_project_key_that_the_gateway_rejects_reveals_nothing_behind_it(
     settings: Settings, people: People, caplog: pytest.LogCaptureFixture
 ):
     for actor in (None, people.ada):
@@ -214,7 +214,7 @@ def test_a_project_key_that_the_gateway_turns_away_says_nothing_of_what_is_behin
 
 
 @pytest.mark.parametrize("wrong", ["expired", "of another secret"])
-def test_a_project_key_that_postgrest_refuses_is_told_to_an_admin(
+def test_a_project_key_that_postgrest_rejects_is_reported_to_an_admin(
     settings: Settings, people: People, stack: Stack, no_jobs: None, wrong: str
 ):
     """PostgREST itself looks at users' tokens alone: their calls come through."""
@@ -238,7 +238,7 @@ def test_a_project_key_that_postgrest_refuses_is_told_to_an_admin(
         assert (shut["status"], shut["services"]["database"]) == ("unhealthy", "unknown")
 
 
-def test_a_database_without_our_schema_is_there_and_not_migrated(
+def test_a_database_without_the_schema_is_up_and_not_migrated(
     settings: Settings, people: People, stack: Stack, worker_id: str, caplog: pytest.LogCaptureFixture
 ):
     with bare(stack, f"bare_{worker_id}") as address:
@@ -265,7 +265,7 @@ def bare(stack: Stack, database: str) -> Iterator[str]:
     log = stack.folder / "logs" / "bare.log"
     child = start([postgrest_binary()], environment, log)
     try:
-        wait_until(partial(answers, f"http://127.0.0.1:{port}/"), child, log)
+        wait_until_ready(partial(is_responding, f"http://127.0.0.1:{port}/"), child, log)
         with counting(f"http://127.0.0.1:{port}", "/rest/v1") as (address, _):
             yield address
     finally:
@@ -285,7 +285,7 @@ GATEWAY_STATES: list[tuple[Reply, str]] = [
 ]
 
 
-def test_the_gateway_is_asked_with_the_key_and_its_words_stay_inside(
+def test_the_gateway_probe_sends_the_key_and_hides_the_gateway_s_message(
     subtests: pytest.Subtests, settings: Settings, people: People, no_jobs: None
 ):
     for reply, state in GATEWAY_STATES:
@@ -306,7 +306,7 @@ def test_the_gateway_is_asked_with_the_key_and_its_words_stay_inside(
     ("vector", "state", "dimensions"),
     [([1.0] * 1536, "healthy", 1536), ([1.0] * 8, "unhealthy", 8), ([0.0] * 1536, "unhealthy", None)],
 )
-def test_the_embedder_embeds_a_word(
+def test_the_embedder_probe_embeds_a_word(
     settings: Settings,
     people: People,
     gateway: StandIn,
@@ -324,7 +324,9 @@ def test_the_embedder_embeds_a_word(
     }  # fmt: skip
 
 
-def test_strangers_cannot_make_it_spend(settings: Settings, gateway: StandIn, no_jobs: None):
+def test_unauthenticated_requests_cannot_cause_model_costs(
+    settings: Settings, gateway: StandIn, no_jobs: None
+):
     gateway.replies(Reply(json={}))
     spent = {"rag_llm_api_key": "sk", "rag_llm_url": gateway.url}
     with made(settings, **spent) as core, served(administration.app, core) as client:
@@ -335,7 +337,9 @@ def test_strangers_cannot_make_it_spend(settings: Settings, gateway: StandIn, no
         assert len(gateway.requests) == 2
 
 
-def test_strangers_cannot_make_it_ask_the_database(settings: Settings, people: People, no_jobs: None):
+def test_unauthenticated_requests_cannot_cause_database_probes(
+    settings: Settings, people: People, no_jobs: None
+):
     """An admin's own look is the admin's, and is limited as all that they ask."""
     with counting(settings.supabase_url) as (address, asked):
         changes = {"supabase_url": address, "supabase_jwt_issuer": settings.issuer}
@@ -351,20 +355,20 @@ def test_strangers_cannot_make_it_ask_the_database(settings: Settings, people: P
             assert asked.count("/rest/v1/rpc/is_org_member") == 2
 
 
-def test_without_a_key_to_sign_with_what_only_the_database_knows_is_unknown(settings: Settings):
+def test_without_a_signing_key_database_details_are_unknown(settings: Settings):
     body = health(settings, supabase_jwt_secret=None)
     assert body["services"] == ALL_WELL | dict.fromkeys(("migrations", "pgvector", "queue"), "unknown")
     assert body["status"] == "healthy"
 
 
-def test_a_wrong_credential_is_401_on_both(people: People):
+def test_an_invalid_credential_is_401_on_both(people: People):
     for path in (HEALTH, STATS):
         for wrong in ("mn_admin_" + "x" * 43, "nonsense", people.ann.stack.anon_key):
             error = platform_error(people.ann.request("GET", path, token=wrong), 401)
             assert (error["type"], error["code"]) == ("authentication_error", "invalid_api_key")
 
 
-def test_stats_are_the_admin_s_org_s(core: Services, people: People, world: World):
+def test_stats_cover_the_admin_s_org(core: Services, people: People, world: World):
     graphing.put_all(core, people.ann)
     stored = put(core, people.ann, "docs", "Private", OUTAGE, private=True).removeprefix("doc_")
     put(core, people.bob, "docs", "Theirs", OUTAGE)
@@ -398,7 +402,7 @@ def test_stats_are_the_admin_s_org_s(core: Services, people: People, world: Worl
     assert stats(people.ada, "/v1/stats")["storage_used_bytes"] == before["storage_used_bytes"] + 1000
 
 
-def test_calls_are_counted_by_day_where_it_is_known_which_org_they_concern(people: People, world: World):
+def test_calls_are_counted_by_day_and_org(people: People, world: World):
     first = stats(people.ada)
     assert (first["total_users"], first["api_calls_today"]) == (1, 1)
     for actor in (people.ann, people.ann, people.kim, people.bob):
@@ -417,15 +421,15 @@ def test_calls_are_counted_by_day_where_it_is_known_which_org_they_concern(peopl
     assert (third["total_users"], third["api_calls_today"]) == (3, 2)
 
 
-def test_what_is_refused_for_the_limit_is_no_call(settings: Settings, people: People):
+def test_rate_limited_requests_are_not_counted_as_calls(settings: Settings, people: People):
     with made(settings, rag_rate_limit_api="2/minute") as core, served(administration.app, core) as client:
-        answers: list[Any] = [client.get(STATS, headers=people.ada.headers()) for _ in range(4)]
-    assert [answer.status_code for answer in answers] == [200, 200, 429, 429]
-    assert platform_error(answers[2], 429)["code"] == "rate_limit_exceeded"
+        is_responding: list[Any] = [client.get(STATS, headers=people.ada.headers()) for _ in range(4)]
+    assert [answer.status_code for answer in is_responding] == [200, 200, 429, 429]
+    assert platform_error(is_responding[2], 429)["code"] == "rate_limit_exceeded"
     assert stats(people.ada)["api_calls_today"] == 3
 
 
-def test_stats_are_for_admins_alone(people: People):
+def test_stats_are_for_admins_only(people: People):
     for actor, token in (
         (people.ann, None),
         (people.sam, None),
@@ -437,7 +441,7 @@ def test_stats_are_for_admins_alone(people: People):
     assert stats(people.ada, token=key(people.ada, scopes=["admin"]))["total_users"] >= 1
 
 
-def test_events_are_listed_for_the_org_s_admin(people: People, subtests: pytest.Subtests):
+def test_an_admin_lists_the_events_of_the_org(people: People, subtests: pytest.Subtests):
     for number, kind in enumerate(("ingest", "retrieve", "retrieve")):
         noted = {"event": f"knowledge.{kind}", "namespace": "faq" if number else "old", "chunks": number}
         assert people.ann.rpc("rag_record_event", noted).status_code == 204
@@ -467,7 +471,7 @@ def test_events_are_listed_for_the_org_s_admin(people: People, subtests: pytest.
     )
 
 
-def test_orgs_are_the_caller_s_with_name_and_role(people: People, world: World):
+def test_orgs_lists_the_caller_s_orgs_with_name_and_role(people: People, world: World):
     acme = {"id": people.acme.id, "name": "Acme", "role": "member"}
     bolt = {"id": people.bolt.id, "name": "Bolt", "role": "member"}
     for path in ("/api/v1/orgs", "/v1/orgs"):
@@ -485,11 +489,11 @@ def test_orgs_are_the_caller_s_with_name_and_role(people: People, world: World):
     platform_error(people.ann.request("GET", "/v1/orgs", token="mn_live_x"), 401)
 
 
-def test_the_code_and_the_database_are_of_the_newest_migration(world: World):
+def test_code_and_database_have_the_newest_migration(world: World):
     newest = max(path.name for path in schema.MIGRATIONS.glob("*.sql"))
     assert newest.startswith(f"{SCHEMA_VERSION}_")
     assert world.sql("select rag.version()") == [(SCHEMA_VERSION,)]
 
 
-def test_the_version_is_the_project_s():
+def test_the_version_is_the_project_s_version():
     assert tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"] == VERSION

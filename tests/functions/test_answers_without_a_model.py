@@ -72,9 +72,7 @@ def text_of(contract: str, body: Any) -> str:
     return found
 
 
-def test_no_title_or_sentence_of_a_document_poses_as_a_citation(
-    subtests: pytest.Subtests, people: People, core: Services
-):
+def test_document_text_cannot_imitate_a_citation(subtests: pytest.Subtests, people: People, core: Services):
     for number, (title, text) in enumerate(zip(HOSTILE_TITLES, HOSTILE_TEXTS, strict=True), start=1):
         moment = datetime(2025, 3, number, tzinfo=UTC)
         put(core, people.ann, HOME, title, text, occurred_at=moment)
@@ -110,7 +108,7 @@ OFF_TOPIC = {
 }
 
 
-def test_a_refusal_is_in_the_language_of_the_question_unless_the_contract_fixes_it(
+def test_a_refusal_is_in_the_question_s_language_unless_the_contract_fixes_it(
     subtests: pytest.Subtests, people: People, core: Services
 ):
     put(core, people.ann, HOME, "Fees", "The annual fee of the kettle club is 40 euros.")
@@ -127,7 +125,7 @@ def test_a_refusal_is_in_the_language_of_the_question_unless_the_contract_fixes_
     assert answered(nowhere)["answer"] == "In diesem Namespace gibt es nichts, was diese Frage beantwortet."
 
 
-def test_a_citation_shows_the_passage_that_the_answer_is_from(people: People, core: Services):
+def test_a_citation_shows_the_passage_of_the_answer(people: People, core: Services):
     """The chunk that is most similar only asks; another one answers, behind its first 200 characters."""
     asking = "At how many degrees does the kettle switch off? When does the kettle switch off? " * 12
     filler = (

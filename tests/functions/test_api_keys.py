@@ -81,7 +81,7 @@ def key_row(world: World, key: dict[str, Any], columns: str) -> tuple[Any, ...]:
 # -- making keys --------------------------------------------------------------------------------------
 
 
-def test_a_new_key_is_shown_with_its_text_and_what_it_may_do(people: People):
+def test_a_new_key_is_returned_with_its_text_and_rights(people: People):
     until = datetime.now(UTC).replace(microsecond=0) + timedelta(days=30)
     answer = people.ann.request("POST", PATH, asked_for(scopes=SCOPES, expires_at=until.isoformat()))
     assert answer.status_code == 201
@@ -103,7 +103,7 @@ KINDS: list[tuple[str, str]] = [
 ]
 
 
-def test_each_kind_has_its_beginning_and_works(subtests: pytest.Subtests, people: People):
+def test_each_kind_has_its_own_prefix_and_works(subtests: pytest.Subtests, people: People):
     for kind, beginning in KINDS:
         with subtests.test(kind=kind):
             key = create(people.ada, kind=kind, scopes=["admin"])
@@ -112,13 +112,13 @@ def test_each_kind_has_its_beginning_and_works(subtests: pytest.Subtests, people
             assert key["id"] in {row["id"] for row in listed(people.ada, key["key"])}
 
 
-def test_a_kind_is_a_name_and_no_right(people: People):
+def test_a_kind_grants_no_rights(people: People):
     """An "admin" key without the scope may do nothing of an admin's."""
     key = create(people.ann, kind="admin")
     assert_refused(people.ann.request("GET", PATH, token=key["key"]), 403, "missing_scope")
 
 
-def test_a_key_is_shown_once_and_never_again(people: People, world: World):
+def test_a_key_is_shown_only_once(people: People, world: World):
     key = create(people.ann)
     rotated = people.ann.request("POST", f"{PATH}/{key['id']}/rotate").json()
     answer = people.ann.request("GET", PATH)
@@ -133,7 +133,7 @@ def test_a_key_is_shown_once_and_never_again(people: People, world: World):
         assert hash_of(text) in stored
 
 
-def test_no_two_keys_are_alike(people: People):
+def test_keys_are_distinct(people: People):
     keys = [create(people.ann) for _ in range(5)]
     assert len({key["key"] for key in keys}) == len({key["id"] for key in keys}) == 5
 
@@ -166,7 +166,7 @@ BAD_FIELDS: list[tuple[Any, str]] = [
 ]  # fmt: skip
 
 
-def test_a_bad_field_is_400_and_named(subtests: pytest.Subtests, world: World):
+def test_an_invalid_field_is_400_and_named(subtests: pytest.Subtests, world: World):
     for body, field in BAD_FIELDS:
         with subtests.test(body=body):
             ann = world.user(world.org())
@@ -187,7 +187,9 @@ REFUSED_BY_DATABASE: list[tuple[dict[str, Any], str]] = [
 ]
 
 
-def test_what_the_database_refuses_is_400_without_its_words(subtests: pytest.Subtests, world: World):
+def test_a_value_that_the_database_rejects_is_400_without_its_message(
+    subtests: pytest.Subtests, world: World
+):
     for more, code in REFUSED_BY_DATABASE:
         with subtests.test(more=more):
             ann = world.user(world.org())
@@ -197,7 +199,7 @@ def test_what_the_database_refuses_is_400_without_its_words(subtests: pytest.Sub
             assert listed(ann) == []
 
 
-def test_a_name_is_trimmed_and_unknown_fields_decide_nothing(people: People, world: World):
+def test_a_name_is_trimmed_and_unknown_fields_are_ignored(people: People, world: World):
     key = create(
         people.ann, name="  CI \n", owner_id=people.bob.id, requests_per_minute=10**6, hash="0" * 64,
         prefix="sk_abcd", collection_id=str(uuid4()), id=str(uuid4()),
@@ -207,7 +209,7 @@ def test_a_name_is_trimmed_and_unknown_fields_decide_nothing(people: People, wor
     assert row == (people.ann.id, None, None, hash_of(key["key"]))
 
 
-def test_a_body_that_is_no_json_object_is_400(subtests: pytest.Subtests, people: People):
+def test_a_body_that_is_not_a_json_object_is_400(subtests: pytest.Subtests, people: People):
     for content in [b"{", b"", b"\xff", b"name=x", b"[" * 5000]:
         with subtests.test(content=content):
             headers = {**people.ann.headers(), "Content-Type": "application/json"}
@@ -216,7 +218,7 @@ def test_a_body_that_is_no_json_object_is_400(subtests: pytest.Subtests, people:
             assert listed(people.ann) == []
 
 
-def test_anothers_org_and_anothers_collection_are_404_as_if_they_were_not(people: People, world: World):
+def test_another_org_and_another_user_s_collection_are_404_like_missing_ones(people: People, world: World):
     people.bob.put([vector(1)], collection="of Bolt")
     world.sql(
         "insert into rag.collections (org_id, owner_id, name) values (%s, %s, 'alf''s own')",
@@ -232,7 +234,7 @@ def test_anothers_org_and_anothers_collection_are_404_as_if_they_were_not(people
     assert_refused(people.kim.request("POST", PATH, asked_for()), 400, "org_required")
 
 
-def test_the_scope_admin_is_403_for_who_is_none(people: People):
+def test_the_scope_admin_is_403_for_non_admins(people: People):
     answer = people.ann.request("POST", PATH, asked_for(scopes=["admin"]))
     assert_refused(answer, 403, "admin_required")
     assert create(people.ada, scopes=["admin"])["scopes"] == ["admin"]
@@ -241,7 +243,7 @@ def test_the_scope_admin_is_403_for_who_is_none(people: People):
 # -- listing, rotating, revoking ----------------------------------------------------------------------
 
 
-def test_people_list_their_own_keys_and_admins_all_of_their_org(people: People):
+def test_users_list_their_own_keys_and_admins_all_keys_of_the_org(people: People):
     ann, alf, bob = create(people.ann), create(people.alf), create(people.bob)
     assert [key["id"] for key in listed(people.ann)] == [ann["id"]]
     assert [key["id"] for key in listed(people.bob)] == [bob["id"]]
@@ -250,7 +252,7 @@ def test_people_list_their_own_keys_and_admins_all_of_their_org(people: People):
 
 
 # A list of lists of scopes is stored, and then no list that holds it can be shown.
-def test_a_key_that_a_member_made_past_the_functions_does_not_break_an_admins_list(people: People):
+def test_a_key_inserted_through_sql_does_not_break_an_admin_s_list(people: People):
     good = create(people.alf)
     spoiled = {
         "name": "x", "prefix": "sk_abcd", "hash": hash_of("x" + people.ann.id), "scopes": [["chat:read"]],
@@ -259,7 +261,7 @@ def test_a_key_that_a_member_made_past_the_functions_does_not_break_an_admins_li
     assert good["id"] in {key["id"] for key in listed(people.ada)}
 
 
-def test_a_rotated_key_is_another_with_the_same_rights_and_the_old_one_ends(people: People):
+def test_a_rotated_key_has_the_same_rights_and_the_old_key_stops_working(people: People):
     old = create(people.ada, scopes=["admin"], kind="test", expires_at="2999-01-01T00:00:00Z")
     answer = people.ada.request("POST", f"{PATH}/{old['id']}/rotate")
     assert answer.status_code == 201
@@ -276,7 +278,7 @@ def test_a_rotated_key_is_another_with_the_same_rights_and_the_old_one_ends(peop
     assert rows[new["id"]]["revoked_at"] is None
 
 
-def test_a_key_of_every_kind_rotates_into_one_of_its_kind(subtests: pytest.Subtests, people: People):
+def test_a_key_of_every_kind_rotates_into_the_same_kind(subtests: pytest.Subtests, people: People):
     for kind, beginning in (
         ("live", "mn_live_"),
         ("test", "mn_test_"),
@@ -290,7 +292,7 @@ def test_a_key_of_every_kind_rotates_into_one_of_its_kind(subtests: pytest.Subte
             assert answer.json()["key"].startswith(beginning)
 
 
-def test_with_an_overlap_both_keys_work_until_it_is_over(people: People, world: World):
+def test_with_an_overlap_both_keys_work_until_it_ends(people: People, world: World):
     old = create(people.ada, scopes=["admin"])
     body = {"overlap_seconds": 3600}
     new = people.ada.request("POST", f"{PATH}/{old['id']}/rotate", body).json()
@@ -309,7 +311,7 @@ def test_a_rotation_needs_no_body(subtests: pytest.Subtests, world: World):
             assert sum(row["revoked_at"] is None for row in listed(ann)) == 1
 
 
-def test_a_bad_overlap_is_400_and_rotates_nothing(subtests: pytest.Subtests, world: World):
+def test_an_invalid_overlap_is_400_and_rotates_nothing(subtests: pytest.Subtests, world: World):
     for overlap in [-1, 604_801, "60", 1.5, True, None, [], 10**30]:
         with subtests.test(overlap=overlap):
             ann = world.user(world.org())
@@ -321,13 +323,13 @@ def test_a_bad_overlap_is_400_and_rotates_nothing(subtests: pytest.Subtests, wor
             assert row["revoked_at"] is row["expires_at"] is None
 
 
-def test_a_week_of_overlap_is_the_most(people: People):
+def test_the_longest_overlap_is_a_week(people: People):
     key = create(people.ann)
     answer = people.ann.request("POST", f"{PATH}/{key['id']}/rotate", {"overlap_seconds": 604_800})
     assert answer.status_code == 201
 
 
-def test_a_revoked_key_ends_and_revoking_it_again_is_fine(people: People):
+def test_a_revoked_key_stops_working_and_revocation_is_idempotent(people: People):
     key = create(people.ada, scopes=["admin"])
     for _ in range(2):
         answer = people.ada.request("DELETE", f"{PATH}/{key['id']}")
@@ -337,7 +339,7 @@ def test_a_revoked_key_ends_and_revoking_it_again_is_fine(people: People):
     assert row["revoked_at"]
 
 
-def test_an_admin_revokes_a_members_key_and_does_not_rotate_it(people: People):
+def test_an_admin_can_revoke_but_not_rotate_a_member_s_key(people: People):
     key = create(people.ann)
     assert_refused(people.ada.request("POST", f"{PATH}/{key['id']}/rotate"), 404, "key_not_found")
     assert people.ada.request("DELETE", f"{PATH}/{key['id']}").status_code == 204
@@ -345,7 +347,7 @@ def test_an_admin_revokes_a_members_key_and_does_not_rotate_it(people: People):
 
 
 @pytest.mark.parametrize("action", ["rotate", "revoke"])
-def test_anothers_key_is_404_as_one_that_is_not(people: People, action: str):
+def test_another_user_s_key_is_404_like_a_missing_one(people: People, action: str):
     key = create(people.ann)
     said = set()
     for actor, key_id in (
@@ -363,7 +365,7 @@ def test_anothers_key_is_404_as_one_that_is_not(people: People, action: str):
     assert listed(people.ann)[0]["revoked_at"] is None
 
 
-def test_an_id_that_is_none_is_400_and_counted(subtests: pytest.Subtests, world: World):
+def test_a_malformed_id_is_400_and_counted(subtests: pytest.Subtests, world: World):
     for key_id in ["x", "1", "'; drop table rag.api_keys; --", "%00", "null", "0" * 300]:
         with subtests.test(key_id=key_id):
             ann = world.user(world.org())
@@ -374,7 +376,7 @@ def test_an_id_that_is_none_is_400_and_counted(subtests: pytest.Subtests, world:
                 assert limit_of(answer) == (600, 599 - number)
 
 
-def test_a_key_that_has_ended_is_not_rotated(people: People, world: World):
+def test_an_ended_key_cannot_be_rotated(people: People, world: World):
     revoked, expired = create(people.ann), create(people.ann)
     people.ann.request("DELETE", f"{PATH}/{revoked['id']}")
     world.sql("update rag.api_keys set expires_at = now() where id = %s", expired["id"])
@@ -386,7 +388,7 @@ def test_a_key_that_has_ended_is_not_rotated(people: People, world: World):
 # -- the frame of every response ----------------------------------------------------------------------
 
 
-def test_every_response_to_somebody_says_where_their_limit_stands(people: People):
+def test_every_authenticated_response_has_rate_limit_headers(people: People):
     """201, 200, 204, 400, 403 and 404 alike, one less each time."""
     key = create(people.ann)
     answers = [
@@ -405,7 +407,7 @@ def test_every_response_to_somebody_says_where_their_limit_stands(people: People
         assert answer.headers["x-request-id"]
 
 
-def test_over_the_limit_is_429_and_does_nothing(people: People, world: World):
+def test_a_request_over_the_limit_is_429_and_changes_nothing(people: People, world: World):
     world.tier(people.acme, api=2)
     key = create(people.ann)
     people.ann.request("GET", PATH)
@@ -418,13 +420,13 @@ def test_over_the_limit_is_429_and_does_nothing(people: People, world: World):
     assert people.alf.request("GET", PATH).status_code == 200
 
 
-def test_the_limit_of_the_rag_pair_is_another(people: People):
+def test_the_rag_contract_has_its_own_limit(people: People):
     people.ann.rpc("rag_hit", hit_arguments(amount=60))
     assert people.ann.search("x").status_code == 429
     assert limit_of(people.ann.request("GET", PATH)) == (600, 599)
 
 
-def test_nobody_is_401_at_every_route_and_spends_nothing(people: People):
+def test_requests_without_a_credential_are_401_and_cost_no_quota(people: People):
     stack = people.ann.stack
     for method, path in (
         ("POST", PATH),
@@ -467,7 +469,7 @@ OTHER_METHODS: list[tuple[str, str]] = [
 ]  # fmt: skip
 
 
-def test_other_methods_are_405(subtests: pytest.Subtests, people: People):
+def test_unsupported_methods_are_405(subtests: pytest.Subtests, people: People):
     for method, path in OTHER_METHODS:
         with subtests.test(method=method, path=path):
             answer = people.ann.request(method, path)
@@ -487,7 +489,7 @@ def managed_by(key: dict[str, Any], bearer: str, actor: Actor) -> dict[str, http
     }
 
 
-def test_a_key_with_the_scope_lists_and_revokes_keys_as_its_owner_and_makes_none(people: People):
+def test_a_key_with_the_scope_lists_and_revokes_but_cannot_create_keys(people: People):
     key, other = create(people.ada, scopes=["admin"]), create(people.ada)
     answers = managed_by(other, key["key"], people.ada)
     assert [answer.status_code for answer in answers.values()] == [403, 200, 403, 204]
@@ -498,7 +500,7 @@ def test_a_key_with_the_scope_lists_and_revokes_keys_as_its_owner_and_makes_none
     assert limit_of(people.ada.request("GET", PATH)) == (600, 597)
 
 
-def test_a_key_without_the_scope_is_403_everywhere_it_is_taken(subtests: pytest.Subtests, world: World):
+def test_a_key_without_the_scope_is_403_on_every_key_route(subtests: pytest.Subtests, world: World):
     for scopes in [[scope] for scope in SCOPES] + [SCOPES]:
         with subtests.test(scopes=scopes):
             ada = world.user(world.org(), role="admin")
@@ -509,14 +511,14 @@ def test_a_key_without_the_scope_is_403_everywhere_it_is_taken(subtests: pytest.
             assert len(listed(ada)) == 2
 
 
-def test_a_key_is_accepted_as_its_bearer_is_written(people: People):
+def test_the_bearer_scheme_is_case_insensitive_for_keys(people: People):
     key = create(people.ada, scopes=["admin"])["key"]
     for authorization in (f"Bearer {key}", f"bearer {key}", f"BEARER   {key}"):
         answer = httpx.get(f"{people.ada.stack.url}{PATH}", headers={"Authorization": authorization})
         assert answer.status_code == 200, authorization
 
 
-def test_a_key_is_taken_as_a_bearer_only(people: People):
+def test_a_key_is_accepted_as_a_bearer_only(people: People):
     key = create(people.ada, scopes=["admin"])["key"]
     url = f"{people.ada.stack.url}{PATH}"
     for headers in (
@@ -547,7 +549,7 @@ SPOILED_KEYS: list[Callable[[str], str]] = [
 ]
 
 
-def test_what_is_not_the_key_is_401_and_does_not_say_how(subtests: pytest.Subtests, people: People):
+def test_an_altered_key_is_401_without_a_reason(subtests: pytest.Subtests, people: People):
     for spoil in SPOILED_KEYS:
         with subtests.test(key=spoil(UNKNOWN)):
             key = create(people.ada, scopes=["admin"])["key"]
@@ -558,7 +560,7 @@ def test_what_is_not_the_key_is_401_and_does_not_say_how(subtests: pytest.Subtes
             assert not set(answer.headers) & set(LIMIT_HEADERS)
 
 
-def test_unknown_revoked_and_expired_keys_are_refused_in_the_same_words(people: People, world: World):
+def test_unknown_revoked_and_expired_keys_get_the_same_error(people: People, world: World):
     revoked, expired = create(people.ada, scopes=["admin"]), create(people.ada, scopes=["admin"])
     people.ada.request("DELETE", f"{PATH}/{revoked['id']}")
     world.sql("update rag.api_keys set expires_at = now() where id = %s", expired["id"])
@@ -577,7 +579,7 @@ RAG_ROUTES = (
 )
 
 
-def test_the_rag_pair_takes_no_key(subtests: pytest.Subtests, people: People, world: World):
+def test_the_rag_contract_accepts_no_key(subtests: pytest.Subtests, people: People, world: World):
     for route in RAG_ROUTES:
         with subtests.test(route=route):
             key = create(people.ada, scopes=["admin"])
@@ -587,14 +589,14 @@ def test_the_rag_pair_takes_no_key(subtests: pytest.Subtests, people: People, wo
             assert key_row(world, key, "last_used_at") == (None,), "nor does it look it up"
 
 
-def test_use_is_noted(people: People, world: World):
+def test_the_last_use_of_a_key_is_recorded(people: People, world: World):
     key = create(people.ada, scopes=["admin"])
     assert listed(people.ada)[0]["last_used_at"] is None
     listed(people.ada, key["key"])
     assert key_row(world, key, "last_used_at > now() - interval '1 minute'") == (True,)
 
 
-def test_a_key_whose_owner_left_sees_and_makes_nothing_at_once(people: People, world: World):
+def test_a_key_whose_owner_left_the_org_loses_access_at_once(people: People, world: World):
     """Also one that was exchanged a moment ago: row security asks the memberships each time."""
     key = create(people.ada, scopes=["admin"])
     assert len(listed(people.ada, key["key"])) == 1
@@ -605,7 +607,7 @@ def test_a_key_whose_owner_left_sees_and_makes_nothing_at_once(people: People, w
     assert key_row(world, key, "revoked_at") == (None,)
 
 
-def test_a_key_whose_owner_is_admin_no_more_lists_their_own_keys_alone(people: People, world: World):
+def test_a_key_of_a_former_admin_lists_only_the_owner_s_keys(people: People, world: World):
     key = create(people.ada, scopes=["admin"])
     create(people.ann)
     assert len(listed(people.ada, key["key"])) == 2
@@ -615,7 +617,7 @@ def test_a_key_whose_owner_is_admin_no_more_lists_their_own_keys_alone(people: P
     assert_refused(answer, 403, "admin_required")
 
 
-def test_a_keys_own_limit_is_what_its_headers_say(people: People, world: World):
+def test_rate_limit_headers_report_the_key_s_own_limit(people: People, world: World):
     key = create(people.ada, scopes=["admin"])
     world.sql("update rag.api_keys set requests_per_minute = 2 where id = %s", key["id"])
     answers = [people.ada.request("GET", PATH, token=key["key"]) for _ in range(3)]
@@ -647,7 +649,7 @@ def until_refused(ring: ApiKeyExchange, key: str, seconds: float) -> None:
     pytest.fail(f"the key still works after {seconds} s")
 
 
-def test_a_key_is_exchanged_for_a_token_of_a_minute_that_says_what_it_may(
+def test_a_key_is_exchanged_for_a_one_minute_token_with_its_rights(
     people: People, ring: ApiKeyExchange, world: World
 ):
     people.ann.put([vector(1)], collection="manuals")
@@ -678,7 +680,7 @@ def test_a_token_never_outlives_its_key(people: People, ring: ApiKeyExchange, wo
     assert claims["exp"] - claims["iat"] <= 20
 
 
-def test_a_known_key_costs_no_look_up_while_it_is_cached(people: People, settings: Settings):
+def test_a_cached_key_needs_no_look_up(people: People, settings: Settings):
     keys = [create(people.ann)["key"] for _ in range(2)]
     with counting(settings.supabase_url) as (address, asked), made(settings, supabase_url=address) as core:
         assert core.key_ring
@@ -694,7 +696,7 @@ def new_key_of(owner: Actor, key: str) -> str:
     return made
 
 
-def test_an_unknown_key_costs_one_look_up_each_time_and_is_not_cached(
+def test_an_unknown_key_needs_a_look_up_each_time_and_is_not_cached(
     people: People, world: World, settings: Settings
 ):
     """Revoked and expired ones as well: constant work, and nothing that a flood of them could fill."""
@@ -713,7 +715,7 @@ def test_an_unknown_key_costs_one_look_up_each_time_and_is_not_cached(
         assert core.key_ring.principal(unknown).key_id == made_now
 
 
-def test_over_http_an_unknown_key_costs_one_look_up_and_a_malformed_one_none(settings: Settings):
+def test_over_http_an_unknown_key_needs_one_look_up_and_a_malformed_key_none(settings: Settings):
     with (
         counting(settings.supabase_url) as (address, asked),
         made(settings, supabase_url=address, supabase_jwt_issuer=settings.issuer) as core,
@@ -726,7 +728,7 @@ def test_over_http_an_unknown_key_costs_one_look_up_and_a_malformed_one_none(set
         assert asked == ["/rest/v1/rpc/rag_open_key"]
 
 
-def test_a_revoked_key_ends_when_its_cache_does(
+def test_a_revoked_key_stops_working_when_its_cache_entry_expires(
     people: People, ring: ApiKeyExchange, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr(api_key_exchange, "CACHED_SECONDS", 0.5)
@@ -738,7 +740,7 @@ def test_a_revoked_key_ends_when_its_cache_does(
         ring.principal(key["key"])
 
 
-def test_asking_again_does_not_keep_a_revoked_key_alive(
+def test_repeated_use_does_not_extend_a_revoked_key_s_cache_entry(
     people: People, ring: ApiKeyExchange, monkeypatch: pytest.MonkeyPatch
 ):
     """The time runs from the look-up, not from the last use: until_refused uses it all the while."""
@@ -750,18 +752,18 @@ def test_asking_again_does_not_keep_a_revoked_key_alive(
     until_refused(ring, key["key"], 3)
 
 
-def test_a_key_is_cached_for_less_than_its_token_lives_and_less_than_a_minute():
+def test_a_cache_entry_is_shorter_than_the_token_and_than_a_minute():
     assert 0 < api_key_exchange.CACHED_SECONDS < LIFETIME_SECONDS <= 60
 
 
-def test_a_key_that_expires_ends_then_though_it_is_cached(people: People, ring: ApiKeyExchange, world: World):
+def test_a_key_expires_on_time_although_it_is_cached(people: People, ring: ApiKeyExchange, world: World):
     key = create(people.ann)
     world.sql("update rag.api_keys set expires_at = now() + interval '1.5 seconds' where id = %s", key["id"])
     ring.principal(key["key"])
     until_refused(ring, key["key"], 6)
 
 
-def test_sixteen_threads_that_exchange_one_key_get_the_same_principal(people: People, ring: ApiKeyExchange):
+def test_sixteen_threads_with_one_key_get_the_same_principal(people: People, ring: ApiKeyExchange):
     key = create(people.ann)["key"]
     with ThreadPoolExecutor(16) as pool:
         principals = list(pool.map(lambda _: ring.principal(key), range(64)))
@@ -770,7 +772,7 @@ def test_sixteen_threads_that_exchange_one_key_get_the_same_principal(people: Pe
     }
 
 
-def test_threads_that_exchange_keys_of_several_owners_never_mix_them(people: People, ring: ApiKeyExchange):
+def test_threads_with_keys_of_several_owners_never_mix_them(people: People, ring: ApiKeyExchange):
     owners = {create(actor)["key"]: actor.id for actor in (people.ann, people.alf, people.ada, people.bob)}
     with ThreadPoolExecutor(16) as pool:
         seen = list(pool.map(lambda key: (key, ring.principal(key)), [*owners] * 16))
@@ -779,7 +781,7 @@ def test_threads_that_exchange_keys_of_several_owners_never_mix_them(people: Peo
         assert jwt.get_unverified_claims(principal.token)["sub"] == owners[key]
 
 
-def test_a_full_cache_forgets_and_looks_up_again(
+def test_a_full_cache_evicts_keys_and_looks_them_up_again(
     people: People, core: Services, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr(api_key_exchange, "CACHED_KEYS", 2)
@@ -791,7 +793,7 @@ def test_a_full_cache_forgets_and_looks_up_again(
         assert small.principal(key["key"]).key_id == key["id"]
 
 
-def test_a_database_that_is_gone_is_no_wrong_key(settings: Settings):
+def test_a_database_outage_is_not_reported_as_an_invalid_key(settings: Settings):
     """A 500, and not a 401 that would make somebody throw a good key away."""
     with (
         made(settings, supabase_url="http://127.0.0.1:9", rag_database_timeout_seconds=0.05) as core,
@@ -812,9 +814,7 @@ def keyless(settings: Settings) -> Iterator[Services]:
         yield core
 
 
-def test_without_a_signing_key_no_key_is_made_or_taken_and_users_still_list_and_revoke(
-    people: People, keyless: Services
-):
+def test_without_a_signing_key_users_can_only_list_and_revoke_keys(people: People, keyless: Services):
     key = create(people.ada, scopes=["admin"])
     user = {"Authorization": f"Bearer {people.ada.token()}"}
     bearer = {"Authorization": f"Bearer {key['key']}"}
@@ -828,21 +828,21 @@ def test_without_a_signing_key_no_key_is_made_or_taken_and_users_still_list_and_
     assert len(listed(people.ada)) == 1
 
 
-def test_without_a_signing_key_a_stranger_learns_no_more_than_elsewhere(keyless: Services):
+def test_without_a_signing_key_unauthenticated_requests_get_the_usual_error(keyless: Services):
     with served(api_keys.app, keyless) as client:
         assert_refused(client.get(PATH), 401, "unauthorized")
         assert_refused(client.get(PATH, headers={"Authorization": "Bearer x"}), 401, "unauthorized")
 
 
 # Whether keys are on is asked before who asks, so a stranger is told, and nothing is counted.
-def test_without_a_signing_key_a_stranger_who_makes_a_key_is_401(keyless: Services):
+def test_without_a_signing_key_an_unauthenticated_key_creation_is_401(keyless: Services):
     with served(api_keys.app, keyless) as client:
         assert_refused(client.post(PATH, json=asked_for()), 401, "unauthorized")
         assert_refused(client.post(f"{PATH}/{uuid4()}/rotate"), 401, "unauthorized")
 
 
 # For the same reason a user's 503 says nothing of their limit.
-def test_without_a_signing_key_a_refusal_still_says_where_the_limit_stands(people: People, keyless: Services):
+def test_without_a_signing_key_an_error_still_has_rate_limit_headers(people: People, keyless: Services):
     with served(api_keys.app, keyless) as client:
         answer = client.post(
             PATH, json=asked_for(), headers={"Authorization": f"Bearer {people.ann.token()}"}
@@ -860,7 +860,7 @@ class Clock:
         return time.time() + self.offset
 
 
-def test_a_key_is_looked_up_anew_when_the_clock_has_moved(
+def test_a_key_is_looked_up_again_after_a_clock_change(
     subtests: pytest.Subtests, people: People, settings: Settings
 ):
     """A machine slept, or its clock was set back: what was known then is old, since its token is."""
@@ -881,9 +881,7 @@ def test_a_key_is_looked_up_anew_when_the_clock_has_moved(
                 assert len(asked) == 2
 
 
-def test_a_signing_key_that_the_project_does_not_trust_is_our_failure_and_not_the_caller_s(
-    people: People, settings: Settings
-):
+def test_a_signing_key_that_the_project_rejects_is_a_server_error(people: People, settings: Settings):
     key = create(people.ann)["key"]
     with made(settings) as core:
         stranger = Signer("a secret of another project, long enough", settings.issuer, "authenticated")

@@ -39,13 +39,13 @@ def unsigned(claims: dict[str, Any], **header: str) -> str:
     return f"{part({'typ': 'JWT', **header})}.{part(claims)}."
 
 
-def test_no_token_is_refused_everywhere(subtests: pytest.Subtests, people: People):
+def test_a_missing_token_is_refused_everywhere(subtests: pytest.Subtests, people: People):
     for route in ROUTES:
         with subtests.test(route=route):
             refused(ask(people.ann, None, route))
 
 
-def test_a_header_that_holds_no_token_is_refused(subtests: pytest.Subtests, people: People):
+def test_a_header_without_a_token_is_refused(subtests: pytest.Subtests, people: People):
     for authorization in ["", "Bearer", "Basic dXNlcjpwYXNz", "Bearer a.b.c", "Bearer x"]:
         with subtests.test(authorization=authorization):
             refused(ask(people.ann, authorization))
@@ -68,14 +68,14 @@ WRONG_CLAIMS: list[dict[str, Any]] = [
 ]
 
 
-def test_a_claim_that_is_wrong_or_missing_is_refused(subtests: pytest.Subtests, people: People):
+def test_an_invalid_or_missing_claim_is_refused(subtests: pytest.Subtests, people: People):
     for claims in WRONG_CLAIMS:
         with subtests.test(claims=claims):
             token = people.ann.token(**claims)
             refused(ask(people.ann, f"Bearer {token}"), token, "evil.example")
 
 
-def test_the_anon_key_is_no_user(people: People):
+def test_the_anon_key_is_not_a_user(people: People):
     anon_key = people.ann.stack.anon_key
     refused(ask(people.ann, f"Bearer {anon_key}"), anon_key)
 
@@ -100,17 +100,17 @@ def test_a_tampered_payload_is_refused(people: People):
     refused(ask(people.ann, f"Bearer {head}.{payload}.{signature}"))
 
 
-def test_the_scheme_s_case_does_not_matter_and_the_token_alone_decides(people: People):
+def test_the_scheme_is_case_insensitive_and_only_the_token_counts(people: People):
     assert ask(people.ann, f"bearer {people.ann.token()}").status_code == 200
     headers = {"Authorization": f"Bearer {people.ann.token()}"}
     url = f"{people.ann.stack.url}{ROUTES[0]}"
     assert httpx.post(url, json={"query_text": "x"}, headers=headers).status_code == 200, "no apikey needed"
 
 
-def test_a_user_of_no_org_is_let_in_and_finds_nothing(people: People):
+def test_a_user_without_an_org_is_accepted_and_finds_nothing(people: People):
     assert people.sam.search("x").json()["results"] == []
 
 
-def test_a_user_that_was_never_stored_is_let_in_and_finds_nothing(people: People):
+def test_a_user_without_a_row_is_accepted_and_finds_nothing(people: People):
     stranger = Actor(people.ann.stack, str(uuid4()), "new@test.example")
     assert stranger.search("x").json()["results"] == []

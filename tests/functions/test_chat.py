@@ -42,7 +42,7 @@ def request_of(gateway: StandIn) -> dict[str, Any]:
     return found
 
 
-def test_a_question_is_answered_from_the_documents_and_kept(
+def test_an_answer_comes_from_the_documents_and_is_stored(
     settings: Settings, core: Services, home: Workspace, gateway: StandIn
 ):
     collection = home.id.removeprefix("ws_")
@@ -75,9 +75,7 @@ def test_a_question_is_answered_from_the_documents_and_kept(
     assert QUESTION in told["messages"][-1]["content"]
 
 
-def test_the_older_form_streams_unless_it_says_otherwise_and_so_does_the_newer(
-    settings: Settings, home: Workspace
-):
+def test_both_request_forms_stream_by_default(settings: Settings, home: Workspace):
     with conversing(settings, None) as client:
         for path, said in (
             ("/v1/chat", {"message": QUESTION}),
@@ -88,7 +86,7 @@ def test_the_older_form_streams_unless_it_says_otherwise_and_so_does_the_newer(
             assert answer.headers["content-type"].startswith("text/event-stream")
 
 
-def test_without_a_model_the_answer_is_extracted_and_says_so(settings: Settings, home: Workspace):
+def test_without_a_model_the_answer_is_extracted_and_marked_so(settings: Settings, home: Workspace):
     with conversing(settings, None) as client:
         body = answered(say(client, home.actor, model="gpt-4o", preset="creative"))
     assert "Stripe webhook retries that piled up in the queue." in body["response"]
@@ -106,7 +104,7 @@ def test_without_a_model_the_answer_is_extracted_and_says_so(settings: Settings,
 
 
 @pytest.mark.parametrize("deep", [False, True])
-def test_too_little_is_said_and_not_invented(
+def test_insufficient_context_is_reported_without_an_answer(
     settings: Settings, home: Workspace, gateway: StandIn, deep: bool
 ):
     mode = "deep" if deep else "standard"
@@ -133,7 +131,7 @@ SETTINGS_OF_THE_MODEL: list[tuple[dict[str, Any], float, int]] = [
 ]
 
 
-def test_what_stands_on_top_goes_before_what_is_nested_and_that_before_the_preset(
+def test_top_level_fields_override_nested_fields_and_those_the_preset(
     subtests: pytest.Subtests, settings: Settings, home: Workspace, gateway: StandIn
 ):
     with conversing(settings, gateway) as client:
@@ -144,7 +142,7 @@ def test_what_stands_on_top_goes_before_what_is_nested_and_that_before_the_prese
                 assert (told["temperature"], told["max_tokens"]) == (temperature, max_tokens)
 
 
-def test_the_model_and_how_it_writes_are_the_request_s(settings: Settings, home: Workspace, gateway: StandIn):
+def test_the_request_sets_the_model_and_its_sampling(settings: Settings, home: Workspace, gateway: StandIn):
     nested = {"model": "inner", "top_p": 0.5, "frequency_penalty": -1, "presence_penalty": 2}
     with conversing(settings, gateway) as client:
         body = answered(
@@ -167,7 +165,7 @@ def test_the_model_and_how_it_writes_are_the_request_s(settings: Settings, home:
     assert request_of(gateway)["model"] == "inner"
 
 
-def test_the_client_s_own_orders_and_history_are_told_and_kept(
+def test_the_client_s_instructions_and_history_reach_the_model_and_are_stored(
     settings: Settings, core: Services, home: Workspace, gateway: StandIn
 ):
     messages: list[dict[str, Any]] = [
@@ -187,7 +185,7 @@ def test_the_client_s_own_orders_and_history_are_told_and_kept(
     ]  # fmt: skip
 
 
-def test_a_follow_up_question_is_made_whole_before_it_is_looked_for(
+def test_a_follow_up_question_is_completed_before_retrieval(
     settings: Settings, core: Services, home: Workspace
 ):
     whole = "Who was the on-call engineer of the billing outage?"
@@ -208,7 +206,7 @@ def test_a_follow_up_question_is_made_whole_before_it_is_looked_for(
 
 
 @pytest.mark.parametrize("fault", [Reply(status=500), Reply(json={"choices": []}), says("a\nb"), says("<<x")])
-def test_a_follow_up_is_looked_for_with_the_question_before_it_where_no_model_makes_it_whole(
+def test_without_a_model_a_follow_up_is_searched_with_the_previous_question(
     settings: Settings, home: Workspace, gateway: StandIn, fault: Reply
 ):
     with conversing(settings, None) as client:
@@ -222,9 +220,7 @@ def test_a_follow_up_is_looked_for_with_the_question_before_it_where_no_model_ma
     assert body["response"] == "At 14:20."
 
 
-def test_is_follow_up_says_that_a_question_leans_though_it_does_not_look_like_it(
-    settings: Settings, home: Workspace
-):
+def test_is_follow_up_marks_a_question_that_looks_independent(settings: Settings, home: Workspace):
     question = "Which engineer paused the queue?"
     with conversing(settings, None) as client:
         session = answered(say(client, home.actor))["metadata"]["session_id"]
@@ -257,9 +253,7 @@ def test_200_messages_of_history_fit_the_budget(settings: Settings, home: Worksp
     assert sum(len(message["content"]) for message in again[1:-1]) < 2_500
 
 
-def test_what_is_connected_is_told_to_the_model_and_to_nobody_else(
-    settings: Settings, own_home: Workspace, gateway: StandIn
-):
+def test_graph_context_reaches_only_the_model(settings: Settings, own_home: Workspace, gateway: StandIn):
     own_home.put("Ledger", "The Ledger service is owned by Team Heron.")
     question = "Who owns the Ledger service?"
     with conversing(settings, gateway) as client:
@@ -272,7 +266,7 @@ def test_what_is_connected_is_told_to_the_model_and_to_nobody_else(
     assert "connected" not in json.dumps([body, without])
 
 
-def test_every_mode_finds_within_the_collection_and_the_filter(
+def test_every_mode_respects_the_collection_and_the_filter(
     subtests: pytest.Subtests, settings: Settings, own_home: Workspace
 ):
     own_home.put("Other outage", OUTAGE, collection="elsewhere")
@@ -289,7 +283,7 @@ def test_every_mode_finds_within_the_collection_and_the_filter(
                 assert body["metadata"]["withheld"] is False
 
 
-def test_documents_of_one_type_are_found_where_that_is_asked_for(settings: Settings, own_home: Workspace):
+def test_source_types_restrict_the_search(settings: Settings, own_home: Workspace):
     own_home.put("Contract", OUTAGE, metadata={"document_type": "legal"})
     with conversing(settings, None) as client:
         body = answered(say(client, own_home.actor, retrieval={"document_type": "legal"}))
@@ -330,7 +324,7 @@ BAD_FIELDS: list[tuple[dict[str, Any], str]] = [
 ]
 
 
-def test_a_field_that_cannot_be_is_named(subtests: pytest.Subtests, settings: Settings, people: People):
+def test_an_invalid_field_is_named(subtests: pytest.Subtests, settings: Settings, people: People):
     with conversing(settings, None) as client:
         for body, field in BAD_FIELDS:
             with subtests.test(body=body):
@@ -339,14 +333,14 @@ def test_a_field_that_cannot_be_is_named(subtests: pytest.Subtests, settings: Se
                 assert error["details"]["field"] == field
 
 
-def test_neither_form_of_a_message_is_a_missing_field(settings: Settings, people: People):
+def test_a_request_without_a_message_is_a_missing_field(settings: Settings, people: People):
     with conversing(settings, None) as client:
         answer = post(client, people.ann, {"stream": False})
     error = platform_error(answer, 400)
     assert (error["code"], error["details"]) == ("missing_required_field", {"field": "messages"})
 
 
-def test_nulls_are_as_good_as_nothing(settings: Settings, home: Workspace):
+def test_nulls_count_as_missing(settings: Settings, home: Workspace):
     names = ("messages", "session_id", "collection_id", "model", "preset", "retrieval", "generation")
     said = {"message": QUESTION, "stream": False, **dict.fromkeys(names)}
     with conversing(settings, None) as client:
@@ -360,7 +354,7 @@ UNKNOWN_OBJECTS: list[tuple[str, str]] = [
 ]
 
 
-def test_what_is_not_there_is_not_found(
+def test_a_missing_resource_is_404(
     subtests: pytest.Subtests, settings: Settings, people: People, gateway: StandIn
 ):
     with conversing(settings, gateway) as client:
@@ -382,7 +376,7 @@ def test_what_is_not_there_is_not_found(
     ],
     ids=["busy", "refused", "broken", "silent"],
 )
-def test_a_model_that_fails_is_an_error_and_nothing_is_kept(
+def test_a_failed_model_call_is_an_error_and_stores_nothing(
     settings: Settings, core: Services, home: Workspace, reply: Reply, status: int, code: str
 ):
     with StandIn() as gateway, conversing(settings, gateway) as client:
@@ -395,7 +389,9 @@ def test_a_model_that_fails_is_an_error_and_nothing_is_kept(
     assert core.database.call(home.actor.principal, "rag_list_sessions", {}) == []
 
 
-def test_what_a_planner_finds_easily_is_no_answer_to_the_question(settings: Settings, home: Workspace):
+def test_an_easy_match_of_a_sub_question_is_not_an_answer_to_the_question(
+    settings: Settings, home: Workspace
+):
     """Of three parts one is in the documents: the model is not asked to make an answer of it."""
     queries = (
         "What was the root cause of the billing outage?",
@@ -410,7 +406,9 @@ def test_what_a_planner_finds_easily_is_no_answer_to_the_question(settings: Sett
     assert (body["response"], body["metadata"]["withheld"]) == (INSUFFICIENT, True)
 
 
-def test_deep_reasoning_answers_when_half_of_the_parts_are_found(settings: Settings, home: Workspace):
+def test_deep_reasoning_answers_when_half_of_the_sub_questions_have_results(
+    settings: Settings, home: Workspace
+):
     queries = (QUESTION, "How do penguins sleep?")
     plan = json.dumps({"steps": [{"description": query, "query": query} for query in queries]})
     with StandIn() as model, conversing(settings, model) as client:
@@ -420,7 +418,7 @@ def test_deep_reasoning_answers_when_half_of_the_parts_are_found(settings: Setti
     assert (body["response"], body["metadata"]["withheld"]) == (ANSWER, False)
 
 
-def test_as_many_messages_as_may_be_are_kept(settings: Settings, core: Services, home: Workspace):
+def test_a_session_stores_messages_up_to_its_limit(settings: Settings, core: Services, home: Workspace):
     earlier = [{"role": ("user", "assistant")[number % 2], "content": "a"} for number in range(499)]
     messages = [*earlier, {"role": "user", "content": QUESTION}]
     with conversing(settings, None) as client:
@@ -429,7 +427,7 @@ def test_as_many_messages_as_may_be_are_kept(settings: Settings, core: Services,
     assert len(kept(core, home.actor, answer["metadata"]["session_id"])) == 501
 
 
-def test_the_other_errors_of_the_contract(settings: Settings, core: Services, own_home: Workspace):
+def test_the_contract_s_other_errors(settings: Settings, core: Services, own_home: Workspace):
     home = own_home
     other = core.database.call(home.actor.principal, "rag_create_collection", {"name": "other"})[0]["id"]
     with conversing(settings, None) as client:
@@ -446,9 +444,7 @@ def test_the_other_errors_of_the_contract(settings: Settings, core: Services, ow
     assert int(limited.headers["Retry-After"]) > 0
 
 
-def test_an_answer_is_given_though_its_session_went_meanwhile(
-    settings: Settings, core: Services, home: Workspace
-):
+def test_an_answer_survives_the_deletion_of_its_session(settings: Settings, core: Services, home: Workspace):
     with conversing(settings, None) as client:
         session = answered(say(client, home.actor))["metadata"]["session_id"]
     slow = Reply(json=says(ANSWER).json, delay=1.0)

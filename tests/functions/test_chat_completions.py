@@ -48,7 +48,7 @@ def local(core: Services) -> Iterator[TestClient]:
         yield client
 
 
-def test_without_an_index_the_request_goes_to_the_model_as_it_came(
+def test_without_an_index_the_request_reaches_the_model_unchanged(
     people: People, settings: Settings, gateway: StandIn
 ):
     asked = {
@@ -83,7 +83,7 @@ BEYOND_DOCUMENTS: dict[str, Any] = {
 }
 
 
-def test_what_no_document_answers_bypasses_the_index(
+def test_a_request_without_a_retrieval_question_bypasses_the_index(
     subtests: pytest.Subtests, people: People, core: Services, settings: Settings, gateway: StandIn
 ):
     index(core, people.ann, "kettles", KETTLE)
@@ -97,7 +97,7 @@ def test_what_no_document_answers_bypasses_the_index(
                 assert gateway.requests[-1].json == {"messages": [user()], "model": model, **body}
 
 
-def test_with_an_index_the_model_reads_its_documents_and_the_answer_names_them(
+def test_with_an_index_the_model_gets_its_documents_and_the_answer_cites_them(
     people: People, core: Services, settings: Settings, gateway: StandIn
 ):
     kettle, _ = index(core, people.ann, "kettles", KETTLE, "The toaster browns bread.")
@@ -123,7 +123,7 @@ OTHER = "The toaster switches off at 200 degrees."
 
 
 @pytest.mark.parametrize("stream", [False, True])
-def test_the_model_rag_answers_over_everything_or_over_a_collection(
+def test_the_model_rag_searches_everything_or_one_collection(
     people: People, core: Services, settings: Settings, stream: bool
 ):
     index(core, people.ann, "kettles", KETTLE)
@@ -163,7 +163,7 @@ def nodes(answer: Any) -> list[str]:
     return [node["text"] for node in last["source_nodes"]]
 
 
-def test_a_model_over_documents_that_are_not_there_is_404_in_the_contract_s_words(
+def test_a_model_of_a_missing_collection_is_404_with_the_contract_s_message(
     subtests: pytest.Subtests, people: People, core: Services, settings: Settings, gateway: StandIn
 ):
     index(core, people.ann, "kettles", KETTLE)
@@ -195,12 +195,12 @@ def test_a_model_over_documents_that_are_not_there_is_404_in_the_contract_s_word
     assert gateway.requests == []
 
 
-def test_a_model_whose_name_only_begins_like_ours_is_the_gateway_s(people: People, local: TestClient):
+def test_a_model_name_that_only_starts_with_rag_goes_to_the_gateway(people: People, local: TestClient):
     for model in ("ragged", "RAG", "rag-1", " rag"):
         assert ask(local, people.ann, model=model).json()["error"]["code"] == "no_model"
 
 
-def test_a_model_is_asked_though_the_index_has_nothing_on_it(
+def test_the_model_is_called_although_the_index_has_no_match(
     people: People, core: Services, settings: Settings, gateway: StandIn
 ):
     core.database.call(people.ann.principal, "rag_create_collection", {"name": "empty"})
@@ -210,7 +210,7 @@ def test_a_model_is_asked_though_the_index_has_nothing_on_it(
     assert "(No document has anything on this.)" in gateway.requests[-1].json["messages"][-1]["content"]
 
 
-def test_usage_is_counted_here_where_the_model_s_endpoint_counts_none(
+def test_missing_usage_of_the_endpoint_is_counted_locally(
     people: People, settings: Settings, gateway: StandIn
 ):
     with StandIn() as silent, chatting(settings, silent) as client:
@@ -221,9 +221,7 @@ def test_usage_is_counted_here_where_the_model_s_endpoint_counts_none(
     assert usage["total_tokens"] == usage["prompt_tokens"] + usage["completion_tokens"]
 
 
-def test_without_a_model_an_index_answers_in_its_own_sentences(
-    people: People, core: Services, local: TestClient
-):
+def test_without_a_model_an_index_answers_by_extraction(people: People, core: Services, local: TestClient):
     (kettle,) = index(core, people.ann, "kettles", KETTLE)
     answer = ask(local, people.ann, index_name="kettles", model="whatever", n=1).json()
     assert answer["id"].startswith("chatcmpl-")
@@ -245,16 +243,14 @@ def test_without_a_model_low_confidence_withholds_an_answer(
 
 
 @pytest.mark.parametrize("stream", [False, True])
-def test_without_a_model_and_an_index_there_is_nobody_to_answer(
-    people: People, local: TestClient, stream: bool
-):
+def test_without_a_model_and_an_index_the_request_is_refused(people: People, local: TestClient, stream: bool):
     answer = ask(local, people.ann, stream=stream)
     assert answer.status_code == 503
     assert answer.json()["detail"].startswith("No model is configured here.")
     assert answer.json()["error"]["code"] == "no_model"
 
 
-def test_the_question_is_what_the_user_said_since_the_last_answer(
+def test_the_question_is_the_user_s_text_since_the_last_answer(
     people: People, core: Services, local: TestClient
 ):
     index(core, people.ann, "kettles", KETTLE, "The football world cup was won by Uruguay in 1930.")
@@ -263,7 +259,7 @@ def test_the_question_is_what_the_user_said_since_the_last_answer(
     assert answer["source_nodes"][0]["text"] == KETTLE
 
 
-def test_an_index_that_is_not_there_is_404_in_the_contract_s_words(people: People, local: TestClient):
+def test_a_missing_index_is_404_with_the_contract_s_message(people: People, local: TestClient):
     answer = ask(local, people.ann, index_name="nowhere")
     assert (answer.status_code, answer.json()["detail"]) == (404, "No such index: 'nowhere' exists.")
 
@@ -290,7 +286,7 @@ FAULTS: dict[str, tuple[Reply, int, str]] = {
 }
 
 
-def test_a_model_s_fault_has_a_proper_status_and_leaks_nothing(
+def test_a_model_error_has_a_proper_status_and_leaks_nothing(
     subtests: pytest.Subtests, people: People, settings: Settings
 ):
     for stream in [False, True]:
@@ -312,7 +308,7 @@ def test_a_model_s_fault_has_a_proper_status_and_leaks_nothing(
                     assert answer.headers["retry-after"] == "17"
 
 
-def test_half_a_character_from_a_model_is_shown_as_none(people: People, settings: Settings):
+def test_a_lone_surrogate_from_a_model_is_replaced(people: People, settings: Settings):
     with StandIn() as server, chatting(settings, server) as client:
         message = b'{"choices": [{"message": {"role": "assistant", "content": "a\\ud800"}}]}'
         server.replies(Reply(body=message))
@@ -320,7 +316,7 @@ def test_half_a_character_from_a_model_is_shown_as_none(people: People, settings
     assert answer.json()["choices"][0]["message"]["content"] == "a?"
 
 
-def test_a_browser_may_send_what_openai_s_client_says_of_itself(people: People, local: TestClient):
+def test_cors_allows_the_openai_client_s_headers(people: People, local: TestClient):
     headers = {
         "Origin": "https://app.example",
         "Access-Control-Request-Method": "POST",
@@ -331,7 +327,7 @@ def test_a_browser_may_send_what_openai_s_client_says_of_itself(people: People, 
     assert "x-stainless-lang" in answer.headers["access-control-allow-headers"]
 
 
-def test_nobody_chats_as_the_anonymous_user_unless_there_is_one(
+def test_anonymous_chat_needs_a_configured_user(
     people: People, core: Services, settings: Settings, local: TestClient
 ):
     index(core, people.ann, "kettles", KETTLE)
@@ -347,7 +343,7 @@ def test_nobody_chats_as_the_anonymous_user_unless_there_is_one(
         assert client.post(PATH, json=body, headers=bearer).status_code == 401
 
 
-def test_chats_are_counted_by_outcome_where_every_instance_sees_it(
+def test_chats_are_counted_by_outcome_across_instances(
     people: People, world: World, core: Services, local: TestClient
 ):
     def counted() -> dict[str, float]:

@@ -67,9 +67,7 @@ BAD_REQUESTS: list[tuple[Any, str]] = [
 ]  # fmt: skip
 
 
-def test_a_request_that_is_none_is_refused_with_400(
-    subtests: pytest.Subtests, people: People, local: TestClient
-):
+def test_a_malformed_request_is_400(subtests: pytest.Subtests, people: People, local: TestClient):
     for name in [None, "kettles"]:
         for body, said in BAD_REQUESTS:
             with subtests.test(name=name, body=body):
@@ -79,7 +77,9 @@ def test_a_request_that_is_none_is_refused_with_400(
                 assert answer.json()["error"]["message"] == answer.json()["detail"]
 
 
-def test_a_request_without_messages_or_without_the_form_of_json_is_refused(people: People, local: TestClient):
+def test_a_request_without_messages_or_with_another_content_type_is_refused(
+    people: People, local: TestClient
+):
     headers = {**people.ann.headers(), "Content-Type": "application/json"}
     deep = b'{"messages": [{"role": "user", "content": "x"}], "a": ' + b"[" * 99_999 + b"]" * 99_999 + b"}"
     nan = b'{"messages": [{"role": "user", "content": "x"}], "temperature": NaN}'
@@ -99,7 +99,7 @@ NO_QUESTIONS: list[Any] = [
 ]
 
 
-def test_an_index_is_asked_nothing_without_a_question(
+def test_a_question_is_required_to_query_an_index(
     subtests: pytest.Subtests, people: People, core: Services, local: TestClient
 ):
     index(core, people.ann, "kettles", KETTLE)
@@ -109,7 +109,7 @@ def test_an_index_is_asked_nothing_without_a_question(
             assert (answer.status_code, answer.json()["detail"]) == (400, NO_USER)
 
 
-def test_a_megabyte_is_taken_and_more_is_413(people: People, settings: Settings):
+def test_a_body_of_a_megabyte_is_accepted_and_more_is_413(people: People, settings: Settings):
     with StandIn() as gateway, chatting(settings, gateway) as client:
         gateway.replies(Reply(json=MODEL_ANSWER))
         assert ask(client, people.ann, [user("x" * 1_000_000)]).status_code == 200
@@ -118,7 +118,7 @@ def test_a_megabyte_is_taken_and_more_is_413(people: People, settings: Settings)
     assert answer.json()["detail"] == "The request body is too large."
 
 
-def test_a_long_question_with_odd_characters_is_asked_all_the_same(
+def test_a_long_question_with_unusual_characters_is_accepted(
     people: People, core: Services, local: TestClient
 ):
     index(core, people.ann, "kettles", KETTLE)
@@ -130,7 +130,7 @@ def test_a_long_question_with_odd_characters_is_asked_all_the_same(
     assert local.post(PATH, content=raw, headers=headers).status_code == 200
 
 
-def test_a_question_of_odd_characters_is_no_fault(
+def test_unusual_characters_cause_no_server_error(
     subtests: pytest.Subtests, people: People, core: Services, local: TestClient
 ):
     index(core, people.ann, "kettles", KETTLE)
@@ -139,9 +139,7 @@ def test_a_question_of_odd_characters_is_no_fault(
             assert ask(local, people.ann, [user(text)], index_name="kettles").status_code in (200, 400)
 
 
-def test_a_question_is_cut_to_what_an_embedding_service_reads(
-    people: People, core: Services, settings: Settings
-):
+def test_a_question_is_truncated_to_the_embedder_s_window(people: People, core: Services, settings: Settings):
     """Ten thousand characters of a script that costs more than a token each."""
     (row,) = core.database.call(people.ann.principal, "rag_create_collection", {"name": "kettles"})
     assert row
@@ -158,7 +156,7 @@ def test_a_question_is_cut_to_what_an_embedding_service_reads(
     assert count_tokens(sent) <= 8191
 
 
-def test_a_tool_s_message_of_any_form_is_passed_on_and_counted(people: People, settings: Settings):
+def test_tool_messages_of_any_form_are_forwarded_and_counted(people: People, settings: Settings):
     messages = [
         user([PICTURE, {"type": "text", "text": "What?"}]),
         {"role": "tool", "content": [7, None, {}]},

@@ -49,7 +49,7 @@ def opened(url: str, actor: Actor, **body: Any) -> Iterator[httpx.Response]:
         yield answer
 
 
-def test_the_model_s_stream_comes_through_as_it_is(people: People, settings: Settings, gateway: StandIn):
+def test_the_model_s_stream_passes_unchanged(people: People, settings: Settings, gateway: StandIn):
     odd = piece("Hm. ", x_vendor={"a": 1})
     gateway.replies(streams([b": PROCESSING\n\n", *sent(odd), b"event: x\n", *STREAM]))
     with chatting(settings, gateway) as client:
@@ -65,7 +65,7 @@ def test_the_model_s_stream_comes_through_as_it_is(people: People, settings: Set
     assert gateway.requests[0].json == asked
 
 
-def test_the_part_that_ends_an_answer_over_an_index_has_its_nodes(
+def test_the_last_chunk_over_an_index_has_the_source_nodes(
     people: People, core: Services, settings: Settings, gateway: StandIn
 ):
     index(core, people.ann, "kettles", KETTLE)
@@ -81,9 +81,7 @@ def test_the_part_that_ends_an_answer_over_an_index_has_its_nodes(
 
 
 @pytest.mark.parametrize("counts", [True, False])
-def test_usage_comes_last_where_it_is_asked_for(
-    people: People, settings: Settings, gateway: StandIn, counts: bool
-):
+def test_usage_comes_last_on_request(people: People, settings: Settings, gateway: StandIn, counts: bool):
     usage = sent({**piece(), "choices": [], "usage": USAGE}) if counts else []
     gateway.replies(streams([*STREAM[:-1], *usage, DONE]))
     with chatting(settings, gateway) as client:
@@ -94,7 +92,7 @@ def test_usage_comes_last_where_it_is_asked_for(
     assert part["usage"] == USAGE if counts else part["usage"]["completion_tokens"] > 0
 
 
-def test_an_end_that_the_model_s_endpoint_forgot_is_added(
+def test_a_missing_end_of_the_endpoint_s_stream_is_added(
     people: People, core: Services, settings: Settings, gateway: StandIn
 ):
     index(core, people.ann, "kettles", KETTLE)
@@ -106,7 +104,7 @@ def test_an_end_that_the_model_s_endpoint_forgot_is_added(
 
 
 @pytest.mark.parametrize("wants", [True, False])
-def test_without_a_model_an_index_streams_its_own_sentences(people: People, core: Services, wants: bool):
+def test_without_a_model_an_index_streams_extracted_sentences(people: People, core: Services, wants: bool):
     index(core, people.ann, "kettles", KETTLE)
     with served(chat_completions.app, core) as client:
         more = {"stream_options": {"include_usage": True}} if wants else {}
@@ -120,7 +118,7 @@ def test_without_a_model_an_index_streams_its_own_sentences(people: People, core
     assert [part["usage"]["total_tokens"] > 0 for part in events[:-1] if "usage" in part] == [True] * wants
 
 
-def test_parts_arrive_as_they_are_said(people: People, settings: Settings, gateway: StandIn):
+def test_chunks_arrive_as_they_are_generated(people: People, settings: Settings, gateway: StandIn):
     gateway.replies(streams([*STREAM[:1], 1.0, *STREAM[1:]]))
     with (
         with_model(settings, gateway) as core,
@@ -133,7 +131,7 @@ def test_parts_arrive_as_they_are_said(people: People, settings: Settings, gatew
     assert data[1] - data[0] > 0.8, "the first part came before the second was said"
 
 
-def test_a_client_that_leaves_is_no_longer_answered(
+def test_a_disconnected_client_ends_the_generation(
     people: People, settings: Settings, gateway: StandIn, world: World
 ):
     gateway.replies(streams([*STREAM[:1], 20.0, *STREAM[1:]]))
@@ -148,7 +146,7 @@ def test_a_client_that_leaves_is_no_longer_answered(
         assert rows == [("failure",)]
 
 
-def test_a_client_that_leaves_before_anything_is_said_is_no_longer_answered(
+def test_a_client_that_disconnects_before_the_first_chunk_ends_the_generation(
     people: People, settings: Settings, gateway: StandIn
 ):
     gateway.replies(streams([20.0, *STREAM]))
@@ -179,7 +177,7 @@ FAULTS = {
 }  # fmt: skip
 
 
-def test_a_stream_that_breaks_says_so_and_is_never_done(
+def test_a_broken_stream_ends_with_an_error_and_without_done(
     subtests: pytest.Subtests, settings: Settings, world: World
 ):
     for name, (reply, code) in FAULTS.items():
@@ -201,7 +199,7 @@ def test_a_stream_that_breaks_says_so_and_is_never_done(
             assert world.sql(counted, actor.id) == [("failure",)]
 
 
-def test_the_log_says_why_a_stream_broke(
+def test_the_log_has_the_reason_of_a_broken_stream(
     people: People, settings: Settings, gateway: StandIn, caplog: pytest.LogCaptureFixture
 ):
     gateway.replies(streams(STREAM[:3]))
@@ -213,14 +211,16 @@ def test_the_log_says_why_a_stream_broke(
     assert "the stream ended early" in str(line)
 
 
-def test_what_is_no_stream_is_an_error_with_a_status(people: People, settings: Settings, gateway: StandIn):
+def test_a_response_that_is_not_a_stream_is_an_error_with_a_status(
+    people: People, settings: Settings, gateway: StandIn
+):
     gateway.replies(Reply(json={"choices": [{"message": {"content": "secret"}}]}))
     with chatting(settings, gateway) as client:
         answer = ask(client, people.ann, stream=True)
     assert (answer.status_code, answer.json()["error"]["code"]) == (500, "generation_failed")
 
 
-def test_forty_silent_streams_leave_room_for_others(people: People, settings: Settings, gateway: StandIn):
+def test_forty_idle_streams_do_not_block_other_requests(people: People, settings: Settings, gateway: StandIn):
     """The threads that wait for the database are forty; streams wait in none."""
     gateway.replies(streams([9.0, *STREAM]))
     with (
@@ -235,7 +235,9 @@ def test_forty_silent_streams_leave_room_for_others(people: People, settings: Se
         assert (refused.status_code, time.monotonic() - started < 1) == (400, True)
 
 
-def test_behind_api_gateway_a_stream_arrives_whole(people: People, settings: Settings, gateway: StandIn):
+def test_behind_api_gateway_a_stream_arrives_in_one_piece(
+    people: People, settings: Settings, gateway: StandIn
+):
     """Mangum cannot stream: it gives one answer, which must be right."""
     gateway.replies(streams([*STREAM[:1], 0.3, *STREAM[1:]]))
     with with_model(settings, gateway) as core, served(chat_completions.app, core):

@@ -33,7 +33,7 @@ def got(actor: Actor, path: str = PATH, **more: Any) -> list[Row]:
     return rows
 
 
-def test_sessions_are_listed_as_the_contract_shows_them(core: Services, people: People):
+def test_sessions_are_listed_in_the_contract_s_form(core: Services, people: People):
     first, second = kept(core, people.ann), kept(core, people.ann)
     kept(core, people.ann, Message("user", "And now?"), session_id=first)
     rows = got(people.ann)
@@ -54,7 +54,7 @@ def test_sessions_are_listed_as_the_contract_shows_them(core: Services, people: 
     assert got(people.bob) == []
 
 
-def test_what_was_said_is_read_with_what_it_was_written_from(core: Services, people: People):
+def test_messages_are_read_with_their_sources(core: Services, people: People):
     session = kept(core, people.ann)
     question, answer = rows = got(people.ann, f"{PATH}/{session}/messages")
     assert rows == got(people.ann, f"/v1/chat/sessions/{session}/messages")
@@ -77,7 +77,7 @@ OTHER_DETAILS: list[Row] = [
 ]
 
 
-def test_details_of_another_form_are_not_shown(subtests: pytest.Subtests, core: Services, people: People):
+def test_details_in_an_unknown_form_are_omitted(subtests: pytest.Subtests, core: Services, people: People):
     """As a member may keep them, past the routes."""
     for details in OTHER_DETAILS:
         with subtests.test(details=details):
@@ -95,7 +95,7 @@ def test_a_session_is_deleted(core: Services, people: People):
     assert got(people.ann) == []
 
 
-def test_what_is_no_session_is_not_there(subtests: pytest.Subtests, people: People):
+def test_a_malformed_session_id_is_404(subtests: pytest.Subtests, people: People):
     for session in [NOBODYS, "none", "msg_1", f"{NOBODYS}x", "%00"]:
         with subtests.test(session=session):
             for method, path in (("GET", f"{PATH}/{session}/messages"), ("DELETE", f"{PATH}/{session}")):
@@ -103,7 +103,7 @@ def test_what_is_no_session_is_not_there(subtests: pytest.Subtests, people: Peop
                 assert (found["type"], found["code"]) == ("not_found_error", "session_not_found")
 
 
-def test_a_page_that_nobody_gets_is_refused(subtests: pytest.Subtests, people: People):
+def test_an_invalid_page_is_refused(subtests: pytest.Subtests, people: People):
     for page in ["limit=0", "limit=101", "limit=x", "offset=-1", f"offset={2**31}"]:
         with subtests.test(page=page):
             found = error(people.ann.request("GET", f"{PATH}?{page}"), 400)
@@ -113,7 +113,7 @@ def test_a_page_that_nobody_gets_is_refused(subtests: pytest.Subtests, people: P
             assert error(people.ann.request("GET", f"{PATH}/{NOBODYS}/messages?limit=1001"), 400)
 
 
-def test_a_key_needs_chat_read(core: Services, people: People):
+def test_a_key_needs_the_scope_chat_read(core: Services, people: People):
     session = kept(core, people.ann)
     for scopes, status in ((["chat:read"], 200), (["retrievals:read", "documents:write"], 403)):
         made = people.ann.post("/api/keys", {"name": "a key", "scopes": scopes})
@@ -124,7 +124,7 @@ def test_a_key_needs_chat_read(core: Services, people: People):
     assert error(people.ann.request("GET", PATH, token=people.ann.stack.anon_key), 401)
 
 
-def test_a_collection_s_end_is_seen_and_the_conversation_stays(core: Services, people: People, world: World):
+def test_a_deleted_collection_leaves_its_conversations(core: Services, people: People, world: World):
     (made,) = people.ann.rpc("rag_create_collection", {"name": "kilns"}).json()
     place = sessions.open_session(core.database, people.ann.principal, None, made["id"])
     assert (place.session_id, place.collection_id, place.messages) == (None, made["id"], ())

@@ -45,7 +45,7 @@ def planned(*queries: str) -> Reply:
     return says(json.dumps({"steps": steps}))
 
 
-def test_sources_then_the_text_then_usage_and_the_end(
+def test_a_stream_has_sources_then_text_then_usage_and_end(
     settings: Settings, core: Services, home: Workspace, gateway: StandIn
 ):
     gateway.replies(streams(*PIECES))
@@ -60,9 +60,7 @@ def test_sources_then_the_text_then_usage_and_the_end(
     assert kept(core, home.actor, session) == [("user", QUESTION), ("assistant", ANSWER)]
 
 
-def test_what_a_stream_costs_is_what_the_endpoint_says_of_it(
-    settings: Settings, home: Workspace, gateway: StandIn
-):
+def test_a_stream_s_usage_is_the_endpoint_s(settings: Settings, home: Workspace, gateway: StandIn):
     cost = {"choices": [], "usage": {"prompt_tokens": 321, "completion_tokens": 7}}
     gateway.replies(Reply(chunks=[*sent(*map(piece, PIECES), piece(), cost), DONE]))
     with conversing(settings, gateway) as client:
@@ -74,7 +72,7 @@ def test_what_a_stream_costs_is_what_the_endpoint_says_of_it(
 @pytest.mark.parametrize(
     ("question", "answer"), [(QUESTION, "Stripe webhook retries"), (OFF_TOPIC, INSUFFICIENT)]
 )
-def test_without_a_model_it_streams_all_the_same(
+def test_without_a_model_the_answer_is_streamed_as_well(
     settings: Settings, home: Workspace, question: str, answer: str
 ):
     with conversing(settings, None) as client:
@@ -85,7 +83,7 @@ def test_without_a_model_it_streams_all_the_same(
     assert chunks[-1]["metadata"]["extractive"] is True
 
 
-def test_deep_reasoning_shows_each_step_and_puts_together_what_was_found(
+def test_deep_reasoning_streams_each_step_and_combines_the_results(
     settings: Settings, core: Services, home: Workspace, gateway: StandIn
 ):
     parts = ("Why was billing down?", "Who owns the billing service?")
@@ -148,7 +146,7 @@ def test_a_model_that_loops_in_deep_reasoning_is_stopped(
     ],
     ids=["busy", "broken", "broken off", "an error inside", "silent"],
 )
-def test_a_fault_in_a_stream_is_a_chunk_and_nothing_is_kept(
+def test_an_error_in_a_stream_is_a_chunk_and_stores_nothing(
     settings: Settings, core: Services, home: Workspace, gateway: StandIn, reply: Reply, code: str
 ):
     gateway.replies(reply)
@@ -164,12 +162,12 @@ def test_a_fault_in_a_stream_is_a_chunk_and_nothing_is_kept(
     assert core.database.call(home.actor.principal, "rag_list_sessions", {}) == []
 
 
-def test_what_is_wrong_before_anything_was_found_has_a_status(settings: Settings, home: Workspace):
+def test_an_error_before_the_sources_has_a_status(settings: Settings, home: Workspace):
     with conversing(settings, None) as client:
         platform_error(say(client, home.actor, stream=True, collection_id="col_none"), 404)
 
 
-def test_a_reader_who_goes_away_ends_the_model_s_answer_too_and_nothing_is_kept(
+def test_a_disconnected_client_ends_the_model_call_and_stores_nothing(
     settings: Settings, core: Services, home: Workspace, gateway: StandIn
 ):
     gateway.replies(Reply(chunks=[*sent(piece("Stripe ")), 30.0, *sent(piece("webhooks"))]))
@@ -184,7 +182,7 @@ def test_a_reader_who_goes_away_ends_the_model_s_answer_too_and_nothing_is_kept(
     assert core.database.call(home.actor.principal, "rag_list_sessions", {}) == []
 
 
-def test_two_turns_of_a_session_at_once_both_stay(settings: Settings, core: Services, home: Workspace):
+def test_concurrent_turns_of_a_session_are_both_stored(settings: Settings, core: Services, home: Workspace):
     with conversing(settings, None) as client:
         session = told(say(client, home.actor, stream=True))[-1]["metadata"]["session_id"]
         with ThreadPoolExecutor(4) as pool:
@@ -201,9 +199,7 @@ def test_two_turns_of_a_session_at_once_both_stay(settings: Settings, core: Serv
     assert [role for role, _ in said] == ["user", "assistant"] * 5
 
 
-def test_50_streams_at_once_are_answered_by_one_process(
-    settings: Settings, home: Workspace, gateway: StandIn
-):
+def test_one_process_serves_50_concurrent_streams(settings: Settings, home: Workspace, gateway: StandIn):
     # Slower than any of them begins: all are open at the same time.
     gateway.replies(
         Reply(chunks=[*sent(piece(PIECES[0])), 1.0, *sent(piece(PIECES[1]), piece()), b"data: [DONE]\n\n"])

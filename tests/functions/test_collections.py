@@ -37,7 +37,7 @@ def names(actor: Actor, query: str = "") -> list[str]:
     return [row["name"] for row in listed(actor, query)["data"]]
 
 
-def test_a_collection_is_made_and_read_back(people: People):
+def test_a_collection_is_created_and_read_back(people: People):
     wanted: Row = {
         "name": "company-docs",
         "description": "Internal company documentation",
@@ -62,7 +62,7 @@ def test_a_collection_is_made_and_read_back(people: People):
     assert people.alf.request("GET", f"/v1/collections/col_{made['id']}").json() == made
 
 
-def test_what_is_not_said_is_the_deployment_s(people: People):
+def test_omitted_settings_take_the_deployment_s_defaults(people: People):
     made = create(people.ann)
     assert made["metadata"] == {}
     assert made["description"] is None
@@ -83,7 +83,9 @@ CONFIGS: list[tuple[Row, str | None, int, int]] = [
 ]
 
 
-def test_the_config_says_what_is_done(subtests: pytest.Subtests, settings: Settings, world: World):
+def test_the_config_reports_the_effective_settings(
+    subtests: pytest.Subtests, settings: Settings, world: World
+):
     """The key selects the model; the model is never called."""
     for config, key, size, overlap in CONFIGS:
         with (
@@ -98,7 +100,7 @@ def test_the_config_says_what_is_done(subtests: pytest.Subtests, settings: Setti
             assert app.get(PATH, headers=headers).json()["data"][0]["config"] == shown
 
 
-def test_lists_come_in_pages_in_any_order(people: People):
+def test_lists_are_paged_in_any_order(people: People):
     for name in ("b", "a", "c"):
         create(people.ann, name)
     people.ann.put([vector(1)], collection="a")
@@ -115,7 +117,7 @@ def test_lists_come_in_pages_in_any_order(people: People):
     assert beyond["pagination"] == {"total": 3, "limit": 20, "offset": 10, "has_more": False}
 
 
-def test_pages_part_all_of_them_whatever_they_are_ordered_by(people: People):
+def test_pages_are_disjoint_and_complete_in_every_order(people: People):
     made = {create(people.ann, f"n{number}")["id"] for number in range(7)}
     for order in ("asc", "desc"):
         found: list[str] = []
@@ -128,7 +130,7 @@ def test_pages_part_all_of_them_whatever_they_are_ordered_by(people: People):
         assert set(found) == made
 
 
-def test_documents_are_counted_for_those_who_see_them(people: People):
+def test_document_counts_include_only_visible_documents(people: People):
     create(people.ann, "shared")
     people.ann.put([vector(1)], collection="shared")
     people.ann.put([vector(2)], collection="shared", private=True)
@@ -136,7 +138,7 @@ def test_documents_are_counted_for_those_who_see_them(people: People):
     assert listed(people.alf)["data"][0]["document_count"] == 1
 
 
-def test_null_leaves_a_field_as_it_is(people: People):
+def test_null_leaves_a_field_unchanged(people: People):
     made = create(people.ann, description="old", metadata={"a": 1}, config={"chunk_size": 100})
     changes = {
         "name": None,
@@ -169,7 +171,7 @@ def test_an_empty_collection_is_deleted(people: People):
     assert error(people.ann.request("DELETE", f"{PATH}/{made['id']}"), 404)["code"] == "collection_not_found"
 
 
-def test_documents_go_with_their_collection_only_when_asked(people: People, world: World):
+def test_a_collection_s_documents_are_deleted_only_on_request(people: People, world: World):
     made = create(people.ann, "full")
     people.ann.put([vector(1), vector(2)], collection="full")
     refused = error(people.ann.request("DELETE", f"{PATH}/{made['id']}"), 409)
@@ -180,7 +182,7 @@ def test_documents_go_with_their_collection_only_when_asked(people: People, worl
     assert people.ann.match(vector(1), 1) == []
 
 
-def test_a_member_deletes_no_private_document_of_another(people: People, world: World):
+def test_a_member_cannot_delete_another_member_s_private_documents(people: People, world: World):
     made = create(people.alf, "shared")
     people.ann.put([vector(1)], collection="shared", private=True)
     people.alf.put([vector(2)], collection="shared")
@@ -196,7 +198,7 @@ def test_a_member_deletes_no_private_document_of_another(people: People, world: 
     assert world.sql("select from rag.collections where id = %s", made["id"]) == []
 
 
-def test_a_collection_s_documents_are_queued_for_the_graph(people: People, subtests: pytest.Subtests):
+def test_a_collection_s_documents_are_queued_for_extraction(people: People, subtests: pytest.Subtests):
     """Those that the caller sees: all with `again`, else those that were never read."""
     home = create(people.ann, "graphed")["id"]
     for owner in (people.ann, people.alf):
@@ -220,7 +222,7 @@ def test_a_collection_s_documents_are_queued_for_the_graph(people: People, subte
     assert error(people.ann.request("POST", path, {}), 409)["code"] == "graph_off"
 
 
-def test_a_name_is_taken_once_among_those_who_share_it(people: People):
+def test_a_name_is_unique_among_users_who_share_it(people: People):
     create(people.ann, "docs")
     taken = error(people.alf.request("POST", PATH, {"name": "docs"}), 409)
     assert taken["code"] == "duplicate_collection"
@@ -234,7 +236,7 @@ def test_a_name_is_taken_once_among_those_who_share_it(people: People):
     assert clash["code"] == "duplicate_collection"
 
 
-def test_another_model_than_the_one_that_embeds_is_refused(people: People):
+def test_an_embedding_model_other_than_the_configured_one_is_refused(people: People):
     wanted = {"name": "x", "config": {"embedding_model": "text-embedding-3-small"}}
     refused = error(people.ann.request("POST", PATH, wanted), 400)
     assert refused["code"] == "invalid_field_value"
@@ -259,7 +261,7 @@ BAD_FIELDS: list[tuple[Row, str, str]] = [
 ]
 
 
-def test_what_cannot_be_a_collection_is_refused_by_field(subtests: pytest.Subtests, world: World):
+def test_invalid_fields_are_refused_by_name(subtests: pytest.Subtests, world: World):
     for body, code, field in BAD_FIELDS:
         with subtests.test(body=body):
             ann = world.user(world.org())
@@ -269,7 +271,7 @@ def test_what_cannot_be_a_collection_is_refused_by_field(subtests: pytest.Subtes
             assert names(ann) == []
 
 
-def test_metadata_that_json_does_not_know_are_refused_by_field(subtests: pytest.Subtests, world: World):
+def test_metadata_that_is_not_json_is_refused_by_field(subtests: pytest.Subtests, world: World):
     for metadata in NO_METADATA:
         with subtests.test(metadata=metadata):
             ann = world.user(world.org())
@@ -280,28 +282,30 @@ def test_metadata_that_json_does_not_know_are_refused_by_field(subtests: pytest.
             assert listed(ann)["data"] == [made]
 
 
-def test_a_description_that_no_database_stores_is_refused_by_field(subtests: pytest.Subtests, people: People):
+def test_a_description_that_postgres_cannot_store_is_refused_by_field(
+    subtests: pytest.Subtests, people: People
+):
     for hidden in [r"a\u0000b", r"a\ud800b"]:
         with subtests.test(hidden=hidden):
             refused = error(people.ann.raw("POST", PATH, f'{{"name": "x", "description": "{hidden}"}}'), 400)
             assert refused["details"] == {"field": "description"}
 
 
-def test_a_name_that_hides_something_is_refused(subtests: pytest.Subtests, people: People):
+def test_a_name_with_invisible_characters_is_refused(subtests: pytest.Subtests, people: People):
     for name in [r"a\u202eb", r"a\u0000b", r"\ud800"]:
         with subtests.test(name=name):
             answer = people.ann.raw("POST", PATH, f'{{"name": "{name}"}}')
             assert error(answer, 400)["type"] == "invalid_request_error"
 
 
-def test_a_page_that_nobody_gets_is_refused_by_field(subtests: pytest.Subtests, people: People):
+def test_an_invalid_page_is_refused_by_field(subtests: pytest.Subtests, people: People):
     for query in ["limit=0", "limit=101", "limit=x", "offset=-1", "sort_by=id", "order=up"]:
         with subtests.test(query=query):
             refused = error(people.ann.request("GET", f"{PATH}?{query}"), 400)
             assert refused["details"] == {"field": query.split("=", maxsplit=1)[0]}
 
 
-def test_what_is_not_there_is_not_found(subtests: pytest.Subtests, people: People):
+def test_a_missing_collection_is_404(subtests: pytest.Subtests, people: People):
     for unknown in [NOBODYS, "col_abc123", "x", "00000000-0000-0000-0000-000000000000"]:
         for method in ["GET", "PATCH", "DELETE"]:
             with subtests.test(method=method, unknown=unknown):
@@ -310,7 +314,7 @@ def test_what_is_not_there_is_not_found(subtests: pytest.Subtests, people: Peopl
                 assert error(answer, 404)["code"] == "collection_not_found"
 
 
-def test_a_tier_has_room_for_so_many(people: People, world: World):
+def test_a_tier_limits_the_number_of_collections(people: People, world: World):
     world.sql("update rag.orgs set tier = 'free' where id = %s", people.acme.id)
     for number in range(5):
         create(people.ann, f"c{number}")
@@ -321,7 +325,7 @@ def test_a_tier_has_room_for_so_many(people: People, world: World):
     create(people.bob, "c5")
 
 
-def test_a_member_of_several_orgs_says_which(people: People):
+def test_a_member_of_several_orgs_must_name_one(people: People):
     refused = error(people.kim.request("POST", PATH, {"name": "x"}), 400)
     assert refused["code"] == "org_required"
     assert create(people.kim, "x", org_id=people.bolt.id)["org_id"] == people.bolt.id

@@ -85,7 +85,7 @@ def chunks_locked(stack: Stack) -> Iterator[None]:
         connection.rollback()
 
 
-def test_postgrest_down_is_an_error_and_up_again_the_next_request_works(fragile: Stack, ann: Actor):
+def test_a_postgrest_outage_is_an_error_and_the_next_request_recovers(fragile: Stack, ann: Actor):
     fragile.state.children["postgrest"].stop()
     started = time.monotonic()
     try:
@@ -97,7 +97,7 @@ def test_postgrest_down_is_an_error_and_up_again_the_next_request_works(fragile:
     assert ann.search("x").status_code == 200
 
 
-def test_a_request_that_meets_a_restarting_postgrest_waits_for_it(fragile: Stack, ann: Actor):
+def test_a_request_waits_for_a_restarting_postgrest(fragile: Stack, ann: Actor):
     fragile.state.children["postgrest"].stop()
     with ThreadPoolExecutor(1) as pool:
         waiting = pool.submit(ann.search, "x")
@@ -106,7 +106,7 @@ def test_a_request_that_meets_a_restarting_postgrest_waits_for_it(fragile: Stack
     assert answer.status_code == 200
 
 
-def test_postgres_down_behind_a_postgrest_that_answers_is_seen(fragile: Stack, core: Services):
+def test_a_postgres_outage_behind_postgrest_is_reported(fragile: Stack, core: Services):
     assert (core.reach(), core.database.reach()) == (DatabaseStatus.SERVES, DatabaseStatus.SERVES)
     fragile.postgres.stop()
     try:
@@ -117,7 +117,7 @@ def test_postgres_down_behind_a_postgrest_that_answers_is_seen(fragile: Stack, c
         start_postgres(fragile, durable=False)
 
 
-def test_postgres_restarted_in_the_middle_of_requests_and_the_next_request_works(fragile: Stack, ann: Actor):
+def test_requests_recover_after_a_postgres_restart(fragile: Stack, ann: Actor):
     """Those under way may fail, in the contract's words; none hangs; what follows works."""
     stopping = threading.Event()
     answers: list[httpx.Response] = []
@@ -145,7 +145,7 @@ def test_postgres_restarted_in_the_middle_of_requests_and_the_next_request_works
             assert_told_nothing(answer, 500, "database_error")
 
 
-def test_a_statement_that_takes_too_long_is_an_error_of_its_own(fragile: Stack, ann: Actor, core: Services):
+def test_a_statement_time_out_is_an_error_of_its_own(fragile: Stack, ann: Actor, core: Services):
     allow_statements(fragile, "300ms")
     try:
         with chunks_locked(fragile):
@@ -165,7 +165,7 @@ def allow_statements(stack: Stack, time_out: str) -> None:
     start_postgrest(stack)
 
 
-def test_a_pool_without_a_free_connection_is_an_error_within_the_time_out(
+def test_an_exhausted_connection_pool_is_an_error_within_the_time_out(
     fragile: Stack, ann: Actor, core: Services
 ):
     """All of PostgREST's connections wait for a lock, and PostgREST itself refuses the next call."""
@@ -186,7 +186,7 @@ def test_a_pool_without_a_free_connection_is_an_error_within_the_time_out(
     assert ann.search("x").status_code == 200
 
 
-def test_a_request_that_could_not_be_counted_is_not_let_through(core: Services, fragile: Stack, ann: Actor):
+def test_a_request_that_could_not_be_counted_is_refused(core: Services, fragile: Stack, ann: Actor):
     spending = RateLimitCheck(core.database, ann.principal, "rag-search", "rag", parse("60/minute"))
     with psycopg.connect(fragile.database_url()) as connection:
         connection.execute("lock table rag.rate_limits in access exclusive mode")

@@ -89,7 +89,7 @@ def titles(actor: Actor, collection_id: str, query: str = "") -> list[str]:
     return [row["title"] for row in answer.json()["data"]]
 
 
-def test_a_file_is_taken_in_at_once_and_found_when_it_is_done(people: People, home: str):
+def test_a_file_is_accepted_at_once_and_searchable_after_processing(people: People, home: str):
     made = accepted(upload(people.ann, home, metadata='{"author": "Ann", "category": "ovens"}'))
     assert made["status"] == "processing"
     assert (made["filename"], made["content_type"], made["size_bytes"]) == ("kiln.txt", "text/plain", 16)
@@ -113,7 +113,7 @@ def test_a_file_is_taken_in_at_once_and_found_when_it_is_done(people: People, ho
     assert found["results"][0]["source_title"] == "kiln.txt"
 
 
-def test_a_text_is_taken_in_and_named_by_its_beginning(people: People, home: str):
+def test_a_text_is_accepted_and_titled_by_its_start(people: People, home: str):
     made = accepted(write(people.ann, f"col_{home}", "# The kiln\n\nIt is hot.", metadata={"lang": "en"}))
     assert made["title"] == "The kiln"
     assert made["filename"] is None
@@ -143,7 +143,7 @@ def test_a_text_is_taken_in_and_named_by_its_beginning(people: People, home: str
     assert (again["processed_at"], again["updated_at"]) == (status["processed_at"], changed["updated_at"])
 
 
-def test_retrievals_find_a_document_by_the_type_that_it_is_said_or_seen_to_be(people: People, home: str):
+def test_retrievals_filter_by_the_given_or_detected_document_type(people: People, home: str):
     rows = b"oven,degrees\nkiln,1280\n"
     for name, data, said in (
         ("seen.csv", rows, {}),
@@ -171,7 +171,7 @@ def of_type(actor: Actor, document_type: str) -> set[str]:
     return {result["document"]["title"] for result in answer.json()["results"]}
 
 
-def test_an_address_is_taken_in_at_once(people: People, home: str):
+def test_a_url_is_accepted_at_once(people: People, home: str):
     body = {
         "collection_id": f"col_{home}",
         "url": " https://docs.example/kilns#firing ",
@@ -197,7 +197,7 @@ BAD_ADDRESSES = [
 ]
 
 
-def test_an_address_inside_or_none_at_all_is_refused_at_once(
+def test_an_internal_or_malformed_url_is_refused_at_once(
     subtests: pytest.Subtests, people: People, home: str
 ):
     for url in BAD_ADDRESSES:
@@ -209,7 +209,7 @@ def test_an_address_inside_or_none_at_all_is_refused_at_once(
     assert titles(people.ann, home) == []
 
 
-def test_a_document_that_cannot_be_read_says_why(people: People, home: str):
+def test_an_unreadable_document_reports_the_reason(people: People, home: str):
     made = accepted(upload(people.ann, home, b"GIF89a", "a.gif", "image/gif"))
     assert work(people.ann)["failed"] == 1
     failed = get(people.ann, made)
@@ -222,7 +222,7 @@ def test_a_document_that_cannot_be_read_says_why(people: People, home: str):
     assert titles(people.ann, home, "&status=completed") == []
 
 
-def test_the_same_content_is_one_document_of_a_collection(people: People, home: str):
+def test_equal_content_is_one_document_of_a_collection(people: People, home: str):
     made = accepted(upload(people.ann, home))
     again = error(upload(people.alf, home, name="other.txt"), 409)
     assert again["code"] == "duplicate_document"
@@ -234,7 +234,7 @@ def test_the_same_content_is_one_document_of_a_collection(people: People, home: 
 
 
 @pytest.mark.parametrize("bring", [upload, write])
-def test_an_external_id_replaces_what_was_brought_under_it(people: People, home: str, bring: Any):
+def test_an_external_id_replaces_its_earlier_document(people: People, home: str, bring: Any):
     made = accepted(bring(people.ann, home, external_id="shelf/kiln"))
     named = hashlib.sha256(b"shelf/kiln").hexdigest()
     assert made["unique_identifier_hash"] == f"sha256:{named}"
@@ -272,7 +272,7 @@ def test_an_external_id_has_1_to_500_characters(people: People, home: str):
     assert len(titles(people.ann, home)) == 1
 
 
-def test_lists_come_in_pages_in_any_order(people: People, home: str):
+def test_lists_are_paged_in_any_order(people: People, home: str):
     for name, size in (("b", 3), ("a", 1), ("c", 2)):
         accepted(upload(people.ann, home, name.encode() * size, f"{name}.txt"))
     assert titles(people.ann, home) == ["c.txt", "a.txt", "b.txt"]
@@ -286,7 +286,7 @@ def test_lists_come_in_pages_in_any_order(people: People, home: str):
     assert people.ann.request("GET", f"{COLLECTIONS}/{home}").json()["document_count"] == 3
 
 
-def test_metadata_are_changed_and_filter_what_is_found(people: People, home: str):
+def test_metadata_can_be_changed_and_filters_results(people: People, home: str):
     made = accepted(upload(people.ann, home, metadata='{"source_type": "email", "a": 1}'))
     work(people.ann)
     answer = people.ann.request("PATCH", f"{PATH}/{made['id']}", {"metadata": {"source_type": "faq"}})
@@ -310,7 +310,7 @@ def link_of(actor: Actor, document: Row, **more: Any) -> str:
     return str(answer.json()["url"])
 
 
-def test_a_link_leads_to_what_was_brought_and_needs_no_credential(people: People, home: str):
+def test_a_download_link_needs_no_credential(people: People, home: str):
     made = accepted(upload(people.ann, home, b"\x00\xff bytes", "kiln \u00e9.bin", "text/html; charset=x"))
     url = link_of(people.alf, made)
     assert url.startswith(f"{people.ann.stack.url}{PATH}/{made['id']}/original?token=")
@@ -334,7 +334,7 @@ def test_a_link_leads_to_what_was_brought_and_needs_no_credential(people: People
 EVIL = "evil.example"
 
 
-def test_no_header_chooses_where_a_link_leads(
+def test_no_header_changes_the_host_of_a_link(
     subtests: pytest.Subtests, people: People, settings: Settings, home: str
 ):
     brought = accepted(upload(people.ann, home))
@@ -362,9 +362,7 @@ def test_no_header_chooses_where_a_link_leads(
             assert url.startswith(f"https://rag.example/base{tail}")
 
 
-def test_on_lambda_a_link_begins_with_the_name_that_aws_received_the_request_under(
-    people: People, core: Services, home: str
-):
+def test_on_lambda_a_link_has_the_host_name_of_the_request(people: People, core: Services, home: str):
     path = f"{PATH}/{accepted(upload(people.ann, home))['id']}/url"
     headers = {"authorization": f"Bearer {people.ann.token()}", "host": EVIL, "x-forwarded-host": EVIL}
     with served(documents.app, core):
@@ -376,7 +374,7 @@ def test_on_lambda_a_link_begins_with_the_name_that_aws_received_the_request_und
             assert json.loads(answer["body"])["url"].startswith(f"https://{name}{path[:-3]}original?token=")
 
 
-def test_a_strange_content_type_is_sent_to_nobody(
+def test_an_unsafe_content_type_is_not_served(
     subtests: pytest.Subtests, people: People, world: World, home: str
 ):
     made = accepted(upload(people.ann, home))
@@ -386,7 +384,7 @@ def test_a_strange_content_type_is_sent_to_nobody(
             assert httpx.get(link_of(people.ann, made)).headers["Content-Type"] == "application/octet-stream"
 
 
-def test_a_document_without_an_original_has_nothing_to_lead_to(people: People, home: str):
+def test_a_document_without_an_original_has_no_link(people: People, home: str):
     document = people.ann.put([vector(1)])
     refused = error(httpx.get(link_of(people.ann, {"id": document})), 404)
     assert refused["code"] == "original_not_found"
@@ -395,7 +393,9 @@ def test_a_document_without_an_original_has_nothing_to_lead_to(people: People, h
     assert error(httpx.get(link_of(people.ann, waiting)), 404)["code"] == "original_not_found"
 
 
-def test_a_deleted_document_is_gone_with_all_that_was_made_of_it(people: People, world: World, home: str):
+def test_a_deleted_document_is_removed_with_everything_derived_from_it(
+    people: People, world: World, home: str
+):
     made = accepted(upload(people.ann, home))
     work(people.ann)
     assert people.ann.request("DELETE", f"{PATH}/{made['id']}").status_code == 204
@@ -406,7 +406,7 @@ def test_a_deleted_document_is_gone_with_all_that_was_made_of_it(people: People,
     accepted(upload(people.ann, home))
 
 
-def test_a_tier_has_room_for_so_many(people: People, world: World, home: str):
+def test_a_tier_limits_the_number_of_documents(people: People, world: World, home: str):
     world.sql("update rag.orgs set tier = 'free' where id = %s", people.acme.id)
     for number in range(10):
         accepted(write(people.ann, home, f"text {number}"))
@@ -415,9 +415,7 @@ def test_a_tier_has_room_for_so_many(people: People, world: World, home: str):
     assert len(titles(people.ann, home, "&limit=100")) == 10
 
 
-def test_what_failed_gives_way_to_itself_where_there_is_room_for_no_more(
-    people: People, world: World, home: str
-):
+def test_a_failed_document_is_replaced_by_its_retry_at_the_quota(people: People, world: World, home: str):
     world.tier(people.acme, documents=1)
     accepted(upload(people.ann, home, b"GIF89a", "a.gif"))
     work(people.ann)
@@ -425,7 +423,7 @@ def test_what_failed_gives_way_to_itself_where_there_is_room_for_no_more(
     assert error(upload(people.ann, home), 429)["code"] == "rate_limit_exceeded"
 
 
-def test_a_tier_takes_files_of_so_many_bytes(people: People, world: World, home: str):
+def test_a_tier_limits_the_size_of_files(people: People, world: World, home: str):
     world.tier(people.acme, file_bytes=16)
     accepted(upload(people.ann, home, b"x" * 16))
     large = error(upload(people.ann, home, b"x" * 17), 413)
@@ -446,7 +444,7 @@ FILENAMES: list[tuple[str, str]] = [
 ]
 
 
-def test_a_file_s_name_is_its_name_alone(subtests: pytest.Subtests, people: People, home: str):
+def test_a_file_name_loses_its_path(subtests: pytest.Subtests, people: People, home: str):
     for name, kept in FILENAMES:
         with subtests.test(name=name):
             assert accepted(upload(people.ann, home, name.encode(), name))["filename"] == kept
@@ -463,7 +461,7 @@ def test_a_file_that_is_too_large_is_refused(people: People, home: str):
 BAD_METADATA: list[str] = ["{", "[1]", '"x"', "[" * 100_000, '{"a": "' + "b" * 10_001 + '"}', *NO_METADATA]
 
 
-def test_metadata_of_a_form_are_a_small_object(subtests: pytest.Subtests, people: People, home: str):
+def test_form_metadata_is_a_small_json_object(subtests: pytest.Subtests, people: People, home: str):
     for metadata in BAD_METADATA:
         with subtests.test(metadata=metadata):
             refused = error(upload(people.ann, home, metadata=metadata), 400)
@@ -471,9 +469,7 @@ def test_metadata_of_a_form_are_a_small_object(subtests: pytest.Subtests, people
     assert titles(people.ann, home) == []
 
 
-def test_metadata_that_json_does_not_know_are_refused_by_field(
-    subtests: pytest.Subtests, people: People, home: str
-):
+def test_metadata_that_is_not_json_is_refused_by_field(subtests: pytest.Subtests, people: People, home: str):
     for number, metadata in enumerate(NO_METADATA):
         with subtests.test(metadata=metadata):
             made = accepted(write(people.ann, home, f"The kiln {number} is hot."))
@@ -487,7 +483,9 @@ def test_metadata_that_json_does_not_know_are_refused_by_field(
             assert get(people.ann, made)["metadata"] == {}
 
 
-def test_what_no_database_stores_is_refused_by_field(subtests: pytest.Subtests, people: People, home: str):
+def test_values_that_postgres_cannot_store_are_refused_by_field(
+    subtests: pytest.Subtests, people: People, home: str
+):
     for hidden in [r"a\u0000b", r"a\ud800b"]:
         for field in ["content", "title", "external_id"]:
             with subtests.test(field=field, hidden=hidden):
@@ -507,14 +505,14 @@ BAD_TEXTS: list[tuple[Row, str, str]] = [
 ]
 
 
-def test_what_cannot_be_a_text_is_refused_by_field(subtests: pytest.Subtests, people: People):
+def test_invalid_text_fields_are_refused_by_name(subtests: pytest.Subtests, people: People):
     for body, code, field in BAD_TEXTS:
         with subtests.test(body=body):
             refused = error(people.ann.request("POST", f"{PATH}/text", body), 400)
             assert (refused["code"], refused["details"]) == (code, {"field": field})
 
 
-def test_the_title_that_metadata_say_is_the_document_s_where_no_other_is(people: People, home: str):
+def test_a_title_in_the_metadata_is_the_document_s_by_default(people: People, home: str):
     said = {"title": " The\nkiln "}
     page = {"collection_id": home, "url": "https://docs.example/kilns", "metadata": said}
     for answer in (
@@ -535,7 +533,7 @@ def test_the_title_that_metadata_say_is_the_document_s_where_no_other_is(people:
         assert (answer.status_code, answer.json()["title"]) == (200, title)
 
 
-def test_a_form_says_what_it_lacks(people: People, home: str):
+def test_a_form_s_missing_fields_are_named(people: People, home: str):
     assert error(upload(people.ann, None), 400)["details"] == {"field": "collection_id"}
     address = f"{people.ann.stack.url}{PATH}"
     answer = client().post(address, data={"collection_id": home}, headers=people.ann.headers())
@@ -545,7 +543,7 @@ def test_a_form_says_what_it_lacks(people: People, home: str):
 OPERATIONS: list[tuple[str, str]] = [("GET", ""), ("GET", "/status"), ("PATCH", ""), ("DELETE", "")]
 
 
-def test_what_is_not_there_is_not_found(subtests: pytest.Subtests, people: People):
+def test_a_missing_document_is_404(subtests: pytest.Subtests, people: People):
     for unknown in [NOBODYS, "doc_abc", "x"]:
         for method, path in OPERATIONS:
             with subtests.test(method=method, path=path, unknown=unknown):
@@ -554,7 +552,7 @@ def test_what_is_not_there_is_not_found(subtests: pytest.Subtests, people: Peopl
                 assert found["code"] == "document_not_found"
 
 
-def test_nothing_comes_into_a_collection_that_is_not_there(subtests: pytest.Subtests, people: People):
+def test_a_missing_collection_accepts_no_documents(subtests: pytest.Subtests, people: People):
     for unknown in [NOBODYS, "col_abc"]:
         with subtests.test(unknown=unknown):
             assert error(write(people.ann, unknown), 404)["code"] == "collection_not_found"
@@ -563,7 +561,7 @@ def test_nothing_comes_into_a_collection_that_is_not_there(subtests: pytest.Subt
             assert error(listed, 404)["code"] == "collection_not_found"
 
 
-def test_only_a_schedule_calls_the_worker(subtests: pytest.Subtests, people: People):
+def test_only_the_schedule_s_token_starts_the_worker(subtests: pytest.Subtests, people: People):
     for token in ["", "Bearer x", "Bearer"]:
         with subtests.test(token=token):
             answer = client().post(f"{people.ann.stack.url}{INGEST}", headers={"Authorization": token})

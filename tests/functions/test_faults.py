@@ -112,7 +112,7 @@ EMBEDDING_FAULTS = {
 }
 
 
-def test_an_embedding_service_that_fails(
+def test_an_embedding_error_is_reported(
     subtests: pytest.Subtests, ask: Ask, people: People, settings: Settings
 ):
     for fault, reply in EMBEDDING_FAULTS.items():
@@ -123,14 +123,12 @@ def test_an_embedding_service_that_fails(
             assert_failed_well(ended, 500, "embedding_failed", "embed", people.ann)
 
 
-def test_an_embedding_service_that_is_down(ask: Ask, people: People, settings: Settings):
+def test_an_embedding_outage_is_reported(ask: Ask, people: People, settings: Settings):
     ended = ask(rag_answer, "/api/rag/answer", with_embeddings(settings, "http://127.0.0.1:9/v1"), people.ann)
     assert_failed_well(ended, 500, "embedding_failed", "embed", people.ann)
 
 
-def test_an_embedding_service_that_was_busy_for_a_moment_is_asked_again(
-    gateway: StandIn, ask: Ask, people: People, settings: Settings
-):
+def test_a_busy_embedding_service_is_retried(gateway: StandIn, ask: Ask, people: People, settings: Settings):
     gateway.replies(Reply(status=429, headers={"Retry-After": "0"}), vectors([0.1] * 1536))
     remote = with_embeddings(settings, f"{gateway.url}/v1")
     assert ask(rag_search, "/api/rag/search", remote, people.ann).answer.status_code == 200
@@ -175,7 +173,7 @@ GATEWAY_FAULTS = {
 }
 
 
-def test_a_gateway_that_fails(
+def test_a_gateway_error_is_reported(
     subtests: pytest.Subtests, ask: Ask, people: People, settings: Settings, core: Services
 ):
     document = NewDocument(org_id=people.acme.id, title="The kiln", text=TEXT)
@@ -203,7 +201,7 @@ def with_gateway(settings: Settings, gateway: StandIn) -> Settings:
     )
 
 
-def test_the_whole_of_an_answer_is_one_log_line_with_all_six_steps(
+def test_a_complete_answer_is_one_log_line_with_all_six_steps(
     ask: Ask, people: People, settings: Settings, core: Services
 ):
     assert people.ann.org is not None

@@ -52,7 +52,7 @@ def test_health_checks_leave_nothing_in_the_log_of_postgres(stack: Stack, settin
     assert lines == []
 
 
-def test_health_is_503_when_the_database_is_gone_and_shows_no_key(settings: Settings):
+def test_health_is_503_during_a_database_outage_and_shows_no_key(settings: Settings):
     keys = {"openai_api_key": "sk-one", "rag_llm_api_key": "sk-two", "supabase_url": "http://127.0.0.1:9"}
     core = Services(Settings(**{**settings.model_dump(exclude_unset=True), **keys}))
     health.app.dependency_overrides[services_dependency] = lambda: core
@@ -81,7 +81,7 @@ def test_health_is_503_when_the_anon_key_is_not_the_project_s(settings: Settings
         core.close()
 
 
-def test_an_app_may_be_started_again_in_the_same_process(stack: Stack, monkeypatch: pytest.MonkeyPatch):
+def test_an_app_can_be_restarted_in_the_same_process(stack: Stack, monkeypatch: pytest.MonkeyPatch):
     for name, value in stack.function_environment().items():
         monkeypatch.setenv(name, value)
     get_services.cache_clear()

@@ -84,7 +84,7 @@ def assert_replayed(answer: httpx.Response, original: httpx.Response) -> None:
 
 
 @each_post
-def test_the_same_request_with_the_same_key_is_done_once(people: People, world: World, home: str, make: Make):
+def test_a_repeated_request_with_the_same_key_runs_once(people: People, world: World, home: str, make: Make):
     """Under either prefix, and what is known of ann's collection is written either way."""
     once = make(people.ann, home, **HEADER)
     first(once)
@@ -98,7 +98,7 @@ def test_the_same_request_with_the_same_key_is_done_once(people: People, world: 
 
 
 @each_post
-def test_another_request_with_the_same_key_is_refused(people: People, home: str, make: Make):
+def test_a_different_request_with_the_same_key_is_refused(people: People, home: str, make: Make):
     """ann's; what she then asks for without one, or with another, is made."""
     first(make(people.ann, home, **HEADER))
     refused = error(make(people.ann, home, "oven", **HEADER), 409)
@@ -107,14 +107,14 @@ def test_another_request_with_the_same_key_is_refused(people: People, home: str,
     first(make(people.ann, home, "stove"))
 
 
-def test_a_key_is_for_one_route(people: People, home: str):
+def test_a_key_belongs_to_one_route(people: People, home: str):
     """ann's first is a text; a page of that name is another request."""
     first(write(people.ann, home, **HEADER))
     assert error(fetch(people.ann, home, **HEADER), 409)["code"] == "idempotency_mismatch"
 
 
 @each_post
-def test_a_key_that_is_none_is_refused_and_an_empty_one_is_no_key(people: People, home: str, make: Make):
+def test_a_malformed_key_is_refused_and_an_empty_one_is_ignored(people: People, home: str, make: Make):
     """ann's."""
     refused = error(make(people.ann, home, **{"Idempotency-Key": "a" * 256}), 400)
     assert (refused["code"], refused["details"]) == ("invalid_idempotency_key", {"field": "Idempotency-Key"})
@@ -122,7 +122,7 @@ def test_a_key_that_is_none_is_refused_and_an_empty_one_is_no_key(people: People
     first(make(people.ann, home, "oven", **{"Idempotency-Key": ""}))
 
 
-def test_while_it_is_under_way_the_same_is_asked_to_wait(people: People, world: World):
+def test_a_repeat_of_a_running_request_is_told_to_wait(people: People, world: World):
     """ann asks twice; the database keeps her first request waiting."""
     with psycopg.connect(people.ann.stack.database_url()) as connection, ThreadPoolExecutor(1) as pool:
         connection.execute("lock table rag.collections in share mode")
@@ -140,7 +140,7 @@ def test_while_it_is_under_way_the_same_is_asked_to_wait(people: People, world: 
     assert_replayed(create(people.ann, "", **HEADER), once)
 
 
-def test_a_refusal_is_not_kept(people: People, home: str):
+def test_an_error_response_is_not_stored(people: People, home: str):
     """The name that ann wants is free by her second attempt."""
     for _ in range(2):
         assert error(create(people.ann, home, "docs", **HEADER), 409)["code"] == "duplicate_collection"
@@ -148,7 +148,7 @@ def test_a_refusal_is_not_kept(people: People, home: str):
     assert first(create(people.ann, home, "docs", **HEADER))["name"] == "docs"
 
 
-def test_a_large_file_is_brought_once_and_not_before_storage_answers(
+def test_a_large_file_is_stored_once_and_only_after_storage_confirms(
     uploading: Uploading, people: People, home: str, monkeypatch: pytest.MonkeyPatch
 ):
     """Nothing is kept of a fault. What ann was told first she is told when the ticket's time is over, too."""
@@ -171,7 +171,7 @@ def test_a_large_file_is_brought_once_and_not_before_storage_answers(
     assert error(finish(other), 409)["code"] == "idempotency_mismatch"
 
 
-def test_what_is_deleted_meanwhile_is_answered_as_at_first(people: People, home: str):
+def test_the_replay_survives_a_deletion(people: People, home: str):
     """And is not made again for ann. Of a collection that is gone she is told just that."""
     once = write(people.ann, home, **HEADER)
     people.ann.request("DELETE", f"/api/v1/documents/{first(once)['id']}")
@@ -181,7 +181,7 @@ def test_what_is_deleted_meanwhile_is_answered_as_at_first(people: People, home:
     assert error(write(people.ann, home, **HEADER), 404)["code"] == "collection_not_found"
 
 
-def test_a_key_is_known_in_the_org_of_the_collection(people: People, world: World):
+def test_a_key_belongs_to_the_collection_s_org(people: People, world: World):
     """kim belongs to two; where nothing says which she is asked, as without a key."""
     homes = []
     for org in (people.acme, people.bolt):
@@ -201,7 +201,7 @@ def test_a_key_is_known_in_the_org_of_the_collection(people: People, world: Worl
 
 
 @pytest.mark.parametrize(("scope", "make"), [("collections:manage", create), ("documents:write", write)])
-def test_an_api_key_needs_no_other_scope_for_it(people: People, home: str, scope: str, make: Make):
+def test_an_api_key_needs_no_additional_scope(people: People, home: str, scope: str, make: Make):
     """ann's, which may do this alone."""
     token = people.ann.post("/api/keys", {"name": "ci", "scopes": [scope]}).json()["key"]
     bearer = {"Authorization": f"Bearer {token}", **HEADER}
@@ -210,7 +210,7 @@ def test_an_api_key_needs_no_other_scope_for_it(people: People, home: str, scope
     assert_replayed(make(people.ann, home, **bearer), once)
 
 
-def test_without_a_key_the_database_is_asked_nothing_more(people: People, settings: Settings):
+def test_without_a_key_there_is_no_additional_database_call(people: People, settings: Settings):
     """By ann, who then asks with one: before and after."""
     issuer = tokens.issuer(people.ann.stack.url)
     with (
@@ -230,9 +230,7 @@ def test_without_a_key_the_database_is_asked_nothing_more(people: People, settin
     ]  # fmt: skip
 
 
-def test_a_browser_may_send_the_header_and_read_whether_it_was_a_replay(
-    subtests: pytest.Subtests, people: People
-):
+def test_cors_allows_the_key_header_and_exposes_the_replay_header(subtests: pytest.Subtests, people: People):
     """ann's, before it sends anything of hers."""
     for path in ["collections", "documents", "documents/text"]:
         with subtests.test(path=path):

@@ -36,7 +36,7 @@ def with_model(settings: Settings, api: StandIn) -> Iterator[TestClient]:
         yield client
 
 
-def test_a_question_is_answered_from_its_nodes(people: People):
+def test_an_answer_comes_from_the_retrieved_nodes(people: People):
     index(people.ann, KETTLE, TOASTER, author="kaito")
     body = ask(people.ann).json()
     assert set(body) == {"response", "source_nodes", "metadata"}
@@ -50,7 +50,7 @@ def test_a_question_is_answered_from_its_nodes(people: People):
     assert all(0 <= score <= 1 for score in scores)
 
 
-def test_what_no_document_answers_is_said_and_nothing_invented(people: People):
+def test_a_question_without_matches_is_reported_and_not_answered(people: People):
     index(people.ann, KETTLE)
     body = ask(people.ann, query="Who won the football world cup?").json()
     assert body["response"] == INSUFFICIENT
@@ -90,7 +90,7 @@ FAULTS: list[tuple[Reply, int]] = [
 ]
 
 
-def test_a_model_that_fails_is_an_error_that_tells_nothing(
+def test_a_model_error_is_reported_without_details(
     subtests: pytest.Subtests, people: People, settings: Settings
 ):
     index(people.ann, KETTLE)
@@ -105,7 +105,7 @@ def test_a_model_that_fails_is_an_error_that_tells_nothing(
             assert status != 503 or answer.headers["retry-after"] == "7"
 
 
-def test_a_retrieval_brings_nodes_of_the_metadata_asked_for(people: People):
+def test_retrieval_filters_nodes_by_metadata(people: People):
     index(people.ann, KETTLE, author="a", year=2025)
     index(people.ann, TOASTER, author="b", year=2025)
     body = retrieve(people.ann, metadata_filter={"author": "b", "year": 2025}).json()
@@ -118,7 +118,7 @@ def test_a_retrieval_brings_nodes_of_the_metadata_asked_for(people: People):
     }  # fmt: skip
 
 
-def test_three_hundred_nodes_are_brought_where_there_are_so_many(people: People):
+def test_retrieval_returns_up_to_three_hundred_nodes(people: People):
     texts = [f"Kettle number {number} switches off at {number} degrees." for number in range(310)]
     index(people.ann, *texts)
     assert retrieve(people.ann).json()["count"] == 5
@@ -152,7 +152,7 @@ BAD_FIELDS: list[tuple[str, str, Any]] = [
 ]
 
 
-def test_a_field_out_of_range_is_422_and_says_which(subtests: pytest.Subtests, people: People):
+def test_an_out_of_range_field_is_422_and_named(subtests: pytest.Subtests, people: People):
     for route, field, value in BAD_FIELDS:
         with subtests.test(route=route, field=field, value=value):
             answer = people.ann.post(route, {"index_name": "rag_index", "query": QUESTION, field: value})
@@ -168,7 +168,7 @@ BAD_PARAMETERS: list[dict[str, Any]] = [
 ]
 
 
-def test_a_parameter_out_of_range_is_422_and_says_which(subtests: pytest.Subtests, people: People):
+def test_an_out_of_range_parameter_is_422_and_named(subtests: pytest.Subtests, people: People):
     for wrong in BAD_PARAMETERS:
         with subtests.test(wrong=wrong):
             answer = people.ann.post("/query", {"index_name": "x", "query": QUESTION, "llm_params": wrong})

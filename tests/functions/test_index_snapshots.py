@@ -66,7 +66,7 @@ def fill(who: Actor, index: str, chunks: int) -> None:
     put(who, index, range(0))
 
 
-def test_a_member_loads_what_a_member_persisted_bit_for_bit(
+def test_a_loaded_index_equals_the_persisted_one_bit_for_bit(
     running: Snapshotting, people: People, chunk_count: int
 ):
     fill(people.ann, "rag_index", chunk_count)
@@ -87,7 +87,7 @@ def test_a_member_loads_what_a_member_persisted_bit_for_bit(
     assert len(running.chunks(people.ann, "copy")) == 3 + chunk_count
 
 
-def test_a_member_finds_by_word_what_was_loaded_by_parts(
+def test_keyword_search_finds_documents_loaded_in_parts(
     local: Snapshotting, people: People, chunk_count: int
 ):
     """A long document is stored in several calls, and its words are those of all."""
@@ -103,7 +103,7 @@ def test_a_member_finds_by_word_what_was_loaded_by_parts(
     assert len(counted) > chunk_count * 2 // 3
 
 
-def test_what_is_loaded_is_read_for_names(local: Snapshotting, people: People, chunk_count: int):
+def test_loaded_documents_are_queued_for_extraction(local: Snapshotting, people: People, chunk_count: int):
     """Each part of a long document as it comes; without the graph none of it."""
     put(people.ann, "named", range(chunk_count), title="Ledger Team")
     local.persist(people.ann, "named")
@@ -122,7 +122,7 @@ def test_what_is_loaded_is_read_for_names(local: Snapshotting, people: People, c
     assert local.world.sql(levels, people.acme.id) == [("named", off, 0)]
 
 
-def test_a_copy_is_independent_and_found(local: Snapshotting, people: People):
+def test_a_copy_is_independent_and_searchable(local: Snapshotting, people: People):
     put(people.ann, "first", external_id="a")
     local.persist(people.ann, "first")
     local.load(people.ann, "second", path="storage/first")
@@ -132,7 +132,7 @@ def test_a_copy_is_independent_and_found(local: Snapshotting, people: People):
     assert people.alf.rpc("rag_list_names").json() == ["first", "second"]
 
 
-def test_documents_of_one_moment_keep_their_order(local: Snapshotting, people: People):
+def test_documents_with_equal_timestamps_keep_their_order(local: Snapshotting, people: People):
     """As those of one request are: their order is that of their ids, and a copy has other ids."""
     for number in range(20):
         put(people.ann, "i", range(1), external_id=str(number))
@@ -145,9 +145,7 @@ def test_documents_of_one_moment_keep_their_order(local: Snapshotting, people: P
 NAMES = ["manifest.json", "a/b", "a b", "größe 検索", "x~y", "漢" * 255, f"{'漢' * 254}字", "a:b?c#d"]
 
 
-def test_an_index_of_any_name_has_a_folder_of_its_own(
-    subtests: pytest.Subtests, local: Snapshotting, world: World
-):
+def test_every_index_name_has_its_own_folder(subtests: pytest.Subtests, local: Snapshotting, world: World):
     for name in NAMES:
         with subtests.test(name=name):
             ann = world.user(world.org())
@@ -159,7 +157,7 @@ def test_an_index_of_any_name_has_a_folder_of_its_own(
             assert [row[0] for row in local.documents(ann, name)] == [name]
 
 
-def test_an_index_that_exists_stays_unless_it_is_to_be_overwritten(local: Snapshotting, people: People):
+def test_an_existing_index_is_kept_without_overwrite(local: Snapshotting, people: People):
     put(people.ann, "i", external_id="a")
     local.persist(people.ann, "i")
     put(people.ann, "i", external_id="b")
@@ -172,7 +170,7 @@ def test_an_index_that_exists_stays_unless_it_is_to_be_overwritten(local: Snapsh
     assert local.collections(people.ann) == {"i"}
 
 
-def test_load_finds_what_persist_wrote_to_the_same_path(running: Snapshotting, people: People):
+def test_load_reads_a_snapshot_from_the_path_of_persist(running: Snapshotting, people: People):
     """KAITO's clients give both the same path, whatever the index is called by then."""
     put(people.ann, "i", external_id="a")
     assert running.persist(people.ann, "i", path="backup") == "Successfully persisted index i to backup/i."
@@ -190,7 +188,7 @@ def test_load_finds_what_persist_wrote_to_the_same_path(running: Snapshotting, p
     assert said == "Path does not exist: backup/i/x"
 
 
-def test_a_member_is_told_of_what_is_not_there(running: Snapshotting, people: People):
+def test_missing_indexes_and_snapshots_are_reported(running: Snapshotting, people: People):
     said = detail(running.post(people.ann, "persist", "nothing"), 404)
     assert said == "No such index: 'nothing' exists."
     assert detail(running.post(people.ann, "load", "i"), 404) == "Path does not exist: storage/i"
@@ -198,7 +196,7 @@ def test_a_member_is_told_of_what_is_not_there(running: Snapshotting, people: Pe
     assert running.collections(people.ann) == set()
 
 
-def test_persisting_again_replaces_the_snapshot_and_its_data(running: Snapshotting, people: People):
+def test_a_second_persist_replaces_the_snapshot_and_its_data(running: Snapshotting, people: People):
     put(people.ann, "i", external_id="a")
     running.persist(people.ann, "i")
     first = running.data(people.ann, "storage", "i")
@@ -211,7 +209,7 @@ def test_persisting_again_replaces_the_snapshot_and_its_data(running: Snapshotti
     assert len(running.documents(people.ann, "copy")) == 2
 
 
-def test_what_was_left_long_ago_goes_with_the_next_persisting(running: Snapshotting, people: People):
+def test_old_incomplete_data_is_removed_by_the_next_persist(running: Snapshotting, people: People):
     put(people.ann, "i", external_id="a")
     old = f"data-20200101T000000Z-{'0' * 32}.jsonl.gz"
     new = f"data-29990101T000000Z-{'0' * 32}.jsonl.gz"
@@ -225,7 +223,7 @@ def test_what_was_left_long_ago_goes_with_the_next_persisting(running: Snapshott
     assert old not in left
 
 
-def test_an_empty_index_is_one_when_it_is_loaded(local: Snapshotting, people: People):
+def test_an_empty_index_is_loaded_as_an_empty_index(local: Snapshotting, people: People):
     wanted = {"name": "i", "description": "d", "metadata": {"a": 1}, "config": {"chunk_size": 64}}
     assert people.ann.rpc("rag_create_collection", wanted).status_code == 200
     local.persist(people.ann, "i")
@@ -236,14 +234,14 @@ def test_an_empty_index_is_one_when_it_is_loaded(local: Snapshotting, people: Pe
     assert shown["document_count"] == 0
 
 
-def test_a_function_without_a_store_says_so(settings: Settings, people: People):
+def test_a_function_without_an_object_store_reports_so(settings: Settings, people: People):
     with made(settings) as core, served(index_snapshots.app, core) as app:
         for verb in ("persist", "load"):
             said = detail(app.post(f"/{verb}/i", headers=people.ann.headers()), 503)
             assert said == "Indexes are neither persisted nor loaded here: there is no place for snapshots."
 
 
-def test_the_local_stack_persists_below_its_folder(people: People):
+def test_the_local_stack_persists_into_its_folder(people: People):
     put(people.ann, "i", external_id="a")
     answer = people.ann.request("POST", "/persist/i")
     assert answer.json() == {"message": "Successfully persisted index i to storage/i."}
@@ -319,7 +317,7 @@ def test_a_damaged_or_foreign_snapshot_is_refused_and_changes_nothing(
             assert local.collections(ann) == {"i"}
 
 
-def test_a_database_that_fails_on_the_way_leaves_what_was_there(
+def test_a_database_failure_during_a_load_leaves_the_old_index(
     local: Snapshotting, people: People, chunk_count: int
 ):
     for number in range(3):
@@ -343,7 +341,7 @@ def test_a_database_that_fails_on_the_way_leaves_what_was_there(
     assert local.collections(people.ann) == {"i"}
 
 
-def test_what_a_killed_load_left_goes_with_the_org_s_next(local: Snapshotting, people: People):
+def test_an_aborted_load_is_cleaned_up_by_the_org_s_next_load(local: Snapshotting, people: People):
     wanted = {"name": "i", "overwrite": False, "documents": 0, "collection": {}}
     left = people.ann.rpc("rag_begin_load", wanted).json()
     local.world.sql(
@@ -386,7 +384,7 @@ class Failing(MemoryFileSystem):  # type: ignore[misc]
 
 
 @pytest.mark.parametrize("room", [0, 500, 1 << 18])
-def test_a_store_that_fails_on_the_way_keeps_the_older_snapshot(
+def test_a_storage_failure_during_persist_keeps_the_older_snapshot(
     settings: Settings, world: World, people: People, room: int
 ):
     fsspec.register_implementation("failing", Failing, clobber=True)
@@ -406,9 +404,7 @@ def test_a_store_that_fails_on_the_way_keeps_the_older_snapshot(
 
 
 @pytest.mark.parametrize("overwrite", [False, True])
-def test_of_two_who_load_one_name_at_once_one_index_is_left(
-    local: Snapshotting, people: People, overwrite: bool
-):
+def test_concurrent_loads_of_one_name_leave_one_index(local: Snapshotting, people: People, overwrite: bool):
     put(people.ann, "i", range(50), external_id="a")
     local.persist(people.ann, "i")
     with ThreadPoolExecutor(3) as threads:
@@ -422,7 +418,7 @@ def test_of_two_who_load_one_name_at_once_one_index_is_left(
     assert local.chunks(people.ann, "copy") == local.chunks(people.ann, "i")
 
 
-def test_persisting_and_loading_at_once_break_no_snapshot(local: Snapshotting, people: People):
+def test_concurrent_persist_and_load_leave_valid_snapshots(local: Snapshotting, people: People):
     put(people.ann, "i", range(50), external_id="a")
     local.persist(people.ann, "i")
     with ThreadPoolExecutor(6) as threads:
@@ -437,7 +433,7 @@ def test_persisting_and_loading_at_once_break_no_snapshot(local: Snapshotting, p
 
 
 @pytest.mark.long
-def test_memory_does_not_grow_with_the_index(local: Snapshotting, people: People):
+def test_memory_is_independent_of_the_index_size(local: Snapshotting, people: People):
     """Measured at 1,500 chunks and at 4,500, as a whole: most of it waits for the garbage collector."""
     peaks = []
     for name, documents in (("warm", 2), ("small", 30), ("large", 90)):

@@ -74,7 +74,7 @@ def detail(answer: Any, status: int) -> Any:
     return answer.json()["detail"]
 
 
-def test_documents_are_indexed_and_found_at_once(people: People):
+def test_indexed_documents_are_searchable_at_once(people: People):
     first, second = index(people.ann, KETTLE, TOASTER, author="kaito")
     assert first == {
         "doc_id": digest(KETTLE),
@@ -102,20 +102,20 @@ def test_the_id_is_the_first_key_of_compact_json(people: People):
     ).text.startswith(f'[{{"doc_id":"{digest(KETTLE)}"')
 
 
-def test_the_same_text_again_is_the_same_document_as_it_was(people: People):
+def test_an_identical_text_is_the_same_document(people: People):
     index(people.ann, KETTLE, author="first")
     (again,) = index(people.ann, KETTLE, author="second")
     assert (again["doc_id"], again["metadata"]) == (digest(KETTLE), {"author": "first"})
     assert listed(people.ann)["total_items"] == 1
 
 
-def test_the_same_text_twice_in_one_request_is_one_document(people: People):
+def test_a_text_twice_in_one_request_is_one_document(people: People):
     rows = index(people.ann, KETTLE, KETTLE)
     assert [row["doc_id"] for row in rows] == [digest(KETTLE)] * 2
     assert listed(people.ann)["total_items"] == 1
 
 
-def test_a_text_whose_document_says_something_else_by_now_takes_its_place_again(people: People):
+def test_a_text_is_indexed_again_after_its_document_changed(people: People):
     index(people.ann, KETTLE)
     changed(people.ann, {"doc_id": digest(KETTLE), "text": TOASTER})
     (back,) = index(people.ann, KETTLE)
@@ -123,13 +123,13 @@ def test_a_text_whose_document_says_something_else_by_now_takes_its_place_again(
     assert [row["text"] for row in listed(people.ann)["documents"]] == [KETTLE]
 
 
-def test_null_metadata_are_none(people: People):
+def test_null_metadata_counts_as_none(people: People):
     documents = [{"text": KETTLE, "metadata": None}, {"text": TOASTER}]
     answer = people.ann.post("/index", {"index_name": "rag_index", "documents": documents})
     assert [row["metadata"] for row in answer.json()] == [{}, {}]
 
 
-def test_no_documents_create_no_index(people: People):
+def test_an_empty_list_of_documents_creates_no_index(people: People):
     assert index(people.ann, name="empty") == []
     assert people.ann.request("GET", "/indexes").json() == []
     index(people.ann, KETTLE)
@@ -137,7 +137,7 @@ def test_no_documents_create_no_index(people: People):
     assert listed(people.ann)["total_items"] == 1
 
 
-def test_indexes_are_listed_by_name_and_deleted_with_all_they_have(people: People):
+def test_indexes_are_listed_by_name_and_deleted_with_their_contents(people: People):
     index(people.ann, KETTLE, name="b")
     index(people.ann, KETTLE, name="a")
     assert people.ann.request("GET", "/indexes").json() == ["a", "b"]
@@ -148,7 +148,7 @@ def test_indexes_are_listed_by_name_and_deleted_with_all_they_have(people: Peopl
     assert found(people.ann, "kettle", "b") != []
 
 
-def test_any_name_makes_the_round_trip(subtests: pytest.Subtests, world: World):
+def test_any_index_name_makes_the_round_trip(subtests: pytest.Subtests, world: World):
     for name in NAMES:
         with subtests.test(name=name):
             ann = world.user(world.org())
@@ -164,7 +164,7 @@ def test_any_name_makes_the_round_trip(subtests: pytest.Subtests, world: World):
             assert deleted["message"] == f"Successfully deleted index {name}."
 
 
-def test_a_list_is_paged_cut_and_filtered(people: People):
+def test_a_list_is_paged_truncated_and_filtered(people: People):
     for number in range(7):
         index(people.ann, f"Document {number} of seven.", number=number, even=number % 2 == 0)
     page = listed(people.ann, "?limit=3&offset=2&max_text_length=10")
@@ -183,14 +183,14 @@ def test_a_list_is_paged_cut_and_filtered(people: People):
     assert listed(people.ann, f"?metadata_filter={quote(json.dumps({'number': '2'}))}")["count"] == 0
 
 
-def test_ten_documents_are_a_page_and_a_thousand_characters_of_each(people: People):
+def test_a_page_has_ten_documents_of_at_most_a_thousand_characters(people: People):
     index(people.ann, *(f"Document {number} {'x' * 1200}" for number in range(12)))
     page = listed(people.ann)
     assert (page["count"], page["total_items"]) == (10, 12)
     assert {(len(row["text"]), row["is_truncated"]) for row in page["documents"]} == {(1000, True)}
 
 
-def test_a_filter_that_is_no_object_is_refused(subtests: pytest.Subtests, people: People):
+def test_a_filter_that_is_not_an_object_is_refused(subtests: pytest.Subtests, people: People):
     index(people.ann, KETTLE)
     for text in ["author", "[]", '"author"', "{", "null", "1", '{"a": NaN}', ""]:
         with subtests.test(text=text):
@@ -198,7 +198,7 @@ def test_a_filter_that_is_no_object_is_refused(subtests: pytest.Subtests, people
             assert detail(answer, 400) == "Invalid metadata filter format. Must be a valid JSON string."
 
 
-def test_changes_are_told_apart(people: People):
+def test_changed_unchanged_and_missing_documents_are_reported_separately(people: People):
     index(people.ann, KETTLE, TOASTER, author="a")
     other = "The kettle holds two litres."
     answer = changed(
@@ -215,7 +215,7 @@ def test_changes_are_told_apart(people: People):
     assert KETTLE not in [row["text"] for row in found(people.ann, KETTLE)]
 
 
-def test_other_metadata_alone_are_a_change(people: People):
+def test_changed_metadata_alone_is_a_change(people: People):
     index(people.ann, KETTLE, author="a")
     answer = changed(people.ann, {"doc_id": digest(KETTLE), "text": KETTLE, "metadata": {"author": "b"}})
     assert len(answer["updated_documents"]) == 1
@@ -224,7 +224,7 @@ def test_other_metadata_alone_are_a_change(people: People):
     assert listed(people.ann, f"?metadata_filter={query}")["count"] == 1
 
 
-def test_of_two_changes_of_one_document_the_last_counts(people: People):
+def test_the_last_of_two_changes_to_a_document_wins(people: People):
     index(people.ann, KETTLE)
     answer = changed(
         people.ann, {"doc_id": digest(KETTLE), "text": "One."}, {"doc_id": digest(KETTLE), "text": "Two."}
@@ -236,7 +236,7 @@ def test_of_two_changes_of_one_document_the_last_counts(people: People):
 KINDS_OF_VALUES: list[tuple[Any, Any]] = [(1, True), (False, 0), ([1], [True])]
 
 
-def test_a_value_of_another_kind_is_a_change(subtests: pytest.Subtests, world: World):
+def test_a_value_of_another_type_is_a_change(subtests: pytest.Subtests, world: World):
     """Which Python would take for the same."""
     for before, after in KINDS_OF_VALUES:
         with subtests.test(before=before, after=after):
@@ -248,7 +248,7 @@ def test_a_value_of_another_kind_is_a_change(subtests: pytest.Subtests, world: W
             assert listed(ann, f"?metadata_filter={query}")["count"] == 1
 
 
-def test_changes_without_an_id_are_not_found_and_the_others_are_made(people: People):
+def test_changes_without_an_id_are_not_found_and_the_others_are_applied(people: People):
     index(people.ann, KETTLE)
     answer = changed(people.ann, {"text": "a"}, {"doc_id": digest(KETTLE), "text": TOASTER}, {"text": "b"})
     assert [row["doc_id"] for row in answer["updated_documents"]] == [digest(KETTLE)]
@@ -256,7 +256,7 @@ def test_changes_without_an_id_are_not_found_and_the_others_are_made(people: Peo
     assert [row["text"] for row in listed(people.ann)["documents"]] == [TOASTER]
 
 
-def test_documents_are_deleted_by_id_and_found_no_more(people: People):
+def test_documents_are_deleted_by_id_and_not_found_afterwards(people: People):
     index(people.ann, KETTLE, TOASTER)
     wanted = {"doc_ids": [digest(KETTLE), "nobody", digest(KETTLE)]}
     answer = people.ann.post(path("rag_index", "/documents/delete"), wanted)
@@ -272,14 +272,14 @@ OPERATIONS: list[tuple[str, str, Any]] = [
 ]
 
 
-def test_an_unknown_index_is_404_in_upstreams_words(subtests: pytest.Subtests, people: People):
+def test_an_unknown_index_is_404_with_upstream_s_message(subtests: pytest.Subtests, people: People):
     for method, rest, body in OPERATIONS:
         with subtests.test(method=method, rest=rest):
             answer = people.ann.request(method, path('it\'s "x"', rest), body)
             assert detail(answer, 404) == "No such index: 'it's \"x\"' exists."
 
 
-def test_a_question_to_an_unknown_index_is_404(subtests: pytest.Subtests, people: People):
+def test_a_query_of_an_unknown_index_is_404(subtests: pytest.Subtests, people: People):
     for route in ["/query", "/retrieve"]:
         with subtests.test(route=route):
             answer = people.ann.post(route, {"index_name": "nowhere", "query": "x"})
@@ -301,7 +301,7 @@ BAD_DOCUMENTS: list[tuple[Row, int]] = [
 ]
 
 
-def test_one_document_that_is_wrong_refuses_them_all(subtests: pytest.Subtests, world: World):
+def test_one_invalid_document_rejects_the_whole_request(subtests: pytest.Subtests, world: World):
     for document, status in BAD_DOCUMENTS:
         with subtests.test(document=document):
             ann = world.user(world.org())
@@ -314,7 +314,7 @@ def test_one_document_that_is_wrong_refuses_them_all(subtests: pytest.Subtests, 
             assert ann.request("GET", "/indexes").json() == []
 
 
-def test_code_is_cut_where_functions_end(people: People):
+def test_code_is_split_at_function_boundaries(people: People):
     code = "\n\n\n".join(
         f"def function_{number}(value):\n"
         + "\n".join(f"    value += {line}  # line {line}" for line in range(12))
@@ -337,7 +337,7 @@ BAD_PAGES: list[str] = [
 ]
 
 
-def test_a_page_that_nobody_gets_is_422_and_says_which(subtests: pytest.Subtests, people: People):
+def test_an_invalid_page_is_422_and_named(subtests: pytest.Subtests, people: People):
     index(people.ann, KETTLE)
     for field in BAD_PAGES:
         with subtests.test(field=field):
@@ -346,40 +346,40 @@ def test_a_page_that_nobody_gets_is_422_and_says_which(subtests: pytest.Subtests
             assert set(said[0]) == {"type", "loc", "msg"}
 
 
-def test_an_index_that_cannot_be_called_so_is_422(subtests: pytest.Subtests, people: People):
+def test_an_invalid_index_name_is_422(subtests: pytest.Subtests, people: People):
     for name in ["", None, 7, "x" * 256, "nul\0", ".", "..", "..."]:
         with subtests.test(name=name):
             answer = people.ann.post("/index", {"index_name": name, "documents": []})
             assert detail(answer, 422)[0]["loc"] == ["body", "index_name"]
 
 
-def test_a_name_that_hides_something_is_refused(people: People):
+def test_a_name_with_invisible_characters_is_refused(people: People):
     answer = people.ann.post("/index", {"index_name": "a\u202eb", "documents": [{"text": "x"}]})
     assert detail(answer, 400) == "a name has no invisible characters"
 
 
-def test_more_than_a_thousand_documents_at_once_are_too_many(people: People):
+def test_more_than_a_thousand_documents_in_one_request_are_refused(people: People):
     body = {"index_name": "rag_index", "documents": [{"text": "x"}] * 1001}
     assert detail(people.ann.post("/index", body), 422)[0]["loc"] == ["body", "documents"]
 
 
-def test_what_is_no_json_is_422(people: People):
+def test_invalid_json_is_422(people: People):
     assert detail(people.ann.raw("POST", "/index", "{"), 422)[0]["type"] == "json_invalid"
 
 
-def test_without_a_credential_there_is_nothing(people: People):
+def test_a_request_without_a_credential_is_refused(people: People):
     for method, address in (("GET", "/indexes"), ("POST", "/index"), ("DELETE", "/indexes/a")):
         answer = people.ann.request(method, address, {}, Authorization="")
         assert detail(answer, 401)
         assert answer.headers["www-authenticate"] == "Bearer"
 
 
-def test_who_belongs_to_several_orgs_needs_a_key(people: People):
+def test_a_member_of_several_orgs_needs_a_key(people: People):
     answer = people.kim.post("/index", {"index_name": "x", "documents": [{"text": "x"}]})
     assert detail(answer, 400) == "You belong to several orgs: an API key says which is meant."
 
 
-def test_a_document_of_another_api_is_listed_changed_and_deleted_by_its_id(people: People):
+def test_documents_of_another_contract_are_listed_changed_and_deleted_by_id(people: People):
     name = "handbook"
     made = people.ann.post("/api/v1/collections", {"name": name, "config": {"chunk_size": 64}})
     answer = people.ann.rpc(

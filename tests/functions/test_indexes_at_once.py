@@ -73,7 +73,7 @@ class Client:
 
 
 @pytest.mark.parametrize("operations", [20, pytest.param(250, marks=pytest.mark.long)])
-def test_no_document_is_lost_and_none_comes_back(people: People, settings: Settings, operations: int):
+def test_concurrent_changes_lose_and_restore_no_document(people: People, settings: Settings, operations: int):
     unlimited = {"rag_rate_limit_api": "1000000/minute"}
     draw = random.Random("contested")  # noqa: S311  # not a secret
     contested = [sentence(draw) for _ in range(25)]

@@ -47,7 +47,7 @@ def work(core: Services) -> dict[str, Any]:
     return body
 
 
-def test_one_call_reads_by_the_rules_and_then_by_the_model(
+def test_one_call_extracts_by_rules_and_then_by_the_model(
     people: People, world: World, deployed: Services, gateway: StandIn
 ):
     gateway.replies(lists(("Ledger Team", "team")))
@@ -66,7 +66,7 @@ def test_a_model_without_a_key_stops_the_worker(settings: Settings):
         ingest._work(core)
 
 
-def test_a_collection_s_switch_has_its_documents_read_and_forgotten(
+def test_a_collection_s_graph_setting_extracts_and_removes_its_documents(
     people: People, world: World, core: Services, settings: Settings
 ):
     document = put(world, people.ann, TEXT, chunks=named({TEXT: ["Ledger Team"]}))
@@ -90,6 +90,6 @@ def test_a_collection_s_switch_has_its_documents_read_and_forgotten(
     assert world.sql(counted, people.acme.id) == [(2,)]
 
 
-def test_a_collection_that_says_nothing_is_in_the_graph(people: People):
+def test_a_collection_is_in_the_graph_by_default(people: People):
     answer = people.ann.request("POST", "/api/v1/collections", {"name": "new"})
     assert answer.json()["config"]["enable_knowledge_graph"] is True

@@ -75,7 +75,7 @@ def texts(words: str) -> list[dict[str, Any]]:
     return [{"text": f"{words} text {number}."} for number in range(TWO_BATCHES)]
 
 
-def test_work_ends_with_its_client_and_stores_nothing(
+def test_a_disconnected_client_ends_the_ingestion_and_stores_nothing(
     subtests: pytest.Subtests, people: People, world: World, settings: Settings
 ):
     old = {"index_name": "changed", "documents": texts("Old")}
@@ -108,7 +108,7 @@ def test_work_ends_with_its_client_and_stores_nothing(
     assert stored(world, people.ann, "Old") == TWO_BATCHES
 
 
-def test_a_user_with_too_many_ingestions_is_told_to_wait(
+def test_a_user_with_too_many_concurrent_ingestions_must_wait(
     people: People, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr(dependencies, "INGESTION_WAIT_SECONDS", 0.2)
@@ -134,7 +134,7 @@ def test_a_user_with_too_many_ingestions_is_told_to_wait(
     assert refused.headers["Retry-After"] == "3"
 
 
-def test_a_client_that_waits_and_one_behind_lambda_have_their_texts_stored(
+def test_a_connected_client_and_one_behind_lambda_get_their_texts_stored(
     people: People, world: World, settings: Settings
 ):
     body = {"index_name": "new", "documents": texts("New")}
@@ -153,7 +153,7 @@ def test_a_client_that_waits_and_one_behind_lambda_have_their_texts_stored(
 LONG, SHORT = f"Long {' ' * 3000}", "Short."
 
 
-def test_a_user_has_so_much_text_stored_in_a_minute(people: People, world: World, settings: Settings):
+def test_a_user_s_ingested_bytes_per_minute_are_limited(people: People, world: World, settings: Settings):
     key = make(people.ann)["key"]
     with (
         made(settings, rag_ingest_bytes_per_minute=5000) as core,

@@ -32,7 +32,7 @@ NAMES = [
 ]  # fmt: skip
 
 
-def test_a_member_s_texts_are_searchable_when_they_are_answered_for(people: People):
+def test_texts_are_searchable_when_the_request_returns(people: People):
     """As the contract shows it."""
     first, second = ingest(
         people.ann,
@@ -50,7 +50,7 @@ def test_a_member_s_texts_are_searchable_when_they_are_answered_for(people: Peop
     assert [chunk["document_id"] for chunk in retrieve(people.alf)] == [first, second]
 
 
-def test_a_member_s_citations_are_exact(people: People):
+def test_citations_are_exact(people: People):
     text = "\r\n\r\n".join(
         f"Paragraph {n} tells of item {n}. " + "It goes on for a while. " * 20 for n in range(9)
     )
@@ -83,21 +83,21 @@ def test_the_page_of_a_text_is_in_its_metadata(people: People):
         assert chunk["citations"][0]["page"] == cited, page
 
 
-def test_where_a_text_without_a_source_is_from_its_title_says(people: People):
+def test_a_text_without_a_source_is_attributed_to_its_title(people: People):
     ingest(people.ann, {"text": REFUNDS, "title": "Refunds", "source": None, "metadata": None})
     (chunk,) = retrieve(people.ann, include_citations=True)
     assert chunk["citations"][0]["source"] == "Refunds"
     assert chunk["metadata"] == {}
 
 
-def test_a_source_in_the_metadata_stays_there(people: People):
+def test_a_source_in_the_metadata_is_kept(people: People):
     ingest(people.ann, {"text": REFUNDS, "source": "a.md", "metadata": {"source": "crm"}})
     (chunk,) = retrieve(people.ann, include_citations=True)
     assert chunk["metadata"] == {"source": "crm"}
     assert chunk["citations"][0]["source"] == "a.md"
 
 
-def test_a_source_that_no_field_takes_is_cited_all_the_same(subtests: pytest.Subtests, world: World):
+def test_a_source_outside_the_fields_is_cited(subtests: pytest.Subtests, world: World):
     for source in ["s" * 201, "s" * 1000, "a\u200bb"]:
         with subtests.test(source=source):
             ann = world.user(world.org())
@@ -106,7 +106,7 @@ def test_a_source_that_no_field_takes_is_cited_all_the_same(subtests: pytest.Sub
             assert chunk["citations"][0]["source"] == chunk["metadata"]["source"] == source
 
 
-def test_a_namespace_s_name_goes_round(subtests: pytest.Subtests, world: World):
+def test_a_namespace_name_makes_the_round_trip(subtests: pytest.Subtests, world: World):
     for namespace in NAMES:
         with subtests.test(namespace=namespace):
             ann = world.user(world.org())
@@ -119,7 +119,7 @@ def test_a_namespace_s_name_goes_round(subtests: pytest.Subtests, world: World):
             assert ids(ann, namespace) == []
 
 
-def test_a_name_that_cannot_be_one_is_422(subtests: pytest.Subtests, people: People):
+def test_an_invalid_namespace_name_is_422(subtests: pytest.Subtests, people: People):
     for namespace in ["", "x" * 256, "\0", "..."]:
         with subtests.test(namespace=namespace):
             for method, rest, body in (
@@ -143,7 +143,7 @@ DOCUMENT_IDS: list[str] = [
 ]
 
 
-def test_a_document_s_own_id_goes_round_and_is_replaced(subtests: pytest.Subtests, world: World):
+def test_a_document_s_own_id_makes_the_round_trip_and_replaces(subtests: pytest.Subtests, world: World):
     for name in DOCUMENT_IDS:
         with subtests.test(name=name):
             ann = world.user(world.org())
@@ -163,7 +163,7 @@ def test_a_document_s_own_id_goes_round_and_is_replaced(subtests: pytest.Subtest
 BAD_IDS: list[Any] = ["a/documents/b", "documents/b", "..", "a/../b", "./a", "", "x" * 501, "\0", 7]
 
 
-def test_an_id_that_no_address_could_say_is_422(subtests: pytest.Subtests, people: People):
+def test_an_id_that_no_url_can_contain_is_422(subtests: pytest.Subtests, people: People):
     for name in BAD_IDS:
         with subtests.test(name=name):
             body = {"documents": [{"text": REFUNDS, "document_id": name}]}
@@ -180,7 +180,7 @@ def test_two_texts_with_one_id_are_422_and_neither_is_stored(people: People):
     assert listed(people.ann) == {"documents": [], "total": 0}
 
 
-def test_what_came_through_another_api_is_replaced_and_deleted_by_its_id(people: People):
+def test_documents_of_another_contract_are_replaced_and_deleted_by_id(people: People):
     ingest(people.ann, {"text": SHIPPING, "document_id": "shipping"})
     stored = people.ann.rpc("rag_put_document", {
         "document": {"org_id": people.acme.id, "collection": "support", "title": "t", "content": "Old text.",
@@ -199,7 +199,7 @@ def test_what_came_through_another_api_is_replaced_and_deleted_by_its_id(people:
     assert sorted(ids(people.ann)) == sorted(["shipping", new])
 
 
-def test_a_list_has_pages_and_the_corpus_total(people: People):
+def test_a_list_has_pages_and_the_total(people: People):
     names = ingest(people.ann, *({"text": f"Text {n}.", "source": f"{n}.md"} for n in range(5)))
     page = listed(people.alf, query="?limit=2&offset=3")
     assert page["total"] == 5
@@ -212,7 +212,7 @@ def test_a_list_has_pages_and_the_corpus_total(people: People):
     assert len(listed(people.ann)["documents"]) == 5
 
 
-def test_a_page_out_of_range_is_422(subtests: pytest.Subtests, people: People):
+def test_an_out_of_range_page_is_422(subtests: pytest.Subtests, people: People):
     for query in ["limit=0", "limit=1001", "limit=x", "offset=-1", "offset=2147483648"]:
         with subtests.test(query=query):
             answer = people.ann.request("GET", at("support", f"documents?{query}"))
@@ -220,7 +220,7 @@ def test_a_page_out_of_range_is_422(subtests: pytest.Subtests, people: People):
             assert answer.json()["detail"][0]["loc"] == ["query", query.partition("=")[0]]
 
 
-def test_an_unknown_namespace_lists_and_retrieves_empty_and_is_not_made(people: People, settings: Settings):
+def test_an_unknown_namespace_is_empty_and_is_not_created(people: People, settings: Settings):
     assert listed(people.ann, "nowhere") == {"documents": [], "total": 0}
     assert retrieve(people.ann, namespace="nowhere") == []
     assert delete(people.ann, "x", "nowhere").json() == {"detail": "Document not found"}
@@ -235,7 +235,7 @@ def test_an_unknown_namespace_lists_and_retrieves_empty_and_is_not_made(people: 
     assert people.ann.request("GET", f"{PREFIX}/namespaces").json() == {"namespaces": []}
 
 
-def test_filters_are_typed_equalities_that_all_must_hold(people: People):
+def test_filters_are_typed_equalities_that_must_all_match(people: People):
     documents = [
         {"text": REFUNDS, "document_id": "a", "metadata": {"topic": "refunds", "year": 2024, "tags": ["x"]}},
         {"text": REFUNDS + " Really.", "document_id": "b", "metadata": {"topic": "refunds", "year": "2024"}},
@@ -263,7 +263,7 @@ BAD_FIELDS: list[tuple[str, Any]] = [
 ]  # fmt: skip
 
 
-def test_a_question_of_the_wrong_form_is_422_and_says_where(subtests: pytest.Subtests, people: People):
+def test_a_malformed_query_is_422_and_names_the_field(subtests: pytest.Subtests, people: People):
     for route in ["retrieve", "query"]:
         for field, value in BAD_FIELDS:
             with subtests.test(route=route, field=field, value=value):
@@ -274,7 +274,7 @@ def test_a_question_of_the_wrong_form_is_422_and_says_where(subtests: pytest.Sub
                 assert [fault["loc"] for fault in answer.json()["detail"]] == [["body", place]]
 
 
-def test_as_many_chunks_come_as_were_asked_for(people: People):
+def test_a_query_returns_the_requested_number_of_chunks(people: People):
     ingest(people.ann, *({"text": f"Fact {n} about refunds."} for n in range(104)))
     for top_k in (1, 100):
         chunks = retrieve(people.ann, "refunds", top_k=top_k)
@@ -285,14 +285,14 @@ def test_as_many_chunks_come_as_were_asked_for(people: People):
     assert len(ask(people.ann, "refunds")["chunks"]) == 5
 
 
-def test_metadata_that_nobody_could_store_are_422(subtests: pytest.Subtests, people: People):
+def test_metadata_that_cannot_be_stored_is_422(subtests: pytest.Subtests, people: People):
     for metadata in NO_METADATA:
         with subtests.test(metadata=metadata):
             body = f'{{"documents": [{{"text": "x", "metadata": {metadata}}}]}}'
             assert people.ann.raw("POST", at("support", "documents"), body).status_code == 422
 
 
-def test_a_text_with_nothing_to_read_is_400_and_says_which(subtests: pytest.Subtests, people: People):
+def test_an_empty_text_is_400_and_named(subtests: pytest.Subtests, people: People):
     for text in ["", "  ", "\u200b"]:
         with subtests.test(text=text):
             body = {"documents": [{"text": REFUNDS}, {"text": text}]}

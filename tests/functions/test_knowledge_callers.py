@@ -21,7 +21,7 @@ from tests.functions.knowing import (
 from tests.functions.serving import made, served
 
 
-def test_an_answer_is_the_core_s_with_the_chunks_that_it_is_from(people: People):
+def test_an_answer_has_the_chunks_that_it_cites(people: People):
     ingest(people.ann, {"text": REFUNDS, "source": "faq.md"}, {"text": SHIPPING})
     answer = ask(people.ann, top_k=1, include_citations=True)
     assert set(answer) == {"answer", "chunks"}
@@ -33,7 +33,7 @@ def test_an_answer_is_the_core_s_with_the_chunks_that_it_is_from(people: People)
     assert withheld["chunks"][0]["citations"] is None
 
 
-def test_a_user_s_own_namespace_is_theirs_and_their_admins(people: People):
+def test_a_user_s_namespace_is_visible_to_the_user_and_admins_only(people: People):
     mine = f"notes:u:{people.ann.id}"
     ingest(people.ann, {"text": REFUNDS, "document_id": "a"}, namespace=mine)
     assert people.ann.request("GET", f"{PREFIX}/namespaces").json()["namespaces"] == [mine]
@@ -65,7 +65,7 @@ BAD_CREDENTIALS: list[dict[str, str]] = [
 ]
 
 
-def test_a_credential_that_is_missing_or_wrong_is_401(subtests: pytest.Subtests, people: People):
+def test_a_missing_or_invalid_credential_is_401(subtests: pytest.Subtests, people: People):
     for headers in BAD_CREDENTIALS:
         with subtests.test(headers=headers):
             for method, path in (("GET", f"{PREFIX}/namespaces"), ("DELETE", at("s", "documents/x"))):
@@ -76,7 +76,7 @@ def test_a_credential_that_is_missing_or_wrong_is_401(subtests: pytest.Subtests,
                 )
 
 
-def test_health_needs_no_credential_and_readiness_asks_the_database(people: People, settings: Settings):
+def test_health_needs_no_credential_and_readiness_checks_the_database(people: People, settings: Settings):
     for path in ("/healthz", "/readyz"):
         answer = client().get(people.ann.stack.url + path)
         assert (answer.status_code, answer.json()) == (200, {"status": "ok"})
@@ -86,7 +86,7 @@ def test_health_needs_no_credential_and_readiness_asks_the_database(people: Peop
         assert (gone.status_code, gone.json()) == (503, {"status": "unavailable"})
 
 
-def test_where_answers_are_off_a_query_is_501_and_retrieval_goes_on(people: People, settings: Settings):
+def test_with_answers_disabled_a_query_is_501_and_retrieval_works(people: People, settings: Settings):
     ingest(people.ann, {"text": REFUNDS})
     with made(settings, rag_knowledge_query_enabled=False) as core, served(knowledge.app, core) as app:
         headers = people.ann.headers()

@@ -25,7 +25,7 @@ from tests.functions.serving import made, served
 from tests.stand_in import Reply, StandIn
 
 
-def test_denied_metadata_leave_by_no_exit(people: People, settings: Settings):
+def test_denied_metadata_is_in_no_response(people: People, settings: Settings):
     secret = {"internal_ingest_id": "HIDDEN-1", "pipeline_stage": "HIDDEN-2", "uri": "https://hidden.example"}
     metadata = {**secret, "topic": "refunds", "deep": {"pipeline_stage": "shown"}}
     document = {"text": REFUNDS, "metadata": metadata, "source": "HIDDEN-3"}
@@ -67,7 +67,7 @@ def test_denied_metadata_leave_by_no_exit(people: People, settings: Settings):
         ("url", {"metadata": {"url": "https://acme.example/HIDDEN"}}),
     ],
 )
-def test_a_title_or_uri_made_from_a_denied_key_leaves_by_no_exit(
+def test_a_title_or_uri_from_a_denied_key_is_in_no_response(
     people: People, settings: Settings, denied: str, document: dict[str, Any]
 ):
     ingest(people.ann, {"text": REFUNDS, **document})
@@ -93,7 +93,7 @@ def test_a_title_or_uri_made_from_a_denied_key_leaves_by_no_exit(
     assert [answer for answer in answers if "HIDDEN" in answer.text] == []
 
 
-def test_a_text_that_is_brought_again_without_a_name_is_the_same_document(people: People):
+def test_the_same_text_without_a_name_is_the_same_document(people: People):
     """A request whose answer was lost can be made again."""
     first = ingest(people.ann, {"text": REFUNDS}, {"text": REFUNDS, "metadata": {"a": 1}})
     assert ingest(people.ann, {"text": REFUNDS}, {"text": REFUNDS, "metadata": {"a": 1}}) == first
@@ -107,7 +107,7 @@ def test_the_same_text_from_two_sources_is_two_documents(people: People):
     assert sorted(cited) == ["a.md", "b.md"]
 
 
-def test_metrics_are_true_over_all_instances(people: People, settings: Settings):
+def test_metrics_are_correct_across_instances(people: People, settings: Settings):
     def read() -> dict[str, float]:
         with made(settings, rag_metrics_token="t" * 16) as core, served(metrics.app, core) as app:
             text = app.get("/metrics", headers={"Authorization": f"Bearer {'t' * 16}"}).text
@@ -153,7 +153,7 @@ def test_metrics_are_true_over_all_instances(people: People, settings: Settings)
     assert grown["gateway_knowledge_query_tokens_total/completion"] == 9
 
 
-def test_what_a_member_did_is_noted_with_counts_and_without_texts(people: People):
+def test_events_have_counts_and_no_texts(people: People):
     names = ingest(people.ann, {"text": REFUNDS, "source": "faq.md"}, {"text": SHIPPING})
     best = retrieve(people.alf, top_k=1)[0]["score"]
     ask(people.ann)
@@ -174,7 +174,7 @@ def test_what_a_member_did_is_noted_with_counts_and_without_texts(people: People
         assert text not in json.dumps(events)
 
 
-def test_an_event_that_is_lost_fails_no_request(
+def test_a_lost_event_fails_no_request(
     people: People, world: World, caplog: pytest.LogCaptureFixture, settings: Settings
 ):
     world.sql("alter table rag.events rename to elsewhere")

@@ -48,7 +48,7 @@ def grown(client: TestClient, before: dict[tuple[str, str], float]) -> dict[tupl
     return {name: after[name] - before.get(name, 0) for name in after if after[name] != before.get(name, 0)}
 
 
-def test_without_a_token_in_the_settings_there_are_no_metrics(settings: Settings, people: People):
+def test_without_a_configured_token_there_are_no_metrics(settings: Settings, people: People):
     with made(settings) as core, served(metrics.app, core) as client:
         plain = client.get("/metrics")
         assert plain.status_code == 404
@@ -75,13 +75,13 @@ def test_a_wrong_token_is_401(subtests: pytest.Subtests, operated: TestClient):
             assert TOKEN not in answer.text
 
 
-def test_no_user_and_no_key_reads_the_metrics(operated: TestClient, people: People):
+def test_no_user_and_no_api_key_reads_the_metrics(operated: TestClient, people: People):
     key = people.ada.request("POST", "/api/keys", {"name": "x", "scopes": ["admin"]}).json()["key"]
     for bearer in (people.ann.token(), people.ada.token(), key, people.ann.stack.anon_key):
         assert operated.get("/metrics", headers={"Authorization": f"Bearer {bearer}"}).status_code == 401
 
 
-def test_the_text_is_prometheus_own(operated: TestClient, people: People):
+def test_the_response_is_in_prometheus_text_format(operated: TestClient, people: People):
     people.ann.rpc("rag_hit", hit_arguments())
     answer = operated.get("/metrics", headers={"Authorization": f"Bearer {TOKEN}"})
     assert answer.headers["content-type"].startswith("text/plain; version=0.0.4")
@@ -90,9 +90,7 @@ def test_the_text_is_prometheus_own(operated: TestClient, people: People):
     assert "# TYPE rag_requests_total counter" in answer.text
 
 
-def test_counters_are_true_whichever_of_several_instances_was_asked(
-    operated: TestClient, people: People, settings: Settings
-):
+def test_counters_are_complete_on_every_instance(operated: TestClient, people: People, settings: Settings):
     """Two processes' worth of pipelines, and the stack's own, serve; a third that served nothing tells."""
     before = counters(read(operated))
     with ExitStack() as instances:
@@ -118,7 +116,7 @@ def test_counters_are_true_whichever_of_several_instances_was_asked(
     }
 
 
-def test_every_instance_tells_the_same(operated: TestClient, settings: Settings, people: People):
+def test_every_instance_reports_the_same(operated: TestClient, settings: Settings, people: People):
     people.ann.rpc("rag_hit", hit_arguments())
     with made(settings, rag_metrics_token=TOKEN) as other:
         first = read(operated)
@@ -126,19 +124,19 @@ def test_every_instance_tells_the_same(operated: TestClient, settings: Settings,
             assert read(client) == first
 
 
-def test_what_was_refused_before_anybody_was_known_counts_nowhere(operated: TestClient, people: People):
+def test_unauthenticated_requests_are_not_counted(operated: TestClient, people: People):
     before = counters(read(operated))
     assert people.ann.request("GET", "/api/keys", token="mn_live_" + "A" * 43).status_code == 401
     assert people.ann.post("/api/rag/search", {"query_text": "x"}, token="a.b.c").status_code == 401
     assert grown(operated, before) == {}
 
 
-def test_reading_the_metrics_counts_nothing_itself(operated: TestClient, people: People):
+def test_reading_the_metrics_is_not_counted(operated: TestClient, people: People):
     people.ann.rpc("rag_hit", hit_arguments())
     assert read(operated) == read(operated)
 
 
-def test_no_user_no_org_and_no_key_is_in_the_metrics(operated: TestClient, people: People, world: World):
+def test_metrics_contain_no_user_org_or_key(operated: TestClient, people: People, world: World):
     everybody: list[Actor] = [people.ann, people.alf, people.ada, people.bob, people.kim, people.sam]
     for actor in everybody:
         actor.rpc("rag_hit", hit_arguments())
@@ -150,7 +148,7 @@ def test_no_user_no_org_and_no_key_is_in_the_metrics(operated: TestClient, peopl
     assert [value for value in (*hidden, *(user for (user,) in ids)) if value in text] == []
 
 
-def test_users_that_are_gone_stay_in_the_sums(operated: TestClient, people: People, world: World):
+def test_deleted_users_stay_in_the_totals(operated: TestClient, people: People, world: World):
     """A counter never goes back."""
     people.ann.rpc("rag_hit", hit_arguments(amount=7))
     before = counters(read(operated))
@@ -158,14 +156,14 @@ def test_users_that_are_gone_stay_in_the_sums(operated: TestClient, people: Peop
     assert grown(operated, before) == {}
 
 
-def test_other_methods_are_405(subtests: pytest.Subtests, operated: TestClient):
+def test_unsupported_methods_are_405(subtests: pytest.Subtests, operated: TestClient):
     for method in ["POST", "PUT", "DELETE"]:
         with subtests.test(method=method):
             answer = operated.request(method, "/metrics", headers={"Authorization": f"Bearer {TOKEN}"})
             assert answer.status_code == 405
 
 
-def test_without_a_key_to_sign_with_or_a_database_there_are_no_metrics_and_no_500_that_leaks(
+def test_without_a_signing_key_or_a_database_metrics_are_refused_without_details(
     settings: Settings,
 ):
     cases: list[tuple[dict[str, Any], int, str]] = [

@@ -51,7 +51,7 @@ def ids(client: TestClient, actor: Actor, token: str | None = None) -> list[str]
     return [model["id"] for model in listed(client, actor, token)]
 
 
-def test_the_gateway_s_models_stand_before_those_over_documents(
+def test_the_gateway_s_models_come_before_the_collections(
     people: People, core: Services, settings: Settings, gateway: StandIn
 ):
     index(core, people.ann, "kettles", KETTLE)
@@ -86,7 +86,7 @@ NO_LISTS: dict[str, Reply] = {
 }
 
 
-def test_a_gateway_that_does_not_list_its_models_has_its_default_one(
+def test_a_gateway_without_a_model_list_shows_its_default_model(
     subtests: pytest.Subtests, people: People, settings: Settings
 ):
     for name, reply in NO_LISTS.items():
@@ -95,14 +95,14 @@ def test_a_gateway_that_does_not_list_its_models_has_its_default_one(
             assert ids(client, people.ann) == [DEFAULT, "rag"]
 
 
-def test_without_a_gateway_only_documents_answer(people: People, core: Services, local: TestClient):
+def test_without_a_gateway_only_collections_are_listed(people: People, core: Services, local: TestClient):
     index(core, people.ann, "kettles", KETTLE)
     assert ids(local, people.alf) == ["rag", "rag/kettles"]
     # A name does not say which of several orgs is meant.
     assert ids(local, people.kim) == ids(local, people.sam) == ["rag"]
 
 
-def test_a_key_lists_the_collections_that_it_may_see(people: People, core: Services, local: TestClient):
+def test_a_key_lists_only_its_visible_collections(people: People, core: Services, local: TestClient):
     index(core, people.ann, "kettles", KETTLE)
     index(core, people.ann, "toasters", KETTLE)
     for scopes in (["chat:read"], ["retrievals:read"]):
@@ -121,7 +121,7 @@ def test_the_list_is_bounded(people: People, world: World, settings: Settings, g
         assert len(ids(client, people.ann)) == 2 * MOST + 2
 
 
-def test_a_list_is_refused_as_a_completion_is(people: People, local: TestClient):
+def test_a_list_is_refused_like_a_completion(people: People, local: TestClient):
     without = make(people.ann, scopes=["documents:write"])["key"]
     refusals: list[tuple[dict[str, str], int]] = [
         ({}, 401),

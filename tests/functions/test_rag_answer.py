@@ -36,7 +36,7 @@ def deployed(settings: Settings) -> Iterator[TestClient]:
         core.close()
 
 
-def test_enough_context_is_answered_with_citations(people: People, core: Services):
+def test_sufficient_context_is_answered_with_citations(people: People, core: Services):
     source = tell(core, people.ann, "Kettle manual", KETTLE, source_type="doc", uri="https://acme.example/k")
     answer = people.ann.answer("At how many degrees does the kettle switch off?")
     assert answer.status_code == 200
@@ -54,7 +54,7 @@ def test_enough_context_is_answered_with_citations(people: People, core: Service
     assert used["thresholds"] == {"high": 0.52, "medium": 0.41}
 
 
-def test_too_little_context_is_said_and_no_answer_invented(people: People, core: Services):
+def test_insufficient_context_is_reported_and_not_answered(people: People, core: Services):
     tell(core, people.ann, "Kettle manual", KETTLE)
     body = people.ann.answer("Who won the football world cup?").json()
     assert body["status"] == "insufficient_context"
@@ -65,7 +65,7 @@ def test_too_little_context_is_said_and_no_answer_invented(people: People, core:
     assert body["context_used"]["avg_relevance"] < 0.41
 
 
-def test_no_documents_at_all_is_insufficient_with_relevance_zero(people: People):
+def test_an_empty_result_is_insufficient_with_relevance_zero(people: People):
     body = people.sam.answer("Is anybody there?").json()
     assert body["status"] == "insufficient_context"
     assert body["citations"] == []
@@ -84,7 +84,7 @@ def test_a_document_is_cited_once_and_five_at_most(people: People, core: Service
     assert body["context_used"]["unique_sources"] == 7
 
 
-def test_each_extracted_sentence_stands_in_the_cited_document(people: People, core: Services):
+def test_each_extracted_sentence_is_in_the_cited_document(people: People, core: Services):
     tell(core, people.ann, "Kettle manual", KETTLE)
     tell(core, people.ann, "Toaster manual", "The toaster switches off after two minutes. It has two slots.")
     body = people.ann.answer("When does the kettle switch off?").json()
@@ -134,7 +134,7 @@ def ask_through(settings: Settings, gateway: StandIn, people: People, question: 
         return client.post("/api/rag/answer", json={"query_text": question}, headers=people.ann.headers())
 
 
-def test_a_gateway_key_selects_the_model_and_its_words_are_the_answer(
+def test_a_gateway_key_selects_the_model_and_its_text_is_the_answer(
     people: People, core: Services, settings: Settings, gateway: StandIn
 ):
     tell(core, people.ann, "Kettle manual", KETTLE)
@@ -155,7 +155,7 @@ def test_low_confidence_skips_the_model(people: People, core: Services, settings
     assert gateway.requests == []
 
 
-def test_an_embedding_failure_is_500_and_never_falls_back_to_the_local_model(
+def test_an_embedding_failure_is_500_without_a_local_fallback(
     people: People, settings: Settings, gateway: StandIn
 ):
     gateway.replies(Reply(status=401, json={"error": {"message": "wrong key sk-secret"}}))
@@ -174,7 +174,7 @@ def test_an_embedding_failure_is_500_and_never_falls_back_to_the_local_model(
     assert request.json["model"] == "text-embedding-3-small"
 
 
-def test_a_database_that_is_gone_is_500(people: People, settings: Settings):
+def test_a_database_outage_is_500(people: People, settings: Settings):
     gone = settings.model_copy(
         update={"supabase_url": "http://127.0.0.1:9", "supabase_jwt_issuer": settings.issuer}
     )

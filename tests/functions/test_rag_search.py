@@ -28,7 +28,7 @@ def tell(core: Services, actor: Actor, title: str, text: str, **fields: Any) -> 
     ).document_id
 
 
-def test_both_addresses_answer_with_ranked_chunks(subtests: pytest.Subtests, people: People, core: Services):
+def test_both_paths_return_ranked_chunks(subtests: pytest.Subtests, people: People, core: Services):
     source = tell(
         core, people.ann, "Kettle manual", "The kettle switches off at 100 degrees. " * 12,
         source_type="doc", uri="https://acme.example/kettle", lang="en", metadata={"product": "kettle"},
@@ -59,13 +59,13 @@ def test_both_addresses_answer_with_ranked_chunks(subtests: pytest.Subtests, peo
             }
 
 
-def test_a_result_names_its_org_although_the_document_s_metadata_name_another(people: People, core: Services):
+def test_a_result_has_its_own_org_although_the_metadata_name_another(people: People, core: Services):
     tell(core, people.ann, "Only", "The only sentence.", metadata={"org_id": people.bolt.id, "page": 1})
     (found,) = people.ann.search("sentence").json()["results"]
     assert found["meta"] == {"org_id": people.acme.id, "page": 1, "date": None, "lang": None}
 
 
-def test_top_k_defaults_to_eight_and_bounds_the_results(people: People, core: Services):
+def test_top_k_defaults_to_eight_and_limits_the_results(people: People, core: Services):
     for number in range(10):
         tell(core, people.ann, f"Note {number}", f"Note number {number} is about tea.")
     assert people.ann.search("tea").json()["total_found"] == 8
@@ -74,7 +74,7 @@ def test_top_k_defaults_to_eight_and_bounds_the_results(people: People, core: Se
     assert people.ann.search("tea", top_k=None, filters=None).json()["total_found"] == 8
 
 
-def test_filters_narrow_by_kind_language_and_inclusive_dates(people: People, core: Services):
+def test_filters_by_kind_language_and_inclusive_dates(people: People, core: Services):
     from datetime import datetime
 
     day = datetime.fromisoformat("2026-03-01T12:00:00+00:00")
@@ -96,7 +96,7 @@ def test_filters_narrow_by_kind_language_and_inclusive_dates(people: People, cor
     assert titles(unknown_filter="ignored", source_type="email") == ["Mail"]
 
 
-def test_nobody_s_documents_are_an_empty_list(people: People):
+def test_a_user_without_documents_gets_an_empty_list(people: People):
     for actor in (people.ann, people.sam):
         body = actor.search("anything").json()
         assert (body["results"], body["total_found"], body["status"]) == ([], 0, "success")
@@ -133,7 +133,7 @@ BAD_FIELDS: list[tuple[Any, str]] = [
 ]
 
 
-def test_a_bad_field_is_400_and_named(subtests: pytest.Subtests, people: People):
+def test_an_invalid_field_is_400_and_named(subtests: pytest.Subtests, people: People):
     for body, field in BAD_FIELDS:
         for route in ["/api/rag/search", "/api/rag/answer"]:
             with subtests.test(route=route, body=body):
@@ -162,7 +162,7 @@ BAD_BODIES: list[bytes] = [
 ]
 
 
-def test_a_body_that_is_no_json_object_is_400(subtests: pytest.Subtests, people: People):
+def test_a_body_that_is_not_a_json_object_is_400(subtests: pytest.Subtests, people: People):
     for content in BAD_BODIES:
         with subtests.test(content=content):
             headers = {**people.ann.headers(), "Content-Type": "application/json"}
@@ -182,7 +182,7 @@ def test_a_body_over_256_kib_is_413_declared_or_not(people: People):
         assert answer.json()["error"]["code"] == "body_too_large"
 
 
-def test_other_methods_are_405(subtests: pytest.Subtests, people: People):
+def test_unsupported_methods_are_405(subtests: pytest.Subtests, people: People):
     for method in ["GET", "PUT", "PATCH", "DELETE"]:
         for route in ROUTES:
             with subtests.test(route=route, method=method):
@@ -211,7 +211,7 @@ def test_a_browser_s_preflight_is_answered_without_a_token(subtests: pytest.Subt
             assert plain.headers["access-control-allow-origin"] == "*"
 
 
-def test_every_response_may_be_read_across_origins_errors_included(people: People):
+def test_cors_headers_are_on_every_response_including_errors(people: People):
     url = f"{people.ann.stack.url}/api/rag/search"
     origin = {"Origin": "https://app.example"}
     good = httpx.post(url, json={"query_text": "x"}, headers={**people.ann.headers(), **origin})
@@ -225,7 +225,7 @@ def test_every_response_may_be_read_across_origins_errors_included(people: Peopl
         assert "x-request-id" in exposed
 
 
-def test_a_fault_that_nobody_foresaw_is_a_bare_500_that_a_browser_may_read(
+def test_an_unexpected_exception_is_a_bare_500_with_cors_headers(
     caplog: pytest.LogCaptureFixture,
 ):
     def broken() -> None:
@@ -247,7 +247,7 @@ def test_a_fault_that_nobody_foresaw_is_a_bare_500_that_a_browser_may_read(
     assert "secret" not in answer.text + str(line)
 
 
-def test_the_request_id_is_echoed_or_made(people: People):
+def test_the_request_id_is_echoed_or_created(people: People):
     url = f"{people.ann.stack.url}/api/rag/search"
     given = httpx.post(url, json={}, headers={"X-Request-Id": "abc-123"})
     made = httpx.post(url, json={})
@@ -257,7 +257,7 @@ def test_the_request_id_is_echoed_or_made(people: People):
     assert len(forged.headers["x-request-id"]) == 36
 
 
-def test_sixty_requests_a_minute_over_both_endpoints_then_429_with_headers(people: People):
+def test_the_limit_is_sixty_requests_a_minute_over_both_paths(people: People):
     answers = [people.ann.search("x") if number % 2 else people.ann.answer("x") for number in range(62)]
     assert [answer.status_code for answer in answers] == [200] * 60 + [429] * 2
     remaining = [int(answer.headers["x-ratelimit-remaining"]) for answer in answers]
@@ -270,7 +270,7 @@ def test_sixty_requests_a_minute_over_both_endpoints_then_429_with_headers(peopl
     assert people.alf.search("x").status_code == 200, "one user's spending is nobody else's"
 
 
-def test_an_invalid_request_is_counted_and_says_so_in_its_headers(people: People):
+def test_an_invalid_request_is_counted_and_has_rate_limit_headers(people: People):
     answer = people.ann.search("")
     assert answer.status_code == 400
     assert answer.headers["x-ratelimit-remaining"] == "59"
@@ -281,7 +281,7 @@ def test_an_unknown_path_is_404(people: People):
     assert answer.status_code == 404
 
 
-def test_a_filter_that_the_contract_does_not_know_is_named(people: People):
+def test_an_unknown_filter_is_named(people: People):
     """Ignored as before, by both endpoints of the contract, but not without a word."""
     filters = {"orgid": people.bolt.id, "lang": "en", "\u00e9": None}
     for post in (people.ann.search, people.ann.answer):

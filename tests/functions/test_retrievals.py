@@ -37,7 +37,7 @@ def collection_of(home: Workspace) -> str:
     return home.id.removeprefix("ws_")
 
 
-def test_every_mode_finds_what_answers_best_first(subtests: pytest.Subtests, home: Workspace):
+def test_every_mode_ranks_the_best_answer_first(subtests: pytest.Subtests, home: Workspace):
     for mode in MODES:
         with subtests.test(mode=mode):
             body = retrieve(home.actor, mode=mode, collection_id=collection_of(home), top_k=3)
@@ -64,7 +64,7 @@ def test_every_mode_finds_what_answers_best_first(subtests: pytest.Subtests, hom
             assert body["results"][0]["document"]["title"] == "Billing outage"
 
 
-def test_a_result_has_what_the_contract_and_its_sdk_read(core: Services, people: People, world: World):
+def test_a_result_has_the_fields_of_the_contract_and_its_sdk(core: Services, people: People, world: World):
     said = {"category": "technical", "author": "John Doe"}
     stored = put(core, people.ann, "docs", "Deployment Guide", OUTAGE, metadata=said).removeprefix("doc_")
     world.sql(
@@ -89,7 +89,7 @@ def test_a_result_has_what_the_contract_and_its_sdk_read(core: Services, people:
     assert people.ann.request("GET", f"/api/v1/collections/{best['collection_id']}").json()["name"] == "docs"
 
 
-def test_filters_hold_in_every_mode(subtests: pytest.Subtests, core: Services, people: People, world: World):
+def test_filters_apply_in_every_mode(subtests: pytest.Subtests, core: Services, people: People, world: World):
     ann = people.ann
     for title, metadata in {
         "Ours": {"category": "technical", "author": "John Doe", "level": 1},
@@ -122,9 +122,7 @@ def test_filters_hold_in_every_mode(subtests: pytest.Subtests, core: Services, p
             assert len(found(collection_id=docs, metadata_filter={}, document_type=None)) == 4
 
 
-def test_a_reranker_orders_where_it_is_asked_to_and_no_failure_costs_the_answer(
-    settings: Settings, home: Workspace
-):
+def test_a_reranker_orders_on_request_and_its_failure_is_tolerated(settings: Settings, home: Workspace):
     plain = retrieve(home.actor, mode="hybrid", rerank=False)
     reranked = retrieve(home.actor, mode="hybrid", rerank=True)
     assert plain["retrieval_metadata"]["reranked_by"] is None
@@ -153,9 +151,7 @@ def test_a_reranker_orders_where_it_is_asked_to_and_no_failure_costs_the_answer(
     assert answer["results"][0]["document"]["title"] == "Billing outage"
 
 
-def test_the_graph_adds_what_is_connected_and_says_so(
-    subtests: pytest.Subtests, core: Services, people: People
-):
+def test_graph_results_are_added_and_marked(subtests: pytest.Subtests, core: Services, people: People):
     graphing.put_all(core, people.ann)
     for mode in MODES:
         with subtests.test(mode=mode):
@@ -169,7 +165,7 @@ def test_the_graph_adds_what_is_connected_and_says_so(
             assert any(entity["seed"] for entity in body["graph"]["entities"])
 
 
-def test_a_result_that_the_graph_alone_brings_says_so(core: Services, people: People):
+def test_a_result_from_the_graph_alone_is_marked(core: Services, people: People):
     graphing.put_all(core, people.ann)
     without, enhanced = (
         retrieve(people.ann, graphing.QUESTION, mode="keyword", top_k=1, enable_graph=graph)["results"]
@@ -180,7 +176,7 @@ def test_a_result_that_the_graph_alone_brings_says_so(core: Services, people: Pe
     assert brought.isdisjoint({result["chunk_id"] for result in without})
 
 
-def test_without_names_or_without_being_asked_the_graph_has_no_part(home: Workspace):
+def test_the_graph_is_not_used_without_names_or_without_a_request(home: Workspace):
     for body in (retrieve(home.actor), retrieve(home.actor, "why?", enable_graph=True)):
         assert (body["graph_enhanced"], body["graph_context"], body["graph"]) == (False, None, None)
         assert not any(result["metadata"]["graph_sourced"] for result in body["results"])
@@ -206,9 +202,7 @@ BAD_FIELDS: list[tuple[Row, str, str]] = [
 ]
 
 
-def test_a_request_that_is_not_of_the_form_is_400_and_names_the_field(
-    subtests: pytest.Subtests, people: People
-):
+def test_a_malformed_request_is_400_and_names_the_field(subtests: pytest.Subtests, people: People):
     for body, code, field in BAD_FIELDS:
         with subtests.test(body=body):
             refused = platform_error(people.ann.post(PATH, body), 400)
@@ -216,21 +210,19 @@ def test_a_request_that_is_not_of_the_form_is_400_and_names_the_field(
             assert refused["details"]["field"] == field
 
 
-def test_a_filter_that_is_no_json_is_400(subtests: pytest.Subtests, people: People):
+def test_a_filter_that_is_not_json_is_400(subtests: pytest.Subtests, people: People):
     for metadata in NO_METADATA:
         with subtests.test(metadata=metadata):
             body = f'{{"query": "x", "metadata_filter": {metadata}}}'
             platform_error(people.ann.raw("POST", PATH, body), 400)
 
 
-def test_the_edges_of_what_may_be_asked_are_answered(people: People):
+def test_the_limits_of_valid_values_are_accepted(people: People):
     longest = retrieve(people.ann, f"  {'x' * 1000}  ", top_k=100, unheard_of=True)
     assert (longest["query"], longest["total_results"]) == ("x" * 1000, 0)
 
 
-def test_a_collection_that_is_not_the_caller_s_is_404(
-    subtests: pytest.Subtests, core: Services, people: People
-):
+def test_another_org_s_collection_is_404(subtests: pytest.Subtests, core: Services, people: People):
     put(core, people.bob, "docs", "Theirs", OUTAGE)
     foreign = people.bob.rpc("rag_find_collection", {"name": "docs"}).json()[0]["id"]
     for collection in ["nonsense", f"col_{NOBODYS}", foreign]:
@@ -242,7 +234,9 @@ def test_a_collection_that_is_not_the_caller_s_is_404(
             assert refused["details"]["collection_id"] == collection.removeprefix("col_")
 
 
-def test_limits_credentials_and_the_method_are_the_platform_s(settings: Settings, people: People):
+def test_rate_limit_authentication_and_method_follow_the_platform_contract(
+    settings: Settings, people: People
+):
     refused = platform_error(people.ann.request("POST", PATH, {"query": "x"}, token="mn_live_nobody"), 401)
     assert (refused["type"], refused["code"]) == ("authentication_error", "invalid_api_key")
     assert people.ann.request("GET", PATH).status_code == 405

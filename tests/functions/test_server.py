@@ -12,8 +12,8 @@ import pytest
 from fastapi.testclient import TestClient
 
 from functions.server import SLUGS, create, select_slugs
+from local import ROOT
 from local.stack import Stack
-from local.tools import ROOT
 from shared.api.dependencies import get_services
 from shared.errors import ConfigurationError
 from tests.conftest import People
@@ -30,17 +30,17 @@ def environment(stack: Stack, monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyP
     return monkeypatch
 
 
-def test_every_file_of_functions_but_the_server_is_a_function():
+def test_every_module_of_functions_except_the_server_is_a_function():
     files = {path.stem for path in (ROOT / "functions").glob("*.py")} - {"__init__", "server"}
     assert {slug.replace("-", "_") for slug in SLUGS} == files
     assert set(SLUGS.values()) == {f"functions.{name}" for name in files}
 
 
-def test_all_is_every_function():
+def test_all_selects_every_function():
     assert select_slugs(["all"]) == list(SLUGS)
 
 
-def test_health_is_always_among_the_chosen(subtests: pytest.Subtests):
+def test_health_is_always_selected(subtests: pytest.Subtests):
     for names in [["rag-search"], ["rag-search", "health"], ["health", "rag-search"]]:
         with subtests.test(names=names):
             assert set(select_slugs(names)) == {"rag-search", "health"}
@@ -49,7 +49,7 @@ def test_health_is_always_among_the_chosen(subtests: pytest.Subtests):
 UNKNOWN_NAMES: list[str] = ["rag_search", "rag-search,hunter2", "all,rag-search", "server", ",", "All"]
 
 
-def test_an_unknown_name_is_refused_naming_the_key_and_the_known_ones(
+def test_an_unknown_name_is_refused_with_the_setting_and_the_known_names(
     subtests: pytest.Subtests, monkeypatch: pytest.MonkeyPatch
 ):
     for value in UNKNOWN_NAMES:
@@ -63,7 +63,7 @@ def test_an_unknown_name_is_refused_naming_the_key_and_the_known_ones(
             assert "hunter2" not in message
 
 
-def test_only_the_chosen_are_imported():
+def test_only_selected_functions_are_imported():
     code = (
         "import sys; from functions.server import create; create();"
         "print(*sorted(name for name in sys.modules if name.startswith('functions.')))"
@@ -79,7 +79,7 @@ def test_only_the_chosen_are_imported():
     assert done.stdout.split() == ["functions.health", "functions.rag_search", "functions.server"]
 
 
-def test_all_functions_are_served_by_one_process(environment: pytest.MonkeyPatch, people: People):
+def test_one_process_serves_all_functions(environment: pytest.MonkeyPatch, people: People):
     people.ann.put([[1.0] + [0.0] * 1535])
     headers = people.ann.headers()
     with TestClient(create()) as client:
@@ -92,7 +92,7 @@ def test_all_functions_are_served_by_one_process(environment: pytest.MonkeyPatch
     assert [given.headers["X-RateLimit-Remaining"] for given in (search, answer)] == ["59", "58"]
 
 
-def test_what_is_not_chosen_is_not_found_in_the_envelope(environment: pytest.MonkeyPatch, people: People):
+def test_an_unselected_function_is_404_in_the_envelope(environment: pytest.MonkeyPatch, people: People):
     environment.setenv("RAG_FUNCTIONS", "rag-search")
     with TestClient(create()) as client:
         assert client.post(SEARCH, json={"query_text": "?"}, headers=people.ann.headers()).status_code == 200
@@ -115,7 +115,7 @@ def operations_of(document: dict[str, Any]) -> dict[tuple[str, str], dict[str, A
     }
 
 
-def test_one_reference_shows_all_functions(environment: pytest.MonkeyPatch):
+def test_one_reference_page_covers_all_functions(environment: pytest.MonkeyPatch):
     with TestClient(create()) as client:
         document = client.get("/openapi.json").json()
         page = client.get("/docs")
@@ -146,20 +146,20 @@ def test_one_reference_shows_all_functions(environment: pytest.MonkeyPatch):
     assert all(f'id="{name}"' in page.text for name in references)
 
 
-def test_the_reference_shows_only_the_chosen_functions(environment: pytest.MonkeyPatch):
+def test_the_reference_page_covers_only_the_selected_functions(environment: pytest.MonkeyPatch):
     environment.setenv("RAG_FUNCTIONS", "rag-search")
     with TestClient(create()) as client:
         paths = client.get("/openapi.json").json()["paths"]
     assert set(paths) == {SEARCH, "/functions/v1/rag-search", "/health"}
 
 
-def test_a_wrong_method_is_the_function_s_to_refuse(environment: pytest.MonkeyPatch):
+def test_a_function_handles_wrong_methods_itself(environment: pytest.MonkeyPatch):
     with TestClient(create()) as client:
         answer = client.get(SEARCH)
     assert (answer.status_code, answer.json()["error"]["code"]) == (405, "method_not_allowed")
 
 
-def test_the_functions_share_a_pipeline_that_ends_with_them_and_begins_anew(
+def test_functions_share_services_that_are_closed_and_recreated(
     environment: pytest.MonkeyPatch, people: People
 ):
     used = []

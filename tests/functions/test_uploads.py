@@ -11,7 +11,7 @@ from typing import Any
 import httpx
 import pytest
 
-from local.tools import ROOT
+from local import ROOT
 from shared.clients.supabase_storage import MAX_BYTES
 from shared.documents.documents import MAX_BYTES as IN_A_REQUEST
 from shared.ingestion.job_queue import BatchResult
@@ -40,7 +40,7 @@ def overdue(world: World) -> None:
     world.sql("update rag.removals set due_at = now() where expected_until is null")
 
 
-def test_a_large_file_is_uploaded_brought_found_and_handed_back(
+def test_a_large_file_is_uploaded_processed_found_and_downloaded(
     uploading: Uploading, people: People, home: str
 ):
     data = page("The kiln is hot.", IN_A_REQUEST + 1)
@@ -74,7 +74,7 @@ def test_a_large_file_is_uploaded_brought_found_and_handed_back(
     assert original.headers["Content-Disposition"] == "attachment; filename*=UTF-8''kiln%20%C3%A9.html;"
 
 
-def test_storage_is_asked_as_the_caller_and_never_by_a_service_role(
+def test_storage_requests_use_the_caller_s_token_and_never_a_service_role(
     uploading: Uploading, people: People, home: str
 ):
     row = uploading.bring(people.ann, home, page("The kiln is hot."))
@@ -87,7 +87,7 @@ def test_storage_is_asked_as_the_caller_and_never_by_a_service_role(
     assert asked == [ann, ann, ann, alf, ("authenticated", None)]
 
 
-def test_an_api_key_uploads_too(uploading: Uploading, people: People, home: str):
+def test_an_api_key_can_upload(uploading: Uploading, people: People, home: str):
     made = people.ann.post("/api/keys", {"name": "ci", "scopes": ["documents:write"]}).json()
     data = page("The kiln is hot.")
     ticket = uploading.put(people.ann, home, data, token=made["key"])
@@ -97,7 +97,7 @@ def test_an_api_key_uploads_too(uploading: Uploading, people: People, home: str)
     assert uploading.work() == BatchResult(claimed=1, completed=1)
 
 
-def test_what_is_said_twice_is_one_document(uploading: Uploading, people: People, world: World, home: str):
+def test_a_repeated_completion_is_one_document(uploading: Uploading, people: People, world: World, home: str):
     ticket = uploading.put(people.ann, home, page("The kiln is hot."))
     with ThreadPoolExecutor(4) as pool:
         answers = list(pool.map(lambda _: uploading.finish(people.ann, ticket), range(8)))
@@ -114,14 +114,14 @@ def test_what_is_said_twice_is_one_document(uploading: Uploading, people: People
     assert error(uploading.finish(people.ann, ticket), 404)["code"] == "upload_not_found"
 
 
-def test_an_upload_is_brought_when_it_is_there(uploading: Uploading, people: People, home: str):
+def test_an_upload_is_accepted_only_after_the_file_arrived(uploading: Uploading, people: People, home: str):
     begun = uploading.begin(people.ann, home).json()
     assert error(uploading.finish(people.ann, begun["upload"]), 404)["code"] == "upload_not_found"
     client().put(begun["upload_url"], content=page("The kiln is hot."))
     assert uploading.finish(people.ann, begun["upload"]).status_code == 202
 
 
-def test_a_ticket_ends_with_its_time(
+def test_an_upload_ticket_expires(
     uploading: Uploading, people: People, world: World, home: str, monkeypatch: pytest.MonkeyPatch
 ):
     first, second = (uploading.put(people.ann, home, page(f"Kiln {number}.")) for number in range(2))
@@ -134,7 +134,7 @@ def test_a_ticket_ends_with_its_time(
     assert error(uploading.finish(people.ann, second), 404)["code"] == "upload_not_found"
 
 
-def test_a_tier_takes_files_of_so_many_bytes_whatever_is_said_of_them(
+def test_a_tier_s_file_size_limit_ignores_the_declared_size(
     uploading: Uploading, people: People, world: World, home: str
 ):
     world.tier(people.acme, file_bytes=40)
@@ -146,13 +146,13 @@ def test_a_tier_takes_files_of_so_many_bytes_whatever_is_said_of_them(
     assert world.sql("select count(*) from rag.documents where collection_id = %s", home) == [(0,)]
 
 
-def test_nobody_uploads_more_than_a_reader_bears(uploading: Uploading, people: People, home: str):
+def test_an_upload_is_limited_to_the_parser_s_maximum(uploading: Uploading, people: People, home: str):
     large = error(uploading.begin(people.ann, home, MAX_BYTES + 1), 413)
     assert (large["code"], large["message"]) == ("file_too_large", "A file may have 100 MB.")
     assert uploading.begin(people.ann, home, MAX_BYTES).status_code == 201
 
 
-def test_a_file_that_is_too_large_for_a_request_is_shown_the_way(
+def test_a_file_too_large_for_a_request_is_directed_to_the_upload(
     subtests: pytest.Subtests, people: People, home: str
 ):
     for more in [1, 200_000]:
@@ -172,7 +172,7 @@ UNREADABLE_FILES: list[tuple[str, str]] = [
 ]
 
 
-def test_what_is_surely_not_read_need_not_be_uploaded(
+def test_an_unsupported_file_type_is_refused_before_the_upload(
     subtests: pytest.Subtests, uploading: Uploading, people: People, home: str
 ):
     for name, said in UNREADABLE_FILES:
@@ -190,7 +190,7 @@ BAD_FIELDS: list[tuple[Row, str]] = [
 ]  # fmt: skip
 
 
-def test_what_cannot_be_uploaded_is_refused_by_field(
+def test_invalid_upload_fields_are_refused_by_name(
     subtests: pytest.Subtests, uploading: Uploading, people: People, home: str
 ):
     for changed, field in BAD_FIELDS:
@@ -200,7 +200,7 @@ def test_what_cannot_be_uploaded_is_refused_by_field(
             assert uploading.server.asked == []
 
 
-def test_metadata_that_json_does_not_know_are_not_sealed(
+def test_metadata_that_is_not_json_gets_no_ticket(
     subtests: pytest.Subtests, uploading: Uploading, people: People, home: str
 ):
     for metadata in NO_METADATA:
@@ -213,14 +213,14 @@ def test_metadata_that_json_does_not_know_are_not_sealed(
             assert error(answer, 400)["details"] == {"field": "metadata"}
 
 
-def test_without_a_bucket_nothing_is_uploaded(people: People, home: str):
+def test_without_a_bucket_uploads_are_refused(people: People, home: str):
     body = {"collection_id": home, "filename": "a.pdf", "size_bytes": 1}
     for path, said in (("upload", body), ("uploaded", {"upload": "x"})):
         refused = error(people.ann.request("POST", f"/api{PATH}/{path}", said), 404)
         assert refused["code"] == "storage_off"
 
 
-def test_a_storage_that_is_down_is_nobody_s_fault(
+def test_a_storage_outage_is_reported_as_such(
     uploading: Uploading, people: People, home: str, caplog: pytest.LogCaptureFixture
 ):
     ticket = uploading.put(people.ann, home, page("The kiln is hot."))
@@ -243,7 +243,7 @@ def test_a_storage_that_is_down_is_nobody_s_fault(
     assert "eyJ" not in logged
 
 
-def test_an_admin_brings_a_large_file_into_somebody_s_own_collection(uploading: Uploading, people: People):
+def test_an_admin_uploads_into_a_member_s_private_collection(uploading: Uploading, people: People):
     own = people.ann.request("POST", "/api/v1/collections", {"name": "own", "private": True}).json()["id"]
     row = uploading.bring(people.ada, own, page("The kiln is hot."))
     assert (row["user_id"], row["owner_id"]) == (people.ada.id, people.ann.id)
@@ -258,9 +258,7 @@ def test_an_admin_brings_a_large_file_into_somebody_s_own_collection(uploading: 
 # -- the worker ---------------------------------------------------------------------------------------
 
 
-def test_a_second_file_of_the_same_content_ends_before_it_is_embedded(
-    uploading: Uploading, people: People, home: str
-):
+def test_a_duplicate_upload_ends_before_embedding(uploading: Uploading, people: People, home: str):
     data = page("The kiln is hot.")
     first = uploading.bring(people.ann, home, data)
     uploading.work()
@@ -278,7 +276,7 @@ def test_a_second_file_of_the_same_content_ends_before_it_is_embedded(
     assert error(answer, 409)["details"]["document_id"] == first["id"]
 
 
-def test_what_failed_gives_way_to_itself(uploading: Uploading, people: People, home: str):
+def test_a_failed_upload_is_replaced_by_its_retry(uploading: Uploading, people: People, home: str):
     data = b"<!--" + b"x" * 100 + b"-->"
     first = uploading.bring(people.ann, home, data)
     uploading.work()
@@ -291,7 +289,7 @@ def test_what_failed_gives_way_to_itself(uploading: Uploading, people: People, h
     assert uploading.kept == {uploading.path_of(second)}
 
 
-def test_an_object_that_is_gone_is_a_failure_with_a_reason(
+def test_a_deleted_object_is_a_failure_with_a_reason(
     uploading: Uploading, people: People, world: World, home: str
 ):
     row = uploading.bring(people.ann, home, page("The kiln is hot."))
@@ -303,7 +301,7 @@ def test_an_object_that_is_gone_is_a_failure_with_a_reason(
     assert error(answer, 404)["code"] == "original_not_found"
 
 
-def test_a_storage_that_is_down_puts_documents_off(
+def test_a_storage_outage_postpones_documents(
     subtests: pytest.Subtests, uploading: Uploading, people: People, world: World, home: str
 ):
     for fault in [500, 503, 404, 429]:
@@ -318,7 +316,7 @@ def test_a_storage_that_is_down_puts_documents_off(
             assert uploading.work() == BatchResult(claimed=1, completed=1)
 
 
-def test_a_bucket_that_is_missing_puts_documents_off(
+def test_a_missing_bucket_postpones_documents(
     uploading: Uploading, people: People, home: str, monkeypatch: pytest.MonkeyPatch
 ):
     uploading.bring(people.ann, home, page("The kiln is hot."))
@@ -326,7 +324,7 @@ def test_a_bucket_that_is_missing_puts_documents_off(
     assert uploading.work() == BatchResult(claimed=1, postponed=1)
 
 
-def test_the_worker_reads_no_more_than_the_tier_takes(
+def test_the_worker_reads_no_more_than_the_tier_allows(
     uploading: Uploading, people: People, world: World, home: str
 ):
     row = uploading.bring(people.ann, home, page("The kiln is hot.", 100))
@@ -335,9 +333,7 @@ def test_the_worker_reads_no_more_than_the_tier_takes(
     assert uploading.seen(people.ann, row)["error"]["code"] == "file_too_large"
 
 
-def test_another_version_takes_the_place_and_the_older_object_goes(
-    uploading: Uploading, people: People, home: str
-):
+def test_a_new_version_replaces_the_document_and_its_object(uploading: Uploading, people: People, home: str):
     first = uploading.bring(people.ann, home, page("The kiln is hot."), external_id="shelf/kiln")
     uploading.work()
     older = uploading.path_of(first)
@@ -375,7 +371,7 @@ def delete_org(actor: Actor, world: World, row: Row) -> None:
 
 
 @pytest.mark.parametrize("delete", [delete_document, delete_collection, delete_org])
-def test_an_object_goes_with_its_document(
+def test_an_object_is_deleted_with_its_document(
     uploading: Uploading, people: People, world: World, home: str, delete: Any
 ):
     row = uploading.bring(people.ann, home, page("The kiln is hot."))
@@ -392,7 +388,7 @@ def test_an_object_goes_with_its_document(
     assert world.sql("select count(*) from rag.removals") == [(0,)]
 
 
-def test_an_object_that_is_stored_once_more_by_its_link_goes_again(
+def test_an_object_stored_again_by_its_link_is_deleted_again(
     uploading: Uploading, people: People, world: World, home: str
 ):
     data = page("The kiln is hot.")
@@ -408,7 +404,7 @@ def test_an_object_that_is_stored_once_more_by_its_link_goes_again(
     assert uploading.kept == set()
 
 
-def test_one_object_that_does_not_go_keeps_no_other(
+def test_a_failed_deletion_does_not_block_other_objects(
     uploading: Uploading, people: People, world: World, home: str
 ):
     stuck, *others = [uploading.bring(people.ann, home, page(f"Kiln {number}")) for number in range(4)]
@@ -420,7 +416,7 @@ def test_one_object_that_does_not_go_keeps_no_other(
     assert uploading.kept == {path}
 
 
-def test_of_each_org_as_many_objects_go_as_of_any_other(
+def test_object_deletions_are_fair_between_orgs(
     uploading: Uploading, people: People, world: World, home: str
 ):
     for number in range(3):
@@ -432,7 +428,7 @@ def test_of_each_org_as_many_objects_go_as_of_any_other(
     assert {org for (org,) in claimed} == {people.acme.id, people.bolt.id}
 
 
-def test_an_object_goes_although_whose_it_was_has_left(
+def test_an_object_is_deleted_although_its_owner_left(
     uploading: Uploading, people: People, world: World, home: str
 ):
     row = uploading.bring(people.ann, home, page("The kiln is hot."), private=True)
@@ -442,7 +438,7 @@ def test_an_object_goes_although_whose_it_was_has_left(
     assert uploading.kept == set()
 
 
-def test_a_removal_that_fails_is_tried_again_later_and_later(
+def test_a_failed_deletion_is_retried_with_growing_delays(
     uploading: Uploading, people: People, world: World, home: str
 ):
     delete_document(people.ann, world, uploading.bring(people.ann, home, page("The kiln is hot.")))
@@ -460,9 +456,7 @@ def test_a_removal_that_fails_is_tried_again_later_and_later(
     assert uploading.kept == set()
 
 
-def test_what_is_uploaded_and_never_brought_goes(
-    uploading: Uploading, people: People, world: World, home: str
-):
+def test_abandoned_uploads_are_deleted(uploading: Uploading, people: People, world: World, home: str):
     uploading.put(people.ann, home, page("Forgotten."))
     kept = uploading.bring(people.ann, home, page("The kiln is hot."))
     assert uploading.remove() == 0
@@ -472,7 +466,7 @@ def test_what_is_uploaded_and_never_brought_goes(
     assert uploading.kept == {uploading.path_of(kept)}
 
 
-def test_the_readme_finds_objects_that_nothing_knows_of(
+def test_the_readme_s_query_finds_orphaned_objects(
     uploading: Uploading, people: People, world: World, home: str
 ):
     (statement,) = re.findall(r"`(select name from storage.objects[^`]+)`", (ROOT / "README.md").read_text())
@@ -485,7 +479,9 @@ def test_the_readme_finds_objects_that_nothing_knows_of(
     assert name.endswith("/lost.html")
 
 
-def test_the_schedule_s_call_removes_too(uploading: Uploading, people: People, world: World, home: str):
+def test_the_scheduled_call_deletes_objects_as_well(
+    uploading: Uploading, people: People, world: World, home: str
+):
     from functions import ingest
 
     delete_document(people.ann, world, uploading.bring(people.ann, home, page("The kiln is hot.")))

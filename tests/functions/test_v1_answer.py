@@ -56,7 +56,7 @@ def assert_traceable(home: Workspace, body: Row) -> None:
             assert raw[reference["span"]["start"] : reference["span"]["end"]].strip()
 
 
-def test_without_a_model_the_answer_is_the_documents_own_sentences(home: Workspace):
+def test_without_a_model_the_answer_is_extracted_from_the_documents(home: Workspace):
     body = home.answer(QUESTION)
     assert set(body) == {
         "answer", "withheld", "confidence", "citations", "support", "rationale", "retrieval", "generation",
@@ -72,7 +72,7 @@ def test_without_a_model_the_answer_is_the_documents_own_sentences(home: Workspa
     assert_traceable(home, body)
 
 
-def test_what_holds_stays_and_what_does_not_is_left_out(
+def test_supported_sentences_are_kept_and_unsupported_ones_dropped(
     home: Workspace, settings: Settings, gateway: StandIn
 ):
     gateway.replies(says(f"{HOLDS} {INVENTED} {MISQUOTED}"))
@@ -90,14 +90,16 @@ def test_what_holds_stays_and_what_does_not_is_left_out(
     assert OUTAGE in asked.json["messages"][-1]["content"]
 
 
-def test_an_answer_of_which_nothing_holds_is_withheld(home: Workspace, settings: Settings, gateway: StandIn):
+def test_an_answer_without_supported_sentences_is_withheld(
+    home: Workspace, settings: Settings, gateway: StandIn
+):
     gateway.replies(says(INVENTED))
     with answering(settings, gateway) as client:
         body = ask(client, home)
     assert (body["answer"], body["withheld"], body["citations"]) == (INSUFFICIENT, True, [])
 
 
-def test_what_no_document_answers_is_not_put_to_the_model(
+def test_a_question_without_matches_does_not_reach_the_model(
     home: Workspace, settings: Settings, gateway: StandIn
 ):
     with answering(settings, gateway) as client:
@@ -106,7 +108,7 @@ def test_what_no_document_answers_is_not_put_to_the_model(
     assert gateway.requests == []
 
 
-def test_the_model_and_the_length_are_the_caller_s(home: Workspace, settings: Settings, gateway: StandIn):
+def test_the_caller_sets_the_model_and_the_length(home: Workspace, settings: Settings, gateway: StandIn):
     gateway.replies(says(HOLDS))
     with answering(settings, gateway) as client:
         body = ask(client, home, model="gpt-4o-mini", maxTokens=64)
@@ -114,7 +116,7 @@ def test_the_model_and_the_length_are_the_caller_s(home: Workspace, settings: Se
     assert gateway.requests[0].json["max_tokens"] == 64
 
 
-def test_extractive_answers_ask_no_model(home: Workspace, settings: Settings, gateway: StandIn):
+def test_extractive_answers_call_no_model(home: Workspace, settings: Settings, gateway: StandIn):
     with answering(settings, gateway) as client:
         body = ask(client, home, answerType="extractive", maxTokens=16)
     assert body["generation"]["answerType"] == "extractive"
@@ -122,7 +124,7 @@ def test_extractive_answers_ask_no_model(home: Workspace, settings: Settings, ga
     assert gateway.requests == []
 
 
-def test_without_citations_no_numbers_stand_in_the_text_and_it_is_checked_all_the_same(
+def test_without_citations_the_text_has_no_markers_and_is_still_checked(
     home: Workspace, settings: Settings, gateway: StandIn
 ):
     gateway.replies(says(f"{HOLDS} {INVENTED}"))
@@ -133,7 +135,7 @@ def test_without_citations_no_numbers_stand_in_the_text_and_it_is_checked_all_th
     assert body["support"]["dropped"] == 1
 
 
-def test_context_puts_more_of_each_document_to_the_model(
+def test_context_gives_the_model_more_of_each_document(
     own_home: Workspace, settings: Settings, gateway: StandIn
 ):
     about = " ".join(f"Blue whales near Sri Lanka were counted {number} times." for number in range(60))
@@ -148,14 +150,14 @@ def test_context_puts_more_of_each_document_to_the_model(
     assert lengths[1] > lengths[0]
 
 
-def test_constraints_and_the_rationale_are_a_search_s(home: Workspace):
+def test_constraints_and_the_rationale_are_those_of_a_search(home: Workspace):
     body = home.answer(QUESTION, constraints={"before": "2026-01-01"}, include={"rationale": True})
     assert "Billing outage" not in {result["title"] for result in body["retrieval"]["results"]}
     assert set(body["rationale"]["graph"]) == {"entities", "edges", "evidenceChunks"}
     assert body["usage"]["routerScope"] == "workspace"
 
 
-def test_an_answer_rests_on_what_the_graph_led_to_and_says_by_which_edges(core: Services, people: People):
+def test_a_graph_answer_has_its_evidence_and_edges(core: Services, people: People):
     for title, told in graphing.TOLD.items():
         graphing.put(core, people.ann, title, told, collection="told")
     asked = {
@@ -182,7 +184,7 @@ FAULTS: list[tuple[Reply, int, str]] = [
 ]
 
 
-def test_a_model_that_fails_is_told_without_its_words(
+def test_a_model_error_is_reported_without_its_message(
     subtests: pytest.Subtests, home: Workspace, settings: Settings
 ):
     for reply, status, code in FAULTS:
@@ -210,7 +212,7 @@ BAD_FIELDS: list[tuple[Row, str]] = [
 ]
 
 
-def test_what_is_out_of_range_is_named(subtests: pytest.Subtests, home: Workspace):
+def test_an_out_of_range_field_is_named(subtests: pytest.Subtests, home: Workspace):
     for body, field in BAD_FIELDS:
         with subtests.test(body=body):
             refused(
@@ -221,7 +223,7 @@ def test_what_is_out_of_range_is_named(subtests: pytest.Subtests, home: Workspac
             )
 
 
-def test_half_a_character_of_a_model_s_is_a_mark(home: Workspace, settings: Settings, gateway: StandIn):
+def test_a_lone_surrogate_from_a_model_is_replaced(home: Workspace, settings: Settings, gateway: StandIn):
     gateway.replies(says(f"{HOLDS} Priya Nair \ud83d paused the queue at 14:20 [1]."))
     with answering(settings, gateway) as client:
         assert HOLDS.removesuffix(" [1].") in ask(client, home)["answer"]
@@ -262,7 +264,7 @@ def test_the_same_key_and_question_in_another_workspace_are_a_conflict(home: Wor
         assert refused(answer, 409, "CONFLICT")["details"]["reason"] == "idempotency_mismatch"
 
 
-def test_the_answer_is_kept_for_a_day(home: Workspace, settings: Settings, gateway: StandIn, world: World):
+def test_the_answer_is_stored_for_a_day(home: Workspace, settings: Settings, gateway: StandIn, world: World):
     gateway.replies(says(HOLDS))
     asked = {"workspaceId": home.id, "question": QUESTION}
     headers = {**home.actor.headers(), "Idempotency-Key": KEY}
@@ -274,7 +276,7 @@ def test_the_answer_is_kept_for_a_day(home: Workspace, settings: Settings, gatew
             assert len(gateway.requests) == calls
 
 
-def test_the_same_place_written_otherwise_is_the_same_request_and_a_gone_document_is_not_replayed(
+def test_an_equivalent_workspace_is_the_same_request_and_deleted_documents_end_replays(
     own_home: Workspace, settings: Settings, gateway: StandIn
 ):
     gateway.replies(says(HOLDS))
@@ -294,7 +296,7 @@ def test_the_same_place_written_otherwise_is_the_same_request_and_a_gone_documen
         assert once(own_home.id) is False
 
 
-def test_an_answer_is_not_replayed_when_what_the_graph_told_is_gone(core: Services, people: People):
+def test_a_deleted_graph_source_ends_the_replay(core: Services, people: People):
     documents = graphing.put_all(core, people.ann, "told")
     asked = {
         "workspaceId": workspace_id(people.ann, "told"), "question": "What does Kestrel own?", "topK": 1,
@@ -317,7 +319,7 @@ def test_an_answer_is_not_replayed_when_what_the_graph_told_is_gone(core: Servic
     assert "OWNED_BY" not in third.text
 
 
-def test_what_failed_is_not_kept(home: Workspace, settings: Settings, gateway: StandIn):
+def test_a_failed_answer_is_not_stored(home: Workspace, settings: Settings, gateway: StandIn):
     gateway.replies(Reply(status=500), says(HOLDS))
     asked = {"workspaceId": home.id, "question": QUESTION}
     headers = {**home.actor.headers(), "Idempotency-Key": KEY}
@@ -326,7 +328,7 @@ def test_what_failed_is_not_kept(home: Workspace, settings: Settings, gateway: S
     assert answers == [500, 200]
 
 
-def test_of_twenty_equal_requests_at_once_one_asks_the_model(
+def test_twenty_concurrent_equal_requests_call_the_model_once(
     home: Workspace, settings: Settings, gateway: StandIn
 ):
     gateway.replies(Reply(json=says(HOLDS).json, delay=1.0))
@@ -355,7 +357,7 @@ def test_of_twenty_equal_requests_at_once_one_asks_the_model(
     assert len(gateway.requests) == 1
 
 
-def test_a_key_that_is_none_is_refused(subtests: pytest.Subtests, home: Workspace):
+def test_a_malformed_key_is_refused(subtests: pytest.Subtests, home: Workspace):
     for key in ["x" * 256, "a\tb"]:
         with subtests.test(key=key):
             body = {"workspaceId": home.id, "question": QUESTION}

@@ -65,7 +65,7 @@ def assert_whole(events: list[tuple[str, Any]]) -> Row:
 
 
 @pytest.mark.parametrize("size", [1, 7, 1000])
-def test_sentences_are_checked_while_they_come(
+def test_sentences_are_checked_as_they_are_streamed(
     home: Workspace, settings: Settings, gateway: StandIn, size: int
 ):
     gateway.replies(streams(tokens(f"{HOLDS} {INVENTED} {MISQUOTED}", size)))
@@ -80,12 +80,12 @@ def test_sentences_are_checked_while_they_come(
     assert_traceable(home, final)
 
 
-def test_without_a_model_sentences_are_streamed_too(home: Workspace, core: Services):
+def test_without_a_model_extracted_sentences_are_streamed(home: Workspace, core: Services):
     final = assert_whole(told(ask(core, home).text))
     assert final["generation"]["model"] == "extractive"
 
 
-def test_what_nothing_answers_is_said_in_a_stream_too(home: Workspace, core: Services):
+def test_insufficient_context_is_reported_in_a_stream(home: Workspace, core: Services):
     events = told(ask(core, home, question="Who won the football world cup in Brazil?").text)
     assert assert_whole(events)["answer"] == INSUFFICIENT
 
@@ -105,7 +105,7 @@ def test_a_sentence_is_sent_as_soon_as_it_is_complete(home: Workspace, settings:
     assert arrived[1] - arrived[0] > 0.8
 
 
-def test_a_client_that_leaves_ends_the_model_s_call_and_gives_the_key_back(
+def test_a_disconnected_client_ends_the_model_call_and_releases_the_key(
     home: Workspace, settings: Settings, gateway: StandIn
 ):
     gateway.replies(
@@ -137,7 +137,7 @@ def test_a_client_that_leaves_ends_the_model_s_call_and_gives_the_key_back(
         [*sent(piece(f"{HOLDS} The")), b"data: no json\n\n"],
     ],
 )
-def test_a_stream_that_breaks_ends_with_an_error_and_no_final(
+def test_a_broken_stream_ends_with_an_error_and_without_a_final_event(
     home: Workspace, settings: Settings, gateway: StandIn, chunks: list[bytes]
 ):
     gateway.replies(streams(chunks, drop=True))
@@ -151,11 +151,11 @@ def test_a_stream_that_breaks_ends_with_an_error_and_no_final(
     assert "secret" not in answer.text
 
 
-def test_what_is_wrong_before_the_first_event_has_a_status(home: Workspace, core: Services):
+def test_an_error_before_the_first_event_has_a_status(home: Workspace, core: Services):
     refused(ask(core, home, workspaceId="ws_nobodys"), 404, "NOT_FOUND")
 
 
-def test_a_stream_is_replayed_as_one(home: Workspace, settings: Settings, gateway: StandIn):
+def test_a_stored_stream_is_replayed_as_a_stream(home: Workspace, settings: Settings, gateway: StandIn):
     gateway.replies(streams(tokens(f"{HOLDS} {INVENTED}")))
     with with_model(settings, gateway) as core:
         first, second = (ask(core, home, key=KEY) for _ in range(2))
@@ -164,7 +164,7 @@ def test_a_stream_is_replayed_as_one(home: Workspace, settings: Settings, gatewa
     assert len(gateway.requests) == 1
 
 
-def test_a_model_that_refuses_is_an_error_event(home: Workspace, settings: Settings, gateway: StandIn):
+def test_a_model_refusal_is_an_error_event(home: Workspace, settings: Settings, gateway: StandIn):
     gateway.replies(Reply(status=400, json={"error": "secret"}))
     with with_model(settings, gateway) as core:
         answer = ask(core, home)

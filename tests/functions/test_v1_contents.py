@@ -15,7 +15,7 @@ LONG = " ".join(
 )
 
 
-def test_what_a_search_found_is_read_by_its_ids(home: Workspace):
+def test_search_results_are_read_by_their_ids(home: Workspace):
     best = home.search("what was the root cause of the billing outage?")["results"][0]
     body = home.contents(best["documentId"], best["chunkId"])
     assert set(body) == {"documents", "chunks", "missing", "requestId"}
@@ -37,7 +37,7 @@ def test_what_a_search_found_is_read_by_its_ids(home: Workspace):
     assert body["missing"] == []
 
 
-def test_a_key_with_any_scope_that_reads_gets_contents(subtests: pytest.Subtests, home: Workspace):
+def test_a_key_with_any_reading_scope_gets_contents(subtests: pytest.Subtests, home: Workspace):
     """The key belongs to a member of the org."""
     document = home.documents["Billing outage"]
     asked = {"workspaceId": home.id, "ids": [{"kind": "document", "id": document}]}
@@ -48,7 +48,7 @@ def test_a_key_with_any_scope_that_reads_gets_contents(subtests: pytest.Subtests
             assert [found["id"] for found in body["documents"]] == [document]
 
 
-def test_chunks_and_the_raw_text_come_where_they_are_wanted(own_home: Workspace):
+def test_chunks_and_raw_text_are_returned_on_request(own_home: Workspace):
     long = own_home.put("Kettles", LONG)
     body = own_home.contents(long, expand={"chunks": True}, includeRaw=True)
     (document,) = body["documents"]
@@ -82,7 +82,7 @@ def graph_of(told: Workspace, title: str, **graph: Any) -> Row:
     return found
 
 
-def test_a_document_comes_with_what_it_names_and_says(subtests: pytest.Subtests, told: Workspace):
+def test_a_document_has_its_entities_and_relations(subtests: pytest.Subtests, told: Workspace):
     for hops in [0, 1, 2]:
         with subtests.test(hops=hops):
             graph = graph_of(told, "Billing Service", hops=hops)
@@ -92,7 +92,7 @@ def test_a_document_comes_with_what_it_names_and_says(subtests: pytest.Subtests,
             assert chunk["documentId"] == told.documents["Billing Service"]
 
 
-def test_a_hop_further_it_comes_with_what_others_say_of_that(told: Workspace):
+def test_a_second_hop_adds_relations_of_other_documents(told: Workspace):
     own = graph_of(told, graphing.TEAM, hops=0)
     assert set(own["entities"]) == {"kestrel", "oslo", "priya_nair"}
     assert (own["relationships"], own["evidence"]) == ([], [])
@@ -104,14 +104,14 @@ def test_a_hop_further_it_comes_with_what_others_say_of_that(told: Workspace):
     assert (further["relationships"], further["evidence"]) == ([], [])
 
 
-def test_of_the_graph_comes_what_is_asked_for(subtests: pytest.Subtests, told: Workspace):
+def test_only_the_requested_parts_of_the_graph_are_returned(subtests: pytest.Subtests, told: Workspace):
     for include in [["relationships"], ["entities", "evidence"], []]:
         with subtests.test(include=include):
             graph = graph_of(told, "Billing Service", include=include)
             assert {name for name, found in graph.items() if found} == set(include)
 
 
-def test_the_graph_around_a_document_ends_where_the_workspace_does(core: Services, people: People):
+def test_the_graph_around_a_document_stays_in_the_workspace(core: Services, people: People):
     told = graph_workspace(core, people.ann)
     owned = graphing.Told(
         "Kestrel is a part of Birds.", {"Kestrel": "team", "Birds": "team"}, [("Kestrel", "PART_OF", "Birds")]
@@ -125,7 +125,7 @@ def test_the_graph_around_a_document_ends_where_the_workspace_does(core: Service
     assert "birds" not in narrow["entities"]
 
 
-def test_what_is_not_there_is_missing_as_it_was_asked_for(home: Workspace, people: People, core: Services):
+def test_missing_ids_are_returned_as_requested(home: Workspace, people: People, core: Services):
     foreign = put(core, people.bob, "theirs", "Secret", "Nobody of Acme may read this sentence at all.")
     asked = [home.documents["Canteen"], foreign, f"chnk_{NOBODYS}", "doc_garbage"]
     body = home.contents(*asked)
@@ -133,14 +133,14 @@ def test_what_is_not_there_is_missing_as_it_was_asked_for(home: Workspace, peopl
     assert body["missing"] == asked[1:]
 
 
-def test_ids_go_with_and_without_their_prefix_and_come_once(home: Workspace):
+def test_ids_work_with_and_without_a_prefix_and_are_deduplicated(home: Workspace):
     known = home.documents["Canteen"]
     references = [{"kind": "document", "id": found} for found in (known, known[4:], known[4:].upper())]
     answer = home.actor.post("/v1/contents", {"workspaceId": home.id[3:], "ids": references})
     assert [document["id"] for document in answer.json()["documents"]] == [known]
 
 
-def test_documents_of_the_org_s_other_workspaces_come_unless_the_scope_is_the_workspace(
+def test_other_workspaces_of_the_org_are_included_unless_the_scope_is_the_workspace(
     own_home: Workspace, people: People, core: Services
 ):
     elsewhere = put(
@@ -168,14 +168,14 @@ BAD_FIELDS: list[tuple[Row, str]] = [
 ]
 
 
-def test_what_is_out_of_range_is_named(subtests: pytest.Subtests, home: Workspace):
+def test_an_out_of_range_field_is_named(subtests: pytest.Subtests, home: Workspace):
     for body, field in BAD_FIELDS:
         with subtests.test(body=body):
             answer = home.actor.post("/v1/contents", {"workspaceId": home.id, **body})
             refused(answer, 400, "INVALID_ARGUMENT", field)
 
 
-def test_without_a_workspace_nothing_is_read(home: Workspace):
+def test_a_workspace_is_required(home: Workspace):
     ids = [{"kind": "document", "id": home.documents["Canteen"]}]
     refused(home.actor.post("/v1/contents", {"ids": ids}), 400, "INVALID_ARGUMENT", "workspaceId")
     answer = home.actor.post("/v1/contents", {"ids": ids, "workspaceId": NOBODYS})

@@ -25,7 +25,7 @@ def rules(body: Row) -> list[str]:
     return [reason["rule"] for reason in body["rationale"]["rules"]]
 
 
-def test_every_mode_finds_what_answers_best_first(subtests: pytest.Subtests, home: Workspace):
+def test_every_mode_ranks_the_best_answer_first(subtests: pytest.Subtests, home: Workspace):
     for mode in MODES:
         with subtests.test(mode=mode):
             body = home.search(QUESTION, mode=mode, include={"rationale": True})
@@ -45,7 +45,7 @@ def test_every_mode_finds_what_answers_best_first(subtests: pytest.Subtests, hom
                 assert body["rationale"]["graph"] == NO_GRAPH
 
 
-def test_a_highlight_is_the_best_passage_with_its_exact_place(own_home: Workspace):
+def test_a_highlight_is_the_best_passage_with_its_exact_position(own_home: Workspace):
     before = (
         "On Mondays the team meets at nine and talks about what it has planned for the days to come. " * 4
     )
@@ -59,7 +59,7 @@ def test_a_highlight_is_the_best_passage_with_its_exact_place(own_home: Workspac
     assert raw[span["start"] : span["end"]] == best["highlight"]
 
 
-def test_what_is_not_included_is_not_there(home: Workspace):
+def test_fields_that_are_not_included_are_absent(home: Workspace):
     include = {"document": False, "highlights": False, "rationale": False}
     body = home.search(QUESTION, include=include)
     best = body["results"][0]
@@ -85,13 +85,13 @@ FILTERS: list[tuple[Row, set[str]]] = [
 ]
 
 
-def test_filters_narrow_what_is_found(subtests: pytest.Subtests, home: Workspace):
+def test_filters_narrow_the_results(subtests: pytest.Subtests, home: Workspace):
     for filters, titles in FILTERS:
         with subtests.test(filters=filters):
             assert set(home.titles("billing invoices", mode="neural", filters=filters)) == titles
 
 
-def test_an_identifier_is_found_by_word_and_nothing_is_embedded(home: Workspace):
+def test_an_identifier_is_searched_by_keyword_without_an_embedding(home: Workspace):
     body = home.search("INC-4821", include={"rationale": True})
     assert [result["title"] for result in body["results"]] == ["Duplicate invoices"]
     assert body["rationale"]["routerMode"] == "keyword"
@@ -100,13 +100,13 @@ def test_an_identifier_is_found_by_word_and_nothing_is_embedded(home: Workspace)
     assert body["usage"]["stages"]["embed"] == body["usage"]["stages"]["vector"] == 0
 
 
-def test_an_identifier_that_nothing_holds_is_looked_for_by_meaning(home: Workspace):
+def test_an_identifier_without_matches_is_searched_semantically(home: Workspace):
     body = home.search("INC-9999", include={"rationale": True})
     assert "identifier_not_found" in rules(body)
     assert body["usage"]["embeddingVersion"] == home.core.embedder.model
 
 
-def test_time_in_the_question_narrows_by_the_documents_dates(home: Workspace, core: Services):
+def test_a_time_in_the_question_filters_by_the_documents_dates(home: Workspace, core: Services):
     asked = {"workspaceId": home.id, "q": "billing incidents last week", "include": {"rationale": True}}
     with at(core, NOW, v1_search.app) as client:
         body = ok(client.post("/v1/search", json=asked, headers=home.actor.headers()))
@@ -128,7 +128,7 @@ def test_time_in_the_question_narrows_by_the_documents_dates(home: Workspace, co
     assert {result["title"] for result in since["results"]} == {"Billing outage", "Duplicate invoices"}
 
 
-def test_a_time_of_which_there_is_nothing_is_dropped_and_said(home: Workspace, core: Services):
+def test_a_time_filter_without_matches_is_dropped_and_reported(home: Workspace, core: Services):
     asked = {"workspaceId": home.id, "q": "billing outage in 1999", "include": {"rationale": True}}
     with at(core, NOW, v1_search.app) as client:
         body = ok(client.post("/v1/search", json=asked, headers=home.actor.headers()))
@@ -137,7 +137,7 @@ def test_a_time_of_which_there_is_nothing_is_dropped_and_said(home: Workspace, c
     assert body["usage"]["inferredTimeRange"] == {"after": None, "before": None}
 
 
-def test_filters_switch_the_router_s_guesses_off(home: Workspace, core: Services):
+def test_explicit_filters_disable_the_router_s_inference(home: Workspace, core: Services):
     asked = {"workspaceId": home.id, "q": "billing last week", "filters": {"labels": ["billing"]}}
     with at(core, NOW, v1_search.app) as client:
         body = ok(client.post("/v1/search", json=asked, headers=home.actor.headers()))
@@ -145,7 +145,9 @@ def test_filters_switch_the_router_s_guesses_off(home: Workspace, core: Services
     assert body["usage"]["inferredFamily"] is None
 
 
-def test_where_the_workspace_has_little_the_org_is_asked(own_home: Workspace, core: Services, people: People):
+def test_a_workspace_with_too_few_results_falls_back_to_the_org(
+    own_home: Workspace, core: Services, people: People
+):
     elsewhere = put(
         core, people.alf, "sales", "Discounts", "A discount of 15 percent needs the head of sales."
     )
@@ -165,14 +167,16 @@ def test_where_the_workspace_has_little_the_org_is_asked(own_home: Workspace, co
     assert whole["results"][0]["documentId"] == elsewhere
 
 
-def test_what_is_found_well_in_the_workspace_stays_there(own_home: Workspace, core: Services, people: People):
+def test_good_results_in_the_workspace_prevent_the_fallback(
+    own_home: Workspace, core: Services, people: People
+):
     put(core, people.alf, "sales", "Copy", OUTAGE)
     body = own_home.search(QUESTION)
     assert body["usage"]["routerScope"] == "workspace"
     assert "Copy" not in {result["title"] for result in body["results"]}
 
 
-def test_usage_says_what_it_took_and_what_it_is_made_of(home: Workspace):
+def test_usage_reports_durations_and_their_parts(home: Workspace):
     usage = home.search(QUESTION)["usage"]
     assert set(usage["stages"]) == {"route", "embed", "lexical", "vector", "graph", "rerank", "hydrate"}
     assert all(spent >= 0 for spent in usage["stages"].values())
@@ -185,13 +189,13 @@ def test_usage_says_what_it_took_and_what_it_is_made_of(home: Workspace):
     assert shares["observations"] > 0, "the incident has a part in it"
 
 
-def test_context_is_all_results_in_one_text(home: Workspace):
+def test_context_joins_all_results_in_one_text(home: Workspace):
     body = home.search(QUESTION, context=True, topK=2)
     assert body["context"].startswith("# Billing outage (https://notion.example/outage)\n")
     assert OUTAGE in body["context"]
 
 
-def test_autoprompt_takes_the_frame_off_and_adds_other_forms(home: Workspace):
+def test_autoprompt_removes_phrases_and_adds_word_forms(home: Workspace):
     include = {"rationale": True}
     asked = "Can you please tell me about the db of the BillingService?"
     on = home.search(asked, mode="hybrid", include=include)["rationale"]
@@ -212,9 +216,7 @@ def told(core: Services, world: World) -> Workspace:
 MODES_OF_THE_GRAPH = [("graph", "graph"), ("auto", "hybrid")]
 
 
-def test_what_the_names_in_a_question_lead_to_is_found_and_it_is_said_how(
-    subtests: pytest.Subtests, told: Workspace
-):
+def test_graph_results_are_found_and_explained(subtests: pytest.Subtests, told: Workspace):
     for mode, router in MODES_OF_THE_GRAPH:
         for rerank in [False, True]:
             with subtests.test(mode=mode, rerank=rerank):
@@ -243,7 +245,7 @@ def test_what_the_names_in_a_question_lead_to_is_found_and_it_is_said_how(
                 assert body["usage"]["stages"]["graph"] > 0
 
 
-def test_documents_that_are_simply_brought_are_read_for_names(own_home: Workspace):
+def test_new_documents_are_queued_for_extraction(own_home: Workspace):
     """Nothing says what the pager is for, but that its team owns the gateway stands elsewhere."""
     own_home.put(
         "Northwind Gateway", "The Northwind Gateway is owned by the Kestrel team. It depends on Harbor."
@@ -255,7 +257,7 @@ def test_documents_that_are_simply_brought_are_read_for_names(own_home: Workspac
     assert ("northwind_gateway", "OWNED_BY", "kestrel_team") in edges
 
 
-def test_no_other_mode_asks_the_graph(subtests: pytest.Subtests, told: Workspace):
+def test_no_other_mode_uses_the_graph(subtests: pytest.Subtests, told: Workspace):
     for mode in ["hybrid", "knowledge", "neural", "keyword", "fast"]:
         with subtests.test(mode=mode):
             body = told.search(graphing.QUESTION, mode=mode, topK=3, **EXPLAINED)
@@ -265,9 +267,7 @@ def test_no_other_mode_asks_the_graph(subtests: pytest.Subtests, told: Workspace
             assert not [rule for rule in rules(body) if rule.startswith("graph")]
 
 
-def test_auto_asks_the_graph_where_a_relation_of_something_is_asked_for(
-    subtests: pytest.Subtests, told: Workspace
-):
+def test_auto_uses_the_graph_for_questions_about_relations(subtests: pytest.Subtests, told: Workspace):
     for question in ["who owns the billing service?", "Who owns Billing Service?"]:
         with subtests.test(question=question):
             rationale = told.search(question, **EXPLAINED)["rationale"]
@@ -277,7 +277,7 @@ def test_auto_asks_the_graph_where_a_relation_of_something_is_asked_for(
             assert told.search("how do teams set goals?", **EXPLAINED)["rationale"]["graph"] == NO_GRAPH
 
 
-def test_where_the_graph_knows_no_name_the_results_are_hybrid_s_and_that_is_said(told: Workspace):
+def test_a_question_without_known_names_falls_back_to_hybrid_and_reports_it(told: Workspace):
     question = "what is read in the evening?"
     body = told.search(question, mode="graph", **EXPLAINED)
     assert body["results"] == told.search(question, mode="hybrid")["results"]
@@ -285,9 +285,7 @@ def test_where_the_graph_knows_no_name_the_results_are_hybrid_s_and_that_is_said
     assert body["rationale"]["graph"] == NO_GRAPH
 
 
-def test_the_graph_ends_where_the_workspace_does_and_goes_on_to_the_org_with_it(
-    own_home: Workspace, core: Services, people: People
-):
+def test_the_graph_stays_in_the_scope_of_the_search(own_home: Workspace, core: Services, people: People):
     graphing.put_all(core, people.ann, own_home.name)
     other = put(core, people.ann, "other", "Empty", "Nothing to see.")
     place = workspace_id(people.ann, "other")
@@ -301,13 +299,13 @@ def test_the_graph_ends_where_the_workspace_does_and_goes_on_to_the_org_with_it(
     assert "OWNED_BY" in {edge["type"] for edge in wide["rationale"]["graph"]["edges"]}
 
 
-def test_without_a_rationale_nothing_is_told_of_the_graph(told: Workspace):
+def test_without_a_rationale_the_graph_is_not_explained(told: Workspace):
     body = told.search(graphing.QUESTION, mode="graph")
     assert body["rationale"] is None
     assert graphing.TEAM in {result["title"] for result in body["results"]}
 
 
-def test_a_reranker_orders_where_it_is_asked_to(home: Workspace):
+def test_a_reranker_orders_on_request(home: Workspace):
     body = home.search(QUESTION, quality={"rerank": True})
     assert body["results"][0]["title"] == "Billing outage"
     assert body["usage"]["stages"]["rerank"] > 0
@@ -345,14 +343,14 @@ BAD_FIELDS: list[tuple[Row, str]] = [
 ]
 
 
-def test_what_is_out_of_range_is_named(subtests: pytest.Subtests, home: Workspace):
+def test_an_out_of_range_field_is_named(subtests: pytest.Subtests, home: Workspace):
     for body, field in BAD_FIELDS:
         with subtests.test(body=body):
             answer = home.actor.post("/v1/search", {"workspaceId": home.id, **body})
             refused(answer, 400, "INVALID_ARGUMENT", field)
 
 
-def test_the_workspace_may_stand_in_the_header_but_not_twice(home: Workspace, shared_people: People):
+def test_the_workspace_may_be_in_the_header_but_not_twice(home: Workspace, shared_people: People):
     def asked(body: Row, workspace: str | None) -> Any:
         headers = {"X-Workspace-Id": workspace} if workspace else {}
         return home.actor.request("POST", "/v1/search", {"q": QUESTION, **body}, **headers)
@@ -366,20 +364,20 @@ def test_the_workspace_may_stand_in_the_header_but_not_twice(home: Workspace, sh
     refused(asked({"scope": "org"}, None), 400, "INVALID_ARGUMENT", "organizationId")
 
 
-def test_a_workspace_that_is_not_there_is_404(subtests: pytest.Subtests, home: Workspace):
+def test_a_missing_workspace_is_404(subtests: pytest.Subtests, home: Workspace):
     for unknown in [f"ws_{NOBODYS}", NOBODYS, "ws_", "garbage", "ws_123"]:
         with subtests.test(unknown=unknown):
             refused(home.actor.post("/v1/search", {"workspaceId": unknown, "q": "x"}), 404, "NOT_FOUND")
 
 
-def test_null_is_as_good_as_nothing(home: Workspace):
+def test_null_counts_as_missing(home: Workspace):
     unsaid = ("scope", "mode", "autoprompt", "context", "filters", "topK", "include", "quality", "model")
     said = home.search(QUESTION, **dict.fromkeys(unsaid))
     assert said["results"] == home.search(QUESTION)["results"]
     refused(home.actor.post("/v1/search", {"workspaceId": home.id, "q": None}), 400, "INVALID_ARGUMENT", "q")
 
 
-def test_a_time_that_hides_what_answers_is_dropped_before_the_workspace_is_left(
+def test_a_time_filter_is_dropped_before_the_fallback_to_the_org(
     own_home: Workspace, core: Services, people: People
 ):
     put(core, people.alf, "sales", "Copy", OUTAGE, occurred_at=datetime(1999, 5, 1, tzinfo=UTC))
@@ -389,23 +387,21 @@ def test_a_time_that_hides_what_answers_is_dropped_before_the_workspace_is_left(
     assert body["results"][0]["workspaceId"] == own_home.id
 
 
-def test_more_than_256_kib_is_too_large(subtests: pytest.Subtests, people: People):
+def test_a_body_over_256_kib_is_413(subtests: pytest.Subtests, people: People):
     for path in ["/v1/search", "/v1/contents", "/v1/similar", "/v1/answer"]:
         with subtests.test(path=path):
             body = {"workspaceId": NOBODYS, "q": "x", "pad": "x" * 257 * 1024}
             refused(people.ann.post(path, body), 413, "PAYLOAD_TOO_LARGE")
 
 
-def test_what_is_no_json_or_has_no_credential_is_told_in_the_contract_s_words(
-    home: Workspace, people: People
-):
+def test_malformed_and_unauthenticated_requests_get_the_contract_s_errors(home: Workspace, people: People):
     refused(people.ann.raw("POST", "/v1/search", "{"), 400, "INVALID_ARGUMENT")
     answer = people.ann.request("POST", "/v1/search", {"q": "x"}, Authorization="")
     refused(answer, 401, "UNAUTHENTICATED")
     refused(people.ann.request("GET", "/v1/search"), 405, "METHOD_NOT_ALLOWED")
 
 
-def test_every_answer_carries_the_limit_and_the_caller_s_request_id(home: Workspace):
+def test_every_response_has_rate_limit_headers_and_the_request_id(home: Workspace):
     body = {"workspaceId": home.id, "q": "x"}
     answer = home.actor.request("POST", "/v1/search", body, **{"X-Request-Id": "mine-7"})
     assert answer.json()["requestId"] == answer.headers["x-request-id"] == "mine-7"
@@ -419,7 +415,7 @@ def judged(*flags: bool) -> Reply:
     return Reply(json={"id": "m", "model": "omni", "results": [{"flagged": flag} for flag in flags]})
 
 
-def test_moderation_refuses_a_question_and_leaves_results_out(
+def test_moderation_refuses_questions_and_omits_results(
     home: Workspace, settings: Settings, gateway: StandIn, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setenv("OPENAI_ORG_ID", "org-somebody")
@@ -444,7 +440,7 @@ def test_moderation_refuses_a_question_and_leaves_results_out(
     assert "openai-organization" not in gateway.requests[0].headers
 
 
-def test_what_moderation_has_not_passed_is_not_told_by_the_graph_either(
+def test_the_graph_omits_results_that_moderation_rejects(
     told: Workspace, settings: Settings, gateway: StandIn
 ):
     """Of two passages of which one is flagged, and the other was never judged."""
@@ -464,7 +460,7 @@ def test_what_moderation_has_not_passed_is_not_told_by_the_graph_either(
     assert graph["evidenceChunks"] == []
 
 
-def test_what_cannot_be_moderated_is_not_shown(
+def test_results_that_cannot_be_moderated_are_omitted(
     subtests: pytest.Subtests, home: Workspace, settings: Settings
 ):
     for reply in [Reply(status=500), Reply(json={"results": []}), Reply(drop=True)]:
@@ -479,7 +475,7 @@ def test_what_cannot_be_moderated_is_not_shown(
             assert refused(answer, 500, "INTERNAL")["details"]["reason"] == "moderation_failed"
 
 
-def test_a_filter_that_the_contract_does_not_know_is_named(people: People):
+def test_an_unknown_filter_is_named(people: People):
     """By each endpoint of the contract that takes filters."""
     people.ann.put([vector(1)])
     where = {"scope": "org", "organizationId": people.acme.id}

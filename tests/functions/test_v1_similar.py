@@ -28,7 +28,7 @@ def chunk_of(home: Workspace, title: str) -> str:
     return chunk
 
 
-def test_the_most_alike_comes_first_and_never_the_subject(subtests: pytest.Subtests, home: Workspace):
+def test_the_most_similar_comes_first_and_never_the_subject(subtests: pytest.Subtests, home: Workspace):
     subjects: dict[str, Row] = {
         "text": TEXT,
         "chunk": {"kind": "chunk", "chunkId": chunk_of(home, "Billing outage")},
@@ -55,14 +55,14 @@ def test_the_most_alike_comes_first_and_never_the_subject(subtests: pytest.Subte
                     assert best["chunkId"].startswith("chnk_")
 
 
-def test_filters_and_top_k_hold(home: Workspace):
+def test_filters_and_top_k_apply(home: Workspace):
     subject = {"kind": "document", "documentId": home.documents["Billing outage"]}
     body = home.similar(subject, filters={"sources": ["github"]}, topK=1)
     assert [match["title"] for match in body["matches"]] == ["Again"]
     assert body["usage"]["routerScope"] in ("workspace", "org")
 
 
-def test_a_subject_elsewhere_in_the_org_has_its_like_in_the_workspace(
+def test_a_subject_in_another_workspace_has_similar_results_in_this_one(
     own_home: Workspace, people: People, core: Services
 ):
     home = with_similar_document(own_home)
@@ -72,7 +72,7 @@ def test_a_subject_elsewhere_in_the_org_has_its_like_in_the_workspace(
     assert body["matches"][0]["documentId"] == home.documents["Again"]
 
 
-def test_a_reranker_orders_where_it_is_asked_to(home: Workspace):
+def test_a_reranker_orders_on_request(home: Workspace):
     body = home.similar(TEXT, quality={"rerank": True})
     assert body["usage"]["stages"]["rerank"] > 0
 
@@ -103,7 +103,7 @@ BAD_FIELDS: list[tuple[Row, str]] = [
 ]
 
 
-def test_what_is_out_of_range_is_named(subtests: pytest.Subtests, home: Workspace):
+def test_an_out_of_range_field_is_named(subtests: pytest.Subtests, home: Workspace):
     for body, field in BAD_FIELDS:
         with subtests.test(body=body):
             refused(

@@ -50,7 +50,7 @@ def bring(actor: Actor) -> str:
     return str(answer.json()["id"])
 
 
-def test_it_is_made_and_its_secret_is_shown_once(people: People):
+def test_a_webhook_is_created_and_its_secret_shown_once(people: People):
     made = make(people.ada, description="the intranet")
     assert set(made) == FIELDS | {"secret"}
     assert (made["url"], made["events"], made["enabled"]) == ("https://hooks.example/in", EVENTS, True)
@@ -64,7 +64,7 @@ def test_it_is_made_and_its_secret_is_shown_once(people: People):
     assert "whsec_" not in listed.text
 
 
-def test_it_listens_to_one_collection_where_that_is_named(people: People):
+def test_a_webhook_may_be_limited_to_one_collection(people: People):
     home = people.ann.request("POST", "/v1/collections", {"name": "docs"}).json()["id"]
     assert make(people.ada, collection_id=f"col_{home}")["collection_id"] == home
     gone = error(people.ada.request("POST", PATH, {"url": "https://hooks.example/", "events": EVENTS,
@@ -72,7 +72,7 @@ def test_it_listens_to_one_collection_where_that_is_named(people: People):
     assert gone["code"] == "collection_not_found"
 
 
-def test_it_is_changed_where_something_is_said(people: People):
+def test_an_update_changes_only_the_given_fields(people: People):
     made = make(people.ada, description="the intranet")
     where = f"{PATH}/{made['id']}"
     assert got(people.ada.request("PATCH", where, {"description": None}))["description"] == "the intranet"
@@ -87,7 +87,7 @@ def test_it_is_changed_where_something_is_said(people: People):
     ]
 
 
-def test_its_secret_is_renewed(people: People):
+def test_a_secret_is_renewed(people: People):
     made = make(people.ada)
     answer = people.ada.request("POST", f"{PATH}/{made['id']}/rotate", {"overlap_seconds": 60})
     assert answer.status_code == 201, answer.text
@@ -108,7 +108,7 @@ def test_an_old_secret_signs_for_one_more_day_by_default(people: People, world: 
         assert world.sql(f"select {lasts} from rag.endpoints") == [(True,)]
 
 
-def test_it_is_gone_when_it_is_deleted_with_what_waited(people: People, world: World):
+def test_a_webhook_is_deleted_with_its_pending_deliveries(people: People, world: World):
     made = make(people.ada)
     bring(people.ann)
     assert people.ada.request("DELETE", f"{PATH}/{made['id']}").status_code == 204
@@ -116,7 +116,7 @@ def test_it_is_gone_when_it_is_deleted_with_what_waited(people: People, world: W
     assert error(people.ada.request("DELETE", f"{PATH}/{made['id']}"), 404)["code"] == "webhook_not_found"
 
 
-def test_what_is_sent_is_shown_and_may_be_sent_again(people: People, world: World):
+def test_deliveries_are_listed_and_can_be_repeated(people: People, world: World):
     made = make(people.ada)
     bring(people.ann)
     bring(people.ann)
@@ -148,7 +148,7 @@ def test_what_is_sent_is_shown_and_may_be_sent_again(people: People, world: Worl
     assert error(people.ada.request("POST", again), 409)["code"] == "webhook_disabled"
 
 
-def test_the_worker_sends_it(people: People):
+def test_the_worker_sends_deliveries(people: People):
     """As a schedule calls it; and to no address of this machine."""
     made = make(people.ada)
     bring(people.ann)
@@ -177,7 +177,7 @@ BAD_BODIES: dict[str, Row] = {
 }  # fmt: skip
 
 
-def test_what_is_none_is_refused(subtests: pytest.Subtests, people: People):
+def test_invalid_fields_are_refused(subtests: pytest.Subtests, people: People):
     for name, body in BAD_BODIES.items():
         with subtests.test(name=name):
             refused = error(people.ada.request("POST", PATH, body), 400)
@@ -200,7 +200,7 @@ BAD_ADDRESSES = [
 ]
 
 
-def test_an_address_inside_or_none_at_all_is_refused_at_once(subtests: pytest.Subtests, people: People):
+def test_an_internal_or_malformed_url_is_refused_at_once(subtests: pytest.Subtests, people: People):
     made = make(people.ada)
     for url in BAD_ADDRESSES:
         with subtests.test(url=url):
@@ -210,14 +210,14 @@ def test_an_address_inside_or_none_at_all_is_refused_at_once(subtests: pytest.Su
             assert error(changed, 400)["code"] == "url_not_allowed"
 
 
-def test_an_org_has_at_most_twenty(people: People):
+def test_an_org_has_at_most_twenty_webhooks(people: People):
     for _ in range(20):
         make(people.ada)
     refused = people.ada.request("POST", PATH, {"url": "https://hooks.example/", "events": EVENTS})
     assert error(refused, 400)["code"] == "too_many_webhooks"
 
 
-def test_who_keeps_several_orgs_says_which(people: People, world: World):
+def test_an_admin_of_several_orgs_must_name_one(people: People, world: World):
     both = world.user(people.acme, people.bolt, role="admin")
     body = {"url": "https://hooks.example/", "events": EVENTS}
     assert error(both.request("POST", PATH, body), 400)["code"] == "org_required"
@@ -225,7 +225,7 @@ def test_who_keeps_several_orgs_says_which(people: People, world: World):
     assert len(got(both.request("GET", PATH))["data"]) == 1
 
 
-def test_one_that_there_is_not(subtests: pytest.Subtests, people: People):
+def test_a_missing_webhook_is_404(subtests: pytest.Subtests, people: People):
     for path in ["", "/deliveries"]:
         for webhook in ("nonsense", str(uuid4()), "web_"):
             with subtests.test(webhook=webhook, path=path):

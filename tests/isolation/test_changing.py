@@ -13,7 +13,7 @@ from tests.conftest import People
 from tests.isolation.library import INTERNALS, QUESTION, SECRETS, Library, assert_tells_nothing, store
 
 
-def test_by_another_orgs_document_id_to_delete(library: Library):
+def test_another_org_s_document_cannot_be_deleted(library: Library):
     """False, as for an id that never was; through the core and straight through PostgREST."""
     people, database = library.people, library.core.database
     for document_id in (library.acme_document, library.ann_document):
@@ -24,14 +24,14 @@ def test_by_another_orgs_document_id_to_delete(library: Library):
     assert library.untouched()
 
 
-def test_by_another_members_private_document_id_to_delete(library: Library):
+def test_another_member_s_private_document_cannot_be_deleted(library: Library):
     people = library.people
     for actor in (people.alf, people.kim):
         assert actor.rpc("rag_delete_document", {"document_id": library.ann_document}).json() is False
     assert library.untouched()
 
 
-def test_by_putting_a_document_into_anothers_org(library: Library, world: World):
+def test_a_document_cannot_be_put_into_another_org(library: Library, world: World):
     """Not found, whether there is such an org or not; through the core and straight through PostgREST."""
     people, core = library.people, library.core
     messages = set()
@@ -51,7 +51,7 @@ def test_by_putting_a_document_into_anothers_org(library: Library, world: World)
 
 
 @pytest.mark.parametrize("claim", ["own", "another's"])
-def test_by_putting_a_document_into_anothers_org_with_a_forged_claim(library: Library, claim: str):
+def test_a_forged_claim_does_not_allow_a_put_into_another_org(library: Library, claim: str):
     people = library.people
     token = people.bob.token(rag={"org": (people.bolt if claim == "own" else people.acme).id})
     answer = people.bob.rpc("rag_put_document", put_arguments(people.acme, [vector(1)]), token=token)
@@ -60,7 +60,7 @@ def test_by_putting_a_document_into_anothers_org_with_a_forged_claim(library: Li
 
 
 @pytest.mark.parametrize("name", ["org_id", "document_id", "owner_id", "collection_id", "id", "chunk_id"])
-def test_by_putting_a_chunk_into_anothers_document(library: Library, world: World, name: str):
+def test_a_chunk_cannot_be_put_into_another_user_s_document(library: Library, world: World, name: str):
     """A chunk goes where its document goes, whatever it says of itself."""
     people = library.people
     arguments = put_arguments(people.bolt, [vector(1)])
@@ -77,7 +77,7 @@ def test_by_putting_a_chunk_into_anothers_document(library: Library, world: Worl
     assert library.untouched()
 
 
-def test_by_another_orgs_external_id(core: Services, people: People):
+def test_another_org_s_external_id_replaces_nothing(core: Services, people: People):
     """The same name in another org, or in private, is another document."""
     store(core, people.ann, SECRETS["acme"], external_id="vault")
     store(core, people.ann, SECRETS["ann"], external_id="vault", private=True)

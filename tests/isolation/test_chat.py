@@ -33,7 +33,7 @@ def assert_no_such_index(answer: Any, name: str) -> None:
 
 
 @either_way
-def test_by_the_name_of_another_org_s_index(people: People, core: Services, stream: bool):
+def test_another_org_s_index_cannot_be_queried_by_name(people: People, core: Services, stream: bool):
     index(core, people.ann, "vaults", SECRET)
     for name in ("vaults", "nowhere"):
         assert_no_such_index(asking(people.bob, name, stream=stream), name)
@@ -41,7 +41,7 @@ def test_by_the_name_of_another_org_s_index(people: People, core: Services, stre
 
 
 @either_way
-def test_by_a_stranger_who_belongs_nowhere(people: People, core: Services, stream: bool):
+def test_a_user_without_an_org_cannot_query_an_index(people: People, core: Services, stream: bool):
     index(core, people.ann, "vaults", SECRET)
     there, nowhere = (asking(people.sam, name, stream=stream) for name in ("vaults", "nowhere"))
     assert there.status_code == nowhere.status_code == 404
@@ -49,7 +49,7 @@ def test_by_a_stranger_who_belongs_nowhere(people: People, core: Services, strea
 
 
 @either_way
-def test_a_model_is_asked_nothing_about_another_org_s_index(
+def test_another_org_s_index_does_not_reach_the_model(
     people: People, core: Services, settings: Settings, gateway: StandIn, stream: bool
 ):
     index(core, people.ann, "vaults", SECRET)
@@ -58,14 +58,14 @@ def test_a_model_is_asked_nothing_about_another_org_s_index(
     assert gateway.requests == []
 
 
-def test_by_a_name_that_two_orgs_use(people: People, core: Services):
+def test_a_name_used_by_two_orgs_reaches_only_the_caller_s_index(people: People, core: Services):
     index(core, people.ann, "vaults", SECRET)
     index(core, people.bob, "vaults", "Our kettle switches off at 12 degrees.")
     nodes = asking(people.bob, "vaults").json()["source_nodes"]
     assert [node["text"] for node in nodes] == ["Our kettle switches off at 12 degrees."]
 
 
-def test_by_a_forged_org_in_the_request(people: People, core: Services):
+def test_a_forged_org_in_the_request_is_ignored(people: People, core: Services):
     index(core, people.ann, "vaults", SECRET)
     index(core, people.bob, "own", "Our kettle switches off at 12 degrees.")
     forged: dict[str, Any] = {"org_id": people.acme.id, "filters": {"org_id": people.acme.id}}
@@ -74,7 +74,7 @@ def test_by_a_forged_org_in_the_request(people: People, core: Services):
     assert "Rowan" not in answer.text
 
 
-def test_at_a_private_owner_s_index(people: People, core: Services):
+def test_another_member_s_private_index_cannot_be_queried(people: People, core: Services):
     answer = people.ann.request("POST", "/api/v1/collections", {"name": "mine", "private": True})
     assert answer.status_code == 201
     index(core, people.ann, "mine", SECRET)
@@ -82,7 +82,7 @@ def test_at_a_private_owner_s_index(people: People, core: Services):
     assert "Rowan" in asking(people.ann, "mine").text
 
 
-def test_at_another_user_s_own_index(people: People, core: Services):
+def test_another_user_s_own_index_cannot_be_queried(people: People, core: Services):
     name = f"notes:u:{people.ann.id}"
     index(core, people.ann, name, SECRET)
     answer = asking(people.alf, name)
@@ -92,7 +92,7 @@ def test_at_another_user_s_own_index(people: People, core: Services):
 
 @either_way
 @pytest.mark.parametrize("scope", ["documents:read", "documents:write", "collections:manage"])
-def test_with_too_small_a_scope(people: People, core: Services, scope: str, stream: bool):
+def test_a_key_without_the_scope_cannot_chat(people: People, core: Services, scope: str, stream: bool):
     index(core, people.ann, "vaults", SECRET)
     key = make(people.ann, scopes=[scope])["key"]
     for name in ("vaults", "nowhere"):
@@ -101,7 +101,7 @@ def test_with_too_small_a_scope(people: People, core: Services, scope: str, stre
 
 
 @pytest.mark.parametrize("scope", ["chat:read", "retrievals:read"])
-def test_a_key_with_either_scope_asks_what_its_owner_may_see(people: People, core: Services, scope: str):
+def test_a_key_with_either_scope_sees_what_its_owner_may_see(people: People, core: Services, scope: str):
     index(core, people.ann, "vaults", SECRET)
     assert "Rowan" in asking(people.ann, "vaults", make(people.ann, scopes=[scope])["key"]).text
     assert_no_such_index(asking(people.bob, "vaults", make(people.bob, scopes=[scope])["key"]), "vaults")
@@ -109,7 +109,7 @@ def test_a_key_with_either_scope_asks_what_its_owner_may_see(people: People, cor
 
 @either_way
 @pytest.mark.parametrize("past", [{}, {"index_name": "vaults", "tools": [{"type": "function"}]}])
-def test_by_a_key_for_retrievals_that_spends_on_the_model(
+def test_a_retrieval_key_cannot_call_the_model(
     people: People, settings: Settings, gateway: StandIn, past: dict[str, Any], stream: bool
 ):
     """Past every index there is nothing to retrieve: that takes chat:read."""
@@ -121,7 +121,7 @@ def test_by_a_key_for_retrievals_that_spends_on_the_model(
     assert gateway.requests == []
 
 
-def test_by_a_key_that_is_bound_to_another_index(people: People, core: Services):
+def test_a_key_bound_to_another_index_is_refused(people: People, core: Services):
     index(core, people.ann, "vaults", SECRET)
     people.ann.request("POST", "/api/v1/collections", {"name": "other"})
     key = make(people.ann, scopes=["chat:read"], collection="other")["key"]
@@ -129,7 +129,7 @@ def test_by_a_key_that_is_bound_to_another_index(people: People, core: Services)
     assert asking(people.ann, "other", key).json()["source_nodes"] == []
 
 
-def test_without_a_credential(people: People, core: Services):
+def test_a_request_without_a_credential_is_refused(people: People, core: Services):
     index(core, people.ann, "vaults", SECRET)
     answer = people.ann.request("POST", PATH, {"messages": ASKING}, Authorization="")
     assert answer.status_code == 401
@@ -137,7 +137,7 @@ def test_without_a_credential(people: People, core: Services):
 
 @either_way
 @pytest.mark.parametrize("attack", ATTACKS)
-def test_by_a_document_that_forges_markers(
+def test_a_document_cannot_forge_prompt_markers(
     people: People, core: Services, settings: Settings, gateway: StandIn, attack: str, stream: bool
 ):
     """It stays between the markers of this request, whose number it cannot know."""
@@ -159,7 +159,7 @@ def test_by_a_document_that_forges_markers(
     assert f"\n\nQuestion: {QUESTION}\n\nInstructions: Answer" in rest
 
 
-def test_by_crowds_whose_streams_run_at_the_same_time(
+def test_concurrent_streams_never_mix_users(
     people: People, core: Services, settings: Settings, gateway: StandIn
 ):
     """Each model is told of, and each answer names, what its own caller may see."""

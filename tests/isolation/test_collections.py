@@ -44,7 +44,7 @@ def assert_not_found(answer: Any) -> None:
 
 @pytest.mark.parametrize(("method", "body"), ONE)
 @pytest.mark.parametrize("who", ["bob", "sam"])
-def test_by_another_org_s_collection_id(people: People, who: str, method: str, body: Any):
+def test_another_org_s_collection_is_out_of_reach_by_id(people: People, who: str, method: str, body: Any):
     stolen = make(people.ann)
     thief: Actor = getattr(people, who)
     for query in ("", "?cascade=true") if method == "DELETE" else ("",):
@@ -54,28 +54,28 @@ def test_by_another_org_s_collection_id(people: People, who: str, method: str, b
 
 
 @pytest.mark.parametrize(("method", "body"), ONE)
-def test_at_a_private_owner_s_collection(people: People, method: str, body: Any):
+def test_another_member_s_private_collection_is_out_of_reach(people: People, method: str, body: Any):
     private = make(people.ann, private=True)
     assert_not_found(people.alf.request(method, f"{PATH}/{private}", body))
     assert names(people.alf) == set()
     assert names(people.ann) == names(people.ada) == {"plans"}
 
 
-def test_by_a_forged_org_id(people: People):
+def test_a_forged_org_id_reaches_no_collection(people: People):
     answer = people.bob.request("POST", PATH, {"name": "x", "org_id": people.acme.id})
     assert answer.status_code == 404
     assert answer.json()["error"]["code"] == "org_not_found"
     assert names(people.ann) == set()
 
 
-def test_by_a_forged_claim(people: People):
+def test_a_forged_claim_reaches_no_collection(people: People):
     """A claim only ever narrows: one of another org leaves nothing."""
     make(people.ann)
     forged = people.bob.token(rag={"org": people.acme.id, "scopes": ["admin"]})
     assert names(people.bob, forged) == set()
 
 
-def test_by_a_name_that_another_has_taken_in_private(people: People):
+def test_a_taken_private_name_is_not_revealed(people: People):
     """Whether somebody has a collection of that name, nobody learns by trying it."""
     make(people.ann, "plans", private=True)
     make(people.alf, "plans", private=True)
@@ -86,7 +86,7 @@ def test_by_a_name_that_another_has_taken_in_private(people: People):
     "scopes", [["documents:read"], ["documents:write"], ["retrievals:read"], ["chat:read"]]
 )
 @pytest.mark.parametrize(("method", "body"), [("POST", {"name": "x"}), *ONE[1:]])
-def test_with_too_small_a_scope(people: People, scopes: list[str], method: str, body: Any):
+def test_a_key_without_the_scope_is_refused(people: People, scopes: list[str], method: str, body: Any):
     kept = make(people.ann)
     token = people.ann.key_token(scopes=scopes)
     path = PATH if method == "POST" else f"{PATH}/{kept}"
@@ -96,7 +96,7 @@ def test_with_too_small_a_scope(people: People, scopes: list[str], method: str, 
     assert names(people.ann) == {"plans"}
 
 
-def test_a_key_that_sees_no_documents_deletes_none_unasked(people: People, world: World):
+def test_a_key_without_a_documents_scope_deletes_no_documents_silently(people: People, world: World):
     kept = make(people.ann)
     people.ann.put([vector(1)], collection="plans")
     token = people.ann.key_token(scopes=["collections:manage"])
@@ -109,7 +109,7 @@ def test_a_key_that_sees_no_documents_deletes_none_unasked(people: People, world
 
 
 @pytest.mark.parametrize("scope", ["documents:write", "retrievals:read"])
-def test_with_too_small_a_scope_straight_through_postgrest(people: People, scope: str):
+def test_a_key_without_the_scope_is_refused_through_postgrest(people: People, scope: str):
     kept = make(people.ann)
     token = people.ann.key_token(scopes=[scope])
     renamed = people.ann.rpc("rag_update_collection", {"collection_id": kept, "name": "y"}, token=token)
@@ -118,7 +118,7 @@ def test_with_too_small_a_scope_straight_through_postgrest(people: People, scope
     assert names(people.ann) == {"plans"}
 
 
-def test_by_a_key_bound_to_another_collection(people: People):
+def test_a_key_bound_to_another_collection_is_refused(people: People):
     kept, bound = make(people.ann), make(people.ann, "bound")
     token = people.ann.key_token(collection=bound)
     assert names(people.ann, token) == {"bound"}
@@ -129,7 +129,7 @@ def test_by_a_key_bound_to_another_collection(people: People):
     assert names(people.ann) == {"plans", "bound"}
 
 
-def test_by_a_token_that_is_none(people: People):
+def test_an_invalid_token_is_refused(people: People):
     make(people.ann)
     for method, path, body in (("GET", PATH, None), ("POST", PATH, {"name": "x"})):
         answer = people.ann.request(method, path, body, token=BAD_TOKENS["another secret"](people.ann))
@@ -139,12 +139,12 @@ def test_by_a_token_that_is_none(people: People):
 
 
 @pytest.mark.parametrize("function", RPC)
-def test_as_anon_straight_through_postgrest(people: People, function: str):
+def test_anon_is_refused_through_postgrest(people: People, function: str):
     answer = people.ann.rpc(function, RPC[function], token=people.ann.stack.anon_key)
     assert answer.status_code == 401, answer.text
 
 
-def test_by_documents_in_a_collection_that_is_deleted(people: People, world: World):
+def test_a_deleted_collection_s_documents_are_unreadable(people: People, world: World):
     """No row of it stays behind, in any table."""
     kept = make(people.ann)
     people.ann.put([vector(1), vector(2)], collection="plans", labels=["a"])

@@ -25,7 +25,7 @@ def found(actor: Actor, asked: dict[str, Any], token: str | None = None) -> set[
 
 
 @pytest.mark.parametrize("text", [True, False])
-def test_through_contents(library: Library, world: World, text: bool):
+def test_contents_return_only_visible_documents(library: Library, world: World, text: bool):
     """Everybody asks for the same of either org; each gets their own, and a stranger nothing."""
     people = library.people
     asked: dict[str, Any] = {**everything(library, world), "text": text}
@@ -42,7 +42,7 @@ def test_through_contents(library: Library, world: World, text: bool):
         assert found(actor, {**asked, "org_id": str(uuid4())}) == set()
 
 
-def test_what_is_hidden_and_what_is_nowhere_are_one(library: Library, world: World):
+def test_hidden_and_missing_ids_are_indistinguishable(library: Library, world: World):
     people = library.people
     hidden = {"kinds": ["document"] * 2, "ids": [library.bolt_document, library.ann_document]}
     nowhere = {"kinds": ["document"] * 2, "ids": [str(uuid4()), str(uuid4())]}
@@ -52,7 +52,7 @@ def test_what_is_hidden_and_what_is_nowhere_are_one(library: Library, world: Wor
     assert {answer.text for answer in answers} == {'{"chunks": [], "documents": []}'}
 
 
-def test_by_a_collection_of_another_org_s_or_of_another_user_s(library: Library, world: World):
+def test_collections_of_others_cannot_be_used_as_a_filter(library: Library, world: World):
     people = library.people
     store(library.core, people.bob, SECRETS["bolt"], collection="theirs")
     named = "select id::text from rag.collections where name = 'theirs' and org_id = %s"
@@ -62,7 +62,7 @@ def test_by_a_collection_of_another_org_s_or_of_another_user_s(library: Library,
         assert found(people.alf, {**asked, "org_id": org.id}) == set()
 
 
-def test_with_a_key_bound_to_a_collection(library: Library, world: World):
+def test_a_bound_key_reads_only_its_collection(library: Library, world: World):
     """It has what is there, whatever place it names."""
     people = library.people
     inside = store(library.core, people.ann, "the vault", collection="narrow")
@@ -76,7 +76,7 @@ def test_with_a_key_bound_to_a_collection(library: Library, world: World):
     assert inside in people.ann.rpc("rag_contents", own, token=token).text
 
 
-def test_with_a_key_of_another_org(library: Library, world: World):
+def test_a_key_of_another_org_reads_nothing(library: Library, world: World):
     people = library.people
     asked = {**everything(library, world), "org_id": people.bolt.id}
     assert found(people.kim, asked) == {"bolt"}
@@ -90,14 +90,14 @@ def test_with_a_key_of_another_org(library: Library, world: World):
         {"kinds": ["chunk"] * 101, "ids": [str(uuid4())] * 101},
     ],
 )  # fmt: skip
-def test_by_asking_for_too_much(shared_library: Library, asked: dict[str, Any]):
+def test_an_oversized_request_is_refused(shared_library: Library, asked: dict[str, Any]):
     people = shared_library.people
     answer = people.alf.rpc("rag_contents", {**asked, "org_id": people.acme.id})
     assert (answer.status_code, answer.json()["details"]) == (400, "invalid_ids")
 
 
 @pytest.mark.parametrize("kind", [None, "collection", "org", "document' or true --", "*"])
-def test_by_a_kind_that_is_none(shared_library: Library, kind: str | None):
+def test_an_unknown_kind_finds_nothing(shared_library: Library, kind: str | None):
     people = shared_library.people
     asked = {"kinds": [kind], "ids": [shared_library.acme_document], "org_id": people.acme.id}
     assert found(people.ann, asked) == set()

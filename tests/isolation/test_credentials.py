@@ -15,7 +15,7 @@ from tests.isolation.library import (
 )
 
 
-def test_over_http_with_a_token_that_is_none(subtests: pytest.Subtests, shared_library: Library):
+def test_an_invalid_token_is_refused_over_http(subtests: pytest.Subtests, shared_library: Library):
     for fault in [*BAD_TOKENS, *BAD_USERS]:
         with subtests.test(fault=fault):
             make = {**BAD_TOKENS, **BAD_USERS}[fault]
@@ -27,9 +27,7 @@ def test_over_http_with_a_token_that_is_none(subtests: pytest.Subtests, shared_l
                 assert answer.json()["error"]["code"] == "unauthorized"
 
 
-def test_straight_through_postgrest_with_a_token_that_is_none(
-    subtests: pytest.Subtests, shared_library: Library
-):
+def test_an_invalid_token_is_refused_through_postgrest(subtests: pytest.Subtests, shared_library: Library):
     for fault in BAD_TOKENS:
         with subtests.test(fault=fault):
             ann = shared_library.people.ann
@@ -38,7 +36,9 @@ def test_straight_through_postgrest_with_a_token_that_is_none(
             assert_tells_nothing(answer, shared_library)
 
 
-def test_straight_through_postgrest_by_a_token_of_nobody(subtests: pytest.Subtests, shared_library: Library):
+def test_a_token_without_a_user_finds_nothing_through_postgrest(
+    subtests: pytest.Subtests, shared_library: Library
+):
     """It lets some of these in, as themselves: then there is nothing to see but one's own."""
     for fault in BAD_USERS:
         with subtests.test(fault=fault):
@@ -55,7 +55,7 @@ def test_straight_through_postgrest_by_a_token_of_nobody(subtests: pytest.Subtes
 
 
 @every_http_door
-def test_over_http_without_a_bearer(shared_library: Library, door: str):
+def test_a_request_without_a_bearer_is_refused_over_http(shared_library: Library, door: str):
     headers = {"apikey": shared_library.people.ann.stack.anon_key}
     assert_refused(shared_library.ask(door, headers), 401, shared_library)
     for authorization in ("", "Bearer", "Basic YTpi", "Token x", "bearer", "null"):
@@ -64,7 +64,7 @@ def test_over_http_without_a_bearer(shared_library: Library, door: str):
 
 
 @every_http_door
-def test_over_http_a_scheme_other_than_bearer_does_not_carry_a_token(shared_library: Library, door: str):
+def test_a_scheme_other_than_bearer_is_refused_over_http(shared_library: Library, door: str):
     token = shared_library.people.ann.token()
     for headers in (
         {"Authorization": token},
@@ -76,7 +76,7 @@ def test_over_http_a_scheme_other_than_bearer_does_not_carry_a_token(shared_libr
 
 
 @pytest.mark.parametrize("bearer", ["the anon key", "none"])
-def test_straight_through_postgrest_as_anon(shared_library: Library, bearer: str):
+def test_anon_is_refused_through_postgrest(shared_library: Library, bearer: str):
     stack = shared_library.people.ann.stack
     headers = {"apikey": stack.anon_key}
     if bearer == "the anon key":
@@ -88,7 +88,7 @@ def test_straight_through_postgrest_as_anon(shared_library: Library, bearer: str
     assert shared_library.untouched()
 
 
-def test_straight_through_postgrest_with_the_service_role(shared_library: Library):
+def test_the_service_role_is_refused_through_postgrest(shared_library: Library):
     """Whose key bypasses row security, and who therefore may call none of it."""
     ann = shared_library.people.ann
     for function in FUNCTIONS:
@@ -99,7 +99,7 @@ def test_straight_through_postgrest_with_the_service_role(shared_library: Librar
 
 
 @pytest.mark.parametrize("role", ["postgres", "authenticator", "supabase_admin", "pg_read_all_data"])
-def test_straight_through_postgrest_with_a_role_that_is_not_for_tokens(shared_library: Library, role: str):
+def test_an_unexpected_role_is_refused_through_postgrest(shared_library: Library, role: str):
     """Even if the secret were out: the login role was granted three roles, and can become no other."""
     people = shared_library.people
     answer = shared_library.ask(MATCH, people.bob.headers(people.bob.token(role=role)))
@@ -107,7 +107,7 @@ def test_straight_through_postgrest_with_a_role_that_is_not_for_tokens(shared_li
     assert_tells_nothing(answer, shared_library, people.bob)
 
 
-def test_straight_through_postgrest_without_the_projects_key(shared_library: Library):
+def test_postgrest_needs_the_project_s_key(shared_library: Library):
     people = shared_library.people
     for key in ({}, {"apikey": "x"}, {"apikey": people.ann.token()}):
         answer = shared_library.ask(MATCH, {"Authorization": f"Bearer {people.ann.token()}", **key})

@@ -13,7 +13,7 @@ from tests.actors import Actor, World
 from tests.isolation.library import MATCH, QUESTION, SECRETS, Library, store
 
 
-def test_two_hundred_calls_at_once_by_two_orgs_cross_no_row(
+def test_two_hundred_concurrent_calls_of_two_orgs_never_mix_rows(
     core: Services, client: httpx.Client, world: World
 ):
     """Sixteen threads, four users in each org, 25 calls each, at all three doors: each gets their own."""
@@ -48,7 +48,7 @@ def test_two_hundred_calls_at_once_by_two_orgs_cross_no_row(
     assert len(answers) == 200
 
 
-def test_the_core_shared_by_threads_of_two_users_crosses_no_row(shared_library: Library):
+def test_services_shared_by_threads_of_two_users_never_mix_rows(shared_library: Library):
     """One process, one pool of connections, two principals: what a function instance is."""
     people = shared_library.people
 

@@ -90,7 +90,9 @@ WAYS: dict[str, Callable[[Actor, str, str], httpx.Response]] = {
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_by_the_answers_to_a_deletion_and_after_it(people: People, homes: Homes, core: Services, way: str):
+def test_deletion_responses_do_not_reveal_private_documents(
+    people: People, homes: Homes, core: Services, way: str
+):
     alf = people.alf
     assert_alike({name: [WAYS[way](alf, name, home)] for name, home in homes.items()}, homes)
     assert alf.request("GET", PATH).json()["data"] == []
@@ -101,7 +103,7 @@ def test_by_the_answers_to_a_deletion_and_after_it(people: People, homes: Homes,
     assert_alike({name: seen(alf, name, home) for name, home in homes.items()}, homes)
 
 
-def test_by_a_deletion_that_spares_documents(people: People, homes: Homes):
+def test_a_deletion_that_keeps_documents_reveals_no_private_documents(people: People, homes: Homes):
     """Documents of alf's count. A collection with only ann's private document is empty to alf."""
     refused = {name: [people.alf.request("DELETE", f"{PATH}/{home}")] for name, home in homes.items()}
     assert_alike(refused, homes)
@@ -114,7 +116,7 @@ def test_by_a_deletion_that_spares_documents(people: People, homes: Homes):
     assert emptied["held"][0].status_code == 204
 
 
-def test_by_sql_statements(people: People, homes: Homes, world: World):
+def test_sql_statements_reveal_no_private_documents(people: People, homes: Homes, world: World):
     """Neither the deletion nor any table shows a difference."""
     for home in homes.values():
         world.as_user(people.alf, "delete from rag.collections where id = %s", home)
@@ -130,7 +132,7 @@ def test_by_sql_statements(people: People, homes: Homes, world: World):
     assert len(people.ann.match(vector(2), 1)) == 1
 
 
-def test_by_what_referred_to_the_collection(people: People, homes: Homes):
+def test_references_to_the_collection_reveal_no_private_documents(people: People, homes: Homes):
     """In both cases keys end, and sessions lose their collection."""
     answers = {}
     for name, home in homes.items():
@@ -150,7 +152,9 @@ def test_by_what_referred_to_the_collection(people: People, homes: Homes):
     assert answers["held"][1].json()["keys"] == []
 
 
-def test_by_webhooks(people: People, homes: Homes, world: World, core: Services, no_jobs: None):
+def test_webhooks_reveal_no_private_documents(
+    people: People, homes: Homes, world: World, core: Services, no_jobs: None
+):
     """One event for each, and no other when ann's document is deleted: a member may run the receiver."""
     events = ["collection.created", "collection.updated", "collection.deleted", "document.deleted"]
     assert people.ada.rpc("rag_create_webhook", webhook_arguments(events=events)).status_code == 200
@@ -165,7 +169,7 @@ def test_by_webhooks(people: People, homes: Homes, world: World, core: Services,
     assert world.sql(delivered, people.acme.id) == expected
 
 
-def test_by_a_load_that_overwrites(people: People, homes: Homes):
+def test_an_overwriting_load_reveals_no_private_documents(people: People, homes: Homes):
     answers = {}
     for name in TWINS:
         load = {"name": name, "overwrite": True, "documents": 0, "collection": {}}
@@ -186,7 +190,7 @@ def documents_of(actor: Actor, name: str) -> list[str]:
     return [row["name"] for row in found["documents"]]
 
 
-def test_the_owner_of_a_private_document_keeps_the_collection(
+def test_a_private_document_s_owner_keeps_access_to_the_collection(
     people: People, homes: Homes, world: World, core: Services
 ):
     ann, alf, home = people.ann, people.alf, homes["held"]
@@ -215,7 +219,7 @@ def test_the_owner_of_a_private_document_keeps_the_collection(
     assert world.sql("select id::text from rag.collections where org_id = %s", people.acme.id) == [(new,)]
 
 
-def test_a_deleted_collection_does_not_count_for_the_tier(people: People, homes: Homes, world: World):
+def test_a_deleted_collection_does_not_count_towards_the_tier(people: People, homes: Homes, world: World):
     world.tier(people.acme, collections=2)
     for home in homes.values():
         assert people.alf.request("DELETE", f"{PATH}/{home}?cascade=true").status_code == 204

@@ -45,7 +45,9 @@ def original(actor: Actor, document_id: str, token: str | None = None) -> Any:
 
 @pytest.mark.parametrize(("method", "path", "body"), ONE)
 @pytest.mark.parametrize("who", ["bob", "sam"])
-def test_by_another_org_s_document_id(people: People, who: str, method: str, path: str, body: Any):
+def test_another_org_s_document_is_out_of_reach_by_id(
+    people: People, who: str, method: str, path: str, body: Any
+):
     document_id = bring(people.ann, collection(people.ann))
     thief: Actor = getattr(people, who)
     assert_not_found(thief.request(method, f"{PATH}/{document_id}{path}", body))
@@ -54,7 +56,7 @@ def test_by_another_org_s_document_id(people: People, who: str, method: str, pat
 
 
 @pytest.mark.parametrize(("method", "path", "body"), ONE)
-def test_at_a_private_owner_s_document(people: People, method: str, path: str, body: Any):
+def test_another_member_s_private_document_is_out_of_reach(people: People, method: str, path: str, body: Any):
     home = collection(people.ann)
     document_id = bring(people.ann, home, private=True)
     assert_not_found(people.alf.request(method, f"{PATH}/{document_id}{path}", body))
@@ -63,7 +65,7 @@ def test_at_a_private_owner_s_document(people: People, method: str, path: str, b
     assert people.ada.request("GET", f"{PATH}/{document_id}").status_code == 200
 
 
-def test_into_another_org_s_or_owner_s_collection(people: People):
+def test_documents_cannot_be_added_to_collections_of_others(people: People):
     home, private = collection(people.ann), collection(people.ann, private=True)
     for thief, target in ((people.bob, home), (people.sam, home), (people.alf, private)):
         for path, said in (("text", {"content": "poison"}), ("url", {"url": "https://poison.example/"})):
@@ -73,7 +75,7 @@ def test_into_another_org_s_or_owner_s_collection(people: People):
         assert_not_found(listed, "collection_not_found")
 
 
-def test_by_content_that_another_keeps(people: People):
+def test_another_user_s_equal_content_is_not_revealed(people: People):
     """Whether somebody else has a file, nobody learns by bringing it."""
     bring(people.ann, collection(people.ann))
     home = collection(people.bob)
@@ -83,7 +85,7 @@ def test_by_content_that_another_keeps(people: People):
     bring(people.ann, shared, private=True)
 
 
-def test_by_an_external_id_that_another_uses(people: People):
+def test_another_user_s_external_id_is_not_revealed(people: People):
     home = collection(people.ann)
     mine = {"title": "x", "external_id": "plan", "private": True, "bytes": "eA=="}
     theirs = people.ann.rpc("rag_add_document", {"collection_id": home, "document": mine})
@@ -101,7 +103,7 @@ def test_by_an_external_id_that_another_uses(people: People):
         (["collections:manage"], "POST url"),
     ],
 )  # fmt: skip
-def test_with_too_small_a_scope(people: People, scopes: list[str], method: str):
+def test_a_key_without_the_scope_is_refused(people: People, scopes: list[str], method: str):
     home = collection(people.ann)
     document_id = bring(people.ann, home)
     token = people.ann.key_token(scopes=scopes)
@@ -118,7 +120,7 @@ def test_with_too_small_a_scope(people: People, scopes: list[str], method: str):
 
 
 @pytest.mark.parametrize("scope", ["documents:read", "retrievals:read", "chat:read"])
-def test_with_too_small_a_scope_straight_through_postgrest(people: People, world: World, scope: str):
+def test_a_key_without_the_scope_is_refused_through_postgrest(people: People, world: World, scope: str):
     home = collection(people.ann)
     document_id = bring(people.ann, home)
     token = people.ann.key_token(scopes=[scope])
@@ -132,7 +134,7 @@ def test_with_too_small_a_scope_straight_through_postgrest(people: People, world
     assert world.sql("select count(*) from rag.documents where collection_id = %s", home) == [(1,)]
 
 
-def test_by_a_key_bound_to_another_collection(people: People):
+def test_a_key_bound_to_another_collection_is_refused(people: People):
     home, bound = collection(people.ann), collection(people.ann, name="bound")
     document_id = bring(people.ann, home)
     token = people.ann.key_token(collection=bound)
@@ -145,7 +147,7 @@ def test_by_a_key_bound_to_another_collection(people: People):
     assert original(people.ann, document_id, token).status_code == 404
 
 
-def test_by_a_token_that_is_none(people: People):
+def test_an_invalid_token_is_refused(people: People):
     document_id = bring(people.ann, collection(people.ann))
     answer = people.ann.request(
         "GET", f"{PATH}/{document_id}", token=BAD_TOKENS["another secret"](people.ann)
@@ -167,7 +169,7 @@ def claimed(people: People) -> list[dict[str, Any]]:
     return rows
 
 
-def test_jobs_are_claimed_by_the_worker_alone(people: People):
+def test_only_the_worker_claims_jobs(people: People):
     bring(people.ann, collection(people.ann))
     for token in (None, people.ada.token(), people.ann.key_token(), people.ann.stack.anon_key):
         answer = people.ann.rpc("rag_claim_jobs", {"wanted": 10}, token=token)
@@ -186,7 +188,7 @@ def test_jobs_are_claimed_by_the_worker_alone(people: People):
         *LEASED.items(),
     ],
 )
-def test_the_worker_s_own_role_does_nothing_but_claim(people: People, function: str, arguments: Any):
+def test_the_worker_s_role_can_only_claim(people: People, function: str, arguments: Any):
     stack = people.ann.stack
     token = tokens.user_token(stack.signing_key, stack.url, people.ann.id, role="rag_worker")
     answer = people.ann.rpc(function, arguments, token=token)
@@ -194,7 +196,7 @@ def test_the_worker_s_own_role_does_nothing_but_claim(people: People, function: 
 
 
 @pytest.mark.parametrize("function", LEASED)
-def test_nobody_ends_a_job_without_its_lease(people: People, function: str):
+def test_a_job_cannot_be_finished_without_its_lease(people: People, function: str):
     document_id = bring(people.ann, collection(people.ann))
     (job,) = claimed(people)
     forged = {"org": people.acme.id, "lease": str(uuid4())}
@@ -213,7 +215,7 @@ def test_nobody_ends_a_job_without_its_lease(people: People, function: str):
     assert people.ann.request("GET", f"{PATH}/{document_id}").json()["status"] == "processing"
 
 
-def test_a_lease_opens_one_job_and_nothing_else(people: People):
+def test_a_lease_grants_access_to_one_job_only(people: People):
     home = collection(people.ann)
     first, second = bring(people.ann, home), bring(people.ann, home, "The other plan.")
     jobs = {job["document_id"]: job for job in claimed(people)}
@@ -223,7 +225,7 @@ def test_a_lease_opens_one_job_and_nothing_else(people: People):
     assert [row["document_id"] for row in opened.json()] == [second]
 
 
-def test_nobody_asks_for_work_in_another_s_name(people: People, world: World):
+def test_a_job_cannot_be_queued_in_another_user_s_name(people: People, world: World):
     home = collection(people.ann)
     document_id = bring(people.ann, home)
     statement = (
@@ -243,7 +245,7 @@ def link_of(actor: Actor, document_id: str) -> str:
     return str(answer.json()["url"])
 
 
-def test_by_a_link_to_another_s_document(people: People):
+def test_a_link_to_another_user_s_document_cannot_be_created(people: People):
     """Only who reads a document gets a link, and it leads to no other."""
     private = bring(people.ann, collection(people.ann, private=True))
     for thief in (people.alf, people.bob, people.sam):
@@ -256,14 +258,14 @@ def test_by_a_link_to_another_s_document(people: People):
     assert by_admin.content == by_owner.content == SECRET.encode()
 
 
-def test_by_what_a_link_carries_as_a_token(people: People):
+def test_a_link_s_token_works_nowhere_else(people: People):
     carried = link_of(people.ann, bring(people.ann, collection(people.ann))).partition("token=")[2]
     for path in (f"{PATH}?collection_id={uuid4()}", "/api/v1/collections"):
         assert people.sam.request("GET", path, token=carried).status_code == 401
     assert people.sam.rpc("rag_get_document", {"document_id": str(uuid4())}, token=carried).status_code == 401
 
 
-def test_by_a_link_whose_owner_has_left_or_whose_document_is_gone(people: People, world: World):
+def test_a_link_ends_with_its_owner_s_membership_and_its_document(people: People, world: World):
     home = collection(people.ann)
     kept, deleted = bring(people.ann, home), bring(people.ann, home, "Another vault.")
     links = [link_of(people.ann, document) for document in (kept, deleted)]
@@ -273,7 +275,7 @@ def test_by_a_link_whose_owner_has_left_or_whose_document_is_gone(people: People
     assert client().get(links[0]).status_code == 404
 
 
-def test_by_a_link_of_an_admin_who_is_one_no_more(people: People, world: World):
+def test_a_former_admin_s_link_is_refused(people: People, world: World):
     private = bring(people.ann, collection(people.ann, private=True))
     link = link_of(people.ada, private)
     world.sql("update rag.members set role = 'member' where user_id = %s", people.ada.id)

@@ -14,7 +14,7 @@ from tests.isolation.library import (
 )
 
 
-def test_an_error_of_the_callers_tells_nothing(subtests: pytest.Subtests, shared_library: Library):
+def test_a_client_error_reveals_nothing(subtests: pytest.Subtests, shared_library: Library):
     for body in [
         b"",
         b"{",
@@ -49,7 +49,7 @@ def test_an_error_of_the_callers_tells_nothing(subtests: pytest.Subtests, shared
 
 
 @every_http_door
-def test_an_error_never_echoes_what_was_sent(shared_library: Library, door: str):
+def test_an_error_never_echoes_the_request(shared_library: Library, door: str):
     """It may be somebody's secret, and it may be markup."""
     marker = "<script>marker-3141</script>"
     people = shared_library.people
@@ -62,7 +62,7 @@ def test_an_error_never_echoes_what_was_sent(shared_library: Library, door: str)
 
 
 @every_http_door
-def test_a_body_too_large_and_a_wrong_method_tell_nothing(library: Library, door: str):
+def test_a_too_large_body_and_a_wrong_method_reveal_nothing(library: Library, door: str):
     people = library.people
     too_large = library.client.post(door, json={"query_text": "x" * 300_000}, headers=people.ann.headers())
     assert_refused(too_large, 413, library)
@@ -79,7 +79,7 @@ def without_chunks(world: World) -> Iterator[None]:
 
 
 @every_http_door
-def test_a_fault_in_the_database_tells_nothing(shared_library: Library, without_chunks: None, door: str):
+def test_a_database_error_reveals_nothing(shared_library: Library, without_chunks: None, door: str):
     assert_refused(shared_library.ask(door, shared_library.people.ann.headers()), 500, shared_library)
 
 
@@ -93,7 +93,7 @@ def without_grant(world: World) -> Iterator[None]:
 
 
 @every_http_door
-def test_a_missing_grant_tells_nothing(shared_library: Library, without_grant: None, door: str):
+def test_a_missing_grant_reveals_nothing(shared_library: Library, without_grant: None, door: str):
     answer = shared_library.ask(door, shared_library.people.ann.headers())
     assert answer.status_code >= 400
     assert_refused(answer, answer.status_code, shared_library)

@@ -38,7 +38,7 @@ def home_of(world: World, document: str) -> str:
     return str(home)
 
 
-def test_readings_are_claimed_by_the_worker_alone(people: People, world: World):
+def test_only_the_worker_claims_extractions(people: People, world: World):
     put(world, people.ann, TEXT)
     for token in (None, people.ada.token(), people.ann.key_token(), people.ann.stack.anon_key):
         answer = people.ann.rpc("rag_claim_extractions", {"wanted": 10}, token=token)
@@ -55,13 +55,13 @@ def test_readings_are_claimed_by_the_worker_alone(people: People, world: World):
         *READING.items(),
     ],
 )
-def test_the_worker_s_own_role_does_nothing_but_claim(people: People, function: str, arguments: Any):
+def test_the_worker_s_role_can_only_claim(people: People, function: str, arguments: Any):
     answer = people.ann.rpc(function, arguments, token=worker_token(people))
     assert answer.status_code in (401, 403, 404), answer.text
 
 
 @pytest.mark.parametrize("function", READING)
-def test_nobody_ends_a_reading_without_its_lease(people: People, world: World, function: str):
+def test_an_extraction_cannot_be_finished_without_its_lease(people: People, world: World, function: str):
     document = put(world, people.ann, TEXT)
     (row,) = claimed(people)
     forged = {"org": people.acme.id, "lease": str(uuid4())}
@@ -82,7 +82,7 @@ def test_nobody_ends_a_reading_without_its_lease(people: People, world: World, f
     assert state(world, document) == (0, 0, 1, True, False, None)
 
 
-def test_a_lease_opens_one_reading_and_no_job(people: People, world: World):
+def test_a_lease_grants_access_to_one_extraction_and_no_job(people: People, world: World):
     put(world, people.ann, "Ann Lee wrote BOLT-9052.")
     second = put(world, people.ann, TEXT)
     leases = {row["document_id"]: row["lease"] for row in claimed(people)}
@@ -95,7 +95,7 @@ def test_a_lease_opens_one_reading_and_no_job(people: People, world: World):
         assert people.ann.rpc(function, arguments, token=token).status_code == 409
 
 
-def test_a_lease_without_the_scope_to_write_keeps_nothing(people: People, world: World):
+def test_a_lease_without_the_write_scope_stores_nothing(people: People, world: World):
     document = put(world, people.ann, TEXT)
     (row,) = claimed(people)
     rag = {"org": people.acme.id, "lease": row["lease"], "scopes": ["documents:read", "chat:read"]}
@@ -106,7 +106,7 @@ def test_a_lease_without_the_scope_to_write_keeps_nothing(people: People, world:
     assert state(world, document) == (0, 0, 1, True, False, None)
 
 
-def test_a_reading_writes_into_no_other_document(people: People, world: World):
+def test_an_extraction_cannot_write_into_another_document(people: People, world: World):
     """Whatever chunks it claims to have read."""
     mine, other = put(world, people.ann, TEXT), put(world, people.bob, TEXT)
     leases = {row["document_id"]: row["lease"] for row in claimed(people)}
@@ -123,7 +123,9 @@ def test_a_reading_writes_into_no_other_document(people: People, world: World):
 
 
 @pytest.mark.parametrize("who", ["another org's admin", "a stranger", "a key of another collection", "anon"])
-def test_nobody_has_another_s_collection_read_or_forgotten(library: Library, world: World, who: str):
+def test_another_user_s_collection_cannot_be_extracted_or_removed_from_the_graph(
+    library: Library, world: World, who: str
+):
     people = library.people
     document = put(world, people.ann, TEXT, chunks=named({TEXT: ["Ann Lee"]}))
     before = (graph_rows(world, document), state(world, document))
@@ -145,7 +147,7 @@ def test_nobody_has_another_s_collection_read_or_forgotten(library: Library, wor
     assert (graph_rows(world, document), state(world, document)) == before
 
 
-def test_a_member_has_nobody_s_own_document_read_or_forgotten(people: People, world: World):
+def test_a_member_cannot_extract_or_remove_private_documents_of_others(people: People, world: World):
     """Nor do they learn how many there are."""
     shared = put(world, people.ann, TEXT, chunks=named({TEXT: ["Ann Lee"]}))
     own = put(world, people.ann, TEXT, private=True, chunks=named({TEXT: ["Ann Lee"]}))
@@ -161,7 +163,7 @@ def test_a_member_has_nobody_s_own_document_read_or_forgotten(people: People, wo
     assert graph_rows(world, own) == 0
 
 
-def test_a_key_without_documents_write_has_nothing_read(people: People, world: World):
+def test_a_key_without_documents_write_cannot_request_an_extraction(people: People, world: World):
     document = put(world, people.ann, TEXT, chunks=named({TEXT: ["Ann Lee"]}))
     for scopes in (["documents:read"], ["retrievals:read", "chat:read"], ["collections:manage"], []):
         arguments = {"collection_id": home_of(world, document), "again": True}
@@ -170,7 +172,7 @@ def test_a_key_without_documents_write_has_nothing_read(people: People, world: W
     assert state(world, document) == (1, 0, 0, False, False, None)
 
 
-def test_a_secret_in_a_document_s_names_stays_in_its_org(library: Library, world: World):
+def test_names_in_a_document_stay_in_its_org(library: Library, world: World):
     """Straight at the table: through PostgREST it is not there, in SQL each sees their own."""
     people = library.people
     count = "select count(*) from rag.mentions where name like %s"

@@ -139,7 +139,7 @@ def web(core: Services, people: People) -> Web:
     )
 
 
-def test_by_names_that_others_have_in_their_documents_too(web: Web):
+def test_a_name_shared_with_another_org_reveals_nothing(web: Web):
     people = web.people
     for actor, seen in (
         (people.ann, {"acme", "ann"}),
@@ -155,7 +155,7 @@ def test_by_names_that_others_have_in_their_documents_too(web: Web):
         assert found == dict.fromkeys(found, seen), (actor, found)
 
 
-def test_a_name_of_two_orgs_joins_nothing_for_who_belongs_to_both(web: Web):
+def test_a_name_in_two_orgs_connects_nothing_for_a_member_of_both(web: Web):
     people = web.people
     told = searched(web, people.kim, None, QUESTION)
     chunks = {match["chunk_id"]: match["org_id"] for match in told["matches"]}
@@ -175,7 +175,7 @@ def test_a_name_of_two_orgs_joins_nothing_for_who_belongs_to_both(web: Web):
 
 
 @pytest.mark.parametrize("who", ["alf", "bob"])
-def test_by_what_hidden_documents_do_to_the_rest(web: Web, who: str):
+def test_hidden_documents_do_not_change_visible_scores(web: Web, who: str):
     """However much hidden documents say of the same names, and however often: no name, alias, kind, weight,
     confidence, evidence, score or order changes by it."""
     people = web.people
@@ -201,7 +201,7 @@ def test_by_what_hidden_documents_do_to_the_rest(web: Web, who: str):
         "Secretive Osprey Albatross Boltpay Wren",
     ],
 )
-def test_by_guessing_names_spelled_well_or_badly(web: Web, question: str):
+def test_guessed_names_reveal_nothing(web: Web, question: str):
     """What is hidden is as if it were not there."""
     people = web.people
     ways = web.ways(people.alf, question=question)
@@ -212,7 +212,7 @@ def test_by_guessing_names_spelled_well_or_badly(web: Web, question: str):
     assert searched(web, owner, None, question)["entities"], "who may see it is told"
 
 
-def test_with_a_key_that_is_bound_to_a_collection(web: Web):
+def test_a_bound_key_uses_only_its_collection_s_graph(web: Web):
     """The graph is no larger than what the key sees, and does not change by what is around it."""
     ann = web.people.ann
     inside = Told(
@@ -250,7 +250,7 @@ def test_with_a_key_that_is_bound_to_a_collection(web: Web):
 
 
 @pytest.mark.parametrize("scopes", [[], ["documents:write"], ["collections:manage"], [7], "admin"], ids=str)
-def test_with_too_small_a_scope(web: Web, scopes: Any):
+def test_a_key_without_the_scope_is_refused(web: Web, scopes: Any):
     ann = web.people.ann
     token = ann.key_token(scopes=scopes)
     assert ann.org
@@ -263,7 +263,7 @@ def test_with_too_small_a_scope(web: Web, scopes: Any):
         assert whose(answer.text) == set()
 
 
-def test_with_a_scope_for_something_else(web: Web):
+def test_a_key_with_an_unrelated_scope_is_refused(web: Web):
     """Who reads documents sees around them, and does not search."""
     ann = web.people.ann
     token = ann.key_token(scopes=["documents:read"])
@@ -276,7 +276,7 @@ def test_with_a_scope_for_something_else(web: Web):
             refused(ann.post(path, body, token=key(ann, scope)), 403, "PERMISSION_DENIED")
 
 
-def test_as_anon_and_as_a_stranger(web: Web):
+def test_anon_and_users_without_an_org_find_nothing(web: Web):
     people = web.people
     anon = people.sam.stack.anon_key
     for function, arguments in (
@@ -291,7 +291,7 @@ def test_as_anon_and_as_a_stranger(web: Web):
         assert not nothing.json().get("entities")
 
 
-def test_by_a_forged_org_and_others_documents(web: Web):
+def test_a_forged_org_and_documents_of_others_find_nothing(web: Web):
     """What is another's is what is nobody's: nothing."""
     people = web.people
     for org in (people.bolt.id, NOBODYS):
@@ -309,7 +309,7 @@ def test_by_a_forged_org_and_others_documents(web: Web):
         assert (told["matches"], told["entities"], told["edges"], told["evidence"]) == ([], [], [], [])
 
 
-def test_by_what_is_out_of_range(subtests: pytest.Subtests, web: Web):
+def test_out_of_range_arguments_are_refused(subtests: pytest.Subtests, web: Web):
     cases: list[tuple[Row, str]] = [
         ({"hops": -1}, "invalid_hops"),
         ({"hops": 0}, "invalid_hops"),
@@ -340,13 +340,13 @@ def test_by_what_is_out_of_range(subtests: pytest.Subtests, web: Web):
     "changes",
     [{"hops": -1}, {"hops": 3}, {"hops": None}, {"document_ids": [NOBODYS] * 101}, {"document_ids": None}],
 )
-def test_by_what_is_out_of_range_around_documents(web: Web, changes: Row):
+def test_out_of_range_arguments_around_documents_are_refused(web: Web, changes: Row):
     asked = {"org_id": web.people.acme.id, "document_ids": [web.acme], **changes}
     assert web.people.alf.rpc("rag_graph_of", asked).status_code == 400
     assert web.people.alf.rpc("rag_graph_of", {**asked, "org_id": "x"}).status_code == 400
 
 
-def test_by_a_question_that_is_none(subtests: pytest.Subtests, web: Web):
+def test_adversarial_questions_reveal_nothing(subtests: pytest.Subtests, web: Web):
     """Answered, in time, and of nothing that is another's."""
     for text in [
         "Kestrel " * 1_250,
@@ -372,7 +372,7 @@ def gone(web: Web, actor: Actor, *words: str) -> bool:
     return not any(word in told for word in words)
 
 
-def test_after_the_document_is_deleted(web: Web):
+def test_a_deleted_document_leaves_the_graph(web: Web):
     people = web.people
     assert not gone(web, people.ada, "wren", "albatross")
     assert people.ann.rpc("rag_delete_document", {"document_id": web.ann}).json()
@@ -384,7 +384,7 @@ def test_after_the_document_is_deleted(web: Web):
     assert whose(web.ways(people.bob)) == {"bolt"}, "what is another's stays"
 
 
-def test_after_it_is_replaced(web: Web, core: Services):
+def test_a_replaced_document_leaves_the_graph(web: Web, core: Services):
     people = web.people
     first = Told("Teal is led by Heron.", {"Teal": "place", "Heron": "person"}, [("Teal", "LED_BY", "Heron")])
     second = Told("Teal is a colour.", {"Teal": "place"})
@@ -397,7 +397,7 @@ def test_after_it_is_replaced(web: Web, core: Services):
     assert "LED_BY" not in {edge["type"] for edge in told["edges"]}
 
 
-def test_after_it_is_retitled(web: Web, core: Services):
+def test_an_old_title_leaves_the_graph(web: Web, core: Services):
     people = web.people
     telling = Told("It is led by Heron.", {"Heron": "person"}, [("Project Nightjar", "LED_BY", "Heron")])
     document = put(core, people.ann, "Project Nightjar", telling)
@@ -410,7 +410,7 @@ def test_after_it_is_retitled(web: Web, core: Services):
     assert not [edge for edge in told["edges"] if edge["type"] == "LED_BY"]
 
 
-def test_after_one_has_left_the_org(web: Web, world: World):
+def test_a_former_member_finds_nothing(web: Web, world: World):
     people = web.people
     token = people.ann.token()
     world.sql("delete from rag.members where user_id = %s", people.ann.id)
@@ -461,7 +461,7 @@ POISON: dict[str, Row] = {
 
 
 @pytest.mark.parametrize("poison", POISON)
-def test_by_a_poisoned_chunk(web: Web, poison: str):
+def test_a_poisoned_chunk_reveals_nothing(web: Web, poison: str):
     """Stored or refused: nobody's graph breaks by it, and nothing in it is more than it may be."""
     people = web.people
     told = ACME.row(0, embed(web.core.embedder, ["x"])[0]) | POISON[poison]
@@ -484,7 +484,7 @@ def test_by_a_poisoned_chunk(web: Web, poison: str):
         assert all(name.isprintable() and len(name) <= 200 for name in (entity["name"], *entity["aliases"]))
 
 
-def test_by_a_caller_of_the_search_api_without_a_membership(web: Web, shared_library: Library):
+def test_the_search_api_needs_a_membership_for_the_graph(web: Web, shared_library: Library):
     people = web.people
     for path, body in (
         ("/v1/search", {"q": QUESTION, "mode": "graph"}),

@@ -14,7 +14,7 @@ import httpx
 import psutil
 import pytest
 
-from local.tools import ROOT
+from local import ROOT
 from tests.actors import Actor, World
 from tests.conftest import People
 from tests.faults import private_bytes

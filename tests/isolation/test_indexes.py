@@ -39,7 +39,7 @@ def assert_untouched(actor: Actor, name: str = "plans") -> None:
 
 
 @pytest.mark.parametrize("who", ["bob", "sam"])
-def test_by_the_name_of_another_org_s_index(people: People, who: str):
+def test_another_org_s_index_is_out_of_reach_by_name(people: People, who: str):
     index(people.ann, SECRET, name="plans")
     thief: Actor = getattr(people, who)
     for answer in attack(thief, "plans"):
@@ -49,7 +49,7 @@ def test_by_the_name_of_another_org_s_index(people: People, who: str):
     assert_untouched(people.ann)
 
 
-def test_an_index_of_the_same_name_in_another_org_is_another_one(people: People):
+def test_an_index_of_the_same_name_in_another_org_is_separate(people: People):
     index(people.ann, SECRET, name="plans")
     index(people.bob, "The vault of Bolt has no door.", name="plans")
     assert [row["text"] for row in found(people.bob, "vault", "plans")] == ["The vault of Bolt has no door."]
@@ -57,7 +57,7 @@ def test_an_index_of_the_same_name_in_another_org_is_another_one(people: People)
     assert_untouched(people.ann)
 
 
-def test_by_the_text_of_another_org_s_document(people: People):
+def test_another_org_s_text_is_not_revealed_by_its_id(people: People):
     """Its name is the hash of its text: whoever guesses the text learns nothing."""
     index(people.ann, SECRET, name="plans", author="ann")
     (row,) = index(people.bob, SECRET, name="plans")
@@ -66,7 +66,7 @@ def test_by_the_text_of_another_org_s_document(people: People):
     assert_untouched(people.ann)
 
 
-def test_at_a_private_collection_by_its_name(people: People):
+def test_a_private_collection_is_out_of_reach_by_name(people: People):
     made = people.ann.post("/api/v1/collections", {"name": "plans", "private": True})
     assert made.status_code == 201
     index(people.ann, SECRET, name="plans")
@@ -78,7 +78,7 @@ def test_at_a_private_collection_by_its_name(people: People):
 
 
 @pytest.mark.parametrize("who", ["alf", "bob"])
-def test_at_another_user_s_own_name(people: People, who: str):
+def test_another_user_s_own_name_is_refused(people: People, who: str):
     """It says whose it is: 403, whether or not it is there."""
     name = f"notes:u:{people.ann.id}"
     thief: Actor = getattr(people, who)
@@ -94,14 +94,14 @@ def test_at_another_user_s_own_name(people: People, who: str):
     assert_untouched(people.ada, name)
 
 
-def test_what_is_indexed_under_one_s_own_name_is_found_by_oneself_alone(people: People):
+def test_an_index_under_a_user_s_own_name_is_private(people: People):
     index(people.ann, SECRET, name=f"notes:u:{people.ann.id}")
     assert "ACME" in people.ann.search("the code of the vault door").text
     assert "ACME" not in people.alf.search("the code of the vault door").text
 
 
 @pytest.mark.parametrize("end", ["al", "", "ALL", "{ann}x", "0"])
-def test_by_a_name_that_only_begins_like_a_user_s(people: People, end: str):
+def test_a_name_that_only_starts_like_a_user_s_grants_no_access(people: People, end: str):
     """Only the whole last segment counts, and nobody has such an id."""
     index(people.ann, SECRET, name=f"notes:u:{people.ann.id}")
     name = f"notes:u:{end.format(ann=people.ann.id)}"
@@ -112,14 +112,14 @@ def test_by_a_name_that_only_begins_like_a_user_s(people: People, end: str):
     assert_untouched(people.ann, f"notes:u:{people.ann.id}")
 
 
-def test_by_a_user_in_the_middle_of_a_name(people: People):
+def test_a_user_in_the_middle_of_a_name_grants_no_access(people: People):
     """That is the org's, as any other name."""
     name = f"a:u:{people.ann.id}:notes"
     index(people.alf, SECRET, name=name)
     assert_untouched(people.ann, name)
 
 
-def test_an_admin_who_writes_into_a_user_s_own_index_makes_it_the_user_s(people: People):
+def test_an_admin_s_documents_in_a_user_s_index_belong_to_the_user(people: People):
     name = f"notes:u:{people.ann.id}"
     index(people.ada, SECRET, name=name)
     assert_untouched(people.ann, name)
@@ -142,7 +142,7 @@ def key(actor: Actor, *scopes: str, **more: Any) -> str:
         ([], set()),
     ],
 )
-def test_with_too_small_a_scope(people: People, scopes: list[str], allowed: set[str]):
+def test_a_key_without_the_scope_is_refused(people: People, scopes: list[str], allowed: set[str]):
     index(people.ann, SECRET, name="plans")
     answers = attack(people.ann, "plans", key(people.ann, *scopes))
     kinds = [method for method, _, _ in ROUTES] + ["ask", "ask"]
@@ -151,7 +151,7 @@ def test_with_too_small_a_scope(people: People, scopes: list[str], allowed: set[
     assert got == allowed
 
 
-def test_with_a_key_that_is_bound_to_another_collection(people: People):
+def test_a_key_bound_to_another_collection_is_refused(people: People):
     index(people.ann, SECRET, name="plans")
     index(people.ann, "Nothing secret.", name="other")
     home = people.ann.rpc("rag_find_collection", {"name": "other"}).json()[0]["id"]
@@ -164,7 +164,7 @@ def test_with_a_key_that_is_bound_to_another_collection(people: People):
     assert_untouched(people.ann)
 
 
-def test_by_a_forged_claim(people: People):
+def test_a_forged_claim_is_ignored(people: People):
     index(people.ann, SECRET, name="plans")
     forged = people.bob.token(rag={"org": people.acme.id, "scopes": ["admin"]})
     for answer in attack(people.bob, "plans", forged):
@@ -172,7 +172,7 @@ def test_by_a_forged_claim(people: People):
     assert_untouched(people.ann)
 
 
-def test_a_private_document_of_another_in_a_shared_index_is_not_named(people: People):
+def test_private_documents_in_a_shared_index_are_not_listed_for_others(people: People):
     """An admin sees it by its id; by a name of an index nobody but its owner does."""
     content = {"title": "x", "content": SECRET, "embedding_model": MODEL}
     document = {**content, "external_id": "diary", "private": True, "chunks": []}
@@ -188,7 +188,7 @@ def test_a_private_document_of_another_in_a_shared_index_is_not_named(people: Pe
     assert [row["text"] for row in listed(people.ann, name="plans")["documents"]] == [SECRET]
 
 
-def test_through_postgrest_by_an_org_that_is_not_one_s_own(people: People):
+def test_postgrest_refuses_an_org_of_others(people: People):
     """The calls take no org: they mean the caller's."""
     index(people.ann, SECRET, name="plans")
     for function, arguments in (
@@ -205,7 +205,7 @@ def test_through_postgrest_by_an_org_that_is_not_one_s_own(people: People):
     assert_untouched(people.ann)
 
 
-def test_nobody_is_somebody_only_where_the_settings_say_so(people: People, settings: Settings, world: World):
+def test_anonymous_access_needs_a_configured_user(people: People, settings: Settings, world: World):
     index(people.ann, SECRET, name="plans")
     index(people.bob, "The vault of Bolt has no door.", name="plans")
     question = {"index_name": "plans", "query": "vault"}
@@ -234,7 +234,7 @@ def test_nobody_is_somebody_only_where_the_settings_say_so(people: People, setti
         assert client.delete(path(f"notes:u:{people.ann.id}")).status_code == 403
 
 
-def test_nobody_is_nobody_in_an_org_that_has_no_such_member(people: People, settings: Settings):
+def test_the_anonymous_user_needs_a_membership(people: People, settings: Settings):
     index(people.ann, SECRET, name="plans")
     own = {"rag_index_anonymous_org": people.acme.id, "rag_index_anonymous_user": str(uuid4())}
     with made(settings, **own) as core, served(index_query.app, core) as client:
@@ -243,7 +243,7 @@ def test_nobody_is_nobody_in_an_org_that_has_no_such_member(people: People, sett
         assert "ACME" not in answer.text
 
 
-def test_by_a_measure_that_nobody_takes(subtests: pytest.Subtests, people: People, world: World):
+def test_an_unknown_metric_is_refused(subtests: pytest.Subtests, people: People, world: World):
     for measure in [
         {"name": "rag_requests_total", "value": 1},
         {"name": "made_up_total", "value": 1},
@@ -258,7 +258,7 @@ def test_by_a_measure_that_nobody_takes(subtests: pytest.Subtests, people: Peopl
             assert world.sql("select count(*) from rag.measures where user_id = %s", people.ann.id) == [(0,)]
 
 
-def test_a_measure_is_the_caller_s_own(people: People, world: World):
+def test_a_metric_is_counted_for_the_caller_only(people: People, world: World):
     measure = {"name": "rag_query_requests_total", "value": 1, "user_id": people.bob.id, "label": "success"}
     assert people.ann.rpc("rag_measure", {"measures": [measure]}).status_code == 204
     rows = world.sql("select user_id::text from rag.measures where user_id = any (%s::uuid[])",

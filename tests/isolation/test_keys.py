@@ -71,7 +71,7 @@ def put(library: Library, actor: Actor, token: str, **fields: Any) -> httpx.Resp
 # -- whose rows ---------------------------------------------------------------------------------------
 
 
-def test_by_a_key_of_another_org(library: Library):
+def test_a_key_of_another_org_finds_nothing(library: Library):
     """It does what its owner may there, and nothing anywhere else, whatever it names."""
     people = library.people
     token = scoped(library, people.bob, *SCOPES)
@@ -84,7 +84,7 @@ def test_by_a_key_of_another_org(library: Library):
     assert library.untouched()
 
 
-def test_by_a_key_of_one_org_at_the_owners_other_org(library: Library):
+def test_a_key_does_not_reach_its_owner_s_other_org(library: Library):
     """Kim belongs to both, and the key to one."""
     people = library.people
     token = scoped(library, people.kim, *SCOPES, org_id=people.bolt.id)
@@ -96,7 +96,7 @@ def test_by_a_key_of_one_org_at_the_owners_other_org(library: Library):
     assert library.untouched()
 
 
-def test_a_key_of_one_org_lists_and_makes_no_keys_of_the_owners_other_org(library: Library, world: World):
+def test_a_key_cannot_list_or_create_keys_of_its_owner_s_other_org(library: Library, world: World):
     people = library.people
     world.sql("update rag.members set role = 'admin' where user_id = %s", people.kim.id)
     make(people.ann)
@@ -107,7 +107,7 @@ def test_a_key_of_one_org_lists_and_makes_no_keys_of_the_owners_other_org(librar
     assert_refused(people.kim.request("POST", PATH, body, token=key), 404, library)
 
 
-def test_by_a_members_key_at_private_rows_of_an_admin_and_of_another_member(library: Library):
+def test_a_member_s_key_does_not_reach_private_rows_of_others(library: Library):
     people = library.people
     store(library.core, people.ada, "ADA-1", private=True)
     token = scoped(library, people.alf, *SCOPES)
@@ -120,7 +120,7 @@ def test_by_a_members_key_at_private_rows_of_an_admin_and_of_another_member(libr
     assert library.untouched()
 
 
-def test_by_an_admins_key_without_the_scope_at_a_members_private_rows(library: Library):
+def test_an_admin_s_key_without_the_scope_does_not_reach_private_rows(library: Library):
     """The key sees what a member would; with the scope, what its owner does."""
     people = library.people
     token = scoped(library, people.ada, *SCOPES)
@@ -131,7 +131,7 @@ def test_by_an_admins_key_without_the_scope_at_a_members_private_rows(library: L
     assert library.untouched()
 
 
-def test_by_a_key_with_the_scope_admin_of_who_is_no_admin(library: Library, world: World):
+def test_the_scope_admin_gives_a_non_admin_no_rights(library: Library, world: World):
     """Planted in the table, since no function makes one: it is its owner's key all the same."""
     people = library.people
     key = make(people.ann)
@@ -150,7 +150,7 @@ def test_by_a_key_with_the_scope_admin_of_who_is_no_admin(library: Library, worl
     assert library.untouched()
 
 
-def test_by_a_key_whose_owner_left_with_a_token_from_before(library: Library, world: World):
+def test_a_former_member_s_old_key_token_finds_nothing(library: Library, world: World):
     people = library.people
     token = scoped(library, people.ann, *SCOPES)
     assert library.found(MATCH, people.ann, token) == {"acme", "ann"}
@@ -159,7 +159,7 @@ def test_by_a_key_whose_owner_left_with_a_token_from_before(library: Library, wo
     assert put(library, people.ann, token).status_code == 404
 
 
-def test_by_a_key_of_somebody_whom_the_deployer_never_let_in(library: Library, world: World):
+def test_a_key_inserted_for_a_non_member_finds_nothing(library: Library, world: World):
     people = library.people
     token = exchanged(library, {"key": planted(people.ann, world, ["admin"], owner=people.bob)})
     assert library.found(MATCH, people.bob, token) == set()
@@ -171,7 +171,7 @@ def test_by_a_key_of_somebody_whom_the_deployer_never_let_in(library: Library, w
 
 
 @pytest.mark.parametrize("fault", ["expired", "revoked"])
-def test_by_a_key_that_has_ended(library: Library, world: World, fault: str):
+def test_an_ended_key_is_refused(library: Library, world: World, fault: str):
     people = library.people
     key = make(people.ada, scopes=["admin"])
     column = {"expired": "expires_at", "revoked": "revoked_at"}[fault]
@@ -182,7 +182,7 @@ def test_by_a_key_that_has_ended(library: Library, world: World, fault: str):
     assert world.sql("select count(*) from rag.api_keys where owner_id = %s", people.ada.id) == [(1,)]
 
 
-def test_by_an_expired_token_of_a_key(shared_library: Library):
+def test_an_expired_key_token_is_refused(shared_library: Library):
     """Over the half minute of clock skew that PostgREST allows."""
     people = shared_library.people
     token = people.ann.key_token(scopes=SCOPES)
@@ -206,7 +206,7 @@ FORGED: dict[str, Callable[[Library, str], dict[str, Any]]] = {
 
 
 @pytest.mark.parametrize("claim", FORGED)
-def test_by_forged_claims_signed_with_another_secret(shared_library: Library, claim: str):
+def test_claims_signed_with_another_secret_are_refused(shared_library: Library, claim: str):
     people = shared_library.people
     key = make(people.ann)
     rag = FORGED[claim](shared_library, hash_of(key["key"]))
@@ -222,7 +222,7 @@ def test_by_forged_claims_signed_with_another_secret(shared_library: Library, cl
 
 
 @pytest.mark.parametrize("claim", FORGED)
-def test_by_claims_put_into_ones_own_token_without_signing_it_again(shared_library: Library, claim: str):
+def test_edited_claims_without_a_new_signature_are_refused(shared_library: Library, claim: str):
     people = shared_library.people
     key = make(people.ann)
     rag = FORGED[claim](shared_library, hash_of(key["key"]))
@@ -236,7 +236,7 @@ def test_by_claims_put_into_ones_own_token_without_signing_it_again(shared_libra
 
 
 @pytest.mark.parametrize("place", ["app_metadata", "user_metadata", "claims", ""])
-def test_by_claims_where_a_user_may_write_them(shared_library: Library, place: str):
+def test_claims_in_user_writable_metadata_are_ignored(shared_library: Library, place: str):
     """A project lets its users fill user_metadata: nothing of ours is read there, nor beside `rag`."""
     people = shared_library.people
     key = make(people.ann)
@@ -256,7 +256,7 @@ def test_by_claims_where_a_user_may_write_them(shared_library: Library, place: s
     assert people.bob.rpc("rag_list_keys", token=token).json() == []
 
 
-def test_by_a_claim_that_cannot_be_read(subtests: pytest.Subtests, library: Library):
+def test_an_unreadable_claim_grants_nothing(subtests: pytest.Subtests, library: Library):
     """Nothing is left of what its user may."""
     for claim in ["", "admin", 7, True, [], ["admin"], [{"scopes": ["admin"]}]]:
         with subtests.test(claim=claim):
@@ -278,7 +278,7 @@ def test_by_a_claim_that_cannot_be_read(subtests: pytest.Subtests, library: Libr
 
 
 @pytest.mark.parametrize("scope", ["retrievals:read", "chat:read"])
-def test_every_scope_that_matches_does(shared_library: Library, scope: str):
+def test_every_search_scope_can_match(shared_library: Library, scope: str):
     """The other side of the attacks below: they fail for the scope, and for nothing else."""
     token = scoped(shared_library, shared_library.people.ann, scope)
     assert shared_library.found(MATCH, shared_library.people.ann, token) == {"acme", "ann"}
@@ -292,7 +292,7 @@ def test_every_scope_that_matches_does(shared_library: Library, scope: str):
     ],
     ids=str,
 )  # fmt: skip
-def test_by_too_small_a_scope_to_match(shared_library: Library, scopes: Any):
+def test_a_key_without_a_search_scope_cannot_match(shared_library: Library, scopes: Any):
     """At all doors, the pair's own included, which would take such a token for a user's."""
     people = shared_library.people
     token = people.ann.key_token(scopes=scopes)
@@ -303,7 +303,7 @@ def test_by_too_small_a_scope_to_match(shared_library: Library, scopes: Any):
 
 
 @pytest.mark.parametrize("scope", ["documents:read", "retrievals:read", "chat:read", "collections:manage"])
-def test_by_too_small_a_scope_to_put_and_to_replace(library: Library, world: World, scope: str):
+def test_a_key_without_the_write_scope_cannot_put_or_replace(library: Library, world: World, scope: str):
     people = library.people
     people.ann.put([vector(1)], external_id="there", title="as it was", collection="default")
     token = scoped(library, people.ann, scope)
@@ -322,7 +322,7 @@ def test_by_too_small_a_scope_to_put_and_to_replace(library: Library, world: Wor
 
 
 @pytest.mark.parametrize("scope", ["documents:read", "retrievals:read", "chat:read", "collections:manage"])
-def test_by_too_small_a_scope_to_delete(library: Library, scope: str):
+def test_a_key_without_the_write_scope_cannot_delete(library: Library, scope: str):
     people = library.people
     token = scoped(library, people.ann, scope)
     for document in (library.acme_document, library.ann_document):
@@ -342,7 +342,7 @@ def test_documents_write_puts_replaces_and_deletes(library: Library):
 
 
 @pytest.mark.parametrize("scopes", [[scope] for scope in SCOPES] + [SCOPES], ids=str)
-def test_by_too_small_a_scope_at_the_keys(library: Library, world: World, scopes: list[str]):
+def test_a_key_without_the_scope_cannot_manage_keys(library: Library, world: World, scopes: list[str]):
     """Straight through PostgREST: no list, nothing made, rotated or revoked, one's own keys included."""
     people = library.people
     other = make(people.ann)
@@ -360,7 +360,7 @@ def test_by_too_small_a_scope_at_the_keys(library: Library, world: World, scopes
 
 
 @pytest.mark.parametrize("scope", ["documents:read", "retrievals:read", "chat:read", "documents:write"])
-def test_by_too_small_a_scope_at_the_collections_even_in_sql(library: Library, world: World, scope: str):
+def test_a_key_without_the_scope_cannot_manage_collections_in_sql(library: Library, world: World, scope: str):
     people = library.people
     claims = {"rag": {"org": people.acme.id, "key": str(uuid4()), "scopes": [scope]}}
     change = "update rag.collections set name = 'mine' returning 1"
@@ -378,7 +378,7 @@ def test_by_too_small_a_scope_at_the_collections_even_in_sql(library: Library, w
 
 
 @pytest.mark.parametrize("table", ["documents", "chunks"])
-def test_by_too_small_a_scope_at_the_rows_even_in_sql(library: Library, world: World, table: str):
+def test_a_key_without_the_scope_cannot_change_rows_in_sql(library: Library, world: World, table: str):
     people = library.people
     for scopes, seen in ((["collections:manage"], False), ([], False), (["documents:read"], True)):
         claims = {"rag": {"org": people.acme.id, "scopes": scopes}}
@@ -400,14 +400,14 @@ def bound(library: Library) -> str:
     return scoped(library, library.people.ann, *SCOPES, collection="binder")
 
 
-def test_by_a_bound_key_reading_outside_its_collection(shared_library: Library, bound: str):
+def test_a_bound_key_cannot_read_outside_its_collection(shared_library: Library, bound: str):
     people = shared_library.people
     assert shared_library.found(MATCH, people.ann, bound) == set()
     rows = people.ann.rpc("rag_match", {"query_vector": vector(1), "top_k": 100}, token=bound).json()
     assert [row["title"] for row in rows] == ["in the binder"]
 
 
-def test_by_a_bound_key_writing_outside_its_collection(library: Library, world: World, bound: str):
+def test_a_bound_key_cannot_write_outside_its_collection(library: Library, world: World, bound: str):
     """Neither into the default one, nor another's, nor a new one; by no name of its own either."""
     people = library.people
     people.ann.put([vector(1)], collection="another", external_id="same", title="as it was")
@@ -431,14 +431,12 @@ def test_by_a_bound_key_writing_outside_its_collection(library: Library, world: 
     assert library.untouched()
 
 
-def test_a_bound_key_that_writes_into_another_collection_is_told_that_it_may_not(
-    library: Library, bound: str
-):
+def test_a_bound_key_that_writes_into_another_collection_gets_an_error(library: Library, bound: str):
     answer = put(library, library.people.ann, bound, collection="default")
     assert answer.status_code in (403, 404), answer.text
 
 
-def test_by_a_bound_key_deleting_outside_its_collection(library: Library, bound: str):
+def test_a_bound_key_cannot_delete_outside_its_collection(library: Library, bound: str):
     people = library.people
     for document in (library.acme_document, library.ann_document):
         answer = people.ann.rpc("rag_delete_document", {"document_id": document}, token=bound)
@@ -457,7 +455,7 @@ def test_a_bound_key_writes_replaces_and_deletes_inside_its_collection(library: 
     assert library.untouched()
 
 
-def test_by_a_bound_key_outside_its_collection_even_in_sql(library: Library, world: World, bound: str):
+def test_a_bound_key_cannot_leave_its_collection_in_sql(library: Library, world: World, bound: str):
     people = library.people
     ((collection,),) = world.sql(
         "select id::text from rag.collections where org_id = %s and name = 'binder'", people.acme.id
@@ -476,7 +474,7 @@ def test_by_a_bound_key_outside_its_collection_even_in_sql(library: Library, wor
     assert library.untouched()
 
 
-def test_by_a_key_making_another(library: Library, world: World):
+def test_a_key_cannot_create_a_stronger_key(library: Library, world: World):
     """It would outlive its own end in it; and who holds a key of one collection does not widen it."""
     people = library.people
     people.ada.put([vector(1)], collection="binder")
@@ -495,7 +493,7 @@ def test_by_a_key_making_another(library: Library, world: World):
     assert world.sql("select revoked_at from rag.api_keys where id = %s", unbound["id"]) == [(None,)]
 
 
-def test_by_a_collection_claim_that_is_no_collection(subtests: pytest.Subtests, library: Library):
+def test_an_invalid_collection_claim_grants_nothing(subtests: pytest.Subtests, library: Library):
     for claim in ["", "binder", 7, True, [], {}, ["x"], "null", NOBODYS]:
         with subtests.test(claim=claim):
             people = library.people
@@ -512,7 +510,7 @@ def test_by_a_collection_claim_that_is_no_collection(subtests: pytest.Subtests, 
 # -- at the keys themselves ---------------------------------------------------------------------------
 
 
-def test_a_member_lists_rotates_and_revokes_nobody_elses_key(library: Library, world: World):
+def test_a_member_cannot_list_rotate_or_revoke_keys_of_others(library: Library, world: World):
     people = library.people
     keys = [make(people.ann), make(people.ada, scopes=["admin"])]
     for actor in (people.alf, people.kim, people.bob, people.sam):
@@ -531,7 +529,7 @@ def test_a_member_lists_rotates_and_revokes_nobody_elses_key(library: Library, w
     ]
 
 
-def test_an_admin_makes_no_key_in_somebody_elses_name_even_in_sql(library: Library, world: World):
+def test_an_admin_cannot_create_a_key_for_another_user_in_sql(library: Library, world: World):
     people = library.people
     mine = make(people.ann)
     for owner in (people.ann, people.bob, people.kim):
@@ -552,7 +550,7 @@ def test_an_admin_makes_no_key_in_somebody_elses_name_even_in_sql(library: Libra
     ]
 
 
-def test_an_admin_of_another_org_is_a_stranger_to_the_keys(library: Library, world: World):
+def test_an_admin_of_another_org_cannot_manage_keys(library: Library, world: World):
     people = library.people
     key = make(people.ann)
     eve = world.user(people.bolt, role="admin")
@@ -565,7 +563,7 @@ def test_an_admin_of_another_org_is_a_stranger_to_the_keys(library: Library, wor
     assert eve.rpc("rag_revoke_key", {"key_id": key["id"]}).json() is False
 
 
-def test_no_hash_and_no_text_of_a_key_leaves_the_database(library: Library):
+def test_key_hashes_and_texts_never_leave_the_database(library: Library):
     """By no exposed function, no column of it, and no address of a table."""
     people = library.people
     key = make(people.ann, scopes=["chat:read"])
@@ -595,7 +593,7 @@ def test_no_hash_and_no_text_of_a_key_leaves_the_database(library: Library):
         assert key["key"] not in text
 
 
-def test_by_the_hash_of_a_key_in_the_place_of_the_key(shared_library: Library):
+def test_a_key_s_hash_is_not_a_key(shared_library: Library):
     """Whoever reads the table, or a backup of it, holds no key."""
     people = shared_library.people
     key = make(people.ada, scopes=["admin"])
@@ -606,7 +604,7 @@ def test_by_the_hash_of_a_key_in_the_place_of_the_key(shared_library: Library):
     assert people.ada.rpc("rag_open_key", {"key_hash": digest}).status_code == 404
 
 
-def test_by_a_key_straight_at_postgrest(shared_library: Library):
+def test_postgrest_refuses_an_api_key(shared_library: Library):
     """It is a name for a token, and no token."""
     people = shared_library.people
     key = make(people.ada, scopes=["admin"])["key"]
@@ -616,7 +614,7 @@ def test_by_a_key_straight_at_postgrest(shared_library: Library):
     assert_refused(shared_library.ask(HTTP_DOORS[0], people.ada.headers(key)), 401, shared_library)
 
 
-def test_by_the_token_of_a_key_in_the_place_of_a_users(library: Library):
+def test_a_key_s_token_is_not_a_user_s_token(library: Library):
     """Should one ever get out: over HTTP it is no wider than the key was."""
     people = library.people
     other = make(people.ada)
@@ -629,7 +627,7 @@ def test_by_the_token_of_a_key_in_the_place_of_a_users(library: Library):
     assert_refused(people.ada.request("DELETE", f"{PATH}/{other['id']}", token=token), 403, library)
 
 
-def test_the_finders_token_is_nobody(library: Library):
+def test_the_look_up_token_is_not_a_user(library: Library):
     """What looks a key up can do nothing else, at any door."""
     people = library.people
     key = make(people.ada, scopes=["admin"])
@@ -650,7 +648,7 @@ def test_the_finders_token_is_nobody(library: Library):
 # -- budgets and counters -----------------------------------------------------------------------------
 
 
-def test_by_spending_another_keys_budget(library: Library, world: World):
+def test_another_key_s_quota_cannot_be_spent(library: Library, world: World):
     """Neither a user's own token nor another key's, nor an argument, spends what is a key's."""
     people = library.people
     key, other = make(people.ada, scopes=["admin"]), make(people.ada, scopes=["admin"])
@@ -675,7 +673,7 @@ def test_by_spending_another_keys_budget(library: Library, world: World):
         )
 
 
-def test_a_users_budget_of_the_rag_pair_is_not_spent_by_their_keys(library: Library):
+def test_keys_do_not_spend_their_owner_s_rag_quota(library: Library):
     people = library.people
     key = make(people.ada, scopes=["admin"])["key"]
     for _ in range(5):
@@ -683,7 +681,7 @@ def test_a_users_budget_of_the_rag_pair_is_not_spent_by_their_keys(library: Libr
     assert people.ada.search("x").headers["X-RateLimit-Remaining"] == "59"
 
 
-def test_more_keys_are_no_longer_day(library: Library, world: World):
+def test_more_keys_give_no_larger_daily_quota(library: Library, world: World):
     people = library.people
     keys = [make(people.ada, scopes=["admin"])["key"] for _ in range(3)]
     world.tier(people.acme, day=4)
@@ -693,7 +691,7 @@ def test_more_keys_are_no_longer_day(library: Library, world: World):
     assert people.ann.search("x").status_code == 200
 
 
-def test_no_counter_of_the_metrics_is_anybodys_to_see(library: Library, world: World):
+def test_metrics_counters_are_unreadable_for_users(library: Library, world: World):
     people = library.people
     for actor in (people.ann, people.bob):
         actor.rpc("rag_hit", hit_arguments())

@@ -80,7 +80,7 @@ def noted(actor: Actor, token: str | None = None, **more: Any) -> httpx.Response
     return actor.rpc("rag_record_event", arguments, token=token)
 
 
-def test_at_another_org_s_namespace(people: People):
+def test_another_org_s_namespace_is_empty(people: People):
     bring(people.ann)
     assert_empty(people.bob, "vault")
     # One of the same name is one's own.
@@ -92,7 +92,7 @@ def test_at_another_org_s_namespace(people: People):
 
 
 @every_door
-def test_by_a_stranger_of_no_org(people: People, method: str, rest: str, body: Any):
+def test_a_user_without_an_org_finds_nothing(people: People, method: str, rest: str, body: Any):
     bring(people.ann)
     answer = call(people.sam, "vault", (method, rest, body))
     assert answer.status_code == 404
@@ -101,7 +101,9 @@ def test_by_a_stranger_of_no_org(people: People, method: str, rest: str, body: A
 
 @pytest.mark.parametrize("exists", [True, False])
 @every_door
-def test_at_another_user_s_namespace_by_name(people: People, exists: bool, method: str, rest: str, body: Any):
+def test_another_user_s_namespace_is_out_of_reach_by_name(
+    people: People, exists: bool, method: str, rest: str, body: Any
+):
     """403 whether or not it is there: the name alone says whose it is."""
     name = f"notes:u:{people.ann.id}"
     if exists:
@@ -118,7 +120,7 @@ def test_at_another_user_s_namespace_by_name(people: People, exists: bool, metho
     ["{name}:u:al", "{name}:u:", "{name}:u:{prefix}", "{name}:u:{id} ", "{name}:u:{upper}",
      "{name}:u:x{id}", ":u:{id}", "a/b:u:{id}"],
 )  # fmt: skip
-def test_at_another_user_s_namespace_by_a_name_like_it(people: People, spelled: str):
+def test_another_user_s_namespace_is_out_of_reach_by_a_similar_name(people: People, spelled: str):
     bring(people.ann, f"notes:u:{people.ann.id}")
     parts = {"id": people.ann.id, "upper": people.ann.id.upper(), "prefix": people.ann.id[:8]}
     name = spelled.format(name="notes", **parts)
@@ -129,20 +131,20 @@ def test_at_another_user_s_namespace_by_a_name_like_it(people: People, spelled: 
 
 
 @pytest.mark.parametrize("spelled", ["notes:U:{id}", "NOTES:u:{id}:", "notes:u:{id}:x", "notes", "notes:u"])
-def test_by_a_name_that_only_looks_like_another_user_s(people: People, spelled: str):
+def test_a_lookalike_of_another_user_s_name_grants_no_access(people: People, spelled: str):
     """None of these is that namespace: there is nothing in them."""
     bring(people.ann, f"notes:u:{people.ann.id}")
     assert_empty(people.alf, spelled.format(id=people.ann.id))
 
 
-def test_by_making_a_namespace_in_another_user_s_name(people: People, world: World):
+def test_a_namespace_cannot_be_created_in_another_user_s_name(people: People, world: World):
     for spelled in ("notes:u:{id}", "notes:u:{upper}"):
         name = spelled.format(id=people.ann.id, upper=people.ann.id.upper())
         assert call(people.alf, name, DOORS[0]).status_code == 403
     assert world.sql("select count(*) from rag.collections where org_id = %s", people.acme.id) == [(0,)]
 
 
-def test_at_another_user_s_private_documents_in_a_shared_namespace(people: People):
+def test_private_documents_in_a_shared_namespace_are_hidden(people: People):
     ingest(people.ann, {"text": "Shared.", "document_id": "shared"}, namespace="vault")
     people.ann.put([], collection="vault", private=True, external_id="plan", content=SECRET)
     assert ids(people.ann, "vault") == ["shared", "plan"]
@@ -154,7 +156,7 @@ def test_at_another_user_s_private_documents_in_a_shared_namespace(people: Peopl
     assert ids(people.ann, "vault") == ["shared", "plan"]
 
 
-def test_by_another_org_s_document_id(people: People):
+def test_another_org_s_document_id_finds_nothing(people: People):
     ingest(people.ann, {"text": SECRET}, namespace="vault")
     (name,) = ids(people.ann, "vault")
     ingest(people.bob, {"text": "Mine."}, namespace="vault")
@@ -167,7 +169,7 @@ def test_by_another_org_s_document_id(people: People):
     assert {chunk["text"] for chunk in retrieve(people.bob, QUESTION, "vault")} == {"Mine.", "Mine too."}
 
 
-def test_by_a_document_id_of_another_namespace(people: People):
+def test_a_document_id_of_another_namespace_finds_nothing(people: People):
     bring(people.ann)
     ingest(people.ann, {"text": "Here."}, namespace="here")
     assert delete(people.ann, "plan", "here").status_code == 404
@@ -175,7 +177,7 @@ def test_by_a_document_id_of_another_namespace(people: People):
 
 
 @pytest.mark.parametrize("field", ["org_id", "collection_id", "collection_ids", "owner_id", "document_id"])
-def test_through_filters(people: People, field: str):
+def test_filters_reveal_nothing_hidden(people: People, field: str):
     """They are equalities of metadata, and nothing else."""
     bring(people.ann)
     ingest(people.bob, {"text": "Mine."}, namespace="vault")
@@ -185,7 +187,7 @@ def test_through_filters(people: People, field: str):
     assert retrieve(people.ann, QUESTION, "vault", filters={field: people.acme.id}) == []
 
 
-def test_by_a_forged_org_of_the_body_or_the_query(people: People):
+def test_a_forged_org_in_body_or_query_is_ignored(people: People):
     bring(people.ann)
     forged = {"query": QUESTION, "org_id": people.acme.id, "namespace": "vault", "collection_ids": []}
     answer = people.bob.request("POST", f"{at('vault', 'retrieve')}?org_id={people.acme.id}", forged)
@@ -205,7 +207,7 @@ SCOPES = {
 @pytest.mark.parametrize(
     "scope", ["documents:read", "documents:write", "retrievals:read", "chat:read", "collections:manage"]
 )
-def test_with_too_small_a_scope(people: People, scope: str):
+def test_a_key_without_the_scope_is_refused(people: People, scope: str):
     bring(people.ann)
     small = key(people.ann, scope)
     for method, rest, body in DOORS:
@@ -219,7 +221,7 @@ def test_with_too_small_a_scope(people: People, scope: str):
             assert "scope" in answer.json()["detail"]
 
 
-def test_with_a_key_bound_to_another_namespace(people: People):
+def test_a_key_bound_to_another_namespace_is_refused(people: People):
     bring(people.ann)
     ingest(people.ann, {"text": "Bound.", "document_id": "b"}, namespace="binder")
     scopes = ["documents:write", "retrievals:read", "chat:read"]
@@ -243,7 +245,7 @@ def test_with_a_key_bound_to_another_namespace(people: People):
     assert ids(people.ann, "vault") == ["plan"]
 
 
-def test_by_an_expired_key(people: People, world: World):
+def test_an_expired_key_is_refused(people: People, world: World):
     bring(people.ann)
     old = key(people.ann, "documents:write", "retrievals:read", "chat:read")
     world.sql("update rag.api_keys set expires_at = now() - interval '1 second' where owner_id = %s",
@@ -255,7 +257,7 @@ def test_by_an_expired_key(people: People, world: World):
             assert (answer.status_code, answer.json()) == (401, {"detail": "Invalid or missing credentials"})
 
 
-def test_with_a_token_that_is_none(people: People):
+def test_an_invalid_token_is_refused(people: People):
     bring(people.ann)
     bad = BAD_TOKENS["another secret"](people.ann)
     for door in DOORS:
@@ -269,7 +271,7 @@ def test_with_a_token_that_is_none(people: People):
 # -- the trail of events --------------------------------------------------------------------------------
 
 
-def test_at_another_org_s_events(people: People, world: World):
+def test_another_org_s_events_are_unreadable(people: People, world: World):
     bring(people.ann)
     for thief in (people.alf, people.bob, people.sam):
         assert_no_events(thief)
@@ -280,13 +282,13 @@ def test_at_another_org_s_events(people: People, world: World):
     assert_no_events(people.bob, forged)
 
 
-def test_at_the_events_of_another_user_s_namespace(people: People):
+def test_events_of_another_user_s_namespace_are_unreadable(people: People):
     bring(people.ann, f"notes:u:{people.ann.id}")
     assert_no_events(people.alf)
     assert len(events(people.ada)) == 1
 
 
-def test_by_noting_an_event_in_another_s_name(people: People, world: World):
+def test_an_event_cannot_be_recorded_in_another_user_s_name(people: People, world: World):
     """Whatever is sent: an event is the caller's own, in the caller's org, now."""
     for forged in ("user_id", "org_id", "owner_id", "created_at", "id", "collection_id"):
         assert noted(people.bob, **{forged: people.ann.id}).status_code == 404
@@ -299,7 +301,7 @@ def test_by_noting_an_event_in_another_s_name(people: People, world: World):
 
 
 @pytest.mark.parametrize("scope", ["documents:read", "documents:write", "retrievals:read", "chat:read"])
-def test_by_a_key_that_notes_what_it_may_not_do(people: People, scope: str):
+def test_a_key_cannot_record_an_event_without_the_scope(people: People, scope: str):
     token = people.ann.key_token(scopes=[scope])
     writes = noted(people.ann, token, event="knowledge.ingest").status_code
     reads = noted(people.ann, token, event="knowledge.retrieve").status_code
@@ -309,7 +311,7 @@ def test_by_a_key_that_notes_what_it_may_not_do(people: People, scope: str):
     assert_no_events(people.ada, people.ada.key_token(scopes=[scope]))
 
 
-def test_by_a_bound_key_at_events_outside_its_collection(people: People):
+def test_a_bound_key_cannot_read_or_record_events_outside_its_collection(people: People):
     bring(people.ann)
     ingest(people.ann, {"text": "Bound."}, namespace="binder")
     home = people.ann.rpc("rag_find_collection", {"name": "binder"}).json()[0]["id"]
@@ -323,7 +325,7 @@ def test_by_a_bound_key_at_events_outside_its_collection(people: People):
 
 @pytest.mark.parametrize("statement", ["update rag.events set chunk_count = 0", "delete from rag.events"])
 @pytest.mark.parametrize("who", ["ann", "ada"])
-def test_by_changing_what_was_noted(people: People, world: World, who: str, statement: str):
+def test_recorded_events_cannot_be_changed(people: People, world: World, who: str, statement: str):
     bring(people.ann)
     with pytest.raises(psycopg.errors.InsufficientPrivilege):
         world.as_user(getattr(people, who), statement)

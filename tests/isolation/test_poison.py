@@ -32,7 +32,7 @@ from tests.sql import passages
     ],
     ids=lambda fields: next(iter(fields)),
 )
-def test_by_a_poisoned_document_put_straight_through_postgrest(people: People, fields: dict[str, Any]):
+def test_a_poisoned_document_is_refused_through_postgrest(people: People, fields: dict[str, Any]):
     """A member's document must not break, or deceive, the searches of everybody else in the org."""
     refused = people.ann.rpc("rag_put_document", put_arguments(people.acme, [vector(1)], **fields))
     assert refused.status_code == 400, refused.text
@@ -40,14 +40,14 @@ def test_by_a_poisoned_document_put_straight_through_postgrest(people: People, f
     assert people.alf.search("anything").status_code == 200
 
 
-def test_by_a_chunk_that_ends_behind_its_document(people: People):
+def test_a_chunk_beyond_its_document_is_refused(people: People):
     arguments = put_arguments(people.acme, [vector(1)])
     arguments["chunks"][0]["span_end"] = 5000
     refused = people.ann.rpc("rag_put_document", arguments)
     assert (refused.status_code, refused.json()["details"]) == (400, "span_outside")
 
 
-def test_by_a_narrowing_claim_that_cannot_be_read(subtests: pytest.Subtests, people: People):
+def test_an_unreadable_restricting_claim_is_refused(subtests: pytest.Subtests, people: People):
     """It counts for no org, and for no scope: a claim that narrows never fails open."""
     for claim in ["x", ["org"], 1, True, {"org": "x"}, {"org": ["x"]}, {"org": {}}]:
         with subtests.test(claim=claim):
@@ -60,7 +60,7 @@ def test_by_a_narrowing_claim_that_cannot_be_read(subtests: pytest.Subtests, peo
                 assert (answer.status_code, answer.json()["details"]) == (403, "missing_scope")
 
 
-def test_a_narrowing_claim_may_be_written_in_capitals(people: People):
+def test_a_restricting_claim_is_case_insensitive(people: People):
     people.ann.put([vector(1)])
     token = people.ann.token(rag={"org": people.acme.id.upper()})
     arguments = {"query_vector": vector(1), "top_k": 5}
@@ -105,7 +105,7 @@ def valid_again(people: People, world: World) -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("valid_again")
-def test_a_row_that_bypassed_its_constraints_affects_itself_alone(
+def test_a_row_that_bypassed_its_constraints_affects_only_itself(
     people: People, world: World, subtests: pytest.Subtests
 ):
     """Ann, and kim, who belongs to both orgs, still find, list and bring everything else."""

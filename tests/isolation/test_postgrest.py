@@ -16,7 +16,7 @@ METHODS: list[tuple[str, Any]] = [("GET", None), ("POST", {}), ("PATCH", {"title
 
 
 @pytest.mark.parametrize("who", ["a member", "a stranger", "anon", "service_role"])
-def test_straight_at_a_table(shared_library: Library, who: str):
+def test_tables_are_unreachable_through_postgrest(shared_library: Library, who: str):
     people = shared_library.people
     headers = {
         "a member": people.ann.headers(),
@@ -36,7 +36,7 @@ def test_straight_at_a_table(shared_library: Library, who: str):
 @pytest.mark.parametrize(
     "schema", ["rag", "auth", "extensions", "pg_catalog", "information_schema", "Rag", "rag,public"]
 )
-def test_straight_at_a_table_by_naming_its_schema(shared_library: Library, schema: str):
+def test_tables_are_unreachable_through_a_schema_header(shared_library: Library, schema: str):
     headers = {**shared_library.people.ann.headers(), "Accept-Profile": schema, "Content-Profile": schema}
     for table in (*TABLES, "users", "pg_class", "tables"):
         for method, body in METHODS:
@@ -45,7 +45,7 @@ def test_straight_at_a_table_by_naming_its_schema(shared_library: Library, schem
             assert_tells_nothing(answer, shared_library)
 
 
-def test_through_match_by_postgrests_own_filters(shared_library: Library):
+def test_postgrest_filters_on_match_reveal_nothing(shared_library: Library):
     """They act on what match returned, after row security."""
     people = shared_library.people
     theirs: list[dict[str, str]] = [
@@ -81,7 +81,7 @@ def test_through_match_by_postgrests_own_filters(shared_library: Library):
             assert {row["org_id"] for row in answer.json()} == {people.acme.id}
 
 
-def test_by_a_function_that_is_not_exposed(subtests: pytest.Subtests, shared_library: Library):
+def test_unexposed_functions_are_unreachable(subtests: pytest.Subtests, shared_library: Library):
     for function, arguments in [
         ("set_config", {"setting_name": "request.jwt.claims", "new_value": "{}", "is_local": False}),
         ("current_setting", {"setting_name": "app.settings.jwt_secret"}),

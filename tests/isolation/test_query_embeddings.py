@@ -86,7 +86,7 @@ everybody_else = pytest.mark.parametrize(
 
 
 @everybody_else
-def test_by_asking_the_same_and_looking_at_the_clock(
+def test_response_times_do_not_reveal_cached_questions(
     core: Services, people: People, service: StandIn, asked: str, who: str
 ):
     """Whether it was embedded is what a clock tells: it is, for each who asks it first."""
@@ -97,14 +97,14 @@ def test_by_asking_the_same_and_looking_at_the_clock(
 
 
 @everybody_else
-def test_by_a_forged_hash_straight_through_postgrest(people: People, asked: str, who: str):
+def test_a_forged_hash_recalls_nothing_through_postgrest(people: People, asked: str, who: str):
     """Whoever knows her id, the model and the text knows the hash; it opens nothing."""
     assert recalled(people.ann, asked) == close_to(TRUE)
     assert recalled(others(people)[who], asked) is None
 
 
 @everybody_else
-def test_by_remembering_a_wrong_vector_under_her_hash(
+def test_a_wrong_vector_cannot_replace_another_user_s(
     core: Services, people: People, service: StandIn, world: World, asked: str, who: str
 ):
     attacker = others(people)[who]
@@ -119,7 +119,7 @@ def test_by_remembering_a_wrong_vector_under_her_hash(
 
 
 @everybody_else
-def test_by_remembering_a_wrong_vector_before_she_asks(
+def test_a_wrong_vector_cannot_be_stored_before_another_user_asks(
     core: Services, people: People, service: StandIn, who: str
 ):
     digest = question_hash(people.ann.principal, core.embedder.model, QUESTION)
@@ -130,7 +130,9 @@ def test_by_remembering_a_wrong_vector_before_she_asks(
 
 
 @everybody_else
-def test_by_filling_the_cache_until_hers_falls_out(people: People, world: World, asked: str, who: str):
+def test_filling_the_cache_does_not_evict_another_user_s_rows(
+    people: People, world: World, asked: str, who: str
+):
     attacker = others(people)[who]
     for number in range(70):
         assert remember(attacker, f"{number:064}", WRONG) == 204
@@ -138,7 +140,7 @@ def test_by_filling_the_cache_until_hers_falls_out(people: People, world: World,
     assert recalled(people.ann, asked) == close_to(TRUE)
 
 
-def test_by_letting_hers_expire(people: People, world: World, asked: str):
+def test_another_user_s_rows_cannot_be_expired(people: People, world: World, asked: str):
     """A shortest of ages forgets one's own alone."""
     world.sql("update rag.query_embeddings set created_at = now() - interval '10 seconds'")
     arguments = {"hash": "0" * 64, "embedding": WRONG, "max_age_seconds": 1}
@@ -147,7 +149,7 @@ def test_by_letting_hers_expire(people: People, world: World, asked: str):
 
 
 @pytest.mark.parametrize("name", ["user_id", "caller", "id", "sub"])
-def test_by_an_argument_that_names_her(people: People, asked: str, name: str):
+def test_no_argument_selects_another_user(people: People, asked: str, name: str):
     """There is none: PostgREST finds no such function."""
     arguments = {"hash": asked, "max_age_seconds": HOUR, name: people.ann.id}
     assert people.alf.rpc(RECALL, arguments).status_code == 404
@@ -155,7 +157,7 @@ def test_by_an_argument_that_names_her(people: People, asked: str, name: str):
 
 
 @pytest.mark.parametrize("function", [RECALL, REMEMBER])
-def test_as_anon(people: People, asked: str, function: str):
+def test_anon_is_refused(people: People, asked: str, function: str):
     arguments: dict[str, Any] = {"hash": asked, "max_age_seconds": HOUR}
     if function == REMEMBER:
         arguments["embedding"] = WRONG
@@ -168,7 +170,7 @@ def test_as_anon(people: People, asked: str, function: str):
         assert (answer.status_code, answer.json()["code"]) == (status, "42501"), answer.text
 
 
-def test_by_a_token_without_a_user(people: People, world: World, asked: str):
+def test_a_token_without_a_user_is_refused(people: People, world: World, asked: str):
     """Such as the functions' own: it has no questions, sees none and leaves none."""
     for rag in ({"metrics": True}, {"key_hash": "0" * 64}, {"user": people.ann.id}, None):
         token = people.ann.token(sub=None, rag=rag)
@@ -178,7 +180,7 @@ def test_by_a_token_without_a_user(people: People, world: World, asked: str):
 
 
 @pytest.mark.parametrize("claim", ["sub", "user_id", "owner"])
-def test_by_a_forged_claim_within_ones_own_token(people: People, asked: str, claim: str):
+def test_a_forged_claim_in_a_valid_token_is_ignored(people: People, asked: str, claim: str):
     """Only the token's own subject counts, wherever else her id stands."""
     token = people.alf.token(rag={claim: people.ann.id}, user_metadata={claim: people.ann.id})
     assert recalled(people.alf, asked, token) is None
@@ -188,7 +190,7 @@ def test_by_a_forged_claim_within_ones_own_token(people: People, asked: str, cla
     assert people.alf.rpc(RECALL, {"hash": asked, "max_age_seconds": HOUR}, token=forged).status_code == 401
 
 
-def test_a_bound_key_recalls_its_owners_questions_and_nobody_elses(
+def test_a_bound_key_recalls_only_its_owner_s_questions(
     core: Services, people: People, service: StandIn, asked: str
 ):
     """Of ann's key, bound to an org, a collection and the least of scopes: an embedding tells it nothing of
@@ -208,7 +210,7 @@ def test_a_bound_key_recalls_its_owners_questions_and_nobody_elses(
     assert len(service.requests) == 1
 
 
-def test_a_remembered_question_finds_no_more_than_its_asker_may_see_now(
+def test_a_cached_question_finds_only_what_is_visible_now(
     core: Services, people: People, world: World, asked: str
 ):
     """What is remembered is where to look, never what was found."""
@@ -219,7 +221,7 @@ def test_a_remembered_question_finds_no_more_than_its_asker_may_see_now(
 
 
 @everybody_else
-def test_at_her_rows_in_sql_past_every_function(people: People, world: World, asked: str, who: str):
+def test_another_user_s_rows_are_unreachable_in_sql(people: People, world: World, asked: str, who: str):
     attacker = others(people)[who]
     hers = "where user_id = %s returning 1"
     assert world.as_user(attacker, "select * from rag.query_embeddings") == []
@@ -248,13 +250,13 @@ def test_at_her_rows_in_sql_past_every_function(people: People, world: World, as
     assert recalled(people.ann, asked) == close_to(TRUE)
 
 
-def test_by_giving_her_a_row_of_ones_own(people: People, world: World, asked: str):
+def test_a_row_cannot_be_given_to_another_user(people: People, world: World, asked: str):
     assert remember(people.alf, "0" * 64, WRONG) == 204
     with pytest.raises(psycopg.errors.InsufficientPrivilege):
         world.as_user(people.alf, "update rag.query_embeddings set user_id = %s", people.ann.id)
 
 
-def test_by_whether_a_hash_is_taken(people: People, world: World, asked: str):
+def test_a_hash_s_existence_is_not_revealed(people: People, world: World, asked: str):
     """A unique key over all users would tell by its conflict; this one is the user's own."""
     insert = "insert into rag.query_embeddings values (%s, %s, %s::extensions.vector, now()) returning 1"
     assert world.as_user(people.alf, insert, people.alf.id, asked, str(WRONG)) == [(1,)]

@@ -13,7 +13,7 @@ from tests.sql import passages
 
 
 @pytest.mark.parametrize("door", [*DOORS, *ALIASES])
-def test_through_match(shared_library: Library, door: str):
+def test_match_returns_only_visible_rows(shared_library: Library, door: str):
     """Everybody asks the same; each gets their own, and a stranger nothing."""
     people = shared_library.people
     assert shared_library.found(door, people.ann) == {"acme", "ann"}
@@ -25,7 +25,7 @@ def test_through_match(shared_library: Library, door: str):
 
 
 @every_door
-def test_through_match_nothing_else_of_another_org_shows(shared_library: Library, door: str):
+def test_match_reveals_nothing_of_another_org(shared_library: Library, door: str):
     answer = shared_library.ask(door, shared_library.people.bob.headers())
     for hidden in (
         shared_library.people.acme.id,
@@ -38,7 +38,7 @@ def test_through_match_nothing_else_of_another_org_shows(shared_library: Library
 
 
 @every_door
-def test_by_a_forged_org_filter(shared_library: Library, door: str):
+def test_a_forged_org_filter_finds_nothing(shared_library: Library, door: str):
     """Another's org, and one that is not, are the same empty list."""
     people = shared_library.people
     assert shared_library.found(door, people.ann, org_id=people.bolt.id) == set()
@@ -62,7 +62,7 @@ def without_times(answer: httpx.Response) -> Any:
 
 
 @every_door
-def test_by_an_org_filter_that_is_no_org(shared_library: Library, door: str):
+def test_a_malformed_org_filter_is_refused(shared_library: Library, door: str):
     for value in ("*", "", "null", "' or true --", "any(array[])", ["a", "b"], {"eq": "x"}, 7, True):
         answer = shared_library.ask(door, shared_library.people.ann.headers(), org_id=value)
         assert answer.status_code == 400, (value, answer.text)
@@ -70,7 +70,7 @@ def test_by_an_org_filter_that_is_no_org(shared_library: Library, door: str):
 
 
 @every_door
-def test_by_a_forged_claim(shared_library: Library, door: str):
+def test_a_forged_org_claim_finds_nothing(shared_library: Library, door: str):
     """A token that claims another's org: the claim narrows, and nothing is left."""
     people = shared_library.people
     claims = {"rag": {"org": people.bolt.id}}
@@ -83,7 +83,7 @@ def test_by_a_forged_claim(shared_library: Library, door: str):
 
 
 @every_door
-def test_by_a_claim_that_nobody_reads(shared_library: Library, door: str):
+def test_an_unknown_claim_is_ignored(shared_library: Library, door: str):
     people = shared_library.people
     org = people.bolt.id
     forged: list[dict[str, Any]] = [
@@ -99,7 +99,7 @@ def test_by_a_claim_that_nobody_reads(shared_library: Library, door: str):
 
 
 @every_door
-def test_at_a_private_owners_rows(shared_library: Library, door: str):
+def test_private_rows_are_hidden_from_other_members(shared_library: Library, door: str):
     """A member of the org cannot; the owner can; the org's admin can, another org's admin cannot."""
     people = shared_library.people
     assert "ann" not in shared_library.found(door, people.alf)
@@ -109,7 +109,7 @@ def test_at_a_private_owners_rows(shared_library: Library, door: str):
     assert "ann" not in shared_library.found(door, people.alf, org_id=people.acme.id)
 
 
-def test_at_a_private_owners_rows_by_another_orgs_admin(library: Library, world: World):
+def test_private_rows_are_hidden_from_another_org_s_admin(library: Library, world: World):
     """Who is a plain member here."""
     people = library.people
     world.sql("insert into rag.members values (%s, %s, 'admin')", people.bolt.id, people.alf.id)
@@ -118,7 +118,7 @@ def test_at_a_private_owners_rows_by_another_orgs_admin(library: Library, world:
 
 
 @every_door
-def test_at_a_private_owners_rows_by_what_changes_in_ones_own_answer(library: Library, door: str):
+def test_private_rows_do_not_change_another_user_s_results(library: Library, door: str):
     """A private document more leaves another member's answer as it was: ranks, counts, confidence, all."""
     people = library.people
     before = library.ask(door, people.alf.headers())
@@ -128,7 +128,7 @@ def test_at_a_private_owners_rows_by_what_changes_in_ones_own_answer(library: Li
 
 
 @every_door
-def test_after_a_delete_nothing_is_found(library: Library, door: str):
+def test_deleted_documents_are_not_found(library: Library, door: str):
     people = library.people
     assert delete(library.core.database, people.alf.principal, library.acme_document)
     assert library.found(door, people.ann) == {"ann"}
@@ -136,7 +136,7 @@ def test_after_a_delete_nothing_is_found(library: Library, door: str):
 
 
 @every_door
-def test_after_leaving_the_org_with_a_token_from_before(library: Library, world: World, door: str):
+def test_a_former_member_s_old_token_finds_nothing(library: Library, world: World, door: str):
     token = library.people.ann.token()
     world.sql("delete from rag.members where user_id = %s", library.people.ann.id)
     assert library.found(door, library.people.ann, token) == set()

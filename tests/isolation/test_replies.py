@@ -42,7 +42,7 @@ everybody_else = pytest.mark.parametrize("who", ["a member of her org", "its adm
 
 
 @everybody_else
-def test_by_the_same_key_and_body(people: People, who: str):
+def test_the_same_key_and_body_replay_nothing_of_another_user(people: People, who: str):
     """Each has replies of their own, and cannot tell whether anybody else has any."""
     answered(people.ann, people.acme.id)
     status, found = claim(others(people)[who], people.acme.id)
@@ -51,7 +51,7 @@ def test_by_the_same_key_and_body(people: People, who: str):
 
 
 @pytest.mark.parametrize("who", ["another org", "a stranger"])
-def test_by_another_org_s_id(people: People, who: str):
+def test_another_org_s_id_replays_nothing(people: People, who: str):
     attacker = {"another org": people.bob, "a stranger": people.sam}[who]
     answered(people.ann, people.acme.id)
     assert claim(attacker, people.acme.id) == (404, "org_not_found")
@@ -59,7 +59,7 @@ def test_by_another_org_s_id(people: People, who: str):
 
 
 @everybody_else
-def test_by_a_stolen_claim(people: People, who: str):
+def test_a_stolen_claim_replays_nothing(people: People, who: str):
     """Whoever has it cannot say what she will be answered, nor take her claim away."""
     attacker = others(people)[who]
     _, found = claim(people.ann, people.acme.id)
@@ -70,19 +70,19 @@ def test_by_a_stolen_claim(people: People, who: str):
     assert keep(people.ann, people.acme.id, found["claim"]) is True
 
 
-def test_by_a_guessed_claim_of_one_s_own(people: People):
+def test_a_guessed_claim_replays_nothing(people: People):
     claim(people.ann, people.acme.id)
     assert keep(people.ann, people.acme.id, str(uuid4())) is False
 
 
-def test_a_kept_reply_is_not_changed(people: People):
+def test_a_stored_response_cannot_be_changed(people: People):
     _, found = claim(people.ann, people.acme.id)
     keep(people.ann, people.acme.id, found["claim"])
     assert keep(people.ann, people.acme.id, found["claim"], body="{}") is False
     assert claim(people.ann, people.acme.id)[1]["body"] == SECRET
 
 
-def test_by_another_api_key_of_the_same_user_or_the_user_s_own_token(people: People):
+def test_another_credential_of_the_same_user_replays_nothing(people: People):
     one, other = (people.ann.key_token(key=str(uuid4()), scopes=["chat:read"]) for _ in range(2))
     answered(people.ann, people.acme.id, one)
     for token in (other, None):
@@ -91,7 +91,7 @@ def test_by_another_api_key_of_the_same_user_or_the_user_s_own_token(people: Peo
     assert claim(people.ann, people.acme.id, other, OTHER)[1]["outcome"] == "differs"
 
 
-def test_with_a_key_bound_to_another_collection(people: People):
+def test_a_key_bound_to_another_collection_replays_nothing(people: People):
     """By a forged claim of the same key: what it is bound to never changes."""
     key = str(uuid4())
     bound, elsewhere = (people.ann.key_token(key=key, collection=str(uuid4())) for _ in range(2))
@@ -100,7 +100,7 @@ def test_with_a_key_bound_to_another_collection(people: People):
     assert (status, found["outcome"], found["body"]) == (200, "busy", None)
 
 
-def test_with_a_key_of_another_org(people: People):
+def test_a_key_of_another_org_replays_nothing(people: People):
     """kim belongs to both; her key to one."""
     answered(people.kim, people.bolt.id)
     assert claim(people.kim, people.bolt.id, people.kim.key_token()) == (404, "org_not_found")
@@ -111,7 +111,7 @@ def test_with_a_key_of_another_org(people: People):
     [[], ["documents:read"], ["retrievals:read"], ["documents:write", "collections:manage"]],
     ids=str,
 )
-def test_with_a_key_without_a_scope_that_asks(people: People, world: World, scopes: list[str]):
+def test_a_key_without_a_search_scope_replays_nothing(people: People, world: World, scopes: list[str]):
     key = str(uuid4())
     token = people.ann.key_token(key=key, scopes=scopes)
     assert claim(people.ann, people.acme.id, token) == (403, "missing_scope")
@@ -122,7 +122,7 @@ def test_with_a_key_without_a_scope_that_asks(people: People, world: World, scop
 
 
 @everybody_else
-def test_straight_through_the_table(people: People, world: World, who: str):
+def test_the_table_of_responses_is_unreachable(people: People, world: World, who: str):
     answered(people.ann, people.acme.id)
     attacker = others(people)[who]
     assert world.as_user(attacker, "select * from rag.replies") == []
@@ -137,7 +137,7 @@ def test_straight_through_the_table(people: People, world: World, who: str):
     [({"lease_seconds": 0}, "invalid_lease"), ({"lease_seconds": 3601}, "invalid_lease"),
      ({"lease_seconds": None}, "invalid_lease"), ({"key_hash": "a key"}, None), ({"body_hash": None}, None)],
 )  # fmt: skip
-def test_by_a_claim_that_is_none(people: People, change: dict[str, Any], detail: str | None):
+def test_a_malformed_claim_is_refused(people: People, change: dict[str, Any], detail: str | None):
     arguments = {"org_id": people.acme.id, "key_hash": HASH, "body_hash": BODY, "lease_seconds": 60}
     answer = people.ann.rpc("rag_claim_reply", arguments | change)
     assert answer.status_code == 400
@@ -168,7 +168,7 @@ def is_replay(answer: Any) -> bool:
 
 
 @everybody_else
-def test_at_what_somebody_else_has_made_by_the_same_key(people: People, who: str):
+def test_another_user_s_creation_is_not_replayed(people: People, who: str):
     home = home_of(people.ann)
     once = write(people.ann, home)
     answer = write(others(people)[who], home)
@@ -178,7 +178,7 @@ def test_at_what_somebody_else_has_made_by_the_same_key(people: People, who: str
 
 
 @pytest.mark.parametrize("who", ["bob", "sam"])
-def test_at_what_another_org_has_made(people: People, who: str):
+def test_another_org_s_creation_is_not_replayed(people: People, who: str):
     home = home_of(people.ann)
     write(people.ann, home)
     answer = write(getattr(people, who), home)
@@ -186,7 +186,7 @@ def test_at_what_another_org_has_made(people: People, who: str):
     assert "ACME" not in answer.text
 
 
-def test_at_what_one_has_made_in_an_org_that_one_has_left(people: People, world: World):
+def test_a_former_member_s_creation_is_not_replayed(people: People, world: World):
     home = home_of(people.ann)
     once = write(people.ann, home)
     world.sql("delete from rag.members where user_id = %s", people.ann.id)
@@ -195,7 +195,7 @@ def test_at_what_one_has_made_in_an_org_that_one_has_left(people: People, world:
     assert once.json()["id"] not in answer.text
 
 
-def test_by_a_forged_org_at_what_is_made(people: People):
+def test_a_forged_org_replays_no_creation(people: People):
     """Nor does an org that is said decide where a reply is kept, if a collection does."""
     body = {"name": "plans", "org_id": people.acme.id}
     assert people.ann.request("POST", COLLECTIONS, body, **ONCE).status_code == 201
@@ -209,7 +209,7 @@ def test_by_a_forged_org_at_what_is_made(people: People):
     assert (status, found["outcome"], found["org_id"]) == (200, "go", people.bolt.id)
 
 
-def test_with_a_key_that_is_bound_to_another_collection_at_what_its_user_has_made(people: People):
+def test_a_bound_key_replays_no_creation_outside_its_collection(people: People):
     inside, outside = home_of(people.ann, "inside"), home_of(people.ann, "outside")
     wanted = {"name": "ci", "scopes": ["documents:write"], "collection": "inside"}
     key = people.ann.post("/api/keys", wanted).json()["key"]
@@ -221,7 +221,7 @@ def test_with_a_key_that_is_bound_to_another_collection_at_what_its_user_has_mad
     assert claim(people.ann, None, bound, **more) == (404, "collection_not_found")
 
 
-def test_with_a_key_that_is_revoked_or_another_one_at_what_it_has_made(people: People):
+def test_a_revoked_or_other_key_replays_no_creation(people: People):
     home = home_of(people.ann)
     made = [people.ann.post("/api/keys", {"name": n, "scopes": ["documents:write"]}).json() for n in "ab"]
     first, other = made
@@ -234,7 +234,7 @@ def test_with_a_key_that_is_revoked_or_another_one_at_what_it_has_made(people: P
 
 
 @pytest.mark.parametrize("scopes", [["chat:read"], ["documents:read"], ["collections:manage"]], ids=str)
-def test_with_a_key_without_the_scope_to_write(people: People, world: World, scopes: list[str]):
+def test_a_key_without_the_write_scope_replays_no_creation(people: People, world: World, scopes: list[str]):
     """Over HTTP, through PostgREST, and at the table: with the id of a key that has made something."""
     home, key = home_of(people.ann), str(uuid4())
     more = {"collection_id": home, "scope": "documents:write"}

@@ -43,7 +43,7 @@ def stats(actor: Actor, token: str | None = None) -> Row:
 
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("graph", [False, True])
-def test_in_every_mode_everybody_finds_their_own(shared_library: Library, mode: str, graph: bool):
+def test_every_mode_finds_only_the_caller_s_documents(shared_library: Library, mode: str, graph: bool):
     people = shared_library.people
     more: Row = {"mode": mode, "enable_graph": graph}
     assert found(people.ann, **more) == {"acme", "ann"}
@@ -53,7 +53,7 @@ def test_in_every_mode_everybody_finds_their_own(shared_library: Library, mode: 
     assert found(people.ada, **more) == {"acme", "ann"}
 
 
-def test_by_another_org_s_collection(shared_library: Library):
+def test_another_org_s_collection_is_404(shared_library: Library):
     people = shared_library.people
     theirs = collection_of(people.bob)
     nobodys = platform_error(ask(people.ann, collection_id=NOBODYS), 404)
@@ -64,7 +64,7 @@ def test_by_another_org_s_collection(shared_library: Library):
     assert not INTERNALS.search(answer.text), answer.text
 
 
-def test_by_filters_that_fit_others_documents(library: Library, world: World):
+def test_filters_that_match_documents_of_others_find_nothing(library: Library, world: World):
     world.sql('update rag.documents set metadata = \'{"document_type": "vault", "level": 1}\'')
     for more in ({"document_type": "vault"}, {"metadata_filter": {"level": 1}}):
         assert found(library.people.alf, **more) == {"acme"}
@@ -72,14 +72,14 @@ def test_by_filters_that_fit_others_documents(library: Library, world: World):
         assert found(library.people.sam, **more) == set()
 
 
-def test_by_a_private_collection(shared_library: Library):
+def test_another_member_s_private_collection_is_404(shared_library: Library):
     ann, alf = shared_library.people.ann, shared_library.people.alf
     made = ann.post("/api/v1/collections", {"name": "mine", "private": True}).json()["id"]
     assert ask(ann, collection_id=made).status_code == 200
     platform_error(ask(alf, collection_id=made), 404)
 
 
-def test_by_a_key_that_is_bound_to_another_collection(shared_library: Library):
+def test_a_key_bound_to_another_collection_is_refused(shared_library: Library):
     ann = shared_library.people.ann
     other = ann.post("/api/v1/collections", {"name": "other"}).json()["id"]
     bound = key(ann, "retrievals:read", collection="other")
@@ -87,7 +87,7 @@ def test_by_a_key_that_is_bound_to_another_collection(shared_library: Library):
     platform_error(ask(ann, bound, collection_id=collection_of(ann)), 404)
 
 
-def test_with_too_small_a_scope_and_with_an_expired_key(library: Library, world: World):
+def test_a_key_without_the_scope_or_expired_is_refused(library: Library, world: World):
     ann, ada = library.people.ann, library.people.ada
     for scopes in (["documents:read", "documents:write"], ["chat:read"], ["collections:manage"]):
         assert platform_error(ask(ann, key(ann, *scopes)), 403)["code"] == "missing_scope"
@@ -102,7 +102,7 @@ def test_with_too_small_a_scope_and_with_an_expired_key(library: Library, world:
         assert platform_error(answer, 401)["code"] == "invalid_api_key"
 
 
-def test_at_another_org_s_sizes(library: Library):
+def test_another_org_s_statistics_are_hidden(library: Library):
     people = library.people
     before = stats(people.ada)
     assert (before["total_documents"], before["total_collections"]) == (2, 1)
@@ -112,7 +112,7 @@ def test_at_another_org_s_sizes(library: Library):
     assert after == {**before, "api_calls_today": before["api_calls_today"] + 1}
 
 
-def test_as_an_admin_of_one_org_at_another_where_they_are_a_member(library: Library, world: World):
+def test_an_admin_of_one_org_is_a_member_in_another(library: Library, world: World):
     """By their own token, by one narrowed to that org, and by keys for it: figures and queues are of the org
     that they administer."""
     people = library.people
@@ -162,7 +162,7 @@ def documents_waiting(actor: Actor) -> int:
     return int(actor.request("GET", HEALTH).json()["details"]["queue"]["documents"]["waiting"])
 
 
-def test_at_the_count_of_private_documents(shared_library: Library):
+def test_counts_do_not_reveal_private_documents(shared_library: Library):
     """A member counts nothing, straight through PostgREST neither, and a claim makes nobody an admin."""
     people = shared_library.people
     for actor, token in (
@@ -186,7 +186,7 @@ def test_at_the_count_of_private_documents(shared_library: Library):
     assert {value for name, value in told.items() if name != "is_complete"} == {0}
 
 
-def test_by_counting_for_somebody_else(library: Library, world: World):
+def test_statistics_cannot_be_requested_for_another_user(library: Library, world: World):
     """Only rag_hit counts, and only for the caller, in orgs that are theirs."""
     people = library.people
     forged = people.bob.token(rag={"org": people.acme.id, "scopes": ["admin"]})
@@ -195,7 +195,7 @@ def test_by_counting_for_somebody_else(library: Library, world: World):
     assert people.bob.id not in {owner for (owner,) in rows}
 
 
-def test_at_health(shared_library: Library):
+def test_health_details_are_for_admins(shared_library: Library):
     """Neither strangers nor members are told anything of anybody's."""
     for headers in ({}, shared_library.people.ann.headers(), shared_library.people.bob.headers()):
         answer = shared_library.client.get(HEALTH, headers=headers)

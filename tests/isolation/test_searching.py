@@ -31,7 +31,7 @@ def found(library: Library, actor: Actor, token: str | None = None, **more: Any)
 
 @every_mode
 @pytest.mark.parametrize("neighbours", [0, 10])
-def test_through_search(shared_library: Library, mode: str, neighbours: int):
+def test_every_search_returns_only_visible_rows(shared_library: Library, mode: str, neighbours: int):
     people = shared_library.people
     arguments: dict[str, Any] = {"mode": mode, "expand_context": neighbours, "half_life_days": 30}
     assert found(shared_library, people.ann, **arguments) == {"acme", "ann"}
@@ -43,7 +43,7 @@ def test_through_search(shared_library: Library, mode: str, neighbours: int):
 
 
 @every_mode
-def test_by_filters_that_name_what_is_another_s(library: Library, world: World, mode: str):
+def test_filters_with_ids_of_others_find_nothing(library: Library, world: World, mode: str):
     """An org, a collection, a document's label or metadata: what is not there and what is hidden are one."""
     people = library.people
     store(library.core, people.bob, SECRETS["bolt"], collection="theirs", metadata={"plan": "x"})
@@ -72,7 +72,7 @@ def test_by_filters_that_name_what_is_another_s(library: Library, world: World, 
 
 @pytest.mark.parametrize("mode", ["semantic", "keyword", "hybrid"])
 @pytest.mark.parametrize("result", ["chunks", "documents"])
-def test_through_similar_by_what_is_another_s(library: Library, world: World, result: str, mode: str):
+def test_similar_accepts_no_subject_of_others(library: Library, world: World, result: str, mode: str):
     """Another org's, another owner's and nobody's chunk or document are the same 404."""
     people = library.people
     answers = []
@@ -86,7 +86,7 @@ def test_through_similar_by_what_is_another_s(library: Library, world: World, re
     assert len({answer.text for answer in answers}) == 1
 
 
-def test_through_widening_by_what_is_another_s(library: Library, world: World):
+def test_expansion_accepts_no_chunks_of_others(library: Library, world: World):
     """Nobody's and another's chunk add nothing to what is mine."""
     people = library.people
     documents = [library.acme_document, library.bolt_document, library.ann_document]
@@ -107,13 +107,13 @@ def test_through_widening_by_what_is_another_s(library: Library, world: World):
         {"chunk_ids": [], "neighbours": None},
     ],
 )
-def test_through_widening_by_asking_for_too_much(shared_library: Library, asked: dict[str, Any]):
+def test_an_oversized_expansion_is_refused(shared_library: Library, asked: dict[str, Any]):
     assert shared_library.people.alf.rpc("rag_widen", asked).status_code == 400
 
 
 @pytest.mark.parametrize("mode", ["semantic", "keyword", "hybrid"])
 @pytest.mark.parametrize("result", ["chunks", "documents"])
-def test_through_similar_nothing_hidden_is_like_what_is_mine(library: Library, mode: str, result: str):
+def test_similar_results_never_include_hidden_chunks(library: Library, mode: str, result: str):
     people = library.people
     mine = {"document_id": store(library.core, people.alf, "4417")}
     model = {"filters": {"model": library.core.embedder.model}}
@@ -127,7 +127,7 @@ def test_through_similar_nothing_hidden_is_like_what_is_mine(library: Library, m
 
 
 @every_mode
-def test_by_word_statistics(library: Library, mode: str):
+def test_term_statistics_do_not_reveal_private_documents(library: Library, mode: str):
     """Words in documents that I may not see, however many, change no row, score or order of mine."""
     people = library.people
     for secret in ("vault", "door"):
@@ -140,7 +140,7 @@ def test_by_word_statistics(library: Library, mode: str):
 
 
 @every_mode
-def test_with_a_key_bound_to_a_collection(library: Library, world: World, mode: str):
+def test_a_bound_key_searches_only_its_collection(library: Library, world: World, mode: str):
     """It finds what is there, by that collection's own statistics, and nothing around it."""
     people = library.people
     store(library.core, people.ann, "the vault", collection="narrow")
@@ -160,7 +160,7 @@ def test_with_a_key_bound_to_a_collection(library: Library, world: World, mode: 
 @pytest.mark.parametrize(
     "scopes", [[], ["documents:read"], ["documents:write"], ["collections:manage"], [7], "admin"], ids=str
 )
-def test_by_too_small_a_scope(shared_library: Library, scopes: Any):
+def test_a_key_without_the_scope_is_refused(shared_library: Library, scopes: Any):
     token = shared_library.people.ann.key_token(scopes=scopes)
     answers = [search(shared_library, shared_library.people.ann, token, mode=mode) for mode in MODES]
     answers.append(
@@ -171,7 +171,7 @@ def test_by_too_small_a_scope(shared_library: Library, scopes: Any):
     assert {(answer.status_code, answer.json()["details"]) for answer in answers} == {(403, "missing_scope")}
 
 
-def test_as_anon(shared_library: Library):
+def test_anon_is_refused(shared_library: Library):
     people = shared_library.people
     anon = people.sam.stack.anon_key
     assert search(shared_library, people.sam, anon).status_code in (401, 403)
@@ -183,7 +183,7 @@ def test_as_anon(shared_library: Library):
     )
 
 
-def test_by_postgrest_s_own_filters_on_what_is_found(shared_library: Library):
+def test_postgrest_filters_on_results_reveal_nothing(shared_library: Library):
     people = shared_library.people
     headers = people.alf.headers()
     body = {
@@ -223,7 +223,7 @@ POISON: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("poison", POISON)
-def test_by_a_poisoned_document(library: Library, world: World, poison: str):
+def test_a_poisoned_document_affects_no_other_org(library: Library, world: World, poison: str):
     """Stored or refused: nobody's search breaks by it, in any mode."""
     people = library.people
     model = library.core.embedder.model
@@ -241,7 +241,7 @@ def test_by_a_poisoned_document(library: Library, world: World, poison: str):
 
 
 @every_mode
-def test_by_texts_without_a_single_term(library: Library, world: World, mode: str):
+def test_texts_without_terms_reveal_nothing(library: Library, world: World, mode: str):
     """Means over nothing divide by nothing."""
     ann = world.user(world.org())
     for text, title in (("the", "The"), ("…", "!")):

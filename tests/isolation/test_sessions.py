@@ -72,7 +72,7 @@ def others(people: People) -> dict[str, Actor]:
 
 
 @pytest.mark.parametrize("who", OTHERS)
-def test_by_its_id(people: People, who: str):
+def test_another_user_s_session_is_out_of_reach_by_id(people: People, who: str):
     attacker = others(people)[who]
     session = kept(people.ann, people.acme.id)
     assert attempts(attacker, session) == [NO_SESSION] * 4
@@ -92,7 +92,7 @@ def test_by_its_id(people: People, who: str):
     ],
     ids=str,
 )
-def test_by_a_forged_claim(people: People, claims: dict[str, Any]):
+def test_a_forged_claim_is_ignored(people: People, claims: dict[str, Any]):
     """No claim but the subject says who somebody is."""
     session = kept(people.ann, people.acme.id)
     for actor in (people.alf, people.ada):
@@ -101,7 +101,7 @@ def test_by_a_forged_claim(people: People, claims: dict[str, Any]):
     assert said(people.ann, session) == [SECRET]
 
 
-def test_past_the_functions(people: People, world: World):
+def test_sql_access_reveals_no_session(people: People, world: World):
     """In SQL, where nothing but the policies stands before the rows: not even how many there are."""
     session = kept(people.ann, people.acme.id)
     for attacker in others(people).values():
@@ -135,7 +135,7 @@ def test_past_the_functions(people: People, world: World):
 
 
 @pytest.mark.parametrize("path", ["sessions", "messages"])
-def test_straight_through_postgrest(people: People, path: str):
+def test_postgrest_reveals_no_session(people: People, path: str):
     kept(people.ann, people.acme.id)
     for headers in ({}, {"Accept-Profile": "rag", "Content-Profile": "rag"}):
         for method in ("GET", "POST", "PATCH", "DELETE"):
@@ -144,7 +144,7 @@ def test_straight_through_postgrest(people: People, path: str):
             assert answer.status_code in (404, 406), answer.text
 
 
-def test_a_key_of_the_same_user_goes_on_with_the_conversation(people: People):
+def test_a_key_of_the_same_user_continues_the_conversation(people: People):
     session = kept(people.ann, people.acme.id)
     token = people.ann.key_token(scopes=["chat:read"])
     assert said(people.ann, session, token) == [SECRET]
@@ -157,7 +157,7 @@ def collection(actor: Actor, name: str) -> str:
     return str(actor.rpc("rag_create_collection", {"name": name}).json()[0]["id"])
 
 
-def test_with_a_key_that_is_bound_to_another_collection(people: People):
+def test_a_key_bound_to_another_collection_is_refused(people: People):
     home, other = collection(people.ann, "home"), collection(people.ann, "other")
     wide, inside = (kept(people.ann, people.acme.id, collection_id=place) for place in (None, home))
     bound, here = (people.ann.key_token(scopes=["chat:read"], collection=place) for place in (other, home))
@@ -175,7 +175,7 @@ def test_with_a_key_that_is_bound_to_another_collection(people: People):
     assert (found["collection_id"], found["messages"]) == (home, [])
 
 
-def test_what_was_said_elsewhere_is_not_told_to_a_bound_key(people: People):
+def test_a_bound_key_sees_no_messages_of_other_collections(people: People):
     """Not even what was said of its collection, in a conversation that began elsewhere."""
     home = collection(people.ann, "home")
     session = kept(people.ann, people.acme.id)
@@ -188,7 +188,7 @@ def test_what_was_said_elsewhere_is_not_told_to_a_bound_key(people: People):
 @pytest.mark.parametrize(
     "scopes", [[], ["retrievals:read"], ["documents:read", "documents:write", "collections:manage"]], ids=str
 )
-def test_with_a_key_that_does_not_chat(people: People, world: World, scopes: list[str]):
+def test_a_key_without_the_scope_is_refused(people: People, world: World, scopes: list[str]):
     session = kept(people.ann, people.acme.id)
     token = people.ann.key_token(scopes=scopes)
     assert attempts(people.ann, session, token) == [(403, "missing_scope")] * 4
@@ -201,14 +201,14 @@ def test_with_a_key_that_does_not_chat(people: People, world: World, scopes: lis
         assert world.as_user(people.ann, f"select * from rag.{table}", rag=rag) == []
 
 
-def test_with_a_key_of_another_org(people: People):
+def test_a_key_of_another_org_is_refused(people: People):
     """kim belongs to both; her key to one."""
     session = kept(people.kim, people.bolt.id)
     assert attempts(people.kim, session, people.kim.key_token()) == [NO_SESSION] * 4
     assert said(people.kim, session) == [SECRET]
 
 
-def test_by_nobody_and_by_an_expired_token(people: People):
+def test_missing_and_expired_tokens_are_refused(people: People):
     session = kept(people.ann, people.acme.id)
     past = int((datetime.now(UTC) - timedelta(hours=1)).timestamp())
     for token in (people.ann.stack.anon_key, people.ann.token(exp=past)):
@@ -221,7 +221,7 @@ def test_by_nobody_and_by_an_expired_token(people: People):
     assert said(people.ann, session) == [SECRET]
 
 
-def test_by_a_member_who_has_left_the_org(people: People, world: World):
+def test_a_former_member_reads_no_session(people: People, world: World):
     """What they said there is read by nobody, and is theirs again when they are back."""
     session = kept(people.ann, people.acme.id)
     world.sql("delete from rag.members where user_id = %s", people.ann.id)
@@ -233,7 +233,7 @@ def test_by_a_member_who_has_left_the_org(people: People, world: World):
     assert said(people.ann, session) == [SECRET]
 
 
-def test_by_a_turn_that_is_kept_in_another_s_org_or_collection(people: People):
+def test_a_turn_cannot_be_stored_in_another_org_or_collection(people: People):
     theirs = collection(people.bob, "theirs")
     private = people.alf.rpc("rag_create_collection", {"name": "alf's", "private": True}).json()[0]["id"]
     for arguments, error in (

@@ -38,7 +38,7 @@ def assert_refused(answer: Any, *statuses: int) -> None:
     assert "vault" not in answer.text
 
 
-def test_at_another_org_s_snapshot_by_its_name(persisted: Snapshotting, people: People):
+def test_another_org_s_snapshot_is_out_of_reach_by_name(persisted: Snapshotting, people: People):
     for who in (people.bob, people.sam):
         assert_refused(persisted.post(who, "load", "plans"), 404)
         assert_refused(persisted.post(who, "load", "x", path="storage/plans", overwrite=True), 404)
@@ -46,7 +46,7 @@ def test_at_another_org_s_snapshot_by_its_name(persisted: Snapshotting, people: 
     assert persisted.collections(people.bob) == set()
 
 
-def test_at_another_org_s_snapshot_by_path(persisted: Snapshotting, people: People):
+def test_another_org_s_snapshot_is_out_of_reach_by_path(persisted: Snapshotting, people: People):
     acme = f"{people.acme.id}/storage"
     root = persisted.url.removeprefix("file://")
     back = f"..\\{acme}\\plans".replace("/", "\\")
@@ -59,7 +59,7 @@ def test_at_another_org_s_snapshot_by_path(persisted: Snapshotting, people: Peop
     assert persisted.collections(people.bob) == set()
 
 
-def test_by_a_path_that_writes_into_another_org_s_folder(persisted: Snapshotting, people: People):
+def test_a_path_cannot_write_into_another_org_s_folder(persisted: Snapshotting, people: People):
     put(people.bob, "plans", external_id="bob's")
     before = persisted.folder(people.ann, "storage", "plans").manifest()
     for path in (
@@ -73,7 +73,7 @@ def test_by_a_path_that_writes_into_another_org_s_folder(persisted: Snapshotting
     assert persisted.folder(people.ann, "storage").names() == ["plans"]
 
 
-def test_by_a_link_out_of_the_org_s_folder(persisted: Snapshotting, people: People, tmp_path: Path):
+def test_a_link_out_of_the_org_s_folder_is_refused(persisted: Snapshotting, people: People, tmp_path: Path):
     put(people.bob, "plans", external_id="bob's")
     root = tmp_path / "snapshots"
     own = root / people.bolt.id
@@ -89,14 +89,16 @@ def test_by_a_link_out_of_the_org_s_folder(persisted: Snapshotting, people: Peop
     assert len(persisted.data(people.ann, "storage", "plans")) == 1
 
 
-def test_by_a_link_in_the_place_of_the_org_s_folder(persisted: Snapshotting, people: People, tmp_path: Path):
+def test_a_link_in_place_of_the_org_s_folder_is_refused(
+    persisted: Snapshotting, people: People, tmp_path: Path
+):
     root = tmp_path / "snapshots"
     (root / people.bolt.id).symlink_to(root / people.acme.id)
     assert_refused(persisted.post(people.bob, "load", "plans"), 400)
     assert persisted.collections(people.bob) == set()
 
 
-def test_by_a_manifest_that_names_data_elsewhere(persisted: Snapshotting, people: People, tmp_path: Path):
+def test_a_manifest_cannot_name_data_elsewhere(persisted: Snapshotting, people: People, tmp_path: Path):
     """Copied into one's own folder, by somebody who may write there."""
     root = tmp_path / "snapshots"
     theirs, own = root / people.acme.id / "storage" / "plans", root / people.bolt.id / "storage" / "plans"
@@ -113,7 +115,7 @@ def test_by_a_manifest_that_names_data_elsewhere(persisted: Snapshotting, people
     assert persisted.collections(people.bob) == set()
 
 
-def test_by_a_forged_org(persisted: Snapshotting, people: People):
+def test_a_forged_org_is_refused(persisted: Snapshotting, people: People):
     """A claim narrows to an org, and makes nobody its member."""
     stack = people.bob.stack
     claims = {"org": people.acme.id, "scopes": ["admin"]}
@@ -128,7 +130,7 @@ def test_by_a_forged_org(persisted: Snapshotting, people: People):
             assert_refused(answer, 401, 404)
 
 
-def test_private_documents_are_in_no_snapshot(persisted: Snapshotting, people: People, tmp_path: Path):
+def test_a_snapshot_has_no_private_documents(persisted: Snapshotting, people: People, tmp_path: Path):
     """Neither the persister's own, nor, for an admin, anybody's."""
     put(people.ann, "plans", external_id="mine", title="ann alone", private=True)
     for who in (people.ann, people.ada):
@@ -150,7 +152,7 @@ def test_a_private_index_is_neither_persisted_nor_loaded(running: Snapshotting, 
     assert_refused(running.post(people.alf, "load", own), 400, 403)
 
 
-def test_by_overwriting_somebody_s_private_documents_away(persisted: Snapshotting, people: People):
+def test_an_overwrite_cannot_remove_private_documents(persisted: Snapshotting, people: People):
     """The private documents stay, and ann does not learn that they exist."""
     document = people.alf.put([vector(1)], collection="plans", external_id="mine", private=True)
     persisted.load(people.ann, "plans", overwrite=True)
@@ -159,7 +161,7 @@ def test_by_overwriting_somebody_s_private_documents_away(persisted: Snapshottin
     assert people.ann.request("GET", f"/api/v1/documents/{document}").status_code == 404
 
 
-def test_by_too_small_a_scope(persisted: Snapshotting, people: People):
+def test_a_key_without_the_scope_is_refused(persisted: Snapshotting, people: People):
     ann = people.ann
     for scopes in (["retrievals:read"], ["chat:read"], ["collections:manage"], []):
         token = ann.key_token(scopes=scopes)
@@ -177,7 +179,7 @@ def key_of(actor: Actor, **more: Any) -> str:
     return str(answer.json()["key"])
 
 
-def test_by_a_key_with_too_small_a_scope_over_http(persisted: Snapshotting, people: People):
+def test_a_key_without_the_scope_is_refused_over_http(persisted: Snapshotting, people: People):
     ann = people.ann
     reads = key_of(ann, scopes=["documents:read"])
     writes = key_of(ann, scopes=["documents:write"])
@@ -192,7 +194,7 @@ def test_by_a_key_with_too_small_a_scope_over_http(persisted: Snapshotting, peop
     assert persisted.post(ann, "load", "copy", path="storage/plans", token=both).status_code == 200
 
 
-def test_by_a_key_that_is_bound_to_another_index(persisted: Snapshotting, people: People):
+def test_a_key_bound_to_another_index_is_refused(persisted: Snapshotting, people: People):
     ann = people.ann
     put(ann, "other", external_id="o")
     (other,) = ann.rpc("rag_find_collection", {"name": "other"}).json()
@@ -206,7 +208,7 @@ def test_by_a_key_that_is_bound_to_another_index(persisted: Snapshotting, people
     assert persisted.collections(ann) == {"plans", "other"}
 
 
-def test_at_another_org_s_load_straight_through_postgrest(persisted: Snapshotting, people: People):
+def test_another_org_s_load_is_out_of_reach_through_postgrest(persisted: Snapshotting, people: People):
     """Neither to add to it, nor to end it, by an id that somebody guessed."""
     (plans,) = people.ann.rpc("rag_find_collection", {"name": "plans"}).json()
     loading = people.ann.rpc("rag_begin_load", LOADING).json()

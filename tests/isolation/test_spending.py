@@ -5,7 +5,7 @@ from tests.isolation.bad_tokens import BAD_TOKENS
 from tests.isolation.library import HTTP_DOORS, QUESTION, Library, assert_refused
 
 
-def test_by_spending_anothers_rate_limit(library: Library):
+def test_another_user_s_rate_limit_cannot_be_spent(library: Library):
     """Ann spends all of hers, at the door where one can: the others have theirs."""
     people = library.people
     assert people.ann.rpc("rag_hit", hit_arguments(amount=60)).status_code == 200
@@ -19,7 +19,7 @@ def test_by_spending_anothers_rate_limit(library: Library):
         assert (answer.status_code, answer.headers["X-RateLimit-Remaining"]) == (200, "59")
 
 
-def test_by_spending_in_anothers_name(library: Library):
+def test_requests_cannot_be_counted_in_another_user_s_name(library: Library):
     """Neither an argument nor a header names who pays."""
     people = library.people
     headers = {
@@ -35,7 +35,7 @@ def test_by_spending_in_anothers_name(library: Library):
     assert people.ann.search(QUESTION).headers["X-RateLimit-Remaining"] == "56"
 
 
-def test_by_earning_ones_own_rate_limit_back(library: Library):
+def test_a_user_cannot_reset_the_rate_limit(library: Library):
     people = library.people
     assert people.ann.search(QUESTION).headers["X-RateLimit-Remaining"] == "59"
     for amount in (-1, -60, 0, 2**31 - 1):
@@ -43,7 +43,7 @@ def test_by_earning_ones_own_rate_limit_back(library: Library):
     assert people.ann.search(QUESTION).headers["X-RateLimit-Remaining"] == "58"
 
 
-def test_a_refused_token_spends_nobodys_rate_limit(library: Library):
+def test_a_refused_token_costs_no_quota(library: Library):
     people = library.people
     for fault in ("expired", "alg none", "another secret", "a payload changed after signing"):
         token = BAD_TOKENS[fault](people.ann)

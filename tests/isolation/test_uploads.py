@@ -44,7 +44,7 @@ def private(uploading: Uploading, people: People) -> str:
 # -- tickets ------------------------------------------------------------------------------------------
 
 
-def test_by_another_user_s_ticket(uploading: Uploading, people: People, world: World):
+def test_another_user_s_ticket_is_refused(uploading: Uploading, people: People, world: World):
     ticket = uploading.put(people.ann, collection(people.ann), SECRET)
     for thief in (people.alf, people.ada, people.bob, people.kim, people.sam):
         assert_not_found(uploading.finish(thief, ticket), "upload_not_found")
@@ -61,7 +61,7 @@ def edited(ticket: str, place: int, value: Any) -> str:
     return f"{serializer.dump_payload(values).decode()}.{signature}"
 
 
-def test_by_an_edited_or_forged_ticket(uploading: Uploading, people: People, world: World):
+def test_an_edited_or_forged_ticket_is_refused(uploading: Uploading, people: People, world: World):
     home, bobs = collection(people.ann), collection(people.bob)
     ticket = uploading.put(people.ann, home, SECRET)
     payload, _, signature = ticket.rpartition(".")
@@ -84,7 +84,7 @@ def test_by_an_edited_or_forged_ticket(uploading: Uploading, people: People, wor
     assert_nothing_brought(world, people)
 
 
-def test_by_a_ticket_in_the_place_of_a_link_or_a_token(uploading: Uploading, people: People):
+def test_a_ticket_is_not_a_link_or_a_token(uploading: Uploading, people: People):
     home = collection(people.ann)
     ticket = uploading.put(people.ann, home, SECRET)
     document = bring(people.ann, home)
@@ -95,14 +95,14 @@ def test_by_a_ticket_in_the_place_of_a_link_or_a_token(uploading: Uploading, peo
     assert uploading.finish(people.ann, carried).status_code == 400
 
 
-def test_by_a_ticket_whose_owner_has_left(uploading: Uploading, people: People, world: World):
+def test_a_former_member_s_ticket_is_refused(uploading: Uploading, people: People, world: World):
     ticket = uploading.put(people.ann, collection(people.ann), SECRET)
     world.sql("delete from rag.members where user_id = %s", people.ann.id)
     assert_not_found(uploading.finish(people.ann, ticket), "upload_not_found")
     assert_nothing_brought(world, people)
 
 
-def test_into_another_org_s_or_owner_s_collection(uploading: Uploading, people: People, world: World):
+def test_uploads_into_collections_of_others_are_refused(uploading: Uploading, people: People, world: World):
     home, own = collection(people.ann), collection(people.ann, name="own", private=True)
     for thief, target in ((people.bob, home), (people.sam, home), (people.alf, own)):
         assert_not_found(uploading.begin(thief, target), "collection_not_found")
@@ -113,7 +113,7 @@ def test_into_another_org_s_or_owner_s_collection(uploading: Uploading, people: 
 
 
 @pytest.mark.parametrize("scope", ["documents:read", "retrievals:read", "chat:read", "collections:manage"])
-def test_with_too_small_a_scope(uploading: Uploading, people: People, world: World, scope: str):
+def test_a_key_without_the_scope_is_refused(uploading: Uploading, people: People, world: World, scope: str):
     home = collection(people.ann)
     ticket = uploading.put(people.ann, home, SECRET)
     (path,) = uploading.kept
@@ -132,7 +132,7 @@ def test_with_too_small_a_scope(uploading: Uploading, people: People, world: Wor
     assert_nothing_brought(world, people)
 
 
-def test_by_a_key_bound_to_another_collection(uploading: Uploading, people: People, world: World):
+def test_a_key_bound_to_another_collection_is_refused(uploading: Uploading, people: People, world: World):
     home, bound = collection(people.ann), collection(people.ann, name="bound")
     ticket = uploading.put(people.ann, home, SECRET)
     (path,) = uploading.kept
@@ -150,7 +150,7 @@ def test_by_a_key_bound_to_another_collection(uploading: Uploading, people: Peop
 # -- paths --------------------------------------------------------------------------------------------
 
 
-def test_by_a_file_s_name(subtests: pytest.Subtests, uploading: Uploading, people: People):
+def test_a_file_name_cannot_change_the_path(subtests: pytest.Subtests, uploading: Uploading, people: People):
     """Whatever it is called, it goes into its own folder, and is called what it can be."""
     names = [
         "../../../etc/passwd.pdf",
@@ -195,7 +195,7 @@ def test_by_a_file_s_name(subtests: pytest.Subtests, uploading: Uploading, peopl
             assert original.headers["Content-Disposition"].startswith("attachment;")
 
 
-def test_by_a_name_straight_through_postgrest(
+def test_a_name_through_postgrest_cannot_change_the_path(
     subtests: pytest.Subtests, people: People, uploading: Uploading
 ):
     home = collection(people.ann)
@@ -218,7 +218,7 @@ def test_by_a_name_straight_through_postgrest(
             assert answer.status_code == 400, answer.text
 
 
-def test_by_another_s_path_straight_through_postgrest(uploading: Uploading, people: People, world: World):
+def test_another_user_s_path_through_postgrest_is_refused(uploading: Uploading, people: People, world: World):
     """Nobody makes a document, and so a thing to read, of an object that another has uploaded."""
     taken = private(uploading, people)
     ann_home, alf_home = collection(people.ann), collection(people.alf, name="alf")
@@ -246,7 +246,7 @@ def test_by_another_s_path_straight_through_postgrest(uploading: Uploading, peop
     assert_nothing_brought(world, people, 1)
 
 
-def test_at_the_tables_behind_the_functions(uploading: Uploading, people: People, world: World):
+def test_the_tables_behind_the_functions_are_unreachable(uploading: Uploading, people: People, world: World):
     """Straight in SQL: a row of one's own with another's path gives nothing away."""
     taken = private(uploading, people)
     home = collection(people.alf, name="alf")
@@ -292,7 +292,7 @@ def assert_read(uploading: Uploading, path: str, token: str) -> None:
     assert answer.content == SECRET
 
 
-def test_at_a_private_object_through_storage_itself(uploading: Uploading, people: People):
+def test_a_private_object_is_out_of_reach_in_storage(uploading: Uploading, people: People):
     path = private(uploading, people)
     for token in (people.alf.token(), people.kim.token(), people.bob.token(), people.sam.token(), None,
                   people.ann.stack.anon_key, people.ann.key_token(scopes=["retrievals:read"])):  # fmt: skip
@@ -301,7 +301,7 @@ def test_at_a_private_object_through_storage_itself(uploading: Uploading, people
         assert_read(uploading, path, actor.token())
 
 
-def test_at_another_org_s_object_through_storage_itself(uploading: Uploading, people: People):
+def test_another_org_s_object_is_out_of_reach_in_storage(uploading: Uploading, people: People):
     path = shared(uploading, people)
     other = people.kim.token(rag={"org": people.bolt.id})
     for token in (people.bob.token(), people.sam.token(), None, people.ann.stack.anon_key, other):
@@ -310,7 +310,7 @@ def test_at_another_org_s_object_through_storage_itself(uploading: Uploading, pe
         assert_read(uploading, path, actor.token())
 
 
-def test_at_what_is_uploaded_and_not_yet_brought(uploading: Uploading, people: People):
+def test_an_unprocessed_upload_is_out_of_reach(uploading: Uploading, people: People):
     uploading.put(people.ann, collection(people.ann), SECRET)
     (path,) = uploading.kept
     for actor in (people.alf, people.ada, people.bob, people.sam):
@@ -318,7 +318,7 @@ def test_at_what_is_uploaded_and_not_yet_brought(uploading: Uploading, people: P
     assert_read(uploading, path, people.ann.token())
 
 
-def test_by_uploading_where_nobody_was_told_to(uploading: Uploading, people: People):
+def test_storage_accepts_only_issued_paths(uploading: Uploading, people: People):
     path = shared(uploading, people)
     home = path.split("/")[1]
     begun = uploading.begin(people.ann, home).json()["upload_url"]
@@ -340,7 +340,7 @@ def test_by_uploading_where_nobody_was_told_to(uploading: Uploading, people: Peo
     assert uploading.kept == {path}
 
 
-def test_by_overwriting_moving_or_deleting_through_storage_itself(uploading: Uploading, people: People):
+def test_objects_cannot_be_overwritten_moved_or_deleted_in_storage(uploading: Uploading, people: People):
     path = shared(uploading, people)
     home = path.split("/")[1]
     begun = uploading.begin(people.ann, home).json()["upload_url"]
@@ -357,9 +357,7 @@ def test_by_overwriting_moving_or_deleting_through_storage_itself(uploading: Upl
     assert_read(uploading, path, people.ann.token())
 
 
-def test_by_storing_an_object_after_its_upload_has_expired(
-    uploading: Uploading, people: People, world: World
-):
+def test_an_expired_upload_accepts_no_object(uploading: Uploading, people: People, world: World):
     """ann sends the object straight to Storage, without the signed URL."""
     home = collection(people.ann)
     for expired, status in ((True, 400), (False, 200)):
@@ -372,7 +370,7 @@ def test_by_storing_an_object_after_its_upload_has_expired(
     assert uploading.kept == {path}
 
 
-def test_by_a_link_for_an_upload_that_is_used_again(uploading: Uploading, people: People):
+def test_an_upload_link_cannot_be_used_twice(uploading: Uploading, people: People):
     begun = uploading.begin(people.ann, collection(people.ann), len(SECRET)).json()
     client().put(begun["upload_url"], content=SECRET)
     uploading.finish(people.ann, begun["upload"])
@@ -384,7 +382,7 @@ def test_by_a_link_for_an_upload_that_is_used_again(uploading: Uploading, people
     assert_read(uploading, path, people.alf.token())
 
 
-def test_by_a_policy_of_the_project_s_own_that_opens_everything(
+def test_a_permissive_project_policy_does_not_open_the_bucket(
     uploading: Uploading, people: People, world: World
 ):
     path = private(uploading, people)
@@ -407,7 +405,7 @@ def test_by_a_policy_of_the_project_s_own_that_opens_everything(
         world.sql("delete from storage.buckets where id = 'theirs'")
 
 
-def test_by_a_link_to_another_s_original(uploading: Uploading, people: People):
+def test_a_link_to_another_user_s_original_is_refused(uploading: Uploading, people: People):
     row = uploading.bring(people.ann, collection(people.ann), SECRET, private=True)
     for thief in (people.alf, people.bob, people.sam):
         assert_not_found(uploading.get(thief, f"{row['id']}/url"))
@@ -421,7 +419,7 @@ def test_by_a_link_to_another_s_original(uploading: Uploading, people: People):
 # -- removals -----------------------------------------------------------------------------------------
 
 
-def test_removals_are_the_worker_s_alone(uploading: Uploading, people: People):
+def test_only_the_worker_deletes_objects(uploading: Uploading, people: People):
     path = shared(uploading, people)
     removal = {"org_id": people.acme.id, "path": path}
     for token in (None, people.ada.token(), people.ann.key_token(), people.ann.stack.anon_key):
@@ -429,7 +427,7 @@ def test_removals_are_the_worker_s_alone(uploading: Uploading, people: People):
             assert people.ann.rpc(function, said, token=token).status_code in (401, 403, 404)
 
 
-def test_nobody_makes_the_worker_delete_what_a_document_has(
+def test_the_worker_cannot_be_made_to_delete_a_document_s_object(
     uploading: Uploading, people: People, world: World
 ):
     path = shared(uploading, people)
@@ -445,7 +443,7 @@ def test_nobody_makes_the_worker_delete_what_a_document_has(
     assert world.sql("select count(*) from rag.removals") == [(0,)]
 
 
-def test_nobody_keeps_an_object_from_going(uploading: Uploading, people: People, world: World):
+def test_object_deletions_cannot_be_prevented(uploading: Uploading, people: People, world: World):
     row = uploading.bring(people.ann, collection(people.ann), SECRET)
     people.ann.request("DELETE", f"/api/v1/documents/{row['id']}")
     world.as_user(people.ann, "delete from rag.removals")
@@ -453,7 +451,7 @@ def test_nobody_keeps_an_object_from_going(uploading: Uploading, people: People,
     assert uploading.kept == set()
 
 
-def test_a_token_for_a_removal_deletes_one_object_and_does_nothing_else(uploading: Uploading, people: People):
+def test_a_deletion_token_deletes_one_object_and_nothing_else(uploading: Uploading, people: People):
     path, other = private(uploading, people), shared(uploading, people)
     stack = people.ann.stack
     token = tokens.user_token(stack.signing_key, stack.url, "", sub=None, rag={"object": path})
@@ -472,7 +470,7 @@ def test_a_token_for_a_removal_deletes_one_object_and_does_nothing_else(uploadin
     assert uploading.kept == {other}
 
 
-def test_the_core_tells_nobody_whether_an_object_is_there(uploading: Uploading, people: People):
+def test_the_existence_of_an_object_is_not_revealed(uploading: Uploading, people: People):
     path = private(uploading, people)
     storage = uploading.core.require_storage()
     for actor in (people.alf, people.bob, people.sam):
@@ -482,7 +480,7 @@ def test_the_core_tells_nobody_whether_an_object_is_there(uploading: Uploading, 
             assert str(refused.value) == "There is no such file."
 
 
-def test_by_finishing_in_another_actor_s_name_through_the_admin(uploading: Uploading, people: People):
+def test_an_admin_cannot_finish_an_upload_in_another_user_s_name(uploading: Uploading, people: People):
     """An admin sees what is expected, and still brings nothing that another uploaded."""
     home = collection(people.ann)
     uploading.put(people.ann, home, SECRET)

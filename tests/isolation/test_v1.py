@@ -46,7 +46,7 @@ def assert_not_found(answer: httpx.Response, library: Library) -> None:
 
 @every_door
 @pytest.mark.parametrize("scope", ["auto", "workspace"])
-def test_by_another_org_s_workspace(library: Library, path: str, body: Row, scope: str):
+def test_another_org_s_workspace_is_404(library: Library, path: str, body: Row, scope: str):
     theirs = workspace_of(library.people.bob)
     nobodys = library.people.ann.post(path, {**body, "workspaceId": NOBODYS, "scope": scope})
     answer = library.people.ann.post(path, {**body, "workspaceId": theirs, "scope": scope})
@@ -60,7 +60,7 @@ def test_by_another_org_s_workspace(library: Library, path: str, body: Row, scop
 
 
 @every_door
-def test_by_another_org_s_id(library: Library, path: str, body: Row):
+def test_another_org_s_id_is_missing(library: Library, path: str, body: Row):
     forged = {"organizationId": library.people.bolt.id, "scope": "org"}
     assert_not_found(library.people.ann.post(path, {**body, **forged}), library)
     # Nor beside a workspace of one's own.
@@ -69,7 +69,7 @@ def test_by_another_org_s_id(library: Library, path: str, body: Row):
 
 
 @pytest.mark.parametrize("path", ["/v1/search", "/v1/similar", "/v1/answer"])
-def test_nobody_finds_more_than_they_may_see(library: Library, path: str):
+def test_searches_return_only_visible_documents(library: Library, path: str):
     body = dict(DOORS)[path] if path != "/v1/answer" else {"question": QUESTION}
     body = {**body, "topK": 50}
     people = library.people
@@ -81,7 +81,7 @@ def test_nobody_finds_more_than_they_may_see(library: Library, path: str):
         assert secrets_in(home) <= seen
 
 
-def test_through_contents_by_others_ids(library: Library):
+def test_contents_by_ids_of_others_are_missing(library: Library):
     people = library.people
     chunk = people.bob.post("/v1/search", {"q": QUESTION, **everywhere(people.bob)}).json()["results"][0]
     private = people.ann.post("/v1/search", {"q": QUESTION, **everywhere(people.ann)}).json()["results"]
@@ -106,7 +106,7 @@ def test_through_contents_by_others_ids(library: Library):
 
 
 @pytest.mark.parametrize("mode", ["auto", "keyword", "hybrid"])
-def test_through_similar_by_others_subjects(library: Library, mode: str):
+def test_similar_by_subjects_of_others_is_404(library: Library, mode: str):
     people = library.people
     where = {"workspaceId": workspace_of(people.alf), "mode": mode}
     for document in (library.bolt_document, library.ann_document):
@@ -114,7 +114,7 @@ def test_through_similar_by_others_subjects(library: Library, mode: str):
         assert_not_found(people.alf.post("/v1/similar", {"subject": subject, **where}), library)
 
 
-def test_at_another_user_s_own_workspace(library: Library):
+def test_another_user_s_own_workspace_is_404(library: Library):
     people = library.people
     made = people.ann.request("POST", "/api/v1/collections", {"name": f"mine:u:{people.ann.id}"})
     store(library.core, people.ann, "ANN-9", collection=f"mine:u:{people.ann.id}", private=True)
@@ -126,7 +126,7 @@ def test_at_another_user_s_own_workspace(library: Library):
 
 
 @every_door
-def test_with_a_bad_token(library: Library, path: str, body: Row):
+def test_an_invalid_token_is_refused(library: Library, path: str, body: Row):
     token = BAD_TOKENS["another secret"](library.people.ann)
     answer = library.people.ann.post(path, {**body, **everywhere(library.people.ann)}, token=token)
     refused(answer, 401, "UNAUTHENTICATED")
@@ -134,7 +134,7 @@ def test_with_a_bad_token(library: Library, path: str, body: Row):
 
 
 @every_door
-def test_with_too_small_a_scope(library: Library, path: str, body: Row):
+def test_a_key_without_the_scope_is_refused(library: Library, path: str, body: Row):
     ann = library.people.ann
     for scope in ("documents:write", "collections:manage"):
         answer = ann.post(path, {**body, **everywhere(ann)}, token=key(ann, scope))
@@ -156,7 +156,7 @@ def bound(library: Library, *scopes: str) -> tuple[str, str, str]:
 
 
 @every_door
-def test_by_a_key_that_is_bound_to_another_workspace(library: Library, path: str, body: Row):
+def test_a_key_bound_to_another_workspace_is_refused(library: Library, path: str, body: Row):
     ann = library.people.ann
     token, inside, outside = bound(library, "retrievals:read", "chat:read")
     assert_not_found(ann.post(path, {**body, "workspaceId": outside}, token=token), library)
@@ -185,7 +185,7 @@ def is_replay(answer: httpx.Response) -> bool:
     return "idempotency-replayed" in answer.headers
 
 
-def test_through_an_answer_that_is_kept_for_somebody_else(library: Library):
+def test_another_user_s_stored_answer_is_not_replayed(library: Library):
     people = library.people
     assert secrets_in(ask(people.ann)) == {"acme", "ann"}
     assert is_replay(ask(people.ann))
@@ -196,7 +196,7 @@ def test_through_an_answer_that_is_kept_for_somebody_else(library: Library):
     assert secrets_in(ask(people.bob)) == {"bolt"}
 
 
-def test_through_an_answer_that_was_given_to_a_wider_credential(library: Library):
+def test_an_answer_for_a_wider_credential_is_not_replayed(library: Library):
     ann = library.people.ann
     narrow, inside, _ = bound(library, "chat:read")
     wide = key(ann, "chat:read")
@@ -207,7 +207,7 @@ def test_through_an_answer_that_was_given_to_a_wider_credential(library: Library
     assert is_replay(ask(ann, narrow, **where))
 
 
-def test_through_an_answer_of_an_org_that_one_has_left(library: Library, world: World):
+def test_a_former_member_s_answer_is_not_replayed(library: Library, world: World):
     ann = library.people.ann
     assert secrets_in(ask(ann)) == {"acme", "ann"}
     world.sql(f"delete from rag.members where user_id = '{ann.id}'")

@@ -52,7 +52,7 @@ def assert_untouched(people: People, webhook: str) -> None:
 
 @one
 @pytest.mark.parametrize("who", ["bob", "bea", "sam", "ann"])
-def test_by_who_is_no_admin_of_the_org(
+def test_a_non_admin_cannot_manage_webhooks(
     people: People, bea: Actor, who: str, method: str, path: str, body: Any
 ):
     webhook = make(people.ada)
@@ -62,7 +62,7 @@ def test_by_who_is_no_admin_of_the_org(
     assert_untouched(people, webhook)
 
 
-def test_made_by_who_is_no_admin(people: People, bea: Actor):
+def test_a_non_admin_s_webhook_in_sql_is_refused(people: People, bea: Actor):
     for actor, more in ((people.ann, {}), (people.kim, {"org_id": people.acme.id}), (people.bob, {})):
         answer = actor.request("POST", PATH, {**BODY, **more})
         assert answer.status_code == 403, answer.text
@@ -73,7 +73,7 @@ def test_made_by_who_is_no_admin(people: People, bea: Actor):
     assert people.ada.request("GET", PATH).json() == {"data": []}
 
 
-def test_on_another_org_s_or_owner_s_collection(people: People, bea: Actor):
+def test_a_webhook_on_a_collection_of_others_is_refused(people: People, bea: Actor):
     home = people.ann.request("POST", "/v1/collections", {"name": "plans"}).json()["id"]
     for more in ({}, {"org_id": people.bolt.id}):
         answer = bea.request("POST", PATH, {**BODY, "collection_id": home, **more})
@@ -84,7 +84,7 @@ def test_on_another_org_s_or_owner_s_collection(people: People, bea: Actor):
     "scopes",
     [["documents:read", "documents:write"], ["collections:manage"], ["retrievals:read", "chat:read"]],
 )
-def test_with_too_small_a_scope(people: People, scopes: list[str]):
+def test_a_key_without_the_scope_is_refused(people: People, scopes: list[str]):
     webhook = make(people.ada)
     token = people.ada.key_token(scopes=scopes)
     for method, path, body in [*((method, f"/{webhook}{path}", body) for method, path, body in ONE),
@@ -97,7 +97,7 @@ def test_with_too_small_a_scope(people: People, scopes: list[str]):
     assert_untouched(people, webhook)
 
 
-def test_a_key_that_manages_collections_does_so_while_a_webhook_listens(people: People, world: World):
+def test_a_key_that_manages_collections_works_beside_a_webhook(people: People, world: World):
     """A key of ann, who does not see the deliveries that her changes cause."""
     make(people.ada, events=["collection.created", "collection.updated", "collection.deleted"])
     body = {"name": "ci", "scopes": ["collections:manage"]}
@@ -112,7 +112,7 @@ def test_a_key_that_manages_collections_does_so_while_a_webhook_listens(people: 
 
 
 @one
-def test_by_a_key_bound_to_a_collection(people: People, method: str, path: str, body: Any):
+def test_a_bound_key_cannot_manage_webhooks(people: People, method: str, path: str, body: Any):
     """Even an admin's: it would choose what others are told."""
     home = people.ada.request("POST", "/v1/collections", {"name": "plans"}).json()["id"]
     webhook = make(people.ada, collection_id=home)
@@ -123,7 +123,7 @@ def test_by_a_key_bound_to_a_collection(people: People, method: str, path: str, 
     assert_untouched(people, webhook)
 
 
-def test_by_a_token_that_is_none(people: People):
+def test_an_invalid_token_is_refused(people: People):
     webhook = make(people.ada)
     answer = people.ada.request("GET", f"{PATH}/{webhook}", token=BAD_TOKENS["another secret"](people.ada))
     assert answer.status_code == 401, answer.text
@@ -131,7 +131,7 @@ def test_by_a_token_that_is_none(people: People):
 
 
 @pytest.mark.parametrize("function", WORKERS)
-def test_deliveries_are_sent_by_the_worker_alone(people: People, function: str):
+def test_only_the_worker_sends_deliveries(people: People, function: str):
     """What it claims carries the secrets."""
     make(people.ada)
     people.ann.put([vector(1)])
@@ -144,7 +144,7 @@ def test_deliveries_are_sent_by_the_worker_alone(people: People, function: str):
 # -- in SQL, past the functions -----------------------------------------------------------------------
 
 
-def test_nobody_reads_a_secret_and_members_not_even_where_it_leads(people: People, world: World):
+def test_secrets_are_unreadable_and_members_see_no_url(people: People, world: World):
     make(people.ada)
     people.ann.put([vector(1)])
     for actor in (people.ada, people.ann, people.bob):
@@ -159,7 +159,7 @@ def test_nobody_reads_a_secret_and_members_not_even_where_it_leads(people: Peopl
     assert world.as_user(people.bob, counts) == [(0, 0, 0)]
 
 
-def test_a_secret_in_place_of_another_moves_nothing(people: People, world: World):
+def test_a_swapped_secret_does_not_redirect_deliveries(people: People, world: World):
     """A member changes no row, and another org's admin none of this one's."""
     webhook = make(people.ada)
     bea = world.user(people.bolt, role="admin")
@@ -170,7 +170,7 @@ def test_a_secret_in_place_of_another_moves_nothing(people: People, world: World
     assert_untouched(people, webhook)
 
 
-def test_what_one_org_does_is_told_to_that_org_alone(people: People, world: World, bea: Actor):
+def test_events_are_delivered_only_to_their_org(people: People, world: World, bea: Actor):
     make(bea, events=["document.processing_completed", "collection.created", "document.deleted"])
     document = people.ann.put([vector(1)])
     people.ann.rpc("rag_delete_document", {"document_id": document})
@@ -186,7 +186,7 @@ def forged(org: str, webhook: str, **more: Any) -> tuple[str, list[Any]]:
     return f"insert into rag.deliveries ({', '.join(row)}) values ({places})", list(row.values())
 
 
-def test_a_forged_delivery_to_another_org_s_webhook(people: People, world: World):
+def test_a_forged_delivery_to_another_org_s_webhook_is_refused(people: People, world: World):
     webhook = make(people.ada)
     for org, kind in (
         (people.acme.id, psycopg.errors.InsufficientPrivilege),
@@ -198,7 +198,7 @@ def test_a_forged_delivery_to_another_org_s_webhook(people: People, world: World
     assert world.sql("select count(*) from rag.deliveries") == [(0,)]
 
 
-def test_a_delivery_that_is_no_new_one(people: People, world: World):
+def test_a_repeated_delivery_must_exist(people: People, world: World):
     webhook = make(people.ada)
     for more in ({"state": "done"}, {"attempts": 3}, {"due_at": "infinity"}, {"created_at": "2020-01-01"}):
         statement, values = forged(people.acme.id, webhook, **more)
@@ -216,7 +216,7 @@ def test_a_delivery_that_is_no_new_one(people: People, world: World):
     assert world.sql("select state, attempts from rag.deliveries") == [("waiting", 0)]
 
 
-def test_the_worker_s_role_reads_no_document_to_tell_of_it(people: People, world: World):
+def test_the_worker_s_role_reads_no_documents(people: People, world: World):
     people.ann.put([vector(1)])
     stack = people.ann.stack
     token = tokens.user_token(stack.signing_key, stack.url, people.ann.id, role="rag_worker")
@@ -232,16 +232,14 @@ def test_the_worker_s_role_reads_no_document_to_tell_of_it(people: People, world
 @pytest.mark.parametrize(
     "claim", [{"scopes": ["documents:read"]}, {"scopes": ["documents:write"], "collection": NOBODYS}]
 )
-def test_a_delivery_by_a_key_that_may_not_change_what_it_tells_of(
-    people: People, world: World, claim: dict[str, Any]
-):
+def test_a_key_without_the_scope_causes_no_delivery(people: People, world: World, claim: dict[str, Any]):
     statement, values = forged(people.acme.id, make(people.ada))
     with pytest.raises(psycopg.errors.InsufficientPrivilege):
         world.as_user(people.ann, statement, *values, rag={"org": people.acme.id, **claim})
     world.as_user(people.ann, statement, *values, rag={"org": people.acme.id, "scopes": ["documents:write"]})
 
 
-def test_a_key_without_the_scope_admin_is_refused_by_the_function_itself(people: People):
+def test_the_function_itself_requires_the_scope_admin(people: People):
     made = people.ada.request("POST", "/api/keys", {"name": "a key", "scopes": ["documents:write"]}).json()
     answer = people.ada.request("GET", PATH, token=made["key"])
     assert (answer.status_code, answer.json()["error"]["code"]) == (403, "missing_scope")
@@ -249,7 +247,7 @@ def test_a_key_without_the_scope_admin_is_refused_by_the_function_itself(people:
     assert people.ada.request("GET", PATH, token=made["key"]).json() == {"data": []}
 
 
-def test_the_worker_s_role_turns_webhooks_off_and_nothing_else(people: People, world: World):
+def test_the_worker_s_role_can_only_disable_webhooks(people: People, world: World):
     webhook = make(people.ada)
     world.sql("update rag.webhooks set enabled = false where id = %s", webhook)
     world.as_role("rag_worker", "update rag.webhooks set enabled = true")
@@ -262,7 +260,7 @@ def test_the_worker_s_role_turns_webhooks_off_and_nothing_else(people: People, w
             world.as_role("rag_worker", statement)
 
 
-def test_of_what_is_private_admins_are_told_and_no_member(people: People, world: World):
+def test_events_of_private_documents_go_to_admins_only(people: People, world: World):
     """They may see it, too."""
     webhook = make(people.ada, events=["collection.created"])
     made = people.ann.request("POST", "/v1/collections", {"name": "mine", "private": True})

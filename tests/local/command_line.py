@@ -7,7 +7,7 @@ from subprocess import CompletedProcess
 
 import pytest
 
-from local import sending
+from local import folder_sync
 from local.__main__ import main
 
 
@@ -17,8 +17,8 @@ def run_local(folder: Path, *arguments: object, **variables: str) -> CompletedPr
     command = ["--data", str(folder), *map(str, arguments)]
     with pytest.MonkeyPatch.context() as patch, redirect_stdout(output), redirect_stderr(errors):
         patch.delenv("RAG_TOKEN", raising=False)
-        # An upload of a few small files is asked after more often than one of many.
-        patch.setattr(sending, "PAUSE_SECONDS", 0.1)
+        # Tests upload few small files: poll more often.
+        patch.setattr(folder_sync, "POLL_SECONDS", 0.1)
         for name, value in {"COLUMNS": "300", **variables}.items():
             patch.setenv(name, value)
         try:

@@ -8,7 +8,7 @@ from local.corpus import ORGS, org_id_of, read_folder
 from local.processes import StackError
 
 
-def test_a_folder_s_documents_have_what_their_front_matter_says(tmp_path: Path):
+def test_front_matter_sets_a_document_s_fields(tmp_path: Path):
     front = 'title = "Tea"\nsource_type = "faq"\nowner = "tomas@halden.example"'
     (tmp_path / "tea.md").write_text(f"+++\n{front}\n+++\nTea is ready after four minutes.")
     (tmp_path / "plain.txt").write_text("Plain text needs no front matter.")
@@ -27,13 +27,13 @@ def test_a_folder_s_documents_have_what_their_front_matter_says(tmp_path: Path):
         ("picture.png", b"", "no .md or .txt files"),
     ],
 )
-def test_a_file_that_cannot_be_read_is_named(tmp_path: Path, name: str, content: bytes, complaint: str):
+def test_an_unreadable_file_is_named(tmp_path: Path, name: str, content: bytes, complaint: str):
     (tmp_path / name).write_bytes(content)
     with pytest.raises(StackError, match=complaint):
         read_folder(tmp_path, ORGS["halden"], "default")
 
 
-def test_an_org_is_known_by_its_short_name_or_its_id():
+def test_an_org_is_found_by_its_short_name_or_its_id():
     assert org_id_of("halden") == org_id_of(ORGS["halden"]) == ORGS["halden"]
     with pytest.raises(StackError, match="halden, brightwater"):
         org_id_of("nobody")

@@ -10,15 +10,15 @@ from rich.console import Console
 
 from local import demo
 from local.corpus import ORGS
-from local.ingest import authorise, core_of, demo_corpus, put
+from local.seed_demo import demo_files, ingest_files, make_services, principals_of
 from local.stack import Stack
 
 
 @pytest.fixture(scope="module")
 def filled(stack: Stack) -> tuple[Stack, int]:
     """The stack with the demo's documents, and how many chunks they made."""
-    with closing(core_of(stack)) as core:
-        _, chunks = put(core, demo_corpus(), authorise(stack), Console(quiet=True))
+    with closing(make_services(stack)) as core:
+        _, chunks = ingest_files(core, demo_files(), principals_of(stack), Console(quiet=True))
     return stack, chunks
 
 
@@ -29,7 +29,7 @@ def texts_of(stack: Stack, chunk_ids: list[str]) -> str:
 
 
 def test_the_corpus_is_large_and_varied_enough(filled: tuple[Stack, int]):
-    files = [file for file, _ in demo_corpus()]
+    files = [file for file, _ in demo_files()]
     documents = [file.document for file in files]
     assert len(documents) >= 45
     assert filled[1] >= 300
@@ -45,7 +45,7 @@ def test_the_corpus_is_large_and_varied_enough(filled: tuple[Stack, int]):
 @pytest.mark.parametrize(
     "question", demo.questions(), ids=lambda question: f"{question.asker} {question.text}"
 )
-def test_each_question_is_answered_from_what_its_asker_may_see(
+def test_each_question_is_answered_from_its_user_s_visible_documents(
     filled: tuple[Stack, int], question: demo.Question
 ):
     stack, _ = filled
@@ -68,7 +68,7 @@ def test_each_question_is_answered_from_what_its_asker_may_see(
         assert str(secret) not in str(body)
 
 
-def test_the_demo_s_questions_are_at_least_six_an_org_over_both_functions():
+def test_the_demo_has_at_least_six_questions_per_org_over_both_functions():
     questions = demo.questions()
     askers = Counter(question.asker.split("@")[1] for question in questions)
     assert min(askers.values()) >= 6

@@ -17,7 +17,7 @@ def test_rest_without_an_apikey_is_refused(people: People):
     assert (wrong.status_code, wrong.json()) == (401, {"message": "Invalid authentication credentials"})
 
 
-def test_the_apikey_may_come_in_the_query_and_is_not_passed_on(people: People):
+def test_the_apikey_may_be_in_the_query_and_is_not_forwarded(people: People):
     url = f"{people.ann.stack.url}{MEMBER}?apikey={people.ann.stack.anon_key}"
     bearer = {"Authorization": f"Bearer {people.ann.token()}"}
     assert httpx.post(url, json={"org_id": people.acme.id}, headers=bearer).json() is True
@@ -34,7 +34,7 @@ def test_a_preflight_to_rest_passes_without_a_key(people: People):
     assert answer.headers["access-control-allow-origin"] in ("*", "https://app.example")
 
 
-def test_postgrest_s_own_answers_pass_untouched(people: People):
+def test_postgrest_s_responses_pass_unchanged(people: People):
     wrong = people.ann.rpc("no_such_function")
     assert wrong.status_code == 404
     assert wrong.json()["code"] == "PGRST202"
@@ -48,12 +48,12 @@ def test_postgrest_s_own_answers_pass_untouched(people: People):
     assert page.json() == [{"content": "0"}, page.json()[1]]
 
 
-def test_a_path_that_nobody_serves_is_404(people: People):
+def test_an_unknown_path_is_404(people: People):
     for path in ("/nothing", "/functions/v1/other", "/auth/v1/token", "/rest/v2/x"):
         assert httpx.get(f"{people.ann.stack.url}{path}").status_code == 404
 
 
-def test_a_path_cannot_climb_out_of_rest(people: People):
+def test_a_path_cannot_leave_rest(people: People):
     """PostgREST's admin address and other services of the machine stay out of reach."""
     headers = people.ann.headers()
     for path in ("/rest/v1/../../health", "/rest/v1//127.0.0.1:1/", "/rest/v1/http://127.0.0.1:1/"):

@@ -19,7 +19,7 @@ def status(stack: Stack, key: str) -> int:
     return httpx.get(f"{stack.url}/api/keys", headers={"Authorization": f"Bearer {key}"}).status_code
 
 
-def test_a_key_is_made_listed_rotated_and_revoked(stack: Stack):
+def test_a_key_is_created_listed_rotated_and_revoked(stack: Stack):
     made = keys(stack, "create", "--user", OWNER, "--name", "from a shell", "--scope", "admin", "--days", "1")
     assert made.returncode == 0, made.stderr
     key, told = made.stdout.splitlines()
@@ -40,7 +40,7 @@ def test_a_key_is_made_listed_rotated_and_revoked(stack: Stack):
     assert status(stack, new) == 401
 
 
-def test_another_deployment_is_reached_with_its_address_and_the_owner_s_token(stack: Stack):
+def test_another_deployment_needs_its_url_and_the_owner_s_token(stack: Stack):
     token = stack.token(OWNER)
     arguments = ("create", "--url", stack.url, "--name", "from afar", "--scope", "chat:read")
     assert keys(stack, *arguments, RAG_TOKEN=token).stdout.startswith("mn_live_")
@@ -49,7 +49,7 @@ def test_another_deployment_is_reached_with_its_address_and_the_owner_s_token(st
     assert "RAG_TOKEN" in without.stderr
 
 
-def test_what_the_api_refuses_is_said_in_a_line(stack: Stack):
+def test_an_api_error_is_printed_in_one_line(stack: Stack):
     refused = keys(stack, "create", "--user", "tomas@halden.example", "--name", "x", "--scope", "admin")
     assert (refused.returncode, refused.stdout) == (1, "")
     assert refused.stderr == "error: 403: the scope admin is for the org's admins\n"

@@ -4,7 +4,7 @@ from subprocess import CompletedProcess
 
 import pytest
 
-from local.ingest import authorise
+from local.seed_demo import principals_of
 from local.stack import Stack
 from shared.ingestion.ingest import NewDocument, ingest
 from shared.services import Services
@@ -24,26 +24,26 @@ def manual(stack: Stack, core: Services, world: World) -> str:
     ((org_id,),) = world.sql("select id::text from rag.orgs where name like 'Halden%%'")
     text = "The valve ZX-81 opens at four bar. Turn the wheel to close it."
     document = NewDocument(org_id, "Manual of the valve", text, external_id="valve", lang="en")
-    ingest(core.database, core.embedder, authorise(stack)(READER), document)
+    ingest(core.database, core.embedder, principals_of(stack)(READER), document)
     return document.title
 
 
 @pytest.mark.parametrize("mode", ["semantic", "keyword", "hybrid", "hierarchical", "graph"])
-def test_each_mode_prints_what_it_found(stack: Stack, manual: str, mode: str):
+def test_each_mode_prints_its_results(stack: Stack, manual: str, mode: str):
     done = search(stack, "at how many bar does the valve open?", "--user", READER, "--mode", mode)
     assert done.returncode == 0, done.stderr
     assert f"1. {manual} (doc)" in done.stdout
     assert ("similarity" in done.stdout) is (mode != "keyword")
 
 
-def test_a_name_is_found_and_neighbours_and_reranker_may_be_asked_for(stack: Stack, manual: str):
+def test_a_name_is_found_with_neighbours_and_reranking(stack: Stack, manual: str):
     done = search(stack, "ZX-81", "--user", READER, "--top-k", "1", "--neighbours", "1", "--half-life", "900")
     assert f"1. {manual} (doc)" in done.stdout
     done = search(stack, "closing the valve", "--user", READER, "--rerank", "--source-type", "doc")
     assert "; reranked by all-MiniLM-L6-v2" in done.stdout
 
 
-def test_what_cannot_be_searched_is_said_in_one_line(stack: Stack):
+def test_an_invalid_search_is_reported_in_one_line(stack: Stack):
     for arguments in (("",), ("text", "--top-k", "500"), ("text", "--neighbours", "99")):
         done = search(stack, *arguments, "--user", READER)
         assert done.returncode == 1

@@ -10,10 +10,10 @@ import pytest
 from jose import jwt
 
 from local import tokens
-from local.ingest import core_of
+from local.npm_tools import supabase
 from local.processes import StackError
+from local.seed_demo import make_services
 from local.stack import Stack
-from local.tools import supabase
 from shared.services import Services
 from tests.actors import Actor, Org, World, vector
 from tests.clients.test_supabase_clients import HERE, KETTLE, given_for
@@ -48,7 +48,7 @@ def town(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Town]:
         acme = world.org("Acme")
         town = Town(stack, acme, world.user(acme), world.user())
         world.close()
-        core = core_of(stack)
+        core = make_services(stack)
         tell(core, town.ann, "Kettle manual", KETTLE)
         core.close()
         yield town
@@ -62,7 +62,7 @@ def titles(answer: httpx.Response) -> list[str]:
     return [result["source_title"] for result in answer.json()["results"]]
 
 
-def test_its_key_is_the_supabase_cli_s_and_stays_inside(town: Town):
+def test_the_signing_key_is_the_supabase_cli_s_and_stays_private(town: Town):
     key = town.stack.signing_key
     assert not isinstance(key, str)
     assert (key["kty"], key["crv"], key["alg"]) == ("EC", "P-256", "ES256")
@@ -75,7 +75,7 @@ def test_its_key_is_the_supabase_cli_s_and_stays_inside(town: Town):
     assert "SUPABASE_JWT_SECRET" not in town.stack.function_environment()
 
 
-def test_it_publishes_the_public_half_to_everybody_as_supabase_auth_does(town: Town):
+def test_the_public_key_is_published_like_supabase_auth_s(town: Town):
     answer = httpx.get(f"{town.stack.url}{JWKS}")
     assert answer.status_code == 200
     assert answer.headers["cache-control"] == "public, max-age=600"
@@ -85,7 +85,7 @@ def test_it_publishes_the_public_half_to_everybody_as_supabase_auth_does(town: T
     assert entry == {**{name: key[name] for name in key if name != "d"}, "key_ops": ["verify"]}
 
 
-def test_an_api_key_is_made_and_taken(town: Town):
+def test_an_api_key_can_be_created_and_used(town: Town):
     body = {"name": "files", "scopes": ["documents:read"]}
     made = town.ann.post("/api/keys", body)
     assert made.status_code == 201, made.text
@@ -94,20 +94,20 @@ def test_an_api_key_is_made_and_taken(town: Town):
     assert town.ann.request("GET", "/api/v1/collections", token=key).status_code == 200
 
 
-def test_the_functions_answer_its_users(town: Town):
+def test_the_functions_accept_the_stack_s_users(town: Town):
     assert titles(town.ann.search("kettle")) == ["Kettle manual"]
     assert "100 degrees" in town.ann.answer("How hot is the kettle?").json()["answer"]["text"]
     assert titles(town.bob.search("kettle")) == []
     assert town.bob.answer("How hot is the kettle?").json()["status"] == "insufficient_context"
 
 
-def test_postgrest_answers_its_users(town: Town):
+def test_postgrest_accepts_the_stack_s_users(town: Town):
     assert [row["title"] for row in town.ann.match(vector(1))] == ["Kettle manual"]
     assert town.bob.match(vector(1)) == []
     assert town.ann.rpc("is_org_member", {"org_id": town.acme.id}).json() is True
 
 
-def test_a_token_that_the_supabase_cli_signs_works_everywhere(town: Town, tmp_path: Path):
+def test_a_token_signed_by_the_supabase_cli_works_everywhere(town: Town, tmp_path: Path):
     project = tmp_path / "supabase"
     project.mkdir()
     (project / "signing_keys.json").write_text(json.dumps([town.stack.signing_key]))
@@ -132,7 +132,7 @@ def test_supabase_js_works_unmodified(town: Town):
     assert result["matchError"] is None
 
 
-def test_over_http_with_a_token_that_is_none(subtests: pytest.Subtests, town: Town):
+def test_an_invalid_token_is_refused_over_http(subtests: pytest.Subtests, town: Town):
     for fault in [*BAD_TOKENS, *BAD_USERS, *CONFUSED]:
         with subtests.test(fault=fault):
             made = {**BAD_TOKENS, **BAD_USERS, **CONFUSED}[fault](town.ann)
@@ -143,7 +143,7 @@ def test_over_http_with_a_token_that_is_none(subtests: pytest.Subtests, town: To
                 assert "Kettle" not in answer.text
 
 
-def test_straight_through_postgrest_with_a_token_that_is_none(subtests: pytest.Subtests, town: Town):
+def test_an_invalid_token_is_refused_through_postgrest(subtests: pytest.Subtests, town: Town):
     for fault in [*BAD_TOKENS, *CONFUSED]:
         with subtests.test(fault=fault):
             made = {**BAD_TOKENS, **CONFUSED}[fault](town.ann)
@@ -151,14 +151,14 @@ def test_straight_through_postgrest_with_a_token_that_is_none(subtests: pytest.S
             assert answer.status_code == 401, answer.text
 
 
-def test_hs256_is_refused_even_with_the_secret_that_the_stack_would_have(town: Town):
+def test_hs256_is_refused_even_with_the_stack_s_unused_secret(town: Town):
     for secret in (town.stack.state.jwt_secret, "super-secret-jwt-token-with-at-least-32-characters-long"):
         made = tokens.user_token(secret, town.stack.url, town.ann.id)
         for path, body in (("/api/rag/search", {"query_text": "x"}), ("/rest/v1/rpc/rag_match", {})):
             assert town.ann.post(path, body, token=made).status_code == 401
 
 
-def test_the_command_line_works_on_it(town: Town, tmp_path: Path):
+def test_the_command_line_works(town: Town, tmp_path: Path):
     folder = town.stack.folder
     assert json.loads(run_local(folder, "status", "--json").stdout)["keys"] == "es256"
     token = run_local(folder, "token", "--user", "tomas@halden.example").stdout.strip()
@@ -171,7 +171,7 @@ def test_the_command_line_works_on_it(town: Town, tmp_path: Path):
     assert titles(found) == ["tea.txt"]
 
 
-def test_a_stack_keeps_the_way_of_signing_that_its_data_has(town: Town):
+def test_a_stack_keeps_the_signing_algorithm_of_its_data(town: Town):
     for other in ("hs256", "rs256"):
         done = run_local(town.stack.folder, "up", "--keys", other)
         assert done.returncode == 1
@@ -181,12 +181,12 @@ def test_a_stack_keeps_the_way_of_signing_that_its_data_has(town: Town):
     assert Stack(town.stack.folder, keys="es256").signing_key == town.stack.signing_key
 
 
-def test_a_stack_with_a_secret_publishes_no_key(stack: Stack):
+def test_a_stack_with_a_shared_secret_publishes_no_key(stack: Stack):
     assert stack.signing_key == stack.state.jwt_secret
     assert httpx.get(f"{stack.url}{JWKS}").json() == {"keys": []}
 
 
-def test_a_choice_outlives_a_start_that_failed(town: Town, tmp_path: Path):
+def test_the_chosen_algorithm_survives_a_failed_start(town: Town, tmp_path: Path):
     taken = town.stack.state.port
     assert (
         run_local(tmp_path, "up", "--port", str(taken), "--postgres", "16", "--keys", "hs256").returncode == 1
@@ -199,7 +199,7 @@ def test_a_choice_outlives_a_start_that_failed(town: Town, tmp_path: Path):
 
 
 @pytest.mark.long
-def test_tokens_outlive_a_restart_and_a_replaced_key_takes_its_tokens_along(town: Town):
+def test_tokens_survive_a_restart_and_not_a_new_key(town: Town):
     stack = town.stack
     old, anon_key = town.ann.token(), stack.anon_key
     stack.down()
@@ -216,7 +216,7 @@ def test_tokens_outlive_a_restart_and_a_replaced_key_takes_its_tokens_along(town
 
 
 @pytest.mark.long
-def test_a_stack_may_sign_with_rs256_too(tmp_path: Path):
+def test_a_stack_can_sign_with_rs256(tmp_path: Path):
     stack = Stack(tmp_path / "stack", keys="rs256")
     core: Services | None = None
     try:
@@ -225,7 +225,7 @@ def test_a_stack_may_sign_with_rs256_too(tmp_path: Path):
         acme = world.org("Acme")
         ann = world.user(acme)
         world.close()
-        core = core_of(stack)
+        core = make_services(stack)
         tell(core, ann, "Kettle manual", KETTLE)
         confused = CONFUSED["HS256 with its PEM"](ann)
         assert jwt.get_unverified_header(ann.token())["alg"] == "RS256"

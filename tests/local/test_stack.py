@@ -17,11 +17,11 @@ import psycopg
 import pytest
 from jose import jwt
 
+from local import ROOT
 from local.postgres import Postgres, can_use_namespace
 from local.processes import Child, StackError, free_port, port_is_free, wait_for_end
-from local.serving import FIRST_PAUSE, STEADY_SECONDS, WorkerWatch
 from local.stack import Stack
-from local.tools import ROOT
+from local.supervision import FIRST_PAUSE, STEADY_SECONDS, WorkerWatch
 from tests.local.command_line import run_local
 
 
@@ -58,7 +58,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     assert run_local(place, "down", "--remove").returncode == 0
 
 
-def test_up_returns_when_it_is_ready_and_again_at_once(folder: Path):
+def test_up_returns_when_ready_and_at_once_when_running(folder: Path):
     url = Stack(folder).url
     assert httpx.get(f"{url}/health").status_code == 200
     before = processes_of(folder)
@@ -68,7 +68,7 @@ def test_up_returns_when_it_is_ready_and_again_at_once(folder: Path):
     assert processes_of(folder) == before
 
 
-def test_status_as_json_says_what_runs_where(folder: Path):
+def test_status_prints_addresses_processes_and_versions_as_json(folder: Path):
     report = json.loads(run_local(folder, "status", "--json").stdout)
     assert report["url"] == Stack(folder).url
     assert report["database_url"].startswith("postgresql://postgres:")
@@ -82,7 +82,7 @@ def test_status_as_json_says_what_runs_where(folder: Path):
     assert report["embedder"]["model"] == "all-MiniLM-L6-v2"
 
 
-def test_token_prints_a_token_that_works_and_nothing_else(folder: Path):
+def test_token_prints_a_working_token_only(folder: Path):
     done = run_local(folder, "token", "--user", "tomas@halden.example")
     token = done.stdout.removesuffix("\n")
     assert token.count(".") == 2
@@ -95,7 +95,7 @@ def test_token_prints_a_token_that_works_and_nothing_else(folder: Path):
     assert answer.status_code == 200
 
 
-def test_token_of_an_unknown_user_names_the_known_ones(folder: Path):
+def test_token_lists_the_known_users_for_an_unknown_one(folder: Path):
     done = run_local(folder, "token", "--user", "nobody@nowhere.example")
     assert done.returncode == 1
     assert done.stdout == ""
@@ -108,13 +108,13 @@ def test_psql_reaches_the_database(folder: Path):
     assert done.stdout.strip() == "2", done.stderr
 
 
-def test_an_option_that_nobody_knows_is_refused(folder: Path):
+def test_an_unknown_option_is_refused(folder: Path):
     done = run_local(folder, "status", "--jsom")
     assert done.returncode == 2
     assert "unrecognized arguments: --jsom" in done.stderr
 
 
-def test_a_second_stack_beside_it_is_another_world(folder: Path, stack: Stack):
+def test_a_second_stack_is_independent(folder: Path, stack: Stack):
     first = Stack(folder)
     assert first.url != stack.url
     assert httpx.get(f"{first.url}/health").status_code == httpx.get(f"{stack.url}/health").status_code == 200
@@ -130,7 +130,7 @@ def test_a_second_stack_beside_it_is_another_world(folder: Path, stack: Stack):
 @pytest.mark.parametrize(
     "survivor", ["gateway", *(pytest.param(name, marks=pytest.mark.long) for name in ("none", "postgres"))]
 )
-def test_a_crashed_run_does_not_block_the_next(folder: Path, survivor: str):
+def test_a_stack_starts_after_a_crash(folder: Path, survivor: str):
     stack = Stack(folder)
     for name, child in stack.state.children.items():
         if name != survivor and (process := child.process()) is not None:
@@ -145,7 +145,7 @@ def test_a_crashed_run_does_not_block_the_next(folder: Path, survivor: str):
     assert Stack(folder).is_up()
 
 
-def test_a_port_that_is_taken_is_named(folder: Path, tmp_path: Path):
+def test_a_port_in_use_is_named(folder: Path, tmp_path: Path):
     taken = Stack(folder).state.port
     done = run_local(tmp_path / "late", "up", "--port", str(taken))
     assert done.returncode == 1
@@ -167,10 +167,10 @@ def test_a_port_that_is_taken_is_named(folder: Path, tmp_path: Path):
     assert not processes_of(tmp_path / "late")
 
 
-def test_a_second_serve_is_refused_and_harms_nothing(folder: Path):
+def test_a_second_serve_is_refused_and_leaves_the_first_running(folder: Path):
     stack, running = Stack(folder), processes_of(folder)
     remembered = (folder / "stack.json").read_bytes()
-    with stack.served():
+    with stack.serve_lock():
         # Neither where it is, nor elsewhere; nor may another command move it.
         for command, port in (("serve", stack.state.port), ("up", free_port())):
             done = run_program(folder, command, "--port", str(port))
@@ -181,7 +181,7 @@ def test_a_second_serve_is_refused_and_harms_nothing(folder: Path):
     assert stack.is_up()
 
 
-def test_a_worker_that_died_is_restarted_and_reported(folder: Path):
+def test_a_dead_worker_is_restarted_and_reported(folder: Path):
     stack, printed, now = Stack(folder), list[str](), [0.0]
     watch = WorkerWatch(stack, printed.append, lambda: now[0])
 
@@ -230,7 +230,7 @@ def test_down_stops_every_process_and_keeps_the_data(folder: Path):
         assert connection.execute("select from rag.orgs where name = 'Kept'").rowcount == 1
 
 
-def test_removing_a_stack_deletes_its_folder_and_leaves_others(folder: Path, tmp_path: Path):
+def test_removal_deletes_only_the_stack_s_folder(folder: Path, tmp_path: Path):
     made = Stack(tmp_path / "stack")
     made.postgres_only()
     made.remove()
@@ -248,7 +248,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 @pytest.mark.long
 @pytest.mark.parametrize("name", ["SIGINT", "SIGTERM"])
-def test_serve_prints_what_to_paste_and_ctrl_c_stops_every_child(served: Path, tmp_path: Path, name: str):
+def test_serve_prints_commands_and_ctrl_c_stops_every_child(served: Path, tmp_path: Path, name: str):
     output = tmp_path / "output"
     command = [sys.executable, "-m", "local", "--data", str(served), "serve", "--port", str(free_port())]
     with output.open("w") as out:
@@ -275,19 +275,19 @@ def test_serve_prints_what_to_paste_and_ctrl_c_stops_every_child(served: Path, t
     assert "/functions/v1/rag-answer" in curl
 
 
-def test_a_pid_that_now_belongs_to_somebody_else_is_left_alone():
+def test_a_reused_pid_is_not_signalled():
     child = Child(os.getpid(), started=1.0)
     assert child.process() is None
     child.stop()
 
 
-def test_a_version_that_the_wheel_lacks_is_named(tmp_path: Path):
+def test_a_missing_postgres_version_is_named(tmp_path: Path):
     with pytest.raises(StackError, match="versions 16 and 18"):
         Postgres.at(tmp_path, 9, 1, "x")
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root has to become somebody else")
-def test_as_root_without_namespaces_postgres_runs_as_nobody_outside_the_clone(tmp_path: Path):
+def test_as_root_without_namespaces_postgres_runs_as_nobody_outside_the_checkout(tmp_path: Path):
     cluster = Postgres.at(tmp_path, 18, free_port(), "secret", drop_to="nobody")
     assert can_use_namespace() == (Postgres.at(tmp_path, 18, 1, "x").user is None)
     try:
@@ -303,7 +303,7 @@ def test_as_root_without_namespaces_postgres_runs_as_nobody_outside_the_clone(tm
     assert not cluster.data.parent.exists()
 
 
-def test_a_stack_keeps_the_postgres_version_that_its_data_has(folder: Path):
+def test_a_stack_keeps_the_postgres_version_of_its_data(folder: Path):
     done = run_local(folder, "up", "--postgres", "16")
     assert done.returncode == 1
     assert "holds data of Postgres 18" in done.stderr

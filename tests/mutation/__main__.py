@@ -16,7 +16,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from local.tools import ROOT
+from local import ROOT
 from tests.databases import Run
 from tests.mutation import copies, definitions
 from tests.mutation.definitions import Mutant

@@ -15,7 +15,7 @@ from xml.etree import ElementTree
 
 import psutil
 
-from local.tools import ROOT
+from local import ROOT
 from tests.mutation import exclusions, migration
 from tests.mutation.definitions import Mutant, project_files
 

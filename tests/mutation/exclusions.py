@@ -5,7 +5,7 @@ EXCLUSIONS = (
     # The schema equals the declared schema.
     "tests/sql/test_migrations.py",
     # The defect is a migration, newer than the newest that the code names.
-    "tests/functions/test_administration.py::test_the_code_and_the_database_are_of_the_newest_migration",
+    "tests/functions/test_administration.py::test_code_and_database_have_the_newest_migration",
     # The routes equal the checked-in OpenAPI documents.
     "tests/functions/test_openapi.py",
     # The form of modules, documents and packages.
@@ -13,8 +13,8 @@ EXCLUSIONS = (
     "tests/sdk/test_python_package.py",
     "tests/shared/test_layers.py",
     "tests/shared/test_errors.py::test_the_docstring_is_the_default_message",
-    "tests/shared/test_errors.py::test_every_noun_has_a_docstring_a_status_and_a_code_of_its_own",
-    "tests/shared/test_errors.py::test_every_code_that_our_sql_raises_has_a_noun_of_its_own",
+    "tests/shared/test_errors.py::test_every_error_class_has_a_docstring_a_status_and_its_own_code",
+    "tests/shared/test_errors.py::test_every_code_in_sql_has_its_error_class",
     "tests/test_docs.py",
 )
 

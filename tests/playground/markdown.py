@@ -58,7 +58,7 @@ MARKDOWN = [
             "[x](file:///etc/passwd)",
             "[x](blob:https://x.example/1)",
             "[x](//x.example)",
-            "[x](/people.json)",
+            "[x](/users.json)",
             "[x](https://bank.example@evil.example/)",
             "[x](javascript&colon;alert(1))",
         )

@@ -59,7 +59,7 @@ export async function follow_a_citation(page, given) {
 export async function a_click_signs_in_a_person_of_the_demo(page, given) {
   await page.goto(given.url);
   await page.getByLabel("Access token").waitFor();
-  assert.equal(await page.locator(".person").count(), 0, "without the door nobody is offered");
+  assert.equal(await page.locator(".person").count(), 0, "without the secret no user is offered");
   await page.goto("about:blank");
   await page.goto(given.playground);
   await page.getByRole("button", { name: /tomas@halden/ }).click();
@@ -68,7 +68,7 @@ export async function a_click_signs_in_a_person_of_the_demo(page, given) {
   await page.getByRole("button", { name: "Sign out" }).click();
   await page.getByRole("button", { name: /sam@nowhere/ }).click();
   await page.locator("#desk").waitFor();
-  assert.equal(new URL(page.url()).hash, "", "the door does not stay in the address");
+  assert.equal(new URL(page.url()).hash, "", "the secret does not stay in the URL");
   assert.equal(await page.locator("#who").innerText(), "sam@nowhere.example");
   await page.getByText("There is nothing here yet").waitFor();
 }

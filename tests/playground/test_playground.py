@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
+from local import ROOT
 from local.corpus import ORGS
-from local.pages import PEOPLE
+from local.playground_server import USERS
 from local.stack import Stack
-from local.tools import ROOT
 from shared.config import Settings
 from shared.services import Services
 from tests.actors import Actor, Org, World
@@ -82,10 +82,8 @@ def test_an_answer_streams_and_its_citation_opens_the_passage(
     )
 
 
-def test_a_click_signs_in_a_person_of_the_demo_whose_org_may_be_empty(
-    browse: Browse, stack: Stack, core: Services
-):
-    user_id, email, _ = PEOPLE[0]
+def test_one_click_signs_in_a_demo_user(browse: Browse, stack: Stack, core: Services):
+    user_id, email, _ = USERS[0]
     tomas = Actor(stack, user_id, email, Org(ORGS["halden"], "Halden"))
     put(core, tomas, "demo", "Error codes", "Error code E-42 on the logger means that its clock is wrong.")
     browse(
@@ -96,7 +94,7 @@ def test_a_click_signs_in_a_person_of_the_demo_whose_org_may_be_empty(
     )
 
 
-def test_what_is_uploaded_is_found_by_its_org_alone(
+def test_an_uploaded_document_is_found_only_in_its_org(
     browse: Browse, people: People, stack: Stack, no_jobs: None
 ):
     with working(stack):
@@ -112,7 +110,7 @@ def test_what_is_uploaded_is_found_by_its_org_alone(
         )
 
 
-def test_nothing_of_who_signs_out_is_seen_by_who_signs_in(browse: Browse, readers: People, stack: Stack):
+def test_a_sign_out_removes_everything_of_the_user(browse: Browse, readers: People, stack: Stack):
     browse(
         "nothing_of_who_leaves_stays_or_comes",
         url=stack.url,
@@ -132,7 +130,7 @@ def test_no_form_data_survives_a_sign_out(browse: Browse, readers: People, stack
     )
 
 
-def test_a_library_is_kept_also_where_uploads_fail(
+def test_documents_are_listed_without_upload_support(
     browse: Browse, readers: People, stack: Stack, core: Services, no_jobs: None
 ):
     put(core, readers.ann, "menus", "Menu", MENU)
@@ -177,7 +175,7 @@ def test_markdown_of_passages_is_rendered_safely(
     )
 
 
-def test_a_deep_answer_s_numbers_open_the_documents_that_they_count(
+def test_the_numbers_of_a_deep_answer_open_their_documents(
     browse: Browse, readers: People, stack: Stack, core: Services
 ):
     put(core, readers.ann, "incidents", "Owners", f"{OWNED} It keeps the books of both orgs since 2019.")
@@ -189,9 +187,7 @@ def test_a_deep_answer_s_numbers_open_the_documents_that_they_count(
     )
 
 
-def test_a_member_of_two_orgs_chooses_whose_documents_are_asked(
-    browse: Browse, readers: People, stack: Stack, core: Services
-):
+def test_a_member_of_two_orgs_chooses_the_org(browse: Browse, readers: People, stack: Stack, core: Services):
     put(core, readers.bob, "bolt", "Outage elsewhere", OUTAGE.replace("billing", "shipping"))
     browse(
         "a_member_of_two_orgs_chooses",
@@ -203,7 +199,7 @@ def test_a_member_of_two_orgs_chooses_whose_documents_are_asked(
     )
 
 
-def test_documents_titles_and_models_are_shown_as_text(
+def test_titles_and_model_names_are_shown_as_text(
     browse: Browse, people: People, settings: Settings, core: Services, gateway: StandIn
 ):
     title = f"Billing outage {HOSTILE}"
@@ -221,7 +217,7 @@ def test_documents_titles_and_models_are_shown_as_text(
         )
 
 
-def test_a_20_page_answer_is_shown_whole(
+def test_a_20_page_answer_is_shown_completely(
     browse: Browse, readers: People, settings: Settings, gateway: StandIn
 ):
     pages = [f"Paragraph {number} of a long answer says so at some length. " * 8 for number in range(125)]
@@ -238,7 +234,7 @@ def test_a_20_page_answer_is_shown_whole(
         )
 
 
-def test_a_session_is_opened_again_goes_on_and_is_deleted(browse: Browse, readers: People, stack: Stack):
+def test_a_session_is_reopened_continued_and_deleted(browse: Browse, readers: People, stack: Stack):
     browse(
         "a_session_goes_on_and_ends",
         url=stack.url,
@@ -249,7 +245,7 @@ def test_a_session_is_opened_again_goes_on_and_is_deleted(browse: Browse, reader
 
 
 @pytest.mark.long
-def test_a_token_that_expires_in_the_middle_of_an_answer_is_asked_for_again(
+def test_a_token_that_expires_during_an_answer_is_requested_again(
     browse: Browse, readers: People, settings: Settings, gateway: StandIn
 ):
     gateway.replies(streams("The queue ", 6.0, "was full."), streams("Because."))
@@ -265,7 +261,7 @@ def test_a_token_that_expires_in_the_middle_of_an_answer_is_asked_for_again(
         )
 
 
-def test_a_stream_that_breaks_off_keeps_what_was_said_and_says_so(
+def test_a_broken_stream_keeps_its_text_and_shows_an_error(
     browse: Browse, readers: People, settings: Settings, gateway: StandIn
 ):
     gateway.replies(Reply(chunks=sent(piece("The queue")), drop=True))
@@ -273,7 +269,7 @@ def test_a_stream_that_breaks_off_keeps_what_was_said_and_says_so(
         browse("a_stream_breaks_off", url=url, token=readers.ann.token(), question=QUESTION, said="The queue")
 
 
-def test_a_server_that_is_gone_and_comes_back_is_noticed(browse: Browse, readers: People, stack: Stack):
+def test_a_server_outage_and_its_end_are_shown(browse: Browse, readers: People, stack: Stack):
     browse("the_server_is_gone_and_comes_back", url=stack.url, token=readers.ann.token(), question=QUESTION)
 
 
@@ -285,7 +281,7 @@ def test_many_documents_are_listed_in_pages(
     browse("a_long_list_comes_in_pages", url=stack.url, token=readers.ann.token(), count=f"{count:,}")
 
 
-def test_everybody_can_use_it_by_keyboard_and_screen_reader_in_light_and_dark(
+def test_the_page_is_accessible_by_keyboard_and_screen_reader_in_both_colour_schemes(
     browse: Browse, readers: People, stack: Stack, core: Services
 ):
     put(core, readers.ann, "manuals", "Kiln", KILN)

@@ -5,8 +5,8 @@ from collections.abc import Coroutine
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
+from local import ROOT
 from local.stack import Stack
-from local.tools import ROOT
 from mnemosyne import Mnemosyne
 from tests.actors import Actor
 from tests.isolation.test_keys import make

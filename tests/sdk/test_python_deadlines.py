@@ -23,7 +23,7 @@ async def _told(url: str, timeout: float) -> None:
         await client.collections.get("c1")
 
 
-def test_an_answer_that_drips_ends_with_its_attempt(gateway: StandIn):
+def test_a_slow_response_ends_with_its_attempt_s_deadline(gateway: StandIn):
     gateway.replies(Reply(json=COLLECTION, drip=DRIPPING))
     late = pytest.raises(APITimeoutError)
     with Mnemosyne(KEY, gateway.url, timeout=0.5, max_retries=0) as client, late:
@@ -32,7 +32,7 @@ def test_an_answer_that_drips_ends_with_its_attempt(gateway: StandIn):
         ran(_told(gateway.url, 0.5))
 
 
-def test_waiting_for_a_document_is_no_longer_than_its_time_though_each_byte_comes(gateway: StandIn):
+def test_waiting_for_a_document_ends_at_the_deadline_although_bytes_arrive(gateway: StandIn):
     gateway.replies(Reply(json={**DOCUMENT, "status": "completed"}, drip=DRIPPING))
     with Mnemosyne(KEY, gateway.url) as client, pytest.raises(APITimeoutError, match="did not answer"):
         client.documents.wait_until_ready("d1", timeout=1)
@@ -42,7 +42,7 @@ def test_waiting_for_a_document_is_no_longer_than_its_time_though_each_byte_come
     ("timeout", "asked", "seconds"),
     [(None, "whole", 180.0), (None, "stream", 60.0), (None, "read", 60.0), (5.0, "whole", 5.0)],
 )
-def test_a_whole_answer_has_three_minutes_unless_the_client_was_told(
+def test_a_complete_answer_has_three_minutes_by_default(
     gateway: StandIn, timeout: float | None, asked: str, seconds: float
 ):
     """As many as deep reasoning may take the server, and some."""
@@ -72,7 +72,7 @@ async def _read(gateway: StandIn) -> None:
 
 @pytest.mark.parametrize("after", [COMMENTS, [30.0]])
 @pytest.mark.parametrize("half", ["synchronous", "asynchronous"])
-def test_a_stream_that_is_done_does_not_wait_for_a_server_that_stays(
+def test_a_finished_stream_does_not_wait_for_the_server_to_close(
     gateway: StandIn, half: str, after: list[bytes | float]
 ):
     gateway.replies(Reply(chunks=[delta("To"), END, *after]))
@@ -95,7 +95,7 @@ async def _hanging(url: str) -> None:
         await client.collections.get("c1")
 
 
-def test_a_key_that_does_not_come_is_a_time_out(gateway: StandIn):
+def test_a_key_function_that_does_not_return_is_a_time_out(gateway: StandIn):
     with pytest.raises(APITimeoutError, match="api_key gave no key"):
         ran(_hanging(gateway.url))
     assert gateway.requests == []

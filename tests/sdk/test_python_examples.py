@@ -31,7 +31,7 @@ def run(name: str, people: People, folder: Path) -> str:
         return printed(command, folder, environment)
 
 
-def test_quickstart_is_the_contract_s_own_code_and_answers_from_a_pdf(people: People, tmp_path: Path):
+def test_the_quickstart_is_the_contract_s_code_and_answers_from_a_pdf(people: People, tmp_path: Path):
     canvas = Canvas(str(tmp_path / "guide.pdf"))
     for line, text in enumerate(GUIDE):
         canvas.drawString(72, 720 - 20 * line, text)
@@ -43,7 +43,7 @@ def test_quickstart_is_the_contract_s_own_code_and_answers_from_a_pdf(people: Pe
     assert "three parts" in said.rpartition("Content:")[2]
 
 
-def test_streaming_says_its_sources_and_goes_on_in_its_session(people: People, tmp_path: Path):
+def test_the_streaming_example_prints_sources_and_continues_its_session(people: People, tmp_path: Path):
     said = run("streaming.py", people, tmp_path)
     assert said.count("from: Kettle") == 2
     assert "100 degrees" in said
@@ -51,13 +51,13 @@ def test_streaming_says_its_sources_and_goes_on_in_its_session(people: People, t
     assert said.endswith("['user', 'assistant', 'user', 'assistant']\n")
 
 
-def test_asynchronous_brings_several_at_once_and_pages_through_them(people: People, tmp_path: Path):
+def test_the_async_example_uploads_concurrently_and_pages_through_documents(people: People, tmp_path: Path):
     said = run("asynchronous.py", people, tmp_path)
     assert said.startswith("['Kettle', 'Oven', 'Toaster']\n")
     assert "two minutes" in said
 
 
-def test_handling_errors_meets_each_of_its_errors(people: People, tmp_path: Path):
+def test_the_error_example_raises_each_of_its_errors(people: People, tmp_path: Path):
     assert run("handling_errors.py", people, tmp_path).splitlines() == [
         "duplicate_document it is there already: True",
         "document_not_found 404",

@@ -63,7 +63,7 @@ def client(gateway: StandIn) -> Iterator[Mnemosyne]:
         ("wait", Reply(json={**DOCUMENT, "error": ECHO})),
     ],
 )  # fmt: skip
-def test_no_error_says_the_key_though_the_server_does(
+def test_no_error_shows_the_key_although_the_server_echoes_it(
     gateway: StandIn, client: Mnemosyne, call: str, reply: Reply
 ):
     gateway.replies(reply)
@@ -91,7 +91,7 @@ async def _asked(url: str, key: Any) -> None:
 
 
 @pytest.mark.parametrize("kind", ["function", "coroutine", "synchronous client"])
-def test_a_function_gives_the_key_before_each_attempt(gateway: StandIn, kind: str):
+def test_a_key_function_is_called_before_each_attempt(gateway: StandIn, kind: str):
     """As of a user's token that expires meanwhile."""
     gateway.replies(BUSY, FOUND)
     tokens = iter(("first", "second"))
@@ -115,7 +115,7 @@ async def _coroutine() -> str:
 @pytest.mark.parametrize(
     "given", [lambda: None, lambda: "", lambda: f"{KEY} x", lambda: f"{KEY}\n.", _coroutine]
 )
-def test_what_a_function_gives_that_is_no_key_is_not_sent_and_not_shown(gateway: StandIn, given: Any):
+def test_an_invalid_key_from_a_function_is_neither_sent_nor_shown(gateway: StandIn, given: Any):
     """Nor is a coroutine, by the client that cannot await it."""
     with Mnemosyne(given, gateway.url) as client, pytest.raises(ConfigurationError) as raised:
         client.collections.get("c1")
@@ -123,7 +123,7 @@ def test_what_a_function_gives_that_is_no_key_is_not_sent_and_not_shown(gateway:
     assert gateway.requests == []
 
 
-def test_what_a_function_raises_is_raised_as_it_is_and_once(gateway: StandIn):
+def test_an_exception_of_a_key_function_is_raised_unchanged_and_once(gateway: StandIn):
     asked = []
 
     def fails() -> str:

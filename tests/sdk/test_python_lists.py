@@ -27,7 +27,7 @@ def offsets(gateway: StandIn) -> list[int]:
     return [int(parse_qs(urlsplit(request.path).query)["offset"][0]) for request in gateway.requests]
 
 
-def test_ten_thousand_documents_a_page_at_a_time(gateway: StandIn):
+def test_ten_thousand_documents_are_listed_page_by_page(gateway: StandIn):
     scripted(gateway)
     with Mnemosyne(KEY, gateway.url) as client:
         first = client.documents.list("c1", limit=LIMIT)
@@ -53,12 +53,12 @@ async def _seen(url: str) -> list[str]:
         return [document.id async for document in first.auto_paging_iter()]
 
 
-def test_the_asynchronous_client_pages_the_same(gateway: StandIn):
+def test_the_async_client_pages_in_the_same_way(gateway: StandIn):
     scripted(gateway)
     assert ran(_seen(gateway.url)) == [f"d{number}" for number in range(TOTAL)]
 
 
-def test_what_is_added_meanwhile_brings_nothing_twice(gateway: StandIn):
+def test_rows_added_during_paging_cause_no_duplicates(gateway: StandIn):
     """Newest first: another one moves the last of a page to the next."""
     gateway.replies(page([3, 2], 0, 4, 2), page([2, 1], 2, 5, 2), page([0], 4, 5, 2))
     with Mnemosyne(KEY, gateway.url) as client:
@@ -66,7 +66,7 @@ def test_what_is_added_meanwhile_brings_nothing_twice(gateway: StandIn):
     assert seen == ["d3", "d2", "d1", "d0"]
 
 
-def test_an_empty_page_is_the_last_whatever_it_says(gateway: StandIn):
+def test_an_empty_page_is_the_last_one(gateway: StandIn):
     gateway.replies(page([], 0))
     with Mnemosyne(KEY, gateway.url) as client:
         assert list(client.documents.list("c1").auto_paging_iter()) == []

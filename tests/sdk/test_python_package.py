@@ -6,19 +6,19 @@ import sys
 import zipfile
 from pathlib import Path
 
-from local import sdk_python
+from local import generate_sync_sdk
 from mnemosyne import __version__
 from tests.sdk.python_client import SOURCE
 
 
-def test_the_synchronous_half_is_what_the_asynchronous_one_makes():
-    """`python -m local.sdk_python` writes it anew."""
-    for name, text in sdk_python.made().items():
-        assert (sdk_python.PACKAGE / name).read_text() == text, name
+def test_the_sync_half_is_generated_from_the_async_half():
+    """`python -m local.generate_sync_sdk` writes it anew."""
+    for name, text in generate_sync_sdk.generate().items():
+        assert (generate_sync_sdk.PACKAGE / name).read_text() == text, name
         assert "async" not in text.lower().replace("# made from aio/ by", ""), name
 
 
-def test_the_wheel_is_built_installed_and_imported_without_a_network(tmp_path: Path):
+def test_the_wheel_is_built_installed_and_imported_offline(tmp_path: Path):
     pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--quiet", "--no-input"]
     wheels, place = tmp_path / "wheels", tmp_path / "place"
     build = [
@@ -35,7 +35,10 @@ def test_the_wheel_is_built_installed_and_imported_without_a_network(tmp_path: P
     assert wheel.name == f"mnemosyne_ai-{__version__}-py3-none-any.whl"
     with zipfile.ZipFile(wheel) as opened:
         files = set(opened.namelist())
-    built = {f"mnemosyne/{path.relative_to(sdk_python.PACKAGE)}" for path in sdk_python.PACKAGE.rglob("*.py")}
+    built = {
+        f"mnemosyne/{path.relative_to(generate_sync_sdk.PACKAGE)}"
+        for path in generate_sync_sdk.PACKAGE.rglob("*.py")
+    }
     assert built | {"mnemosyne/py.typed"} == {name for name in files if name.startswith("mnemosyne/")}
     install = ["install", "--no-index", "--no-deps", "--target", str(place), str(wheel)]
     subprocess.run([*pip, *install], check=True, cwd=tmp_path)

@@ -29,7 +29,7 @@ GONE = httpx.ReadError("gone")
 REFUSED = httpx.ConnectError("refused")
 
 
-def test_events_are_the_same_however_their_bytes_are_cut():
+def test_events_do_not_depend_on_chunk_boundaries():
     said = ["one", "two", "three\n lines", "Überblick 索引 📚\u2028 still", "four"]
     whole = EVENTS.encode()
     for first, second in itertools.combinations_with_replacement(range(0, len(whole) + 1, 3), 2):
@@ -40,7 +40,7 @@ def test_events_are_the_same_however_their_bytes_are_cut():
     assert [data for byte in whole for data in decoder.feed(bytes([byte]))] == said
 
 
-def test_what_is_done_perhaps_is_not_done_again_and_what_is_refused_is(subtests: pytest.Subtests):
+def test_a_possibly_executed_write_is_not_retried_and_a_rejected_one_is(subtests: pytest.Subtests):
     for request_, status, retry_after, again in [
         (READ, 503, None, True),
         (READ, 500, None, True),
@@ -70,7 +70,7 @@ def test_what_is_done_perhaps_is_not_done_again_and_what_is_refused_is(subtests:
                 assert (retry_after or 0) <= wait <= (retry_after or 0) + 0.5
 
 
-def test_after_a_fault_only_what_was_never_sent_or_may_be_done_twice_comes_again(subtests: pytest.Subtests):
+def test_only_unsent_and_idempotent_requests_are_retried_after_a_fault(subtests: pytest.Subtests):
     for request_, fault, again in [
         (READ, GONE, True),
         (READ, httpx.ReadTimeout("slow"), True),
@@ -84,13 +84,13 @@ def test_after_a_fault_only_what_was_never_sent_or_may_be_done_twice_comes_again
             assert (retries.wait_after_fault(request_, fault, 0) is not None) is again
 
 
-def test_backing_off_doubles_up_to_a_bound():
+def test_the_retry_delay_doubles_up_to_a_limit():
     assert all(0 <= retries.backoff(0) <= 0.5 for _ in range(50))
     assert max(retries.backoff(2) for _ in range(200)) > 0.5
     assert all(retries.backoff(500) <= 8 for _ in range(50))
 
 
-def test_a_client_is_made_of_what_it_is_given_else_of_the_environment(monkeypatch: pytest.MonkeyPatch):
+def test_a_client_takes_its_settings_from_arguments_or_the_environment(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("MNEMOSYNE_API_KEY", KEY)
     monkeypatch.delenv("MNEMOSYNE_BASE_URL", raising=False)
     with Mnemosyne() as local:
@@ -103,7 +103,7 @@ def test_a_client_is_made_of_what_it_is_given_else_of_the_environment(monkeypatc
         assert KEY not in repr(given) + repr(vars(given)) + repr(given._transport.settings)
 
 
-def test_what_no_client_can_be_made_of_is_named_and_the_key_is_not_shown(
+def test_an_invalid_setting_is_named_without_the_key(
     subtests: pytest.Subtests, monkeypatch: pytest.MonkeyPatch
 ):
     for kind in [Mnemosyne, AsyncMnemosyne]:
@@ -125,7 +125,7 @@ def test_what_no_client_can_be_made_of_is_named_and_the_key_is_not_shown(
                 assert KEY not in str(raised.value)
 
 
-def test_an_id_leads_to_no_other_address(subtests: pytest.Subtests):
+def test_an_id_cannot_change_the_path(subtests: pytest.Subtests):
     for id_ in ["", ".", ".."]:
         with subtests.test(id_=id_):
             with pytest.raises(ValueError, match="id"):
@@ -133,7 +133,7 @@ def test_an_id_leads_to_no_other_address(subtests: pytest.Subtests):
             assert path("documents", "../collections/c1?x#y") == "/documents/..%2Fcollections%2Fc1%3Fx%23y"
 
 
-def test_each_status_is_an_error_of_its_own_which_a_process_can_hand_to_another(subtests: pytest.Subtests):
+def test_each_status_has_its_own_picklable_error(subtests: pytest.Subtests):
     for status, code, kind in [
         (400, "invalid_request", errors.BadRequestError),
         (400, "invalid_field_value", errors.ValidationError),
@@ -160,7 +160,7 @@ def test_each_status_is_an_error_of_its_own_which_a_process_can_hand_to_another(
                 assert str(each) == f"No, [the API key]. (status {status}, code {code}, request r-1)"
 
 
-def test_models_are_frozen_typed_and_keep_what_a_newer_server_says():
+def test_models_are_frozen_typed_and_keep_unknown_fields():
     made = Collection.model_validate_json(json.dumps({**COLLECTION, "colour": "red"}))
     assert made.created_at == datetime(2026, 11, 14, 10, 30, tzinfo=UTC)
     assert made.model_extra == {"colour": "red"}
@@ -168,7 +168,7 @@ def test_models_are_frozen_typed_and_keep_what_a_newer_server_says():
         made.name = "other"
 
 
-def test_every_error_is_at_the_package_s_front():
+def test_every_error_is_exported():
     named = {
         name for name, kind in vars(errors).items() if isinstance(kind, type) and issubclass(kind, Exception)
     }

@@ -35,7 +35,7 @@ def ann(people: People) -> Iterator[Mnemosyne]:
         yield client
 
 
-def test_collections_from_their_making_to_their_end(ann: Mnemosyne, people: People):
+def test_collections_are_created_changed_and_deleted(ann: Mnemosyne, people: People):
     made = ann.collections.create("docs", description="ours", metadata={"a": 1}, config={"chunk_size": 128})
     assert (made.name, made.metadata, made.config.chunk_size, made.document_count) == (
         "docs",
@@ -68,7 +68,7 @@ def test_collections_from_their_making_to_their_end(ann: Mnemosyne, people: Peop
     assert gone.value.details == {"collection_id": made.id}
 
 
-def test_what_was_made_before_the_connection_broke_is_made_once(ann: Mnemosyne, people: People):
+def test_a_creation_before_a_lost_connection_happens_once(ann: Mnemosyne, people: People):
     """Each answer to ann gets lost once on its way."""
     with (
         counting(people.ann.stack.url, lost=(0, 2, 4, 6)) as (address, asked),
@@ -86,7 +86,7 @@ def test_what_was_made_before_the_connection_broke_is_made_once(ann: Mnemosyne, 
     assert len(made) == 3
 
 
-def test_documents_from_their_making_to_their_end(ann: Mnemosyne, people: People, tmp_path: Any):
+def test_documents_are_added_read_and_deleted(ann: Mnemosyne, people: People, tmp_path: Any):
     home = ann.collections.create("docs").id
     file = tmp_path / "kiln.txt"
     file.write_text("The kiln is hot.")
@@ -118,7 +118,7 @@ def test_documents_from_their_making_to_their_end(ann: Mnemosyne, people: People
         ann.documents.get(made.id)
 
 
-def test_what_is_found_is_a_list_that_says_how(ann: Mnemosyne, people: People, core: Services):
+def test_results_are_a_list_with_details_of_the_search(ann: Mnemosyne, people: People, core: Services):
     home = workspace(core, people.ann).id.removeprefix("ws_")
     found = ann.retrievals.retrieve(home, "Why was there a billing outage?", mode="hybrid", top_k=2)
     assert (len(found), found.mode, found.total_results) == (2, "hybrid", 2)
@@ -156,7 +156,7 @@ def test_sessions_are_listed_read_and_deleted(ann: Mnemosyne, people: People, co
         ann.chat.sessions.messages(page[0].id)
 
 
-def test_health_is_anybody_s_and_stats_are_an_admin_s(ann: Mnemosyne, people: People):
+def test_health_is_public_and_stats_are_for_admins(ann: Mnemosyne, people: People):
     assert ann.health().services["database"] == "healthy"
     with pytest.raises(PermissionDeniedError):
         ann.stats()
@@ -164,7 +164,7 @@ def test_health_is_anybody_s_and_stats_are_an_admin_s(ann: Mnemosyne, people: Pe
         assert ada.stats().total_collections == 0
 
 
-def test_events_are_an_admin_s(ann: Mnemosyne, people: People):
+def test_events_are_for_admins(ann: Mnemosyne, people: People):
     for number in range(3):
         noted = {"event": "knowledge.retrieve", "namespace": "faq", "chunks": number}
         assert people.ann.rpc("rag_record_event", noted).status_code == 204
@@ -177,7 +177,7 @@ def test_events_are_an_admin_s(ann: Mnemosyne, people: People):
         assert ada.events(event="knowledge.ingest") == []
 
 
-def test_a_collection_s_documents_are_queued_for_the_graph(ann: Mnemosyne, people: People):
+def test_a_collection_s_documents_are_queued_for_extraction(ann: Mnemosyne, people: People):
     home = ann.collections.create("docs").id
     people.ann.put([vector(1)], collection="docs")
     assert (
@@ -186,7 +186,7 @@ def test_a_collection_s_documents_are_queued_for_the_graph(ann: Mnemosyne, peopl
     ) == (0, 1)
 
 
-def test_orgs_are_the_caller_s(people: People):
+def test_orgs_lists_the_caller_s_orgs(people: People):
     with Mnemosyne(people.kim.token(), address_of(people.kim.stack)) as kim:
         assert [(org.id, org.name, org.role) for org in kim.orgs()] == [
             (people.acme.id, "Acme", "member"),
@@ -194,7 +194,7 @@ def test_orgs_are_the_caller_s(people: People):
         ]
 
 
-def test_a_key_that_is_none_and_one_that_may_not(people: People):
+def test_an_invalid_key_and_a_key_without_the_scope_are_refused(people: People):
     stranger = Mnemosyne(f"mn_live_{uuid4().hex}", address_of(people.ann.stack))
     with stranger, pytest.raises(AuthenticationError) as nobody:
         stranger.collections.list()

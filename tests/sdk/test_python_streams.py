@@ -86,7 +86,7 @@ def text_of(chunk: ChatCompletionChunk) -> str:
     return chunk.choices[0].delta.content or ""
 
 
-def test_a_whole_answer_has_a_choice_and_all_that_the_api_says(
+def test_a_complete_answer_has_a_choice_and_every_field_of_the_api(
     settings: Settings, home: Workspace, gateway: StandIn
 ):
     gateway.replies(says(ANSWER))
@@ -129,7 +129,7 @@ def test_a_stream_has_sources_then_text_then_usage_and_the_end(
     assert last.session_id
 
 
-def test_deep_reasoning_shows_its_steps(settings: Settings, home: Workspace, gateway: StandIn):
+def test_deep_reasoning_streams_its_steps(settings: Settings, home: Workspace, gateway: StandIn):
     plan = {"steps": [{"description": "Finding the cause", "query": QUESTION}]}
     gateway.replies(says(json.dumps(plan)), says(json.dumps({"steps": []})), streams(*PIECES))
     with chatting(settings, gateway, home) as client:
@@ -142,9 +142,7 @@ def test_deep_reasoning_shows_its_steps(settings: Settings, home: Workspace, gat
     assert chunks[-1].sub_queries
 
 
-def test_a_model_that_fails_in_the_middle_is_the_error_that_the_stream_says(
-    settings: Settings, home: Workspace, gateway: StandIn
-):
+def test_a_model_error_during_a_stream_is_raised(settings: Settings, home: Workspace, gateway: StandIn):
     gateway.replies(Reply(chunks=[*(streams(PIECES[0]).chunks or ())[:1]], drop=True))
     with chatting(settings, gateway, home) as client:
         stream = client.chat.completions.create(collection_of(home), ASKED, stream=True)
@@ -154,7 +152,7 @@ def test_a_model_that_fails_in_the_middle_is_the_error_that_the_stream_says(
     assert (raised.value.code, raised.value.status_code) == ("generation_failed", 500)
 
 
-def test_an_expired_token_is_an_authentication_error_at_once(
+def test_an_expired_token_raises_an_authentication_error_at_once(
     settings: Settings, home: Workspace, gateway: StandIn
 ):
     with made(settings) as core, live(chat.app, core) as url:
@@ -165,9 +163,7 @@ def test_an_expired_token_is_an_authentication_error_at_once(
     assert raised.value.request_id
 
 
-def test_a_token_that_expires_in_the_middle_of_a_stream_is_the_same_error(
-    gateway: StandIn, client: Mnemosyne
-):
+def test_a_token_that_expires_during_a_stream_raises_the_same_error(gateway: StandIn, client: Mnemosyne):
     """In the server's own words."""
     expired = broken(Unauthorized("The token is not valid or has expired."))
     gateway.replies(Reply(chunks=[delta("To"), expired], headers={"X-Request-Id": "r-1"}))
@@ -181,7 +177,7 @@ def test_a_token_that_expires_in_the_middle_of_a_stream_is_the_same_error(
 
 
 @pytest.mark.parametrize("drops", [True, False])
-def test_a_stream_that_ends_too_early_says_so_and_is_not_asked_for_again(
+def test_a_truncated_stream_raises_an_error_and_is_not_retried(
     gateway: StandIn, client: Mnemosyne, drops: bool
 ):
     gateway.replies(Reply(chunks=[delta("To"), delta(" deploy")], drop=drops))
@@ -191,7 +187,7 @@ def test_a_stream_that_ends_too_early_says_so_and_is_not_asked_for_again(
     assert (said, len(gateway.requests)) == (["To", " deploy"], 1)
 
 
-def test_packets_cut_characters_and_what_is_not_known_is_passed_over(gateway: StandIn, client: Mnemosyne):
+def test_split_characters_are_joined_and_unknown_events_ignored(gateway: StandIn, client: Mnemosyne):
     words = delta("Überblick 索引 📚\u2028")
     said = b": keep-alive\n\n" + event(type="of tomorrow") + words + END + event(type="delta", content="late")
     gateway.replies(Reply(chunks=[part for byte in said for part in (bytes([byte]), 0.0)]))
@@ -203,14 +199,14 @@ def test_packets_cut_characters_and_what_is_not_known_is_passed_over(gateway: St
 
 
 @pytest.mark.parametrize("said", [b"data: [DONE]\n\n", b"data: [1]\n\n", b'data: {"type":"delta"}\n\n'])
-def test_what_is_no_event_of_the_api_s_is_said_to_be_none(gateway: StandIn, client: Mnemosyne, said: bytes):
+def test_an_invalid_event_is_an_error(gateway: StandIn, client: Mnemosyne, said: bytes):
     gateway.replies(Reply(chunks=[delta("To"), said]))
     with pytest.raises(UnexpectedResponseError):
         list(streamed(client))
 
 
 @pytest.mark.parametrize("way", ["break", "with", "close"])
-def test_leaving_early_closes_the_connection(gateway: StandIn, client: Mnemosyne, way: str):
+def test_leaving_a_stream_early_closes_the_connection(gateway: StandIn, client: Mnemosyne, way: str):
     gateway.replies(Reply(chunks=[delta("To"), LONG, END]))
     stream = streamed(client)
     if way == "break":
@@ -225,14 +221,14 @@ def test_leaving_early_closes_the_connection(gateway: StandIn, client: Mnemosyne
     assert gateway.left.wait(5)
 
 
-def test_a_stream_that_is_refused_is_an_error_before_it_begins(gateway: StandIn, client: Mnemosyne):
+def test_a_refused_stream_raises_before_it_begins(gateway: StandIn, client: Mnemosyne):
     gateway.replies(Reply(status=404, json={"error": {"message": "no", "code": "collection_not_found"}}))
     with pytest.raises(APIError, match="no") as raised:
         streamed(client)
     assert raised.value.code == "collection_not_found"
 
 
-def test_a_connection_is_used_again_after_a_stream(gateway: StandIn, client: Mnemosyne):
+def test_a_connection_is_reused_after_a_stream(gateway: StandIn, client: Mnemosyne):
     gateway.replies(Reply(chunks=[delta("To"), END]))
     for _ in range(3):
         assert len(list(streamed(client))) == 2
@@ -254,23 +250,21 @@ async def _first(gateway: StandIn, leave: bool) -> list[str]:
     return said
 
 
-def test_the_asynchronous_stream_reads_and_leaves_the_same(gateway: StandIn):
+def test_the_async_stream_behaves_the_same(gateway: StandIn):
     gateway.replies(Reply(chunks=[delta("To"), END]), Reply(chunks=[delta("To"), LONG, END]))
     assert ran(_first(gateway, leave=False)) == ["To", ""]
     assert ran(_first(gateway, leave=True)) == ["To"]
 
 
 @pytest.mark.parametrize("kind", ["application/json", "text/html; charset=utf-8", ""])
-def test_an_answer_that_is_no_stream_is_not_read_and_is_closed(
-    gateway: StandIn, client: Mnemosyne, kind: str
-):
+def test_a_response_that_is_not_a_stream_is_closed_unread(gateway: StandIn, client: Mnemosyne, kind: str):
     gateway.replies(Reply(chunks=[b"<p>", LONG], headers={"Content-Type": kind}))
     with pytest.raises(UnexpectedResponseError, match="a stream was asked for"):
         streamed(client)
     assert gateway.left.wait(5)
 
 
-def test_no_stream_is_asked_for_unless_it_is_said(gateway: StandIn, client: Mnemosyne):
+def test_a_stream_must_be_requested(gateway: StandIn, client: Mnemosyne):
     gateway.replies(Reply(json={"query": "q", "response": "r"}))
     answer = client.chat.completions.create(None, ASKED, stream=None, retrieval={"document_type": "legal"})
     assert_type(answer, ChatCompletion)
@@ -279,7 +273,7 @@ def test_no_stream_is_asked_for_unless_it_is_said(gateway: StandIn, client: Mnem
 
 
 @pytest.mark.parametrize("stream", [True, False])
-def test_an_option_that_there_is_not_is_none(gateway: StandIn, client: Mnemosyne, stream: bool):
+def test_an_unknown_option_is_refused(gateway: StandIn, client: Mnemosyne, stream: bool):
     create: Any = client.chat.completions.create
     with pytest.raises(TypeError, match="temprature"):
         create("c1", ASKED, stream=stream, temprature=0.1)

@@ -42,21 +42,21 @@ def client(gateway: StandIn) -> Iterator[Mnemosyne]:
         yield made
 
 
-def test_a_read_is_repeated_and_carries_the_key_each_time(gateway: StandIn, client: Mnemosyne):
+def test_a_read_is_retried_with_the_key_each_time(gateway: StandIn, client: Mnemosyne):
     gateway.replies(GONE, BUSY, FOUND)
     assert client.collections.get("c1").name == "docs"
     assert [request.path for request in gateway.requests] == ["/collections/c1"] * 3
     assert {request.headers["authorization"] for request in gateway.requests} == {f"Bearer {KEY}"}
 
 
-def test_no_more_often_than_asked_for(gateway: StandIn, client: Mnemosyne):
+def test_retries_are_limited(gateway: StandIn, client: Mnemosyne):
     gateway.replies(BUSY)
     with pytest.raises(InternalServerError) as raised:
         client.collections.get("c1")
     assert (len(gateway.requests), raised.value.retry_after) == (3, 0.0)
 
 
-def test_a_chat_whose_answer_is_lost_is_not_done_again(gateway: StandIn, client: Mnemosyne):
+def test_a_chat_with_a_lost_response_is_not_retried(gateway: StandIn, client: Mnemosyne):
     gateway.replies(GONE)
     with pytest.raises(APIConnectionError):
         client.chat.completions.create("c1", [{"role": "user", "content": "what?"}])
@@ -76,7 +76,7 @@ def keys_of(gateway: StandIn) -> list[str | None]:
 
 
 @pytest.mark.parametrize("make", MAKING)
-def test_what_makes_something_is_sent_again_with_the_same_key(
+def test_a_creation_is_retried_with_the_same_idempotency_key(
     gateway: StandIn, client: Mnemosyne, make: Callable[..., object]
 ):
     """The key is drawn for each call, unless the caller has one."""
@@ -95,7 +95,7 @@ def test_what_makes_something_is_sent_again_with_the_same_key(
     assert len(gateway.requests) == 6
 
 
-def test_what_the_api_keeps_no_more_keys_for_goes_without_one_and_once(gateway: StandIn, client: Mnemosyne):
+def test_a_creation_without_support_for_keys_is_sent_once_without_one(gateway: StandIn, client: Mnemosyne):
     """Unless the caller asked for a key, or an attempt may have been done."""
     full = Reply(status=429, json={"error": {"message": "too many", "code": "too_many_replies"}})
     gateway.replies(full, GONE, full, GONE, full)
@@ -109,20 +109,20 @@ def test_what_the_api_keeps_no_more_keys_for_goes_without_one_and_once(gateway: 
     assert (len(drawn), None in drawn) == (2, False)
 
 
-def test_a_write_that_is_refused_for_now_comes_again(gateway: StandIn, client: Mnemosyne):
+def test_a_temporarily_refused_write_is_retried(gateway: StandIn, client: Mnemosyne):
     gateway.replies(BUSY, MADE)
     assert client.documents.create_from_text("c1", "words").id == "d1"
     assert len(gateway.requests) == 2
 
 
-def test_a_document_with_a_name_of_its_own_is_sent_again_just_the_same(gateway: StandIn, client: Mnemosyne):
+def test_a_document_with_an_external_id_is_sent_again(gateway: StandIn, client: Mnemosyne):
     gateway.replies(GONE, MADE)
     client.documents.create_from_text("c1", "words", external_id="e-1")
     first, second = gateway.requests
     assert first.json == second.json == {"collection_id": "c1", "content": "words", "external_id": "e-1"}
 
 
-def test_a_file_is_read_from_its_start_again(gateway: StandIn, client: Mnemosyne):
+def test_a_file_is_sent_again_from_its_start(gateway: StandIn, client: Mnemosyne):
     gateway.replies(BUSY, MADE)
     file = io.BytesIO(b"The kiln is hot." * 1000)
     file.read(5)
@@ -134,7 +134,7 @@ def test_a_file_is_read_from_its_start_again(gateway: StandIn, client: Mnemosyne
         assert b"Content-Type: text/plain" in request.body
 
 
-def test_a_pipe_is_sent_again_as_well(gateway: StandIn, client: Mnemosyne):
+def test_a_pipe_can_be_sent_again(gateway: StandIn, client: Mnemosyne):
     gateway.replies(BUSY, MADE)
     reading, writing = os.pipe()
     with os.fdopen(writing, "wb") as end:
@@ -144,28 +144,28 @@ def test_a_pipe_is_sent_again_as_well(gateway: StandIn, client: Mnemosyne):
     assert [b"The kiln is hot." in request.body for request in gateway.requests] == [True, True]
 
 
-def test_a_deletion_that_was_done_at_the_first_attempt_is_done(gateway: StandIn, client: Mnemosyne):
+def test_a_deletion_of_the_first_attempt_counts_as_done(gateway: StandIn, client: Mnemosyne):
     gateway.replies(GONE, MISSING)
     client.documents.delete("d1")
     with pytest.raises(APIError):
         client.documents.delete("d1")
 
 
-def test_who_is_to_wait_for_long_hears_so_at_once(gateway: StandIn, client: Mnemosyne):
+def test_a_long_retry_after_is_reported_at_once(gateway: StandIn, client: Mnemosyne):
     gateway.replies(Reply(status=429, headers={"Retry-After": "3600"}, json={"error": {"message": "no"}}))
     with pytest.raises(RateLimitError) as raised:
         client.collections.get("c1")
     assert (raised.value.retry_after, len(gateway.requests)) == (3600.0, 1)
 
 
-def test_an_answer_that_is_late_is_a_time_out(gateway: StandIn):
+def test_a_late_response_is_a_time_out(gateway: StandIn):
     gateway.replies(Reply(json=COLLECTION, delay=5))
     with Mnemosyne(KEY, gateway.url, timeout=0.2, max_retries=0) as client, pytest.raises(APITimeoutError):
         client.collections.get("c1")
 
 
 @pytest.mark.parametrize("redirects", [False, True])
-def test_a_redirect_to_another_host_never_sees_the_key(gateway: StandIn, redirects: bool):
+def test_a_redirect_to_another_host_never_gets_the_key(gateway: StandIn, redirects: bool):
     """Nor where the http client that somebody brings follows them, and has an idea of its own who asks."""
     with (
         StandIn() as thief,
@@ -192,9 +192,7 @@ def test_a_redirect_to_another_host_never_sees_the_key(gateway: StandIn, redirec
         GONE,
     ],
 )
-def test_neither_errors_nor_logs_say_the_key(
-    gateway: StandIn, reply: Reply, caplog: pytest.LogCaptureFixture
-):
+def test_errors_and_logs_never_show_the_key(gateway: StandIn, reply: Reply, caplog: pytest.LogCaptureFixture):
     caplog.set_level(logging.DEBUG)
     gateway.replies(reply)
     with Mnemosyne(KEY, gateway.url, max_retries=0) as client:
@@ -206,7 +204,7 @@ def test_neither_errors_nor_logs_say_the_key(
     assert KEY not in caplog.text
 
 
-def test_health_is_told_also_of_what_is_unhealthy(gateway: StandIn, client: Mnemosyne):
+def test_health_is_returned_for_an_unhealthy_service_too(gateway: StandIn, client: Mnemosyne):
     report: dict[str, Any] = {
         "status": "unhealthy",
         "version": "1",
@@ -225,7 +223,7 @@ async def _asked(url: str) -> str:
         return (await client.collections.get("c1")).name
 
 
-def test_the_asynchronous_client_repeats_too(gateway: StandIn):
+def test_the_async_client_retries_too(gateway: StandIn):
     gateway.replies(GONE, BUSY, FOUND)
     assert ran(_asked(gateway.url)) == "docs"
     assert len(gateway.requests) == 3

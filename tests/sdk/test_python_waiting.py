@@ -22,7 +22,7 @@ FAILED = Reply(
 )
 
 
-def test_it_is_ready_whatever_came_in_between(gateway: StandIn):
+def test_waiting_ends_when_the_document_is_ready(gateway: StandIn):
     gateway.replies(
         PROCESSING, Reply(drop=True), *(Reply(status=status, json={}) for status in (503, 429, 408)),
         UNSURE, READY,
@@ -32,9 +32,7 @@ def test_it_is_ready_whatever_came_in_between(gateway: StandIn):
     assert len(gateway.requests) == 7
 
 
-def test_the_next_request_comes_no_earlier_than_the_server_asks_for(
-    gateway: StandIn, monkeypatch: pytest.MonkeyPatch
-):
+def test_the_next_poll_respects_retry_after(gateway: StandIn, monkeypatch: pytest.MonkeyPatch):
     pauses: list[float] = []
     monkeypatch.setattr(time, "sleep", pauses.append)
     gateway.replies(Reply(status=429, json={}, headers={"Retry-After": "7", **ONCE}), PROCESSING, READY)
@@ -43,7 +41,7 @@ def test_the_next_request_comes_no_earlier_than_the_server_asks_for(
     assert (pauses[0], len(gateway.requests)) == (7, 3)
 
 
-def test_a_server_that_is_gone_and_comes_back_is_waited_for():
+def test_waiting_survives_a_server_outage():
     with StandIn() as first, ThreadPoolExecutor(1) as pool, Mnemosyne(KEY, first.url) as client:
         first.replies(PROCESSING)
         waiting = pool.submit(client.documents.wait_until_ready, "d1", 60)
@@ -57,14 +55,14 @@ def test_a_server_that_is_gone_and_comes_back_is_waited_for():
             assert waiting.result(60).status == "completed"
 
 
-def test_a_document_that_failed_says_why(gateway: StandIn):
+def test_a_failed_document_raises_its_reason(gateway: StandIn):
     gateway.replies(PROCESSING, FAILED)
     with Mnemosyne(KEY, gateway.url) as client, pytest.raises(DocumentFailedError, match="Unreadable") as why:
         client.documents.wait_until_ready("d1")
     assert (why.value.document_id, why.value.code) == ("d1", "processing_failed")
 
 
-def test_when_time_is_up_it_says_how_far_the_document_was(gateway: StandIn):
+def test_a_time_out_reports_the_document_s_state(gateway: StandIn):
     gateway.replies(UNSURE)
     with Mnemosyne(KEY, gateway.url) as client:
         with pytest.raises(APITimeoutError, match=r"d1 .* processing \(url_unreachable: Again later"):
@@ -74,7 +72,7 @@ def test_when_time_is_up_it_says_how_far_the_document_was(gateway: StandIn):
             client.documents.wait_until_ready("d1", timeout=0.3)
 
 
-def test_what_no_waiting_mends_is_raised_at_once(gateway: StandIn):
+def test_a_permanent_error_is_raised_at_once(gateway: StandIn):
     gateway.replies(Reply(status=404, json={"error": {"message": "no", "code": "document_not_found"}}))
     with Mnemosyne(KEY, gateway.url) as client, pytest.raises(NotFoundError):
         client.documents.wait_until_ready("d1")
@@ -86,6 +84,6 @@ async def _ready(url: str) -> int:
         return (await client.documents.wait_until_ready("d1", timeout=60)).chunk_count
 
 
-def test_the_asynchronous_client_waits_the_same(gateway: StandIn):
+def test_the_async_client_waits_in_the_same_way(gateway: StandIn):
     gateway.replies(PROCESSING, Reply(drop=True), READY)
     assert ran(_ready(gateway.url)) == 3

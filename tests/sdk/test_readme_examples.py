@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from reportlab.pdfgen.canvas import Canvas
 
-from local.tools import ROOT
+from local import ROOT
 from tests.conftest import People
 from tests.programs import printed, working
 from tests.sdk.python_client import SOURCE, address_of, key_of

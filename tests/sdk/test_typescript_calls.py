@@ -49,7 +49,7 @@ def refusal(status: int, code: str, headers: dict[str, str] | None = None, **det
     return Reply(status=status, json=body, headers={"X-Request-Id": "r-1", **(headers or {})})
 
 
-def test_each_status_is_an_error_of_its_own(typescript: Package, gateway: StandIn):
+def test_each_status_has_its_own_error(typescript: Package, gateway: StandIn):
     kinds = [
         (refusal(400, "invalid_request"), "BadRequestError"),
         (refusal(400, "invalid_field_value", field="name"), "ValidationError"),
@@ -76,7 +76,7 @@ def test_each_status_is_an_error_of_its_own(typescript: Package, gateway: StandI
     assert results[8]["error"]["retryAfter"] == 17
 
 
-def test_an_answer_that_is_not_the_api_s_is_an_error_too(typescript: Package, gateway: StandIn):
+def test_a_foreign_response_is_an_error_too(typescript: Package, gateway: StandIn):
     page = b"<h1>Bad gateway</h1>"
     gateway.replies(Reply(body=page), Reply(status=502, body=page), Reply(status=503, json={"fine": False}))
     steps = [GET, GET, {"call": "health"}]
@@ -88,9 +88,7 @@ def test_an_answer_that_is_not_the_api_s_is_an_error_too(typescript: Package, ga
 
 
 @pytest.mark.parametrize("failure", [BUSY, DROPPED, Reply(status=500, json={}), Reply(status=408, json={})])
-def test_what_is_safe_to_repeat_is_repeated_and_nothing_else(
-    typescript: Package, gateway: StandIn, failure: Reply
-):
+def test_only_safe_requests_are_retried(typescript: Package, gateway: StandIn, failure: Reply):
     repeated = [(GET, FOUND), (UPDATE, FOUND), (DELETE, GONE), (KEYED, FOUND), (RETRIEVE, FOUND)]
     repeated += [(step, FOUND) for step in (CREATE, WRITE, WRITE_NAMED, UPLOAD, FETCH)]
     for _, success in repeated:
@@ -113,14 +111,14 @@ def test_what_is_safe_to_repeat_is_repeated_and_nothing_else(
     )
 
 
-def test_what_is_still_being_made_is_waited_for(typescript: Package, gateway: StandIn):
+def test_a_request_in_progress_is_waited_for(typescript: Package, gateway: StandIn):
     gateway.replies(DROPPED, UNDER_WAY, FOUND, UNDER_WAY, FOUND)
     made, chat = typescript.results({"baseUrl": gateway.url}, CREATE, CHAT, hurried=True)
     assert (made["asked"], made["value"]["id"]) == (3, "c")
     assert (chat["asked"], chat["error"]["name"]) == (1, "ConflictError")
 
 
-def test_what_the_api_keeps_no_more_keys_for_goes_without_one_and_once(typescript: Package, gateway: StandIn):
+def test_a_creation_without_support_for_keys_is_sent_once_without_one(typescript: Package, gateway: StandIn):
     """Unless the caller asked for a key, or an attempt may have been done."""
     full = refusal(429, "too_many_replies")
     gateway.replies(full, DROPPED, full, DROPPED, full)
@@ -133,7 +131,7 @@ def test_what_the_api_keeps_no_more_keys_for_goes_without_one_and_once(typescrip
     assert (len(drawn), None in drawn) == (2, False)
 
 
-def test_it_gives_up_and_says_what_was_the_last(typescript: Package, gateway: StandIn):
+def test_the_last_error_is_raised_after_the_retries(typescript: Package, gateway: StandIn):
     gateway.replies(DROPPED, BUSY, DROPPED, BUSY)
     client = {"baseUrl": gateway.url}
     twice = {**GET, "args": ["c", {"maxRetries": 3}]}
@@ -142,7 +140,7 @@ def test_it_gives_up_and_says_what_was_the_last(typescript: Package, gateway: St
     assert (second["asked"], second["error"]["status"]) == (4, 503)
 
 
-def test_a_rate_limit_is_waited_for_as_long_as_it_says(typescript: Package, gateway: StandIn):
+def test_a_rate_limit_is_waited_for_as_long_as_retry_after(typescript: Package, gateway: StandIn):
     limited = refusal(429, "rate_limit_exceeded", {"Retry-After": "7"})
     hour = refusal(429, "rate_limit_exceeded", {"Retry-After": "3600"})
     # A tier that is full: no time is named, and waiting does not help.
@@ -156,14 +154,14 @@ def test_a_rate_limit_is_waited_for_as_long_as_it_says(typescript: Package, gate
     assert (no_room["asked"], no_room["error"]["name"]) == (1, "RateLimitError")
 
 
-def test_a_rate_limit_that_names_a_date_is_waited_for_until_then(typescript: Package, gateway: StandIn):
+def test_a_rate_limit_with_a_date_is_waited_for_until_then(typescript: Package, gateway: StandIn):
     date = formatdate(time.time() + 20, usegmt=True)
     gateway.replies(refusal(429, "rate_limit_exceeded", {"Retry-After": date}), FOUND)
     (created,) = typescript.results({"baseUrl": gateway.url}, CREATE, hurried=True)
     assert (created["asked"], created["value"]["id"]) == (2, "c")
 
 
-def test_a_deletion_whose_answer_was_lost_is_done(typescript: Package, gateway: StandIn):
+def test_a_deletion_with_a_lost_response_counts_as_done(typescript: Package, gateway: StandIn):
     missing = refusal(404, "collection_not_found")
     limited = refusal(429, "rate_limit_exceeded", {"Retry-After": "0"})
     gateway.replies(DROPPED, missing, limited, missing, missing)
@@ -185,7 +183,7 @@ def test_time_outs_and_signals_end_a_call(typescript: Package, gateway: StandIn)
     assert len(gateway.requests) == 2
 
 
-def test_a_redirect_is_not_followed_with_the_key(typescript: Package, gateway: StandIn):
+def test_the_key_is_not_sent_to_redirects(typescript: Package, gateway: StandIn):
     with StandIn() as elsewhere:
         elsewhere.replies(FOUND)
         gateway.replies(
@@ -210,7 +208,7 @@ def test_the_key_is_sent_and_never_shown(typescript: Package, gateway: StandIn):
 
 
 @pytest.mark.parametrize("key", [f"{KEY}\n", f"{KEY} ", f"{KEY}é", "", 17])
-def test_a_key_that_no_header_takes_is_not_quoted(typescript: Package, key: object):
+def test_an_invalid_key_is_not_quoted(typescript: Package, key: object):
     address = "http://127.0.0.1:9"
     steps = [{"client": {"apiKey": key, "baseUrl": address}}, GET]
     # As it is given, and as a function gives it.
@@ -220,7 +218,7 @@ def test_a_key_that_no_header_takes_is_not_quoted(typescript: Package, key: obje
         assert result["asked"] == 0
 
 
-def test_settings_and_ids_that_lead_elsewhere_are_refused(typescript: Package, gateway: StandIn):
+def test_invalid_settings_and_ids_that_change_the_path_are_refused(typescript: Package, gateway: StandIn):
     addresses = ["ftp://x/v1", "file:///etc", "//x", "http://ann:secret@x/v1", "http://x/v1?a=b"]
     clients = [{"client": {"apiKey": KEY, "baseUrl": address}} for address in addresses]
     ids = [{"call": "documents.get", "args": [id]} for id in ("", ".", "..", None)]
@@ -234,7 +232,7 @@ def test_settings_and_ids_that_lead_elsewhere_are_refused(typescript: Package, g
     assert [request.path for request in gateway.requests] == ["/api/v1/documents/..%2Fa%2F%C3%BC%3Fx"]
 
 
-def test_a_token_is_asked_for_before_each_attempt(typescript: Package, gateway: StandIn):
+def test_a_token_function_is_called_before_each_attempt(typescript: Package, gateway: StandIn):
     gateway.replies(BUSY, FOUND)
     typescript.results({"baseUrl": gateway.url, "tokens": ["first", "second"]}, GET, hurried=True)
     assert [request.headers["authorization"] for request in gateway.requests] == [
@@ -242,7 +240,7 @@ def test_a_token_is_asked_for_before_each_attempt(typescript: Package, gateway: 
     ]  # fmt: skip
 
 
-def test_names_are_ours_and_a_user_s_own_are_left_alone(typescript: Package, gateway: StandIn):
+def test_field_names_are_camel_case_and_user_data_is_unchanged(typescript: Package, gateway: StandIn):
     own = {"page_number": 1, "camelCase": {"inner_name": [{"a_b": 1}]}, "__proto__": 1}
     row = {
         "id": "c",
@@ -268,7 +266,7 @@ def test_names_are_ours_and_a_user_s_own_are_left_alone(typescript: Package, gat
     }  # fmt: skip
 
 
-def test_the_graph_is_told_with_what_it_rests_on(typescript: Package, gateway: StandIn):
+def test_graph_results_have_their_evidence(typescript: Package, gateway: StandIn):
     entity = {"id": "1", "name": "Ann", "type": "person", "aliases": ["A"], "seed": True, "weight": 1.0}
     edge = {"type": "owns", "source": "1", "target": "2", "confidence": 0.9, "evidence": ["k"]}
     row = {"chunk_id": "k", "metadata": {"graph_sourced": True}, "chunk_metadata": {"page_number": 5}}
@@ -289,7 +287,7 @@ def test_the_graph_is_told_with_what_it_rests_on(typescript: Package, gateway: S
     }  # fmt: skip
 
 
-def test_files_are_sent_whatever_they_are(typescript: Package, gateway: StandIn):
+def test_files_of_every_kind_are_sent(typescript: Package, gateway: StandIn):
     path = typescript.folder / "kiln.txt"
     path.write_text("hot")
     kinds: list[Row] = [
@@ -329,7 +327,7 @@ def test_files_are_sent_whatever_they_are(typescript: Package, gateway: StandIn)
     assert b"Content-Type: text/markdown\r\n" in gateway.requests[-1].body
 
 
-def test_a_file_without_an_end_fills_no_memory(typescript: Package, gateway: StandIn):
+def test_an_endless_file_does_not_fill_the_memory(typescript: Package, gateway: StandIn):
     step = {
         "call": "documents.create",
         "args": [{"collectionId": "c"}],
@@ -339,7 +337,7 @@ def test_a_file_without_an_end_fills_no_memory(typescript: Package, gateway: Sta
     assert (result["error"]["name"], gateway.requests) == ("PayloadTooLargeError", [])
 
 
-def test_ten_thousand_documents_are_listed_a_page_at_a_time(typescript: Package, gateway: StandIn):
+def test_ten_thousand_documents_are_listed_page_by_page(typescript: Package, gateway: StandIn):
     pages = [
         Reply(
             json={

@@ -9,7 +9,7 @@ ANSWER = Reply(json={"response": "r", "metadata": {}})
 COMMENTS: list[bytes | float] = [0.05, b": still here\n\n"] * 400
 
 
-def test_a_document_that_became_ready_at_the_very_end_is_ready(typescript: Package, gateway: StandIn):
+def test_a_document_ready_at_the_deadline_counts_as_ready(typescript: Package, gateway: StandIn):
     """It is looked at at once, after half a second, and at the end of the second that there is."""
     processing = Reply(json={"id": "d", "status": "processing"})
     gateway.replies(*[processing] * 3, Reply(json={"id": "d", "status": "completed"}, delay=0.3))
@@ -19,14 +19,14 @@ def test_a_document_that_became_ready_at_the_very_end_is_ready(typescript: Packa
     assert (ready["value"]["status"], ready["asked"]) == ("completed", 3)
 
 
-def test_a_stream_that_is_done_does_not_wait_for_a_server_that_stays(typescript: Package, gateway: StandIn):
+def test_a_finished_stream_does_not_wait_for_the_server_to_close(typescript: Package, gateway: StandIn):
     gateway.replies(Reply(chunks=[event(DELTA), DONE_BYTES, *COMMENTS]))
     (result,) = typescript.results({"baseUrl": gateway.url}, ASK)
     assert (len(result["value"]["chunks"]), "error" in result["value"]) == (2, False)
     assert gateway.left.wait(5)
 
 
-def test_a_whole_answer_has_three_minutes_unless_somebody_said(typescript: Package, gateway: StandIn):
+def test_a_complete_answer_has_three_minutes_by_default(typescript: Package, gateway: StandIn):
     """Timers are fifty times faster here, so a time-out of seconds would end a call on a busy machine."""
     gateway.replies(ANSWER)
     own = {**WHOLE, "args": [*WHOLE["args"], {"timeout": 500_000}]}
@@ -36,7 +36,7 @@ def test_a_whole_answer_has_three_minutes_unless_somebody_said(typescript: Packa
         assert found["waits"] == waits
 
 
-def test_a_key_that_does_not_come_ends_with_its_call(typescript: Package, gateway: StandIn):
+def test_a_token_function_that_does_not_return_ends_with_its_call(typescript: Package, gateway: StandIn):
     client = {"baseUrl": gateway.url, "hangs": True}
     late, aborted = typescript.results(
         client, {**GET, "args": ["d", {"timeout": 200}]}, {**GET, "aborted": True}

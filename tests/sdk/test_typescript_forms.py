@@ -34,7 +34,7 @@ ECHO = {
 
 
 @pytest.mark.parametrize("body", [{}, [1], None, "no", {"data": [{}], "results": {}, "response": 1, "id": 7}])
-def test_an_answer_of_another_form_is_none_of_the_api_s(typescript: Package, gateway: StandIn, body: Any):
+def test_a_response_in_another_form_is_an_error(typescript: Package, gateway: StandIn, body: Any):
     gateway.replies(Reply(json=body, headers={"X-Request-Id": "r-1"}))
     results = typescript.results({"baseUrl": gateway.url, **NEVER}, *ALL)
     for step, result in zip(ALL, results, strict=True):
@@ -44,9 +44,7 @@ def test_an_answer_of_another_form_is_none_of_the_api_s(typescript: Package, gat
         )  # fmt: skip
 
 
-def test_what_is_no_stream_or_has_no_end_that_is_one_is_none_of_the_api_s(
-    typescript: Package, gateway: StandIn
-):
+def test_an_invalid_or_unterminated_stream_is_an_error(typescript: Package, gateway: StandIn):
     gateway.replies(
         Reply(chunks=[b"<p>", 30.0], headers={"Content-Type": "text/html"}), Reply(json={}),
         Reply(chunks=[event(DELTA), event({"type": "done"})]),
@@ -57,7 +55,7 @@ def test_what_is_no_stream_or_has_no_end_that_is_one_is_none_of_the_api_s(
     assert gateway.left.is_set()
 
 
-def test_no_error_says_the_key_though_the_server_does(typescript: Package, gateway: StandIn):
+def test_no_error_shows_the_key_although_the_server_echoes_it(typescript: Package, gateway: StandIn):
     envelope = {"error": ECHO}
     steps = [
         (GET, Reply(status=400, json=envelope, headers={"X-Request-Id": KEY})),

@@ -9,7 +9,7 @@ from tests.sdk.typescript_package import Package, Row
 from tests.stand_in import Reply, StandIn
 
 
-def test_sessions_and_their_messages_go_on_while_a_page_is_full(typescript: Package, gateway: StandIn):
+def test_sessions_and_messages_are_paged(typescript: Package, gateway: StandIn):
     rows = [{"id": f"s{number}"} for number in range(5)]
     gateway.replies(
         Reply(json=rows[:2]), Reply(json=rows[2:4]), Reply(json=rows[4:]),
@@ -30,7 +30,7 @@ def test_sessions_and_their_messages_go_on_while_a_page_is_full(typescript: Pack
     ]
 
 
-def test_what_a_file_is_goes_with_it(typescript: Package, gateway: StandIn):
+def test_a_file_is_sent_with_its_metadata(typescript: Package, gateway: StandIn):
     """By what is said, else by what the file says, else by its name."""
     gateway.replies(Reply(json={"id": "d"}))
     table: list[tuple[Row, Row, str]] = [
@@ -52,9 +52,7 @@ def test_what_a_file_is_goes_with_it(typescript: Package, gateway: StandIn):
         assert found[1].decode().startswith(kind)
 
 
-def test_a_deletion_that_finds_nothing_says_so_where_nothing_was_done_before(
-    typescript: Package, gateway: StandIn
-):
+def test_a_deletion_of_a_missing_document_is_an_error(typescript: Package, gateway: StandIn):
     """After an attempt that reached nobody, and after 408; not after one that may have been done."""
     missing = refusal(404, "collection_not_found")
     with socket.socket() as closed:
@@ -77,7 +75,7 @@ def test_a_deletion_that_finds_nothing_says_so_where_nothing_was_done_before(
     assert "error" not in perhaps
 
 
-def test_how_far_a_document_is_and_where_its_original_is(typescript: Package, gateway: StandIn):
+def test_a_document_s_state_and_original_are_available(typescript: Package, gateway: StandIn):
     gateway.replies(
         Reply(json={"document_id": "d", "status": "processing", "step": "embedding", "chunk_count": 0}),
         Reply(json={"url": "http://x/o", "expires_in": 60, "expires_at": "2026-11-14T10:30:00Z"}),

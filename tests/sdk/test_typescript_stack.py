@@ -41,12 +41,12 @@ def one(typescript: Package, client: Row, call: str, *arguments: Any, **more: An
     return result["value"]
 
 
-def test_the_types_are_those_of_the_contract_s_usage(typescript_examples: Package):
+def test_the_types_match_the_contract_s_examples(typescript_examples: Package):
     """Nobody asks: it is compiled, the lines that must not compile included."""
     assert (typescript_examples.folder / "types.js").exists()
 
 
-def test_a_member_keeps_collections(typescript: Package, people: People):
+def test_a_member_manages_collections(typescript: Package, people: People):
     client = client_of(people.ann)
     made, other = typescript.results(
         client,
@@ -79,7 +79,7 @@ def test_a_member_keeps_collections(typescript: Package, people: People):
     assert (missing["error"]["name"], missing["error"]["code"]) == ("NotFoundError", "collection_not_found")
 
 
-def test_what_was_made_before_the_connection_broke_is_made_once(typescript: Package, people: People):
+def test_a_creation_before_a_lost_connection_happens_once(typescript: Package, people: People):
     """Each answer to ann gets lost once on its way."""
     client = client_of(people.ann)
     file = {"kind": "named", "name": "r.txt", "text": MENU}
@@ -98,7 +98,7 @@ def test_what_was_made_before_the_connection_broke_is_made_once(typescript: Pack
     assert len(listed) == 2
 
 
-def test_a_member_brings_documents_and_asks_them(typescript: Package, people: People):
+def test_a_member_adds_documents_and_queries_them(typescript: Package, people: People):
     client = client_of(people.ann)
     home = one(typescript, client, "collections.create", {"name": "docs"})["id"]
     text = {
@@ -167,7 +167,7 @@ def test_a_member_brings_documents_and_asks_them(typescript: Package, people: Pe
     assert none["error"]["name"] == "NotFoundError"
 
 
-def test_a_filtered_chunk_says_all_of_itself(typescript: Package, people: People):
+def test_a_filtered_chunk_has_every_field(typescript: Package, people: People):
     client = client_of(people.ann)
     home = one(typescript, client, "collections.create", {"name": "docs"})["id"]
     text = {"collectionId": home, "content": GUIDE, "title": "Guide", "metadata": {"a_b": 1}}
@@ -183,7 +183,7 @@ def test_a_filtered_chunk_says_all_of_itself(typescript: Package, people: People
     assert (chunk["collectionId"], chunk["document"]["title"], chunk["rank"]) == (home, "Guide", 1)
 
 
-def test_somebody_of_another_org_finds_nothing(typescript: Package, people: People):
+def test_a_user_of_another_org_finds_nothing(typescript: Package, people: People):
     home = one(typescript, client_of(people.ann), "collections.create", {"name": "docs"})["id"]
     question = {"collectionId": home, "messages": [{"role": "user", "content": "What?"}]}
     calls = [
@@ -198,7 +198,7 @@ def test_somebody_of_another_org_finds_nothing(typescript: Package, people: Peop
     assert [result["error"]["code"] for result in results] == ["collection_not_found"] * 6
 
 
-def test_health_is_public_stats_are_an_admin_s_and_orgs_the_caller_s(typescript: Package, people: People):
+def test_health_is_public_stats_are_for_admins_and_orgs_are_the_caller_s(typescript: Package, people: People):
     health, refused = typescript.results(client_of(people.ann), step("health"), step("stats"))
     assert (health["value"]["status"], health["value"]["services"]["embeddingService"]) == (
         "healthy",
@@ -216,7 +216,7 @@ def test_health_is_public_stats_are_an_admin_s_and_orgs_the_caller_s(typescript:
     assert [(event["userId"], event["chunkCount"]) for event in events["items"]] == [(people.ann.id, 2)]
 
 
-def test_a_member_s_list_goes_on_over_its_pages(typescript: Package, people: People):
+def test_a_member_s_list_spans_pages(typescript: Package, people: People):
     client = client_of(people.ann)
     creating = [step("collections.create", {"name": f"c{number}"}) for number in range(5)]
     listing = step("collections.list", {"limit": 2, "offset": 1, "sortBy": "name", "order": "asc"}, all=-1)
@@ -224,7 +224,7 @@ def test_a_member_s_list_goes_on_over_its_pages(typescript: Package, people: Peo
     assert (listed["value"]["items"], listed["asked"]) == (["c1", "c2", "c3", "c4"], 2)
 
 
-def test_a_token_that_expires_in_the_middle_of_a_stream(
+def test_a_token_that_expires_during_a_stream_is_an_error(
     typescript: Package, people: People, settings: Settings, gateway: StandIn
 ):
     """ann's: good when she asks, and no more when the second half of her question is looked for."""
@@ -271,7 +271,7 @@ def said(package: Package, script: str, actor: Actor, environment: dict[str, str
         return printed(package.program(script), package.folder, environment)
 
 
-def test_the_examples_run_as_they_are(
+def test_the_examples_run_unchanged(
     typescript_examples: Package, people: People, environment: dict[str, str], guide: None
 ):
     package = typescript_examples

@@ -38,7 +38,7 @@ def texts(result: Row) -> list[str]:
     return [delta["content"] for delta in deltas if "content" in delta]
 
 
-def test_each_chunk_has_a_choice_and_what_is_its_own(typescript: Package, gateway: StandIn):
+def test_each_chunk_has_a_choice_and_its_own_fields(typescript: Package, gateway: StandIn):
     usage = {"prompt_tokens": 1, "completion_tokens": 2, "total_tokens": 3, "retrieval_tokens": 1}
     chunks: list[Row] = [
         {"type": "reasoning_step", "step": 1, "description": "Looking"},
@@ -69,7 +69,7 @@ def test_each_chunk_has_a_choice_and_what_is_its_own(typescript: Package, gatewa
     assert done["metadata"]["latencyMs"] == 7
 
 
-def test_packets_and_line_ends_do_not_matter(typescript: Package, gateway: StandIn):
+def test_packet_and_line_boundaries_do_not_matter(typescript: Package, gateway: StandIn):
     whole = event(DELTA) + event(DONE)
     noise = b": keep-alive\n\nevent: x\nid: 7\nretry: 1\n\n" + event({"type": "new"}) + b"data:[1]\n\n"
     lines = json.dumps(DELTA, ensure_ascii=False).replace('", "', '",\r\ndata: "')
@@ -87,7 +87,7 @@ def test_packets_and_line_ends_do_not_matter(typescript: Package, gateway: Stand
             assert "error" not in result["value"]
 
 
-def test_an_error_within_a_stream_is_the_one_that_it_says(typescript: Package, gateway: StandIn):
+def test_an_error_in_a_stream_is_raised(typescript: Package, gateway: StandIn):
     """Such as that of a token that expires meanwhile."""
 
     def failing(kind: str, code: str) -> Reply:
@@ -113,7 +113,7 @@ def test_an_error_within_a_stream_is_the_one_that_it_says(typescript: Package, g
     assert len(gateway.requests) == 4
 
 
-def test_a_stream_that_breaks_off_says_so(typescript: Package, gateway: StandIn):
+def test_a_truncated_stream_is_an_error(typescript: Package, gateway: StandIn):
     gateway.replies(
         Reply(chunks=[event(DELTA)], drop=True), Reply(chunks=[event(DELTA)]), Reply(chunks=[]),
         Reply(chunks=[event(DELTA), b"data: {half\n\n"]), Reply(chunks=[event(DELTA), event(DONE)[:-1]]),
@@ -129,14 +129,14 @@ def test_a_stream_that_breaks_off_says_so(typescript: Package, gateway: StandIn)
     assert len(gateway.requests) == 7
 
 
-def test_what_fails_before_the_first_byte_has_its_status(typescript: Package, gateway: StandIn):
+def test_a_failure_before_the_first_byte_has_its_status(typescript: Package, gateway: StandIn):
     gateway.replies(Reply(status=503, json={}), Reply(drop=True))
     results = [result["error"]["name"] for result in streams(typescript, gateway, ASK, ASK)]
     assert results == ["InternalServerError", "APIConnectionError"]
     assert len(gateway.requests) == 2
 
 
-def test_a_stream_may_be_left(typescript: Package, gateway: StandIn):
+def test_a_stream_may_be_left_early(typescript: Package, gateway: StandIn):
     gateway.replies(Reply(chunks=[event(DELTA), event(DELTA), 30.0, event(DONE)]))
     ways = [{**ASK, way: 2} for way in ("breakAt", "closeAt", "abortAt")]
     results = [result["value"] for result in streams(typescript, gateway, *ways)]
@@ -145,7 +145,7 @@ def test_a_stream_may_be_left(typescript: Package, gateway: StandIn):
     assert [result.get("error", {}).get("message") for result in results] == [None, None, "enough"]
 
 
-def test_connections_are_closed_when_they_are_left_and_a_server_may_come_back(typescript: Package):
+def test_abandoned_connections_are_closed_and_a_restarted_server_works(typescript: Package):
     found = typescript.run("own_server.mjs", {"apiKey": KEY})
     assert (found["left"], found["closed"]) == (["break", "close", "unread", "returned"], [False] * 4)
     assert found["listeners"] == 0

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from local import sdk_typescript
-from local.tools import ROOT, npm_program
+from local import ROOT, build_typescript_sdk
+from local.npm_tools import npm_program
 from tests.programs import surroundings
 
 Row = dict[str, Any]
@@ -56,12 +56,12 @@ class Package:
 
 
 def install(folder: Path) -> None:
-    sdk_typescript.install(folder, *SCRIPTS.glob("*.mjs"))
+    build_typescript_sdk.install(folder, *SCRIPTS.glob("*.mjs"))
 
 
 def compile_users(package: Package) -> None:
     """The examples, and what the types promise, by somebody who has only the package."""
-    sources = [*(sdk_typescript.SOURCE / "examples").glob("*.ts"), *SCRIPTS.glob("*.ts")]
+    sources = [*(build_typescript_sdk.SOURCE / "examples").glob("*.ts"), *SCRIPTS.glob("*.ts")]
     for source in sources:
         (package.folder / source.name).write_text(source.read_text())
     names = [source.name for source in sources]

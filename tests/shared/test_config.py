@@ -49,7 +49,7 @@ def fault() -> str:
     return str(raised.value)
 
 
-def test_what_the_project_needs_is_enough():
+def test_the_project_s_settings_are_sufficient():
     settings = read_settings()
     assert settings.supabase_url == "https://project.supabase.co"
     assert settings.supabase_anon_key.get_secret_value() == "anon-7f3x"
@@ -143,7 +143,7 @@ MALFORMED = [
 ]
 
 
-def test_a_malformed_value_is_named_and_never_repeated(subtests: pytest.Subtests):
+def test_a_malformed_value_is_named_and_never_shown(subtests: pytest.Subtests):
     for name, value in MALFORMED:
         with subtests.test(name=name, value=value), variable(name, value):
             message = fault()
@@ -153,24 +153,24 @@ def test_a_malformed_value_is_named_and_never_repeated(subtests: pytest.Subtests
             assert len(value) <= 3 or value not in message
 
 
-def test_an_address_without_a_host_is_refused(subtests: pytest.Subtests):
+def test_a_url_without_a_host_is_refused(subtests: pytest.Subtests):
     for address in ("http://", "https://", "https:///rest"):
         with subtests.test(address=address), variable("SUPABASE_URL", address):
             assert fault().startswith("SUPABASE_URL: ")
 
 
-def test_an_address_loses_its_last_slash(environment: pytest.MonkeyPatch):
+def test_a_url_loses_its_trailing_slash(environment: pytest.MonkeyPatch):
     environment.setenv("SUPABASE_URL", "http://127.0.0.1:54321/")
     assert read_settings().supabase_url == "http://127.0.0.1:54321"
 
 
-def test_a_rate_is_so_many_a_second_minute_hour_or_day(subtests: pytest.Subtests):
+def test_a_rate_is_per_second_minute_hour_or_day(subtests: pytest.Subtests):
     for rate in ("60/minute", "1/second", "10 per hour", "600/day", "5/1minute"):
         with subtests.test(rate=rate), variable("RAG_RATE_LIMIT_RAG", rate):
             assert read_settings().rag_rate_limit_rag == rate
 
 
-def test_another_rate_is_refused(subtests: pytest.Subtests):
+def test_a_rate_in_another_form_is_refused(subtests: pytest.Subtests):
     rates = (
         "sixty a minute", "60", "60/", "/minute", "-1/minute", "60/fortnight", "60/month",
         "60 per 2 minutes", "1.5/minute",
@@ -182,7 +182,7 @@ def test_another_rate_is_refused(subtests: pytest.Subtests):
             assert fault().startswith("RAG_RATE_LIMIT_RAG: ")
 
 
-def test_denied_metadata_are_listed_by_api(environment: pytest.MonkeyPatch):
+def test_denied_metadata_is_listed_by_api(environment: pytest.MonkeyPatch):
     assert read_settings().denied("knowledge") == frozenset()
     environment.setenv("RAG_METADATA_DENYLISTS", '{"knowledge": ["a", "b"], "memory": []}')
     assert read_settings().denied("knowledge") == {"a", "b"}
@@ -200,7 +200,7 @@ def test_a_malformed_denylist_is_refused(subtests: pytest.Subtests):
             assert "RAG_METADATA_DENYLISTS" in fault()
 
 
-def test_secrets_show_in_no_text_of_the_settings(environment: pytest.MonkeyPatch):
+def test_no_text_of_the_settings_shows_a_secret(environment: pytest.MonkeyPatch):
     for name, value in KEYS.items():
         environment.setenv(name, value)
     settings = read_settings()
@@ -208,7 +208,7 @@ def test_secrets_show_in_no_text_of_the_settings(environment: pytest.MonkeyPatch
         assert "7f3x" not in text
 
 
-def test_secrets_show_in_no_error(environment: pytest.MonkeyPatch):
+def test_no_error_shows_a_secret(environment: pytest.MonkeyPatch):
     for name, value in KEYS.items():
         environment.setenv(name, value)
     environment.setenv("SUPABASE_URL", "secret-7f3x.supabase.co")
@@ -221,30 +221,30 @@ def test_secrets_show_in_no_error(environment: pytest.MonkeyPatch):
     assert raised.value.__suppress_context__
 
 
-def test_settings_cannot_be_changed():
+def test_settings_are_immutable():
     settings = read_settings()
     with pytest.raises(ValidationError):
         settings.rag_rate_limit_rag = "6000/minute"
 
 
-def test_unknown_variables_are_nobody_s_business(environment: pytest.MonkeyPatch):
+def test_unknown_variables_are_ignored(environment: pytest.MonkeyPatch):
     environment.setenv("RAG_SOMETHING_ELSE", "1")
     read_settings()
 
 
-def test_the_issuer_is_the_project_s_own_unless_set(environment: pytest.MonkeyPatch):
+def test_the_issuer_defaults_to_the_project_s(environment: pytest.MonkeyPatch):
     assert read_settings().issuer == "https://project.supabase.co/auth/v1"
     environment.setenv("SUPABASE_JWT_ISSUER", "https://login.example")
     assert read_settings().issuer == "https://login.example"
 
 
-def test_the_public_keys_are_the_project_s_own_unless_set(environment: pytest.MonkeyPatch):
+def test_the_jwks_url_defaults_to_the_project_s(environment: pytest.MonkeyPatch):
     assert read_settings().jwks_url == "https://project.supabase.co/auth/v1/.well-known/jwks.json"
     environment.setenv("SUPABASE_JWKS_URL", "https://login.example/keys")
     assert read_settings().jwks_url == "https://login.example/keys"
 
 
-def test_the_secret_may_be_any_text_that_is_no_key(subtests: pytest.Subtests):
+def test_the_secret_may_be_any_text_except_a_key(subtests: pytest.Subtests):
     for secret in ("a plain secret", "c2VjcmV0Lw==", "12345678", '"quoted"', "{", "["):
         with subtests.test(secret=secret), variable("SUPABASE_JWT_SECRET", secret):
             kept = read_settings().supabase_jwt_secret
@@ -252,7 +252,7 @@ def test_the_secret_may_be_any_text_that_is_no_key(subtests: pytest.Subtests):
             assert kept.get_secret_value() == secret
 
 
-def test_origins_are_listed_with_commas(subtests: pytest.Subtests):
+def test_origins_are_separated_by_commas(subtests: pytest.Subtests):
     values = {
         "*": ["*"],
         "https://a.example": ["https://a.example"],
@@ -263,13 +263,13 @@ def test_origins_are_listed_with_commas(subtests: pytest.Subtests):
             assert read_server_settings().cors_origins == origins
 
 
-def test_an_app_has_a_frame_before_it_has_a_project(environment: pytest.MonkeyPatch):
+def test_an_app_starts_before_the_project_is_configured(environment: pytest.MonkeyPatch):
     for name in REQUIRED:
         environment.delenv(name)
     assert read_server_settings().cors_origins == ["*"]
 
 
-def test_lambda_is_known_by_its_own_variable(environment: pytest.MonkeyPatch):
+def test_lambda_is_detected_by_its_own_variable(environment: pytest.MonkeyPatch):
     environment.delenv("AWS_LAMBDA_FUNCTION_NAME", raising=False)
     assert not on_lambda()
     environment.setenv("AWS_LAMBDA_FUNCTION_NAME", "rag-search")
@@ -289,6 +289,6 @@ def test_a_former_name_of_a_setting_works_with_a_warning(
     assert caplog.messages == ["LOVABLE_API_KEY is now called RAG_LLM_API_KEY: please rename it"]
 
 
-def test_every_former_name_is_that_of_one_setting():
+def test_every_former_name_belongs_to_one_setting():
     assert set(FORMER_NAMES) <= {name.upper() for name in Settings.model_fields}
     assert not set(FORMER_NAMES.values()) & {name.upper() for name in Settings.model_fields}

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from local.tools import ROOT
+from local import ROOT
 from shared import errors
 from shared.errors import (
     ConfigurationError,
@@ -36,7 +36,7 @@ def test_the_docstring_is_the_default_message(subtests: pytest.Subtests):
             assert "\n" not in message
 
 
-def test_every_noun_has_a_docstring_a_status_and_a_code_of_its_own(subtests: pytest.Subtests):
+def test_every_error_class_has_a_docstring_a_status_and_its_own_code(subtests: pytest.Subtests):
     for noun in NOUNS:
         with subtests.test(noun.__name__):
             assert vars(noun).get("__doc__")
@@ -51,7 +51,7 @@ def test_a_message_replaces_the_default(subtests: pytest.Subtests):
             assert str(noun("Another message.")) == "Another message."
 
 
-def test_headers_travel_with_the_error_and_are_its_own():
+def test_headers_belong_to_the_error_instance():
     given = {"Retry-After": "7"}
     error = RateLimited(headers=given)
     given["Retry-After"] = "8"
@@ -59,15 +59,15 @@ def test_headers_travel_with_the_error_and_are_its_own():
     assert RateLimited().headers == {}
 
 
-def test_unauthorized_says_which_scheme_would_do():
+def test_unauthorized_names_the_expected_scheme():
     assert Unauthorized().headers == Unauthorized("Expired.").headers == {"WWW-Authenticate": "Bearer"}
 
 
-def test_a_configuration_error_is_no_answer_to_a_request():
+def test_a_configuration_error_is_not_a_response():
     assert not issubclass(ConfigurationError, RagError)
 
 
-def test_a_code_of_sql_becomes_its_error(subtests: pytest.Subtests):
+def test_an_sql_code_becomes_its_error(subtests: pytest.Subtests):
     cases: list[tuple[str | None, type[RagError]]] = [
         ("PT404", NotFound),
         ("PT400", InvalidRequest),
@@ -102,7 +102,7 @@ def test_a_code_of_sql_becomes_its_error(subtests: pytest.Subtests):
             assert type(error_from_sql(code, LEAK, LEAK)) is noun
 
 
-def test_a_message_of_our_sql_is_passed_on(subtests: pytest.Subtests):
+def test_a_message_of_the_project_s_sql_is_passed_on(subtests: pytest.Subtests):
     for code in ("PT404", "PT400"):
         with subtests.test(code=code):
             message = "top_k must be between 1 and 300"
@@ -111,7 +111,7 @@ def test_a_message_of_our_sql_is_passed_on(subtests: pytest.Subtests):
             assert str(without) == type(without).__doc__
 
 
-def test_no_other_message_of_sql_is_passed_on_since_it_may_quote_data(subtests: pytest.Subtests):
+def test_other_sql_messages_are_hidden_since_they_may_quote_data(subtests: pytest.Subtests):
     codes = (
         "22P02", "22007", "23503", "23505", "23514", "42501", "57014", "42883", "XX000", "PGRST301",
         "PGRST202", "P0001", None,
@@ -123,7 +123,7 @@ def test_no_other_message_of_sql_is_passed_on_since_it_may_quote_data(subtests: 
             assert not [word for word in re.findall(r"\w{4,}", LEAK) if word in text]
 
 
-def test_every_code_that_our_sql_raises_has_a_noun_of_its_own():
+def test_every_code_in_sql_has_its_error_class():
     """A PT code that errors.py does not know would leave as a fault of the database."""
     files = sorted((ROOT / "sql").glob("*.sql"))
     raised = {code for file in files for code in re.findall(r"errcode = '(\w+)'", file.read_text())}

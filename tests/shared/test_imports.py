@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
 
-from local.tools import ROOT
+from local import ROOT
 
 SHARED = ROOT / "shared"
 # Slow to import, and not needed by every process; and who may import it when it is.
@@ -88,7 +88,7 @@ def offenders(found: Mapping[str, set[str]]) -> dict[str, list[str]]:
     return {module: sorted(names) for module, names in found.items() if names}
 
 
-def test_imports_are_written_in_full():
+def test_imports_are_absolute():
     relative = {
         module: {
             ast.unparse(node)
@@ -124,7 +124,7 @@ def test_slow_libraries_are_imported_only_within_functions():
     assert offenders(found) == {}
 
 
-def test_only_readers_import_parsers_of_files():
+def test_only_parsers_import_file_libraries():
     """Readers run in a process of their own, so no other process loads a parser."""
     found = {
         module: of_libraries(imports(module), APART) | (imports(module) & READERS)

@@ -101,7 +101,7 @@ def relevance(*scores: float) -> Reply:
     return Reply(json={"results": listed})
 
 
-def test_every_mode_finds_what_answers(subtests: pytest.Subtests, ask: Ask):
+def test_every_mode_finds_the_answer(subtests: pytest.Subtests, ask: Ask):
     for mode in list(Mode):
         with subtests.test(mode=mode):
             found = ask("How hot does the kiln become?", mode)
@@ -111,7 +111,7 @@ def test_every_mode_finds_what_answers(subtests: pytest.Subtests, ask: Ask):
             assert all(0 <= score <= 1 for score in scores)
 
 
-def test_only_keyword_search_leaves_similarities_open(ask: Ask):
+def test_only_keyword_search_has_no_similarities(ask: Ask):
     assert {match.similarity for match in ask("kiln", Mode.KEYWORD).matches} == {None}
     assert all(match.similarity is not None for match in ask("kiln ovens", Mode.HYBRID).matches)
 
@@ -123,7 +123,7 @@ def test_an_identifier_is_found_without_an_embedding(ask: Ask, made: Made, servi
     assert service.requests == []
 
 
-def test_an_identifier_that_nothing_holds_is_embedded_and_searched_by_both(
+def test_an_identifier_without_matches_is_embedded_and_searched_by_both_legs(
     ask: Ask, made: Made, service: StandIn
 ):
     """Though something holds its parts."""
@@ -148,7 +148,7 @@ def test_a_reranker_orders_and_is_named(ask: Ask, made: Made, service: StandIn):
     assert (found.reranked_by, found.rerank_failed) == ("rerank-english-v3.0", False)
 
 
-def test_a_reranker_that_fails_leaves_the_order_and_says_so(ask: Ask, made: Made, service: StandIn):
+def test_a_failed_reranker_keeps_the_order_and_is_reported(ask: Ask, made: Made, service: StandIn):
     service.replies(Reply(status=400, json={"message": "no"}))
     found = ask("kiln ovens", by=made(**HostedModels(service).reranker()), rerank=True)
     assert titles(found) == titles(ask("kiln ovens"))
@@ -156,7 +156,7 @@ def test_a_reranker_that_fails_leaves_the_order_and_says_so(ask: Ask, made: Made
 
 
 @pytest.mark.parametrize(("enabled", "asked", "calls"), [(True, None, 1), (False, None, 0), (True, False, 0)])
-def test_the_settings_decide_where_the_query_does_not(
+def test_the_settings_are_the_query_s_defaults(
     ask: Ask, made: Made, service: StandIn, enabled: bool, asked: bool | None, calls: int
 ):
     service.replies(relevance(0.1, 0.2, 0.3, 0.4))
@@ -165,13 +165,13 @@ def test_the_settings_decide_where_the_query_does_not(
     assert len(service.requests) == calls
 
 
-def test_what_is_asked_for_by_name_is_not_reranked(ask: Ask, made: Made, service: StandIn):
+def test_an_identifier_search_is_not_reranked(ask: Ask, made: Made, service: StandIn):
     found = ask("INC-4821", by=made(**HostedModels(service).reranker(rag_rerank_enabled=True)))
     assert titles(found)[0] == "Outage"
     assert service.requests == []
 
 
-def test_a_reranker_reads_the_passage_and_its_reader_what_is_around_it(
+def test_a_reranker_gets_the_passage_and_the_caller_the_neighbours(
     ask_new: Ask, made: Made, core: Services, people: People, service: StandIn
 ):
     text = " ".join(f"A train whistles in hall {number}, which is long and dark." for number in range(80))
@@ -188,7 +188,7 @@ def test_a_reranker_reads_the_passage_and_its_reader_what_is_around_it(
     assert found.matches[0].text == text[slice(*found.matches[0].span)]
 
 
-def test_a_half_life_and_a_reranker_are_two_orders(ask: Ask, made: Made, service: StandIn):
+def test_a_reranker_overrides_recency(ask: Ask, made: Made, service: StandIn):
     by = made(**HostedModels(service).reranker(rag_rerank_enabled=True))
     assert ask("kiln ovens", by=by, half_life_days=30.0).reranked_by is None
     with pytest.raises(InvalidRequest, match="no dates"):
@@ -203,12 +203,12 @@ def test_the_local_reranker_orders_too(ask: Ask):
     assert found.reranked_by is not None
 
 
-def test_a_search_says_whether_it_was_exact_and_over_how_many(ask: Ask):
+def test_a_search_reports_whether_it_was_exact_and_over_how_many_chunks(ask: Ask):
     found = ask("kiln", Mode.SEMANTIC)
     assert (found.exact, found.considered) == (True, len(TEXTS))
 
 
-def test_fields_that_metadata_filled_are_filtered_by(ask_new: Ask, core: Services, people: People):
+def test_fields_filled_from_metadata_can_be_filtered(ask_new: Ask, core: Services, people: People):
     metadata = {
         "source": "github", "author": "ann@example.com", "state": "open", "labels": ["bug", "kiln"],
         "batch": 7, "date": "2026-01-31",
@@ -228,7 +228,7 @@ def test_fields_that_metadata_filled_are_filtered_by(ask_new: Ask, core: Service
             assert titles(ask_new("kiln at night", mode, filters=chosen)) == ["Issue"], (mode, chosen)
 
 
-def test_neighbours_widen_the_text_and_its_span(ask_new: Ask, core: Services, people: People):
+def test_neighbours_extend_the_text_and_its_span(ask_new: Ask, core: Services, people: People):
     text = " ".join(f"Rule {number} says that nobody may whistle in hall {number}." for number in range(80))
     put(core, people, "Rules", text)
     narrow = ask_new("whistle in hall 40", top_k=1).matches[0]
@@ -239,7 +239,7 @@ def test_neighbours_widen_the_text_and_its_span(ask_new: Ask, core: Services, pe
     assert wide.text == text[slice(*wide.span)]
 
 
-def test_older_documents_are_held_back_where_asked(core: Services, people: People, ask_new: Ask):
+def test_older_documents_rank_lower_on_request(core: Services, people: People, ask_new: Ask):
     text = "The kiln is fired with beech wood."
     for title, moment in (("old", datetime(2016, 1, 1, tzinfo=UTC)), ("new", datetime.now(UTC))):
         put(core, people, title, text, occurred_at=moment)
@@ -250,7 +250,7 @@ def test_older_documents_are_held_back_where_asked(core: Services, people: Peopl
 
 
 @pytest.mark.usefixtures("ask")
-def test_another_org_is_found_by_no_mode(core: Services, shared_people: People):
+def test_no_mode_finds_another_org_s_documents(core: Services, shared_people: People):
     for mode in Mode:
         query = Query("INC-4821 certificate of the kiln", mode=mode)
         assert pipeline.search(core, shared_people.bob.principal, query).matches == ()
@@ -259,7 +259,7 @@ def test_another_org_is_found_by_no_mode(core: Services, shared_people: People):
         )
 
 
-def test_an_answer_is_written_as_the_caller_says(core: Services, people: People, made: Made):
+def test_the_caller_s_sampling_reaches_the_generator(core: Services, people: People, made: Made):
     put(core, people, "Kiln", TEXTS["Kiln"])
     message = {"role": "assistant", "content": "1,280 degrees."}
     choice = {"index": 0, "finish_reason": "stop", "message": message}

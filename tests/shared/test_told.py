@@ -31,7 +31,7 @@ from tests.stand_in import StandIn
 pytestmark = pytest.mark.usefixtures("no_jobs")
 
 
-def test_what_becomes_of_a_document_is_told(
+def test_document_events_are_delivered(
     core: Services, people: People, worker: Worker, courier: WebhookSender, home: str, receiver: StandIn
 ):
     listen(core, people, f"{receiver.url}/hook?a=1", OF_DOCUMENTS)
@@ -52,7 +52,7 @@ def test_what_becomes_of_a_document_is_told(
     assert {request.path for request in receiver.requests} == {"/hook?a=1"}
 
 
-def test_it_is_signed_as_receivers_check_it(
+def test_a_delivery_has_a_valid_standard_signature(
     core: Services, people: People, courier: WebhookSender, home: str, receiver: StandIn
 ):
     secret = listen(core, people, receiver.url, OF_DOCUMENTS).secret
@@ -71,7 +71,7 @@ def test_it_is_signed_as_receivers_check_it(
     assert "authorization" not in request.headers
 
 
-def test_both_secrets_sign_while_there_are_two(
+def test_both_secrets_sign_during_a_rotation(
     core: Services, people: People, courier: WebhookSender, home: str, receiver: StandIn
 ):
     made = listen(core, people, receiver.url, OF_DOCUMENTS)
@@ -90,7 +90,7 @@ def test_both_secrets_sign_while_there_are_two(
         Webhook(renewed.secret).verify(second.body, second.headers)
 
 
-def test_a_document_that_fails_is_told_with_its_reason(
+def test_a_failed_document_is_delivered_with_its_reason(
     core: Services, people: People, worker: Worker, courier: WebhookSender, home: str, receiver: StandIn
 ):
     listen(core, people, receiver.url, ["document.processing_failed"])
@@ -103,7 +103,7 @@ def test_a_document_that_fails_is_told_with_its_reason(
     assert "tesseract" in failed["data"]["object"]["error"]["message"]
 
 
-def test_a_document_that_the_worker_gives_up_is_told(
+def test_a_document_given_up_by_the_worker_is_delivered(
     core: Services, people: People, world: World, worker: Worker, courier: WebhookSender, home: str,
     receiver: StandIn,
 ):  # fmt: skip
@@ -118,7 +118,7 @@ def test_a_document_that_the_worker_gives_up_is_told(
     assert failed["data"]["object"]["error"]["code"] == "processing_failed"
 
 
-def test_a_document_that_is_put_at_once_is_told_with_its_chunks(
+def test_a_synchronous_document_is_delivered_with_its_chunk_count(
     core: Services, people: People, courier: WebhookSender, receiver: StandIn
 ):
     listen(core, people, receiver.url, [*OF_COLLECTIONS, *OF_DOCUMENTS])
@@ -131,7 +131,7 @@ def test_a_document_that_is_put_at_once_is_told_with_its_chunks(
     assert [body["data"]["object"]["chunk_count"] for body in completed] == [1, 1]
 
 
-def test_what_becomes_of_a_collection_is_told_and_its_documents_go_without_a_word(
+def test_collection_events_are_delivered_without_events_of_their_documents(
     core: Services, people: People, courier: WebhookSender, receiver: StandIn
 ):
     listen(core, people, receiver.url, [*OF_COLLECTIONS, "document.deleted"])
@@ -149,7 +149,7 @@ def test_what_becomes_of_a_collection_is_told_and_its_documents_go_without_a_wor
     ]
 
 
-def test_what_did_not_happen_is_not_told(core: Services, people: People, world: World, home: str):
+def test_rolled_back_changes_are_not_delivered(core: Services, people: People, world: World, home: str):
     """The outbox is written in the transaction of what it tells."""
     listen(core, people, "https://hooks.example/", OF_DOCUMENTS)
     bring(core, people.ann, home)
@@ -159,7 +159,9 @@ def test_what_did_not_happen_is_not_told(core: Services, people: People, world: 
     assert waiting(world) == 1
 
 
-def test_it_is_told_to_who_listens_for_it_there(core: Services, people: People, world: World, home: str):
+def test_events_are_delivered_only_to_matching_webhooks(
+    core: Services, people: People, world: World, home: str
+):
     other = collections.create(core.database, people.ann.principal, {"name": "other"})["id"]
     there = listen(core, people, "https://hooks.example/1", OF_DOCUMENTS, collection_id=home)
     everywhere = listen(core, people, "https://hooks.example/2", OF_DOCUMENTS)
@@ -173,7 +175,7 @@ def test_it_is_told_to_who_listens_for_it_there(core: Services, people: People, 
     assert len({event for _, event in rows}) == 1
 
 
-def test_a_webhook_that_is_deleted_meanwhile_keeps_nobody_from_writing(
+def test_a_concurrently_deleted_webhook_blocks_no_writer(
     core: Services, people: People, world: World, home: str
 ):
     going = listen(core, people, "https://hooks.example/1", OF_DOCUMENTS)
@@ -187,7 +189,7 @@ def test_a_webhook_that_is_deleted_meanwhile_keeps_nobody_from_writing(
     assert world.sql("select webhook_id::text from rag.deliveries") == [(staying.row["id"],)]
 
 
-def test_a_collection_s_own_webhook_hears_of_its_end(
+def test_a_collection_s_own_webhook_gets_its_deletion(
     core: Services, people: People, courier: WebhookSender, home: str, receiver: StandIn
 ):
     listen(core, people, receiver.url, ["collection.deleted"], collection_id=home)

@@ -160,9 +160,7 @@ def largest_growth(world: World) -> Iterator[list[int]]:
         watcher.join()
 
 
-def test_every_exposed_function_refuses_a_bomb_in_its_json(
-    people: People, world: World, subtests: pytest.Subtests
-):
+def test_every_exposed_function_refuses_a_json_bomb(people: People, world: World, subtests: pytest.Subtests):
     """None of them needs much memory for that. A member calls each through PostgREST."""
     calls = right_arguments(people)
     parameters = json_parameters(world)
@@ -202,7 +200,7 @@ PLACES_OF_BOMBS: list[tuple[str, str, dict[str, Any]]] = [
 ]
 
 
-def test_numbers_are_rendered_nowhere(people: People, world: World, subtests: pytest.Subtests):
+def test_no_function_renders_numbers_as_text(people: People, world: World, subtests: pytest.Subtests):
     calls = right_arguments(people)
     numbers = BOMB[len('{"a": ') : -1]
     with largest_growth(world) as largest:

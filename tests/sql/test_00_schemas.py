@@ -7,7 +7,7 @@ import re
 import httpx
 import pytest
 
-from local.tools import ROOT
+from local import ROOT
 from shared.clients.supabase_storage import MAX_BYTES
 from tests.actors import World, client
 from tests.conftest import People
@@ -493,24 +493,22 @@ def functions(world: World, condition: str = "true") -> set[str]:
     return {name for (name,) in world.sql(f"select oid::regprocedure::text {OURS} and ({condition})")}
 
 
-def test_the_postgres_under_test_is_of_the_version_that_was_asked_for(
-    world: World, pytestconfig: pytest.Config
-):
+def test_the_server_has_the_requested_postgres_version(world: World, pytestconfig: pytest.Config):
     ((version,),) = world.sql("select current_setting('server_version_num')::integer / 10000")
     assert version == pytestconfig.getoption("postgres")
 
 
-def test_the_exposed_surface_is_the_written_list(world: World):
+def test_the_exposed_functions_are_the_documented_list(world: World):
     assert functions(world, "pronamespace = 'public'::regnamespace") == EXPOSED
     assert functions(world, "pronamespace = 'rag'::regnamespace") == INTERNAL
 
 
-def test_every_exposed_function_runs_as_its_caller(world: World):
+def test_every_exposed_function_is_security_invoker(world: World):
     exposed_definers = "pronamespace = 'public'::regnamespace and prosecdef"
     assert functions(world, exposed_definers) == set()
 
 
-def test_no_function_of_ours_runs_as_its_owner_but_the_written_ones(world: World):
+def test_only_the_listed_functions_are_security_definer(world: World):
     """In whatever schema: ours are those that the migrating role owns."""
     found = world.sql(
         "select oid::regprocedure::text from pg_proc where prosecdef and proowner = 'postgres'::regrole"
@@ -518,11 +516,11 @@ def test_no_function_of_ours_runs_as_its_owner_but_the_written_ones(world: World
     assert {name for (name,) in found} == set(SECURITY_DEFINER)
 
 
-def test_every_function_pins_its_search_path(world: World):
+def test_every_function_sets_its_search_path(world: World):
     assert functions(world, "proconfig is null or not proconfig @> array['search_path=\"\"']") == set()
 
 
-def test_every_function_says_how_volatile_it_is(world: World):
+def test_every_function_declares_its_volatility(world: World):
     """Volatile is the default, and keeps a function out of policies' one evaluation a statement."""
     assert functions(world, "provolatile = 'v'") == {
         "rag.begin_call()",
@@ -627,7 +625,7 @@ def test_every_function_says_how_volatile_it_is(world: World):
     }
 
 
-def test_public_has_no_table_view_or_type_of_ours(world: World):
+def test_the_schema_public_has_no_table_view_or_type_of_the_project(world: World):
     rows = world.sql(
         "select relname from pg_class where relnamespace = 'public'::regnamespace "
         "union all select typname from pg_type where typnamespace = 'public'::regnamespace"
@@ -635,7 +633,7 @@ def test_public_has_no_table_view_or_type_of_ours(world: World):
     assert rows == []
 
 
-def test_no_other_role_executes_a_function_of_ours(world: World):
+def test_no_other_role_can_execute_the_project_s_functions(world: World):
     executed = {
         role: functions(world, f"has_function_privilege('{role}', oid, 'execute')")
         for role in ("anon", "service_role")
@@ -643,18 +641,18 @@ def test_no_other_role_executes_a_function_of_ours(world: World):
     assert executed == {"anon": set(), "service_role": set()}
 
 
-def test_the_public_executes_no_function_of_ours(world: World):
+def test_public_cannot_execute_the_project_s_functions(world: World):
     """Grantee 0 is PUBLIC; an ACL that was never set grants it."""
     granted = "exists (select from aclexplode(coalesce(proacl, acldefault('f', proowner))) where grantee = 0)"
     assert functions(world, granted) == set()
 
 
-def test_a_signed_in_user_executes_every_function_of_ours(world: World):
+def test_authenticated_can_execute_every_function_of_the_project(world: World):
     executed = functions(world, "has_function_privilege('authenticated', oid, 'execute')")
     assert executed == (EXPOSED | INTERNAL) - WORKER_FUNCTIONS
 
 
-def test_the_worker_s_role_executes_its_own_functions(world: World):
+def test_the_worker_s_role_can_execute_its_own_functions(world: World):
     executed = functions(world, "has_function_privilege('rag_worker', oid, 'execute')")
     assert executed == WORKER_FUNCTIONS | WORKER_HELPERS
     assert world.sql(
@@ -662,7 +660,7 @@ def test_the_worker_s_role_executes_its_own_functions(world: World):
     ) == [(False, False, False)]
 
 
-def test_no_other_role_enters_the_schema(world: World):
+def test_no_other_role_can_use_the_schema(world: World):
     entering = world.sql(
         "select role from unnest(array['anon', 'service_role', 'authenticator']) as role "
         "where has_schema_privilege(role, 'rag', 'usage, create')"
@@ -670,12 +668,12 @@ def test_no_other_role_enters_the_schema(world: World):
     assert entering == []
 
 
-def test_a_signed_in_user_creates_nothing_in_our_schemas(world: World):
+def test_authenticated_cannot_create_objects_in_the_project_s_schemas(world: World):
     for schema in ("rag", "public"):
         assert world.sql("select has_schema_privilege('authenticated', %s, 'create')", schema) == [(False,)]
 
 
-def test_tables_are_granted_as_written(world: World):
+def test_table_grants_are_the_documented_list(world: World):
     """To signed-in users and the worker what the lists say; to anon, service_role and the public nothing."""
     rows = world.sql(
         "select relname, grantee::regrole::text, array_agg(privilege_type) "
@@ -710,7 +708,7 @@ def test_every_table_has_row_security_enabled_and_forced(world: World):
     assert [name for name, enabled, forced in rows if not (enabled and forced)] == []
 
 
-def test_no_view_of_ours_looks_past_row_security(world: World):
+def test_no_view_bypasses_row_security(world: World):
     views = "select relname from pg_class where relnamespace = 'rag'::regnamespace and relkind in ('v', 'm')"
     assert world.sql(views) == []
 
@@ -723,7 +721,7 @@ def test_tenant_tables_are_those_with_an_org(world: World):
     assert {name for (name,) in rows} - {"members"} == TENANT_TABLES
 
 
-def test_every_tenant_table_has_one_policy_with_the_one_membership_expression(world: World):
+def test_every_tenant_table_has_one_policy_with_the_membership_expression(world: World):
     """Word for word, for reading as for writing, so that one overlay can swap it everywhere."""
     rows = world.sql(
         "select relname, polcmd::text, polpermissive, polroles::regrole[]::text[], "
@@ -738,7 +736,7 @@ def test_every_tenant_table_has_one_policy_with_the_one_membership_expression(wo
     ]
 
 
-def test_every_tenant_table_narrows_what_api_keys_may_do_as_written(world: World):
+def test_every_tenant_table_restricts_api_keys_as_documented(world: World):
     rows = world.sql(
         "select relname, array_agg(polname::text) from pg_policy "
         "join pg_class on pg_class.oid = polrelid and relnamespace = 'rag'::regnamespace "
@@ -747,7 +745,7 @@ def test_every_tenant_table_narrows_what_api_keys_may_do_as_written(world: World
     assert {table: set(names) for table, names in rows} == NARROWING
 
 
-def test_every_policy_is_for_signed_in_users_but_the_worker_s_own(world: World):
+def test_every_policy_is_for_authenticated_except_the_worker_s(world: World):
     rows = world.sql(
         "select polname, polroles::regrole[]::text[] from pg_policy join pg_class on pg_class.oid = polrelid "
         "where relnamespace = 'rag'::regnamespace"
@@ -758,7 +756,7 @@ def test_every_policy_is_for_signed_in_users_but_the_worker_s_own(world: World):
     assert {tuple(roles) for roles in others} == {("authenticated",)}
 
 
-def test_storage_s_policies_are_the_written_list(world: World):
+def test_the_storage_policies_are_the_documented_list(world: World):
     """Restrictive ones: no other policy that the project may have opens the bucket."""
     rows = world.sql(
         "select polname, polpermissive, polcmd::text, polroles::regrole[]::text[] from pg_policy "
@@ -776,7 +774,7 @@ def test_storage_s_policies_are_the_written_list(world: World):
     assert buckets == [("rag-originals", False, MAX_BYTES)]
 
 
-def test_unique_keys_begin_with_the_org_but_for_the_written_exceptions(world: World):
+def test_unique_keys_start_with_the_org_with_documented_exceptions(world: World):
     """What is unique across orgs tells one tenant of another's rows, and cannot be distributed."""
     rows = world.sql(
         "select indexrelid::regclass::text, attname from pg_index "
@@ -796,7 +794,7 @@ def test_every_table_has_a_primary_key(world: World):
     assert rows == []
 
 
-def test_foreign_keys_between_tenant_tables_carry_the_org(world: World):
+def test_foreign_keys_between_tenant_tables_include_the_org(world: World):
     """(org_id, x) refers to (org_id, id): no row can hang on another tenant's."""
     rows = world.sql(
         "select child.relname, parent.relname, "
@@ -840,7 +838,7 @@ def test_embeddings_are_stored_in_the_row(world: World):
     assert rows == [("p", "extensions.halfvec(1536)")]
 
 
-def test_a_member_does_not_reach_the_schema_through_postgrest(people: People):
+def test_a_member_cannot_reach_the_schema_through_postgrest(people: People):
     """406 is PostgREST's word for a schema that it does not expose."""
     headers = {**people.ann.headers(), "Accept-Profile": "rag", "Content-Profile": "rag"}
     tables = [(method, table) for method in ("GET", "HEAD", "POST", "PATCH", "DELETE")
@@ -856,7 +854,7 @@ def test_a_member_does_not_reach_the_schema_through_postgrest(people: People):
     assert reached == []
 
 
-def test_postgrest_offers_a_member_the_written_list_and_anon_nothing(people: People):
+def test_postgrest_offers_members_the_documented_list_and_anon_nothing(people: People):
     """Its own description of itself, which follows privileges."""
 
     def offered(headers: dict[str, str]) -> set[str]:
@@ -870,7 +868,7 @@ def test_postgrest_offers_a_member_the_written_list_and_anon_nothing(people: Peo
     assert offered({"apikey": people.ann.stack.anon_key}) == set()
 
 
-def test_a_member_does_not_call_what_is_not_exposed(people: People):
+def test_a_member_cannot_call_unexposed_functions(people: People):
     internal = (
         "current_org_ids", "admin_org_ids", "memberships", "ensure_collection", "set_config", "jwt", "uid",
     )  # fmt: skip

@@ -23,14 +23,14 @@ def asked(world: World, people: People, expression: str, **claims: Any) -> Any:
     return value
 
 
-def test_a_users_own_token_has_every_scope(people: People, world: World, subtests: pytest.Subtests):
+def test_a_user_s_token_has_every_scope(people: People, world: World, subtests: pytest.Subtests):
     for claims in UNCLAIMED:
         with subtests.test(claims=claims):
             assert asked(world, people, "rag.has_scope('documents:write')", **claims) is True
             assert asked(world, people, "rag.has_scope('admin')", **claims) is True
 
 
-def test_a_scope_claim_of_null_is_none(people: People, world: World):
+def test_a_null_scope_claim_counts_as_missing(people: People, world: World):
     assert asked(world, people, "rag.has_scope('documents:write')", rag={"scopes": None}) is True
 
 
@@ -42,13 +42,13 @@ SCOPES: list[list[Any]] = [
 ]
 
 
-def test_a_scope_that_is_there_or_admin_allows(people: People, world: World, subtests: pytest.Subtests):
+def test_a_matching_scope_or_admin_allows(people: People, world: World, subtests: pytest.Subtests):
     for scopes in SCOPES:
         with subtests.test(scopes=scopes):
             assert asked(world, people, "rag.has_scope('documents:read')", rag={"scopes": scopes}) is True
 
 
-def test_one_of_several_wanted_scopes_is_enough(people: People, world: World):
+def test_one_of_several_required_scopes_is_enough(people: People, world: World):
     wanted = "rag.has_scope('documents:read', 'documents:write')"
     assert asked(world, people, wanted, rag={"scopes": ["documents:write"]}) is True
     assert asked(world, people, wanted, rag={"scopes": ["chat:read"]}) is False
@@ -67,7 +67,7 @@ NO_SCOPES: list[Any] = [
 ]  # fmt: skip
 
 
-def test_a_scope_claim_without_the_scope_or_of_another_kind_allows_nothing(
+def test_a_scope_claim_without_the_scope_or_of_another_type_allows_nothing(
     people: People, world: World, subtests: pytest.Subtests
 ):
     for scopes in NO_SCOPES:
@@ -75,7 +75,7 @@ def test_a_scope_claim_without_the_scope_or_of_another_kind_allows_nothing(
             assert asked(world, people, "rag.has_scope('documents:read')", rag={"scopes": scopes}) is False
 
 
-def test_scopes_count_only_where_they_belong(people: People, world: World):
+def test_scopes_in_other_claims_are_ignored(people: People, world: World):
     """Beside the claim, or deeper in it, they neither widen nor narrow."""
     claims: dict[str, Any] = {
         "rag": {"scopes": ["chat:read"], "rag": {"scopes": ["admin"]}},
@@ -87,14 +87,14 @@ def test_scopes_count_only_where_they_belong(people: People, world: World):
 
 
 # -> 'scopes' of a string, a number or an array is null, which reads as "not narrowed".
-def test_a_claim_that_is_no_object_has_no_scope(people: People, world: World, subtests: pytest.Subtests):
+def test_a_claim_that_is_not_an_object_has_no_scope(people: People, world: World, subtests: pytest.Subtests):
     for claim in UNREADABLE:
         with subtests.test(claim=claim):
             assert asked(world, people, "rag.has_scope('documents:read')", rag=claim) is False
 
 
 # The same with the collection; only rag.current_org_ids() closes what this leaves open.
-def test_a_claim_that_is_no_object_is_bound_to_no_collection_that_is(
+def test_a_claim_that_is_not_an_object_matches_no_collection(
     people: People, world: World, subtests: pytest.Subtests
 ):
     for claim in UNREADABLE:
@@ -102,7 +102,9 @@ def test_a_claim_that_is_no_object_is_bound_to_no_collection_that_is(
             assert asked(world, people, "rag.bound_collection()", rag=claim) == NO_COLLECTION
 
 
-def test_a_claim_that_is_no_object_belongs_to_no_org(people: People, world: World, subtests: pytest.Subtests):
+def test_a_claim_that_is_not_an_object_matches_no_org(
+    people: People, world: World, subtests: pytest.Subtests
+):
     for claim in UNREADABLE:
         with subtests.test(claim=claim):
             assert world.as_user(people.ann, "select * from rag.current_org_ids()", rag=claim) == []
@@ -110,7 +112,7 @@ def test_a_claim_that_is_no_object_belongs_to_no_org(people: People, world: Worl
             assert people.ann.rpc("rag_list_keys", token=people.ann.token(rag=claim)).json() == []
 
 
-def test_a_token_without_a_collection_is_bound_to_none(
+def test_a_token_without_a_collection_claim_is_unbound(
     people: People, world: World, subtests: pytest.Subtests
 ):
     for claims in [*UNCLAIMED, {"rag": {"collection": None}}]:
@@ -118,7 +120,7 @@ def test_a_token_without_a_collection_is_bound_to_none(
             assert asked(world, people, "rag.bound_collection()", **claims) is None
 
 
-def test_a_collection_claim_binds_whatever_its_case(people: People, world: World, subtests: pytest.Subtests):
+def test_a_collection_claim_is_case_insensitive(people: People, world: World, subtests: pytest.Subtests):
     for claim in [ID, ID.lower(), ID.upper()]:
         with subtests.test(claim=claim):
             assert asked(world, people, "rag.bound_collection()", rag={"collection": claim}) == UUID(ID)
@@ -130,7 +132,7 @@ NO_IDS: list[Any] = [
 ]  # fmt: skip
 
 
-def test_a_collection_claim_that_is_no_id_is_bound_to_no_collection_that_is(
+def test_a_malformed_collection_claim_matches_no_collection(
     people: People, world: World, subtests: pytest.Subtests
 ):
     for claim in NO_IDS:
@@ -138,19 +140,19 @@ def test_a_collection_claim_that_is_no_id_is_bound_to_no_collection_that_is(
             assert asked(world, people, "rag.bound_collection()", rag={"collection": claim}) == NO_COLLECTION
 
 
-def test_the_caller_is_the_user_without_a_key(people: People, world: World):
+def test_without_a_key_the_caller_is_the_user(people: People, world: World):
     for claims in (*UNCLAIMED, {"rag": {"key": None}}, {"key": ID}):
         assert str(asked(world, people, "rag.caller_id()", **claims)) == people.ann.id
 
 
-def test_the_caller_is_the_key_that_the_token_names(people: People, world: World):
+def test_with_a_key_claim_the_caller_is_the_key(people: People, world: World):
     assert asked(world, people, "rag.caller_id()", rag={"key": ID}) == UUID(ID)
 
 
 NO_KEYS: list[Any] = ["", "x", 7, True, [], [ID], {}, {"id": ID}, "' or true --"]
 
 
-def test_a_key_that_is_no_id_calls_nobody(people: People, world: World, subtests: pytest.Subtests):
+def test_a_malformed_key_claim_has_no_caller(people: People, world: World, subtests: pytest.Subtests):
     """An error, and not the user's own budget."""
     spent = "select * from rag.rate_limits where caller_id = %s"
     for claim in NO_KEYS:
@@ -163,6 +165,6 @@ def test_a_key_that_is_no_id_calls_nobody(people: People, world: World, subtests
             assert world.sql(spent, people.ann.id) == before
 
 
-def test_nobody_at_all_has_no_caller(people: People, world: World):
+def test_an_unauthenticated_request_has_no_caller(people: People, world: World):
     assert asked(world, people, "rag.caller_id()", sub=None) is None
     assert asked(world, people, "rag.caller_id()", sub=None, rag={"key": str(uuid4())}) is not None

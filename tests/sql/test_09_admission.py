@@ -62,14 +62,14 @@ def refusal(actor: Actor, world: World, function: str, **headers: str) -> tuple[
     return answer.status_code, str(answer.json().get("details")) if answer.is_error else ""
 
 
-def test_a_browser_calls_no_guarded_function(people: People, world: World, subtests: pytest.Subtests):
+def test_a_browser_cannot_call_guarded_functions(people: People, world: World, subtests: pytest.Subtests):
     assert len(GUARDED) > 60
     for function in GUARDED:
         with subtests.test(function=function):
             assert refusal(people.ada.direct(), world, function) == (403, "functions_secret_required")
 
 
-def test_a_browser_calls_the_readers(people: People, subtests: pytest.Subtests):
+def test_a_browser_can_call_reading_functions(people: People, subtests: pytest.Subtests):
     listed = {name.partition("(")[0] for name, caller in CALLERS.items() if caller in ("direct", "unguarded")}
     assert set(READERS) == listed
     for function, arguments in READERS.items():
@@ -80,7 +80,9 @@ def test_a_browser_calls_the_readers(people: People, subtests: pytest.Subtests):
             assert answer.status_code in (200, 404), answer.text
 
 
-def test_a_wrong_secret_is_refused_and_two_are_valid_during_a_rotation(people: People, settings_row: World):
+def test_an_invalid_secret_is_refused_and_two_are_valid_during_a_rotation(
+    people: People, settings_row: World
+):
     ann, world = people.ann.direct(), settings_row
     old, new = "the former secret of this deployment", "the new secret of this deployment"
 
@@ -101,7 +103,7 @@ def test_a_wrong_secret_is_refused_and_two_are_valid_during_a_rotation(people: P
     assert [answers(secret) for secret in (old, new)] == [False, True]
 
 
-def test_the_secret_opens_nothing_that_the_token_does_not(people: People, world: World):
+def test_the_secret_grants_no_more_than_the_token(people: People, world: World):
     document = people.bob.put([vector(1)])
     assert people.ann.rpc("rag_delete_document", {"document_id": document}).json() is False
     secret = people.ann.headers()[SECRET_HEADER]
@@ -112,7 +114,7 @@ def test_the_secret_opens_nothing_that_the_token_does_not(people: People, world:
     assert world.sql("select count(*) from rag.documents where id = %s", document) == [(1,)]
 
 
-def test_a_secret_that_is_not_set_is_reported(people: People, settings_row: World, settings: Settings):
+def test_a_missing_secret_is_reported(people: People, settings_row: World, settings: Settings):
     settings_row.sql("update rag.settings set functions_secret_hashes = '{}'")
     assert refusal(people.ann, settings_row, "rag_list_names") == (403, "functions_secret_unset")
     assert people.ann.rpc("rag_health").json()[0]["functions_secret"] == "unset"
@@ -122,7 +124,7 @@ def test_a_secret_that_is_not_set_is_reported(people: People, settings_row: Worl
         assert check(new_process, None).services["database"] == "unhealthy"
 
 
-def test_health_reports_a_secret_that_is_right_or_wrong(people: People):
+def test_health_reports_valid_and_invalid_secrets(people: People):
     assert people.ann.rpc("rag_health").json()[0]["functions_secret"] == "ok"
     assert people.ann.direct().rpc("rag_health").json()[0]["functions_secret"] == "wrong"
 
@@ -133,7 +135,7 @@ def test_a_deployer_may_open_the_guarded_functions(people: People, settings_row:
     assert people.ann.direct().rpc("rag_health").json()[0]["functions_secret"] == "ok"
 
 
-def test_a_session_of_the_database_is_not_checked(people: People, world: World):
+def test_direct_database_sessions_are_not_checked(people: People, world: World):
     assert world.as_user(people.ann, "select public.rag_list_names()") == [([],)]
 
 
@@ -151,7 +153,7 @@ def locked(world: World, statement: str, *parameters: Any) -> Iterator[None]:
         connection.rollback()
 
 
-def test_one_user_has_three_direct_searches_at_the_same_time(people: People, world: World):
+def test_a_user_has_three_concurrent_direct_searches(people: People, world: World):
     """Our functions' calls and other users' do not count."""
     search = {"query_vector": vector(1)}
     ann = people.ann.direct()
@@ -168,7 +170,7 @@ def test_one_user_has_three_direct_searches_at_the_same_time(people: People, wor
     assert ann.rpc("rag_match", search).status_code == 200
 
 
-def test_a_direct_call_has_a_maximum_of_bytes(people: People, subtests: pytest.Subtests):
+def test_a_direct_call_s_size_is_limited(people: People, subtests: pytest.Subtests):
     path = f"{people.ann.stack.url.rpartition(':')[0]}:{people.ann.stack.state.postgrest_port}/rpc/rag_match"
     body = json.dumps({"query_vector": vector(1)}).encode().ljust((1 << 20) + 1)
 
@@ -200,7 +202,7 @@ def test_a_direct_caller_without_an_org_is_refused(
             assert answer_of(answer) == (403, "no_org")
 
 
-def test_one_user_has_a_few_long_changes_at_the_same_time(people: People, settings_row: World):
+def test_a_user_s_concurrent_long_changes_are_limited(people: People, settings_row: World):
     world = settings_row
     world.sql("update rag.settings set open_to_direct_callers = true, writes_per_user = 3")
     people.ann.put([vector(1)], external_id="a")
@@ -221,7 +223,7 @@ def test_one_user_has_a_few_long_changes_at_the_same_time(people: People, settin
         assert [answer.result().status_code for answer in running] == [200] * 4
 
 
-def test_a_call_waits_for_a_lock_for_three_seconds(people: People, settings_row: World, core: Services):
+def test_a_call_waits_three_seconds_for_a_lock(people: People, settings_row: World, core: Services):
     """PostgREST answers SQLSTATE 55P03 with 500. So a function that catches it raises another code."""
     world = settings_row
     world.sql("update rag.settings set open_to_direct_callers = true")

@@ -39,7 +39,7 @@ def test_each_user_has_their_own_memberships(people: People, world: World):
     assert orgs_of(world, people.sam) == set()
 
 
-def test_memberships_tell_the_role(people: People, world: World):
+def test_memberships_have_the_role(people: People, world: World):
     rows = world.as_user(people.ada, "select org_id::text, role from rag.memberships()")
     assert rows == [(people.acme.id, "admin")]
     rows = world.as_user(people.ann, "select org_id::text, role from rag.memberships()")
@@ -59,7 +59,7 @@ def test_an_admin_of_one_org_is_a_plain_member_of_the_other(people: People, worl
     assert orgs_of(world, eve, "admin_org_ids") == {people.bolt.id}
 
 
-def test_is_org_member_is_true_of_ones_own_orgs_only(people: People):
+def test_is_org_member_is_true_only_for_the_caller_s_orgs(people: People):
     assert says_member(people.ann, people.acme.id)
     assert not says_member(people.ann, people.bolt.id)
     assert says_member(people.kim, people.acme.id)
@@ -67,16 +67,16 @@ def test_is_org_member_is_true_of_ones_own_orgs_only(people: People):
     assert not says_member(people.sam, people.acme.id)
 
 
-def test_is_org_member_is_false_of_null_and_of_an_org_that_is_not(people: People):
+def test_is_org_member_is_false_for_null_and_missing_orgs(people: People):
     assert not says_member(people.ann, None)
     assert not says_member(people.ann, str(uuid4()))
 
 
-def test_is_org_member_refuses_what_is_no_uuid(people: People):
+def test_is_org_member_refuses_malformed_uuids(people: People):
     assert people.ann.rpc("is_org_member", {"org_id": "acme"}).status_code == 400
 
 
-def test_a_members_policy_may_ask_is_org_member(people: People, world: World):
+def test_the_policy_of_members_may_call_is_org_member(people: People, world: World):
     """What the function is for: an adopter's own table, in a transaction that is rolled back."""
     with psycopg.connect(world.stack.database_url()) as connection:
         connection.execute(
@@ -93,7 +93,7 @@ def test_a_members_policy_may_ask_is_org_member(people: People, world: World):
         connection.rollback()
 
 
-def test_users_read_their_own_orgs_and_memberships_only(people: People, world: World):
+def test_users_read_only_their_own_orgs_and_memberships(people: People, world: World):
     assert world.as_user(people.ann, "select id::text from rag.orgs") == [(people.acme.id,)]
     assert world.as_user(people.ann, "select user_id::text from rag.members") == [(people.ann.id,)]
     assert world.as_user(people.sam, "select * from rag.orgs") == []
@@ -111,7 +111,7 @@ CHANGES = [
 ]
 
 
-def test_a_member_changes_no_org_no_membership_and_no_setting(people: People, subtests: pytest.Subtests):
+def test_a_member_cannot_change_orgs_memberships_or_settings(people: People, subtests: pytest.Subtests):
     for statement in CHANGES:
         with subtests.test(statement=statement):
             names = {"acme": people.acme.id, "bolt": people.bolt.id, "ann": people.ann.id}
@@ -121,13 +121,13 @@ def test_a_member_changes_no_org_no_membership_and_no_setting(people: People, su
                     connection.execute(statement.encode(), names)
 
 
-def test_a_token_narrowed_to_an_org_counts_for_that_org_alone(people: People, world: World):
+def test_a_token_restricted_to_an_org_counts_only_there(people: People, world: World):
     assert orgs_of(world, people.kim, **narrowed(people.bolt)) == {people.bolt.id}
     assert says_member(people.kim, people.bolt.id, **narrowed(people.bolt))
     assert not says_member(people.kim, people.acme.id, **narrowed(people.bolt))
 
 
-def test_a_token_narrowed_to_an_org_matches_and_writes_in_that_org_alone(people: People):
+def test_a_token_restricted_to_an_org_matches_and_writes_only_there(people: People):
     people.ann.put([vector(1)], title="of Acme")
     bolts = people.bob.put([vector(2)], title="of Bolt")
     token = people.kim.token(**narrowed(people.acme))
@@ -142,7 +142,7 @@ def test_a_token_narrowed_to_an_org_matches_and_writes_in_that_org_alone(people:
     assert len(people.bob.match(vector(1))) == 1
 
 
-def test_one_org_of_several_fills_the_page_with_its_own(people: People):
+def test_a_restriction_to_one_org_still_fills_the_page(people: People):
     """By filter or by claim: the other org's rows, all nearer, neither take places nor are counted."""
     people.bob.put([vector(1)] * 30)
     people.ann.put([vector(seed) for seed in range(2, 7)])
@@ -154,7 +154,7 @@ def test_one_org_of_several_fills_the_page_with_its_own(people: People):
     assert [(row["org_id"], row["considered"]) for row in by_filter] == [(people.acme.id, 5)] * 5
 
 
-def test_a_forged_org_claim_sees_nothing(people: People, world: World):
+def test_a_forged_org_claim_finds_nothing(people: People, world: World):
     """The claim narrows the memberships; where they do not meet nothing is left."""
     people.ann.put([vector(1)])
     people.bob.put([vector(1)])
@@ -165,13 +165,13 @@ def test_a_forged_org_claim_sees_nothing(people: People, world: World):
     assert people.ann.rpc("rag_match", {"query_vector": vector(1)}, token=token).json() == []
 
 
-def test_an_org_claim_that_names_no_org_sees_nothing(people: People, world: World, subtests: pytest.Subtests):
+def test_an_unknown_org_claim_finds_nothing(people: People, world: World, subtests: pytest.Subtests):
     for org in ["", "*", "null", "00000000-0000-0000-0000-000000000000", "' or true --"]:
         with subtests.test(org=org):
             assert orgs_of(world, people.kim, **narrowed(org)) == set()
 
 
-def test_an_org_claim_that_is_no_text_sees_nothing(people: People, world: World, subtests: pytest.Subtests):
+def test_a_malformed_org_claim_finds_nothing(people: People, world: World, subtests: pytest.Subtests):
     for claim in [["a"], 7, {"org": "x"}, True]:
         with subtests.test(claim=claim):
             assert orgs_of(world, people.kim, rag={"org": claim}) == set()
@@ -180,7 +180,7 @@ def test_an_org_claim_that_is_no_text_sees_nothing(people: People, world: World,
 UNCLAIMED: list[dict[str, Any]] = [{}, {"rag": {}}, {"rag": None}, {"rag": {"org": None}}]
 
 
-def test_a_token_without_an_org_claim_counts_for_all_of_its_users_orgs(
+def test_a_token_without_an_org_claim_covers_all_of_its_user_s_orgs(
     people: People, world: World, subtests: pytest.Subtests
 ):
     for claims in UNCLAIMED:
@@ -188,13 +188,13 @@ def test_a_token_without_an_org_claim_counts_for_all_of_its_users_orgs(
             assert orgs_of(world, people.kim, **claims) == {people.acme.id, people.bolt.id}
 
 
-def test_an_admins_narrowed_token_is_admin_of_that_org_alone(people: People, world: World):
+def test_an_admin_s_restricted_token_is_admin_only_there(people: People, world: World):
     world.sql("insert into rag.members values (%s, %s, 'admin')", people.bolt.id, people.ada.id)
     assert orgs_of(world, people.ada, "admin_org_ids") == {people.acme.id, people.bolt.id}
     assert orgs_of(world, people.ada, "admin_org_ids", **narrowed(people.bolt)) == {people.bolt.id}
 
 
-def test_a_member_who_leaves_sees_nothing_at_once(people: People, world: World):
+def test_a_former_member_finds_nothing_at_once(people: People, world: World):
     """With the token that they still have."""
     people.ann.put([vector(1)])
     token = people.ann.token()
@@ -203,7 +203,7 @@ def test_a_member_who_leaves_sees_nothing_at_once(people: People, world: World):
     assert len(people.alf.match(vector(1))) == 1
 
 
-def test_an_org_that_goes_takes_everything_of_its_own_and_nothing_else(people: People, world: World):
+def test_a_deleted_org_s_rows_are_deleted_and_no_others(people: People, world: World):
     people.ann.put([vector(1), vector(2)])
     people.bob.put([vector(1)])
     world.sql("delete from rag.orgs where id = %s", people.acme.id)
@@ -270,7 +270,7 @@ def teams(stack: Stack, people: People) -> Iterator[Teams]:
         connection.rollback()
 
 
-def test_an_adopters_memberships_replace_ours(people: People, teams: Teams):
+def test_an_adopter_s_memberships_replace_the_default_ones(people: People, teams: Teams):
     teams.joins(people.sam, people.acme)
     teams.joins(people.bob, people.bolt, is_owner=True)
     teams.joins(people.alf, people.acme, left_at="2026-01-01")
@@ -288,7 +288,7 @@ def test_an_adopters_memberships_replace_ours(people: People, teams: Teams):
     assert teams.ask(people.ann, "select id::text from rag.orgs") == []
 
 
-def test_every_policy_and_function_follows_an_adopters_memberships(people: People, teams: Teams):
+def test_every_policy_and_function_uses_an_adopter_s_memberships(people: People, teams: Teams):
     """Sam's team is Acme; ann, a member by our table, is nobody here."""
     teams.joins(people.sam, people.acme)
     teams.joins(people.ada, people.acme, is_owner=True)
@@ -310,7 +310,7 @@ def test_every_policy_and_function_follows_an_adopters_memberships(people: Peopl
     assert teams.titles(people.ada) == {"sam's own"}
 
 
-def test_an_adopters_orgs_are_listed_also_without_a_row_of_ours(people: People, teams: Teams):
+def test_an_adopter_s_orgs_are_listed_without_a_row_in_rag_orgs(people: People, teams: Teams):
     """Each once, with the strongest role; a membership without an org is none."""
     elsewhere = Org(str(uuid4()), "")
     teams.joins(people.sam, elsewhere)
@@ -327,14 +327,14 @@ def test_an_adopters_orgs_are_listed_also_without_a_row_of_ours(people: People, 
     assert teams.ask(people.ann, listed) == []
 
 
-def test_a_write_outside_an_adopters_memberships_is_refused(people: People, teams: Teams):
+def test_a_write_outside_an_adopter_s_memberships_is_refused(people: People, teams: Teams):
     teams.joins(people.sam, people.acme)
     with pytest.raises(psycopg.DatabaseError) as refused:
         teams.put(people.ann, people.acme, "by a stranger")
     assert refused.value.sqlstate == "PT404"
 
 
-def test_a_membership_without_an_org_belongs_nowhere(people: People, teams: Teams):
+def test_a_membership_without_an_org_is_ignored(people: People, teams: Teams):
     """An adopter's table may have such rows. A null among the orgs must not open, nor change, any answer."""
     teams.joins(people.sam, people.acme)
     teams.connection.execute("set local role postgres")

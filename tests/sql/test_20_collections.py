@@ -44,7 +44,7 @@ def owns(world: World, actor: Actor, name: str) -> None:
     )
 
 
-def test_a_collection_comes_with_the_first_document_that_names_it(people: People, world: World):
+def test_a_collection_is_created_by_its_first_document(people: People, world: World):
     assert collections(world, people.acme) == []
     for _ in range(2):
         people.ann.put([vector(1)], collection="handbook")
@@ -56,7 +56,7 @@ def test_a_document_without_a_collection_is_in_the_default_one(people: People, w
     assert home_of(world, people.ann.put([vector(1)])) == ("default", None, None)
 
 
-def test_two_orgs_have_each_their_own_collection_of_a_name(people: People, world: World):
+def test_two_orgs_have_separate_collections_of_one_name(people: People, world: World):
     people.ann.put([vector(1)], collection="handbook", title="of Acme")
     people.bob.put([vector(1)], collection="handbook", title="of Bolt")
     assert collections(world, people.acme) == collections(world, people.bolt) == [("handbook", None)]
@@ -70,7 +70,7 @@ def test_a_private_document_does_not_make_its_collection_private(people: People,
     assert home_of(world, people.alf.put([vector(1)], collection="handbook")) == ("handbook", None, None)
 
 
-def test_a_users_own_collection_comes_before_the_orgs(people: People, world: World):
+def test_a_user_s_own_collection_takes_precedence_over_the_org_s(people: People, world: World):
     people.alf.put([vector(1)], collection="notes")
     owns(world, people.ann, "notes")
     assert home_of(world, people.ann.put([vector(2)], collection="notes")) == (
@@ -82,27 +82,27 @@ def test_a_users_own_collection_comes_before_the_orgs(people: People, world: Wor
     assert collections(world, people.acme) == [("notes", None), ("notes", people.ann.id)]
 
 
-def test_documents_of_a_private_collection_are_their_owners(people: People, world: World):
+def test_documents_of_a_private_collection_are_private(people: People, world: World):
     owns(world, people.ann, "diary")
     people.ann.put([vector(1)], collection="diary")
     assert len(people.ann.match(vector(1))) == len(people.ada.match(vector(1))) == 1
     assert people.alf.match(vector(1)) == []
 
 
-def test_a_members_private_collection_does_not_take_the_name_from_the_others(people: People, world: World):
+def test_a_private_collection_does_not_block_its_name_for_others(people: People, world: World):
     """Alf can neither write to ann's diary nor see that there is one."""
     owns(world, people.ann, "diary")
     assert home_of(world, people.alf.put([vector(1)], collection="diary")) == ("diary", None, None)
     assert world.as_user(people.alf, "select name, owner_id from rag.collections") == [("diary", None)]
 
 
-def test_an_admins_document_does_not_land_in_a_members_private_collection(people: People, world: World):
+def test_an_admin_s_document_does_not_go_into_a_member_s_private_collection(people: People, world: World):
     """Though an admin sees that collection."""
     owns(world, people.ann, "diary")
     assert home_of(world, people.ada.put([vector(1)], collection="diary")) == ("diary", None, None)
 
 
-def test_a_name_is_unique_for_the_org_and_for_each_owner(people: People, world: World):
+def test_a_name_is_unique_per_org_and_per_owner(people: People, world: World):
     people.ann.put([vector(1)], collection="notes")
     owns(world, people.ann, "notes")
     owns(world, people.alf, "notes")
@@ -114,9 +114,7 @@ def test_a_name_is_unique_for_the_org_and_for_each_owner(people: People, world: 
         )
 
 
-def test_a_collection_needs_a_name_of_a_sensible_length(
-    people: People, world: World, subtests: pytest.Subtests
-):
+def test_the_length_of_a_collection_name_is_checked(people: People, world: World, subtests: pytest.Subtests):
     for name in ["", "n" * 256]:
         with subtests.test(name=name):
             answer = people.ann.rpc(
@@ -126,14 +124,14 @@ def test_a_collection_needs_a_name_of_a_sensible_length(
             assert collections(world, people.acme) == []
 
 
-def test_a_name_is_taken_as_it_is_written(people: People, world: World):
+def test_a_name_is_stored_unchanged(people: People, world: World):
     names = ["notes", "Notes", " notes", "nötes", "'; drop table rag.collections; --", "%", "n_tes"]
     for name in names:
         people.ann.put([vector(1)], collection=name)
     assert {name for name, _ in collections(world, people.acme)} == set(names)
 
 
-def test_writers_who_meet_at_a_new_name_make_one_collection(people: People, world: World):
+def test_concurrent_writers_of_a_new_name_create_one_collection(people: People, world: World):
     authors = [people.ann, people.alf, people.ada, people.kim] * 4
 
     def put(actor: Actor) -> str:
@@ -146,7 +144,7 @@ def test_writers_who_meet_at_a_new_name_make_one_collection(people: People, worl
     assert len(people.ann.match(vector(1))) == len(authors)
 
 
-def test_a_collection_that_goes_takes_its_documents_and_chunks(people: People, world: World):
+def test_a_deleted_collection_s_documents_and_chunks_are_deleted(people: People, world: World):
     people.ann.put([vector(1), vector(2)], collection="old", title="old")
     people.ann.put([vector(3)], collection="kept", title="kept")
     world.as_user(people.alf, "delete from rag.collections where name = 'old'")
@@ -161,7 +159,7 @@ STATEMENTS = [
 ]
 
 
-def test_another_orgs_collections_are_not_there(people: People, world: World, subtests: pytest.Subtests):
+def test_another_org_s_collections_are_hidden(people: People, world: World, subtests: pytest.Subtests):
     for statement, rows in STATEMENTS:
         with subtests.test(statement=statement):
             people.ann.put([vector(1)], collection="handbook")
@@ -179,7 +177,7 @@ def test_another_orgs_collections_are_not_there(people: People, world: World, su
         "select rag.ensure_collection(%(org)s, 'planted')",
     ],
 )
-def test_no_collection_gets_into_another_org(people: People, world: World, statement: str):
+def test_a_collection_cannot_move_to_another_org(people: People, world: World, statement: str):
     people.bob.put([vector(1)])
     # No foreign key stands in the way: only the policy does.
     world.sql("delete from rag.documents where org_id = %s", people.bolt.id)
@@ -196,14 +194,16 @@ def test_no_collection_gets_into_another_org(people: People, world: World, state
         "update rag.collections set owner_id = %(ann)s where name = 'shared'",
     ],
 )
-def test_a_member_makes_no_collection_in_anothers_name(people: People, world: World, statement: str):
+def test_a_member_cannot_create_a_collection_for_another_user(people: People, world: World, statement: str):
     owns(world, people.alf, "alfs")
     people.alf.put([vector(1)], collection="shared")
     with pytest.raises(psycopg.errors.InsufficientPrivilege, match="row-level security"):
         run(people.alf, statement, org=people.acme.id, ann=people.ann.id)
 
 
-def test_a_name_that_says_a_user_is_that_user_s(people: People, world: World, subtests: pytest.Subtests):
+def test_a_name_with_a_user_s_id_belongs_to_that_user(
+    people: People, world: World, subtests: pytest.Subtests
+):
     """This holds for a collection that is created, renamed, loaded, or created with its first document."""
     ann, bob, alf = people.ann.id, people.bob.id, people.alf.id
     cases: list[tuple[Actor, str, int, str | None]] = [
@@ -234,7 +234,7 @@ def test_a_name_that_says_a_user_is_that_user_s(people: People, world: World, su
                 assert answer.status_code in (400, 409)
 
 
-def test_a_renamed_collection_takes_no_other_user_s_name(people: People, world: World):
+def test_a_collection_cannot_be_renamed_to_another_user_s_name(people: People, world: World):
     """A collection of the org takes no user's name either: that user would not find it by its name."""
     shared = people.ann.rpc("rag_create_collection", {"name": "shared"}).json()[0]["id"]
     own = people.ann.rpc("rag_create_collection", {"name": f"a:u:{people.ann.id}"}).json()[0]["id"]
@@ -260,7 +260,7 @@ WAITS = "select from pg_stat_activity where pid = %s and wait_event_type = 'Lock
 
 
 @pytest.mark.parametrize("statements", [(INSERT, DELETE), (DELETE, INSERT)])
-def test_no_document_comes_into_a_collection_while_it_is_deleted(
+def test_no_document_is_added_to_a_collection_during_its_deletion(
     people: People, world: World, statements: tuple[str, str]
 ):
     """Of a concurrent insert and deletion, the second waits for the first, and no document remains."""

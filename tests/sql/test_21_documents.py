@@ -21,7 +21,7 @@ def count(world: World, people: People) -> int:
     return int(number)
 
 
-def test_a_document_keeps_what_it_was_given(people: People, world: World):
+def test_a_document_has_its_given_fields(people: People, world: World):
     given = {
         "external_id": "mail/17",
         "source_type": "email",
@@ -43,7 +43,7 @@ def test_a_document_has_sensible_defaults(people: People, world: World):
     assert [row[name] for name in ("external_id", "uri", "lang", "occurred_at")] == [None] * 4
 
 
-def test_a_match_shows_the_documents_fields(people: People):
+def test_a_match_has_the_document_s_fields(people: People):
     document_id = people.ann.put(
         [vector(1)], title="Guide", uri="https://acme.example/1", lang="en", source_type="web",
         metadata={"k": [1]}, occurred_at="2026-01-01T00:00:00Z",
@@ -91,7 +91,7 @@ MALFORMED_FIELDS: list[dict[str, Any]] = [
 ]
 
 
-def test_a_malformed_document_is_refused_and_leaves_nothing(
+def test_a_malformed_document_is_refused_and_stores_nothing(
     people: People, world: World, subtests: pytest.Subtests
 ):
     for fields in MALFORMED_FIELDS:
@@ -103,7 +103,7 @@ def test_a_malformed_document_is_refused_and_leaves_nothing(
     assert people.ann.match(vector(1)) == []
 
 
-def test_a_document_that_is_no_object_is_refused(people: People, world: World, subtests: pytest.Subtests):
+def test_a_document_that_is_not_an_object_is_refused(people: People, world: World, subtests: pytest.Subtests):
     documents: list[Any] = [[], "text", 7, True]
     for document in documents:
         with subtests.test(document=document):
@@ -113,19 +113,19 @@ def test_a_document_that_is_no_object_is_refused(people: People, world: World, s
             assert count(world, people) == before
 
 
-def test_a_document_without_an_org_belongs_nowhere(people: People, subtests: pytest.Subtests):
+def test_a_document_needs_an_org(people: People, subtests: pytest.Subtests):
     for document in [None, {}, {"title": "t"}]:
         with subtests.test(document=document):
             answer = people.ann.rpc("rag_put_document", {"document": document, "chunks": []})
             assert (answer.status_code, answer.json()["code"]) == (404, "PT404")
 
 
-def test_a_document_of_a_text_as_long_as_a_book_is_kept_whole(people: People, world: World):
+def test_a_text_as_long_as_a_book_is_stored_completely(people: People, world: World):
     text = "Une phrase. " * 100_000
     assert stored(world, people.ann.put([vector(1)], content=text))["content"] == text
 
 
-def test_the_orgs_documents_are_every_members(people: People, world: World):
+def test_the_org_s_documents_are_visible_to_every_member(people: People, world: World):
     people.ann.put([vector(1)], title="for all")
     for actor in (people.ann, people.alf, people.ada, people.kim):
         assert run(actor, "select title from rag.documents where org_id = %(org)s", org=people.acme.id) == [
@@ -135,7 +135,7 @@ def test_the_orgs_documents_are_every_members(people: People, world: World):
         assert run(actor, "select title from rag.documents") == []
 
 
-def test_a_private_document_is_its_owners_and_the_admins(people: People):
+def test_a_private_document_is_visible_to_its_owner_and_admins(people: People):
     people.ann.put([vector(1)], title="private", private=True)
     assert [row["title"] for row in people.ann.match(vector(1))] == ["private"]
     assert [row["title"] for row in people.ada.match(vector(1))] == ["private"]
@@ -156,14 +156,14 @@ def test_a_private_document_in_a_shared_collection_stays_private(people: People)
     assert {row["considered"] for row in people.ann.match(vector(1))} == {3}
 
 
-def test_an_admin_of_another_org_is_no_admin_here(people: People, world: World):
+def test_an_admin_of_another_org_is_not_an_admin_here(people: People, world: World):
     people.ann.put([vector(1)], private=True)
     boss = world.user(people.bolt, role="admin")
     world.sql("insert into rag.members values (%s, %s, 'member')", people.acme.id, boss.id)
     assert boss.match(vector(1)) == []
 
 
-def test_an_owner_who_leaves_the_org_loses_their_private_documents(people: People, world: World):
+def test_a_former_member_loses_private_documents(people: People, world: World):
     people.ann.put([vector(1)], private=True)
     world.sql("delete from rag.members where user_id = %s", people.ann.id)
     assert people.ann.match(vector(1)) == []
@@ -182,9 +182,7 @@ ATTACKS = [
 ]
 
 
-def test_in_sql_as_in_http_somebody_elses_rows_are_not_there(
-    people: People, world: World, subtests: pytest.Subtests
-):
+def test_rows_of_others_are_hidden_in_sql(people: People, world: World, subtests: pytest.Subtests):
     """Ann's private document to a member of her org; an org's document to a member of another."""
     for statement in ATTACKS:
         with subtests.test(statement=statement):
@@ -216,7 +214,7 @@ TRANSFERS = [
 ]
 
 
-def test_in_sql_as_in_http_no_row_changes_hands(people: People, subtests: pytest.Subtests):
+def test_rows_cannot_change_their_owner_in_sql(people: People, subtests: pytest.Subtests):
     """A member neither gives a row to another org nor puts it in somebody else's name."""
     for statement in TRANSFERS:
         with subtests.test(statement=statement):
@@ -225,7 +223,7 @@ def test_in_sql_as_in_http_no_row_changes_hands(people: People, subtests: pytest
                 run(people.alf, statement, document=document_id, org=people.bolt.id, ann=people.ann.id)
 
 
-def test_the_copies_in_chunks_are_the_documents(people: People, world: World):
+def test_the_copied_columns_in_chunks_match_the_documents(people: People, world: World):
     """Filters read the chunk, what is shown comes from the document: they must say the same."""
     people.ann.put([vector(1), vector(2)], source_type="faq", lang="de", occurred_at="2026-01-01T00:00:00Z")
     people.ann.put([vector(3)], private=True, collection="other")
@@ -250,7 +248,7 @@ CREATORS = """
 """
 
 
-def test_who_created_a_document_and_its_collection_is_kept(people: People, world: World):
+def test_the_creators_of_a_document_and_its_collection_are_stored(people: People, world: World):
     """Fields of the caller and later changes by other users do not change it."""
     forged = {"created_by": people.bob.id, "user_id": people.bob.id}
     document_id = people.ann.put([vector(1)], external_id="x", collection="new", **forged)
@@ -280,7 +278,7 @@ def test_the_anonymous_caller_and_the_deployer_create_as_the_nil_uuid(people: Pe
     assert creator == NIL
 
 
-def test_no_signed_in_user_writes_who_created_a_row(people: People, subtests: pytest.Subtests):
+def test_users_cannot_set_the_creator_of_a_row(people: People, subtests: pytest.Subtests):
     document_id = people.ann.put([vector(1)])
     for statement in (
         "update rag.documents set created_by = %(bob)s where id = %(document)s",
@@ -296,7 +294,7 @@ def test_no_signed_in_user_writes_who_created_a_row(people: People, subtests: py
             run(people.ann, statement, document=document_id, org=people.acme.id, bob=people.bob.id)
 
 
-def test_to_have_created_a_row_grants_nothing(people: People, world: World):
+def test_being_the_creator_of_a_row_grants_nothing(people: People, world: World):
     document_id = people.ann.put([vector(1)], private=True)
     world.sql("update rag.documents set created_by = %s where id = %s", people.alf.id, document_id)
     assert people.alf.match(vector(1)) == []

@@ -32,7 +32,7 @@ def stored(world: World, actor: Actor) -> list[tuple[str, str]]:
     )
 
 
-def test_a_forged_text_of_a_chunk_is_not_stored(people: People, world: World):
+def test_a_chunk_s_own_text_is_not_stored(people: People, world: World):
     """By each function that stores chunks."""
     arguments = put_arguments(people.acme, [vector(1), vector(2)], title="a", content="Élan 🥛\nPlan")
     forged = [{**chunk, "content": FORGED} for chunk in arguments["chunks"]]
@@ -51,7 +51,7 @@ def test_a_forged_text_of_a_chunk_is_not_stored(people: People, world: World):
     assert stored(world, people.ann) == [first, second] * 5
 
 
-def test_chunks_are_cut_from_their_own_document_alone(people: People, world: World):
+def test_a_chunk_s_text_comes_from_its_own_document(people: People, world: World):
     """Shorter documents are in the collection and in the call."""
     people.ann.put([vector(1)], content="short", title="a")
     people.ann.put([vector(seed) for seed in range(20)], title="b")
@@ -62,7 +62,7 @@ def test_chunks_are_cut_from_their_own_document_alone(people: People, world: Wor
     assert all(text == span for text, span in stored(world, people.ann))
 
 
-def test_texts_are_cut_by_characters(people: People, world: World):
+def test_spans_count_characters(people: People, world: World):
     """Characters of one to four bytes, across the blocks in which the text is read."""
     draw = random.Random(22)  # noqa: S311  # not a secret
     for length in (1, 2, 4095, 4096, 4097, 8193, 20_000):
@@ -80,7 +80,7 @@ MOST = 2**31 - 1
 OUTSIDE = [(0, 7), (6, 7), (-1, 3), (3, 3), (4, 3), (None, 3), (0, None), (MOST, MOST), (-MOST, 1)]
 
 
-def test_a_span_outside_of_its_document_is_refused(people: People, subtests: pytest.Subtests):
+def test_a_span_outside_its_document_is_refused(people: People, subtests: pytest.Subtests):
     for start, end in OUTSIDE:
         with subtests.test(start=start, end=end):
             arguments = put_arguments(people.acme, [vector(1), vector(2)], content="Élan 🥛")
@@ -89,7 +89,7 @@ def test_a_span_outside_of_its_document_is_refused(people: People, subtests: pyt
             assert (answer.status_code, answer.json()["details"]) == (400, "span_outside")
 
 
-def test_spans_that_repeat_a_text_take_little_memory(people: People, world: World):
+def test_repeated_spans_take_little_memory(people: People, world: World):
     """Thousands of spans of a whole text are a call of some hundred kilobytes, and gigabytes of chunks."""
     arguments = put_arguments(people.acme, [], content="kiln " * 40_000)
     arguments["chunks"] = [{"span_start": 0, "span_end": 200_000}] * 3000
@@ -99,7 +99,7 @@ def test_spans_that_repeat_a_text_take_little_memory(people: People, world: Worl
     assert largest[0] < MOST_MEMORY
 
 
-def test_the_texts_of_a_long_document_take_linear_time(people: People, world: World):
+def test_the_time_for_the_texts_of_a_long_document_is_linear(people: People, world: World):
     """8 MB in 8,000 chunks: counting the characters again for each chunk would take minutes."""
     text = "Schöne Grüße: " * 500_000
     spans = [(start, min(start + 950, len(text))) for start in range(0, len(text), len(text) // 8000)]
@@ -109,7 +109,7 @@ def test_the_texts_of_a_long_document_take_linear_time(people: People, world: Wo
     assert texts == [text[start:end] for start, end in spans]
 
 
-def test_hashes_are_computed_from_what_is_stored(people: People, world: World):
+def test_hashes_are_computed_from_the_stored_text(people: People, world: World):
     """A hash that the caller sends neither hides an existing document nor stands for another."""
     ((digest,),) = world.sql("select encode(sha256('kiln'), 'hex')")
     claimed = "0" * 64

@@ -29,14 +29,14 @@ IDENTIFIERS = {
 }
 
 
-def test_an_identifier_is_a_term_of_its_own(world: World, subtests: pytest.Subtests):
+def test_an_identifier_is_one_term(world: World, subtests: pytest.Subtests):
     for written, term in IDENTIFIERS.items():
         with subtests.test(written=written):
             for around in ("{}", "See {}.", "({}), then", "“{}”", "{}: no", "{}\nnext"):
                 assert terms(world, around.format(written)).get(term) == 1, around
 
 
-def test_an_identifier_is_found_before_what_shares_its_parts(
+def test_an_identifier_is_found_before_texts_with_its_parts(
     world: World, people: People, subtests: pytest.Subtests
 ):
     identifiers = [*IDENTIFIERS, "0x80070005", "ORA00942", "404"]
@@ -53,23 +53,23 @@ def test_an_identifier_is_found_before_what_shares_its_parts(
 NO_IDENTIFIERS = ["-", "--", "a", "1.", ".5", "...", "a- b", "@ann", "# x", "+", "c+", "x" * 300]
 
 
-def test_what_is_no_identifier_is_none(world: World, subtests: pytest.Subtests):
+def test_other_texts_are_not_identifiers(world: World, subtests: pytest.Subtests):
     for written in NO_IDENTIFIERS:
         with subtests.test(written=written):
             assert world.sql("select * from rag.identifiers(%s)", written) == []
 
 
-def test_an_identifier_too_long_to_ask_for_is_none(world: World):
+def test_a_too_long_identifier_is_not_a_term(world: World):
     assert world.sql("select * from rag.identifiers(%s)", "a-" * 99 + "bb") != []
     assert world.sql("select * from rag.identifiers(%s)", "a-" * 100 + "b") == []
 
 
-def test_each_term_is_counted_as_often_as_it_stands_there(world: World):
+def test_each_term_has_its_frequency(world: World):
     found = terms(world, "Pumps pump. INC-4821, inc-4821; the pump")
     assert found == {"pump": 3, "inc": 2, "4821": 2, "inc-4821": 2}
 
 
-def test_characters_of_languages_without_spaces_are_terms_one_by_one(world: World):
+def test_characters_of_languages_without_spaces_are_single_terms(world: World):
     assert terms(world, "東京東 Tokyo서울", "simple") == {"東": 2, "京": 1, "tokyo": 1, "서": 1, "울": 1}
 
 
@@ -79,13 +79,13 @@ STEMMERS = [
 ]  # fmt: skip
 
 
-def test_a_language_tag_chooses_its_stemmer(world: World, subtests: pytest.Subtests):
+def test_a_language_tag_selects_its_stemmer(world: World, subtests: pytest.Subtests):
     for lang, config in STEMMERS:
         with subtests.test(lang=lang):
             assert world.sql("select rag.text_config(%s)::text", lang) == [(config,)]
 
 
-def test_every_language_with_a_stemmer_has_one_of_this_postgres(world: World):
+def test_every_supported_language_has_a_stemmer_in_this_postgres(world: World):
     """On each version that is supported, and no configuration of Postgres' own is forgotten."""
     body = world.sql("select prosrc from pg_proc where oid = 'rag.text_config'::regproc")[0][0]
     ours = {part.split("'")[0] for part in body.split("'pg_catalog.")[1:]}

@@ -86,7 +86,7 @@ def fresh() -> str:
 # -- create -------------------------------------------------------------------------------------------
 
 
-def test_a_new_key_is_the_callers_own_in_their_only_org_and_shows_no_hash(people: People):
+def test_a_new_key_belongs_to_the_caller_in_their_only_org_and_shows_no_hash(people: People):
     digest = fresh()
     answer = people.ann.rpc("rag_create_key", key_arguments(hash=digest, name="CI", scopes=SCOPES))
     (row,) = rows(answer)
@@ -99,7 +99,7 @@ def test_a_new_key_is_the_callers_own_in_their_only_org_and_shows_no_hash(people
     assert listed(people.ann) == [row]
 
 
-def test_a_member_of_several_orgs_says_which(people: People):
+def test_a_member_of_several_orgs_must_name_one(people: People):
     assert refusal(people.kim.rpc("rag_create_key", key_arguments())) == (400, "org_required")
     assert created(people.kim, org_id=people.bolt.id)["org_id"] == people.bolt.id
     narrowed = people.kim.token(rag={"org": people.acme.id})
@@ -107,7 +107,7 @@ def test_a_member_of_several_orgs_says_which(people: People):
     assert row["org_id"] == people.acme.id
 
 
-def test_an_org_of_somebody_else_is_no_org_and_neither_is_an_invented_one(people: People, world: World):
+def test_another_org_and_an_unknown_org_are_refused_alike(people: People, world: World):
     answers = [
         people.ann.rpc("rag_create_key", key_arguments(org_id=org)) for org in (people.bolt.id, str(uuid4()))
     ]
@@ -117,7 +117,7 @@ def test_an_org_of_somebody_else_is_no_org_and_neither_is_an_invented_one(people
     assert stored(world, people.ann) == stored(world, people.sam) == 0
 
 
-def test_a_key_is_bound_to_a_collection_by_its_name(people: People, world: World):
+def test_a_key_is_bound_to_a_collection_by_name(people: People, world: World):
     people.ann.put([vector(1)], collection="manuals")
     row = created(people.ann, collection="manuals")
     assert row["collection"] == "manuals"
@@ -127,7 +127,7 @@ def test_a_key_is_bound_to_a_collection_by_its_name(people: People, world: World
     ) == [("manuals",)]
 
 
-def test_a_private_collection_of_ones_own_comes_before_the_orgs(people: People, world: World):
+def test_a_private_collection_takes_precedence_over_the_org_s(people: People, world: World):
     for owner in (None, people.ann.id):
         world.sql(
             "insert into rag.collections (org_id, owner_id, name) values (%s, %s, 'notes')",
@@ -140,7 +140,7 @@ def test_a_private_collection_of_ones_own_comes_before_the_orgs(people: People, 
     assert world.sql(f"{owner} where k.id = %s", key["id"]) == [(None,)]
 
 
-def test_a_collection_that_one_may_not_use_is_no_collection(
+def test_an_inaccessible_collection_is_treated_as_missing(
     people: People, world: World, subtests: pytest.Subtests
 ):
     """Not another org's, and another user's private one not even for an admin, who sees it."""
@@ -176,7 +176,7 @@ OUT_OF_BOUNDS: list[dict[str, Any]] = [
 ]  # fmt: skip
 
 
-def test_a_value_out_of_bounds_makes_no_key(people: People, world: World, subtests: pytest.Subtests):
+def test_a_value_out_of_bounds_creates_no_key(people: People, world: World, subtests: pytest.Subtests):
     for fault in OUT_OF_BOUNDS:
         with subtests.test(fault=fault):
             before = stored(world, people.ann)
@@ -191,7 +191,7 @@ AT_BOUNDS: list[dict[str, Any]] = [
 ]  # fmt: skip
 
 
-def test_a_value_at_its_bounds_makes_a_key(people: People, subtests: pytest.Subtests):
+def test_a_value_at_its_bounds_creates_a_key(people: People, subtests: pytest.Subtests):
     for fine in AT_BOUNDS:
         with subtests.test(fine=fine):
             (name,) = fine
@@ -201,22 +201,20 @@ def test_a_value_at_its_bounds_makes_a_key(people: People, subtests: pytest.Subt
 
 # Cardinality() and <@ look through dimensions. A nested list is no list of scopes: the functions
 # cannot show such a key, and an admin's list fails with it.
-def test_a_list_of_lists_of_scopes_makes_no_key(people: People, world: World):
+def test_a_nested_list_of_scopes_creates_no_key(people: People, world: World):
     answer = people.ann.rpc("rag_create_key", key_arguments(scopes=[["documents:read"]]))
     assert answer.status_code == 400, answer.text
     assert stored(world, people.ann) == 0
 
 
 # A list of scopes has no upper bound: a hundred keys of a member's may hold any number of megabytes.
-def test_a_list_of_scopes_longer_than_all_scopes_makes_no_key(people: People, world: World):
+def test_a_too_long_list_of_scopes_creates_no_key(people: People, world: World):
     answer = people.ann.rpc("rag_create_key", key_arguments(scopes=["documents:read"] * 10_000))
     assert answer.status_code == 400, answer.text
     assert stored(world, people.ann) == 0
 
 
-def test_a_hash_that_is_there_already_makes_no_second_key_and_tells_nothing_of_the_first(
-    people: People, world: World
-):
+def test_a_known_hash_creates_no_second_key_and_reveals_nothing(people: People, world: World):
     digest = fresh()
     first = created(people.bob, digest, name="bob's")
     answer = people.ann.rpc("rag_create_key", key_arguments(hash=digest))
@@ -237,7 +235,7 @@ def many(world: World, actor: Actor, number: int) -> None:
     )  # fmt: skip
 
 
-def test_a_hundred_keys_are_enough_until_one_is_revoked(people: People, world: World):
+def test_a_user_has_at_most_a_hundred_active_keys(people: People, world: World):
     many(world, people.ann, 99)
     last = created(people.ann)
     assert refusal(people.ann.rpc("rag_create_key", key_arguments())) == (400, "too_many_keys")
@@ -270,7 +268,7 @@ def wait_for_end_or_lock(world: World, thread: threading.Thread, pid: int) -> No
 
 
 # Both count 99 before either is there.
-def test_the_hundredth_key_made_twice_at_once_is_made_once(people: People, world: World):
+def test_concurrent_creations_respect_the_limit_of_a_hundred_keys(people: People, world: World):
     many(world, people.ann, 99)
     outcomes: list[str | None] = []
 
@@ -290,7 +288,7 @@ def test_the_hundredth_key_made_twice_at_once_is_made_once(people: People, world
     assert outcomes == [None, "PT400"]
 
 
-def test_the_scope_admin_is_for_admins_of_that_org(people: People, world: World):
+def test_the_scope_admin_needs_an_admin_of_that_org(people: People, world: World):
     assert created(people.ada, scopes=["admin"])["scopes"] == ["admin"]
     world.sql("insert into rag.members values (%s, %s, 'member')", people.bolt.id, people.ada.id)
     for actor, org in ((people.ann, people.acme), (people.kim, people.acme), (people.ada, people.bolt)):
@@ -301,7 +299,7 @@ def test_the_scope_admin_is_for_admins_of_that_org(people: People, world: World)
     assert stored(world, people.ada) == 1
 
 
-def test_no_function_takes_what_a_caller_does_not_decide(
+def test_no_function_accepts_values_that_the_caller_does_not_decide(
     people: People, world: World, subtests: pytest.Subtests
 ):
     """PostgREST finds no function that has such an argument."""
@@ -324,7 +322,7 @@ CHANGES = [
 ]  # fmt: skip
 
 
-def test_not_even_in_sql_does_an_owner_change_what_their_key_may_do(
+def test_an_owner_cannot_change_a_key_s_rights_in_sql(
     people: People, world: World, subtests: pytest.Subtests
 ):
     created(people.ann)
@@ -333,7 +331,7 @@ def test_not_even_in_sql_does_an_owner_change_what_their_key_may_do(
             world.as_user(people.ann, f"update rag.api_keys set {change}")
 
 
-def test_not_even_in_sql_is_a_key_deleted_or_made_for_somebody_else(people: People, world: World):
+def test_keys_cannot_be_deleted_or_created_for_others_in_sql(people: People, world: World):
     created(people.ann)
     with pytest.raises(psycopg.errors.InsufficientPrivilege):
         world.as_user(people.ann, "delete from rag.api_keys")
@@ -351,7 +349,7 @@ def test_not_even_in_sql_is_a_key_deleted_or_made_for_somebody_else(people: Peop
 # -- list ---------------------------------------------------------------------------------------------
 
 
-def test_owners_list_their_own_keys_and_admins_all_of_their_org(people: People):
+def test_owners_list_their_own_keys_and_admins_all_keys_of_the_org(people: People):
     ann, ada, bob = created(people.ann), created(people.ada), created(people.bob)
     kim = [created(people.kim, org_id=org.id) for org in (people.acme, people.bolt)]
     assert ids(listed(people.ann)) == {ann["id"]}
@@ -365,7 +363,7 @@ def ids(keys: list[dict[str, Any]]) -> set[str]:
     return {key["id"] for key in keys}
 
 
-def test_working_keys_come_first_and_then_the_newest(people: People, world: World):
+def test_active_keys_come_first_and_then_the_newest(people: People, world: World):
     names = ["revoked", "old", "expired", "new"]
     keys = {name: created(people.ann, name=name, expires_at="2999-01-01T00:00:00Z") for name in names}
     for age, name in enumerate(reversed(names)):
@@ -378,7 +376,7 @@ def test_working_keys_come_first_and_then_the_newest(people: People, world: Worl
     assert [key["name"] for key in listed(people.ann)] == ["new", "old", "expired", "revoked"]
 
 
-def test_one_key_is_listed_by_its_id_and_anothers_is_not(people: People):
+def test_one_key_is_listed_by_id_and_another_user_s_is_not(people: People):
     keys = [created(people.ann) for _ in range(2)]
     assert listed(people.ann, key_id=keys[0]["id"]) == [keys[0]]
     assert listed(people.ada, key_id=keys[0]["id"]) == [keys[0]]
@@ -391,7 +389,7 @@ def test_one_key_is_listed_by_its_id_and_anothers_is_not(people: People):
 # -- rotate -------------------------------------------------------------------------------------------
 
 
-def test_a_rotated_key_ends_at_once_and_the_new_one_is_the_same_but_for_itself(people: People, world: World):
+def test_a_rotated_key_ends_at_once_and_the_new_one_has_the_same_rights(people: People, world: World):
     people.ann.put([vector(1)], collection="manuals")
     before, after = fresh(), fresh()
     old = created(people.ann, before, name="CI", scopes=["chat:read"], collection="manuals")
@@ -408,7 +406,7 @@ def test_a_rotated_key_ends_at_once_and_the_new_one_is_the_same_but_for_itself(p
     assert (key["key_id"], key["requests_per_minute"]) == (new["id"], 7)
 
 
-def test_with_an_overlap_both_work_until_it_is_over(people: People, world: World):
+def test_with_an_overlap_both_keys_work_until_it_ends(people: People, world: World):
     before, after = fresh(), fresh()
     old = created(people.ann, before)
     rows(people.ann.rpc("rag_rotate_key", rotation(old["id"], hash=after, overlap_seconds=3600)))
@@ -420,7 +418,7 @@ def test_with_an_overlap_both_work_until_it_is_over(people: People, world: World
     assert [len(opened(people.ann, digest)) for digest in (before, after)] == [0, 1]
 
 
-def test_an_overlap_never_prolongs_the_old_key(people: People):
+def test_an_overlap_never_extends_the_old_key(people: People):
     soon = datetime.now(UTC) + timedelta(minutes=5)
     old = created(people.ann, expires_at=soon.isoformat())
     rows(people.ann.rpc("rag_rotate_key", rotation(old["id"], overlap_seconds=604_800)))
@@ -428,7 +426,7 @@ def test_an_overlap_never_prolongs_the_old_key(people: People):
     assert moment(ending["expires_at"]) == soon
 
 
-def test_a_lifetime_is_carried_over_from_the_day_of_the_rotation(people: People, world: World):
+def test_a_lifetime_restarts_at_the_rotation(people: People, world: World):
     old = created(people.ann, expires_at=(datetime.now(UTC) + timedelta(days=30)).isoformat())
     world.sql(
         "update rag.api_keys set created_at = created_at - interval '10 days', "
@@ -439,13 +437,13 @@ def test_a_lifetime_is_carried_over_from_the_day_of_the_rotation(people: People,
     assert about(new["expires_at"], datetime.now(UTC) + timedelta(days=30))
 
 
-def test_a_key_without_an_end_rotates_into_one_without(people: People):
+def test_a_key_without_an_expiry_rotates_into_one_without(people: People):
     old = created(people.ann)
     (new,) = rows(people.ann.rpc("rag_rotate_key", rotation(old["id"], overlap_seconds=60)))
     assert new["expires_at"] is None
 
 
-def test_an_overlap_over_a_week_or_below_zero_rotates_nothing(people: People, subtests: pytest.Subtests):
+def test_an_invalid_overlap_rotates_nothing(people: People, subtests: pytest.Subtests):
     for overlap in (-1, 604_801, None, -(2**31), 2**31 - 1):
         with subtests.test(overlap=overlap):
             old = created(people.ann)
@@ -456,7 +454,7 @@ def test_an_overlap_over_a_week_or_below_zero_rotates_nothing(people: People, su
 
 
 @pytest.mark.parametrize("who", ["admin", "member", "outsider", "owner who left"])
-def test_only_the_owner_rotates_and_others_find_no_such_key(people: People, world: World, who: str):
+def test_only_the_owner_can_rotate_a_key(people: People, world: World, who: str):
     """An admin's rotation would put a key that acts as somebody else into the admin's hands."""
     key = created(people.ann)
     actors = {
@@ -473,7 +471,7 @@ def test_only_the_owner_rotates_and_others_find_no_such_key(people: People, worl
 
 
 @pytest.mark.parametrize("state", ["revoked", "expired", "unknown"])
-def test_a_key_that_has_ended_is_not_rotated(people: People, world: World, state: str):
+def test_an_ended_key_cannot_be_rotated(people: People, world: World, state: str):
     key = created(people.ann)
     if state == "revoked":
         people.ann.rpc("rag_revoke_key", {"key_id": key["id"]})
@@ -485,7 +483,7 @@ def test_a_key_that_has_ended_is_not_rotated(people: People, world: World, state
     assert stored(world, people.ann) == 1
 
 
-def test_a_rotation_that_fails_leaves_the_old_key_as_it_was(people: People, subtests: pytest.Subtests):
+def test_a_failed_rotation_leaves_the_old_key_unchanged(people: People, subtests: pytest.Subtests):
     faults: list[dict[str, Any]] = [{"prefix": "x"}, {"hash": "x"}, {"prefix": None}, {"hash": None}]
     for fault in faults:
         with subtests.test(fault=fault):
@@ -509,20 +507,20 @@ def rotated_at_once(actor: Actor, key_id: str, overlap_seconds: int, times: int 
 
 
 @pytest.mark.parametrize("times", [2, 8])
-def test_a_key_rotated_at_once_gives_one_new_key(people: People, times: int):
+def test_concurrent_rotations_create_one_new_key(people: People, times: int):
     key = created(people.ann)
     assert rotated_at_once(people.ann, key["id"], 0, times) == [200] + [404] * (times - 1)
     assert sum(row["revoked_at"] is None for row in listed(people.ann)) == 1
 
 
 # With an overlap the old key is not ended, so a second rotation finds it again.
-def test_a_key_rotated_twice_at_once_with_an_overlap_gives_one_new_key(people: People):
+def test_concurrent_rotations_with_an_overlap_create_one_new_key(people: People):
     key = created(people.ann)
     assert rotated_at_once(people.ann, key["id"], 3600) == [200, 404]
     assert len(listed(people.ann)) == 2
 
 
-def test_rotations_make_no_more_keys_than_there_may_be(people: People, world: World):
+def test_rotations_respect_the_limit_of_keys(people: People, world: World):
     """Always the newest: with an overlap its predecessors go on."""
     many(world, people.ann, 97)
     newest = created(people.ann)["id"]
@@ -540,7 +538,7 @@ def test_rotations_make_no_more_keys_than_there_may_be(people: People, world: Wo
 # -- revoke -------------------------------------------------------------------------------------------
 
 
-def test_a_revoked_key_opens_nothing_and_revoking_it_again_is_fine(people: People):
+def test_a_revoked_key_cannot_be_exchanged_and_revocation_is_idempotent(people: People):
     digest = fresh()
     key = created(people.ann, digest)
     assert len(opened(people.ann, digest)) == 1
@@ -552,7 +550,7 @@ def test_a_revoked_key_opens_nothing_and_revoking_it_again_is_fine(people: Peopl
     assert listed(people.ann) == [first], "it ended when it ended"
 
 
-def test_an_admin_revokes_a_members_key_and_that_of_one_who_left(people: People, world: World):
+def test_an_admin_revokes_keys_of_members_and_former_members(people: People, world: World):
     keys = {actor.id: created(actor) for actor in (people.ann, people.alf)}
     world.sql("delete from rag.members where user_id = %s", people.alf.id)
     for key in keys.values():
@@ -560,7 +558,7 @@ def test_an_admin_revokes_a_members_key_and_that_of_one_who_left(people: People,
     assert all(key["revoked_at"] for key in listed(people.ada))
 
 
-def test_anothers_key_and_one_that_is_not_are_not_there_to_revoke(people: People):
+def test_another_user_s_key_and_a_missing_key_cannot_be_revoked(people: People):
     key = created(people.ann)
     for actor in (people.alf, people.bob, people.kim, people.sam):
         assert actor.rpc("rag_revoke_key", {"key_id": key["id"]}).json() is False
@@ -572,7 +570,7 @@ def test_anothers_key_and_one_that_is_not_are_not_there_to_revoke(people: People
 # -- open ---------------------------------------------------------------------------------------------
 
 
-def test_a_key_opens_to_what_it_stands_for(people: People, world: World):
+def test_a_key_is_exchanged_for_its_rights(people: People, world: World):
     people.ann.put([vector(1)], collection="manuals")
     digest = fresh()
     key = created(
@@ -593,7 +591,7 @@ def test_a_key_opens_to_what_it_stands_for(people: People, world: World):
     ]
 
 
-def test_opening_a_key_notes_when_and_a_refused_opening_does_not(people: People, world: World):
+def test_an_exchange_records_its_time_and_a_refused_one_does_not(people: People, world: World):
     digest = fresh()
     key = created(people.ann, digest)
     opened(people.ann, digest)
@@ -612,7 +610,7 @@ def test_opening_a_key_notes_when_and_a_refused_opening_does_not(people: People,
     "change",
     ["revoked_at = now()", "expires_at = now() - interval '1 day'", "expires_at = now()"],
 )
-def test_a_key_that_has_ended_opens_to_nothing(people: People, world: World, change: str):
+def test_an_ended_key_cannot_be_exchanged(people: People, world: World, change: str):
     digest = fresh()
     key = created(people.ann, digest)
     assert len(opened(people.ann, digest)) == 1
@@ -620,7 +618,7 @@ def test_a_key_that_has_ended_opens_to_nothing(people: People, world: World, cha
     assert opened(people.ann, digest) == []
 
 
-def test_a_key_that_never_was_opens_to_nothing(people: People):
+def test_an_unknown_key_cannot_be_exchanged(people: People):
     created(people.ann)
     assert opened(people.ann, fresh()) == []
 
@@ -628,7 +626,7 @@ def test_a_key_that_never_was_opens_to_nothing(people: People):
 NO_HASHES: list[Any] = [None, "", "%", "*", "null", 7, True, [], ["x"], {}, {"hash": "x"}, "0" * 64]
 
 
-def test_a_claim_that_is_no_keys_hash_opens_nothing(people: People, world: World, subtests: pytest.Subtests):
+def test_a_malformed_hash_claim_exchanges_nothing(people: People, world: World, subtests: pytest.Subtests):
     own = fresh()
     key = created(people.ann, own)
     for digest in [*NO_HASHES, [own], {"hash": own}]:
@@ -637,7 +635,7 @@ def test_a_claim_that_is_no_keys_hash_opens_nothing(people: People, world: World
     assert world.sql("select last_used_at from rag.api_keys where id = %s", key["id"]) == [(None,)]
 
 
-def test_a_users_own_token_opens_nothing(people: People, world: World):
+def test_a_user_s_token_exchanges_nothing(people: People, world: World):
     digest = fresh()
     created(people.ann, digest)
     for actor in (people.ann, people.ada, people.bob):
@@ -647,7 +645,7 @@ def test_a_users_own_token_opens_nothing(people: People, world: World):
     assert world.sql("select last_used_at from rag.api_keys where hash = %s", digest) == [(None,)]
 
 
-def test_the_token_that_finds_a_key_sees_that_one_row_and_nothing_else(people: People, world: World):
+def test_the_look_up_token_sees_one_row_only(people: People, world: World):
     people.ann.put([vector(1)])
     digest = fresh()
     key = created(people.ann, digest)
@@ -668,7 +666,7 @@ def test_the_token_that_finds_a_key_sees_that_one_row_and_nothing_else(people: P
 
 
 @pytest.mark.parametrize("gone", ["org", "owner", "collection"])
-def test_a_key_goes_with_its_org_its_owner_and_its_collection(people: People, world: World, gone: str):
+def test_a_key_is_deleted_with_its_org_owner_or_collection(people: People, world: World, gone: str):
     people.ann.put([vector(1)], collection="manuals")
     digest = fresh()
     created(people.ann, digest, collection="manuals")

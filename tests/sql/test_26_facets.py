@@ -74,7 +74,7 @@ def facets(world: World, document_id: str) -> set[str]:
     }
 
 
-def test_a_replacement_has_its_own_facets_and_none_of_the_old(world: World, people: People):
+def test_a_replaced_document_has_only_its_new_facets(world: World, people: People):
     old: dict[str, Any] = {
         "author": "ann",
         "origin": "mail",
@@ -93,7 +93,7 @@ def test_a_replacement_has_its_own_facets_and_none_of_the_old(world: World, peop
     assert facets(world, document_id) == set()
 
 
-def test_a_private_document_s_facets_are_its_owner_s_and_the_admin_s(world: World, people: People):
+def test_a_private_document_s_facets_are_visible_to_its_owner_and_the_admin(world: World, people: People):
     passages.put(world, people.ann, "x", private=True, labels=["secret"])
 
     def count(statement: str = "select count(*) from rag.facets") -> list[Any]:

@@ -41,7 +41,7 @@ def drift(world: World, people: People) -> list[tuple[Any, ...]]:
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_postings_hold_every_term_of_every_chunk_and_no_other(world: World, seed: int):
+def test_postings_have_exactly_the_terms_of_the_chunks(world: World, seed: int):
     library = Library(world, seed)
     expected = terms_of(world, library.passages)
     rows = world.sql(
@@ -60,7 +60,7 @@ def test_postings_hold_every_term_of_every_chunk_and_no_other(world: World, seed
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_counts_are_the_postings_after_whatever_was_written(world: World, seed: int):
+def test_counts_match_the_postings_after_any_writes(world: World, seed: int):
     library = Library(world, seed)
     people = library.people
     orgs = [people.acme.id, people.bolt.id]
@@ -114,7 +114,7 @@ def fold(world: World, people: People) -> None:
                 connection.execute(FOLDED.encode(), [[people.acme.id]])
 
 
-def test_writers_and_folders_at_once_neither_deadlock_nor_drift(world: World, people: People):
+def test_concurrent_writers_and_folding_neither_deadlock_nor_drift(world: World, people: People):
     passages.put(world, people.ann, "w1")
     with ThreadPoolExecutor(6) as pool:
         tasks = [pool.submit(write, world, people, seed) for seed in range(4)]
@@ -133,14 +133,14 @@ def test_a_document_of_thousands_of_terms_is_folded_at_once(world: World, people
     assert drift(world, people) == []
 
 
-def test_words_that_nobody_says_any_more_are_kept_nowhere(world: World, people: People):
+def test_unused_words_are_removed(world: World, people: People):
     document_id = passages.put(world, people.ann, "write to xena@acme.example")
     assert passages.delete(world, people.ann, document_id)
     kept = world.sql("select term from rag.term_counts where org_id = %s", people.acme.id)
     assert kept == []
 
 
-def test_a_term_written_again_and_again_keeps_few_counts(world: World, people: People):
+def test_a_repeatedly_written_term_has_few_count_rows(world: World, people: People):
     for _ in range(150):
         passages.put(world, people.ann, "again", external_id="x")
     rows = "select count(*) from rag.term_counts where org_id = %s and term = 'again'"

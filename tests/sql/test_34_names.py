@@ -58,7 +58,7 @@ def entity(world: World, name: str | None) -> Any:
     return world.sql("select rag.entity(%s)", name)[0][0]
 
 
-def test_names_that_differ_in_writing_alone_are_one_entity(world: World, subtests: pytest.Subtests):
+def test_names_that_differ_in_spelling_only_are_one_entity(world: World, subtests: pytest.Subtests):
     for names in SAME:
         with subtests.test(names=names):
             found = {name: entity(world, name) for name in names}
@@ -66,27 +66,27 @@ def test_names_that_differ_in_writing_alone_are_one_entity(world: World, subtest
             assert found[names[0]] != ""
 
 
-def test_names_that_differ_in_more_are_several(world: World, subtests: pytest.Subtests):
+def test_other_names_are_different_entities(world: World, subtests: pytest.Subtests):
     for names in DIFFERENT:
         with subtests.test(names=names):
             assert len({entity(world, name) for name in names}) == len(names)
 
 
-def test_what_has_no_letter_or_digit_is_no_entity(world: World, subtests: pytest.Subtests):
+def test_a_text_without_letters_or_digits_is_not_an_entity(world: World, subtests: pytest.Subtests):
     for name in NOTHING:
         with subtests.test(name=name):
             assert entity(world, name) == ""
 
 
-def test_a_name_that_is_an_article_stays_one(world: World):
+def test_a_name_that_is_an_article_stays_a_name(world: World):
     assert entity(world, "The") == entity(world, "The The") == entity(world, "The (band)") == "the"
 
 
-def test_no_name_is_no_entity(world: World):
+def test_an_empty_name_is_not_an_entity(world: World):
     assert entity(world, None) is None
 
 
-def test_of_a_long_name_two_hundred_characters_count(world: World):
+def test_a_name_is_truncated_to_two_hundred_characters(world: World):
     assert entity(world, "ab" * 5000) == "ab" * 100
     assert entity(world, "a b " * 2500) == "a b " * 49 + "a b"
 
@@ -98,7 +98,7 @@ ALPHABETS = [
 ]  # fmt: skip
 
 
-def test_an_entity_and_its_id_are_that_entity(world: World):
+def test_folding_an_entity_is_idempotent(world: World):
     """Whatever is in it: two thousand names of any characters."""
     draw = random.Random(34)  # noqa: S311  # not a secret
 
@@ -122,7 +122,7 @@ CONFUSABLE_NAMES = [
 ]  # fmt: skip
 
 
-def test_names_that_are_often_confused_begin_or_end_alike_in_sound(world: World, subtests: pytest.Subtests):
+def test_often_confused_names_have_a_common_phonetic_start_or_end(world: World, subtests: pytest.Subtests):
     for one, other in CONFUSABLE_NAMES:
         with subtests.test(one=one, other=other):
             ((first, second),) = world.sql(
@@ -132,7 +132,7 @@ def test_names_that_are_often_confused_begin_or_end_alike_in_sound(world: World,
             assert first[:kept] == second[:kept] or first[-kept:] == second[-kept:], (first, second)
 
 
-def test_likeness_is_a_share_and_highest_for_the_same(world: World):
+def test_similarity_is_between_0_and_1_and_highest_for_equal_names(world: World):
     others = ["kestrel", "kestral", "kesterl", "kestrels", "petrel", "osprey", "kestrel of the hill"]
     rows = world.sql(
         "select entity, likeness from rag.likenesses('kestrel', %s::text[])", [*others, "kestrel"]
@@ -160,14 +160,14 @@ TITLES: dict[str, dict[str, float]] = {
 }  # fmt: skip
 
 
-def test_a_title_names_itself_and_its_parts(world: World, subtests: pytest.Subtests):
+def test_a_title_is_an_entity_with_its_parts(world: World, subtests: pytest.Subtests):
     for title, named in TITLES.items():
         with subtests.test(title=title):
             rows = world.sql("select entity, weight from rag.names_of_title(%s)", title)
             assert dict(rows) == pytest.approx(named)
 
 
-def test_a_title_without_end_names_no_more_than_ten_things(world: World):
+def test_a_long_title_has_at_most_ten_entities(world: World):
     for title in ("part: " * 2000, "x" * 10_000, "\n".join(f"Name {n}," for n in range(1000))):
         rows = world.sql("select entity from rag.names_of_title(%s)", title)
         assert 1 <= len(rows) <= 10

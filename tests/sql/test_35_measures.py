@@ -62,7 +62,7 @@ def test_counters_and_histograms_are_summed_over_all_users(people: People, setti
     assert times["rag_query_latency_seconds_sum", "status=success"] == pytest.approx(100.32)
 
 
-def test_none_is_lost_when_many_count_at_once(people: People, world: World):
+def test_concurrent_counts_are_not_lost(people: People, world: World):
     def count(_: int) -> None:
         measure(people.ann, "rag_index_requests_total", 1, "success")
 
@@ -72,7 +72,7 @@ def test_none_is_lost_when_many_count_at_once(people: People, world: World):
     assert rows == [(100.0, 100)]
 
 
-def test_a_request_of_the_index_api_is_counted_and_timed_by_its_outcome(people: People, world: World):
+def test_an_index_request_is_counted_and_timed_by_outcome(people: People, world: World):
     people.ann.post("/index", {"index_name": "x", "documents": [{"text": "The kettle."}]})
     people.ann.post("/retrieve", {"index_name": "nowhere", "query": "x"})
     rows = world.sql(
@@ -87,7 +87,7 @@ def test_a_request_of_the_index_api_is_counted_and_timed_by_its_outcome(people: 
 
 
 @pytest.mark.parametrize("value", [1_000_001, 1.7e308, -1])
-def test_no_value_hides_the_others(people: People, world: World, value: float):
+def test_one_invalid_value_does_not_hide_the_others(people: People, world: World, value: float):
     for more in ([], [{"name": "rag_query_requests_total", "label": "success", "value": 1}]):
         wrong = {"name": "rag_query_requests_total", "label": "success", "value": value}
         answer = people.ann.rpc("rag_measure", {"measures": [wrong, *more]})
@@ -95,7 +95,7 @@ def test_no_value_hides_the_others(people: People, world: World, value: float):
     assert world.sql("select count(*) from rag.measures where user_id = %s", people.ann.id) == [(0,)]
 
 
-def test_twenty_of_one_call_are_counted_each(people: People, world: World):
+def test_twenty_counters_of_one_call_are_all_counted(people: People, world: World):
     one = {"name": "rag_query_latency_seconds", "value": 0.02, "label": "success"}
     assert people.ann.rpc("rag_measure", {"measures": [one] * 25}).status_code == 204
     ((total, sum_of_all, buckets),) = world.sql(

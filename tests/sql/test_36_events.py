@@ -29,7 +29,7 @@ def listed(admin: Actor, **more: Any) -> list[dict[str, Any]]:
     return rows
 
 
-def test_a_member_s_event_is_read_by_the_org_s_admin_alone(people: People):
+def test_only_the_org_s_admin_reads_a_member_s_event(people: People):
     home = people.ann.rpc("rag_create_collection", {"name": "support"}).json()[0]["id"]
     note(people.ann, documents=2, chunks=3, top_score=0.75)
     for actor, token in ((people.ann, None), (people.ada, people.ada.key_token(scopes=["documents:read"]))):
@@ -44,7 +44,7 @@ def test_a_member_s_event_is_read_by_the_org_s_admin_alone(people: People):
     }  # fmt: skip
 
 
-def test_an_event_of_a_private_namespace_is_its_owner_s(people: People):
+def test_an_event_of_a_private_namespace_belongs_to_its_owner(people: People):
     people.ann.rpc("rag_create_collection", {"name": "support", "private": True})
     note(people.ann)
     # The same name means the org's to everybody else.
@@ -52,7 +52,7 @@ def test_an_event_of_a_private_namespace_is_its_owner_s(people: People):
     assert [row["owner_id"] for row in listed(people.ada)] == [None, people.ann.id]
 
 
-def test_an_admin_s_event_in_a_user_s_namespace_is_that_user_s(people: People):
+def test_an_admin_s_event_in_a_user_s_namespace_belongs_to_that_user(people: People):
     name = f"notes:u:{people.ann.id}"
     note(people.ada, namespace=name)
     (row,) = listed(people.ada)
@@ -67,7 +67,7 @@ NO_EVENTS: list[dict[str, Any]] = [
 ]  # fmt: skip
 
 
-def test_what_is_no_event_is_refused_whole(people: People, subtests: pytest.Subtests):
+def test_a_malformed_event_is_refused_completely(people: People, subtests: pytest.Subtests):
     for wrong in NO_EVENTS:
         with subtests.test(wrong=wrong):
             before = listed(people.ada)
@@ -75,13 +75,13 @@ def test_what_is_no_event_is_refused_whole(people: People, subtests: pytest.Subt
             assert listed(people.ada) == before
 
 
-def test_a_line_end_makes_no_other_name_of_another_user_s(people: People):
+def test_a_line_end_does_not_change_a_name_s_owner(people: People):
     for tail in ("\n", " ", "\t"):
         refused = note(people.alf, 403, namespace=f"notes:u:{people.ann.id}{tail}")
         assert refused["details"] == "another_users_name"
 
 
-def test_an_event_and_its_measures_are_one(people: People, world: World):
+def test_an_event_and_its_metrics_are_one_transaction(people: People, world: World):
     counted = [
         {"name": "gateway_knowledge_chunks_retrieved_total", "value": 3},
         {"name": "gateway_knowledge_retrieval_score", "value": 0.35},
@@ -98,7 +98,7 @@ def test_an_event_and_its_measures_are_one(people: People, world: World):
     assert len(listed(people.ada)) == 20
 
 
-def test_a_list_begins_with_the_latest_and_has_pages(people: People):
+def test_a_list_has_pages_with_the_latest_first(people: People):
     for number in range(5):
         note(people.ann, chunks=number, namespace="a" if number % 2 else "b")
     note(people.ann, event="knowledge.ingest", namespace="a")
@@ -115,7 +115,7 @@ def test_a_list_begins_with_the_latest_and_has_pages(people: People):
         assert answer.status_code == 400, answer.text
 
 
-def test_a_member_of_two_orgs_must_say_which(people: People, world: World):
+def test_a_member_of_two_orgs_must_name_one(people: People, world: World):
     assert note(people.kim, 400)["details"] == "org_required"
     token = people.kim.token(rag={"org": people.bolt.id})
     people.kim.rpc("rag_record_event", {"event": "knowledge.query", "namespace": "x"}, token=token)
@@ -123,7 +123,7 @@ def test_a_member_of_two_orgs_must_say_which(people: People, world: World):
     assert [row["org_id"] for row in listed(people.kim)] == [people.bolt.id]
 
 
-def test_events_outlive_their_namespace_and_go_with_the_org(people: People, world: World):
+def test_events_outlive_their_namespace_and_not_their_org(people: People, world: World):
     home = people.ann.rpc("rag_create_collection", {"name": "support"}).json()[0]["id"]
     note(people.ann)
     people.ann.rpc("rag_delete_collection", {"collection_id": home})
@@ -132,7 +132,7 @@ def test_events_outlive_their_namespace_and_go_with_the_org(people: People, worl
     assert world.sql("select count(*) from rag.events where org_id = %s", people.acme.id) == [(0,)]
 
 
-def test_the_deployer_prunes_as_the_readme_says(people: People, world: World):
+def test_the_readme_s_statement_prunes_events(people: People, world: World):
     note(people.ann)
     note(people.ann)
     world.sql(
@@ -145,12 +145,12 @@ def test_the_deployer_prunes_as_the_readme_says(people: People, world: World):
 
 
 @pytest.mark.parametrize("column", ["created_at", "id"])
-def test_nobody_says_when_an_event_was(people: People, world: World, column: str):
+def test_an_event_s_time_cannot_be_set(people: People, world: World, column: str):
     with pytest.raises(psycopg.errors.InsufficientPrivilege):
         world.as_user(people.ann, f"insert into rag.events ({column}) values (null)")
 
 
-def test_nobody_writes_another_user_s_event_even_in_sql(people: People, world: World):
+def test_another_user_s_event_cannot_be_written_in_sql(people: People, world: World):
     statement = (
         "insert into rag.events (org_id, owner_id, user_id, event, namespace, document_count, chunk_count) "
         "values (%s, %s, %s, 'knowledge.query', 'x', 0, 0)"

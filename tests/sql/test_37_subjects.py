@@ -18,14 +18,14 @@ def homes(world: World, document_id: str) -> set[tuple[Any, ...]]:
     return {(table, *row) for table in TABLES for row in world.sql(where.format(table), document_id)}
 
 
-def test_a_document_is_about_its_title_and_its_parts(world: World, people: People):
+def test_a_document_s_subjects_are_its_title_and_its_parts(world: World, people: People):
     document_id = naming.put(world, people.ann, "Casablanca (film)", "x")
     assert naming.subjects(world, document_id) == pytest.approx(
         {"casablanca": 1, "casablanca film": 1, "film": 0.6}
     )
 
 
-def test_another_title_is_about_something_else(world: World, people: People):
+def test_a_new_title_has_new_subjects(world: World, people: People):
     document_id = naming.put(world, people.ann, "Heron", "x")
     passages.call(
         world, people.ann, "rag_update_document", document_id=document_id, changes={"title": "Kestrel"}
@@ -36,7 +36,7 @@ def test_another_title_is_about_something_else(world: World, people: People):
     assert naming.subjects(world, again) == {"petrel": 1}
 
 
-def test_a_change_of_something_else_leaves_them_alone(world: World, people: People):
+def test_other_changes_keep_the_subjects(world: World, people: People):
     document_id = naming.put(world, people.ann, "Heron", naming.Said("y", ["Kestrel"]))
     before = world.sql("select ctid from rag.subjects where document_id = %s", document_id)
     passages.call(world, people.ann, "rag_update_document", document_id=document_id, changes={"lang": "fr"})
@@ -44,7 +44,7 @@ def test_a_change_of_something_else_leaves_them_alone(world: World, people: Peop
     assert world.sql("select level from rag.extractions where document_id = %s", document_id) == [(1,)]
 
 
-def test_with_another_title_goes_what_was_said_of_the_old_one(world: World, people: People):
+def test_a_new_title_deletes_the_old_title_s_relations(world: World, people: People):
     """What was said of names in the text stays; and all of it is to be read again."""
     said = naming.Said(
         "z", ["Kestrel", "Oslo"], [("Heron", "OWNED_BY", "Kestrel"), ("Kestrel", "LOCATED_IN", "Oslo")]
@@ -60,7 +60,7 @@ def test_with_another_title_goes_what_was_said_of_the_old_one(world: World, peop
     assert world.sql(state, document_id) == [(0, 0, None, people.ann.id)]
 
 
-def test_everything_of_a_document_goes_with_it(world: World, people: People):
+def test_a_document_s_graph_rows_are_deleted_with_it(world: World, people: People):
     said = naming.Said("z", ["Kestrel"], [("Heron", "OWNED_BY", "Kestrel")])
     one, other = (naming.put(world, people.ann, "Heron", said) for _ in range(2))
     assert naming.counts(world, one, other) == [2, 2, 2, 2]
@@ -70,7 +70,7 @@ def test_everything_of_a_document_goes_with_it(world: World, people: People):
 
 
 @pytest.mark.parametrize("what", ["collection", "org"])
-def test_everything_goes_with_the(world: World, people: People, what: str):
+def test_graph_rows_are_deleted_with_their_collection_or_org(world: World, people: People, what: str):
     said = naming.Said("z", ["Kestrel"], [("Heron", "OWNED_BY", "Kestrel")])
     gone = [
         naming.put(world, people.ann, "Heron", said, collection="passing"),
@@ -86,7 +86,7 @@ def test_everything_goes_with_the(world: World, people: People, what: str):
     assert naming.counts(world, kept) == [1, 1, 1, 1]
 
 
-def test_all_of_it_follows_a_document_to_another_collection_and_owner(world: World, people: People):
+def test_graph_rows_follow_a_document_to_another_collection_and_owner(world: World, people: People):
     said = naming.Said("z", ["Kestrel"], [("Heron", "OWNED_BY", "Kestrel")])
     document_id = naming.put(world, people.ann, "Heron", said)
     naming.put(world, people.ann, "x", "x", collection="other")
@@ -100,7 +100,7 @@ def test_all_of_it_follows_a_document_to_another_collection_and_owner(world: Wor
         assert world.as_user(people.ann, seen, document_id) == [(1,)]
 
 
-def test_a_collection_may_go_without_a_graph(world: World, people: People):
+def test_a_collection_may_be_outside_the_graph(world: World, people: People):
     config = {"enable_knowledge_graph": False}
     passages.call(world, people.ann, "rag_create_collection", name="plain", config=config)
     said = naming.Said("z", ["Kestrel"], [("Heron", "OWNED_BY", "Kestrel")])
@@ -114,21 +114,21 @@ def test_a_collection_may_go_without_a_graph(world: World, people: People):
 @pytest.mark.parametrize(
     "config", [{}, {"enable_knowledge_graph": True}, {"enable_knowledge_graph": None}], ids=str
 )
-def test_other_collections_go_with_one(world: World, people: People, config: dict[str, Any]):
+def test_other_collections_are_in_the_graph(world: World, people: People, config: dict[str, Any]):
     naming.put(world, people.ann, "x", "x", collection="any")
     world.sql("update rag.collections set config = %s::jsonb where name = 'any'", json.dumps(config))
     document_id = naming.put(world, people.ann, "Heron", naming.Said("z", ["Kestrel"]), collection="any")
     assert naming.counts(world, document_id) == [1, 1, 0, 1]
 
 
-def test_a_title_of_nothing_is_about_nothing(world: World, people: People):
+def test_a_title_without_words_has_no_subjects(world: World, people: People):
     for title in ("🚀", "—", "x"):
         assert naming.subjects(world, naming.put(world, people.ann, title, "y")) == {}
     long = naming.put(world, people.ann, "Long " * 99, "y")
     assert set(naming.subjects(world, long)) == {("long " * 40).strip()}
 
 
-def test_subjects_are_seen_by_those_who_see_the_document(world: World, people: People):
+def test_subjects_are_visible_with_their_document(world: World, people: People):
     document_id = naming.put(world, people.ann, "Heron", naming.Said("z", ["Kestrel"]), private=True)
     for actor, count in ((people.ann, 1), (people.ada, 1), (people.alf, 0), (people.bob, 0), (people.kim, 0)):
         for table in ("subjects", "mentions", "extractions"):

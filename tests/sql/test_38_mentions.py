@@ -18,14 +18,14 @@ def rows(world: World, document_id: str) -> list[tuple[Any, ...]]:
     return world.sql(f"select {columns} from rag.mentions where document_id = %s order by 1, 2", document_id)
 
 
-def test_a_name_is_kept_as_it_came_and_found_by_its_folded_self(world: World, people: People):
+def test_a_name_is_stored_unchanged_and_found_by_its_folded_form(world: World, people: People):
     document_id = naming.put(world, people.ann, "t", Said("x"), Said("y", [FULL]))
     assert rows(world, document_id) == [
         (1, "michael curtiz", "Michael Curtiz", "person", ["Curtiz", "Michael Curtiz"], 0.75)
     ]
 
 
-def test_of_one_entity_a_chunk_has_one_row(world: World, people: People):
+def test_an_entity_has_one_row_per_chunk(world: World, people: People):
     """The most prominent writing is its name, the kind that says something its kind."""
     names = [
         {"name": "michael curtiz", "kind": "name", "said": ["curtiz"], "weight": 0.9},
@@ -50,7 +50,7 @@ def test_names_are_replaced_with_their_chunks(world: World, people: People):
     assert naming.mentions(world, one) == []
 
 
-def test_a_chunk_s_names_go_with_the_chunk(world: World, people: People):
+def test_a_chunk_s_names_are_deleted_with_it(world: World, people: People):
     said = Said("y", ["Heron", "Egret"], [("Heron", "PART_OF", "Egret")])
     document_id = naming.put(world, people.ann, "t", Said("x", ["Heron"]), said)
     world.sql("delete from rag.chunks where document_id = %s and ordinal = 1", document_id)
@@ -58,7 +58,7 @@ def test_a_chunk_s_names_go_with_the_chunk(world: World, people: People):
     assert naming.relations(world, document_id) == []
 
 
-def test_in_every_script(world: World, people: People):
+def test_names_of_every_script_are_stored(world: World, people: People):
     names = ["Иван Петров", "Ελλάδα", "شركة النور", "חברת חשמל", "हिन्दी संगठन", "สำนักงานใหญ่", "北京大学",
              "東京タワー", "한국전력", "Ærø", "C++", "🚀 Ship"]  # fmt: skip
     document_id = naming.put(world, people.ann, "t", Said("x", names))
@@ -73,7 +73,7 @@ NO_NAMES: list[Any] = [
 ]  # fmt: skip
 
 
-def test_what_is_no_name_is_left_out_and_the_rest_kept(
+def test_invalid_names_are_left_out_and_valid_ones_stored(
     world: World, people: People, subtests: pytest.Subtests
 ):
     for name in NO_NAMES:
@@ -108,7 +108,7 @@ ODD: dict[str, tuple[dict[str, Any], Any]] = {
 }  # fmt: skip
 
 
-def test_a_name_with_odd_fields_is_a_name_without_them(
+def test_invalid_optional_fields_of_a_name_are_dropped(
     world: World, people: People, subtests: pytest.Subtests
 ):
     for what, (fields, expected) in ODD.items():
@@ -121,7 +121,7 @@ def test_a_name_with_odd_fields_is_a_name_without_them(
                 assert value == (otherwise if wanted is None else wanted)
 
 
-def test_names_that_are_no_list_are_none(world: World, people: People, subtests: pytest.Subtests):
+def test_names_that_are_not_a_list_are_ignored(world: World, people: People, subtests: pytest.Subtests):
     """As if nobody had looked."""
     for names in ["Heron", 7, {"name": "Heron"}, True, None]:
         with subtests.test(names=names):
@@ -133,7 +133,7 @@ def test_names_that_are_no_list_are_none(world: World, people: People, subtests:
             ]
 
 
-def test_of_ten_thousand_names_in_one_chunk_two_hundred_count(world: World, people: People):
+def test_a_chunk_has_at_most_two_hundred_names(world: World, people: People):
     names = [f"Name {number}" for number in range(10_000)]
     said = [f"S{number}" for number in range(1000)]
     document_id = naming.put(world, people.ann, "t", Said("x", names), Said("y", [FULL | {"said": said}]))
@@ -141,7 +141,7 @@ def test_of_ten_thousand_names_in_one_chunk_two_hundred_count(world: World, peop
     assert [len(row[4]) for row in rows(world, document_id) if row[0] == 1] == [20]
 
 
-def test_ten_thousand_names_over_a_document_are_kept(world: World, people: People):
+def test_a_document_may_have_ten_thousand_names(world: World, people: People):
     chunks = [Said(f"x{part}", [f"Name {part} {number}" for number in range(100)]) for part in range(100)]
     document_id = naming.put(world, people.ann, "t", *chunks)
     assert naming.counts(world, document_id) == [0, 10_000, 0, 1]
@@ -152,7 +152,7 @@ def test_a_name_in_every_chunk_has_a_row_in_each(world: World, people: People):
     assert [ordinal for ordinal, _ in naming.mentions(world, document_id)] == list(range(300))
 
 
-def test_a_member_writes_no_mention_beside_the_chunk_s_document(world: World, people: People):
+def test_a_member_cannot_write_mentions_without_the_chunk_s_document(world: World, people: People):
     """Row security and the keys, past rag_put_document."""
     mine = naming.put(world, people.ann, "t", Said("x", ["Heron"]))
     naming.put(world, people.bob, "t", Said("x", ["Heron"]))

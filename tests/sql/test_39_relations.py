@@ -10,14 +10,14 @@ from tests.sql import naming, passages
 from tests.sql.naming import Said
 
 
-def test_an_edge_is_kept_with_its_confidence(world: World, people: People):
+def test_a_relation_is_stored_with_its_confidence(world: World, people: People):
     said = Said("x", ["Heron", "Kestrel"], [("Heron", "OWNED_BY", "Kestrel", 0.75)])
     document_id = naming.put(world, people.ann, "t", Said("y"), said)
     assert naming.relations(world, document_id) == [(1, "heron", "OWNED_BY", "kestrel")]
     assert world.sql("select confidence from rag.relations where document_id = %s", document_id) == [(0.75,)]
 
 
-def test_ends_are_folded_and_said_twice_an_edge_is_as_sure_as_it_is_said_once(world: World, people: People):
+def test_relation_ends_are_folded_and_duplicates_keep_the_highest_confidence(world: World, people: People):
     relations = [("the HERON", "OWNED_BY", "Kestrel's", 0.5), ("Heron (bird)", "OWNED_BY", "kestrel", 0.75)]
     document_id = naming.put(world, people.ann, "t", Said("x", ["Heron", "Kestrel"], relations))
     assert naming.relations(world, document_id) == [(0, "heron", "OWNED_BY", "kestrel")]
@@ -44,7 +44,7 @@ def test_both_ends_are_named_in_the_document_or_its_title(
             assert bool(naming.relations(world, naming.put(world, people.ann, title, said))) is kept
 
 
-def test_an_end_may_be_named_in_another_chunk_of_the_document_but_in_no_other_document(
+def test_an_end_may_be_in_another_chunk_of_the_document_but_not_in_another_document(
     world: World, people: People
 ):
     said = Said("x", ["Heron"], [("Heron", "OWNED_BY", "Kestrel")])
@@ -56,7 +56,7 @@ def test_an_end_may_be_named_in_another_chunk_of_the_document_but_in_no_other_do
 SELF_RELATIONS = [("Heron", "Heron"), ("Heron", "the heron"), ("Heron (bird)", "HERON"), ("Heron", "Heron's")]
 
 
-def test_nothing_is_related_to_itself(world: World, people: People, subtests: pytest.Subtests):
+def test_an_entity_is_not_related_to_itself(world: World, people: People, subtests: pytest.Subtests):
     for subject, object_ in SELF_RELATIONS:
         with subtests.test(subject=subject, object=object_):
             said = Said(
@@ -80,7 +80,7 @@ NO_RELATIONS: list[Any] = [
 ]
 
 
-def test_what_is_no_relation_is_left_out_and_the_rest_kept(
+def test_invalid_relations_are_left_out_and_valid_ones_stored(
     world: World, people: People, subtests: pytest.Subtests
 ):
     for relation in NO_RELATIONS:
@@ -91,7 +91,7 @@ def test_what_is_no_relation_is_left_out_and_the_rest_kept(
             assert naming.mentions(world, document_id) == [(0, "heron"), (0, "kestrel")]
 
 
-def test_nothing_is_surer_than_sure(world: World, people: People, subtests: pytest.Subtests):
+def test_confidence_is_at_most_one(world: World, people: People, subtests: pytest.Subtests):
     for confidence in [1, 7, int("9" * 300)]:
         with subtests.test(confidence=confidence):
             said = Said("x", ["Heron", "Kestrel"], [("Heron", "OWNED_BY", "Kestrel", confidence)])
@@ -101,7 +101,7 @@ def test_nothing_is_surer_than_sure(world: World, people: People, subtests: pyte
             ]
 
 
-def test_relations_that_are_no_list_are_none(world: World, people: People, subtests: pytest.Subtests):
+def test_relations_that_are_not_a_list_are_ignored(world: World, people: People, subtests: pytest.Subtests):
     for relations in ["x", 7, {"subject": "Heron"}, None]:
         with subtests.test(relations=relations):
             chunk = passages.passages(["x"])[0] | {"names": [naming.named("Heron")], "relations": relations}
@@ -109,20 +109,20 @@ def test_relations_that_are_no_list_are_none(world: World, people: People, subte
             assert naming.counts(world, document_id) == [0, 1, 0, 1]
 
 
-def test_relations_without_names_have_no_ends(world: World, people: People):
+def test_relations_without_names_are_dropped(world: World, people: People):
     chunk = passages.passages(["x"])[0] | {"relations": [FULL]}
     document_id = passages.put(world, people.ann, "x", chunks=[chunk])
     assert naming.relations(world, document_id) == []
 
 
-def test_of_ten_thousand_relations_of_a_chunk_two_hundred_count(world: World, people: People):
+def test_a_chunk_has_at_most_two_hundred_relations(world: World, people: People):
     relations = [("Heron", f"{chr(65 + n % 26)}{chr(65 + n // 26 % 26)}{chr(65 + n // 676)}", "Kestrel")
                  for n in range(10_000)]  # fmt: skip
     document_id = naming.put(world, people.ann, "t", Said("x", ["Heron", "Kestrel"], relations))
     assert len(naming.relations(world, document_id)) == 200
 
 
-def test_edges_go_and_come_with_the_document_s_versions(world: World, people: People):
+def test_relations_change_with_the_document_s_versions(world: World, people: People):
     one = Said("x", ["Heron", "Kestrel"], [("Heron", "OWNED_BY", "Kestrel")])
     other = Said("x", ["Heron", "Osprey"], [("Heron", "OWNED_BY", "Osprey")])
     document_id = naming.put(world, people.ann, "t", one, external_id="e")

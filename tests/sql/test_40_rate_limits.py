@@ -50,13 +50,11 @@ def test_every_call_counts_once(people: People, world: World):
     assert counts(world, people.ann) == [("rag", 60, 4)]
 
 
-def test_a_call_may_count_for_several(people: People):
+def test_a_call_may_count_several_requests(people: People):
     assert [spent(people.ann, amount=amount) for amount in (1, 10, 1000, 1)] == [1, 11, 1011, 1012]
 
 
-def test_a_window_ends_its_length_after_the_first_call(
-    people: People, world: World, subtests: pytest.Subtests
-):
+def test_a_window_starts_with_the_first_call(people: People, world: World, subtests: pytest.Subtests):
     for window_seconds in [1, 60, 3600, 86400]:
         with subtests.test(window_seconds=window_seconds):
             (first,) = hit(people.ann, window_seconds=window_seconds).json()
@@ -70,7 +68,7 @@ def test_a_window_ends_its_length_after_the_first_call(
                 assert first["resets_at"] == second["resets_at"]
 
 
-def test_windows_and_buckets_count_apart(people: People, world: World):
+def test_windows_and_buckets_are_counted_separately(people: People, world: World):
     spent(people.ann, "rag", 60)
     spent(people.ann, "rag", 86400)
     spent(people.ann, "api", 60)
@@ -78,7 +76,7 @@ def test_windows_and_buckets_count_apart(people: People, world: World):
     assert counts(world, people.ann) == [("api", 60, 1), ("rag", 60, 2), ("rag", 86400, 1)]
 
 
-def test_users_spend_only_their_own(people: People, world: World):
+def test_users_spend_only_their_own_quota(people: People, world: World):
     """Members of one org and of none alike."""
     for _ in range(3):
         spent(people.ann)
@@ -86,7 +84,7 @@ def test_users_spend_only_their_own(people: People, world: World):
     assert counts(world, people.ann) == [("rag", 60, 3)]
 
 
-def test_nobody_names_another_to_spend_from(people: People, world: World, subtests: pytest.Subtests):
+def test_a_call_cannot_name_another_user(people: People, world: World, subtests: pytest.Subtests):
     """The function takes no such argument; PostgREST does not find one that does."""
     spent(people.bob)
     for name in ("user_id", "caller_id", "key", "started_at", "hits"):
@@ -96,14 +94,14 @@ def test_nobody_names_another_to_spend_from(people: People, world: World, subtes
             assert counts(world, people.bob) == before
 
 
-def test_a_token_narrowed_to_an_org_spends_from_the_same_budget(people: People):
+def test_a_token_restricted_to_an_org_spends_the_same_quota(people: People):
     arguments = hit_arguments()
     for number, org in enumerate((people.acme, people.bolt), start=1):
         answer = people.kim.rpc("rag_hit", arguments, token=people.kim.token(rag={"org": org.id}))
         assert answer.json()[0]["hits"] == number
 
 
-def test_an_amount_out_of_range_counts_nothing_and_never_lowers_a_count(
+def test_an_amount_out_of_range_is_refused_and_never_lowers_a_count(
     people: People, world: World, subtests: pytest.Subtests
 ):
     for _ in range(3):
@@ -116,7 +114,7 @@ def test_an_amount_out_of_range_counts_nothing_and_never_lowers_a_count(
             assert counts(world, people.ann) == before
 
 
-def test_an_amount_that_is_no_integer_is_refused(people: People, world: World, subtests: pytest.Subtests):
+def test_an_amount_that_is_not_an_integer_is_refused(people: People, world: World, subtests: pytest.Subtests):
     spent(people.ann)
     for amount in (2**31, -(2**31) - 1, 0.5, "many", [1]):
         with subtests.test(amount=amount):
@@ -141,7 +139,7 @@ def test_an_unknown_window_is_refused(people: People, world: World, subtests: py
             assert counts(world, people.ann) == before
 
 
-def test_a_window_that_has_run_out_starts_again(people: People, world: World, subtests: pytest.Subtests):
+def test_an_expired_window_restarts(people: People, world: World, subtests: pytest.Subtests):
     for window_seconds in [1, 60, 3600, 86400]:
         with subtests.test(window_seconds=window_seconds):
             before = datetime.now(UTC)
@@ -152,7 +150,7 @@ def test_a_window_that_has_run_out_starts_again(people: People, world: World, su
             assert datetime.fromisoformat(row["resets_at"]) > before + timedelta(seconds=window_seconds)
 
 
-def test_a_window_that_has_not_quite_run_out_goes_on(people: People, world: World):
+def test_a_window_that_has_not_expired_continues(people: People, world: World):
     assert spent(people.ann) == 1
     set_back(world, people.ann, 30)
     assert spent(people.ann) == 2
@@ -160,7 +158,7 @@ def test_a_window_that_has_not_quite_run_out_goes_on(people: People, world: Worl
     assert spent(people.ann) == 1
 
 
-def test_a_restart_of_one_window_leaves_the_others(people: People, world: World):
+def test_a_restart_of_one_window_keeps_the_others(people: People, world: World):
     spent(people.ann, window_seconds=60, amount=5)
     spent(people.ann, window_seconds=3600, amount=5)
     set_back(world, people.ann, 60)
@@ -176,7 +174,7 @@ def test_sixteen_threads_of_ten_calls_count_exactly_160(people: People, world: W
     assert counts(world, people.ann) == [("rag", 60, 160)]
 
 
-def test_calls_that_meet_at_the_end_of_a_window_start_one_new_window(people: People, world: World):
+def test_concurrent_calls_at_the_end_of_a_window_start_one_new_window(people: People, world: World):
     spent(people.ann, amount=500)
     set_back(world, people.ann, 60)
     with ThreadPoolExecutor(16) as pool:
@@ -184,14 +182,14 @@ def test_calls_that_meet_at_the_end_of_a_window_start_one_new_window(people: Peo
     assert sorted(seen) == list(range(1, 49))
 
 
-def test_calls_of_several_users_at_once_count_apart(people: People):
+def test_concurrent_calls_of_several_users_are_counted_separately(people: People):
     actors = [people.ann, people.alf, people.bob, people.sam] * 10
     with ThreadPoolExecutor(16) as pool:
         list(pool.map(spent, actors))
     assert [spent(actor) for actor in (people.ann, people.alf, people.bob, people.sam)] == [11] * 4
 
 
-def test_anon_counts_nothing(people: People, world: World):
+def test_anon_is_refused(people: People, world: World):
     """With the project's key alone, as a bearer or not at all."""
     stack = people.ann.stack
     before = world.sql("select count(*), sum(hits) from rag.rate_limits")
@@ -205,14 +203,14 @@ def test_anon_counts_nothing(people: People, world: World):
     assert world.sql("select count(*), sum(hits) from rag.rate_limits") == before
 
 
-def test_a_token_without_a_user_counts_nothing(people: People, world: World):
+def test_a_token_without_a_user_is_refused(people: People, world: World):
     before = world.sql("select count(*) from rag.rate_limits")
     answer = people.ann.rpc("rag_hit", hit_arguments(), token=people.ann.token(sub=None))
     assert (answer.status_code, answer.json()) == (200, [])
     assert world.sql("select count(*) from rag.rate_limits") == before
 
 
-def test_users_see_no_count_but_their_own_even_in_sql(people: People, world: World):
+def test_users_see_only_their_own_counts_even_in_sql(people: People, world: World):
     spent(people.ann, amount=7)
     spent(people.bob)
     assert world.as_user(people.bob, "select caller_id::text, hits from rag.rate_limits") == [
@@ -254,13 +252,13 @@ def outcomes_of(world: World, actor: Actor) -> dict[tuple[str, str], int]:
     return {(function, outcome): total for function, outcome, total in found}
 
 
-def test_a_limit_of_five_lets_five_through_and_after_the_window_five_again(people: People, world: World):
+def test_a_limit_of_five_admits_five_and_five_more_after_the_window(people: People, world: World):
     assert tried(people.ann, 8, requests=5) == [True] * 5 + [False] * 3
     set_back(world, people.ann, 60)
     assert tried(people.ann, 8, requests=5) == [True] * 5 + [False] * 3
 
 
-def test_a_refused_request_counts_in_no_window(people: People, world: World):
+def test_a_refused_request_is_counted_in_no_window(people: People, world: World):
     tried(people.ann, 2, requests=2)
     (before,) = hit(people.ann, requests=2).json()
     (after,) = hit(people.ann, requests=2).json()
@@ -269,7 +267,7 @@ def test_a_refused_request_counts_in_no_window(people: People, world: World):
     assert counts(world, people.ann) == [("rag", 60, 2)]
 
 
-def test_an_amount_over_what_is_left_is_refused_whole_and_one_within_it_is_not(people: People, world: World):
+def test_an_amount_over_the_remainder_is_refused_completely(people: People, world: World):
     assert windows(people.ann, requests=10, amount=7) == {60: (10, 7, True)}
     assert windows(people.ann, requests=10, amount=4) == {60: (10, 7, False)}
     assert windows(people.ann, requests=10, amount=3) == {60: (10, 10, True)}
@@ -277,7 +275,7 @@ def test_an_amount_over_what_is_left_is_refused_whole_and_one_within_it_is_not(p
     assert counts(world, people.ann) == [("rag", 60, 10)]
 
 
-def test_an_amount_over_the_whole_limit_is_refused_even_in_a_new_window(people: People, world: World):
+def test_an_amount_over_the_limit_is_refused_even_in_a_new_window(people: People, world: World):
     assert windows(people.ann, requests=10, amount=11) == {60: (10, 0, False)}
     assert counts(world, people.ann) == []
     tried(people.ann, 1, requests=10)
@@ -286,14 +284,14 @@ def test_an_amount_over_the_whole_limit_is_refused_even_in_a_new_window(people: 
     assert (row["hits"], row["admitted"]) == (0, False)
 
 
-def test_a_limit_that_was_lowered_refuses_until_the_window_is_over(people: People, world: World):
+def test_a_lowered_limit_refuses_until_the_window_ends(people: People, world: World):
     tried(people.ann, 8, requests=10)
     assert windows(people.ann, requests=5) == {60: (5, 8, False)}
     set_back(world, people.ann, 60)
     assert windows(people.ann, requests=5) == {60: (5, 1, True)}
 
 
-def test_a_limit_of_nothing_lets_nothing_through(people: People, world: World, subtests: pytest.Subtests):
+def test_a_limit_of_zero_admits_nothing(people: People, world: World, subtests: pytest.Subtests):
     for requests in (0, -1, -(2**31), None):
         with subtests.test(requests=requests):
             before = counts(world, people.ann)
@@ -302,7 +300,7 @@ def test_a_limit_of_nothing_lets_nothing_through(people: People, world: World, s
             assert counts(world, people.ann) == before
 
 
-def test_sixteen_threads_get_through_as_often_as_the_limit_says(people: People, world: World):
+def test_sixteen_threads_are_admitted_exactly_up_to_the_limit(people: People, world: World):
     with ThreadPoolExecutor(16) as pool:
         admitted = list(pool.map(lambda _: tried(people.ann, 1, requests=25)[0], range(100)))
     assert sum(admitted) == 25
@@ -312,18 +310,18 @@ def test_sixteen_threads_get_through_as_often_as_the_limit_says(people: People, 
 # -- tiers --------------------------------------------------------------------------------------------
 
 
-def test_the_tiers_that_come_with_it(world: World):
+def test_the_default_tiers_exist(world: World):
     own = world.sql("select name, requests_per_day from rag.tiers where name not like 'test-%%' order by 2")
     assert own == [("free", 100), ("developer", 10_000), ("professional", 100_000), ("standard", None)]
     ((default,),) = world.sql("select tier from rag.orgs where id = %s", world.org().id)
     assert default == "standard"
 
 
-def test_the_standard_tier_and_a_user_of_no_org_have_no_limit_by_day(people: People):
+def test_the_standard_tier_and_a_user_without_an_org_have_no_daily_limit(people: People):
     assert set(windows(people.ann)) == set(windows(people.sam)) == {60}
 
 
-def test_a_tiers_day_is_shared_by_the_buckets_of_a_user(people: People, world: World):
+def test_a_tier_s_daily_limit_is_shared_by_a_user_s_buckets(people: People, world: World):
     world.tier(people.acme, day=5)
     assert tried(people.ann, 3) == [True] * 3
     assert tried(people.ann, 3, bucket="api") == [True, True, False]
@@ -340,7 +338,7 @@ def test_a_day_ends_a_day_after_its_first_request(people: People, world: World):
     assert tried(people.ann, 3) == [True, True, False]
 
 
-def test_a_spent_day_gives_the_minute_back_what_it_took(people: People, world: World):
+def test_a_refusal_by_the_daily_limit_does_not_count_for_the_minute(people: People, world: World):
     world.tier(people.acme, day=3)
     assert tried(people.ann, 10) == [True] * 3 + [False] * 7
     assert windows(people.ann) == {60: (60, 4, True), 86400: (3, 3, False)}
@@ -349,13 +347,13 @@ def test_a_spent_day_gives_the_minute_back_what_it_took(people: People, world: W
     assert counts(world, people.ann) == [("day", 86400, 3), ("rag", 60, 3)]
 
 
-def test_a_spent_minute_takes_nothing_from_the_day(people: People, world: World):
+def test_a_refusal_by_the_minute_does_not_count_for_the_day(people: People, world: World):
     world.tier(people.acme, day=50)
     assert tried(people.ann, 6, requests=4) == [True] * 4 + [False] * 2
     assert counts(world, people.ann) == [("day", 86400, 4), ("rag", 60, 4)]
 
 
-def test_an_amount_over_what_is_left_of_the_day_is_refused_whole(people: People, world: World):
+def test_an_amount_over_the_day_s_remainder_is_refused_completely(people: People, world: World):
     world.tier(people.acme, day=5)
     assert windows(people.ann, amount=3)[86400] == (5, 3, True)
     assert windows(people.ann, amount=3)[86400] == (5, 3, False)
@@ -363,23 +361,21 @@ def test_an_amount_over_what_is_left_of_the_day_is_refused_whole(people: People,
     assert counts(world, people.ann) == [("day", 86400, 5), ("rag", 60, 5)]
 
 
-def test_a_tiers_minute_comes_before_the_deployments_own_in_its_bucket(people: People, world: World):
+def test_a_tier_s_minute_limit_replaces_the_deployment_s_in_its_bucket(people: People, world: World):
     world.tier(people.acme, rag=2, api=4)
     assert tried(people.ann, 3, requests=60) == [True, True, False]
     assert tried(people.ann, 5, bucket="api", requests=600) == [True] * 4 + [False]
     assert windows(people.bob) == {60: (60, 1, True)}
 
 
-def test_a_tiers_minute_may_be_more_than_the_deployments_own_whatever_its_window(
-    people: People, world: World
-):
+def test_a_tier_s_minute_limit_may_exceed_the_deployment_s(people: People, world: World):
     world.tier(people.acme, rag=100)
     assert windows(people.ann, requests=1) == {60: (100, 1, True)}
     assert windows(people.ann, requests=1, window_seconds=3600) == {60: (100, 2, True)}
     assert windows(people.ann, bucket="api", requests=1) == {60: (1, 1, True)}, "the tier leaves this one"
 
 
-def test_of_several_orgs_tiers_the_most_generous_counts(people: People, world: World):
+def test_the_most_generous_of_several_orgs_tiers_counts(people: People, world: World):
     world.tier(people.acme, day=10, rag=20)
     world.tier(people.bolt, day=1000, rag=5)
     assert windows(people.kim) == {60: (20, 1, True), 86400: (1000, 1, True)}
@@ -387,7 +383,7 @@ def test_of_several_orgs_tiers_the_most_generous_counts(people: People, world: W
     assert windows(people.bob) == {60: (5, 1, True), 86400: (1000, 1, True)}
 
 
-def test_an_org_that_leaves_a_limit_open_counts_as_what_it_leaves_it_to(people: People, world: World):
+def test_an_org_without_a_limit_counts_as_its_default(people: People, world: World):
     """No day at all, and the deployment's own minute where that is more."""
     world.tier(people.acme, day=10, rag=20)
     world.tier(people.bolt)
@@ -395,7 +391,7 @@ def test_an_org_that_leaves_a_limit_open_counts_as_what_it_leaves_it_to(people: 
     assert windows(people.kim, requests=10) == {60: (20, 2, True)}
 
 
-def test_a_token_narrowed_to_an_org_stands_under_that_orgs_tier(people: People, world: World):
+def test_a_token_restricted_to_an_org_has_that_org_s_tier(people: People, world: World):
     world.tier(people.acme, day=10)
     token = people.kim.token(rag={"org": people.acme.id})
     assert windows(people.kim, token=token)[86400] == (10, 1, True)
@@ -411,7 +407,7 @@ def key_of(actor: Actor, **claims: Any) -> tuple[str, str]:
     return key_id, actor.key_token(key=key_id, **claims)
 
 
-def test_a_key_and_its_user_have_minutes_of_their_own_and_share_the_day(people: People, world: World):
+def test_a_key_and_its_user_have_separate_minutes_and_share_the_day(people: People, world: World):
     world.tier(people.acme, day=7)
     (first, first_token), (second, second_token) = key_of(people.ann), key_of(people.ann)
     assert tried(people.ann, 2, bucket="api", requests=3) == [True] * 2
@@ -423,14 +419,14 @@ def test_a_key_and_its_user_have_minutes_of_their_own_and_share_the_day(people: 
     assert key_counts(world, second) == [("api", 60, 2)]
 
 
-def test_of_two_orgs_limits_the_one_with_more_requests_in_the_same_time_counts(people: People, world: World):
+def test_the_more_generous_rate_of_two_orgs_counts(people: People, world: World):
     """kim belongs to both orgs: 100 a minute in acme are more than the 150 an hour of bolt."""
     world.tier(people.acme, rag=100)
     assert windows(people.kim, requests=150, window_seconds=3600) == {60: (100, 1, True)}
     assert windows(people.bob, requests=150, window_seconds=3600) == {3600: (150, 1, True)}
 
 
-def test_a_keys_own_limit_comes_before_a_tiers_and_the_deployments(people: People, world: World):
+def test_a_key_s_own_limit_overrides_the_tier_and_the_deployment(people: People, world: World):
     world.tier(people.acme, api=3, rag=3)
     for own in (2, 5):
         key_id, token = key_of(people.ann, requests_per_minute=own)
@@ -440,9 +436,7 @@ def test_a_keys_own_limit_comes_before_a_tiers_and_the_deployments(people: Peopl
     assert counts(world, people.ann) == [], "the user's own minute is as it was"
 
 
-def test_a_keys_limit_that_is_no_number_lets_nothing_through(
-    people: People, world: World, subtests: pytest.Subtests
-):
+def test_a_malformed_key_limit_admits_nothing(people: People, world: World, subtests: pytest.Subtests):
     limits: list[Any] = ["many", [], {}, True, "1e9", 2**40, 0.5]
     for own in limits:
         with subtests.test(own=own):
@@ -452,9 +446,7 @@ def test_a_keys_limit_that_is_no_number_lets_nothing_through(
             assert key_counts(world, key_id) == []
 
 
-def test_a_keys_limit_of_nothing_lets_nothing_through(
-    people: People, world: World, subtests: pytest.Subtests
-):
+def test_a_key_limit_of_zero_admits_nothing(people: People, world: World, subtests: pytest.Subtests):
     for own in [0, -1]:
         with subtests.test(own=own):
             key_id, token = key_of(people.ann, requests_per_minute=own)
@@ -465,7 +457,7 @@ def test_a_keys_limit_of_nothing_lets_nothing_through(
 # -- text ---------------------------------------------------------------------------------------------
 
 
-def test_text_counts_for_the_user_with_all_keys_and_never_as_requests(people: People, world: World):
+def test_ingested_bytes_count_for_the_user_over_all_keys_and_not_as_requests(people: People, world: World):
     world.tier(people.acme, day=2, api=1)
     of_key = key_of(people.ann, requests_per_minute=1)[1]
     text: dict[str, Any] = {"bucket": "ingest", "requests": 4096}
@@ -479,7 +471,7 @@ def test_text_counts_for_the_user_with_all_keys_and_never_as_requests(people: Pe
     assert windows(people.ann, **text, amount=4096) == {60: (4096, 4096, True)}
 
 
-def test_no_direct_call_lowers_a_count_of_text(people: People, world: World, subtests: pytest.Subtests):
+def test_no_direct_call_lowers_the_count_of_bytes(people: People, world: World, subtests: pytest.Subtests):
     text: dict[str, Any] = {"bucket": "ingest", "requests": 4096}
     windows(people.ann, **text, amount=4096)
     tries: list[dict[str, Any]] = [
@@ -511,13 +503,13 @@ def test_requests_are_counted_by_function_and_outcome_for_their_user(people: Peo
     assert outcomes_of(world, people.alf) == {}
 
 
-def test_a_request_that_the_day_refuses_counts_as_limited(people: People, world: World):
+def test_a_request_refused_by_the_daily_limit_counts_as_limited(people: People, world: World):
     world.tier(people.acme, day=1)
     tried(people.ann, 3)
     assert outcomes_of(world, people.ann) == {("rag-search", "admitted"): 1, ("rag-search", "limited"): 2}
 
 
-def test_an_unknown_function_is_refused_and_counted_nowhere(
+def test_an_unknown_function_is_refused_and_not_counted(
     people: People, world: World, subtests: pytest.Subtests
 ):
     for function in ("", "rag_search", "RAG-SEARCH", "made up", None):
@@ -533,7 +525,7 @@ def test_counters_are_exact_under_sixteen_threads(people: People, world: World):
     assert outcomes_of(world, people.ann) == {("rag-search", "admitted"): 20, ("rag-search", "limited"): 44}
 
 
-def test_users_see_and_change_no_counter_but_their_own_even_in_sql(people: People, world: World):
+def test_users_see_and_change_only_their_own_counters_even_in_sql(people: People, world: World):
     tried(people.ann, 3)
     tried(people.bob, 1)
     seen = world.as_user(people.bob, "select user_id::text, total from rag.request_counts")
@@ -551,7 +543,7 @@ def test_users_see_and_change_no_counter_but_their_own_even_in_sql(people: Peopl
     assert outcomes_of(world, people.ann) == {("rag-search", "admitted"): 3}
 
 
-def test_the_token_of_the_metrics_reads_sums_and_changes_nothing(people: People, world: World):
+def test_the_metrics_token_reads_sums_and_changes_nothing(people: People, world: World):
     """Over all users and without them; for nobody else."""
     claims: dict[str, Any] = {"sub": None, "rag": {"metrics": True}}
     read = "select labels ->> 'function', labels ->> 'outcome', value from public.rag_metrics()"

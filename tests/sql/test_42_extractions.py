@@ -38,7 +38,7 @@ def fail(world: World, document_id: str) -> None:
     ],
     ids=["nothing named", "all looked at", "nobody looked", "half looked at"],
 )
-def test_who_has_read_a_document_is_told_by_its_chunks(
+def test_a_document_s_extractor_is_known_from_its_chunks(
     world: World, people: People, said: list[Said], level: int
 ):
     document_id = naming.put(world, people.ann, "t", *said)
@@ -48,7 +48,7 @@ def test_who_has_read_a_document_is_told_by_its_chunks(
 
 
 @pytest.mark.parametrize(("names", "level"), [([], 1), (None, 0)], ids=str)
-def test_a_new_version_is_read_anew_in_the_name_of_who_brought_it(
+def test_a_new_version_is_extracted_again_with_the_rights_of_its_author(
     world: World, people: People, names: list[str] | None, level: int
 ):
     document_id = naming.put(world, people.ann, "t", Said("x", ["Heron"]), external_id="e")
@@ -61,7 +61,7 @@ def test_a_new_version_is_read_anew_in_the_name_of_who_brought_it(
     assert world.sql(due, document_id) == [(people.alf.id, True, None)]
 
 
-def test_another_title_has_it_read_anew_and_keeps_what_was_spent(world: World, people: People):
+def test_a_new_title_is_extracted_again_and_keeps_the_usage(world: World, people: People):
     document_id = naming.put(world, people.ann, "t", Said("x", ["Heron"]))
     fail(world, document_id)
     passages.call(world, people.alf, "rag_update_document", document_id=document_id, changes={"title": "u"})
@@ -71,7 +71,7 @@ def test_another_title_has_it_read_anew_and_keeps_what_was_spent(world: World, p
     assert world.sql(who, document_id) == [(people.alf.id, True)]
 
 
-def test_parts_of_a_document_add_up(world: World, people: People):
+def test_usage_of_a_document_s_parts_is_summed(world: World, people: People):
     """As a snapshot is loaded: what comes later may be unread, and is named all the same."""
     ((collection_id,),) = world.as_user(
         people.ann, "select public.rag_begin_load('loaded', false, 1, '{}'::jsonb)::text"
@@ -99,6 +99,6 @@ def test_parts_of_a_document_add_up(world: World, people: People):
     assert naming.mentions(world, document_id) == [(0, "heron"), (1, "kestrel")]
 
 
-def test_a_document_without_chunks_has_nothing_unread(world: World, people: People):
+def test_a_document_without_chunks_has_no_pending_extraction(world: World, people: People):
     document_id = passages.put(world, people.ann, chunks=[], content="x")
     assert state(world, document_id) == [(1, *NEW)]

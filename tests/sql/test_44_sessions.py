@@ -62,7 +62,7 @@ def messages(actor: Actor, session: str, **page: Any) -> list[Row]:
     return rows
 
 
-def test_a_turn_makes_a_session_and_the_next_goes_on(people: People):
+def test_a_turn_creates_a_session_and_the_next_continues_it(people: People):
     home = collection(people.ann)
     session = kept(people.ann, collection_id=home)
     assert kept(people.ann, session, said(1)) == session
@@ -87,7 +87,7 @@ def test_a_turn_makes_a_session_and_the_next_goes_on(people: People):
     assert len({row["id"] for row in rows}) == 3
 
 
-def test_it_is_opened_with_the_last_of_what_was_said(people: People):
+def test_a_session_is_opened_with_its_latest_messages(people: People):
     session = kept(people.ann, None, *map(said, range(200)))
     found = opened(people.ann, session)
     assert found["messages"] == [said(number) for number in range(100, 200)]
@@ -97,7 +97,7 @@ def test_it_is_opened_with_the_last_of_what_was_said(people: People):
     assert opened(people.ann, session, history=0)["messages"] == []
 
 
-def test_no_more_is_read_than_a_model_is_told_the_newest_first(people: People, world: World):
+def test_history_is_limited_and_newest_first(people: People, world: World):
     """Counted in bytes: of texts that are too far back only the sizes are read."""
     longest = {"role": "user", "content": "\U0001f525" * 100_000}
     whole = kept(people.ann, None, ASKED, longest)
@@ -110,7 +110,7 @@ def test_no_more_is_read_than_a_model_is_told_the_newest_first(people: People, w
     assert [len(message["content"]) for message in found] == [100_000, 100_000, 100_000, 1]
 
 
-def test_without_a_session_it_says_where_one_would_be_and_makes_none(people: People):
+def test_without_a_session_the_id_is_returned_and_none_created(people: People):
     nowhere: Row = {
         "session_id": None,
         "collection_id": None,
@@ -125,7 +125,7 @@ def test_without_a_session_it_says_where_one_would_be_and_makes_none(people: Peo
     assert listed(people.ann) == listed(people.kim) == []
 
 
-def test_where_no_turn_takes_place(people: People, world: World):
+def test_a_turn_needs_an_accessible_collection(people: People, world: World):
     home, other, theirs = collection(people.ann), collection(people.ann, "other"), collection(people.bob)
     session = kept(people.ann, collection_id=home)
     no_collection, no_session = (404, "collection_not_found"), (404, "session_not_found")
@@ -175,7 +175,7 @@ TURNS: list[tuple[Any, int]] = [
 ]
 
 
-def test_what_may_be_said(people: People, subtests: pytest.Subtests):
+def test_the_content_of_a_message_is_validated(people: People, subtests: pytest.Subtests):
     for said, status in TURNS:
         with subtests.test(said=str(said)[:60]):
             before = len(listed(people.ann))
@@ -193,13 +193,13 @@ TITLES: list[tuple[str | None, int]] = [
 ]
 
 
-def test_what_it_may_be_called(people: People, subtests: pytest.Subtests):
+def test_the_title_of_a_session_is_validated(people: People, subtests: pytest.Subtests):
     for title, status in TITLES:
         with subtests.test(title=str(title)[:10]):
             assert keep(people.ann, title=title).status_code == status
 
 
-def test_those_come_first_where_something_was_said_last(people: People):
+def test_sessions_are_ordered_by_their_latest_message(people: People):
     first, second, third = (kept(people.ann) for _ in range(3))
     kept(people.ann, first)
     assert [row["id"] for row in listed(people.ann)] == [first, third, second]
@@ -217,7 +217,7 @@ def test_those_come_first_where_something_was_said_last(people: People):
         assert people.ann.rpc(function, page).status_code == 400, page
 
 
-def test_turns_at_once_all_land_one_after_another(people: People):
+def test_concurrent_turns_are_all_stored_in_order(people: People):
     session = kept(people.ann)
     turns = [[{**ASKED, "content": f"{number}a"}, {**ASKED, "content": f"{number}b"}] for number in range(12)]
     with ThreadPoolExecutor(6) as pool:
@@ -229,7 +229,7 @@ def test_turns_at_once_all_land_one_after_another(people: People):
     assert listed(people.ann)[0]["message_count"] == 26
 
 
-def test_a_turn_of_a_session_that_is_deleted_meanwhile_is_told_so(people: People):
+def test_a_turn_of_a_deleted_session_is_reported(people: People):
     """The turn waits for who deletes, and finds nothing to add to."""
     session = kept(people.ann)
     with psycopg.connect(people.ann.stack.database_url()) as deleting, ThreadPoolExecutor(1) as pool:
@@ -245,7 +245,7 @@ def test_a_turn_of_a_session_that_is_deleted_meanwhile_is_told_so(people: People
     assert listed(people.ann) == []
 
 
-def test_it_outlives_its_collection_and_takes_no_other(people: People):
+def test_a_session_outlives_its_collection_and_cannot_change_it(people: People):
     home, other = collection(people.ann), collection(people.ann, "other")
     session = kept(people.ann, collection_id=home)
     ok(people.ann.rpc("rag_delete_collection", {"collection_id": home}))
@@ -269,7 +269,7 @@ def rows_of(world: World, session: str) -> tuple[int, int]:
 
 
 @pytest.mark.parametrize("gone", ["the session", "its user", "the org"])
-def test_what_was_said_goes_with(people: People, world: World, gone: str):
+def test_messages_are_deleted_with_their_session_user_or_org(people: People, world: World, gone: str):
     session, beside = kept(people.ann), kept(people.bob)
     assert rows_of(world, session) == (1, 2)
     match gone:
@@ -283,7 +283,7 @@ def test_what_was_said_goes_with(people: People, world: World, gone: str):
     assert rows_of(world, beside) == (1, 2)
 
 
-def test_a_message_hangs_on_a_session_of_its_own_user(people: People, world: World):
+def test_a_message_belongs_to_a_session_of_its_own_user(people: People, world: World):
     """Whatever the policies were."""
     session = kept(people.ann)
     for owner, org in ((people.alf.id, people.acme.id), (people.ann.id, people.bolt.id)):
@@ -295,7 +295,7 @@ def test_a_message_hangs_on_a_session_of_its_own_user(people: People, world: Wor
             )  # fmt: skip
 
 
-def test_what_was_said_is_not_changed(people: People, world: World):
+def test_messages_cannot_be_changed(people: People, world: World):
     session = kept(people.ann)
     with pytest.raises(psycopg.errors.InsufficientPrivilege):
         world.as_user(
@@ -316,7 +316,7 @@ OF_MESSAGES = (
 )
 
 
-def test_others_sessions_cost_nothing(people: People, world: World):
+def test_other_users_sessions_do_not_slow_a_query(people: People, world: World):
     """The functions' own conditions, as a signed-in user, beside another's thousands."""
     session = kept(people.ann)
     given = {"org": people.acme.id, "user": people.ann.id, "owner": people.alf.id, "session": session}
@@ -339,7 +339,7 @@ def test_others_sessions_cost_nothing(people: People, world: World):
         connection.rollback()
 
 
-def test_an_id_that_is_no_session_s_tells_nothing(people: People):
+def test_an_unknown_session_id_reveals_nothing(people: People):
     kept(people.bob)
     for function in ("rag_list_session_messages", "rag_delete_session", "rag_open_session"):
         answer = people.ann.rpc(function, {"session_id": str(uuid4())})

@@ -68,11 +68,11 @@ def fill(world: World, actor: Actor, count: int) -> None:
     )
 
 
-def test_what_was_never_remembered_is_null(people: People):
+def test_an_unknown_hash_is_null(people: People):
     assert recall(people.ann, "new") is None
 
 
-def test_a_vector_comes_back_in_half_precision(people: People, world: World):
+def test_a_vector_is_returned_in_half_precision(people: People, world: World):
     given = vector(7)
     remember(people.ann, 1, given)
     found = recall(people.ann, 1)
@@ -87,7 +87,7 @@ def test_a_vector_comes_back_in_half_precision(people: People, world: World):
     assert exact
 
 
-def test_a_recalled_vector_finds_what_the_fresh_one_found(people: People):
+def test_a_cached_vector_finds_the_same_as_the_original(people: People):
     people.ann.put([vector(number) for number in range(20)])
     remember(people.ann, 1, vector(99))
     found = recall(people.ann, 1)
@@ -95,7 +95,7 @@ def test_a_recalled_vector_finds_what_the_fresh_one_found(people: People):
     assert untimed(people.ann.match(found)) == untimed(people.ann.match(vector(99)))
 
 
-def test_remembering_again_replaces_the_vector_and_its_age(people: People, world: World):
+def test_a_second_write_replaces_the_vector_and_its_age(people: People, world: World):
     remember(people.ann, 1, vector(1))
     grow_older(world, people.ann, HOUR - 5)
     remember(people.ann, 1, vector(2))
@@ -104,7 +104,7 @@ def test_remembering_again_replaces_the_vector_and_its_age(people: People, world
     assert recall(people.ann, 1) == pytest.approx(vector(2), rel=1e-3, abs=1e-4)
 
 
-def test_a_vector_is_recalled_until_it_is_too_old(people: People, world: World):
+def test_a_vector_is_returned_until_it_expires(people: People, world: World):
     remember(people.ann, 1)
     assert recall(people.ann, 1, 60)
     grow_older(world, people.ann, 60)
@@ -112,14 +112,14 @@ def test_a_vector_is_recalled_until_it_is_too_old(people: People, world: World):
     assert recall(people.ann, 1, 120), "who asks says how old"
 
 
-def test_within_no_time_nothing_is_recalled(people: People, subtests: pytest.Subtests):
+def test_a_maximum_age_of_zero_returns_nothing(people: People, subtests: pytest.Subtests):
     remember(people.ann, 1)
     for seconds in (0, -1, -(2**31), None):
         with subtests.test(seconds=seconds):
             assert recall(people.ann, 1, seconds) is None
 
 
-def test_remembering_deletes_the_callers_expired_and_nobody_elses(people: People, world: World):
+def test_a_write_deletes_only_the_caller_s_expired_rows(people: People, world: World):
     for actor in (people.ann, people.alf):
         remember(actor, "old")
         grow_older(world, actor, HOUR)
@@ -128,28 +128,28 @@ def test_remembering_deletes_the_callers_expired_and_nobody_elses(people: People
     assert remembered(world, people.alf) == [hash_of("old")]
 
 
-def test_of_more_than_64_the_oldest_goes(people: People, world: World):
+def test_the_oldest_of_more_than_64_rows_is_deleted(people: People, world: World):
     fill(world, people.ann, BOUND)
     remember(people.ann, "one more")
     kept = remembered(world, people.ann)
     assert kept == [*(hash_of(number) for number in range(2, BOUND + 1)), hash_of("one more")]
 
 
-def test_remembering_again_at_the_bound_deletes_nothing(people: People, world: World):
+def test_an_overwrite_at_the_limit_deletes_nothing(people: People, world: World):
     fill(world, people.ann, BOUND)
     remember(people.ann, 1)
     assert remembered(world, people.ann)[-1] == hash_of(1)
     assert len(remembered(world, people.ann)) == BOUND
 
 
-def test_one_users_plenty_takes_nothing_from_another(people: People, world: World):
+def test_one_user_s_rows_do_not_evict_another_s(people: People, world: World):
     remember(people.alf, "his")
     fill(world, people.ann, BOUND)
     remember(people.ann, "one more")
     assert remembered(world, people.alf) == [hash_of("his")]
 
 
-def test_a_full_cache_takes_as_many_bytes_as_its_comment_says(people: People, world: World):
+def test_a_full_cache_has_the_documented_size(people: People, world: World):
     def size() -> int:
         ((found,),) = world.sql("select pg_total_relation_size('rag.query_embeddings')")
         return int(found)
@@ -183,7 +183,7 @@ FAULTS: list[tuple[dict[str, Any], str]] = [
 ]
 
 
-def test_what_cannot_be_remembered_is_refused(people: People, world: World, subtests: pytest.Subtests):
+def test_invalid_values_are_not_stored(people: People, world: World, subtests: pytest.Subtests):
     for fault, code in FAULTS:
         with subtests.test(fault=str(fault)[:60]):
             before = remembered(world, people.ann)
@@ -195,7 +195,7 @@ def test_what_cannot_be_remembered_is_refused(people: People, world: World, subt
 NO_VECTORS: list[Any] = ["[NaN]", "[Infinity]", [1e6] * 1536, [1e39] * 1536, "word", {}, []]
 
 
-def test_what_is_no_vector_is_refused(people: People, world: World, subtests: pytest.Subtests):
+def test_an_invalid_vector_is_refused(people: People, world: World, subtests: pytest.Subtests):
     for embedding in NO_VECTORS:
         with subtests.test(embedding=str(embedding)[:12]):
             before = remembered(world, people.ann)
@@ -203,13 +203,13 @@ def test_what_is_no_vector_is_refused(people: People, world: World, subtests: py
             assert remembered(world, people.ann) == before
 
 
-def test_a_malformed_hash_recalls_nothing(people: People):
+def test_a_malformed_hash_returns_nothing(people: People):
     for malformed in ("", "x", None, "0" * 1000):
         arguments = {"hash": malformed, "max_age_seconds": HOUR}
         assert people.ann.rpc("rag_recall_embedding", arguments).json() is None
 
 
-def test_many_at_once_neither_deadlock_nor_exceed_the_bound(people: People, world: World):
+def test_concurrent_writes_neither_deadlock_nor_exceed_the_limit(people: People, world: World):
     """The same hashes in opposite orders and new ones, at a full cache: each deletes what others write."""
     fill(world, people.ann, BOUND)
     numbers = [*range(1, 60), *range(60, 0, -1), *(f"new {number}" for number in range(80))]
@@ -218,7 +218,7 @@ def test_many_at_once_neither_deadlock_nor_exceed_the_bound(people: People, worl
     assert len(remembered(world, people.ann)) == BOUND
 
 
-def test_a_call_waits_for_one_of_its_own_user_and_for_nobody_elses(people: People, world: World):
+def test_a_call_waits_only_for_calls_of_its_own_user(people: People, world: World):
     call = "select public.rag_remember_embedding(%s, %s, 3600)"
     address = people.ann.stack.database_url()
     with psycopg.connect(address) as first, psycopg.connect(address) as second:
@@ -233,7 +233,7 @@ def test_a_call_waits_for_one_of_its_own_user_and_for_nobody_elses(people: Peopl
     assert remembered(world, people.ann) == remembered(world, people.alf) == [hash_of(1)]
 
 
-def test_a_vector_that_is_being_written_is_not_waited_for(people: People, world: World):
+def test_a_read_does_not_wait_for_a_write(people: People, world: World):
     """Recalling takes no lock: the one who asks finds what was there before."""
     remember(people.ann, 1, vector(1))
     with psycopg.connect(people.ann.stack.database_url()) as writing:
@@ -243,7 +243,7 @@ def test_a_vector_that_is_being_written_is_not_waited_for(people: People, world:
     assert recall(people.ann, 1) == pytest.approx(vector(2), rel=1e-3, abs=1e-4)
 
 
-def test_the_row_is_found_by_its_key(people: People, world: World):
+def test_the_row_is_found_by_its_primary_key(people: People, world: World):
     fill(world, people.ann, BOUND)
     for _ in range(20):
         fill(world, world.user(), BOUND)

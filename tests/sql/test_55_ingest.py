@@ -55,7 +55,7 @@ def test_chunks_keep_their_order_and_spans(people: People):
     assert [(ordinal, text) for ordinal, text, _, _ in found] == [(n, str(n)) for n in range(20)]
 
 
-def test_putting_an_external_id_again_replaces_the_document(people: People, world: World):
+def test_a_second_put_of_an_external_id_replaces_the_document(people: People, world: World):
     (first,) = put(people.ann, people.acme, range(5), external_id="x", title="old", lang="en").json()
     (second,) = put(people.alf, people.acme, range(10, 12), external_id="x", title="new").json()
     assert second == {"document_id": first["document_id"], "replaced": True, "chunk_count": 2}
@@ -66,7 +66,7 @@ def test_putting_an_external_id_again_replaces_the_document(people: People, worl
     assert {match["lang"] for match in matches} == {None}
 
 
-def test_a_replaced_document_keeps_its_age_and_tells_its_last_change(people: People, world: World):
+def test_a_replaced_document_keeps_its_creation_time_and_has_a_new_change_time(people: People, world: World):
     times = "select created_at, updated_at from rag.documents where org_id = %s"
     put(people.ann, people.acme, range(1), external_id="x")
     ((created, updated),) = world.sql(times, people.acme.id)
@@ -75,25 +75,25 @@ def test_a_replaced_document_keeps_its_age_and_tells_its_last_change(people: Peo
     assert created == created_after == updated < updated_after
 
 
-def test_a_document_that_had_no_chunks_counts_as_replaced_too(people: People):
+def test_a_document_without_chunks_counts_as_replaced_too(people: People):
     """`replaced` tells whether there was a document, not whether it had text."""
     assert put(people.ann, people.acme, range(0), external_id="x").json()[0]["replaced"] is False
     assert put(people.ann, people.acme, range(1), external_id="x").json()[0]["replaced"] is True
 
 
-def test_documents_without_an_external_id_never_replace_one_another(people: People, world: World):
+def test_documents_without_an_external_id_never_replace_each_other(people: People, world: World):
     assert people.ann.put([vector(1)]) != people.ann.put([vector(1)])
     assert rows_of(world, people.acme) == (2, 2)
 
 
-def test_an_external_id_names_one_document_in_each_collection(people: People, world: World):
+def test_an_external_id_is_unique_per_collection(people: People, world: World):
     first = people.ann.put([vector(1)], external_id="x", collection="one")
     second = people.ann.put([vector(1)], external_id="x", collection="two")
     assert first != second
     assert rows_of(world, people.acme) == (2, 2)
 
 
-def test_two_orgs_use_one_external_id_without_meeting(people: People, world: World):
+def test_two_orgs_can_use_one_external_id(people: People, world: World):
     people.ann.put([vector(1)], external_id="x", title="of Acme")
     (row,) = put(people.bob, people.bolt, range(1), external_id="x", title="of Bolt").json()
     assert row["replaced"] is False
@@ -101,7 +101,7 @@ def test_two_orgs_use_one_external_id_without_meeting(people: People, world: Wor
     assert [match["title"] for match in people.bob.match(vector(1))] == ["of Bolt"]
 
 
-def test_private_documents_of_one_name_neither_collide_nor_betray_each_other(people: People, world: World):
+def test_private_documents_of_one_name_neither_collide_nor_reveal_each_other(people: People, world: World):
     """Ann's is there; alf's put of the same name says nothing of it, changes nothing in it."""
     anns = people.ann.put([vector(1)], external_id="x", private=True, title="ann's")
     answer = put(people.alf, people.acme, range(1), external_id="x", private=True, title="alf's")
@@ -116,7 +116,7 @@ def test_private_documents_of_one_name_neither_collide_nor_betray_each_other(peo
     assert rows_of(world, people.acme) == (3, 3)
 
 
-def test_an_admins_put_does_not_replace_a_members_private_document(people: People, world: World):
+def test_an_admin_s_put_does_not_replace_a_member_s_private_document(people: People, world: World):
     people.ann.put([vector(1)], external_id="x", private=True, title="ann's")
     for private in (True, False):
         (row,) = put(
@@ -128,7 +128,7 @@ def test_an_admins_put_does_not_replace_a_members_private_document(people: Peopl
 
 
 @pytest.mark.parametrize("owner", ["owner_id", "user_id", "created_by"])
-def test_a_member_does_not_write_private_rows_in_anothers_name(people: People, world: World, owner: str):
+def test_a_member_cannot_write_private_rows_for_another_user(people: People, world: World, owner: str):
     """There is no field to say it in: whatever is said, the writer is the owner."""
     people.alf.put([vector(1)], private=True, **{owner: people.ann.id})
     people.alf.put([vector(1)], **{owner: people.ann.id})
@@ -143,7 +143,7 @@ def test_a_member_does_not_write_private_rows_in_anothers_name(people: People, w
 
 
 @pytest.mark.parametrize("name", ["id", "document_id", "collection_id"])
-def test_an_id_in_the_document_is_not_taken(people: People, world: World, name: str):
+def test_an_id_in_the_document_is_ignored(people: People, world: World, name: str):
     """Neither another's document nor another's collection is written to by naming its id."""
     bobs = people.bob.put([vector(1)], title="bob's")
     ((home,),) = world.sql("select collection_id::text from rag.documents where id = %s", bobs)
@@ -153,20 +153,20 @@ def test_an_id_in_the_document_is_not_taken(people: People, world: World, name: 
     assert rows_of(world, people.bolt) == (1, 1)
 
 
-def test_another_orgs_id_is_not_found(people: People, world: World):
+def test_another_org_s_id_is_not_found(people: People, world: World):
     answer = put(people.ann, people.bolt, range(1))
     assert answer.status_code == 404
     assert (answer.json()["code"], answer.json()["details"]) == ("PT404", "org_not_found")
     assert rows_of(world, people.bolt) == (0, 0)
 
 
-def test_another_orgs_id_is_answered_as_one_that_is_not(people: People):
+def test_another_org_s_id_gets_the_response_of_a_missing_one(people: People):
     """So nobody learns which orgs there are."""
     real, invented = put(people.ann, people.bolt, range(1)), put(people.ann, Org(str(uuid4()), ""), range(1))
     assert (real.status_code, real.json()) == (invented.status_code, invented.json())
 
 
-def test_a_stranger_writes_nowhere(people: People, world: World):
+def test_a_user_without_an_org_cannot_write(people: People, world: World):
     for org in (people.acme, people.bolt, None):
         assert put(people.sam, org, range(1)).status_code == 404
     assert rows_of(world, people.acme) == rows_of(world, people.bolt) == (0, 0)
@@ -207,7 +207,7 @@ MALFORMED: dict[str, Callable[[list[dict[str, Any]]], Any]] = {
 }
 
 
-def test_a_malformed_chunk_is_refused_and_leaves_what_was_there(
+def test_a_malformed_chunk_is_refused_and_keeps_the_old_version(
     people: People, world: World, subtests: pytest.Subtests
 ):
     for fault, change in MALFORMED.items():
@@ -225,7 +225,7 @@ def test_a_malformed_chunk_is_refused_and_leaves_what_was_there(
             assert titles == ["old", "old"]
 
 
-def test_not_a_number_is_not_even_json(people: People, world: World):
+def test_nan_is_not_valid_json(people: People, world: World):
     arguments = json.dumps(put_arguments(people.acme, [[float("nan"), *vector(1)[1:]]]))
     assert "NaN" in arguments
     answer = httpx.post(
@@ -237,13 +237,13 @@ def test_not_a_number_is_not_even_json(people: People, world: World):
     assert rows_of(world, people.acme) == (0, 0)
 
 
-def test_a_refused_document_leaves_no_collection_behind(people: People, world: World):
+def test_a_refused_document_creates_no_collection(people: People, world: World):
     arguments = put_arguments(people.acme, [[0.0] * 1536], collection="new")
     assert people.ann.rpc("rag_put_document", arguments).status_code == 400
     assert world.sql("select count(*) from rag.collections where org_id = %s", people.acme.id) == [(0,)]
 
 
-def test_a_reader_sees_the_old_document_until_the_new_one_is_whole(people: People):
+def test_a_reader_sees_the_old_document_until_the_new_one_is_complete(people: People):
     """One transaction replaces and waits; another reads; the first commits."""
     people.ann.put([vector(seed) for seed in range(3)], external_id="x", title="old")
     arguments = put_arguments(people.acme, [vector(seed) for seed in range(5)], external_id="x", title="new")
@@ -258,7 +258,7 @@ def test_a_reader_sees_the_old_document_until_the_new_one_is_whole(people: Peopl
     assert [match["title"] for match in people.alf.match(vector(1))] == ["new"] * 5
 
 
-def test_readers_beside_a_writer_never_see_half_a_document(people: People):
+def test_concurrent_readers_never_see_half_a_document(people: People):
     """Two versions of a document, of three and of five chunks, take turns while others search."""
     finished = Event()
     versions = {"of three": range(3), "of five": range(10, 15)}
@@ -290,7 +290,7 @@ def test_readers_beside_a_writer_never_see_half_a_document(people: People):
     assert seen
 
 
-def test_writers_who_meet_at_one_external_id_end_with_one_whole_document(people: People, world: World):
+def test_concurrent_writers_of_an_external_id_leave_one_complete_document(people: People, world: World):
     """Eight at once, several times over, each with another number of chunks: the last one's stand."""
     writers = [people.ann, people.alf, people.ada, people.kim] * 2
     barrier = Barrier(len(writers))
@@ -316,7 +316,7 @@ def test_writers_who_meet_at_one_external_id_end_with_one_whole_document(people:
         assert rows_of(world, people.acme) == (1, len(matches))
 
 
-def test_a_put_and_a_delete_that_meet_leave_a_whole_document_or_none(people: People, world: World):
+def test_a_concurrent_put_and_delete_leave_a_complete_document_or_none(people: People, world: World):
     for _ in range(10):
         document_id = people.ann.put([vector(seed) for seed in range(3)], external_id="x")
         with ThreadPoolExecutor(2) as pool:
@@ -332,24 +332,24 @@ def delete(actor: Actor, document_id: str | None, **claims: Any) -> Any:
     return answer.json()
 
 
-def test_a_deleted_document_is_gone_at_once_with_its_chunks(people: People, world: World):
+def test_a_deleted_document_disappears_at_once_with_its_chunks(people: People, world: World):
     gone, kept = people.ann.put([vector(1), vector(2)]), people.ann.put([vector(3)])
     assert delete(people.alf, gone) is True
     assert {match["document_id"] for match in people.ann.match(vector(1))} == {kept}
     assert rows_of(world, people.acme) == (1, 1)
 
 
-def test_a_deleted_document_is_not_there_to_delete_again(people: People):
+def test_a_deleted_document_cannot_be_deleted_again(people: People):
     document_id = people.ann.put([vector(1)])
     assert [delete(people.ann, document_id) for _ in range(2)] == [True, False]
 
 
-def test_a_document_that_never_was_is_not_there_to_delete(people: People):
+def test_an_unknown_document_cannot_be_deleted(people: People):
     assert delete(people.ann, str(uuid4())) is False
     assert delete(people.ann, None) is False
 
 
-def test_another_orgs_document_is_not_there_to_delete(people: People):
+def test_another_org_s_document_cannot_be_deleted(people: People):
     document_id = people.ann.put([vector(1)])
     assert delete(people.bob, document_id) is False
     assert delete(people.sam, document_id) is False
@@ -357,7 +357,7 @@ def test_another_orgs_document_is_not_there_to_delete(people: People):
     assert len(people.ann.match(vector(1))) == 1
 
 
-def test_a_private_document_is_its_owners_and_the_admins_to_delete(people: People):
+def test_a_private_document_can_be_deleted_by_its_owner_and_admins(people: People):
     first, second = (people.ann.put([vector(1)], private=True) for _ in range(2))
     assert delete(people.alf, first) is False
     assert len(people.ann.match(vector(1))) == 2
@@ -366,7 +366,7 @@ def test_a_private_document_is_its_owners_and_the_admins_to_delete(people: Peopl
     assert people.ann.match(vector(1)) == []
 
 
-def test_a_document_deleted_and_put_again_is_a_new_one(people: People, world: World):
+def test_a_document_put_again_after_deletion_is_new(people: People, world: World):
     first = people.ann.put([vector(1)], external_id="x")
     assert delete(people.ann, first) is True
     (row,) = put(people.ann, people.acme, range(1), external_id="x").json()
@@ -375,7 +375,7 @@ def test_a_document_deleted_and_put_again_is_a_new_one(people: People, world: Wo
     assert rows_of(world, people.acme) == (1, 1)
 
 
-def test_a_tier_has_room_for_so_many_documents_and_collections(people: People, world: World):
+def test_a_tier_limits_documents_and_collections(people: People, world: World):
     world.tier(people.acme, collections=2, documents=2)
     for number in range(2):
         assert put(people.ann, people.acme, range(1), external_id=f"d{number}").status_code == 200
@@ -390,14 +390,14 @@ def test_a_tier_has_room_for_so_many_documents_and_collections(people: People, w
     assert put(people.bob, people.bolt, range(1), collection="third").status_code == 200
 
 
-def test_a_tier_takes_texts_of_so_many_bytes(people: People, world: World):
+def test_a_tier_limits_the_size_of_texts(people: People, world: World):
     world.tier(people.acme, file_bytes=10)
     assert put(people.ann, people.acme, range(1), content="0" * 10).status_code == 200
     large = put(people.ann, people.acme, range(1), content="0" * 11)
     assert (large.status_code, large.json()["details"]) == (413, "file_too_large")
 
 
-def test_reading_methods_write_nothing(people: People, world: World):
+def test_reading_functions_write_nothing(people: People, world: World):
     """PostgREST lets GET call functions, in a transaction that cannot write."""
     document_id = people.ann.put([vector(1)])
     answer = httpx.get(

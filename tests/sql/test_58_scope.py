@@ -85,14 +85,14 @@ FILTERS: list[tuple[dict[str, Any], str]] = [
 ]
 
 
-def test_a_filter_finds_what_it_says(shelf: Actor, subtests: pytest.Subtests):
+def test_a_filter_matches_its_documents(shelf: Actor, subtests: pytest.Subtests):
     for filters, found in FILTERS:
         with subtests.test(filters=filters):
             rows = shelf.match(vector(1), **{"model": MODEL, **filters})
             assert {row["title"] for row in rows} == {f"a {word}" for word in found.split()}
 
 
-def test_collections_are_filtered_by_their_ids(shelf: Actor):
+def test_collections_are_filtered_by_id(shelf: Actor):
     rows = {row["title"]: row["collection_id"] for row in shelf.match(vector(1))}
     notes, default = rows["a page"], rows["a call"]
     assert [row["title"] for row in shelf.match(vector(1), collection_id=notes)] == ["a page"]
@@ -117,7 +117,7 @@ BAD_FILTERS: list[Any] = [
 
 
 @pytest.mark.parametrize("function", ["rag_match", "rag_search", "rag_similar"])
-def test_a_filter_that_cannot_be_read_is_refused(shelf: Actor, function: str, subtests: pytest.Subtests):
+def test_a_malformed_filter_is_refused(shelf: Actor, function: str, subtests: pytest.Subtests):
     for filters in BAD_FILTERS:
         with subtests.test(filters=filters, function=function):
             more: dict[str, dict[str, Any]] = {
@@ -131,7 +131,7 @@ def test_a_filter_that_cannot_be_read_is_refused(shelf: Actor, function: str, su
                 assert answer.json()["details"] == "invalid_filters"
 
 
-def test_metadata_deeper_than_any_document_s_finds_nothing(shelf: Actor):
+def test_too_deep_metadata_filters_find_nothing(shelf: Actor):
     deep: Any = 1
     for _ in range(900):
         deep = [deep]

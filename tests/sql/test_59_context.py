@@ -23,7 +23,7 @@ def chunks(overlap: int) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("overlap", [0, 1, 2])
-def test_texts_are_the_document_s_and_none_comes_twice(
+def test_texts_are_the_document_s_without_duplicates(
     world: World, people: People, overlap: int, subtests: pytest.Subtests
 ):
     for _ in range(2):
@@ -47,7 +47,7 @@ def test_texts_are_the_document_s_and_none_comes_twice(
 NEIGHBOURHOODS = [(0, 1, 0, 1), (5, 1, 4, 6), (5, 3, 2, 8), (11, 10, 1, 11), (5, 10, 0, 11)]
 
 
-def test_one_hit_grows_to_both_sides(world: World, people: People, subtests: pytest.Subtests):
+def test_one_match_is_extended_on_both_sides(world: World, people: People, subtests: pytest.Subtests):
     passages.put(world, people.ann, TEXT, chunks=chunks(0))
     passages.put(world, people.ann, "another")
     for number, neighbours, first, last in NEIGHBOURHOODS:
@@ -62,7 +62,7 @@ def test_one_hit_grows_to_both_sides(world: World, people: People, subtests: pyt
 
 
 @pytest.mark.parametrize("mode", ["keyword", "hybrid", "hierarchical"])
-def test_every_mode_grows_its_texts(world: World, people: People, mode: str):
+def test_every_mode_extends_its_texts(world: World, people: People, mode: str):
     passages.put(world, people.ann, *SENTENCES)
     vector = passages.written(5)
     (row,) = passages.search(

@@ -29,7 +29,7 @@ def nearest(needle: list[float], vectors: list[list[float]], top_k: int) -> list
     return [str(number) for number in np.argsort(-similarity)[:top_k]]
 
 
-def test_a_match_is_exactly_what_brute_force_finds(people: People):
+def test_a_match_equals_brute_force(people: People):
     vectors = [vector(seed) for seed in range(60)]
     people.ann.put(vectors)
     rows = people.ann.match(vector(1000), top_k=10)
@@ -67,7 +67,7 @@ def indexed(stack: Stack, worker_id: str) -> Iterator[tuple[World, Actor]]:
     migrations.drop_database(stack.postgres, database)
 
 
-def test_the_index_route_returns_full_pages_in_exact_order(
+def test_the_index_scan_returns_full_pages_in_exact_order(
     indexed: tuple[World, Actor], subtests: pytest.Subtests
 ):
     for top_k in [1, 8, 50, 100]:
@@ -91,14 +91,14 @@ def test_a_narrow_filter_on_a_large_org_still_fills_the_page(people: People, sma
     assert {row["source_type"] for row in rows} == {"faq"}
 
 
-def test_equal_similarities_come_in_a_stable_order(people: People):
+def test_equal_similarities_have_a_stable_order(people: People):
     people.ann.put([vector(7)] * 30)
     first, second = ([row["chunk_id"] for row in people.ann.match(vector(7), top_k=10)] for _ in range(2))
     assert first == second == sorted(first)
 
 
 @pytest.mark.usefixtures("small_exact_limit")
-def test_the_index_route_returns_the_equally_similar_chunks_with_the_lowest_ids(people: People):
+def test_the_index_scan_prefers_the_lowest_ids_among_equal_similarities(people: People):
     people.ann.put([vector(7)] * 30)
     every = [row["chunk_id"] for row in people.ann.match(vector(7), top_k=30)]
     for top_k in (1, 10):
@@ -106,7 +106,7 @@ def test_the_index_route_returns_the_equally_similar_chunks_with_the_lowest_ids(
         assert found == sorted(every)[:top_k]
 
 
-def test_each_filter_narrows(people: People):
+def test_each_filter_narrows_the_result(people: People):
     people.kim.put(
         [vector(1)], source_type="email", lang="en", occurred_at="2026-01-01T00:00:00Z", title="old"
     )
@@ -126,7 +126,7 @@ def test_each_filter_narrows(people: People):
     assert titles(something_unknown="x") == {"old", "new", "undated"}
 
 
-def test_only_chunks_of_the_asked_model_match(people: People):
+def test_only_chunks_of_the_requested_model_match(people: People):
     people.ann.put([vector(1)], embedding_model="another-model")
     assert people.ann.match(vector(1)) == []
     assert len(people.ann.match(vector(1), model="another-model")) == 1
@@ -142,7 +142,7 @@ ERRORS: list[tuple[dict[str, Any], str]] = [
 ]
 
 
-def test_bad_arguments_are_typed_errors(people: People, subtests: pytest.Subtests):
+def test_invalid_arguments_are_typed_errors(people: People, subtests: pytest.Subtests):
     for arguments, detail in ERRORS:
         with subtests.test(arguments=str(arguments)[-40:]):
             answer = people.ann.rpc("rag_match", arguments)
@@ -151,6 +151,6 @@ def test_bad_arguments_are_typed_errors(people: People, subtests: pytest.Subtest
             assert answer.json()["details"] == detail
 
 
-def test_no_documents_at_all_is_an_empty_match(people: People):
+def test_an_empty_org_has_an_empty_match(people: People):
     assert people.ann.match(vector(1)) == []
     assert people.sam.match(vector(1)) == []

@@ -45,7 +45,7 @@ def assert_a_list(rows: list[dict[str, Any]]) -> None:
     assert len(set(ids(rows))) == len(rows)
 
 
-def test_a_match_is_the_oracle_s_first_rows_in_its_order(
+def test_a_match_has_the_oracle_s_first_rows_in_order(
     world: World, libraries: list[Library], subtests: pytest.Subtests
 ):
     for seed, library in enumerate(libraries):
@@ -64,7 +64,7 @@ def test_a_match_is_the_oracle_s_first_rows_in_its_order(
                 assert all(row["exact"] and row["considered"] == len(left) for row in rows)
 
 
-def test_the_index_fills_every_page_with_what_the_filters_leave(
+def test_the_index_fills_every_page_after_filtering(
     world: World, libraries: list[Library], subtests: pytest.Subtests
 ):
     for seed, library in enumerate(libraries):
@@ -81,7 +81,7 @@ def test_the_index_fills_every_page_with_what_the_filters_leave(
                         assert ids(rows) == nearest(needle, left)[:top_k]
 
 
-def test_a_keyword_page_holds_chunks_with_the_words_as_many_as_there_are(
+def test_a_keyword_page_has_every_chunk_with_the_words_up_to_its_size(
     world: World, libraries: list[Library], subtests: pytest.Subtests
 ):
     for seed, library in enumerate(libraries):
@@ -100,7 +100,7 @@ def test_a_keyword_page_holds_chunks_with_the_words_as_many_as_there_are(
                 assert_a_list(rows)
 
 
-def test_other_modes_fill_every_page_with_what_the_filters_leave(
+def test_other_modes_fill_every_page_after_filtering(
     world: World, libraries: list[Library], subtests: pytest.Subtests
 ):
     for seed, library in enumerate(libraries):
@@ -122,7 +122,7 @@ def test_other_modes_fill_every_page_with_what_the_filters_leave(
                 assert_a_list(rows)
 
 
-def test_what_is_similar_fills_every_page_and_is_never_the_subject(
+def test_similar_results_fill_every_page_and_exclude_the_subject(
     world: World, libraries: list[Library], subtests: pytest.Subtests
 ):
     for seed, library in enumerate(libraries):

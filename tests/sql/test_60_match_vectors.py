@@ -7,7 +7,7 @@ from tests.conftest import People
 
 
 @pytest.mark.parametrize("size", [1e-8, 1e-30])
-def test_a_vector_that_half_precision_makes_zero_is_refused_like_zero(people: People, size: float):
+def test_a_vector_that_is_zero_in_half_precision_is_refused(people: People, size: float):
     """It has a norm as it comes and none as it is compared: its distance to everything is not a number."""
     people.ann.put([vector(1), vector(2)])
     answer = people.ann.rpc("rag_match", {"query_vector": [size] * 1536, "filters": {"model": MODEL}})
@@ -15,7 +15,7 @@ def test_a_vector_that_half_precision_makes_zero_is_refused_like_zero(people: Pe
     assert answer.json()["details"] == "zero_vector"
 
 
-def test_the_length_of_a_query_changes_nothing(people: People, subtests: pytest.Subtests):
+def test_the_length_of_the_query_vector_does_not_matter(people: People, subtests: pytest.Subtests):
     """A cosine has no length: the same ranks, and the same similarities up to half precision."""
     people.ann.put([vector(seed) for seed in range(20)])
     expected = people.ann.match(vector(100))
@@ -34,7 +34,7 @@ def test_a_vector_beyond_half_precision_is_refused(people: People):
     assert answer.status_code == 400
 
 
-def test_a_vector_of_what_is_no_number_is_refused(people: People, subtests: pytest.Subtests):
+def test_a_vector_with_nan_is_refused(people: People, subtests: pytest.Subtests):
     for value in ["NaN", "Infinity", "-Infinity"]:
         with subtests.test(value=value):
             answer = people.ann.rpc("rag_match", {"query_vector": f"[{','.join([value] * 1536)}]"})

@@ -105,7 +105,7 @@ def org_of(actor: Actor) -> str:
     [{}, {"source_type": "doc"}, {"lang": "en"}, {"date_from": "2026-01-01T00:00:00Z"}],
     ids=str,
 )
-def test_an_exact_match_of_a_small_org_reads_that_org_alone(crowd: Crowd, filters: dict[str, Any]):
+def test_an_exact_match_of_a_small_org_reads_only_that_org(crowd: Crowd, filters: dict[str, Any]):
     world, ann, _ = crowd
     found = uses(world, lambda: passages.match(world, ann, vector(1), 5, **filters))
     assert_uses(found)
@@ -113,7 +113,7 @@ def test_an_exact_match_of_a_small_org_reads_that_org_alone(crowd: Crowd, filter
     assert sum(found[index] for index in BY_ORG) > 0, found
 
 
-def test_an_exact_match_of_a_few_of_many_finds_them_by_scope(crowd: Crowd):
+def test_an_exact_match_of_a_few_documents_uses_the_scope_s_index(crowd: Crowd):
     world, _, bob = crowd
     rows: list[Any] = []
     filters: dict[str, Any] = {"source_type": "email", "date_to": "2030-01-01T00:00:00Z"}
@@ -123,19 +123,19 @@ def test_an_exact_match_of_a_few_of_many_finds_them_by_scope(crowd: Crowd):
     assert len(rows) == 11
 
 
-def test_a_match_without_filters_counts_by_the_log_of_terms(crowd: Crowd):
+def test_a_match_without_filters_uses_the_term_counts(crowd: Crowd):
     world, ann, _ = crowd
     assert_uses(uses(world, lambda: passages.match(world, ann, vector(1), 5)), "term_counts_pkey")
 
 
-def test_a_match_in_a_collection_scans_no_more_than_it(crowd: Crowd):
+def test_a_match_in_a_collection_reads_only_that_collection(crowd: Crowd):
     world, ann, _ = crowd
     ((notes,),) = world.as_user(ann, "select id::text from rag.collections where name = 'notes'")
     found = uses(world, lambda: passages.match(world, ann, vector(1), 5, collection_id=notes))
     assert_uses(found, "chunks_by_collection")
 
 
-def test_a_match_by_labels_finds_them_by_value(crowd: Crowd):
+def test_a_match_by_labels_uses_the_index_of_labels(crowd: Crowd):
     world, ann, _ = crowd
     rows: list[Any] = []
     found = uses(world, lambda: rows.extend(passages.match(world, ann, vector(1), labels=["red"])))
@@ -144,26 +144,26 @@ def test_a_match_by_labels_finds_them_by_value(crowd: Crowd):
 
 
 @pytest.mark.parametrize("filters", [{}, {"source_type": "doc"}], ids=str)
-def test_a_large_org_is_asked_by_hnsw(crowd: Crowd, filters: dict[str, Any]):
+def test_a_large_org_is_searched_by_hnsw(crowd: Crowd, filters: dict[str, Any]):
     world, ann, _ = crowd
     with passages.deployed_with(world, exact_rows=0):
         found = uses(world, lambda: passages.match(world, ann, vector(1), 5, **filters))
     assert_uses(found, "chunks_by_embedding")
 
 
-def test_words_are_found_by_term(crowd: Crowd):
+def test_keywords_are_found_by_the_index_of_terms(crowd: Crowd):
     world, ann, _ = crowd
     found = uses(world, lambda: passages.search(world, ann, "pump 7"))
     assert_uses(found, "postings_by_term", "postings_pkey", "term_counts_pkey")
 
 
-def test_words_in_few_documents_are_read_document_by_document(crowd: Crowd):
+def test_keywords_in_few_documents_are_read_document_by_document(crowd: Crowd):
     world, ann, _ = crowd
     found = uses(world, lambda: passages.search(world, ann, "pump 7", filters={"source_type": "doc"}))
     assert_uses(found, "documents_by_scope", "postings_pkey")
 
 
-def test_words_in_many_of_an_org_s_documents_are_found_by_term_whatever_filters_leave(crowd: Crowd):
+def test_keywords_in_many_documents_use_the_index_of_terms_with_any_filters(crowd: Crowd):
     world, _, bob = crowd
     rows: list[Any] = []
     filters = {"source_type": "doc"}
@@ -176,7 +176,7 @@ def test_words_in_many_of_an_org_s_documents_are_found_by_term_whatever_filters_
     assert len(rows) == 100
 
 
-def test_of_a_common_word_no_more_is_read_than_the_settings_say(crowd: Crowd):
+def test_a_common_word_reads_at_most_the_configured_postings(crowd: Crowd):
     world, _, bob = crowd
     read = "select idx_tup_read from pg_stat_user_indexes where indexrelname = 'postings_by_term'"
 
@@ -192,7 +192,7 @@ def test_of_a_common_word_no_more_is_read_than_the_settings_say(crowd: Crowd):
     assert taken(postings_read=100_000) >= 3000
 
 
-def test_a_key_bound_to_a_collection_scans_no_more_than_it(crowd: Crowd):
+def test_a_bound_key_reads_only_its_collection(crowd: Crowd):
     world, ann, _ = crowd
     ((notes,),) = world.as_user(ann, "select id::text from rag.collections where name = 'notes'")
     claims = {"rag": {"collection": notes}}
@@ -206,7 +206,7 @@ def test_a_key_bound_to_a_collection_scans_no_more_than_it(crowd: Crowd):
 
 
 @pytest.mark.parametrize("mode", ["hybrid", "hierarchical"])
-def test_both_at_once_scan_no_table(crowd: Crowd, mode: str):
+def test_hybrid_search_scans_no_table(crowd: Crowd, mode: str):
     world, ann, _ = crowd
     arguments: dict[str, Any] = {
         "mode": mode,
@@ -219,7 +219,7 @@ def test_both_at_once_scan_no_table(crowd: Crowd, mode: str):
 
 
 @pytest.mark.parametrize("subject", ["chunk_id", "document_id"])
-def test_what_is_similar_is_found_without_a_scan(crowd: Crowd, subject: str):
+def test_similarity_search_scans_no_table(crowd: Crowd, subject: str):
     world, ann, _ = crowd
     row = passages.match(world, ann, vector(1), 1)[0]
     found = uses(world, lambda: passages.similar(world, ann, **{subject: row[subject]}))
@@ -227,7 +227,7 @@ def test_what_is_similar_is_found_without_a_scan(crowd: Crowd, subject: str):
     assert sum(found[index] for index in BY_ORG) > 0, found
 
 
-def test_contents_are_looked_up_by_their_keys(crowd: Crowd):
+def test_contents_are_looked_up_by_primary_key(crowd: Crowd):
     world, _, bob = crowd
     rows = world.sql(
         "select document_id::text, id::text from rag.chunks where org_id = %s limit 10", org_of(bob)
@@ -245,7 +245,7 @@ def test_contents_are_looked_up_by_their_keys(crowd: Crowd):
 
 
 @pytest.mark.parametrize("only_present", [False, True])
-def test_documents_are_named_and_replaced_without_a_scan(crowd: Crowd, only_present: bool):
+def test_documents_are_found_and_replaced_by_name_without_a_scan(crowd: Crowd, only_present: bool):
     world, _, bob = crowd
     document = {
         "external_id": "named", "title": "N", "content": "n", "chunks": [],
@@ -259,13 +259,13 @@ def test_documents_are_named_and_replaced_without_a_scan(crowd: Crowd, only_pres
     assert_uses(uses(world, lambda: world.as_user(bob, names)), "documents_external_id")
 
 
-def test_a_scan_would_be_seen(crowd: Crowd):
+def test_the_test_would_detect_a_scan(crowd: Crowd):
     world, _, _ = crowd
     statement = "select count(*) from rag.chunks where content = ''"
     assert uses(world, lambda: world.sql(statement))["chunks"] == 1
 
 
-def test_a_plan_that_was_made_while_tables_were_empty_scans_no_full_one(stack: Stack, worker_id: str):
+def test_a_plan_made_with_empty_tables_scans_no_full_table(stack: Stack, worker_id: str):
     """PostgREST's connections keep their plans; autovacuum may count the rows a minute later."""
     database = f"emptied_{worker_id}"
     clone(stack.postgres, database)

@@ -33,14 +33,14 @@ QUESTIONS = [
 ]
 
 
-def test_each_language_is_found_by_its_own_stems(world: World, languages: People, subtests: pytest.Subtests):
+def test_each_language_matches_its_own_stems(world: World, languages: People, subtests: pytest.Subtests):
     for question, langs in QUESTIONS:
         with subtests.test(question=question):
             rows = passages.search(world, languages.ann, question)
             assert {row["lang"] for row in rows} == langs
 
 
-def test_a_word_that_several_languages_stem_alike_counts_once(world: World, people: People):
+def test_a_word_with_one_stem_in_several_languages_counts_once(world: World, people: People):
     for person, langs in ((people.ann, ("en", "en", "en")), (people.bob, ("de", "fr", "ja"))):
         passages.put(world, person, "inc inc inc inc inc inc", title="inc", lang="en")
         for lang in langs:
@@ -50,7 +50,7 @@ def test_a_word_that_several_languages_stem_alike_counts_once(world: World, peop
     assert alone["score"] == among_others["score"] <= 1
 
 
-def test_a_deployment_says_what_documents_without_a_language_are_in(world: World, people: People):
+def test_a_deployment_sets_the_default_language(world: World, people: People):
     with passages.deployed_with(world, language="de"):
         passages.put(world, people.ann, "viele Häuser")
         assert len(passages.search(world, people.ann, "Haus")) == 1
@@ -59,7 +59,7 @@ def test_a_deployment_says_what_documents_without_a_language_are_in(world: World
         assert len(passages.search(world, people.ann, "housing")) == 1
 
 
-def test_texts_without_a_term_break_no_search(world: World, people: People, subtests: pytest.Subtests):
+def test_texts_without_terms_break_no_search(world: World, people: People, subtests: pytest.Subtests):
     for text in ("the", "🙂", "…", "x" * 5000):
         document_id = passages.put(world, people.ann, text, title="The")
         for mode in ("keyword", "hybrid", "hierarchical"):

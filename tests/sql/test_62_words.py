@@ -61,7 +61,7 @@ def bm25(world: World, seen: list[Passage], words: list[str]) -> dict[str, float
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_scores_are_those_of_bm25_over_what_the_caller_sees(world: World, seed: int):
+def test_scores_are_bm25_over_the_visible_documents(world: World, seed: int):
     """After replacements and deletes, in two orgs and several languages, within a collection or without."""
     library = Library(world, seed)
     people, draw = library.people, library.draw
@@ -88,9 +88,7 @@ def test_scores_are_those_of_bm25_over_what_the_caller_sees(world: World, seed: 
 @pytest.mark.parametrize(
     "arguments", [{}, {"mode": "hybrid", "query_vector": vector(3)}], ids=["keyword", "hybrid"]
 )
-def test_another_member_s_private_words_change_none_of_my_scores(
-    world: World, people: People, arguments: Any
-):
+def test_another_member_s_private_words_do_not_change_scores(world: World, people: People, arguments: Any):
     for number in range(5):
         passages.put(
             world, people.alf, f"pump {number}", "valve and pump", "pump valve pipe", title=f"no {number}"
@@ -124,7 +122,7 @@ def test_a_new_title_is_found_and_the_old_one_is_not(world: World, people: Peopl
     assert len(passages.search(world, people.ann, "rotors")) == 1
 
 
-def test_the_same_words_together_come_before_the_same_words_apart(world: World, people: People):
+def test_adjacent_words_rank_before_separate_ones(world: World, people: People):
     texts = ["plain wall heat and a pump", "a heat pump and plain wall", "pump heat and a plain wall"]
     for text in texts:
         passages.put(world, people.ann, text)
@@ -135,7 +133,7 @@ def test_the_same_words_together_come_before_the_same_words_apart(world: World, 
         assert len({row["score"] for row in passages.search(world, people.ann, "heat pump")}) == 1
 
 
-def test_a_word_that_is_common_everywhere_still_fills_the_page(world: World, people: People):
+def test_a_common_word_still_fills_the_page(world: World, people: People):
     """More documents hold it than are read."""
     for number in range(130):
         passages.put(
@@ -150,7 +148,7 @@ def test_a_word_that_is_common_everywhere_still_fills_the_page(world: World, peo
         )
 
 
-def test_a_large_org_s_documents_compete_with_those_of_a_small_one(world: World, people: People):
+def test_documents_of_large_and_small_orgs_compete_fairly(world: World, people: People):
     """Of the large org's not all are read, of the small one's all are: neither gains by that."""
     for _ in range(120):
         passages.put(world, people.ann, "pump pump pump")
@@ -161,7 +159,7 @@ def test_a_large_org_s_documents_compete_with_those_of_a_small_one(world: World,
     assert {row["org_id"] for row in found} == {people.acme.id}
 
 
-def test_common_words_bring_no_document_before_one_that_says_it_all(world: World, people: People):
+def test_common_words_do_not_outrank_a_document_with_all_words(world: World, people: People):
     """Of the common words only the documents with the most of them are read, which the best is not among."""
     for number in range(110):
         passages.put(world, people.ann, "oil heat oil heat oil heat")
@@ -178,7 +176,7 @@ def test_common_words_bring_no_document_before_one_that_says_it_all(world: World
     assert found[0]["content"] == whole[0]["content"] == best
 
 
-def test_a_question_keeps_its_forty_rarest_words_in_however_many_languages(world: World, people: People):
+def test_a_question_keeps_its_forty_rarest_words_over_all_languages(world: World, people: People):
     words = [f"word{number}x" for number in range(41)]
     for lang in ("en", "de", "fr"):
         passages.put(world, people.ann, " ".join(words), lang=lang)

@@ -16,7 +16,7 @@ def found(world: World, people: People, mode: str, **arguments: Any) -> list[pas
     return passages.search(world, people.ann, "pump", mode=mode, query_vector=vector(1), **arguments)
 
 
-def test_of_equals_the_preferred_comes_first_and_the_others_keep_85_percent(
+def test_a_preferred_type_keeps_its_score_and_others_keep_85_percent(
     world: World, people: People, subtests: pytest.Subtests
 ):
     for source_type in ("doc", "issue", "email"):
@@ -32,9 +32,7 @@ def test_of_equals_the_preferred_comes_first_and_the_others_keep_85_percent(
             }
 
 
-def test_what_is_preferred_comes_in_that_would_not_have_been_seen(
-    world: World, people: People, subtests: pytest.Subtests
-):
+def test_a_preferred_type_can_enter_the_page(world: World, people: People, subtests: pytest.Subtests):
     for number in range(5):
         near = [one + 0.01 * number * other for one, other in zip(vector(1), vector(2), strict=True)]
         source_type = "issue" if number == 4 else "doc"
@@ -46,7 +44,7 @@ def test_what_is_preferred_comes_in_that_would_not_have_been_seen(
             assert len(found(world, people, mode, top_k=3, prefer=["issue"])) == 3
 
 
-def test_what_is_much_better_stays_before_the_preferred(
+def test_a_much_better_match_stays_before_a_preferred_type(
     world: World, people: People, subtests: pytest.Subtests
 ):
     far = [0.2 * one + other for one, other in zip(vector(1), vector(2), strict=True)]
@@ -58,9 +56,7 @@ def test_what_is_much_better_stays_before_the_preferred(
             assert [row["source_type"] for row in rows] == ["doc", "issue"]
 
 
-def test_to_prefer_nothing_that_is_there_changes_no_order(
-    world: World, people: People, subtests: pytest.Subtests
-):
+def test_an_absent_preferred_type_changes_no_order(world: World, people: People, subtests: pytest.Subtests):
     for number in range(5):
         passages.put(world, people.ann, "pump", vectors=[vector(number)])
     ids = [row["chunk_id"] for row in found(world, people, "hybrid")]
@@ -70,7 +66,7 @@ def test_to_prefer_nothing_that_is_there_changes_no_order(
             assert [row["chunk_id"] for row in found(world, people, "hybrid", prefer=prefer)] == ids
 
 
-def test_each_leg_says_how_long_it_took_and_the_other_says_nothing(world: World, people: People):
+def test_each_used_leg_reports_its_duration(world: World, people: People):
     passages.put(world, people.ann, "pump", vectors=[vector(1)])
     timed = {}
     for mode in MODES:

@@ -30,14 +30,14 @@ def by_chunk(rows: list[dict[str, Any]], what: str) -> dict[str, Any]:
     return {row["chunk_id"]: row[what] for row in rows}
 
 
-def test_by_meaning_is_what_rag_match_finds(world: World, shelf: People):
+def test_semantic_mode_equals_rag_match(world: World, shelf: People):
     rows = passages.search(world, shelf.ann, None, mode="semantic", query_vector=vector(2), top_k=3)
     matched = passages.match(world, shelf.ann, vector(2), top_k=3)
     assert passages.untimed(rows) == passages.untimed(matched)
     assert all(row["score"] == row["similarity"] and row["word_score"] is None for row in rows)
 
 
-def test_by_word_no_similarity_is_made_up(world: World, shelf: People):
+def test_keyword_mode_has_no_similarities(world: World, shelf: People):
     rows = passages.search(world, shelf.ann, "pump")
     assert {row["similarity"] for row in rows} == {None}
     assert {row["exact"] for row in rows} == {None}
@@ -47,7 +47,7 @@ def test_by_word_no_similarity_is_made_up(world: World, shelf: People):
     assert by_chunk(with_vector, "similarity") == {one: expected[one] for one in by_chunk(rows, "score")}
 
 
-def test_both_are_a_mean_of_similarity_and_words(world: World, shelf: People):
+def test_hybrid_scores_are_a_mean_of_similarity_and_keyword_score(world: World, shelf: People):
     similarity = by_chunk(passages.match(world, shelf.ann, vector(2)), "similarity")
     words = by_chunk(passages.search(world, shelf.ann, "pump valve"), "score")
     for share in (0.4, 0.0, 1.0):
@@ -59,7 +59,7 @@ def test_both_are_a_mean_of_similarity_and_words(world: World, shelf: People):
     assert by_chunk(rows, "word_score") == {one: words.get(one, 0) for one in similarity}
 
 
-def test_ranks_are_fused_over_sixty_and_begin_with_one(world: World, shelf: People):
+def test_rrf_uses_the_constant_sixty_and_ranks_from_one(world: World, shelf: People):
     nearest = [row["chunk_id"] for row in passages.match(world, shelf.ann, vector(2))]
     worded = [row["chunk_id"] for row in passages.search(world, shelf.ann, "pump valve")]
     rows = passages.search(
@@ -73,7 +73,7 @@ def test_ranks_are_fused_over_sixty_and_begin_with_one(world: World, shelf: Peop
 
 
 @pytest.mark.parametrize("fusion", ["mean", "rrf"])
-def test_words_that_nobody_wrote_leave_the_order_to_the_meaning(world: World, shelf: People, fusion: str):
+def test_unknown_words_leave_the_semantic_order(world: World, shelf: People, fusion: str):
     rows = passages.search(world, shelf.ann, "unheard", mode="hybrid", query_vector=vector(2), fusion=fusion)
     assert [row["chunk_id"] for row in rows] == [
         row["chunk_id"] for row in passages.match(world, shelf.ann, vector(2))
@@ -82,12 +82,12 @@ def test_words_that_nobody_wrote_leave_the_order_to_the_meaning(world: World, sh
     assert passages.search(world, shelf.ann, "unheard", fusion=fusion) == []
 
 
-def test_ranks_by_words_alone_are_those_of_one_leg(world: World, shelf: People):
+def test_rrf_of_keywords_alone_has_one_leg(world: World, shelf: People):
     rows = passages.search(world, shelf.ann, "pump valve", fusion="rrf")
     assert [row["score"] for row in rows] == pytest.approx([61 / (61 + place) for place in range(len(rows))])
 
 
-def test_hierarchical_finds_chunks_of_the_best_documents_only(world: World, people: People):
+def test_hierarchical_mode_finds_chunks_of_the_best_documents_only(world: World, people: People):
     """Five documents at least: those whose best chunks are best."""
     good = [passages.put(world, people.ann, "pump", "other", "more") for _ in range(5)]
     for _ in range(10):
@@ -106,7 +106,7 @@ def test_hierarchical_finds_chunks_of_the_best_documents_only(world: World, peop
 DECAYS = [(-5, 1.0), (0, 1.0), (10, 0.75), (20, 0.625), (40, 0.53125), (10**5, 0.5)]
 
 
-def test_a_score_fades_by_half_lives_to_no_less_than_half(
+def test_a_score_decays_by_half_lives_to_at_least_half(
     world: World, people: People, subtests: pytest.Subtests
 ):
     for days, kept in DECAYS:
@@ -122,14 +122,14 @@ def test_a_score_fades_by_half_lives_to_no_less_than_half(
         passages.delete(world, people.ann, document_id)
 
 
-def test_fading_changes_the_order_and_a_document_without_a_date_is_new(world: World, people: People):
+def test_recency_changes_the_order_and_undated_documents_count_as_new(world: World, people: People):
     for date in ("2001-01-01T00:00:00Z", None):
         passages.put(world, people.ann, "pump", occurred_at=date, title=date or "none")
     rows = passages.search(world, people.ann, "pump", half_life_days=5e-324)
     assert [row["title"] for row in rows] == ["none", "2001-01-01T00:00:00Z"]
 
 
-def test_a_half_life_reorders_more_documents_than_the_page_shows(world: World, people: People):
+def test_a_half_life_reorders_more_documents_than_the_page_has(world: World, people: People):
     """The new document is less similar than both old ones, whose scores are halved."""
     for _ in range(2):
         passages.put(
@@ -163,7 +163,7 @@ ERRORS: list[tuple[dict[str, Any], str]] = [
 ]
 
 
-def test_a_wrong_argument_is_a_typed_error(people: People, subtests: pytest.Subtests):
+def test_an_invalid_argument_is_a_typed_error(people: People, subtests: pytest.Subtests):
     for wrong, detail in ERRORS:
         with subtests.test(wrong=str(wrong)[:60], detail=detail):
             right = {"query_text": "x", "query_vector": vector(1), "mode": "hybrid"}
@@ -175,7 +175,7 @@ def test_a_wrong_argument_is_a_typed_error(people: People, subtests: pytest.Subt
             )
 
 
-def test_what_is_left_out_has_a_default(people: People):
+def test_omitted_arguments_have_defaults(people: People):
     people.ann.put([vector(1)] * 12)
     rows = people.ann.rpc(
         "rag_search", {"query_text": "a", "query_vector": vector(1), "filters": {"model": MODEL}}
@@ -184,7 +184,7 @@ def test_what_is_left_out_has_a_default(people: People):
 
 
 @pytest.mark.parametrize("mode", ["hybrid", "hierarchical"])
-def test_collections_without_hybrid_search_are_searched_by_meaning(world: World, people: People, mode: str):
+def test_collections_without_hybrid_search_are_searched_semantically(world: World, people: People, mode: str):
     """All of those that are searched; where one has it, words have their part."""
     fill(world, people)
     ((home,),) = world.sql("select id::text from rag.collections where org_id = %s", people.acme.id)
@@ -212,7 +212,7 @@ def test_collections_without_hybrid_search_are_searched_by_meaning(world: World,
     assert passages.search(world, people.ann, "pump", mode="keyword", filters=filters)
 
 
-def test_without_a_vector_a_search_is_by_word(world: World, people: People, subtests: pytest.Subtests):
+def test_without_a_vector_the_search_is_by_keyword(world: World, people: People, subtests: pytest.Subtests):
     """Also in the default mode, which is hybrid."""
     passages.put(world, people.ann, "zebra", "zebra crossing", "pump")
     arguments = {"query_text": "zebra", "filters": {"model": MODEL}}

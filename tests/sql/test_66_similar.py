@@ -15,7 +15,7 @@ def ids(rows: list[dict[str, Any]]) -> list[str]:
     return [row["chunk_id"] for row in rows]
 
 
-def test_what_is_like_a_chunk_is_what_its_vector_matches_without_itself(world: World, people: People):
+def test_similar_to_a_chunk_equals_a_match_of_its_vector_without_itself(world: World, people: People):
     passages.put(world, people.ann, *map(str, range(10)))
     rows = passages.match(world, people.ann, vector(3))
     similar = passages.similar(world, people.ann, chunk_id=rows[0]["chunk_id"], top_k=100)
@@ -23,7 +23,7 @@ def test_what_is_like_a_chunk_is_what_its_vector_matches_without_itself(world: W
     assert [row["score"] for row in similar] == [row["similarity"] for row in rows[1:]]
 
 
-def test_what_is_like_a_document_is_like_its_chunks_on_average(world: World, people: People):
+def test_similar_to_a_document_uses_the_mean_of_its_chunks(world: World, people: People):
     subject = passages.put(world, people.ann, "a", "b", vectors=[vector(1), vector(2)])
     passages.put(world, people.ann, *map(str, range(20)))
     mean = np.mean([vector(1), vector(2)], axis=0).tolist()
@@ -31,7 +31,7 @@ def test_what_is_like_a_document_is_like_its_chunks_on_average(world: World, peo
     assert ids(passages.similar(world, people.ann, document_id=subject, top_k=100)) == ids(expected)
 
 
-def test_documents_come_once_each_by_their_best_chunk(world: World, people: People):
+def test_each_document_appears_once_with_its_best_chunk(world: World, people: People):
     subject = passages.put(world, people.ann, "x", vectors=[vector(1)])
     documents = [
         passages.put(world, people.ann, *("x" * 5), vectors=[vector(seed)] * 5) for seed in (1, 2, 3, 4)
@@ -42,7 +42,7 @@ def test_documents_come_once_each_by_their_best_chunk(world: World, people: Peop
     assert subject not in {row["document_id"] for row in rows}
 
 
-def test_one_document_of_many_equal_chunks_does_not_hide_the_others(
+def test_a_document_of_many_equal_chunks_does_not_hide_the_others(
     world: World, people: People, subtests: pytest.Subtests
 ):
     """More of them than the index ever keeps in sight, and more than are fetched at first."""
@@ -70,7 +70,9 @@ def shelf(world: World, people: People) -> list[str]:
     return documents
 
 
-def test_a_subject_is_never_like_itself_in_any_mode(world: World, people: People, subtests: pytest.Subtests):
+def test_a_subject_is_never_similar_to_itself_in_any_mode(
+    world: World, people: People, subtests: pytest.Subtests
+):
     """Of ann's documents, the one with most of its words is likest by word."""
     first, second, *_ = documents = shelf(world, people)
     chunk_id = naming.chunk_ids(world, first)[0]
@@ -86,9 +88,7 @@ def test_a_subject_is_never_like_itself_in_any_mode(world: World, people: People
             assert [row["score"] for row in rows] == sorted((row["score"] for row in rows), reverse=True)
 
 
-def test_what_is_like_a_text_is_what_a_search_for_it_finds(
-    world: World, people: People, subtests: pytest.Subtests
-):
+def test_similar_to_a_text_equals_a_search_for_it(world: World, people: People, subtests: pytest.Subtests):
     shelf(world, people)
     text, needle = "valve pump", vector(1)
     for mode in MODES:
@@ -99,7 +99,7 @@ def test_what_is_like_a_text_is_what_a_search_for_it_finds(
             assert passages.untimed(like) == passages.untimed(found)
 
 
-def test_documents_are_as_many_as_there_are(world: World, people: People, subtests: pytest.Subtests):
+def test_the_result_has_as_many_documents_as_exist(world: World, people: People, subtests: pytest.Subtests):
     """One with hundreds of chunks, each of which is likest, leaves room for all the others."""
     flood = passages.put(world, people.ann, *["pump valve"] * 300, vectors=[vector(1)] * 300)
     others = {passages.put(world, people.ann, "pump", vectors=[vector(seed)]) for seed in (2, 3, 4)}
@@ -123,9 +123,7 @@ def test_documents_are_as_many_as_there_are(world: World, people: People, subtes
             assert_all(mode, document_id=first)
 
 
-def test_of_equals_those_of_a_preferred_type_come_first(
-    world: World, people: People, subtests: pytest.Subtests
-):
+def test_a_preferred_type_comes_first_among_equals(world: World, people: People, subtests: pytest.Subtests):
     first = passages.put(world, people.ann, "pump", vectors=[vector(1)])
     for source_type in ("a", "b", "c"):
         passages.put(world, people.ann, "pump", vectors=[vector(1)], source_type=source_type)
@@ -136,7 +134,7 @@ def test_of_equals_those_of_a_preferred_type_come_first(
             assert row["source_type"] == wanted
 
 
-def test_a_chunk_is_left_out_by_word_without_taking_a_place(world: World, people: People):
+def test_an_excluded_chunk_takes_no_place_in_keyword_mode(world: World, people: People):
     passages.put(world, people.ann, *["pump"] * 50)
     rows = passages.similar(world, people.ann, query_text="pump", mode="keyword", top_k=100)
     assert len(rows) == 50
@@ -145,7 +143,7 @@ def test_a_chunk_is_left_out_by_word_without_taking_a_place(world: World, people
     assert len(passages.similar(world, people.ann, **asked, top_k=100)) == 49
 
 
-def test_a_long_document_is_compared_by_the_words_of_its_beginning(world: World, people: People):
+def test_a_long_document_is_compared_by_its_first_words(world: World, people: People):
     """And by no more than 10,000 characters."""
     subject = passages.put(world, people.ann, "pump " * 2000 + "valve")
     pump, _ = (passages.put(world, people.ann, text) for text in ("pump", "valve"))
@@ -153,21 +151,21 @@ def test_a_long_document_is_compared_by_the_words_of_its_beginning(world: World,
     assert row["document_id"] == pump
 
 
-def test_each_leg_says_how_long_it_took(world: World, people: People):
+def test_each_leg_reports_its_duration(world: World, people: People):
     first, *_ = shelf(world, people)
     for mode, nearest, words in (("semantic", True, False), ("keyword", False, True), ("hybrid", True, True)):
         row, *_ = passages.similar(world, people.ann, document_id=first, mode=mode, result="documents")
         assert (row["vector_ms"] is not None, row["lexical_ms"] is not None) == (nearest, words)
 
 
-def test_the_subject_may_stand_outside_the_filters(world: World, people: People):
+def test_the_subject_may_be_outside_the_filters(world: World, people: People):
     subject = passages.put(world, people.ann, "x", source_type="email")
     inside = passages.put(world, people.ann, "x", source_type="faq")
     (row,) = passages.similar(world, people.ann, document_id=subject, filters={"source_type": "faq"})
     assert row["document_id"] == inside
 
 
-def test_only_chunks_of_the_subject_s_model_are_like_it(world: World, people: People):
+def test_only_chunks_of_the_subject_s_model_are_similar(world: World, people: People):
     subject = passages.put(world, people.ann, "x", embedding_model="another")
     passages.put(world, people.ann, "x")
     other = passages.put(world, people.ann, "x", embedding_model="another")
@@ -175,7 +173,7 @@ def test_only_chunks_of_the_subject_s_model_are_like_it(world: World, people: Pe
     assert row["document_id"] == other
 
 
-def test_a_document_whose_chunks_cancel_out_is_refused(people: People):
+def test_a_document_with_a_zero_mean_vector_is_refused(people: People):
     subject = people.ann.put([vector(1), [-value for value in vector(1)]])
     answer = people.ann.rpc("rag_similar", {"document_id": subject})
     assert (answer.status_code, answer.json()["details"]) == (400, "zero_vector")
@@ -204,7 +202,7 @@ ERRORS: list[tuple[dict[str, Any], int, str]] = [
 ]
 
 
-def test_a_wrong_argument_is_a_typed_error(people: People, subtests: pytest.Subtests):
+def test_an_invalid_argument_is_a_typed_error(people: People, subtests: pytest.Subtests):
     people.ann.put([vector(1)])
     for arguments, status, detail in ERRORS:
         with subtests.test(arguments=str(arguments)[:60], detail=detail):

@@ -42,7 +42,7 @@ def refusal(answer: Any) -> tuple[int, str]:
     return answer.status_code, answer.json()["details"]
 
 
-def test_many_are_stored_in_one_call_and_told_by_their_places(people: People, world: World):
+def test_several_documents_are_stored_in_one_call_and_reported_by_position(people: People, world: World):
     rows = put(people.ann, new("b", "text b", 1, 2), new(None, "text none", 3), new("a", "text a"))
     assert [(row["place"], row["replaced"], row["chunk_count"]) for row in rows] == [
         (1, False, 2), (2, False, 1), (3, False, 0),
@@ -51,7 +51,7 @@ def test_many_are_stored_in_one_call_and_told_by_their_places(people: People, wo
     assert found == {rows[0]["document_id"]: "text b", rows[1]["document_id"]: "text none"}
 
 
-def test_those_that_are_there_are_replaced_and_the_others_made(people: People, world: World):
+def test_existing_documents_are_replaced_and_others_created(people: People, world: World):
     (first,) = put(people.ann, new("a", "old", 1, 2, 3, metadata={"old": 1}, lang="en"))
     rows = put(people.ann, new("b", "new b", 4), new("a", "new a", 5))
     assert [row["replaced"] for row in rows] == [False, True]
@@ -63,7 +63,7 @@ def test_those_that_are_there_are_replaced_and_the_others_made(people: People, w
     assert stored == [("a", "new a", {}, None, 1), ("b", "new b", {}, None, 1)]
 
 
-def test_nothing_is_stored_when_one_cannot_be(people: People, world: World):
+def test_one_invalid_document_stores_none(people: People, world: World):
     put(people.ann, new("a", "old", 1))
     documents = [new("a", "new", 2), new("b", "x" * 3, 3, title="")]
     answer = people.ann.rpc("rag_put_documents", {"collection": "docs", "documents": documents})
@@ -71,7 +71,7 @@ def test_nothing_is_stored_when_one_cannot_be(people: People, world: World):
     assert [row["content"] for row in listed(people.ann)["documents"]] == ["old"]
 
 
-def test_what_is_only_to_be_changed_is_not_made(people: People):
+def test_an_update_creates_no_document(people: People):
     put(people.ann, new("a", "old", 1))
     rows = put(people.ann, new("b", "new", 2), new("a", "new", 3), only_present=True)
     assert [(row["place"], row["replaced"]) for row in rows] == [(2, True)]
@@ -80,7 +80,7 @@ def test_what_is_only_to_be_changed_is_not_made(people: People):
     assert refusal(people.ann.rpc("rag_put_documents", absent)) == (404, "collection_not_found")
 
 
-def test_a_document_without_a_name_is_changed_by_its_id(people: People):
+def test_a_document_without_a_name_is_updated_by_id(people: People):
     (row,) = put(people.ann, new(None, "old", 1))
     (changed,) = put(people.ann, new(row["document_id"], "new", 2), only_present=True)
     assert changed["document_id"] == row["document_id"]
@@ -88,7 +88,7 @@ def test_a_document_without_a_name_is_changed_by_its_id(people: People):
     assert (kept["name"], kept["content"]) == (row["document_id"], "new")
 
 
-def test_one_s_own_document_of_a_name_is_changed_before_the_shared_one(people: People):
+def test_a_private_document_of_a_name_is_updated_before_the_shared_one(people: People):
     put(people.ann, new("a", "shared", 1))
     put(people.ann, new("a", "ann's own", 2, private=True))
     put(people.ann, new("a", "changed", 3), only_present=True)
@@ -97,7 +97,7 @@ def test_one_s_own_document_of_a_name_is_changed_before_the_shared_one(people: P
     assert sorted(row["content"] for row in listed(people.ann)["documents"]) == ["by alf", "changed"]
 
 
-def test_two_who_store_the_same_documents_at_once_store_them_once(people: People, world: World):
+def test_concurrent_stores_of_the_same_documents_store_them_once(people: People, world: World):
     def store(order: int) -> list[Row]:
         names = [str(number) for number in range(40)][::order]
         return put(people.ann, *(new(name, f"text {name}", int(name)) for name in names))
@@ -111,7 +111,7 @@ def test_two_who_store_the_same_documents_at_once_store_them_once(people: People
         assert counted == [(40,)]
 
 
-def test_what_was_to_be_worked_on_is_older(people: People, world: World):
+def test_a_pending_version_is_older_than_a_synchronous_one(people: People, world: World):
     put(people.ann, new("a", "old", 1))
     home = people.ann.rpc("rag_find_collection", {"name": "docs"}).json()[0]["id"]
     brought = {"title": "a", "external_id": "a", "bytes": "eA==", "size_bytes": 1}
@@ -124,7 +124,7 @@ def test_what_was_to_be_worked_on_is_older(people: People, world: World):
     ]
 
 
-def test_a_tier_s_room_counts_all_of_them(people: People, world: World):
+def test_a_tier_s_quota_counts_all_documents_of_a_call(people: People, world: World):
     world.tier(people.acme, documents=3)
     put(people.ann, new("a"), new("b"))
     answer = people.ann.rpc("rag_put_documents", {"collection": "docs", "documents": [new("c"), new("d")]})
@@ -132,7 +132,7 @@ def test_a_tier_s_room_counts_all_of_them(people: People, world: World):
     assert len(put(people.ann, new("a"), new("c"))) == 2
 
 
-def test_a_text_over_the_tier_s_size_refuses_them_all(people: People, world: World):
+def test_one_text_over_the_tier_s_size_refuses_all(people: People, world: World):
     world.tier(people.acme, file_bytes=10)
     answer = people.ann.rpc(
         "rag_put_documents", {"collection": "docs", "documents": [new("a", "short"), new("b", "x" * 11)]}
@@ -141,7 +141,7 @@ def test_a_text_over_the_tier_s_size_refuses_them_all(people: People, world: Wor
     assert people.ann.rpc("rag_list_names").json() == []
 
 
-def test_a_chunk_behind_the_end_of_its_document_refuses_them_all(people: People):
+def test_one_chunk_beyond_its_document_refuses_all(people: People):
     wrong = new("a", "short", 1)
     wrong["chunks"][0]["span_end"] = 6
     answer = people.ann.rpc(
@@ -150,7 +150,7 @@ def test_a_chunk_behind_the_end_of_its_document_refuses_them_all(people: People)
     assert refusal(answer) == (400, "span_outside")
 
 
-def test_documents_are_found_by_name_as_far_as_it_takes_to_compare_them(people: People):
+def test_documents_are_found_by_name_with_only_the_compared_fields(people: People):
     (row, _) = put(people.ann, new("a", "text a", 1, metadata={"k": 1}), new("b"))
     found = people.ann.rpc("rag_find_documents", {"collection": "docs", "names": ["a", "c", "a"]}).json()
     assert found == [
@@ -162,7 +162,7 @@ def test_documents_are_found_by_name_as_far_as_it_takes_to_compare_them(people: 
     ]  # fmt: skip
 
 
-def test_a_list_is_the_oldest_first_in_pages(people: People):
+def test_a_list_has_pages_with_the_oldest_first(people: People):
     for name in "cab":
         put(people.ann, new(name))
     names = [row["name"] for row in listed(people.ann)["documents"]]
@@ -172,7 +172,7 @@ def test_a_list_is_the_oldest_first_in_pages(people: People):
     assert (page["documents"][0]["content"], page["documents"][0]["is_truncated"]) == ("some", True)
 
 
-def test_the_names_are_those_that_the_caller_can_use(people: People):
+def test_the_listed_names_are_usable_by_the_caller(people: People):
     for name, more in (("b", {}), ("a", {}), ("own", {"private": True})):
         assert people.ann.rpc("rag_create_collection", {"name": name, **more}).status_code == 200
     mine = f"notes:u:{people.ann.id}"
@@ -183,7 +183,7 @@ def test_the_names_are_those_that_the_caller_can_use(people: People):
     assert people.ada.rpc("rag_list_names").json() == sorted(["a", "b", mine])
 
 
-def test_who_belongs_to_several_orgs_says_which(people: People):
+def test_a_member_of_several_orgs_must_name_one(people: People):
     for function, arguments in (
         ("rag_find_collection", {"name": "docs"}),
         ("rag_put_documents", {"collection": "docs", "documents": []}),
@@ -195,7 +195,7 @@ def test_who_belongs_to_several_orgs_says_which(people: People):
     assert people.bob.rpc("rag_list_names").json() == ["docs"]
 
 
-def test_a_name_is_a_user_s_by_its_whole_last_segment_alone(
+def test_only_a_complete_last_segment_makes_a_name_a_user_s(
     people: People, world: World, subtests: pytest.Subtests
 ):
     for end in ("u:{ann}", "x:u:{ann}:y", "U:{ann}", "xu:{ann}"):
@@ -209,7 +209,7 @@ def test_a_name_is_a_user_s_by_its_whole_last_segment_alone(
             assert owners == [(people.ann.id if end.startswith("u:") else None,)]
 
 
-def test_a_page_has_a_maximum_of_bytes(people: People, core: Services):
+def test_the_size_of_a_page_is_limited(people: People, core: Services):
     """Callers ask again for the rest. A text has at most 100,000 characters, and never a negative number."""
     texts = ["\N{GRINNING FACE}" * 120_000 + str(number) for number in range(30)]
     for number, text in enumerate(texts):

@@ -42,7 +42,7 @@ def answer(actor: Actor, function: str, **arguments: Any) -> tuple[int, list[Row
     return len(response.content), response.json()
 
 
-def test_a_response_has_a_maximum_of_bytes_and_the_parts_are_the_index(
+def test_the_size_of_a_response_is_limited_and_the_parts_are_complete(
     people: People, world: World, core: Services
 ):
     collection = index(world, people)

@@ -35,7 +35,7 @@ def code(answer: Any, status: int) -> str:
     return said
 
 
-def test_a_member_finds_no_index_by_any_name_while_it_is_loaded(people: People):
+def test_an_index_is_hidden_while_it_is_loaded(people: People):
     collection = begin(people.ann)
     assert fill(people.ann, collection, document("a")).status_code == 200
     assert people.alf.rpc("rag_list_names").json() == []
@@ -48,7 +48,7 @@ def test_a_member_finds_no_index_by_any_name_while_it_is_loaded(people: People):
     assert code(people.ann.rpc("rag_abandon_load", {"collection_id": collection}), 404)
 
 
-def test_a_name_that_was_taken_meanwhile_stays_whose_it_is(people: People):
+def test_a_name_taken_during_a_load_keeps_its_owner(people: People):
     collection = begin(people.ann)
     people.alf.put([vector(1)], collection="i")
     answer = people.ann.rpc("rag_finish_load", {"collection_id": collection})
@@ -63,7 +63,7 @@ def test_two_documents_of_one_name_are_refused(people: People):
     assert code(fill(people.ann, collection, document("a"), first=1), 400) == "duplicate_document"
 
 
-def test_a_document_says_when_it_was_made_and_not_when_it_will_be(people: People, world: World):
+def test_a_loaded_document_keeps_its_creation_time_but_not_a_future_one(people: People, world: World):
     collection = begin(people.ann)
     moments = ["2020-02-02T02:02:02.123456+00:00", "9999-01-01T00:00:00+00:00", "infinity", "-infinity"]
     wanted = [document(str(n), created_at=at, updated_at=at) for n, at in enumerate(moments)]
@@ -77,13 +77,13 @@ def test_a_document_says_when_it_was_made_and_not_when_it_will_be(people: People
     assert {inside for _, inside in rows} == {True}
 
 
-def test_the_documents_of_a_load_are_the_org_s_whatever_they_say(people: People, world: World):
+def test_loaded_documents_belong_to_the_org_whatever_they_claim(people: People, world: World):
     collection = begin(people.ann)
     assert fill(people.ann, collection, document("a", private=True)).status_code == 200
     assert world.sql("select owner_id from rag.documents where collection_id = %s", collection) == [(None,)]
 
 
-def test_a_tier_bounds_what_is_loaded(people: People, world: World):
+def test_a_tier_limits_a_load(people: People, world: World):
     world.tier(people.acme, collections=2, documents=3, file_bytes=10)
     assert code(_begun(people.ann, documents=4), 429) == "document_limit_reached"
     collection = begin(people.ann, documents=3)
@@ -94,7 +94,7 @@ def test_a_tier_bounds_what_is_loaded(people: People, world: World):
     assert code(_begun(people.ann, "third"), 429) == "collection_limit_reached"
 
 
-def test_what_is_overwritten_makes_room_for_one_load(people: People, world: World):
+def test_overwritten_documents_count_once_against_the_quota(people: People, world: World):
     world.tier(people.acme, collections=1)
     people.ann.put([vector(1)], collection="i")
     assert code(_begun(people.ann, "other"), 429) == "collection_limit_reached"
@@ -110,7 +110,7 @@ def _begun(who: Actor, name: str = "i", *, overwrite: bool = False, documents: i
     return who.rpc("rag_begin_load", body)
 
 
-def test_what_was_left_behind_an_hour_ago_is_named_to_its_org_alone(people: People, world: World):
+def test_an_hour_old_abandoned_load_is_reported_to_its_org_only(people: People, world: World):
     left, fresh = begin(people.ann), begin(people.ann)
     old = "update rag.collections set updated_at = now() - interval '61 minutes' where id = %s"
     world.sql(old, left)
@@ -127,13 +127,13 @@ def test_what_was_left_behind_an_hour_ago_is_named_to_its_org_alone(people: Peop
     assert world.sql(undeleted, people.acme.id) == []
 
 
-def test_a_name_that_is_none_is_refused(people: People, subtests: pytest.Subtests):
+def test_an_invalid_name_is_refused(people: People, subtests: pytest.Subtests):
     for name in ["", "x" * 256, "a\u202eb"]:
         with subtests.test(name=name):
             assert code(people.ann.rpc("rag_check_load", {"name": name}), 400) == "invalid_name"
 
 
-def test_a_document_that_changed_meanwhile_is_not_read_on(people: People):
+def test_a_document_that_changed_during_persist_is_not_continued(people: People):
     people.ann.put([vector(1)], collection="i", external_id="a")
     home = people.ann.rpc("rag_begin_persist", {"name": "i"}).json()
     place = {"collection_id": home["collection_id"]}
@@ -168,7 +168,7 @@ def test_pages_have_every_document_once(people: People, world: World):
     assert len(seen) == len(set(seen)) == 4500
 
 
-def test_admins_are_told_of_an_index_when_it_is_loaded(people: People, world: World):
+def test_admins_get_an_event_when_an_index_is_loaded(people: People, world: World):
     events = ["collection.created", "collection.deleted", "document.processing_completed"]
     hook = people.ada.rpc("rag_create_webhook", {**webhook_arguments(), "events": events})
     assert hook.status_code == 200, hook.text

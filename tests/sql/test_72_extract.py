@@ -9,7 +9,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from local.tools import ROOT
+from local import ROOT
 from tests.actors import NOBODYS, Actor, World
 from tests.conftest import People
 from tests.sql.passages import put
@@ -79,7 +79,7 @@ def lost(world: World, actor: Actor, row: Row) -> bool:
 # -- who has read what --------------------------------------------------------------------------------
 
 
-def test_what_comes_with_names_is_read_and_what_comes_without_is_not(world: World, people: People):
+def test_documents_with_names_are_extracted_and_others_pending(world: World, people: People):
     without = put(world, people.ann, *TEXTS)
     chunks = named({TEXTS[0]: ["Ann Lee"]}, {TEXTS[1]: ["Bob Orr"]}, {TEXTS[2]: []})
     read = put(world, people.ann, *TEXTS, chunks=chunks)
@@ -90,7 +90,7 @@ def test_what_comes_with_names_is_read_and_what_comes_without_is_not(world: Worl
     assert [row["document_id"] for row in claim(world, with_model=True)] == [read]
 
 
-def test_nothing_is_read_where_the_graph_is_off(world: World, people: People):
+def test_nothing_is_pending_with_the_graph_off(world: World, people: People):
     collection(world, people.ann, "off", enable_knowledge_graph=False)
     document = put(world, people.ann, TEXTS[0], collection="off", chunks=named({TEXTS[0]: ["Ann Lee"]}))
     assert graph_rows(world, document) == 0
@@ -105,7 +105,7 @@ def collection(world: World, actor: Actor, name: str, **config: Any) -> str:
 # -- claiming -----------------------------------------------------------------------------------------
 
 
-def test_a_claim_leases_what_is_due_in_its_order(world: World, people: People):
+def test_a_claim_leases_due_documents_in_order(world: World, people: People):
     documents = [put(world, people.ann, TEXTS[0]) for _ in range(4)]
     for late, document in enumerate(documents):
         due(world, document, ago=f"{late + 1} minutes")
@@ -115,7 +115,7 @@ def test_a_claim_leases_what_is_due_in_its_order(world: World, people: People):
     assert state(world, documents[0]) == (0, 0, 1, True, False, None)
 
 
-def test_an_org_with_much_to_read_does_not_hold_up_another(world: World, people: People):
+def test_a_busy_org_does_not_delay_another(world: World, people: People):
     for _ in range(6):
         put(world, people.ann, TEXTS[0])
     last = put(world, people.bob, TEXTS[0])
@@ -125,7 +125,7 @@ def test_an_org_with_much_to_read_does_not_hold_up_another(world: World, people:
     assert last in {row["document_id"] for row in claimed}
 
 
-def test_two_workers_never_read_one_document_at_once(world: World, people: People):
+def test_two_workers_never_lease_one_document(world: World, people: People):
     documents = {put(world, people.ann, TEXTS[0]) for _ in range(40)}
 
     def work(_: int) -> list[str]:
@@ -141,7 +141,7 @@ def test_two_workers_never_read_one_document_at_once(world: World, people: Peopl
     assert sorted(claimed) == sorted(documents)
 
 
-def test_a_lease_that_ran_out_is_claimed_again_alone_and_given_up_in_the_end(world: World, people: People):
+def test_an_expired_lease_is_claimed_again_alone_and_finally_given_up(world: World, people: People):
     first, second = put(world, people.ann, TEXTS[0]), put(world, people.ann, TEXTS[1])
     claimed = {row["document_id"]: row for row in claim(world)}
     assert set(claimed) == {first, second}
@@ -169,7 +169,7 @@ BAD_CLAIMS: list[tuple[Any, ...]] = [
 ]
 
 
-def test_nobody_claims_too_much_or_for_too_long(world: World, subtests: pytest.Subtests):
+def test_a_claim_is_limited_in_number_and_time(world: World, subtests: pytest.Subtests):
     for arguments in BAD_CLAIMS:
         with subtests.test(arguments=arguments):
             with pytest.raises(psycopg.Error) as refused:
@@ -177,7 +177,7 @@ def test_nobody_claims_too_much_or_for_too_long(world: World, subtests: pytest.S
             assert refused.value.sqlstate == "PT400"
 
 
-def test_the_worker_s_role_reads_no_name_and_no_text(world: World, people: People):
+def test_the_worker_s_role_reads_no_names_and_no_text(world: World, people: People):
     put(world, people.ann, TEXTS[0], chunks=named({TEXTS[0]: ["Ann Lee"]}))
     for table in ("mentions", "subjects", "relations", "chunks"):
         with pytest.raises(psycopg.errors.InsufficientPrivilege):
@@ -186,7 +186,7 @@ def test_the_worker_s_role_reads_no_name_and_no_text(world: World, people: Peopl
         world.as_role("rag_worker", "update rag.extractions set user_id = %s", people.bob.id)
 
 
-def test_claiming_reads_few_rows_however_many_are_done(world: World, people: People):
+def test_a_claim_reads_few_rows_whatever_is_done(world: World, people: People):
     """By the index, which those that are done are not in, nor those that nobody has asked for."""
     world.sql(
         "insert into rag.documents (org_id, collection_id, title, content, content_hash) "
@@ -216,7 +216,7 @@ def test_claiming_reads_few_rows_however_many_are_done(world: World, people: Peo
 # -- reading ------------------------------------------------------------------------------------------
 
 
-def test_what_is_kept_takes_the_place_of_what_was_known_chunk_by_chunk(world: World, people: People):
+def test_stored_results_replace_earlier_ones_chunk_by_chunk(world: World, people: People):
     document = put(world, people.ann, *TEXTS)
     (row,) = claim(world)
     opened = held(world, people.ann, row, "select * from public.rag_open_extraction(2)")
@@ -250,7 +250,7 @@ def test_what_is_kept_takes_the_place_of_what_was_known_chunk_by_chunk(world: Wo
     assert world.sql(cost, document) == [("m", 7, 2)]
 
 
-def test_chunks_are_kept_in_their_order_alone(world: World, people: People):
+def test_results_are_stored_only_in_the_order_of_the_chunks(world: World, people: People):
     put(world, people.ann, *TEXTS)
     (row,) = claim(world)
     with pytest.raises(psycopg.Error) as refused:
@@ -258,7 +258,7 @@ def test_chunks_are_kept_in_their_order_alone(world: World, people: People):
     assert refused.value.sqlstate == "PT409"
 
 
-def test_no_relation_outlives_what_it_is_between(world: World, people: People):
+def test_a_relation_is_deleted_with_its_ends(world: World, people: People):
     chunks = named({TEXTS[0]: ["Ann Lee", ("Ann Lee", "REPORTS_TO", "Bob Orr")]}, {TEXTS[1]: ["Bob Orr"]})
     document = put(world, people.ann, *TEXTS[:2], chunks=chunks)
     assert relations(world, document) == [(0, "ann lee", "REPORTS_TO", "bob orr")]
@@ -267,7 +267,7 @@ def test_no_relation_outlives_what_it_is_between(world: World, people: People):
     assert relations(world, document) == []
 
 
-def test_why_it_failed_stays_until_it_goes_on_and_what_could_not_be_read_stays(world: World, people: People):
+def test_an_error_is_kept_until_the_extraction_continues(world: World, people: People):
     document = put(world, people.ann, *TEXTS)
     (row,) = claim(world)
     fail(world, people.ann, row, "reading_busy", "The model is busy.", 30, 5, 1)
@@ -285,7 +285,7 @@ def test_why_it_failed_stays_until_it_goes_on_and_what_could_not_be_read_stays(w
     ) == [(5, 1)]
 
 
-def test_what_is_left_for_another_turn_counts_as_no_attempt(world: World, people: People):
+def test_a_released_document_counts_no_attempt(world: World, people: People):
     document = put(world, people.ann, *TEXTS)
     (row,) = claim(world)
     fail(world, people.ann, row)
@@ -319,7 +319,7 @@ def change(world: World, people: People, document: str, how: str) -> None:
 
 
 @pytest.mark.parametrize("how", ["replaced", "retitled", "deleted", "out of the graph", "asked for again"])
-def test_whoever_changes_a_document_takes_the_lease_away(world: World, people: People, how: str):
+def test_a_change_to_a_document_ends_the_lease(world: World, people: People, how: str):
     document = put(world, people.ann, *TEXTS, external_id="x")
     (row,) = claim(world)
     keep(world, people.ann, row, 0, names("Ann Lee"))
@@ -335,7 +335,7 @@ def test_whoever_changes_a_document_takes_the_lease_away(world: World, people: P
         assert graph_rows(world, document) == 0
 
 
-def test_a_document_moved_to_another_owner_is_read_as_theirs(world: World, people: People):
+def test_a_document_with_a_new_owner_is_extracted_with_their_rights(world: World, people: People):
     document = put(world, people.ann, *TEXTS)
     (row,) = claim(world)
     world.sql("update rag.documents set owner_id = %s where id = %s", people.ann.id, document)
@@ -346,7 +346,7 @@ def test_a_document_moved_to_another_owner_is_read_as_theirs(world: World, peopl
     ]
 
 
-def test_nothing_is_read_in_the_name_of_who_left_the_org(world: World, people: People):
+def test_nothing_is_extracted_for_a_former_member(world: World, people: People):
     document = put(world, people.ann, *TEXTS)
     (row,) = claim(world)
     world.sql("delete from rag.members where user_id = %s", people.ann.id)
@@ -360,7 +360,7 @@ def test_nothing_is_read_in_the_name_of_who_left_the_org(world: World, people: P
     assert keep(world, people.alf, row, 0, names("Ann Lee"))
 
 
-def test_an_admin_s_reading_of_a_member_s_own_document_is_the_member_s(world: World, people: People):
+def test_an_admin_s_extraction_of_a_private_document_belongs_to_its_owner(world: World, people: People):
     document = put(world, people.ann, *TEXTS[:1], private=True)
     ((home,),) = world.sql("select collection_id from rag.documents where id = %s", document)
     assert world.as_user(people.alf, "select public.rag_build_graph(%s, true)", home) == [(0,)]
@@ -381,7 +381,7 @@ def test_an_admin_s_reading_of_a_member_s_own_document_is_the_member_s(world: Wo
 # -- asking for it ------------------------------------------------------------------------------------
 
 
-def test_what_was_there_before_is_read_when_somebody_asks(world: World, people: People):
+def test_existing_documents_are_extracted_on_request(world: World, people: People):
     """Documents of before the graph have a row that is nobody's, or none at all."""
     first, second = (put(world, people.ann, text, title="Reports") for text in TEXTS[:2])
     world.sql("update rag.extractions set user_id = null where document_id = %s", first)
@@ -402,7 +402,7 @@ def test_what_was_there_before_is_read_when_somebody_asks(world: World, people: 
     assert state(world, read) == (1, 0, 0, False, False, None)
 
 
-def test_what_was_given_up_is_tried_again_when_somebody_asks(world: World, people: People):
+def test_given_up_documents_are_retried_on_request(world: World, people: People):
     document = put(world, people.ann, TEXTS[0])
     (row,) = claim(world)
     fail(world, people.ann, row, "reading_failed", "No.", None)
@@ -416,7 +416,7 @@ def switch(actor: Actor, home: str, on: bool | None, token: str | None = None) -
     return actor.rpc("rag_update_collection", arguments, token=token)
 
 
-def test_the_switch_takes_a_collection_out_of_the_graph_and_back(world: World, people: People):
+def test_the_setting_removes_a_collection_from_the_graph_and_restores_it(world: World, people: People):
     home = collection(world, people.ann, "switched")
     chunks = named({TEXTS[0]: ["Ann Lee", ("Ann Lee", "PART_OF", "Staff")]})
     document = put(world, people.ann, TEXTS[0], title="Staff", chunks=chunks, collection="switched")
@@ -433,7 +433,7 @@ def test_the_switch_takes_a_collection_out_of_the_graph_and_back(world: World, p
     assert (row["document_id"], row["user_id"]) == (document, people.alf.id)
 
 
-def test_of_many_documents_the_worker_forgets_what_was_read(world: World, people: People):
+def test_the_worker_removes_the_results_of_many_documents(world: World, people: People):
     home = collection(world, people.ann, "many")
     chunk = named({TEXTS[0]: ["Ann Lee"]})
     several = [
@@ -454,7 +454,7 @@ def test_of_many_documents_the_worker_forgets_what_was_read(world: World, people
     assert claim(world) == []
 
 
-def test_whoever_may_not_write_documents_does_not_turn_the_switch(world: World, people: People):
+def test_the_graph_setting_needs_the_right_to_write_documents(world: World, people: People):
     home = collection(world, people.ann, "scoped")
     document = put(world, people.ann, TEXTS[0], collection="scoped", chunks=named({TEXTS[0]: ["Ann Lee"]}))
     token = people.ann.key_token(scopes=["collections:manage"])
@@ -470,7 +470,7 @@ def test_whoever_may_not_write_documents_does_not_turn_the_switch(world: World, 
 
 
 @pytest.mark.parametrize("who", ["another's member", "a stranger"])
-def test_nobody_else_has_a_collection_read(world: World, people: People, who: str):
+def test_another_user_s_collection_cannot_be_extracted(world: World, people: People, who: str):
     document = put(world, people.ann, TEXTS[0])
     ((home,),) = world.sql("select collection_id::text from rag.documents where id = %s", document)
     asker = people.bob if who == "another's member" else people.sam
@@ -480,7 +480,7 @@ def test_nobody_else_has_a_collection_read(world: World, people: People, who: st
     assert state(world, document) == (0, 0, 0, False, False, None)
 
 
-def test_nobody_s_own_token_names_a_lease(world: World, people: People):
+def test_a_user_s_token_cannot_name_a_lease(world: World, people: People):
     document = put(world, people.ann, TEXTS[0])
     (row,) = claim(world)
     for token in (
@@ -507,7 +507,7 @@ def test_nobody_s_own_token_names_a_lease(world: World, people: People):
         )
 
 
-def test_nobody_has_a_document_read_in_another_s_name(world: World, people: People):
+def test_an_extraction_cannot_be_requested_for_another_user(world: World, people: People):
     document = put(world, people.ann, TEXTS[0])
     for statement in (
         "update rag.extractions set user_id = %s where document_id = %s",
@@ -519,9 +519,7 @@ def test_nobody_has_a_document_read_in_another_s_name(world: World, people: Peop
             world.as_user(people.alf, statement, people.ada.id, document)
 
 
-def test_how_far_a_private_document_is_read_is_its_owner_s_and_the_admins_to_see(
-    world: World, people: People
-):
+def test_a_private_document_s_progress_is_visible_to_its_owner_and_admins(world: World, people: People):
     put(world, people.ann, TEXTS[0], private=True)
     count = "select count(*) from rag.extractions where org_id = %s"
     seen = [
@@ -531,7 +529,7 @@ def test_how_far_a_private_document_is_read_is_its_owner_s_and_the_admins_to_see
     assert seen == [1, 1, 0, 0, 0]
 
 
-def test_two_orgs_read_the_same_names_apart(world: World, people: People):
+def test_two_orgs_extractions_are_separate(world: World, people: People):
     chunks = named({TEXTS[0]: ["Ann Lee"]})
     put(world, people.ann, TEXTS[0], chunks=chunks)
     put(world, people.bob, TEXTS[0], chunks=chunks)
@@ -540,7 +538,7 @@ def test_two_orgs_read_the_same_names_apart(world: World, people: People):
         assert rows == [(org.id, "ann lee")]
 
 
-def test_a_deployer_sees_what_an_org_has_spent(world: World, people: People):
+def test_a_deployer_sees_an_org_s_usage(world: World, people: People):
     """As README says."""
     put(world, people.ann, TEXTS[0], chunks=named({TEXTS[0]: ["Ann Lee"]}))
     (row,) = claim(world, with_model=True)

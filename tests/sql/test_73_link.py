@@ -72,13 +72,13 @@ EXACT: dict[str, set[str]] = {
 }
 
 
-def test_a_name_is_linked_however_it_is_written_the_longest_first(known: Known, subtests: pytest.Subtests):
+def test_a_name_is_linked_in_any_spelling_and_the_longest_first(known: Known, subtests: pytest.Subtests):
     for question, entities in EXACT.items():
         with subtests.test(question=question):
             assert set(known.linked(question)) == entities
 
 
-def test_a_name_without_capitals_is_less_surely_meant_and_one_in_a_script_without_them_is_not(known: Known):
+def test_a_lower_case_name_has_less_confidence_except_in_scripts_without_case(known: Known):
     assert known.linked("the Billing Service")["billing service"] == 1
     assert known.linked("the billing service")["billing service"] == 0.5
     assert known.linked("谁拥有计费服务？")["计费服务"] == 1
@@ -86,7 +86,7 @@ def test_a_name_without_capitals_is_less_surely_meant_and_one_in_a_script_withou
     assert 0 < known.linked("kestrel")["kestrel"] < known.linked("Kestrel")["kestrel"] <= 1
 
 
-def test_by_another_name_both_ways_and_less_surely(known: Known):
+def test_aliases_are_linked_in_both_directions_with_less_confidence(known: Known):
     linked = known.linked("Is BillSvc down?")
     assert linked["billing service"] == pytest.approx(0.9 * 0.8 * linked["billsvc"])
     for asked, other in (("Kestrel", "team nine"), ("Team Nine", "kestrel")):
@@ -100,7 +100,7 @@ PARTS = [
 ]  # fmt: skip
 
 
-def test_a_part_of_a_name_is_enough(known: Known, subtests: pytest.Subtests):
+def test_a_part_of_a_name_is_linked(known: Known, subtests: pytest.Subtests):
     for question, entity in PARTS:
         with subtests.test(question=question):
             assert set(known.linked(question)) == {entity}
@@ -124,7 +124,7 @@ MISSPELLINGS = [
 ]
 
 
-def test_a_misspelled_name_is_linked_less_surely(known: Known, subtests: pytest.Subtests):
+def test_a_misspelled_name_is_linked_with_less_confidence(known: Known, subtests: pytest.Subtests):
     for question, entity in MISSPELLINGS:
         with subtests.test(question=question):
             linked = known.linked(question)
@@ -141,20 +141,20 @@ NO_NAMES = [
 ]  # fmt: skip
 
 
-def test_common_words_and_other_names_are_no_entities(known: Known, subtests: pytest.Subtests):
+def test_common_words_and_other_names_are_not_linked(known: Known, subtests: pytest.Subtests):
     for question in NO_NAMES:
         with subtests.test(question=ascii(question)[:40]):
             assert known.linked(question) == {}
 
 
-def test_a_question_without_end_is_linked_by_its_beginning(known: Known):
+def test_a_long_question_is_linked_by_its_start(known: Known):
     assert set(known.linked("Kestrel " + "and " * 2400)) == {"kestrel", "team nine"}
     assert known.linked("and " * 2400 + "Kestrel") == {}
     assert set(known.linked("Kestrel " * 1250)) == {"kestrel", "team nine"}
     assert set(known.linked("支付团队" * 2500)) == {"支付团队"}
 
 
-def test_at_most_thirty_two_entities_are_linked_the_surest(world: World, people: People):
+def test_at_most_the_thirty_two_most_confident_entities_are_linked(world: World, people: People):
     names = [f"{chr(65 + number // 26)}{chr(97 + number % 26)}bird" for number in range(60)]
     naming.put(world, people.ann, "t", Said("x", names))
     question = " ".join(name.lower() for name in names[:30]) + " " + " ".join(names[30:])
@@ -163,13 +163,13 @@ def test_at_most_thirty_two_entities_are_linked_the_surest(world: World, people:
     assert {name.lower() for name in names[30:]} <= set(linked)
 
 
-def test_words_of_a_name_are_taken_once(known: Known):
+def test_words_of_a_name_are_used_once(known: Known):
     """Billing is an entity as well, but not where it is a part of a longer one."""
     assert set(known.linked("Billing Service")) == {"billing service", "billsvc"}
     assert set(known.linked("Billing of the Billing Service")) == {"billing", "billing service", "billsvc"}
 
 
-def test_only_of_collections_that_are_searched(known: Known):
+def test_only_searched_collections_are_linked(known: Known):
     rows = known.world.sql(
         "select name, id::text from rag.collections where org_id = %s", known.ann.org and known.ann.org.id
     )
@@ -182,14 +182,14 @@ def test_only_of_collections_that_are_searched(known: Known):
         assert known.linked(question, collection_id=homes["other"]) == {}
 
 
-def test_only_of_orgs_that_are_one_s_own(known: Known):
+def test_only_the_caller_s_orgs_are_linked(known: Known):
     for question in ("Kestrel", "Kestral", "Priya", "Billing Service", "BillSvc"):
         assert set(naming.link(known.world, known.bob, question)) <= {"kestrel nine"}
     assert known.linked("Osprey and Ospray") == {}
     assert known.linked("Osprey", org_id=known.bob.org and known.bob.org.id) == {}
 
 
-def test_of_somebody_s_private_document_nothing_is_linked_for_others(world: World, people: People):
+def test_private_documents_are_not_linked_for_others(world: World, people: People):
     said = Said("x", ["Wren Secretive"], [("Albatross", "ALIAS_OF", "Wren Secretive")])
     naming.put(world, people.ann, "Albatross", said, private=True)
     for question in ("Albatross", "Albatros", "Wren", "Wren Secretive"):
@@ -199,7 +199,7 @@ def test_of_somebody_s_private_document_nothing_is_linked_for_others(world: Worl
             assert naming.link(world, actor, question) == {}
 
 
-def test_what_nobody_names_any_more_is_linked_no_more(world: World, people: People):
+def test_deleted_names_are_not_linked(world: World, people: People):
     document_id = naming.put(world, people.ann, "t", Said("x", ["Heron"]), external_id="e")
     assert set(naming.link(world, people.ann, "Heron")) == {"heron"}
     naming.put(world, people.ann, "t", Said("x", ["Egret"]), external_id="e")

@@ -106,13 +106,13 @@ def graph(world: World, actor: Actor, question: str, **arguments: Any) -> Callab
 
 
 @pytest.mark.parametrize("who", ["small", "large"])
-def test_names_and_their_aliases_are_looked_up(crowd: Crowd, who: str):
+def test_names_and_their_aliases_use_indexes(crowd: Crowd, who: str):
     world, ann, bob = crowd
     found = uses(world, lambda: naming.link(world, ann if who == "small" else bob, "where is everywhere"))
     assert_uses(found, *BY_NAME, *ALIASES)
 
 
-def test_misspelled_names_are_looked_up_by_sound_and_by_ending(crowd: Crowd):
+def test_misspelled_names_use_the_phonetic_indexes(crowd: Crowd):
     world, _, bob = crowd
     linked: dict[str, float] = {}
     assert_uses(uses(world, lambda: linked.update(naming.link(world, bob, "Where is Hieron?"))), *BY_SOUND)
@@ -121,7 +121,7 @@ def test_misspelled_names_are_looked_up_by_sound_and_by_ending(crowd: Crowd):
 
 @pytest.mark.parametrize("filters", [{}, {"source_type": "doc"}, {"metadata": {"a": 1}}], ids=str)
 @pytest.mark.parametrize("who", ["small", "large"])
-def test_nothing_is_scanned_whoever_asks_and_for_whatever(crowd: Crowd, who: str, filters: dict[str, Any]):
+def test_no_query_of_any_caller_scans_a_table(crowd: Crowd, who: str, filters: dict[str, Any]):
     world, ann, bob = crowd
     actor = ann if who == "small" else bob
     assert_uses(uses(world, graph(world, actor, "Everywhere, Heron and Kestral", filters=filters)), *BY_NAME)
@@ -132,7 +132,7 @@ def test_nothing_is_scanned_whoever_asks_and_for_whatever(crowd: Crowd, who: str
     ["Everywhere", "Where is Everywhere, and who owns Heron?", "everywhere " * 60, "Evrywhere"],
     ids=len,
 )
-def test_of_a_name_in_every_document_a_bounded_part_is_read(crowd: Crowd, question: str):
+def test_a_name_in_every_document_reads_a_bounded_part(crowd: Crowd, question: str):
     """It has twelve rows a document."""
     world, _, bob = crowd
     ((rows,),) = world.sql("select count(*) from rag.mentions where entity = 'everywhere'")
@@ -146,7 +146,7 @@ def test_of_a_name_in_every_document_a_bounded_part_is_read(crowd: Crowd, questi
         assert sum(found[table] for table in TABLES) < 6000, found
 
 
-def test_more_is_read_where_the_settings_say_so(crowd: Crowd):
+def test_the_settings_raise_the_bound(crowd: Crowd):
     world, _, bob = crowd
     read = []
     for most in (10, 10_000):
@@ -157,7 +157,7 @@ def test_more_is_read_where_the_settings_say_so(crowd: Crowd):
 
 
 @pytest.mark.parametrize("hops", [0, 1, 2])
-def test_around_a_document_a_bounded_part_is_read(crowd: Crowd, hops: int):
+def test_a_document_s_graph_reads_a_bounded_part(crowd: Crowd, hops: int):
     world, _, bob = crowd
     ((document_id,),) = world.sql("select id::text from rag.documents where title = 'Everywhere 7'")
     statement = "select public.rag_graph_of(%s, array[%s]::uuid[], null, %s)"

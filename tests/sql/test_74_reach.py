@@ -64,7 +64,7 @@ def reached(found: Row) -> dict[str, float]:
     return {row["content"]: row["graph_score"] for row in found["matches"] if row["graph_score"] > 0}
 
 
-def test_one_hop_leads_to_what_is_about_the_name_and_to_what_names_it(web: Web):
+def test_one_hop_reaches_documents_about_the_name_and_chunks_with_it(web: Web):
     found = web.graph("Kestrel", hops=1)
     scores = reached(found)
     assert set(scores) == {"eleven people", "led well", "invoices"}
@@ -73,7 +73,7 @@ def test_one_hop_leads_to_what_is_about_the_name_and_to_what_names_it(web: Web):
     assert naming.edges(found) == set()
 
 
-def test_two_hops_lead_on_to_what_these_name_and_no_further(web: Web):
+def test_two_hops_reach_their_names_and_no_further(web: Web):
     found = web.graph("Who leads the team that owns the Billing Service?")
     scores = reached(found)
     assert set(scores) == {"invoices", "eleven people", "led well"}
@@ -84,7 +84,7 @@ def test_two_hops_lead_on_to_what_these_name_and_no_further(web: Web):
     assert "rain" not in reached(found)
 
 
-def test_entities_say_what_they_are_called_and_whether_they_were_asked_for(web: Web):
+def test_entities_have_their_name_and_whether_they_are_seeds(web: Web):
     found = web.graph("the billing service")
     seed, other = found["entities"]
     assert web.ann.org
@@ -96,7 +96,7 @@ def test_entities_say_what_they_are_called_and_whether_they_were_asked_for(web: 
     assert 0 < other["weight"] < 0.5
 
 
-def test_edges_are_between_shown_entities_with_the_chunks_that_say_so(web: Web):
+def test_edges_connect_returned_entities_and_have_their_chunks(web: Web):
     found = web.graph("Kestrel")
     assert naming.edges(found) == {
         ("billing_service", "OWNED_BY", "kestrel"), ("kestrel", "LED_BY", "priya_nair"),
@@ -115,12 +115,12 @@ def test_edges_are_between_shown_entities_with_the_chunks_that_say_so(web: Web):
     assert 0 < by_type["RELATED_TO"] < 0.5
 
 
-def test_the_surest_edges_come_first_and_stated_ones_before_others(web: Web):
+def test_the_most_confident_edges_come_first_and_stated_before_co_occurrences(web: Web):
     edges = web.graph("Kestrel")["edges"]
     assert [edge["type"] for edge in edges] == ["LED_BY", "OWNED_BY", "RELATED_TO"]
 
 
-def test_cycles_end_and_nothing_is_related_to_itself(web: Web):
+def test_cycles_end_and_no_entity_is_related_to_itself(web: Web):
     for hops in (1, 2):
         found = web.graph("Alder", hops=hops)
         assert set(reached(found)) >= {"one", "three"}
@@ -141,7 +141,7 @@ ORDERS: list[tuple[list[str] | None, list[set[str]]]] = [
 ]
 
 
-def test_what_is_asked_for_leads_before_what_is_said_and_that_before_what_stands_beside(
+def test_seeds_score_above_stated_relations_and_those_above_co_occurrences(
     web: Web, subtests: pytest.Subtests
 ):
     for asked, order in ORDERS:
@@ -152,12 +152,12 @@ def test_what_is_asked_for_leads_before_what_is_said_and_that_before_what_stands
                 assert min(before) > max(after)
 
 
-def test_several_ways_to_a_chunk_make_it_surer(web: Web):
+def test_several_paths_to_a_chunk_raise_its_score(web: Web):
     alone = reached(web.graph("Billing Service", hops=1))["invoices"]
     assert alone < reached(web.graph("Billing Service and Kestrel", hops=1))["invoices"] < 1
 
 
-def test_of_several_documents_of_one_title_each_is_meant_less(world: World, people: People):
+def test_several_documents_of_one_title_share_its_weight(world: World, people: People):
     scores = []
     for number in range(3):
         naming.put(world, people.ann, "Heron", Said(f"heron {number}"))
@@ -168,7 +168,7 @@ def test_of_several_documents_of_one_title_each_is_meant_less(world: World, peop
     assert len(set(scores)) == 3
 
 
-def test_what_several_chunks_say_is_surer_and_each_is_evidence(world: World, people: People):
+def test_a_relation_in_several_chunks_has_more_confidence_and_all_evidence(world: World, people: People):
     """As if each were a chance of its own, and never quite sure; at most five chunks are told."""
     confidences = {1: 0.5, 2: 0.75, 3: 0.875, 7: 0.99}
     documents: list[str] = []
@@ -189,7 +189,7 @@ def test_what_several_chunks_say_is_surer_and_each_is_evidence(world: World, peo
     assert (edge["confidence"], edge["evidence"]) == (0.5, naming.chunk_ids(world, documents[0]))
 
 
-def test_of_a_long_document_that_is_meant_the_nearest_chunks_are_reached(world: World, people: People):
+def test_the_nearest_chunks_of_a_long_document_are_reached(world: World, people: People):
     texts = [Said(f"part {number}") for number in range(40)]
     vectors = [passages.written(number) for number in range(40)]
     naming.put(world, people.ann, "Heron", *texts, vectors=vectors)
@@ -200,7 +200,7 @@ def test_of_a_long_document_that_is_meant_the_nearest_chunks_are_reached(world: 
         assert expected is None or max(scores, key=lambda one: scores[one]) == expected
 
 
-def test_aliases_are_other_ways_in_which_documents_write_a_name(world: World, people: People):
+def test_aliases_are_other_spellings_in_documents(world: World, people: People):
     curtiz = {"name": "Michael Curtiz", "kind": "person", "said": ["M. Curtiz", "Curtiz"], "weight": 0.9}
     other = {"name": "MICHAEL CURTIZ", "kind": "name", "said": ["Michael Curtiz"], "weight": 0.2}
     naming.put(world, people.ann, "t", Said("x", [curtiz]), Said("y", [other]))
@@ -209,7 +209,7 @@ def test_aliases_are_other_ways_in_which_documents_write_a_name(world: World, pe
     assert entity["aliases"] == ["Curtiz", "M. Curtiz", "MICHAEL CURTIZ"]
 
 
-def test_all_seeds_and_no_more_than_sixteen_others_are_shown(world: World, people: People):
+def test_all_seeds_and_at_most_sixteen_other_entities_are_returned(world: World, people: People):
     names = [f"Bird {chr(65 + number)}" for number in range(26)]
     relations = [("Heron", "RELATIVE_OF", name) for name in names]
     naming.put(world, people.ann, "Heron", Said("x", names, relations))
@@ -219,7 +219,7 @@ def test_all_seeds_and_no_more_than_sixteen_others_are_shown(world: World, peopl
     assert len(found["edges"]) == 16
 
 
-def test_when_time_is_up_what_was_found_is_shown_and_said_not_to_be_all(world: World, people: People):
+def test_at_the_time_limit_a_partial_result_is_returned_and_marked(world: World, people: People):
     """A thousand places of ten names take longer than a millisecond."""
     names = [f"{chr(65 + number)}bird" for number in range(10)]
     naming.put(world, people.ann, "t", *[Said(f"x{number}", names) for number in range(100)])

@@ -21,7 +21,7 @@ def kestrel(surface: str) -> Said:
 
 
 @pytest.mark.parametrize(("field", "ours", "theirs"), FILTERS, ids=[field for field, *_ in FILTERS])
-def test_names_and_aliases_are_of_documents_within_the_filters(
+def test_names_and_aliases_come_from_documents_within_the_filters(
     world: World, people: People, field: str, ours: Row, theirs: Row
 ):
     naming.put(world, people.ann, "Notes", kestrel("the falcons"), **ours)
@@ -34,9 +34,7 @@ def test_names_and_aliases_are_of_documents_within_the_filters(
     assert (seed["id"], seed["aliases"]) == ("kestrel", ["the falcons"])
 
 
-def test_another_name_that_only_a_document_beyond_the_filters_gives_leads_nowhere(
-    world: World, people: People
-):
+def test_an_alias_from_a_document_outside_the_filters_is_not_used(world: World, people: People):
     naming.put(world, people.ann, "Notes", Said("Kestrel is here", ["Kestrel"]), source_type="doc")
     said = Said(
         "Undisclosed is Kestrel", ["Undisclosed", "Kestrel"], [("Undisclosed", "ALIAS_OF", "Kestrel")]
@@ -48,7 +46,7 @@ def test_another_name_that_only_a_document_beyond_the_filters_gives_leads_nowher
     assert naming.ids(within) == []
 
 
-def test_what_stands_together_reads_from_what_the_document_is_about(world: World, people: People):
+def test_co_occurrences_start_at_the_document_s_subject(world: World, people: People):
     naming.put(world, people.ann, "Heron", Said("It was made with Kestrel.", ["Kestrel"]))
     asked_of_the_other = naming.graph(world, people.ann, "Who is Kestrel?")
     asked_of_the_title = naming.graph(world, people.ann, "What is Heron?")
@@ -57,13 +55,13 @@ def test_what_stands_together_reads_from_what_the_document_is_about(world: World
     assert naming.edges(asked_of_the_title) == {("heron", "RELATED_TO", "kestrel")}
 
 
-def test_a_name_that_no_edge_touches_has_its_chunk_for_evidence(world: World, people: People):
+def test_an_entity_without_an_edge_has_its_chunk_as_evidence(world: World, people: People):
     document_id = naming.put(world, people.ann, "t", Said("Kestrel alone", ["Kestrel"]))
     found = naming.graph(world, people.ann, "Who is Kestrel?")
     assert (naming.edges(found), found["evidence"]) == (set(), naming.chunk_ids(world, document_id))
 
 
-def test_an_edge_has_both_its_ends_among_the_entities(world: World, people: People):
+def test_both_ends_of_an_edge_are_among_the_entities(world: World, people: People):
     said = Said("Heron is Kestrel's", ["Heron", "Kestrel"], [("Heron", "OWNED_BY", "Kestrel")])
     document_id = naming.put(world, people.ann, "t", said)
     world.sql("delete from rag.mentions where document_id = %s and entity = 'kestrel'", document_id)
@@ -71,7 +69,7 @@ def test_an_edge_has_both_its_ends_among_the_entities(world: World, people: Peop
     assert (naming.ids(found), naming.edges(found)) == (["heron"], set())
 
 
-def test_a_small_collection_of_an_org_that_names_it_everywhere_is_found(world: World, people: People):
+def test_a_small_collection_is_found_although_the_name_is_everywhere_in_the_org(world: World, people: People):
     for number in range(150):
         naming.put(
             world, people.ann, f"n{number}", Said(f"{number} Kestrel", ["Kestrel"]), collection="large"

@@ -38,9 +38,7 @@ def graph(world: World, people: People, question: str = QUESTION, **arguments: A
     return naming.graph(world, people.ann, question, **{"query_vector": vector(7), **arguments})
 
 
-def test_in_every_mode_the_graph_brings_what_the_legs_do_not(
-    world: World, shelf: People, subtests: pytest.Subtests
-):
+def test_the_graph_adds_results_in_every_mode(world: World, shelf: People, subtests: pytest.Subtests):
     for mode in MODES:
         with subtests.test(mode=mode):
             found = graph(world, shelf, mode=mode, top_k=10)
@@ -63,7 +61,7 @@ def test_in_every_mode_the_graph_brings_what_the_legs_do_not(
             assert naming.edges(found) == {("billing_service", "OWNED_BY", "kestrel")}
 
 
-def test_a_score_is_the_legs_and_the_graph_s_by_its_share(world: World, shelf: People):
+def test_a_score_combines_the_legs_and_the_graph_by_its_share(world: World, shelf: People):
     for share in (0.0, 0.3, 1.0):
         with passages.deployed_with(world, graph_share=share, similarity_share=0.4):
             for row in graph(world, shelf, top_k=100)["matches"]:
@@ -73,9 +71,7 @@ def test_a_score_is_the_legs_and_the_graph_s_by_its_share(world: World, shelf: P
                 )
 
 
-def test_a_question_that_names_nothing_is_answered_by_the_legs(
-    world: World, shelf: People, subtests: pytest.Subtests
-):
+def test_a_question_without_names_uses_the_legs_only(world: World, shelf: People, subtests: pytest.Subtests):
     for question in ["who owns what", "and of the", "unheard", "🚀"]:
         for mode in MODES:
             with subtests.test(question=question, mode=mode):
@@ -90,13 +86,13 @@ def test_a_question_that_names_nothing_is_answered_by_the_legs(
                 assert found["complete"] is True
 
 
-def test_by_word_alone_no_vector_is_needed(world: World, shelf: People):
+def test_keyword_mode_needs_no_vector(world: World, shelf: People):
     found = graph(world, shelf, mode="keyword", query_vector=None)
     assert {row["similarity"] for row in found["matches"]} == {None}
     assert {"invoices and bills", "eleven people in Oslo"} <= set(naming.contents(found["matches"]))
 
 
-def test_collections_without_hybrid_search_are_searched_by_meaning_and_graph(world: World, people: People):
+def test_collections_without_hybrid_search_use_vectors_and_the_graph(world: World, people: People):
     fill(world, people)
     config = '{"enable_hybrid_search": false}'
     rows = world.sql(
@@ -107,14 +103,14 @@ def test_collections_without_hybrid_search_are_searched_by_meaning_and_graph(wor
     assert any(row["graph_sourced"] for row in found["matches"])
 
 
-def test_a_long_page_has_all_there_is_once(world: World, shelf: People):
+def test_a_long_page_has_every_result_once(world: World, shelf: People):
     found = graph(world, shelf, top_k=300)
     assert len(found["matches"]) == len({row["chunk_id"] for row in found["matches"]}) == 32
     assert not any(row["graph_sourced"] for row in found["matches"])
     assert len(graph(world, shelf, top_k=1)["matches"]) == 1
 
 
-def test_neighbours_join_texts_and_older_documents_are_held_back(world: World, people: People):
+def test_neighbours_and_recency_apply(world: World, people: People):
     for date in ("2001-01-01T00:00:00Z", "2051-01-01T00:00:00Z"):
         said = [Said(f"before {date[:4]}"), Said(f"heron {date[:4]}", ["Heron"]), Said(f"after {date[:4]}")]
         naming.put(world, people.ann, "t", *said, occurred_at=date)
@@ -130,7 +126,7 @@ def test_neighbours_join_texts_and_older_documents_are_held_back(world: World, p
     assert [row["graph_score"] > 0 for row in found["matches"]] == [True, True]
 
 
-def test_a_preferred_kind_comes_first_where_all_else_is_equal(world: World, people: People):
+def test_a_preferred_type_comes_first_among_equals(world: World, people: People):
     for kind in ("doc", "email"):
         naming.put(world, people.ann, "t", Said("heron", ["Heron"]), source_type=kind)
     for kind in ("doc", "email"):
@@ -153,7 +149,7 @@ FIELDS: dict[str, tuple[Row, Row]] = {
 }
 
 
-def test_filters_hold_for_seeds_hops_evidence_and_results(world: World, subtests: pytest.Subtests):
+def test_filters_apply_to_seeds_hops_evidence_and_results(world: World, subtests: pytest.Subtests):
     """The same names in documents that are asked for and in others; and names of the others alone."""
     relations = [("Heron", "OWNED_BY", "Kestrel", 0.5), ("Heron", "OWNED_BY", "Osprey", 0.5)]
     for field, (fields, filters) in FIELDS.items():
@@ -184,7 +180,7 @@ def test_filters_hold_for_seeds_hops_evidence_and_results(world: World, subtests
                 assert {row["graph_score"] for row in found["matches"]} == {0}
 
 
-def test_evidence_of_a_name_without_an_edge_is_within_the_filters(world: World, people: People):
+def test_evidence_of_an_entity_without_an_edge_is_within_the_filters(world: World, people: People):
     """The most prominent mention of the name is in a document that the filter excludes."""
     naming.put(world, people.ann, "t", Said("a", ["Heron"]), source_type="email")
     prominent = {"name": "Heron", "kind": "name", "said": ["Heron"], "weight": 1}
@@ -195,7 +191,7 @@ def test_evidence_of_a_name_without_an_edge_is_within_the_filters(world: World, 
     assert not set(naming.chunk_ids(world, excluded)) & set(found["evidence"])
 
 
-def test_two_orgs_of_one_user_join_nothing(world: World, people: People):
+def test_two_orgs_of_one_user_are_not_connected(world: World, people: People):
     """A name that both know leads to both, each by itself."""
     acme = naming.put(world, people.ann, "Heron", Said("a", ["Kestrel"], [("Heron", "OWNED_BY", "Kestrel")]))
     bolt = naming.put(world, people.bob, "Kestrel", Said("b", ["Osprey"], [("Kestrel", "LED_BY", "Osprey")]))
@@ -243,7 +239,7 @@ def test_a_private_document_changes_nothing_for_others(
                 assert ("kestrel", "LED_BY", "wren") in naming.edges(seen(actor, mode))
 
 
-def test_the_same_question_has_the_same_answer(world: World, people: People):
+def test_results_are_deterministic(world: World, people: People):
     draw = random.Random(76)  # noqa: S311  # not a secret
     names = ["Heron", "Kestrel", "Osprey", "Petrel", "Wren", "Egret"]
     for number in range(40):
@@ -270,7 +266,7 @@ ERRORS: list[tuple[dict[str, Any], str]] = [
 ]
 
 
-def test_a_wrong_argument_is_a_typed_error(people: People, subtests: pytest.Subtests):
+def test_an_invalid_argument_is_a_typed_error(people: People, subtests: pytest.Subtests):
     for wrong, detail in ERRORS:
         with subtests.test(wrong=str(wrong)[:60], detail=detail):
             answer = people.ann.rpc(
@@ -289,7 +285,7 @@ ODD_ARGUMENTS: list[dict[str, Any]] = [
 ]  # fmt: skip
 
 
-def test_an_odd_argument_is_none(people: People, subtests: pytest.Subtests):
+def test_a_null_argument_counts_as_omitted(people: People, subtests: pytest.Subtests):
     for odd in ODD_ARGUMENTS:
         with subtests.test(odd=str(odd)[:40]):
             answer = people.ann.rpc("rag_graph_search", {"query_text": "x", "query_vector": vector(1), **odd})
@@ -297,13 +293,13 @@ def test_an_odd_argument_is_none(people: People, subtests: pytest.Subtests):
             assert set(answer.json()) == {"matches", "entities", "edges", "evidence", "complete", "graph_ms"}
 
 
-def test_what_is_left_out_has_a_default(people: People):
+def test_omitted_arguments_have_defaults(people: People):
     people.ann.put([vector(1)] * 12)
     arguments = {"query_text": "a", "query_vector": vector(1), "filters": {"model": MODEL}}
     assert len(people.ann.rpc("rag_graph_search", arguments).json()["matches"]) == 10
 
 
-def test_a_key_searches_with_a_scope_that_reads(people: People):
+def test_a_key_needs_a_reading_scope(people: People):
     arguments = {"query_text": "a", "query_vector": vector(1)}
     for scopes, status in ((["retrievals:read"], 200), (["chat:read"], 200), (["documents:read"], 403)):
         token = people.ann.key_token(scopes=scopes)

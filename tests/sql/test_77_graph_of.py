@@ -43,7 +43,7 @@ HOPS: list[tuple[int, set[Any], set[str]]] = [
 ]
 
 
-def test_a_document_s_graph_goes_on_with_each_hop_to_what_others_say(
+def test_a_document_s_graph_extends_with_each_hop_to_other_documents(
     world: World, people: People, chain: list[str], subtests: pytest.Subtests
 ):
     for hops, edges, others in HOPS:
@@ -64,7 +64,7 @@ def test_a_document_s_graph_goes_on_with_each_hop_to_what_others_say(
             )
 
 
-def test_its_subjects_come_first_and_weights_are_shares(world: World, people: People, chain: list[str]):
+def test_subjects_come_first_and_weights_are_shares(world: World, people: People, chain: list[str]):
     for graph in graph_of(world, people.ann, chain).values():
         weights = [entity["weight"] for entity in graph["entities"]]
         assert all(0 < weight <= 1 for weight in weights)
@@ -73,7 +73,9 @@ def test_its_subjects_come_first_and_weights_are_shares(world: World, people: Pe
     assert [entity["name"] for entity in first] == ["Billing Service", "Kestrel"]
 
 
-def test_each_document_has_its_own_and_what_is_not_there_none(world: World, people: People, chain: list[str]):
+def test_each_document_has_its_own_graph_and_missing_ones_have_none(
+    world: World, people: People, chain: list[str]
+):
     found = graph_of(world, people.ann, [*chain, *chain, NOBODYS], hops=0)
     assert {one: naming.edges(graph) for one, graph in found.items()} == dict(
         zip(chain, ({OWNED}, {LED}, {BORN}), strict=True)
@@ -84,7 +86,7 @@ def test_each_document_has_its_own_and_what_is_not_there_none(world: World, peop
     assert graph_of(world, people.ann, [empty], hops=2) == {empty: nothing}
 
 
-def test_of_another_org_or_collection_there_is_nothing(world: World, people: People, chain: list[str]):
+def test_another_org_or_collection_has_no_graph(world: World, people: People, chain: list[str]):
     assert graph_of(world, people.bob, chain, org_id=people.acme.id) == {}
     assert graph_of(world, people.bob, chain) == {}
     assert graph_of(world, people.kim, chain, org_id=people.bolt.id) == {}
@@ -101,7 +103,7 @@ def test_of_another_org_or_collection_there_is_nothing(world: World, people: Peo
     assert OWNED in naming.edges(across)
 
 
-def test_a_name_that_two_orgs_share_joins_nothing(world: World, people: People, chain: list[str]):
+def test_a_name_in_two_orgs_connects_nothing(world: World, people: People, chain: list[str]):
     said = Said("d", ["Osprey"], [("Kestrel", "LED_BY", "Osprey")])
     bolt = naming.put(world, people.bob, "Kestrel", said)
     graph = graph_of(world, people.kim, [bolt], org_id=people.bolt.id, hops=2)[bolt]
@@ -127,7 +129,7 @@ def test_a_private_document_changes_nothing_for_others(world: World, people: Peo
     assert set(graph_of(world, people.ada, [mine])) == {mine}
 
 
-def test_what_is_gone_is_no_longer_around_others(world: World, people: People, chain: list[str]):
+def test_deleted_documents_are_not_in_other_graphs(world: World, people: People, chain: list[str]):
     passages.delete(world, people.ann, chain[1])
     assert naming.edges(graph_of(world, people.ann, chain[:1], hops=2)[chain[0]]) == {OWNED}
     assert set(graph_of(world, people.ann, chain)) == {chain[0], chain[2]}
@@ -148,7 +150,7 @@ def test_cycles_end(world: World, people: People, subtests: pytest.Subtests):
             assert len(graph["edges"]) == 3
 
 
-def test_however_much_a_document_names_a_part_is_shown(world: World, people: People):
+def test_a_graph_is_limited_for_a_document_with_many_names(world: World, people: People):
     """All ends of edges are among the entities all the same."""
     chunks = [
         Said(f"x{part}", [f"Name {part} {number}" for number in range(100)],
@@ -173,7 +175,7 @@ ERRORS: list[tuple[Row, str]] = [
 ]
 
 
-def test_a_wrong_argument_is_a_typed_error(people: People, subtests: pytest.Subtests):
+def test_an_invalid_argument_is_a_typed_error(people: People, subtests: pytest.Subtests):
     for wrong, detail in ERRORS:
         with subtests.test(wrong=str(wrong)[:40]):
             answer = people.ann.rpc(
@@ -186,7 +188,7 @@ def test_a_wrong_argument_is_a_typed_error(people: People, subtests: pytest.Subt
             )
 
 
-def test_a_key_reads_with_a_scope_for_it(people: People):
+def test_a_key_needs_the_scope(people: People):
     arguments = {"org_id": people.acme.id, "document_ids": [NOBODYS]}
     for scopes, status in ((["documents:read"], 200), (["retrievals:read"], 200), (["documents:write"], 403)):
         answer = people.ann.rpc("rag_graph_of", arguments, token=people.ann.key_token(scopes=scopes))

@@ -14,7 +14,7 @@ from tests.conftest import People
 Row = dict[str, Any]
 
 
-def test_no_more_rows_are_counted_than_may_be_and_it_is_said(core: Services, people: People):
+def test_counts_are_limited_and_marked_as_such(core: Services, people: People):
     graphing.put_all(core, people.ann)
     (whole,) = people.ada.rpc("rag_stats").json()
     people.ada.request("GET", "/v1/collections")
@@ -28,16 +28,14 @@ def test_no_more_rows_are_counted_than_may_be_and_it_is_said(core: Services, peo
     assert least["storage_used_bytes"] < bounded["storage_used_bytes"] < whole["storage_used_bytes"]
 
 
-def test_a_bound_that_cannot_be_is_refused(people: People, subtests: pytest.Subtests):
+def test_an_invalid_limit_is_refused(people: People, subtests: pytest.Subtests):
     for most in [0, -1, 500_001]:
         with subtests.test(most=most):
             answer = people.ada.rpc("rag_stats", {"most": most})
             assert (answer.status_code, answer.json()["details"]) == (400, "invalid_most")
 
 
-def test_what_waits_for_the_worker_is_told_by_kind_to_admins_of_their_orgs(
-    people: People, world: World, no_jobs: None
-):
+def test_admins_see_their_orgs_pending_work_by_kind(people: People, world: World, no_jobs: None):
     acme = people.acme.id
     for number in range(3):
         people.ann.put([vector(number)], title=f"Document {number}")

@@ -10,11 +10,11 @@ from typing import Any
 import psycopg
 import pytest
 
-from local import migrations, schema
+from local import ROOT, migrations, schema
+from local.npm_tools import supabase
 from local.postgres import Postgres
 from local.processes import StackError
 from local.stack import Stack
-from local.tools import ROOT, supabase
 from tests.databases import clone
 
 CATALOGUE = Path(__file__).with_name("catalogue.sql").read_text()
@@ -121,7 +121,7 @@ def test_the_running_stack_is_what_sql_declares(stack: Stack, declared: str):
     assert [line for line in sorted(differing) if not line.startswith("row of rag.settings")] == []
 
 
-def test_the_catalogue_covers_every_kind_of_thing(stack: Stack, declared: str):
+def test_the_catalogue_covers_every_kind_of_object(stack: Stack, declared: str):
     lines = catalogue_of(stack, declared)
     for beginning in (
         "schema rag",
@@ -205,7 +205,7 @@ CHANGES = [
 ]
 
 
-def test_the_catalogue_notices(stack: Stack, declared: str, subtests: pytest.Subtests):
+def test_the_catalogue_detects_a_change(stack: Stack, declared: str, subtests: pytest.Subtests):
     before = catalogue_of(stack, declared)
     with psycopg.connect(stack.database_url("supabase_admin", declared)) as connection:
         for change, noticed in CHANGES:
@@ -234,9 +234,7 @@ def test_migration_up_applies_once_on_an_empty_database(stack: Stack, new_databa
     assert cli(stack, "migration", "up", database=database)["applied"] == []
 
 
-def test_a_push_into_a_project_with_tables_of_its_own_leaves_them_alone(
-    stack: Stack, new_database: Callable[[str], str]
-):
+def test_a_push_into_a_project_with_tables_keeps_them(stack: Stack, new_database: Callable[[str], str]):
     database = new_database("lived_in")
     with psycopg.connect(stack.database_url(database=database)) as connection:
         connection.execute(
@@ -252,7 +250,7 @@ def test_a_push_into_a_project_with_tables_of_its_own_leaves_them_alone(
 @pytest.mark.parametrize(
     "state", ["drop schema storage cascade", "alter table storage.objects owner to supabase_admin"]
 )
-def test_a_project_whose_storage_is_not_ours_to_open_gets_all_the_rest(
+def test_a_project_with_inaccessible_storage_gets_everything_else(
     stack: Stack, new_database: Callable[[str], str], state: str
 ):
     database = new_database("storeless")
@@ -306,11 +304,11 @@ def test_the_seed_applies_twice(stack: Stack, new_database: Callable[[str], str]
     assert demo() == seeded
 
 
-def test_the_migration_is_written_from_sql() -> None:
-    assert schema.MIGRATION.read_text() == schema.declared(), "run: python -m local schema"
+def test_the_migration_is_generated_from_sql() -> None:
+    assert schema.MIGRATION.read_text() == schema.declared_schema(), "run: python -m local schema"
 
 
-def test_there_is_nothing_to_draft_while_the_migrations_make_what_sql_declares(stack: Stack) -> None:
+def test_there_is_nothing_to_draft_without_a_change_in_sql(stack: Stack) -> None:
     before = set(schema.MIGRATIONS.iterdir())
     with pytest.raises(StackError, match="already make what sql/ declares"):
         migrations.draft(stack, "nothing")

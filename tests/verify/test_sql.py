@@ -32,5 +32,5 @@ def test_no_attack_on_an_sql_function_succeeds(sweep: Sweep, part: int):
 
 
 @pytest.mark.parametrize("part", range(PARTS))
-def test_no_table_is_reached(sweep: Sweep, part: int):
+def test_no_table_is_reachable(sweep: Sweep, part: int):
     assert [str(finding) for finding in sweep_tables(sweep, in_part(part))] == []

@@ -83,7 +83,7 @@ def extra_route(app: FastAPI, path: str, endpoint: Callable[..., object]) -> Ite
         app.router.routes[:] = before
 
 
-def test_a_route_without_a_caller_is_found(core: Services, world: World):
+def test_the_sweep_finds_a_route_without_authentication(core: Services, world: World):
     def endpoint(core: Core) -> dict[str, bool]:
         return {"reachable": core.is_reachable()}
 
@@ -93,7 +93,7 @@ def test_a_route_without_a_caller_is_found(core: Services, world: World):
     assert {"no credential", "an expired token", "a revoked API key", "the anon key"} <= found
 
 
-def test_a_route_for_which_no_request_is_generated_is_found(core: Services, world: World):
+def test_the_sweep_finds_a_route_without_generated_requests(core: Services, world: World):
     def endpoint(caller: OptionalCaller, code: Annotated[str, "what no schema says"]) -> None:
         raise LookupError if code == "impossible" else ValueError
 
@@ -102,7 +102,7 @@ def test_a_route_for_which_no_request_is_generated_is_found(core: Services, worl
     assert CONTROL in attacks_on(findings, "GET /planted")
 
 
-def test_a_route_that_checks_no_scope_is_found(core: Services, world: World):
+def test_the_sweep_finds_a_route_that_checks_no_scope(core: Services, world: World):
     def without_scope(core: Core, authorization: Authorization = None) -> Principal:
         return _key_or_user(core, authorization)
 
@@ -113,7 +113,7 @@ def test_a_route_that_checks_no_scope_is_found(core: Services, world: World):
     assert attacks_on(findings, "GET /v1/collections") == {"a key with one scope"}
 
 
-def test_an_sql_function_that_checks_no_scope_or_one_too_small_is_found(world: World):
+def test_the_sweep_finds_an_sql_function_with_no_scope_or_too_small_a_scope(world: World):
     for condition, attack in (
         ("true", "a key token with one scope"),
         (
@@ -126,7 +126,7 @@ def test_an_sql_function_that_checks_no_scope_or_one_too_small_is_found(world: W
         assert any(found.startswith(attack) for found in attacks), attacks
 
 
-def test_a_route_that_is_not_described_is_found(core: Services, world: World):
+def test_the_sweep_finds_an_undocumented_route(core: Services, world: World):
     before = list(health.app.router.routes)
     health.app.get("/hidden", include_in_schema=False)(lambda: None)
     try:
@@ -137,7 +137,7 @@ def test_a_route_that_is_not_described_is_found(core: Services, world: World):
 
 
 @pytest.mark.postgres
-def test_an_open_policy_is_found(world: World):
+def test_the_sweep_finds_an_open_policy(world: World):
     """The functions name the caller's orgs themselves: inside of the org the policy alone decides."""
     plant = "create policy planted on rag.documents for select to authenticated using (true)"
     with schema_change(world, plant, "drop policy planted on rag.documents"):
@@ -148,7 +148,7 @@ def test_an_open_policy_is_found(world: World):
 
 
 @pytest.mark.postgres
-def test_private_objects_that_are_refused_to_their_owner_are_found(world: World):
+def test_the_sweep_finds_private_objects_that_their_owner_cannot_read(world: World):
     """Attacks on them would be refused for that reason."""
     plant = (
         "create function public.rag_planted(document_id uuid) returns text "
@@ -171,7 +171,7 @@ def test_private_objects_that_are_refused_to_their_owner_are_found(world: World)
 
 
 @pytest.mark.postgres
-def test_memberships_that_let_everyone_in_are_found(world: World):
+def test_the_sweep_finds_memberships_that_admit_everyone(world: World):
     """A user without a membership belongs to every org."""
     ((original,),) = world.sql("select pg_get_functiondef('rag.memberships'::regproc)")
     plant = (
@@ -192,7 +192,7 @@ def test_memberships_that_let_everyone_in_are_found(world: World):
 
 
 @pytest.mark.postgres
-def test_a_bound_key_that_is_not_held_is_found(world: World):
+def test_the_sweep_finds_a_bound_key_without_restrictions(world: World):
     ((original,),) = world.sql("select pg_get_functiondef('rag.bound_collection'::regproc)")
     plant = (
         "create or replace function rag.bound_collection() returns uuid language plpgsql stable "
@@ -204,7 +204,7 @@ def test_a_bound_key_that_is_not_held_is_found(world: World):
 
 
 @pytest.mark.postgres
-def test_a_grant_to_anon_is_found(world: World):
+def test_the_sweep_finds_a_grant_to_anon(world: World):
     plant, restore = (
         "grant execute on function public.rag_list_names() to anon",
         "revoke execute on function public.rag_list_names() from anon",
@@ -216,7 +216,7 @@ def test_a_grant_to_anon_is_found(world: World):
 
 
 @pytest.mark.postgres
-def test_a_definer_function_that_reads_past_row_security_is_found(world: World):
+def test_the_sweep_finds_a_security_definer_function(world: World):
     plant = (
         "create function public.rag_planted(document_id uuid) returns text "
         "language sql stable security definer set search_path = '' "
@@ -232,7 +232,7 @@ def test_a_definer_function_that_reads_past_row_security_is_found(world: World):
 
 
 @pytest.mark.postgres
-def test_a_view_in_the_exposed_schema_is_found(world: World):
+def test_the_sweep_finds_a_view_in_the_exposed_schema(world: World):
     plant = (
         "create view public.rag_planted as select * from rag.documents; "
         "grant select on public.rag_planted to authenticated"
@@ -249,7 +249,7 @@ def test_a_view_in_the_exposed_schema_is_found(world: World):
 
 
 @pytest.mark.postgres
-def test_a_sweep_leaves_nothing(world: World):
+def test_the_sweep_leaves_nothing_behind(world: World):
     tables = world.sql(
         "select relname from pg_class where relnamespace = 'rag'::regnamespace and relkind = 'r'"
     )

@@ -72,14 +72,14 @@ def test_no_more_than_eight_requests_of_a_user_wait():
     asyncio.run(scenario())
 
 
-def test_a_waiting_client_that_leaves_takes_no_slot():
+def test_a_waiting_client_that_disconnects_takes_no_slot():
     async def leave() -> None:
         raise ClientLeft
 
     wait_in_vain(5, leave, ClientLeft)
 
 
-def test_an_ingestion_that_fails_returns_its_slot():
+def test_a_failed_ingestion_returns_its_slot():
     async def scenario() -> None:
         limit = IngestionLimit(1)
         with pytest.raises(ZeroDivisionError):

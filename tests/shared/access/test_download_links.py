@@ -34,7 +34,7 @@ def claims(token: str) -> dict[str, Any]:
     return found
 
 
-def test_a_link_is_exchanged_for_a_token_that_only_reads():
+def test_a_link_s_token_can_only_read():
     caller = principal_of(SIGNER, link_to(SIGNER, link()), DOCUMENT)
     assert caller.user_id == "user"
     said = claims(caller.token)
@@ -43,7 +43,7 @@ def test_a_link_is_exchanged_for_a_token_that_only_reads():
     assert caller.scopes == frozenset([Scope.DOCUMENTS_READ])
 
 
-def test_an_admin_s_link_reads_as_an_admin():
+def test_an_admin_s_link_reads_as_the_admin():
     caller = principal_of(SIGNER, link_to(SIGNER, link(as_admin=True)), DOCUMENT)
     assert claims(caller.token)["rag"] == {"org": "org", "scopes": ["documents:read", "admin"]}
 
@@ -89,7 +89,7 @@ MADE_BY_OTHERS = {
 }
 
 
-def test_nobody_else_makes_one(subtests: pytest.Subtests):
+def test_only_a_user_with_access_creates_a_link(subtests: pytest.Subtests):
     for forgery, make in MADE_BY_OTHERS.items():
         with subtests.test(forgery), pytest.raises(Unauthorized, match="not valid"):
             principal_of(SIGNER, make(), DOCUMENT)
@@ -117,7 +117,7 @@ FORGED = [
 ]  # fmt: skip
 
 
-def test_links_begin_with_an_address_that_no_request_chooses(subtests: pytest.Subtests):
+def test_a_link_s_host_does_not_depend_on_the_request(subtests: pytest.Subtests):
     unset, configured = Settings(**PROJECT), Settings(**PROJECT, rag_public_url="https://rag.example/base")
     for host, address in BY_HOST.items():
         with subtests.test(host):

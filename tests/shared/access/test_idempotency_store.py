@@ -32,9 +32,7 @@ def refused(core: Services, people: People, key: str = "a key", body: bytes = BO
     return conflict.value
 
 
-def test_what_was_answered_is_answered_again_word_for_word(
-    subtests: pytest.Subtests, core: Services, people: People
-):
+def test_a_response_is_replayed_word_for_word(subtests: pytest.Subtests, core: Services, people: People):
     answers: list[Any] = [{"z": 1.0, "a": ["\0", "é", {"b": None}]}, {}, [], "text", 7]
     for answer in answers:
         with subtests.test(answer=answer):
@@ -48,14 +46,14 @@ def test_what_was_answered_is_answered_again_word_for_word(
                 assert not isinstance(answer, dict) or list(again.body) == list(answer)
 
 
-def test_an_error_is_answered_again_too(core: Services, people: People):
+def test_an_error_response_is_replayed_too(core: Services, people: People):
     """As whoever keeps it says: ann's request stays refused."""
     assert claimed(core, people).keep(404, {"error": {"code": "NOT_FOUND"}}, "req_1")
     again = begin(core.database, people.ann.principal, people.acme.id, "a key", BODY, 60)
     assert again == StoredResponse(404, {"error": {"code": "NOT_FOUND"}}, "req_1")
 
 
-def test_a_request_whose_answer_the_database_refuses_can_be_repeated_at_once(core: Services, people: People):
+def test_a_response_that_the_database_rejects_can_be_repeated_at_once(core: Services, people: People):
     assert claimed(core, people).keep(-1, {}, "req_1") is False
     assert claimed(core, people).keep(200, {}, "req_1")
 
@@ -70,14 +68,14 @@ def test_another_body_with_the_same_key_is_a_conflict(core: Services, people: Pe
     claimed(core, people, key="another key", body=b"another")
 
 
-def test_while_it_is_worked_on_it_is_a_conflict_that_says_when_to_ask_again(core: Services, people: People):
+def test_a_running_request_is_a_conflict_with_a_retry_time(core: Services, people: People):
     claimed(core, people)
     conflict = refused(core, people)
     assert (conflict.status, conflict.code) == (409, "request_in_progress")
     assert 1 <= int(conflict.headers["Retry-After"]) <= 5
 
 
-def test_of_twenty_at_once_exactly_one_goes(core: Services, people: People):
+def test_one_of_twenty_concurrent_requests_runs(core: Services, people: People):
     ann = people.ann.principal
 
     def ask(number: int) -> object:
@@ -92,7 +90,7 @@ def test_of_twenty_at_once_exactly_one_goes(core: Services, people: People):
     assert found.count("request_in_progress") == 19
 
 
-def test_what_is_released_is_anybody_s_to_try_again(core: Services, people: People):
+def test_a_released_key_can_be_used_again(core: Services, people: People):
     claim = claimed(core, people)
     claim.release()
     again = claimed(core, people)
@@ -102,7 +100,7 @@ def test_what_is_released_is_anybody_s_to_try_again(core: Services, people: Peop
     assert again.keep(200, {}, "r")
 
 
-def test_a_claim_whose_time_is_over_goes_to_the_next(core: Services, people: People, world: World):
+def test_an_expired_claim_passes_to_the_next_request(core: Services, people: People, world: World):
     dead = claimed(core, people, lease_seconds=1)
     # The lease of one second, and no more than that, ended a tenth of a second ago.
     earlier = "update rag.replies set due_at = due_at - interval '1.1 seconds' where org_id = %s"
@@ -115,7 +113,7 @@ def test_a_claim_whose_time_is_over_goes_to_the_next(core: Services, people: Peo
     assert again == StoredResponse(200, {"who": "alive"}, "r")
 
 
-def test_after_24_hours_it_was_never_asked(core: Services, people: People, world: World):
+def test_a_response_expires_after_24_hours(core: Services, people: People, world: World):
     for key in ("one", "two", "three"):
         claimed(core, people, key).keep(200, {}, "r")
     age = "update rag.replies set created_at = created_at - interval '24 hours' where org_id = %s"
@@ -134,14 +132,16 @@ from generate_series(1, %s) as number
 """
 
 
-def test_no_more_than_a_hundred_are_forgotten_on_the_way(core: Services, people: People, world: World):
+def test_one_call_deletes_at_most_a_hundred_expired_responses(core: Services, people: People, world: World):
     world.sql(SOME, people.acme.id, people.ann.id, people.ann.id, "2 days", 150)
     for left in (51, 2):
         claimed(core, people, f"key {left}")
         assert world.sql("select count(*) from rag.replies where org_id = %s", people.acme.id) == [(left,)]
 
 
-def test_who_has_ten_thousand_answers_of_the_day_gets_no_more(core: Services, people: People, world: World):
+def test_a_user_with_ten_thousand_responses_a_day_stores_no_more(
+    core: Services, people: People, world: World
+):
     """Rather than lose one: ann's are hers alone, and alf goes on."""
     world.sql(SOME, people.acme.id, people.ann.id, people.ann.id, "1 minute", 10_000)
     with pytest.raises(RateLimited):
@@ -151,14 +151,14 @@ def test_who_has_ten_thousand_answers_of_the_day_gets_no_more(core: Services, pe
     claimed(core, people, "one more")
 
 
-def test_who_has_ten_thousand_answers_is_still_answered_again(core: Services, people: People, world: World):
+def test_a_user_with_ten_thousand_responses_still_gets_replays(core: Services, people: People, world: World):
     """ann's last one is replayed as the first."""
     assert claimed(core, people).keep(200, {}, "r")
     world.sql(SOME, people.acme.id, people.ann.id, people.ann.id, "1 minute", 10_000)
     assert begin(core.database, people.ann.principal, None, "a key", BODY, 60) == StoredResponse(200, {}, "r")
 
 
-def test_an_answer_from_what_is_no_longer_seen_was_never_given(core: Services, people: People):
+def test_a_response_from_hidden_documents_is_not_replayed(core: Services, people: People):
     document = people.ann.put([[1.0] + [0.0] * 1535])
     rows = people.ann.match([1.0] + [0.0] * 1535)
     assert claimed(core, people).keep(200, {"a": 1}, "r", [row["chunk_id"] for row in rows])
@@ -168,13 +168,13 @@ def test_an_answer_from_what_is_no_longer_seen_was_never_given(core: Services, p
     assert claimed(core, people).keep(200, {"a": 2}, "r")
 
 
-def test_an_answer_above_250_kb_is_not_kept_and_may_be_asked_for_again(core: Services, people: People):
+def test_a_response_above_250_kb_is_not_stored_and_may_run_again(core: Services, people: People):
     claim = claimed(core, people)
     assert not claim.keep(200, {"text": "é" * 125_001}, "r")
     assert claimed(core, people).keep(200, {"text": "x" * 249_000}, "r")
 
 
-def test_a_key_that_is_none_is_refused_by_name(subtests: pytest.Subtests, core: Services, people: People):
+def test_a_malformed_key_is_refused_by_name(subtests: pytest.Subtests, core: Services, people: People):
     """Ann's."""
     for key in ("", " ", "a\n", "é", "\x7f", " x", "a" * 256):
         with subtests.test(key=key):
@@ -186,7 +186,7 @@ def test_a_key_that_is_none_is_refused_by_name(subtests: pytest.Subtests, core: 
             )
 
 
-def test_any_other_key_is_one(subtests: pytest.Subtests, core: Services, people: People):
+def test_every_other_key_is_accepted(subtests: pytest.Subtests, core: Services, people: People):
     for key in ("a", "a" * 255, "a b~!", "5a0e4f1c-9d0b-4b5e-8a53-0c7d1e6f2b94"):
         with subtests.test(key=key):
             assert claimed(core, people, key).keep(200, {}, "r")
@@ -198,7 +198,7 @@ def test_neither_key_nor_body_is_stored(core: Services, people: People, world: W
     assert "secret" not in row
 
 
-def test_what_cannot_be_kept_is_an_answer_all_the_same(core: Services, people: People):
+def test_a_response_that_cannot_be_stored_is_still_returned(core: Services, people: People):
     """Ann's token has become nobody's by the time that she is answered."""
     ann = people.ann.principal
     tokens = iter([ann])
@@ -210,7 +210,7 @@ def test_what_cannot_be_kept_is_an_answer_all_the_same(core: Services, people: P
     begun.release()
 
 
-def test_whoever_leaves_the_org_is_not_answered_again(core: Services, people: People, world: World):
+def test_a_former_member_gets_no_replay(core: Services, people: People, world: World):
     claimed(core, people).keep(200, {"secret": "x"}, "r")
     world.sql("delete from rag.members where user_id = %s", people.ann.id)
     with pytest.raises(NotFound):

@@ -69,11 +69,11 @@ def unavailable(keys: KeySet, kid: str = "first") -> None:
 # -- what is known, and when it is asked for ------------------------------------------------------------
 
 
-def test_nothing_is_asked_for_before_a_token_needs_it(api: StandIn, keys: KeySet):
+def test_no_keys_are_fetched_before_a_token_needs_them(api: StandIn, keys: KeySet):
     assert api.requests == []
 
 
-def test_keys_are_asked_for_once_and_then_known(api: StandIn, keys: KeySet):
+def test_keys_are_fetched_once_and_cached(api: StandIn, keys: KeySet):
     api.replies(listing(FIRST, SECOND, RSA))
     for _ in range(3):
         assert keys.key("first", "ES256") is keys.key("first", "ES256")
@@ -85,7 +85,7 @@ def test_keys_are_asked_for_once_and_then_known(api: StandIn, keys: KeySet):
     assert "cookie" not in request.headers
 
 
-def test_a_known_key_of_another_algorithm_is_none_and_asks_for_nothing(
+def test_a_cached_key_of_another_algorithm_is_refused_without_a_fetch(
     api: StandIn, keys: KeySet, clock: Clock
 ):
     api.replies(listing(FIRST, RSA))
@@ -96,7 +96,7 @@ def test_a_known_key_of_another_algorithm_is_none_and_asks_for_nothing(
     assert len(api.requests) == 1
 
 
-def test_a_new_key_is_known_after_one_refresh(api: StandIn, keys: KeySet, clock: Clock):
+def test_a_new_key_is_found_after_one_refresh(api: StandIn, keys: KeySet, clock: Clock):
     api.replies(listing(FIRST), listing(SECOND, FIRST))
     assert keys.key("first", "ES256")
     clock.now += 61
@@ -105,7 +105,7 @@ def test_a_new_key_is_known_after_one_refresh(api: StandIn, keys: KeySet, clock:
     assert len(api.requests) == 2
 
 
-def test_a_key_that_appears_within_the_minute_is_known_after_it(api: StandIn, keys: KeySet, clock: Clock):
+def test_a_key_published_within_the_minute_is_found_after_it(api: StandIn, keys: KeySet, clock: Clock):
     api.replies(listing(FIRST), listing(SECOND, FIRST))
     assert keys.key("first", "ES256")
     clock.now += 59
@@ -126,7 +126,7 @@ def test_a_removed_key_is_refused_after_ten_minutes(api: StandIn, keys: KeySet, 
     assert len(api.requests) == 2
 
 
-def test_a_refresh_for_another_key_removes_a_removed_one_at_once(api: StandIn, keys: KeySet, clock: Clock):
+def test_a_refresh_for_another_key_removes_deleted_keys_at_once(api: StandIn, keys: KeySet, clock: Clock):
     api.replies(listing(FIRST), listing(SECOND))
     assert keys.key("first", "ES256")
     clock.now += 61
@@ -135,7 +135,7 @@ def test_a_refresh_for_another_key_removes_a_removed_one_at_once(api: StandIn, k
     assert len(api.requests) == 2
 
 
-def test_a_project_without_keys_is_asked_once_a_minute(api: StandIn, keys: KeySet, clock: Clock):
+def test_a_project_without_keys_is_fetched_once_a_minute(api: StandIn, keys: KeySet, clock: Clock):
     api.replies(listing())
     for _ in range(3):
         assert [keys.key(kid, "ES256") for kid in ("first", "second")] == [None, None]
@@ -143,7 +143,7 @@ def test_a_project_without_keys_is_asked_once_a_minute(api: StandIn, keys: KeySe
     assert len(api.requests) == 3
 
 
-def test_while_one_refreshes_the_others_use_what_is_known(api: StandIn, keys: KeySet, clock: Clock):
+def test_other_threads_use_cached_keys_during_a_refresh(api: StandIn, keys: KeySet, clock: Clock):
     api.replies(listing(FIRST), Reply(json={"keys": [SECOND]}, delay=0.8))
     assert keys.key("first", "ES256")
     clock.now += 601
@@ -158,7 +158,7 @@ def test_while_one_refreshes_the_others_use_what_is_known(api: StandIn, keys: Ke
         assert refreshing.result() is None
 
 
-def test_a_clock_that_is_set_back_makes_keys_old_and_not_young(api: StandIn, keys: KeySet, clock: Clock):
+def test_a_clock_set_back_makes_keys_old_and_not_new(api: StandIn, keys: KeySet, clock: Clock):
     api.replies(listing(FIRST), listing(SECOND))
     assert keys.key("first", "ES256")
     clock.now -= 86_400
@@ -176,7 +176,7 @@ def patient_keys(api: StandIn, clock: Clock) -> KeySet:
     return key_set(api, clock, timeout_seconds=20)
 
 
-def test_a_storm_of_unknown_key_ids_makes_one_request(api: StandIn, patient_keys: KeySet, clock: Clock):
+def test_many_unknown_key_ids_cause_one_request(api: StandIn, patient_keys: KeySet, clock: Clock):
     api.replies(listing(FIRST), Reply(json={"keys": [FIRST]}, delay=0.1))
     assert patient_keys.key("first", "ES256")
     clock.now += 61
@@ -187,7 +187,7 @@ def test_a_storm_of_unknown_key_ids_makes_one_request(api: StandIn, patient_keys
     assert patient_keys.key("first", "ES256")
 
 
-def test_a_storm_at_the_very_first_makes_one_request_and_loses_nobody(api: StandIn, patient_keys: KeySet):
+def test_many_first_requests_cause_one_fetch_and_all_succeed(api: StandIn, patient_keys: KeySet):
     api.replies(Reply(json={"keys": [FIRST]}, delay=0.1))
     with ThreadPoolExecutor(16) as pool:
         found = list(
@@ -197,9 +197,7 @@ def test_a_storm_at_the_very_first_makes_one_request_and_loses_nobody(api: Stand
     assert len(api.requests) == 1
 
 
-def test_a_storm_while_the_endpoint_is_down_makes_one_request(
-    api: StandIn, patient_keys: KeySet, clock: Clock
-):
+def test_many_requests_during_an_outage_cause_one_fetch(api: StandIn, patient_keys: KeySet, clock: Clock):
     api.replies(listing(FIRST), Reply(status=503, delay=0.1))
     assert patient_keys.key("first", "ES256")
     clock.now += 61
@@ -209,7 +207,7 @@ def test_a_storm_while_the_endpoint_is_down_makes_one_request(
     assert patient_keys.key("first", "ES256"), "users of a known key notice nothing"
 
 
-def test_waiting_for_an_endpoint_that_hangs_ends_for_everybody(api: StandIn, keys: KeySet):
+def test_a_hanging_endpoint_delays_everyone_only_until_the_time_out(api: StandIn, keys: KeySet):
     api.replies(Reply(json={"keys": [FIRST]}, delay=20))
     started = time.monotonic()
     with ThreadPoolExecutor(16) as pool:
@@ -246,7 +244,7 @@ BROKEN = {
 }
 
 
-def test_an_answer_that_is_no_key_set_is_our_failure_and_bounded_in_time(subtests: pytest.Subtests):
+def test_an_invalid_key_set_is_a_server_error_within_the_time_out(subtests: pytest.Subtests):
     for name, reply in BROKEN.items():
         with subtests.test(name), StandIn() as api:
             clock = Clock()
@@ -261,7 +259,7 @@ def test_an_answer_that_is_no_key_set_is_our_failure_and_bounded_in_time(subtest
             assert keys.key("first", "ES256"), "it recovers"
 
 
-def test_a_first_fetch_that_fails_is_repeated_after_five_seconds(api: StandIn, keys: KeySet, clock: Clock):
+def test_a_failed_first_fetch_is_repeated_after_five_seconds(api: StandIn, keys: KeySet, clock: Clock):
     """Until then no key is known, so no user can sign in."""
     api.replies(Reply(status=503), listing(FIRST))
     unavailable(keys)
@@ -281,17 +279,17 @@ def test_a_redirect_is_not_followed(api: StandIn, keys: KeySet):
         assert elsewhere.requests == []
 
 
-def test_an_endpoint_that_nobody_serves_is_our_failure(clock: Clock):
+def test_an_unreachable_endpoint_is_a_server_error(clock: Clock):
     with StandIn() as gone:
         url = gone.url
     unavailable(KeySet(f"{url}{PATH}", clock=clock))
 
 
-def test_a_name_that_does_not_exist_is_our_failure(clock: Clock):
+def test_an_unknown_host_is_a_server_error(clock: Clock):
     unavailable(KeySet("http://keys.invalid/jwks.json", clock=clock))
 
 
-def test_known_keys_outlive_an_outage_by_an_hour_and_no_more(api: StandIn, keys: KeySet, clock: Clock):
+def test_cached_keys_survive_an_outage_for_an_hour(api: StandIn, keys: KeySet, clock: Clock):
     api.replies(listing(FIRST), Reply(status=500))
     assert keys.key("first", "ES256")
     for _ in range(5):
@@ -309,7 +307,7 @@ def test_known_keys_outlive_an_outage_by_an_hour_and_no_more(api: StandIn, keys:
     assert keys.key("first", "ES256")
 
 
-def test_while_it_is_down_a_known_key_waits_once_a_minute_at_most(api: StandIn, keys: KeySet, clock: Clock):
+def test_during_an_outage_a_cached_key_waits_at_most_once_a_minute(api: StandIn, keys: KeySet, clock: Clock):
     api.replies(listing(FIRST), Reply(delay=20))
     assert keys.key("first", "ES256")
     clock.now += 601
@@ -321,7 +319,7 @@ def test_while_it_is_down_a_known_key_waits_once_a_minute_at_most(api: StandIn, 
     assert len(api.requests) == 2
 
 
-def test_an_answer_that_was_overtaken_brings_no_old_key_back(api: StandIn, keys: KeySet, clock: Clock):
+def test_an_overtaken_response_restores_no_old_key(api: StandIn, keys: KeySet, clock: Clock):
     api.replies(Reply(json={"keys": [FIRST]}, delay=0.5), listing(SECOND))
     with ThreadPoolExecutor(1) as pool:
         first = pool.submit(keys.key, "first", "ES256")
@@ -334,7 +332,7 @@ def test_an_answer_that_was_overtaken_brings_no_old_key_back(api: StandIn, keys:
     assert keys.key("first", "ES256") is None
 
 
-def test_a_failure_is_logged_by_its_kind_alone(api: StandIn, keys: KeySet, caplog: pytest.LogCaptureFixture):
+def test_a_failure_is_logged_by_type_only(api: StandIn, keys: KeySet, caplog: pytest.LogCaptureFixture):
     api.replies(Reply(body=b'{"hunter2"'))
     with caplog.at_level(logging.DEBUG, logger="rag"):
         unavailable(keys)
@@ -342,7 +340,7 @@ def test_a_failure_is_logged_by_its_kind_alone(api: StandIn, keys: KeySet, caplo
     assert record.getMessage() == "the project's public keys could not be fetched (JSONDecodeError)"
 
 
-def test_it_may_be_asked_from_within_an_event_loop(api: StandIn, keys: KeySet):
+def test_the_cache_works_within_an_event_loop(api: StandIn, keys: KeySet):
     async def ask() -> bool:
         return keys.key("first", "ES256") is not None
 
@@ -352,7 +350,7 @@ def test_it_may_be_asked_from_within_an_event_loop(api: StandIn, keys: KeySet):
         assert pool.submit(asyncio.run, ask()).result()
 
 
-def test_no_thread_stays_behind(api: StandIn, keys: KeySet):
+def test_no_thread_is_left_running(api: StandIn, keys: KeySet):
     api.replies(listing(FIRST))
     assert keys.key("first", "ES256")
     deadline = time.monotonic() + 5
@@ -406,7 +404,7 @@ NO_KEYS: dict[str, Any] = {
 }
 
 
-def test_what_is_no_key_is_passed_over_and_its_neighbours_work(subtests: pytest.Subtests):
+def test_invalid_keys_are_skipped_and_valid_ones_work(subtests: pytest.Subtests):
     for name, entry in NO_KEYS.items():
         with subtests.test(name), StandIn() as api:
             api.replies(listing(entry, SECOND, entry, RSA))
@@ -417,7 +415,7 @@ def test_what_is_no_key_is_passed_over_and_its_neighbours_work(subtests: pytest.
             assert keys.key("rsa", "RS256")
 
 
-def test_what_a_key_need_not_say(subtests: pytest.Subtests):
+def test_optional_members_of_a_key_may_be_missing(subtests: pytest.Subtests):
     for absent in ("use", "alg", "key_ops", "ext"):
         with subtests.test(absent=absent), StandIn() as api:
             entries = [{name: key[name] for name in key if name != absent} for key in (FIRST, RSA)]
@@ -427,7 +425,7 @@ def test_what_a_key_need_not_say(subtests: pytest.Subtests):
             assert keys.key("rsa", "RS256")
 
 
-def test_of_two_keys_of_one_name_the_first_counts(api: StandIn, keys: KeySet):
+def test_the_first_of_two_keys_with_one_id_counts(api: StandIn, keys: KeySet):
     api.replies(listing(FIRST, {**SECOND, "kid": "first"}, {**RSA, "kid": "first"}))
     key = keys.key("first", "ES256")
     assert key is not None
@@ -442,7 +440,7 @@ def test_a_key_id_is_a_plain_name(subtests: pytest.Subtests):
             assert is_key_id(kid)
 
 
-def test_whatever_else_is_no_key_id(subtests: pytest.Subtests):
+def test_other_values_are_not_key_ids(subtests: pytest.Subtests):
     cases: list[object] = [
         "", "x" * 129, "..", "a..b", "a/b", "/", "\\", "../first", "http://a", "a:b", "a b", " first",
         "first ", "first\n", "\nfirst", "first\x00", "fir\tst", "é", "１", "a'b", 'a"b', "a%2fb", "a?b",
@@ -462,7 +460,7 @@ JSON = st.recursive(
 
 @settings(max_examples=60, deadline=None)
 @given(st.sampled_from([FIRST, RSA]), st.sampled_from(sorted({*FIRST, *RSA})), JSON)
-def test_a_key_with_any_member_of_any_kind_spoils_no_other(entry: dict[str, Any], member: str, value: object):
+def test_a_malformed_key_affects_no_other_key(entry: dict[str, Any], member: str, value: object):
     with StandIn() as api:
         api.replies(listing({**entry, member: value}, SECOND))
         assert KeySet(api.url).key("second", "ES256")

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from local.tools import ROOT
+from local import ROOT
 from shared.clients.postgrest import Database
 from shared.errors import DatabaseFailed, RagError
 from shared.types import Principal
@@ -21,7 +21,7 @@ from tests.stand_in import Reply, StandIn
 SHOW = "from shared.access.rate_limit import _limiter; print(_limiter.enabled, _limiter._swallow_errors)"
 
 
-def test_no_variable_and_no_env_file_switches_the_limits_off(tmp_path: Path):
+def test_no_variable_disables_the_limits(tmp_path: Path):
     (tmp_path / ".env").write_text("RATELIMIT_ENABLED=false\nRATELIMIT_SWALLOW_ERRORS=true\n")
     environment = {"PYTHONPATH": str(ROOT), "RATELIMIT_ENABLED": "false", "RATELIMIT_SWALLOW_ERRORS": "true"}
     done = subprocess.run(
@@ -76,16 +76,12 @@ def counted(world: World, actor: Actor) -> dict[str, int]:
     return dict(world.sql("select bucket, hits from rag.rate_limits where caller_id = %s", actor.id))
 
 
-def test_sixteen_threads_in_two_processes_are_admitted_exactly_as_often_as_the_limit_allows(
-    people: People, world: World
-):
+def test_the_limit_is_exact_for_sixteen_threads_in_two_processes(people: People, world: World):
     assert in_processes(people.ann, "100/hour") == (100, 100)
     assert counted(world, people.ann) == {"rag": 100}
 
 
-def test_sixteen_threads_in_two_processes_are_admitted_exactly_as_often_as_the_day_allows(
-    people: People, world: World
-):
+def test_the_daily_limit_is_exact_for_sixteen_threads_in_two_processes(people: People, world: World):
     """The tier's day is less than the limit of the hour, and the hour is charged for no more."""
     world.tier(people.acme, day=70)
     assert in_processes(people.ann, "100/hour") == (70, 130)
@@ -102,7 +98,7 @@ def through(actor: Actor, times: int, rate: str, bucket: str = "rag") -> list[bo
     return [attempt(database, actor.principal, rate, bucket) is not None for _ in range(times)]
 
 
-def test_the_day_decides_where_the_minute_has_room_and_the_other_way_round(people: People, world: World):
+def test_the_daily_and_the_minute_limit_apply_independently(people: People, world: World):
     world.tier(people.acme, day=3)
     assert through(people.ann, 5, "60/minute") == [True] * 3 + [False] * 2
     assert through(people.alf, 5, "2/minute") == [True] * 2 + [False] * 3
@@ -111,13 +107,13 @@ def test_the_day_decides_where_the_minute_has_room_and_the_other_way_round(peopl
 # A limit of the deployment's by day has the same length as the tier's day. Of two windows of one
 # length only one is kept, and where both have nothing left it is the first, which let the request through:
 # from there on nothing is refused, since the day's refusal gives the other its count back each time.
-def test_a_deployments_limit_by_day_does_not_hide_the_tiers(people: People, world: World):
+def test_a_deployment_s_daily_limit_does_not_replace_the_tier_s(people: People, world: World):
     world.tier(people.acme, day=5)
     assert through(people.ann, 1, "600/minute", "api") == [True]
     assert through(people.ann, 9, "5/day") == [True] * 4 + [False] * 5
 
 
-def test_the_headers_tell_of_the_window_with_the_least_room(people: People, world: World):
+def test_the_headers_report_the_window_with_the_least_remaining(people: People, world: World):
     world.tier(people.acme, day=3)
     database = database_of(people.ann)
     told = []
@@ -137,7 +133,7 @@ WINDOW = {
 }
 
 
-def test_an_answer_without_a_readable_window_admits_no_request(subtests: pytest.Subtests):
+def test_a_response_without_a_readable_window_admits_no_request(subtests: pytest.Subtests):
     answers: list[Any] = [
         [], None, "", "not what was asked", {}, [{}], [[]], [None], 7, True,
         [{**WINDOW, "resets_at": None}], [{**WINDOW, "hits": None}],
@@ -162,19 +158,19 @@ def lets_through(answer: Any) -> bool:
     return True
 
 
-def test_a_window_as_the_database_tells_it_lets_through():
+def test_a_window_in_the_database_s_form_is_admitted():
     """The stand-in above is no wall: the same answer, unspoiled, is let through."""
     assert lets_through([WINDOW])
 
 
-def test_a_database_that_does_not_answer_lets_nobody_through():
+def test_a_database_outage_admits_no_request():
     with pytest.raises(DatabaseFailed):
         attempt(
             opened(Database("http://127.0.0.1:9", "key", 0.05)), Principal("a user", "a token"), "60/minute"
         )
 
 
-def test_a_token_that_the_database_refuses_lets_nobody_through(people: People):
+def test_a_token_that_the_database_rejects_admits_no_request(people: People):
     with pytest.raises(RagError):
         attempt(database_of(people.ann), Principal(people.ann.id, "a.b.c"), "60/minute")
     assert people.ann.rpc("rag_hit", hit_arguments()).json()[0]["hits"] == 1

@@ -45,7 +45,7 @@ def chunks(result: ToolResult) -> list[dict[str, Any]]:
     return found
 
 
-def test_a_member_s_model_is_given_passages_with_their_sources_and_scores(core: Services, people: People):
+def test_the_model_gets_passages_with_sources_and_scores(core: Services, people: People):
     bring(core, people.ann, REFUNDS, source="faq.md")
     result = tool(core, people.ann)("how long may I return an item?", 3)
     assert (result.structured, result.error) == (None, None)
@@ -55,7 +55,7 @@ def test_a_member_s_model_is_given_passages_with_their_sources_and_scores(core: 
     assert "[1]" not in result.text
 
 
-def test_sources_are_for_the_page_and_change_nothing_for_the_model(core: Services, people: People):
+def test_page_sources_change_nothing_for_the_model(core: Services, people: People):
     bring(core, people.ann, REFUNDS, source="faq.md", metadata={"topic": "refunds"})
     search = tool(core, people.ann, inline_citations=True)
     plain, shown = search("refunds"), search("refunds", include_sources=True)
@@ -70,7 +70,7 @@ def test_sources_are_for_the_page_and_change_nothing_for_the_model(core: Service
     json.dumps(shown.structured)
 
 
-def test_the_schema_is_one_that_openai_takes(core: Services, people: People):
+def test_the_schema_is_accepted_by_openai(core: Services, people: People):
     schema = tool(core, people.ann).schema
     assert schema["type"] == "function"
     assert schema["function"]["name"] == NAME
@@ -83,7 +83,7 @@ def test_the_schema_is_one_that_openai_takes(core: Services, people: People):
     }  # fmt: skip
 
 
-def test_a_model_s_wrong_arguments_are_explained_to_it(
+def test_invalid_arguments_are_explained_to_the_model(
     subtests: pytest.Subtests, core: Services, people: People
 ):
     cases: list[tuple[str, str]] = [
@@ -107,7 +107,7 @@ def test_a_model_s_wrong_arguments_are_explained_to_it(
     assert people.ada.request("GET", "/api/v1/events").json()["data"] == []
 
 
-def test_what_fails_is_told_and_names_nothing_of_ours(core: Services, people: People, settings: Settings):
+def test_a_failure_is_reported_without_internals(core: Services, people: People, settings: Settings):
     denied = tool(core, people.alf, f"notes:u:{people.ann.id}")("x")
     assert denied.error == "another_users_name"
     assert denied.text == "The search failed: this name belongs to another user"
@@ -117,14 +117,14 @@ def test_what_fails_is_told_and_names_nothing_of_ours(core: Services, people: Pe
     assert "127.0.0.1" not in gone.text
 
 
-def test_nothing_found_is_said(core: Services, people: People):
+def test_an_empty_result_is_reported(core: Services, people: People):
     bring(core, people.ann, REFUNDS)
     assert tool(core, people.bob, inline_citations=True)("refunds").text == "Nothing was found."
     empty = tool(core, people.ann, "nowhere")("refunds", include_sources=True)
     assert empty.structured == {"chunks": []}
 
 
-def test_markers_are_contiguous_over_a_turn_and_a_passage_keeps_its_own(core: Services, people: People):
+def test_markers_are_contiguous_over_a_turn_and_stable_per_passage(core: Services, people: People):
     bring(core, people.ann, REFUNDS, SHIPPING, OPENING)
     search = tool(core, people.ann, inline_citations=True)
     first = search("refund policy", 1)
@@ -159,7 +159,7 @@ def test_parallel_calls_number_without_gaps_or_collisions(core: Services, people
 
 
 @pytest.mark.parametrize("inline", [True, False])
-def test_a_document_cannot_pose_as_a_marker_an_end_or_an_instruction(
+def test_a_document_cannot_imitate_a_marker_an_end_or_an_instruction(
     core: Services, people: People, inline: bool
 ):
     forged = (
@@ -181,7 +181,7 @@ def test_a_document_cannot_pose_as_a_marker_an_end_or_an_instruction(
     assert chunks(result)[0]["text"] == forged
 
 
-def test_denied_metadata_stay_inside(core: Services, people: People, settings: Settings):
+def test_denied_metadata_is_not_returned(core: Services, people: People, settings: Settings):
     bring(core, people.ann, REFUNDS, source="faq.md", metadata={"stage": "HIDDEN", "topic": "refunds"})
     with made(settings, rag_metadata_denylists='{"knowledge": ["stage", "source"]}') as strict:
         result = tool(strict, people.ann)("refunds", include_sources=True)
@@ -234,7 +234,7 @@ def calls(*arguments: dict[str, Any]) -> Sequence[dict[str, Any]]:
     ]
 
 
-def test_a_whole_turn_of_an_agent(core: Services, people: People):
+def test_an_agent_s_turn_works_end_to_end(core: Services, people: People):
     """The model searches twice at once, then with a mistake, and answers; its pills lead to passages."""
     bring(core, people.ann, REFUNDS, SHIPPING, OPENING)
     search = tool(core, people.ann, inline_citations=True)

@@ -32,7 +32,7 @@ def streaming(core: Services) -> TestClient:
     return TestClient(app, raise_server_exceptions=False)
 
 
-def test_a_stream_carries_the_limit_and_the_request_id_from_its_first_byte(
+def test_a_stream_has_rate_limit_headers_and_the_request_id_from_its_first_byte(
     streaming: TestClient, people: People, caplog: pytest.LogCaptureFixture
 ):
     headers = {"Authorization": f"Bearer {people.ann.token()}", "X-Request-Id": "stream-1"}
@@ -46,7 +46,7 @@ def test_a_stream_carries_the_limit_and_the_request_id_from_its_first_byte(
     assert (line["status"], line["request_id"]) == (200, "stream-1")
 
 
-def test_a_stream_that_breaks_is_logged_with_its_cause_and_told_nothing(
+def test_a_broken_stream_is_logged_with_its_cause_and_reveals_nothing(
     streaming: TestClient, people: People, caplog: pytest.LogCaptureFixture
 ):
     headers = {"Authorization": f"Bearer {people.ann.token()}"}
@@ -59,7 +59,7 @@ def test_a_stream_that_breaks_is_logged_with_its_cause_and_told_nothing(
     assert "a detail" not in str(line)
 
 
-def test_a_redirect_stays_at_the_host_that_the_client_reached(streaming: TestClient):
+def test_a_redirect_keeps_the_client_s_host(streaming: TestClient):
     headers = {"Host": "evil.example"}
     answer = streaming.get("/stream/?breaks=true", headers=headers, follow_redirects=False)
     assert (answer.status_code, answer.headers["location"]) == (307, "/stream?breaks=true")

@@ -50,7 +50,7 @@ async def answered(
     return got
 
 
-def test_an_event_is_a_line_of_json_whatever_is_said():
+def test_an_event_is_one_line_of_json():
     hard = {"a": 'line\nend\r\n"\u2028', "b": "\ud800", "c": "ö"}
     text = event(hard).decode()
     assert text.startswith("data: {")
@@ -61,7 +61,7 @@ def test_an_event_is_a_line_of_json_whatever_is_said():
     assert event({}, "meta") == b"event: meta\ndata: {}\n\n"
 
 
-def test_messages_are_followed_by_the_last_words():
+def test_messages_are_followed_by_the_end_event():
     async def two() -> AsyncGenerator[int]:
         yield 1
         yield 2
@@ -70,7 +70,7 @@ def test_messages_are_followed_by_the_last_words():
     assert got == [b"data: 1\n\n", b"data: 2\n\n", b"data: [DONE]\n\n"]
 
 
-def test_an_error_on_the_way_is_told_in_their_place():
+def test_an_error_during_the_stream_replaces_the_end_event():
     async def one() -> AsyncGenerator[int]:
         yield 1
         raise GenerationFailed(because="secret")
@@ -79,7 +79,7 @@ def test_an_error_on_the_way_is_told_in_their_place():
     assert got == [b"data: 1\n\n", b'data: {"error":"generation_failed"}\n\n']
 
 
-def test_silence_is_filled_with_comments_and_nothing_is_lost():
+def test_comments_fill_pauses_and_lose_nothing():
     async def slow() -> AsyncGenerator[bytes]:
         for number in range(3):
             await asyncio.sleep(0.25)
@@ -91,7 +91,7 @@ def test_silence_is_filled_with_comments_and_nothing_is_lost():
 
 
 @pytest.mark.parametrize("silent", [True, False], ids=["in silence", "in the middle of talk"])
-def test_a_client_that_leaves_stops_what_speaks_before_what_it_speaks_through_is_closed(silent: bool):
+def test_a_disconnected_client_stops_the_generator_before_its_resources_close(silent: bool):
     happened: list[str] = []
 
     async def endless() -> AsyncGenerator[bytes]:
@@ -118,7 +118,7 @@ def test_a_client_that_leaves_stops_what_speaks_before_what_it_speaks_through_is
     assert happened == ["stopped", "closed"]
 
 
-def test_what_a_stream_holds_is_closed_though_it_never_began():
+def test_a_stream_that_never_began_closes_its_resources():
     closed: list[bool] = []
 
     async def broken(*_: Any) -> Any:

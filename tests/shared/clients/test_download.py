@@ -40,7 +40,7 @@ def refused(url: str, kind: type[Exception], networks: AddressPolicy = OWN) -> A
     return found.value
 
 
-def test_a_page_is_fetched_with_what_it_is(server: StandIn):
+def test_a_page_is_fetched_with_its_content_type(server: StandIn):
     server.replies(page())
     assert fetch(f"{server.url}/a%20b.md?x=1", OWN) == Fetched(b"<p>Kilns</p>", "text/html", None)
     (request,) = server.requests
@@ -49,26 +49,26 @@ def test_a_page_is_fetched_with_what_it_is(server: StandIn):
     assert "cookie" not in request.headers
 
 
-def test_where_nothing_is_said_the_name_tells(subtests: pytest.Subtests):
+def test_without_a_content_type_the_name_decides(subtests: pytest.Subtests):
     for said in ("text/plain; charset=utf-8", "application/octet-stream", ""):
         with subtests.test(said=said), StandIn() as server:
             server.replies(page(b"# Kilns", **{"Content-Type": said}))
             assert fetch(f"{server.url}/docs/a%20guide.md?x=1", OWN).filename == "a guide.md"
 
 
-def test_redirects_are_followed_to_their_end(server: StandIn):
+def test_redirects_are_followed(server: StandIn):
     server.replies(leads_to("/b"), leads_to(f"{server.url}/c", 308), page())
     assert fetch(f"{server.url}/a", OWN).data == b"<p>Kilns</p>"
     assert [request.path for request in server.requests] == ["/a", "/b", "/c"]
 
 
-def test_redirects_without_end_end(server: StandIn):
+def test_endless_redirects_end(server: StandIn):
     server.replies(leads_to("/again"))
     assert refused(server.url, UnreadableDocument).code == "url_refused"
     assert len(server.requests) == 6
 
 
-def test_a_redirect_leads_nowhere_inside(subtests: pytest.Subtests):
+def test_a_redirect_to_an_internal_address_is_refused(subtests: pytest.Subtests):
     cases = (
         "http://127.0.0.2/", "http://169.254.169.254/latest/meta-data", "http://[::1]/",
         "file:///etc/passwd", "http://2130706434/", "//10.0.0.1/x", "http://user@127.0.0.1/",
@@ -98,7 +98,7 @@ def names(monkeypatch: pytest.MonkeyPatch, *answers: list[str]) -> list[str]:
     return asked
 
 
-def test_a_name_that_leads_inside_is_refused(subtests: pytest.Subtests):
+def test_a_name_of_an_internal_address_is_refused(subtests: pytest.Subtests):
     cases: list[list[str]] = [["127.0.0.1"], ["169.254.169.254"], ["93.184.215.14", "10.0.0.1"], ["::1"]]
     for answer in cases:
         with subtests.test(answer=answer), pytest.MonkeyPatch.context() as monkeypatch:
@@ -106,9 +106,7 @@ def test_a_name_that_leads_inside_is_refused(subtests: pytest.Subtests):
             refused("http://kiln.example/", AddressRefused, AddressPolicy())
 
 
-def test_a_name_is_looked_up_once_and_the_answer_connected_to(
-    monkeypatch: pytest.MonkeyPatch, server: StandIn
-):
+def test_a_name_is_resolved_once_and_that_address_is_used(monkeypatch: pytest.MonkeyPatch, server: StandIn):
     """A name server that gives a good address first and another afterwards is never asked again."""
     server.replies(page())
     asked = names(monkeypatch, ["127.0.0.1"], ["127.0.0.2"])
@@ -118,20 +116,20 @@ def test_a_name_is_looked_up_once_and_the_answer_connected_to(
     assert server.requests[0].headers["host"].startswith("kiln.example:")
 
 
-def test_the_next_redirect_is_looked_up_anew(monkeypatch: pytest.MonkeyPatch, server: StandIn):
+def test_the_next_redirect_is_resolved_again(monkeypatch: pytest.MonkeyPatch, server: StandIn):
     server.replies(leads_to("http://other.example/"))
     names(monkeypatch, ["127.0.0.1"], ["10.0.0.1"])
     refused(server.url.replace("127.0.0.1", "kiln.example"), AddressRefused)
 
 
-def test_no_proxy_of_the_environment_is_asked(monkeypatch: pytest.MonkeyPatch, server: StandIn):
+def test_proxy_variables_are_ignored(monkeypatch: pytest.MonkeyPatch, server: StandIn):
     server.replies(page())
     monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:1")
     monkeypatch.setenv("ALL_PROXY", "http://127.0.0.1:1")
     assert fetch(server.url, OWN).data
 
 
-def test_what_is_not_there_is_not_asked_for_again(subtests: pytest.Subtests):
+def test_a_missing_page_is_not_retried(subtests: pytest.Subtests):
     for status in (400, 401, 403, 404, 410, 451, 204, 206):
         with subtests.test(status=status), StandIn() as server:
             server.replies(Reply(status=status, body=b""))
@@ -139,19 +137,19 @@ def test_what_is_not_there_is_not_asked_for_again(subtests: pytest.Subtests):
             assert (error.code, str(status) in str(error)) == ("url_refused", True)
 
 
-def test_what_may_be_there_later_is(subtests: pytest.Subtests):
+def test_a_temporarily_missing_page_is_retried(subtests: pytest.Subtests):
     for status in (408, 425, 429, 500, 502, 503, 504):
         with subtests.test(status=status), StandIn() as server:
             server.replies(Reply(status=status, body=b""))
             refused(server.url, FetchFailed)
 
 
-def test_a_connection_that_breaks_is_tried_later(server: StandIn):
+def test_a_broken_connection_is_retried_later(server: StandIn):
     server.replies(Reply(drop=True))
     refused(server.url, FetchFailed)
 
 
-def test_nobody_there_is_tried_later():
+def test_an_unreachable_host_is_retried_later():
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         refused(f"http://127.0.0.1:{free.getsockname()[1]}/", FetchFailed)
@@ -165,9 +163,7 @@ def test_nobody_there_is_tried_later():
         (socket.EAI_AGAIN, FetchFailed),
     ],
 )
-def test_a_host_that_does_not_exist_is_not_tried_again(
-    monkeypatch: pytest.MonkeyPatch, reason: int, kind: type[Exception]
-):
+def test_an_unknown_host_is_not_retried(monkeypatch: pytest.MonkeyPatch, reason: int, kind: type[Exception]):
     """Whether a name server is there to ask depends on the machine."""
 
     def resolve(*_: object, **__: object) -> None:
@@ -177,7 +173,7 @@ def test_a_host_that_does_not_exist_is_not_tried_again(
     refused("http://nowhere.invalid/", kind)
 
 
-def test_a_body_that_drips_ends(monkeypatch: pytest.MonkeyPatch, server: StandIn):
+def test_a_slow_body_is_aborted(monkeypatch: pytest.MonkeyPatch, server: StandIn):
     monkeypatch.setattr(shared.clients.download, "SECONDS", 0.5)
     server.replies(Reply(body=b"x" * 1000, drip=0.05, headers={"Content-Type": "text/plain"}))
     started = time.monotonic()
@@ -185,7 +181,7 @@ def test_a_body_that_drips_ends(monkeypatch: pytest.MonkeyPatch, server: StandIn
     assert time.monotonic() - started < 5
 
 
-def test_headers_that_drip_end_too(monkeypatch: pytest.MonkeyPatch, server: StandIn):
+def test_slow_headers_are_aborted(monkeypatch: pytest.MonkeyPatch, server: StandIn):
     monkeypatch.setattr(shared.clients.download, "SECONDS", 0.5)
     server.replies(Reply(body=b"x", drip=0.05, drip_head=True))
     assert refused(server.url, UnreadableDocument).code == "url_too_slow"
@@ -213,12 +209,12 @@ def endless() -> Iterator[str]:
         thread.join(5)
 
 
-def test_a_body_without_end_ends(endless: str):
+def test_an_endless_body_is_aborted(endless: str):
     assert refused(endless, UnreadableDocument).code == "file_too_large"
 
 
 @pytest.mark.parametrize("encoding", ["gzip", "gzip, gzip", "br", "deflate"])
-def test_a_body_that_unpacks_without_end_ends(server: StandIn, encoding: str):
+def test_an_endless_compressed_body_is_aborted(server: StandIn, encoding: str):
     """And takes no more memory on its way than it may be large."""
     packed = gzip.compress(gzip.compress(bytes(20 * MAX_BYTES)) if "," in encoding else bytes(4 * MAX_BYTES))
     server.replies(page(packed, **{"Content-Encoding": encoding}))
@@ -231,12 +227,12 @@ def test_a_body_that_unpacks_without_end_ends(server: StandIn, encoding: str):
     assert code == ("file_too_large" if encoding == "gzip" else "processing_failed")
 
 
-def test_a_body_that_is_packed_all_the_same_is_unpacked(server: StandIn):
+def test_an_unrequested_compression_is_decoded(server: StandIn):
     server.replies(page(gzip.compress(b"<p>Kilns</p>"), **{"Content-Encoding": "gzip"}))
     assert fetch(server.url, OWN).data == b"<p>Kilns</p>"
 
 
-def test_a_body_that_is_not_packed_as_it_says_is_broken(subtests: pytest.Subtests):
+def test_a_wrongly_declared_compression_is_an_error(subtests: pytest.Subtests):
     cases: dict[str, bytes] = {
         "not": b"no gzip",
         "half": gzip.compress(b"<p>Kilns</p>")[:-4],
@@ -251,7 +247,7 @@ def test_a_body_that_is_not_packed_as_it_says_is_broken(subtests: pytest.Subtest
 LONG = f"{'x' * 600}.md"
 
 
-def test_a_name_is_one_that_can_be_kept(subtests: pytest.Subtests):
+def test_a_file_name_can_be_stored(subtests: pytest.Subtests):
     cases: list[tuple[str, str | None]] = [
         ("/a%0Ab.md", "a b.md"),
         ("/a%E2%80%8Bb.md", "ab.md"),

@@ -23,7 +23,7 @@ def dripping() -> Iterator[StandIn]:
         yield server
 
 
-def test_a_server_that_drips_is_left_when_the_time_is_over(dripping: StandIn):
+def test_a_slow_server_is_abandoned_at_the_deadline(dripping: StandIn):
     with http_client(10) as client:
         started = monotonic()
         with pytest.raises(httpx.ReadTimeout), deadline(0.4):
@@ -31,7 +31,7 @@ def test_a_server_that_drips_is_left_when_the_time_is_over(dripping: StandIn):
         assert 0.3 < monotonic() - started < 2
 
 
-def test_so_is_one_asked_through_the_openai_package(dripping: StandIn):
+def test_a_slow_server_behind_the_openai_package_is_abandoned_at_the_deadline(dripping: StandIn):
     with closing(openai_client("a key", dripping.url, 10)) as client:
         started = monotonic()
         with pytest.raises(APITimeoutError), deadline(0.4):
@@ -39,7 +39,7 @@ def test_so_is_one_asked_through_the_openai_package(dripping: StandIn):
         assert 0.3 < monotonic() - started < 2
 
 
-def test_without_a_bound_only_single_waits_are_bounded(dripping: StandIn):
+def test_without_a_deadline_only_single_waits_are_bounded(dripping: StandIn):
     with http_client(0.2) as client, client.stream("GET", dripping.url) as answer:
         pieces = answer.iter_raw(1)
         assert b"".join(next(pieces) for _ in range(8)) == b'"xxxxxxx'
@@ -58,7 +58,7 @@ def silent() -> Iterator[str]:
         yield f"http://127.0.0.1:{listening.getsockname()[1]}"
 
 
-def test_an_address_that_stays_silent_is_left_when_the_time_is_over(silent: str):
+def test_a_silent_address_is_abandoned_at_the_deadline(silent: str):
     with http_client(10) as client:
         started = monotonic()
         with pytest.raises(httpx.ConnectTimeout), deadline(0.4):
@@ -66,12 +66,12 @@ def test_an_address_that_stays_silent_is_left_when_the_time_is_over(silent: str)
         assert 0.3 < monotonic() - started < 2
 
 
-def test_a_name_that_does_not_exist_is_no_connection():
+def test_an_unknown_host_is_a_connection_error():
     with http_client(10) as client, pytest.raises(httpx.ConnectError), deadline(5):
         client.get("http://nowhere.invalid/")
 
 
-def test_a_name_of_two_addresses_is_reached_at_the_one_that_answers():
+def test_a_host_with_two_addresses_is_reached_at_the_working_one():
     """localhost is ::1 as well on most machines, where the stand-in does not listen."""
     with StandIn() as server, http_client(5) as client:
         server.replies(Reply(json=1))
@@ -79,7 +79,7 @@ def test_a_name_of_two_addresses_is_reached_at_the_one_that_answers():
             assert client.get(server.url.replace("127.0.0.1", "localhost")).json() == 1
 
 
-def test_the_inner_of_two_bounds_only_ever_shortens():
+def test_an_inner_deadline_only_shortens():
     with deadline(5):
         with deadline(100):
             assert remaining_seconds() <= 5
@@ -89,7 +89,7 @@ def test_the_inner_of_two_bounds_only_ever_shortens():
     assert remaining_seconds() == float("inf")
 
 
-def test_a_connection_is_used_again_after_a_bound_has_passed():
+def test_a_connection_is_reused_after_a_deadline():
     with StandIn() as server, http_client(5) as client:
         server.replies(Reply(json=1))
         with deadline(0.2):

@@ -41,9 +41,7 @@ def missing(core: Services, caller: Principal, *asked: str | None) -> tuple[str,
     return refused.value.code, refused.value.details
 
 
-def test_a_member_finds_a_workspace_by_its_id_and_an_org_by_its_own(
-    core: Services, people: People, made: Made
-):
+def test_a_member_finds_a_workspace_and_an_org_by_id(core: Services, people: People, made: Made):
     home = made(people.acme.id)
     ann = people.ann.principal
     assert locate(core.database, ann, f"WS_{home.upper()}", None) == Place(people.acme.id, home)
@@ -60,7 +58,7 @@ def test_a_member_of_two_orgs_finds_each_workspace_in_its_org(core: Services, pe
     assert (code, details["workspace_id"]) == ("workspace_not_found", home)
 
 
-def test_what_is_another_s_or_nobody_s_is_not_found(core: Services, people: People, made: Made):
+def test_another_user_s_and_missing_ids_are_not_found(core: Services, people: People, made: Made):
     theirs = made(people.bolt.id)
     ann = people.ann.principal
     answers = [missing(core, ann, workspace, None)[0] for workspace in (theirs, NOBODYS, "x", "")]
@@ -79,13 +77,13 @@ def test_a_private_workspace_is_found_by_its_owner_and_the_org_s_admin(
     assert missing(core, people.alf.principal, private, None)[0] == "workspace_not_found"
 
 
-def test_a_workspace_that_is_only_being_loaded_is_not_there(core: Services, people: People, made: Made):
+def test_a_workspace_that_is_being_loaded_is_missing(core: Services, people: People, made: Made):
     assert missing(core, people.ann.principal, made(people.acme.id, loads="x"), None)[0] == (
         "workspace_not_found"
     )
 
 
-def test_a_bound_key_finds_its_workspace_and_no_other(core: Services, people: People, made: Made):
+def test_a_bound_key_finds_only_its_workspace(core: Services, people: People, made: Made):
     """Ann's key, of whose org she sees more."""
     home, other = made(people.acme.id), made(people.acme.id)
     key = Principal(people.ann.id, people.ann.key_token(collection=home))
@@ -95,7 +93,7 @@ def test_a_bound_key_finds_its_workspace_and_no_other(core: Services, people: Pe
     assert missing(core, kim, None, people.bolt.id)[0] == "org_not_found"
 
 
-def test_neither_is_no_place(core: Services, people: People):
+def test_a_workspace_or_an_org_is_required(core: Services, people: People):
     """Ann says not where."""
     with pytest.raises(InvalidRequest) as refused:
         locate(core.database, people.ann.principal, None, None)

@@ -42,7 +42,7 @@ def call(database: Database, **how: Any) -> Any:
     return database.call(CALLER, "a_function", {"x": 1}, **how)
 
 
-def test_a_call_carries_the_caller_s_own_token(server: StandIn, database: Database):
+def test_a_call_has_the_caller_s_own_token(server: StandIn, database: Database):
     server.replies(Reply(json=[{"a": 1}]))
     assert call(database) == [{"a": 1}]
     (request,) = server.requests
@@ -51,7 +51,7 @@ def test_a_call_carries_the_caller_s_own_token(server: StandIn, database: Databa
     assert request.headers["apikey"] == "the anon key"
 
 
-def test_what_surely_did_not_happen_is_tried_again(subtests: pytest.Subtests):
+def test_an_unsent_call_is_retried(subtests: pytest.Subtests):
     for code in sorted(NOT_DONE):
         with subtests.test(code=code), StandIn() as server, database_at(server) as database:
             server.replies(refused(code), Reply(json=7))
@@ -66,7 +66,7 @@ def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("short_pauses")
-def test_tries_end(server: StandIn, database: Database):
+def test_retries_are_limited(server: StandIn, database: Database):
     server.replies(refused("PGRST000"))
     with pytest.raises(DatabaseFailed):
         call(database)
@@ -74,7 +74,7 @@ def test_tries_end(server: StandIn, database: Database):
 
 
 @pytest.mark.usefixtures("short_pauses")
-def test_what_may_have_happened_is_tried_again_only_where_twice_does_no_harm(subtests: pytest.Subtests):
+def test_a_possibly_executed_call_is_retried_only_if_idempotent(subtests: pytest.Subtests):
     cases: list[Reply] = [
         Reply(drop=True),
         Reply(status=502, body=b"<html>"),
@@ -92,7 +92,7 @@ def test_what_may_have_happened_is_tried_again_only_where_twice_does_no_harm(sub
             assert len(server.requests) == 1 + ALL_TRIES
 
 
-def test_what_will_not_get_better_is_not_tried_again(subtests: pytest.Subtests):
+def test_a_permanent_error_is_not_retried(subtests: pytest.Subtests):
     cases: list[tuple[str, type[RagError]]] = [
         ("57014", DatabaseTimedOut),
         ("PGRST003", DatabaseTimedOut),
@@ -108,7 +108,7 @@ def test_what_will_not_get_better_is_not_tried_again(subtests: pytest.Subtests):
 
 
 @pytest.mark.parametrize("reply", [Reply(delay=30), Reply(json="x" * 500, drip=0.2)])
-def test_the_time_out_bounds_the_whole_call(server: StandIn, reply: Reply):
+def test_the_time_out_covers_the_whole_call(server: StandIn, reply: Reply):
     server.replies(reply)
     started = monotonic()
     with database_at(server, 0.5) as database, pytest.raises(DatabaseTimedOut):
@@ -117,14 +117,14 @@ def test_the_time_out_bounds_the_whole_call(server: StandIn, reply: Reply):
     assert len(server.requests) == 1
 
 
-def test_tries_and_pauses_count_towards_the_time_out(server: StandIn):
+def test_retries_and_pauses_count_towards_the_time_out(server: StandIn):
     server.replies(refused("PGRST000"))
     with database_at(server, 0.25) as database, pytest.raises(DatabaseFailed):
         call(database)
     assert len(server.requests) == 2
 
 
-def test_how_far_the_project_s_key_leads(subtests: pytest.Subtests):
+def test_the_probe_reports_how_far_the_project_s_key_is_accepted(subtests: pytest.Subtests):
     cases: list[tuple[Reply, DatabaseStatus]] = [
         # Of a PostgREST before version 12, which makes the call.
         (refused("42501", 401), DatabaseStatus.SERVES),
@@ -151,7 +151,7 @@ def test_how_far_the_project_s_key_leads(subtests: pytest.Subtests):
             assert len(server.requests) == 2
 
 
-def test_how_far_behind_a_postgrest_that_knows_the_schema(subtests: pytest.Subtests):
+def test_the_probe_reports_how_far_postgrest_knows_the_schema(subtests: pytest.Subtests):
     """The first probe is answered without Postgres, which the next ones reach."""
     health, description = "/rest/v1/rpc/rag_health", "/rest/v1/"
     member = "/rest/v1/rpc/is_org_member"

@@ -13,7 +13,7 @@ class Thing:
     """What is looked at."""
 
 
-def test_what_was_seen_is_told_again_for_as_long_as_it_says():
+def test_a_probe_s_result_is_cached_for_its_time():
     seen: list[int] = []
 
     def look(_: Thing) -> int:
@@ -28,7 +28,7 @@ def test_what_was_seen_is_told_again_for_as_long_as_it_says():
     assert looks.at(Thing(), lambda: 11.0) == 4
 
 
-def test_nobody_waits_for_another_s_look_but_who_has_nothing_to_be_told():
+def test_only_callers_without_a_cached_result_wait_for_a_probe():
     begun, ended, first = Event(), Event(), Event()
 
     def look(_: Thing) -> str:
@@ -51,7 +51,7 @@ def test_nobody_waits_for_another_s_look_but_who_has_nothing_to_be_told():
         assert looking.result(10) == "after"
 
 
-def test_a_look_that_raises_is_not_remembered_and_the_next_one_looks():
+def test_a_failed_probe_is_not_cached():
     said: list[Any] = [ValueError("x"), "well"]
 
     def look(_: Thing) -> str:

@@ -39,7 +39,7 @@ def test_a_number_that_python_cannot_read_becomes_null(logged: list[str]):
             json_of(text.encode())
 
 
-def test_a_row_that_cannot_be_read_is_left_out(logged: list[str]):
+def test_an_unreadable_row_is_left_out(logged: list[str]):
     rows: list[dict[str, Any]] = [
         {"id": one, "metadata": value} for one, value in zip("abcd", ({}, [], 1, {"x": 1}), strict=True)
     ]
@@ -47,7 +47,7 @@ def test_a_row_that_cannot_be_read_is_left_out(logged: list[str]):
     assert logged == [f"row {one} cannot be read (ValueError)" for one in "bc"]
 
 
-def test_a_size_of_chunks_that_cannot_be_is_none(logged: list[str], subtests: pytest.Subtests):
+def test_an_impossible_chunk_size_is_none(logged: list[str], subtests: pytest.Subtests):
     assert configured({"chunk_size": 32, "chunk_overlap": 0}, "a") == (32, 0)
     assert configured({}, "a") == (None, None)
     assert logged == []
@@ -59,7 +59,7 @@ def test_a_size_of_chunks_that_cannot_be_is_none(logged: list[str], subtests: py
     assert set(logged) == {"row a cannot be read (an invalid chunk size)"}
 
 
-def test_a_number_beyond_all_is_unreadable(caplog: pytest.LogCaptureFixture):
+def test_a_number_out_of_range_is_unreadable(caplog: pytest.LogCaptureFixture):
     rows = json_of(b'[{"id": "a", "page": 1%s.5}, {"id": "b", "page": 2.5}]' % (b"0" * 400))
     assert readable(rows, lambda row: int(row["page"])) == (2,)
     assert "row a cannot be read (OverflowError)" in caplog.text

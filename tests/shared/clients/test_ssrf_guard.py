@@ -23,19 +23,19 @@ localhost LOCALHOST localhost. a.localhost metadata.google.internal printer.loca
 OUTSIDE = ["93.184.215.14", "1.1.1.1", "2606:4700:4700::1111", "::ffff:1.1.1.1", "64:ff9b::101:101"]
 
 
-def test_an_address_that_leads_inside_is_refused(subtests: pytest.Subtests):
+def test_an_internal_address_is_refused(subtests: pytest.Subtests):
     for address in INSIDE.split():
         with subtests.test(address=address), pytest.raises(AddressRefused):
             PUBLIC.require(address)
 
 
-def test_a_public_address_is_not(subtests: pytest.Subtests):
+def test_a_public_address_is_accepted(subtests: pytest.Subtests):
     for address in OUTSIDE:
         with subtests.test(address=address):
             PUBLIC.require(address)
 
 
-def test_no_notation_leads_around_it(subtests: pytest.Subtests):
+def test_no_notation_bypasses_the_guard(subtests: pytest.Subtests):
     for host in NOTATIONS.split():
         with subtests.test(host=host):
             for url in (f"http://{host}/", f"https://{host}:8443/latest/meta-data"):
@@ -43,13 +43,13 @@ def test_no_notation_leads_around_it(subtests: pytest.Subtests):
                     PUBLIC.require_url(url)
 
 
-def test_neither_do_letters_that_look_like_others(subtests: pytest.Subtests):
+def test_lookalike_characters_do_not_bypass_the_guard(subtests: pytest.Subtests):
     for host in ("１２７.0.0.1", "127。0。0。1", "①②⑦.0.0.1", "ⓛocalhost"):
         with subtests.test(host=host), pytest.raises(AddressRefused):
             PUBLIC.require_url(f"http://{host}/")
 
 
-def test_what_is_no_address_of_a_page_is_refused(subtests: pytest.Subtests):
+def test_a_url_that_is_not_a_web_page_is_refused(subtests: pytest.Subtests):
     cases: list[str] = [
         "", "example.com", "//example.com", "/etc/passwd", "file:///etc/passwd", "ftp://example.com", "gopher://x",
         "javascript:alert(1)", "data:text/html,x", "http://", "http:///x", "http://user:pass@example.com/",
@@ -61,7 +61,7 @@ def test_what_is_no_address_of_a_page_is_refused(subtests: pytest.Subtests):
             PUBLIC.require_url(url)
 
 
-def test_an_address_is_kept_as_it_is_asked_for(subtests: pytest.Subtests):
+def test_an_accepted_url_is_unchanged(subtests: pytest.Subtests):
     cases: list[tuple[str, str]] = [
         ("https://example.com/a?b=c#d", "https://example.com/a?b=c"),
         (" http://EXAMPLE.com ", "http://example.com"),
@@ -74,7 +74,7 @@ def test_an_address_is_kept_as_it_is_asked_for(subtests: pytest.Subtests):
             assert PUBLIC.require_url(url) == meant
 
 
-def test_networks_of_one_s_own_are_let_in_and_no_others():
+def test_only_configured_internal_networks_are_allowed():
     own = AddressPolicy(["10.1.0.0/16", "fd12::/16", "127.0.0.1/32"])
     for address in ("10.1.2.3", "fd12::7", "::ffff:10.1.2.3", "127.0.0.1"):
         own.require(address)

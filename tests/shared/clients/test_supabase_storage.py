@@ -34,7 +34,7 @@ def server_and_storage() -> Iterator[tuple[StandIn, Storage]]:
         yield server, storage
 
 
-def test_the_caller_s_token_goes_with_every_call(server: StandIn, storage: Storage):
+def test_every_call_has_the_caller_s_token(server: StandIn, storage: Storage):
     server.replies(Reply(json={"url": "/object/upload/sign/bucket/x?token=t"}))
     link = storage.upload_link(ANN, PATH)
     assert link == f"{server.url}/storage/v1/object/upload/sign/bucket/x?token=t"
@@ -43,14 +43,14 @@ def test_the_caller_s_token_goes_with_every_call(server: StandIn, storage: Stora
     assert (request.headers["authorization"], request.headers["apikey"]) == (f"Bearer {ANN.token}", "anon")
 
 
-def test_a_link_to_an_object_names_the_file_it_becomes(server: StandIn, storage: Storage):
+def test_a_link_to_an_object_names_the_file(server: StandIn, storage: Storage):
     server.replies(Reply(json={"signedURL": "/object/sign/bucket/x?token=t"}))
     link = storage.download_link(ANN, PATH, "a&b/é .pdf")
     assert link.endswith("/storage/v1/object/sign/bucket/x?token=t&download=a%26b%2F%C3%A9%20.pdf")
     assert server.requests[0].json == {"expiresIn": "60"}
 
 
-def test_what_is_no_answer_is_a_failure_that_says_nothing(subtests: pytest.Subtests):
+def test_an_invalid_response_is_a_failure_without_details(subtests: pytest.Subtests):
     replies: list[tuple[Reply, str]] = [
         (Reply(status=500, json={"message": "eyJ.secret"}), "storage 500"),
         (Reply(status=400, json={"statusCode": "403", "error": "Unauthorized"}), "storage 403"),
@@ -72,7 +72,7 @@ def test_what_is_no_answer_is_a_failure_that_says_nothing(subtests: pytest.Subte
                 assert str(failed.value) == "The store of large files could not answer. Please try again."
 
 
-def test_an_address_is_below_storage_s_own(subtests: pytest.Subtests):
+def test_a_url_is_below_storage_s_own(subtests: pytest.Subtests):
     cases: list[Any] = [
         {},
         [],
@@ -88,7 +88,7 @@ def test_an_address_is_below_storage_s_own(subtests: pytest.Subtests):
                 storage.upload_link(ANN, PATH)
 
 
-def test_what_is_not_there_is_not_found(subtests: pytest.Subtests):
+def test_a_missing_object_is_not_found(subtests: pytest.Subtests):
     replies: list[Any] = [GONE, {"statusCode": "404", "error": "Not Found", "code": "NoSuchKey"}]
     for status in (400, 404):
         for said in replies:
@@ -107,7 +107,7 @@ def test_a_size_is_a_number(subtests: pytest.Subtests):
                 storage.size_of(ANN, PATH)
 
 
-def test_no_more_is_read_than_may_be(server: StandIn, storage: Storage):
+def test_no_more_than_the_limit_is_read(server: StandIn, storage: Storage):
     server.replies(Reply(body=b"x" * 100_000))
     assert storage.download(ANN, PATH, 100_000) == b"x" * 100_000
     with pytest.raises(UnreadableDocument) as refused:
@@ -115,7 +115,7 @@ def test_no_more_is_read_than_may_be(server: StandIn, storage: Storage):
     assert refused.value.code == "file_too_large"
 
 
-def test_an_object_that_drips_is_waited_for_no_longer_than_said(
+def test_a_slow_object_is_abandoned_at_the_deadline(
     server: StandIn, storage: Storage, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr("shared.clients.supabase_storage.DOWNLOAD_SECONDS", 0.5)
@@ -125,7 +125,7 @@ def test_an_object_that_drips_is_waited_for_no_longer_than_said(
     assert failed.value.because == "ReadTimeout"
 
 
-def test_nobody_listens(server: StandIn):
+def test_an_unreachable_storage_is_a_failure(server: StandIn):
     with (
         closing(Storage("http://127.0.0.1:9", "anon", "bucket")) as storage,
         pytest.raises(RagError) as failed,

@@ -39,7 +39,7 @@ def large(world: World, people: People, characters: int, *texts: str) -> str:
     return document
 
 
-def test_a_document_and_a_chunk_come_with_what_is_known_of_them(core: Services, people: People, world: World):
+def test_a_document_and_a_chunk_have_all_their_fields(core: Services, people: People, world: World):
     fields: dict[str, Any] = {
         "title": "Incident 42", "source_type": "incident", "origin": "notion", "uri": "https://a.example/b",
         "author": "alice", "state": "open", "labels": ["x", "y"], "metadata": {"severity": 1},
@@ -59,9 +59,7 @@ def test_a_document_and_a_chunk_come_with_what_is_known_of_them(core: Services, 
     assert (part.text, part.span, contents.missing) == ("second", (6, 12), ())
 
 
-def test_a_document_comes_with_its_chunks_in_their_order_if_that_is_asked(
-    core: Services, people: People, world: World
-):
+def test_a_document_has_its_chunks_in_order_on_request(core: Services, people: People, world: World):
     """And without its text, if that is not."""
     document = passages.put(world, people.ann, *(f"part {number}" for number in range(12)))
     (shown,) = found(core, people, [("document", document)], chunks=True, text=False).documents
@@ -72,7 +70,7 @@ def test_a_document_comes_with_its_chunks_in_their_order_if_that_is_asked(
     assert (shown.text, shown.chunks, shown.truncated) == ("", (), False)
 
 
-def test_they_come_in_the_order_of_the_ids_and_each_once(core: Services, people: People, world: World):
+def test_results_are_in_the_order_of_the_ids_without_duplicates(core: Services, people: People, world: World):
     documents = [passages.put(world, people.ann, str(number)) for number in range(5)]
     ids: Ids = [("document", one) for one in (*reversed(documents), documents[0], documents[3].upper())]
     contents = found(core, people, ids)
@@ -80,7 +78,7 @@ def test_they_come_in_the_order_of_the_ids_and_each_once(core: Services, people:
     assert contents.missing == ()
 
 
-def test_what_is_nowhere_is_missing_as_it_was_written(core: Services, people: People, world: World):
+def test_a_missing_id_is_returned_as_requested(core: Services, people: People, world: World):
     document = passages.put(world, people.ann, "x")
     chunk = chunk_of(world, document)
     ids: Ids = [
@@ -92,7 +90,7 @@ def test_what_is_nowhere_is_missing_as_it_was_written(core: Services, people: Pe
     assert [part.chunk_id for part in contents.chunks] == [chunk]
 
 
-def test_a_workspace_has_its_own_and_the_org_has_all(core: Services, people: People, world: World):
+def test_a_workspace_returns_its_own_documents_and_the_org_all(core: Services, people: People, world: World):
     """Of ann's."""
     inside = passages.put(world, people.ann, "in", collection="in")
     outside = passages.put(world, people.ann, "out", collection="out")
@@ -109,9 +107,7 @@ def test_a_workspace_has_its_own_and_the_org_has_all(core: Services, people: Peo
     assert of(whole_org=True).missing == ()
 
 
-def test_a_text_is_whole_or_not_there_and_what_comes_after_may_fit(
-    core: Services, people: People, world: World
-):
+def test_a_text_is_complete_or_absent_and_later_ones_may_fit(core: Services, people: People, world: World):
     """4,500,000 bytes, of which each of these letters has two."""
     first, second, small = (large(world, people, size) for size in (1_500_000, 800_000, 500_000))
     contents = found(core, people, [("document", one) for one in (first, second, small)])
@@ -120,7 +116,7 @@ def test_a_text_is_whole_or_not_there_and_what_comes_after_may_fit(
     assert [one.truncated for one in contents.documents] == [False, True, False]
 
 
-def test_of_chunks_there_are_the_first_that_fit(core: Services, people: People, world: World):
+def test_the_first_chunks_that_fit_are_returned(core: Services, people: People, world: World):
     texts = ["x " * 2000, "y " * 2000, "z " * 2000]
     document = large(world, people, 2_245_000, *texts)
     chunk = chunk_of(world, document)
@@ -137,7 +133,7 @@ def test_of_chunks_there_are_the_first_that_fit(core: Services, people: People, 
     assert (after.text, len(after.chunks or ()), after.truncated) == ("tiny", 1, False)
 
 
-def test_a_hundred_ids_are_answered_and_more_are_refused(core: Services, people: People, world: World):
+def test_a_hundred_ids_are_accepted_and_more_refused(core: Services, people: People, world: World):
     document = passages.put(world, people.ann, *map(str, range(100)))
     rows = world.sql("select id::text from rag.chunks where document_id = %s order by ordinal", document)
     ids: Ids = [("chunk", str(chunk)) for (chunk,) in rows]
@@ -148,7 +144,7 @@ def test_a_hundred_ids_are_answered_and_more_are_refused(core: Services, people:
     assert found(core, people, []) == Contents((), (), ())
 
 
-def test_a_key_that_does_not_read_is_refused(core: Services, people: People, world: World):
+def test_a_key_without_a_reading_scope_is_refused(core: Services, people: People, world: World):
     """One of ann's that writes."""
     document = passages.put(world, people.ann, "x")
     key = Principal(people.ann.id, people.ann.key_token(scopes=["documents:write", "collections:manage"]))
@@ -160,7 +156,7 @@ def test_a_key_that_does_not_read_is_refused(core: Services, people: People, wor
     assert refused.value.code == "missing_scope"
 
 
-def test_graphs_come_as_long_as_there_is_room(
+def test_graphs_are_returned_as_long_as_they_fit(
     core: Services, people: People, monkeypatch: pytest.MonkeyPatch
 ):
     documents = graphing.put_all(core, people.ann)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from shared.documents.direct_uploads import safe_name
 
 
-def test_a_name_becomes_one_that_every_store_takes(subtests: pytest.Subtests):
+def test_a_file_name_becomes_safe_for_every_store(subtests: pytest.Subtests):
     cases: list[tuple[str, str]] = [
         ("kiln.pdf", "kiln.pdf"), ("Kiln 2 (final).PDF", "Kiln_2_final_.PDF"), ("é.pdf", "_.pdf"),
         ("", "file"), ("..", "file"), (".env", "env"), ("-rf", "rf"), ("a..b", "a..b"),
@@ -21,5 +21,5 @@ def test_a_name_becomes_one_that_every_store_takes(subtests: pytest.Subtests):
 
 
 @given(st.text(max_size=600))
-def test_any_name_becomes_one_that_the_table_takes(name: str):
+def test_every_file_name_becomes_valid_for_the_table(name: str):
     assert re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,99}", safe_name(name))

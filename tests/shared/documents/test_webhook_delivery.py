@@ -49,7 +49,7 @@ def slow(monkeypatch: pytest.MonkeyPatch) -> None:
     ],
     ids=["500", "404", "302", "dropped", "silent", "dripping"],
 )
-def test_what_does_not_get_through_is_sent_again(
+def test_a_failed_delivery_is_repeated(
     core: Services, people: People, world: World, courier: WebhookSender, home: str, moody: StandIn,
     monkeypatch: pytest.MonkeyPatch, reply: Reply, status: int | None, error: str,
 ):  # fmt: skip
@@ -69,7 +69,7 @@ def test_what_does_not_get_through_is_sent_again(
     assert world.sql("select failing_since, rests_until from rag.endpoints") == [(None, None)]
 
 
-def test_the_answer_s_body_is_waited_for_by_nobody(
+def test_the_response_body_is_not_waited_for(
     core: Services, people: People, courier: WebhookSender, home: str, moody: StandIn
 ):
     listen(core, people, moody.url, OF_DOCUMENTS)
@@ -81,7 +81,7 @@ def test_the_answer_s_body_is_waited_for_by_nobody(
 @pytest.mark.parametrize(
     "url", ["http://127.0.0.1:{}/", "http://2130706433:{}/", "http://[::ffff:127.0.0.1]:{}/", "http://localhost:{}/"]
 )  # fmt: skip
-def test_nothing_is_sent_into_a_network_of_ours(
+def test_nothing_is_sent_into_internal_networks(
     core: Services, people: People, world: World, home: str, receiver: StandIn, url: str
 ):
     """However the address came to be there: it is checked again before each attempt."""
@@ -93,7 +93,7 @@ def test_nothing_is_sent_into_a_network_of_ours(
     assert receiver.requests == []
 
 
-def test_who_is_gone_is_asked_no_more(
+def test_a_gone_endpoint_is_disabled(
     core: Services, people: People, world: World, courier: WebhookSender, home: str, moody: StandIn
 ):
     made = listen(core, people, moody.url, OF_DOCUMENTS)
@@ -116,7 +116,7 @@ def test_who_is_gone_is_asked_no_more(
     assert waiting(world) == 1
 
 
-def test_who_has_not_answered_for_five_days_is_turned_off(
+def test_an_endpoint_without_success_for_five_days_is_disabled(
     core: Services, people: People, world: World, courier: WebhookSender, home: str, moody: StandIn
 ):
     made = listen(core, people, moody.url, OF_DOCUMENTS)
@@ -133,7 +133,7 @@ def test_who_has_not_answered_for_five_days_is_turned_off(
     assert states(world) == [("failed", 2, 503, "webhook_disabled")]
 
 
-def test_an_address_that_fails_is_left_alone_for_longer_and_longer(
+def test_a_failing_endpoint_is_retried_with_growing_delays(
     core: Services, people: People, world: World, courier: WebhookSender, home: str, moody: StandIn
 ):
     listen(core, people, moody.url, OF_DOCUMENTS)
@@ -150,7 +150,7 @@ def test_an_address_that_fails_is_left_alone_for_longer_and_longer(
         assert least < world.sql(rests)[0][0] < most
 
 
-def test_what_is_refused_again_and_again_is_given_up(
+def test_a_repeatedly_refused_delivery_is_given_up(
     core: Services, people: People, world: World, courier: WebhookSender, home: str, moody: StandIn
 ):
     listen(core, people, moody.url, OF_DOCUMENTS)
@@ -169,7 +169,7 @@ def test_what_is_refused_again_and_again_is_given_up(
     assert courier.deliver() == DeliveryStats()
 
 
-def test_several_at_once_send_nothing_twice(
+def test_concurrent_workers_send_nothing_twice(
     core: Services, people: People, courier: WebhookSender, home: str, receiver: StandIn
 ):
     listen(core, people, receiver.url, OF_DOCUMENTS)
@@ -188,7 +188,7 @@ def test_several_at_once_send_nothing_twice(
     assert len({request.headers["webhook-id"] for request in receiver.requests}) == 30
 
 
-def test_what_a_courier_died_of_is_sent_by_another(
+def test_a_delivery_of_a_dead_worker_is_sent_by_another(
     core: Services, people: People, world: World, courier: WebhookSender, home: str, receiver: StandIn
 ):
     listen(core, people, receiver.url, OF_DOCUMENTS)
@@ -203,7 +203,7 @@ def test_what_a_courier_died_of_is_sent_by_another(
     assert states(world) == [("done", 2, 200, None)]
 
 
-def test_of_each_org_and_of_each_address_as_many_as_of_any_other(
+def test_deliveries_are_fair_between_orgs_and_endpoints(
     core: Services, people: People, world: World, courier: WebhookSender, home: str, receiver: StandIn
 ):
     """However much others have that waits for longer."""
@@ -224,7 +224,7 @@ def test_of_each_org_and_of_each_address_as_many_as_of_any_other(
     assert len(set(paths)) == webhook_delivery.CLAIMED
 
 
-def test_an_address_that_takes_long_keeps_no_document_waiting(
+def test_a_slow_endpoint_does_not_delay_documents(
     core: Services, people: People, worker: Worker, courier: WebhookSender, home: str, moody: StandIn
 ):
     """They are worked on beside each other, and what they make of it is told before the end."""
@@ -241,7 +241,7 @@ def test_an_address_that_takes_long_keeps_no_document_waiting(
         assert delivering.result() == DeliveryStats(claimed=2, delivered=2)
 
 
-def test_what_nobody_foresaw_comes_to_its_end_and_holds_nobody_up(
+def test_an_unexpected_error_ends_the_delivery_and_blocks_no_other(
     core: Services, people: People, world: World, courier: WebhookSender, home: str, receiver: StandIn
 ):
     """Names that no name server is asked about, a redirect to one, and an object that is none of ours."""
@@ -256,7 +256,7 @@ def test_what_nobody_foresaw_comes_to_its_end_and_holds_nobody_up(
     assert ended == {("waiting", 1, "address_refused"), ("waiting", 1, "failed")}
 
 
-def test_a_delivery_that_nobody_ends_ends_by_itself(
+def test_an_abandoned_delivery_ends_after_its_lease(
     core: Services, people: People, world: World, courier: WebhookSender, home: str
 ):
     """Whatever whoever sent it died of."""
@@ -267,7 +267,7 @@ def test_a_delivery_that_nobody_ends_ends_by_itself(
     assert [row[0] for row in states(world)] == ["failed"]
 
 
-def test_a_failure_after_a_long_silence_is_the_first_of_its_own(
+def test_a_failure_after_a_long_pause_starts_a_new_series(
     core: Services, people: People, world: World, courier: WebhookSender, home: str, moody: StandIn
 ):
     made = listen(core, people, moody.url, OF_DOCUMENTS)
@@ -281,7 +281,7 @@ def test_a_failure_after_a_long_silence_is_the_first_of_its_own(
     assert states(world) == [("waiting", 1, 500, "refused")]
 
 
-def test_what_waits_for_a_webhook_that_is_off_ends(
+def test_pending_deliveries_of_a_disabled_webhook_end(
     core: Services, people: People, world: World, courier: WebhookSender, home: str
 ):
     """And does not come all at once when it is on again."""
@@ -292,7 +292,7 @@ def test_what_waits_for_a_webhook_that_is_off_ends(
     assert states(world) == [("failed", 0, None, "webhook_disabled")]
 
 
-def test_whoever_changes_a_webhook_and_the_worker_do_not_wait_for_each_other_for_ever(
+def test_a_webhook_change_and_the_worker_do_not_deadlock(
     core: Services, people: People, world: World, courier: WebhookSender, home: str
 ):
     """They lock the webhook, its address and its deliveries in one order."""
@@ -311,7 +311,7 @@ def test_whoever_changes_a_webhook_and_the_worker_do_not_wait_for_each_other_for
     assert webhooks.get(core.database, people.ada.principal, made.row["id"])["enabled"] is False
 
 
-def test_an_old_secret_is_kept_no_longer_than_it_signs(
+def test_an_old_secret_is_deleted_when_it_stops_signing(
     core: Services, people: People, world: World, courier: WebhookSender
 ):
     made = listen(core, people, "https://hooks.example/", OF_DOCUMENTS)
@@ -324,7 +324,7 @@ def test_an_old_secret_is_kept_no_longer_than_it_signs(
     assert world.sql(kept) == [(False,)]
 
 
-def test_a_name_that_leads_inside_by_the_time_it_is_sent(
+def test_a_host_that_becomes_internal_before_sending_is_refused(
     core: Services,
     people: People,
     world: World,
@@ -342,7 +342,7 @@ def test_a_name_that_leads_inside_by_the_time_it_is_sent(
     assert receiver.requests == []
 
 
-def test_names_that_are_not_answered_for_hold_up_their_own_org_alone(
+def test_unresolvable_hosts_delay_only_their_own_org(
     core: Services, people: People, world: World, courier: WebhookSender, home: str, receiver: StandIn,
     monkeypatch: pytest.MonkeyPatch,
 ):  # fmt: skip
@@ -377,7 +377,7 @@ def leading_to_this_machine(real: Any) -> Any:
     return getaddrinfo
 
 
-def test_what_ended_a_month_ago_is_forgotten(
+def test_deliveries_are_deleted_after_a_month(
     core: Services, people: People, world: World, courier: WebhookSender, home: str, receiver: StandIn
 ):
     listen(core, people, receiver.url, OF_DOCUMENTS)
@@ -391,6 +391,6 @@ def test_what_ended_a_month_ago_is_forgotten(
 
 
 @pytest.mark.parametrize("arguments", [{"wanted": 0}, {"wanted": 101}, {"lease_seconds": 4}], ids=str)
-def test_nobody_claims_too_much(courier: WebhookSender, arguments: Row):
+def test_a_claim_is_limited(courier: WebhookSender, arguments: Row):
     with pytest.raises(Exception, match="nobody may have"):
         courier._call("rag_claim_deliveries", arguments)

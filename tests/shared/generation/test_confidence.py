@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from local.tools import ROOT
+from local import ROOT
 from shared.generation.confidence import (
     CONTRACT_THRESHOLDS,
     MAX_CITATIONS,
@@ -27,14 +27,14 @@ def judged(*similarities: float, thresholds: Thresholds = CONTRACT) -> Confidenc
     return judge([match(similarity=similarity) for similarity in similarities], thresholds).confidence
 
 
-def test_exactly_the_threshold_is_enough_however_many_matches_there_are(subtests: pytest.Subtests):
+def test_exactly_the_threshold_is_enough_for_any_number_of_matches(subtests: pytest.Subtests):
     for count in range(1, 9):
         with subtests.test(count=count):
             assert judged(*[0.75] * count) is Confidence.HIGH
             assert judged(*[0.60] * count) is Confidence.MEDIUM
 
 
-def test_a_mean_of_exactly_the_threshold_is_enough_in_spite_of_binary_fractions(subtests: pytest.Subtests):
+def test_a_mean_of_exactly_the_threshold_is_enough_despite_binary_fractions(subtests: pytest.Subtests):
     """The means are 0.75 and 0.60 to the last digit; a naive sum of floats falls short of some."""
     cases: list[tuple[tuple[float, ...], Confidence]] = [
         ((0.9, 0.8, 0.75, 0.7, 0.6), Confidence.HIGH),
@@ -57,13 +57,13 @@ def test_just_below_a_threshold_is_not_enough():
     assert judged(*[0.6] * 4, 0.5999) is Confidence.LOW
 
 
-def test_nothing_found_is_low_at_zero():
+def test_no_matches_are_low_confidence_at_zero():
     judgement = judge([], CONTRACT)
     assert judgement.confidence is Confidence.LOW
     assert judgement.mean_similarity == 0.0
 
 
-def test_nothing_found_is_low_even_where_every_similarity_would_do():
+def test_no_matches_are_low_confidence_for_every_threshold():
     assert judge([], Thresholds(high=0, medium=0)).confidence is Confidence.LOW
     assert judged(0.0, thresholds=Thresholds(high=0, medium=0)) is Confidence.HIGH
 
@@ -73,13 +73,13 @@ def test_only_the_best_five_count():
     assert judged(*[0.8] * 4, 0.0, 0.0) is Confidence.MEDIUM
 
 
-def test_fewer_than_five_are_averaged_over_as_many_as_there_are():
+def test_fewer_than_five_matches_are_averaged_over_their_number():
     judgement = judge([match(similarity=0.9), match(similarity=0.7)], CONTRACT)
     assert judgement.mean_similarity == pytest.approx(0.8)
     assert judgement.confidence is Confidence.HIGH
 
 
-def test_a_judgement_says_which_thresholds_applied():
+def test_a_judgement_reports_the_applied_thresholds():
     thresholds = Thresholds(high=0.5, medium=0.4)
     assert judge([], thresholds).thresholds == thresholds
 
@@ -90,20 +90,20 @@ def test_openai_models_and_unknown_ones_have_the_contract_s_thresholds():
     assert thresholds_for("a model of tomorrow", None, None) == CONTRACT
 
 
-def test_the_local_model_has_the_thresholds_that_were_fitted_for_it():
+def test_the_local_model_has_its_fitted_thresholds():
     fitted = json.loads((ROOT / "bench" / "results" / "confidence_all-MiniLM-L6-v2.json").read_text())
     assert thresholds_for(fitted["model"], None, None) == Thresholds(fitted["high"], fitted["medium"])
     assert thresholds_for(fitted["model"], None, None) != CONTRACT
 
 
-def test_each_model_s_thresholds_leave_room_for_three_levels(subtests: pytest.Subtests):
+def test_each_model_s_thresholds_allow_three_levels(subtests: pytest.Subtests):
     for model in sorted(THRESHOLDS):
         with subtests.test(model=model):
             thresholds = THRESHOLDS[model]
             assert 0 < thresholds.medium < thresholds.high < 1
 
 
-def test_settings_replace_one_threshold_or_both():
+def test_settings_override_one_threshold_or_both():
     one = settings(rag_confidence_high_threshold=0.9)
     both = settings(rag_confidence_high_threshold=0.9, rag_confidence_medium_threshold=0)
     for deployment, expected in ((one, Thresholds(0.9, 0.60)), (both, Thresholds(0.9, 0))):
@@ -129,14 +129,14 @@ def test_at_most_five_documents_are_cited_by_relevance():
     assert MAX_CITATIONS == 5
 
 
-def test_five_documents_are_cited_although_one_fills_the_first_places():
+def test_five_documents_are_cited_although_one_has_the_first_ranks():
     matches = [match(start=number) for number in range(10)] + [
         match(document=str(number)) for number in range(9)
     ]
     assert [item.match.document_id for item in cite(matches)] == ["document", "0", "1", "2", "3"]
 
 
-def test_nothing_found_is_nothing_cited():
+def test_without_matches_nothing_is_cited():
     assert cite([]) == ()
 
 
@@ -147,9 +147,7 @@ def test_a_citation_shows_the_first_two_hundred_characters():
 
 
 @given(st.lists(st.integers(0, 100), max_size=20), st.integers(0, 300))
-def test_what_fits_is_within_the_budget_in_order_and_nothing_that_would_fit_is_left(
-    costs: list[int], budget: int
-):
+def test_matches_are_selected_greedily_within_the_budget_in_order(costs: list[int], budget: int):
     matches = [match(start=number) for number in range(len(costs))]
     price = dict(zip((item.chunk_id for item in matches), costs, strict=True))
     chosen = fit_token_budget(matches, budget, lambda item: price[item.chunk_id])
@@ -159,7 +157,7 @@ def test_what_fits_is_within_the_budget_in_order_and_nothing_that_would_fit_is_l
     assert all(price[item.chunk_id] > left for item in matches if item not in chosen)
 
 
-def test_a_match_that_is_too_long_makes_way_for_a_shorter_one():
+def test_a_too_long_match_is_skipped_for_a_shorter_one():
     long, short = match("x" * 90), match("x" * 10, "short")
     assert fit_token_budget([long, short], 20, lambda item: len(item.text)) == (short,)
 

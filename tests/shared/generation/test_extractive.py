@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from local.ingest import demo_corpus
-from local.tools import ROOT
+from local import ROOT
+from local.seed_demo import demo_files
 from shared.generation.confidence import cite
 from shared.generation.extractive import INDIRECT, MAX_SENTENCES, MODEL, extract
 from shared.ingestion.chunking.passages import chunk_document
@@ -60,7 +60,7 @@ def told(draft: GeneratedText, matches: Sequence[Match]) -> list[tuple[int, str]
 def corpus(embedder: Embedder) -> list[Match]:
     """Every chunk of the demo's documents."""
     matches: list[Match] = []
-    for file, _ in demo_corpus():
+    for file, _ in demo_files():
         document = file.document
         text, name = clean(document.text), f"{document.org_id} {document.external_id}"
         fields: dict[str, Any] = {
@@ -84,7 +84,7 @@ def best_matches(question: str, corpus: list[Match]) -> list[Match]:
     return sorted(corpus, key=shared_words, reverse=True)[:8]
 
 
-def test_every_sentence_about_the_demo_corpus_stands_in_the_document_that_its_number_names(
+def test_every_sentence_about_the_demo_corpus_is_in_the_cited_document(
     subtests: pytest.Subtests, embedder: Embedder, corpus: list[Match]
 ):
     for question in QUESTIONS:
@@ -100,7 +100,7 @@ def test_every_sentence_about_the_demo_corpus_stands_in_the_document_that_its_nu
                 assert not sentence.startswith(("#", "|"))
 
 
-def test_the_sentence_that_answers_is_cited_by_its_document_s_place_among_the_citations(embedder: Embedder):
+def test_the_answering_sentence_cites_its_document_s_number(embedder: Embedder):
     matches = (
         match("The toaster browns bread in two minutes. It has two slots for bread.", "Toaster"),
         match("The kettle holds 1.7 litres of water. The kettle switches off at 100 degrees.", "Kettle"),
@@ -110,7 +110,7 @@ def test_the_sentence_that_answers_is_cited_by_its_document_s_place_among_the_ci
     assert INDIRECT not in draft.text
 
 
-def test_headings_questions_and_table_rows_are_no_answers(embedder: Embedder):
+def test_headings_questions_and_table_rows_are_not_answers(embedder: Embedder):
     text = (
         "## The battery of the FL-300 logger lasts how long\n"
         "How long does the battery of the FL-300 logger last?\n"
@@ -123,7 +123,7 @@ def test_headings_questions_and_table_rows_are_no_answers(embedder: Embedder):
     assert told(draft, matches) == [(1, "The battery of the FL-300 logger lasts five years.")]
 
 
-def test_a_question_in_any_dress_is_no_answer(subtests: pytest.Subtests, embedder: Embedder):
+def test_a_question_in_any_markup_is_not_an_answer(subtests: pytest.Subtests, embedder: Embedder):
     cases: dict[str, str] = {
         "quoted": '"How long does the battery of the logger last?"',
         "full-width": "How long does the battery of the logger last？",
@@ -137,7 +137,7 @@ def test_a_question_in_any_dress_is_no_answer(subtests: pytest.Subtests, embedde
             assert told(draft, matches) == [(1, "The battery of the logger lasts five years.")]
 
 
-def test_an_indented_table_row_is_no_answer(embedder: Embedder):
+def test_an_indented_table_row_is_not_an_answer(embedder: Embedder):
     matches = (
         match("  | battery of the logger | lasts five years |\nThe battery lasts five years.", "Guide"),
     )
@@ -145,7 +145,7 @@ def test_an_indented_table_row_is_no_answer(embedder: Embedder):
     assert told(draft, matches) == [(1, "The battery lasts five years.")]
 
 
-def test_a_sentence_in_two_overlapping_chunks_is_said_once(embedder: Embedder):
+def test_a_sentence_in_two_overlapping_chunks_is_used_once(embedder: Embedder):
     text = "The kettle holds 1.7 litres of water. The kettle switches off at 100 degrees."
     start = text.index("The kettle switches")
     matches = (match(text, "Kettle"), match(text[start:], "Kettle", start=start))
@@ -153,21 +153,21 @@ def test_a_sentence_in_two_overlapping_chunks_is_said_once(embedder: Embedder):
     assert draft.text.count("The kettle switches off at 100 degrees.") == 1
 
 
-def test_a_sentence_in_two_documents_is_said_once(embedder: Embedder):
+def test_a_sentence_in_two_documents_is_used_once(embedder: Embedder):
     text = "The kettle switches off at 100 degrees."
     matches = (match(text, "Kettle"), match(text, "Copy"))
     draft = answer(embedder, "At how many degrees does the kettle switch off?", *matches)
     assert told(draft, matches) == [(1, text)]
 
 
-def test_a_sentence_that_a_document_repeats_is_said_once(embedder: Embedder):
+def test_a_sentence_repeated_in_a_document_is_used_once(embedder: Embedder):
     text = "The kettle switches off at 100 degrees."
     matches = (match(f"{text} {text}\n{text}", "Kettle"),)
     draft = answer(embedder, "At how many degrees does the kettle switch off?", *matches)
     assert told(draft, matches) == [(1, text)]
 
 
-def test_sentences_that_differ_in_a_number_are_both_said(subtests: pytest.Subtests, embedder: Embedder):
+def test_sentences_that_differ_in_a_number_are_both_used(subtests: pytest.Subtests, embedder: Embedder):
     cases: list[tuple[str, str]] = [
         ("A logger of 2025 has 24 months of warranty.", "A logger of 2026 has 36 months of warranty."),
         ("The FL-200 logger accepts 6 °C in the tank.", "The FL-300 logger accepts 6 °C in the tank."),
@@ -180,14 +180,14 @@ def test_sentences_that_differ_in_a_number_are_both_said(subtests: pytest.Subtes
             assert told(draft, matches) == [(1, one), (2, other)]
 
 
-def test_when_nothing_answers_directly_it_says_so_first(embedder: Embedder):
+def test_an_indirect_answer_is_introduced_as_such(embedder: Embedder):
     matches = (match("The kettle holds 1.7 litres of water. It weighs 900 grams.", "Kettle"),)
     draft = answer(embedder, "Who won the football world cup?", *matches)
     assert draft.text.startswith(f"{INDIRECT}\n\nAccording to ")
     assert told(draft, matches)
 
 
-def test_with_no_sentence_to_choose_the_best_passage_is_shown_and_called_indirect(
+def test_without_a_suitable_sentence_the_best_passage_is_shown_as_indirect(
     subtests: pytest.Subtests, embedder: Embedder
 ):
     for text in ("## Kettle", "Is it hot?\nWho knows?", "| a | b |", "Yes.\nNo."):
@@ -196,7 +196,7 @@ def test_with_no_sentence_to_choose_the_best_passage_is_shown_and_called_indirec
             assert draft == GeneratedText(f'{INDIRECT}\n\nAccording to "Kettle": {text} [1]', MODEL)
 
 
-def test_at_most_so_many_sentences_are_said(embedder: Embedder):
+def test_the_number_of_sentences_is_limited(embedder: Embedder):
     text = " ".join(f"Kettle number {number} switches off at {number + 90} degrees." for number in range(9))
     matches = (match(text, "Kettles"), match(text.replace("Kettle", "Boiler"), "Boilers"))
     spoken = told(answer(embedder, "At how many degrees do the kettles switch off?", *matches), matches)
@@ -218,7 +218,7 @@ def test_a_document_s_sentences_keep_their_order(embedder: Embedder):
     )
 
 
-def test_the_sentence_that_follows_a_chosen_one_is_said_with_it(embedder: Embedder):
+def test_the_sentence_after_a_chosen_one_is_included(embedder: Embedder):
     """It is worth about half of the best, which alone would not be enough."""
     follower = "The reason was a fuse in the kitchen that had blown."
     matches = (

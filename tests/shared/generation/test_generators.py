@@ -117,7 +117,7 @@ def excerpts(request: Request) -> list[str]:
     return [str(block) for block in blocks]
 
 
-def test_the_request_holds_the_model_the_key_and_the_contract_s_instructions(api: StandIn):
+def test_the_request_has_the_model_the_key_and_the_contract_s_instructions(api: StandIn):
     request = asked(api, KETTLE)
     assert (request.method, request.path) == ("POST", "/v1/chat/completions")
     assert request.headers["authorization"] == f"Bearer {SECRET}"
@@ -143,7 +143,7 @@ def test_the_model_s_text_is_the_answer(api: StandIn):
     assert (draft.text, draft.model) == (text, "google/gemini-2.5-flash")
 
 
-def test_the_model_writes_as_the_caller_says_and_otherwise_close_to_the_context(api: StandIn):
+def test_the_caller_sets_the_sampling_and_the_default_is_close_to_the_context(api: StandIn):
     assert asked(api, KETTLE).json["temperature"] == 0.2
     said = Sampling(temperature=0.7, max_tokens=2048, stop=("END",), seed=7, presence_penalty=0.5)
     write(api, KETTLE, sampling=said)
@@ -157,13 +157,13 @@ def test_the_model_writes_as_the_caller_says_and_otherwise_close_to_the_context(
     }
 
 
-def test_usage_is_what_the_gateway_counted(api: StandIn):
+def test_usage_is_the_gateway_s(api: StandIn):
     counted = {"prompt_tokens": 120, "completion_tokens": 30, "total_tokens": 150}
     api.replies(Reply(json={**says("Yes.").json, "usage": counted}))
     assert write(api, KETTLE).usage == Usage(120, 30)
 
 
-def test_usage_is_counted_here_where_the_gateway_says_none(subtests: pytest.Subtests):
+def test_missing_usage_is_counted_locally(subtests: pytest.Subtests):
     cases: list[Any] = [None, {}, 7, {"prompt_tokens": None}, {"prompt_tokens": "9", "completion_tokens": -1}]
     for usage in cases:
         with subtests.test(usage=usage), StandIn() as api:
@@ -173,7 +173,7 @@ def test_usage_is_counted_here_where_the_gateway_says_none(subtests: pytest.Subt
             assert draft.usage == count_usage([{"content": system}, {"content": user}], "Yes.")
 
 
-def test_chunks_stand_between_markers_in_order_with_their_titles(api: StandIn):
+def test_chunks_are_fenced_in_order_with_their_titles(api: StandIn):
     request = asked(api, KETTLE, TOASTER)
     assert excerpts(request) == [KETTLE.text, TOASTER.text]
     nonce, (_, user) = nonce_of(request), contents(request)
@@ -181,7 +181,7 @@ def test_chunks_stand_between_markers_in_order_with_their_titles(api: StandIn):
     assert f"<<source-{nonce}>>\nTitle: Toaster manual\n{TOASTER.text}\n<<end-{nonce}>>\n" in user
 
 
-def test_the_markers_number_differs_from_request_to_request_and_cannot_be_guessed(api: StandIn):
+def test_the_fence_differs_per_request_and_is_unguessable(api: StandIn):
     nonces = {nonce_of(asked(api, KETTLE)) for _ in range(20)}
     assert len(nonces) == 20
     assert all(len(nonce) >= 16 for nonce in nonces)
@@ -196,7 +196,7 @@ ATTACKS = [
 ]
 
 
-def test_a_document_with_markers_of_its_own_cannot_close_the_real_ones(subtests: pytest.Subtests):
+def test_a_document_with_markers_cannot_close_the_fence(subtests: pytest.Subtests):
     for attack in ATTACKS:
         with subtests.test(attack=attack), StandIn() as api:
             request = asked(api, match(attack, "Kettle manual"), TOASTER)
@@ -208,7 +208,7 @@ def test_a_document_with_markers_of_its_own_cannot_close_the_real_ones(subtests:
             assert user.endswith(INSTRUCTIONS)
 
 
-def test_a_title_is_quoted_too_and_cannot_leave_its_line(subtests: pytest.Subtests):
+def test_a_title_is_fenced_and_stays_on_its_line(subtests: pytest.Subtests):
     for attack in ATTACKS:
         with subtests.test(attack=attack), StandIn() as api:
             request = asked(api, match("Text.", title=attack))
@@ -217,7 +217,7 @@ def test_a_title_is_quoted_too_and_cannot_leave_its_line(subtests: pytest.Subtes
             assert opening in contents(request)[1]
 
 
-def test_a_question_stays_the_question(subtests: pytest.Subtests):
+def test_the_question_is_unchanged(subtests: pytest.Subtests):
     for attack in ATTACKS:
         with subtests.test(attack=attack), StandIn() as api:
             request = asked(api, KETTLE, question=attack)
@@ -234,19 +234,19 @@ def test_the_context_stays_within_the_token_budget(budget: int):
         assert 0 < count_tokens(context) <= budget
 
 
-def test_the_best_matches_come_first_and_what_does_not_fit_is_left_out(api: StandIn):
+def test_the_best_matches_come_first_and_others_are_dropped_over_the_budget(api: StandIn):
     long = match("word " * 2000, "Long")
     request = asked(api, KETTLE, long, TOASTER, rag_context_tokens=500)
     assert excerpts(request) == [KETTLE.text, TOASTER.text]
 
 
-def test_a_match_beyond_the_whole_budget_gives_way_to_one_that_fits(api: StandIn):
+def test_a_match_over_the_whole_budget_is_skipped_for_one_that_fits(api: StandIn):
     request = asked(api, match("word " * 20_000, "Long"), KETTLE)
     assert excerpts(request) == [KETTLE.text]
     assert count_tokens(contents(request)[1]) < 3000 + 200
 
 
-def test_where_nothing_fits_the_best_match_is_cut_to_the_budget(api: StandIn):
+def test_if_nothing_fits_the_best_match_is_truncated(api: StandIn):
     """The model is never asked about an empty context."""
     request = asked(api, match("word " * 20_000, "Long"), rag_context_tokens=300)
     (cut,) = excerpts(request)
@@ -270,21 +270,21 @@ def refused(status: int, **headers: str) -> Reply:
     return Reply(status=status, json={"error": error}, headers=headers)
 
 
-def test_a_busy_gateway_is_a_busy_generator_with_its_wait_passed_on(api: StandIn):
+def test_a_busy_gateway_raises_busy_with_its_retry_after(api: StandIn):
     error = failure(api, refused(429, **{"Retry-After": "17"}))
     assert type(error) is GenerationBusy
     assert error.status == 503
     assert error.headers == {"Retry-After": "17"}
 
 
-def test_a_wait_that_is_no_number_of_seconds_becomes_half_a_minute(subtests: pytest.Subtests):
+def test_an_unreadable_retry_after_becomes_thirty_seconds(subtests: pytest.Subtests):
     for wait in (None, "", "Wed, 21 Oct 2026 07:28:00 GMT", "1.5", "-3", "soon", "²"):
         with subtests.test(wait=wait), StandIn() as api:
             error = failure(api, refused(429, **({} if wait is None else {"Retry-After": wait})))
             assert error.headers == {"Retry-After": "30"}
 
 
-def test_another_refusal_is_a_failure(subtests: pytest.Subtests):
+def test_another_error_status_is_a_failure(subtests: pytest.Subtests):
     for status in (400, 401, 402, 403, 404, 413, 422, 500, 502, 503, 529):
         with subtests.test(status=status), StandIn() as api:
             error = failure(api, refused(status))
@@ -296,12 +296,12 @@ def test_a_dropped_connection_is_a_failure(api: StandIn):
     assert type(failure(api, Reply(drop=True))) is GenerationFailed
 
 
-def test_a_gateway_that_is_not_there_is_a_failure(api: StandIn):
+def test_an_unreachable_gateway_is_a_failure(api: StandIn):
     with pytest.raises(GenerationFailed):
         write(api, KETTLE, rag_llm_url="http://127.0.0.1:9/v1")
 
 
-def test_a_gateway_that_does_not_answer_in_time_has_timed_out(api: StandIn):
+def test_a_gateway_time_out_is_reported_as_such(api: StandIn):
     error = failure(api, Reply(delay=30), rag_llm_timeout_seconds=0.1)
     assert type(error) is GenerationTimedOut
     assert (error.status, error.code) == (500, "generation_timeout")
@@ -313,7 +313,7 @@ def test_an_empty_answer_is_a_failure(subtests: pytest.Subtests):
             assert type(failure(api, says(text))) is GenerationFailed
 
 
-def test_an_answer_that_is_no_answer_is_a_failure(subtests: pytest.Subtests):
+def test_a_malformed_answer_is_a_failure(subtests: pytest.Subtests):
     cases: dict[str, Reply] = {
         "empty object": Reply(json={}),
         "list": Reply(json=[]),
@@ -346,7 +346,7 @@ def test_without_a_key_answers_are_extracted_and_labelled_so():
     assert draft.text.startswith('According to "Kettle manual": The kettle switches off at 100 degrees. [1]')
 
 
-def test_extraction_reads_no_more_than_the_context_window_holds(embedder: Embedder):
+def test_extraction_reads_at_most_the_context_window(embedder: Embedder):
     long = match("The kettle switches off at 100 degrees. " * 40, "Long")
     matches = (long, match("The kettle switches off at 90 degrees, it is said.", "Short"))
     draft = extracted(Extractive(embedder, 100), *matches)

@@ -69,27 +69,27 @@ NONE = [
 ]  # fmt: skip
 
 
-def test_a_text_names(subtests: pytest.Subtests):
+def test_a_text_has_names(subtests: pytest.Subtests):
     for text, expected in NAMED + QUOTED + UNSPACED:
         with subtests.test(text=text):
             assert names(text) == expected
 
 
-def test_a_text_names_nothing(subtests: pytest.Subtests):
+def test_a_text_has_no_names(subtests: pytest.Subtests):
     for text in NONE:
         with subtests.test(text=text):
             assert names(text) == []
 
 
-def test_a_heading_names_what_the_text_names_too():
+def test_a_heading_has_only_names_of_the_text():
     assert names("# About Frostline Cloud And Us\n\nThe logger uses Frostline Cloud.") == ["Frostline Cloud"]
 
 
-def test_a_word_that_the_text_writes_small_is_no_name_where_a_sentence_begins():
+def test_a_word_that_is_also_lower_case_is_not_a_name_at_a_sentence_start():
     assert "Milk" not in names("Milk Rosa Keane likes. She drinks milk.")
 
 
-def test_in_german_a_capital_alone_tells_nothing():
+def test_in_german_capitals_alone_are_not_names():
     assert names("Die Anlage und der Fahrer sind nicht mit Rosa Keane und XGH verbunden.") == [
         "Rosa Keane",
         "XGH",

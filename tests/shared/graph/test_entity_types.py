@@ -17,16 +17,16 @@ KINDS = [
 ]  # fmt: skip
 
 
-def test_a_name_has_a_kind(subtests: pytest.Subtests):
+def test_a_name_has_a_type(subtests: pytest.Subtests):
     for name, kind in KINDS:
         with subtests.test(name=name):
             assert kind_of(name) == kind
 
 
-def test_what_is_said_of_a_name_tells_its_kind():
+def test_a_description_sets_the_type_of_a_name():
     found = kinds("Casablanca is a film directed by Michael Curtiz. We met Dr. Brown.")
     assert found == {"Casablanca": "work", "Michael Curtiz": "person", "Brown": "person"}
 
 
-def test_what_is_quoted_after_film_is_a_work():
+def test_a_quoted_title_after_film_is_a_work():
     assert kinds('They saw the film "The Straw Hat".') == {"The Straw Hat": "work"}

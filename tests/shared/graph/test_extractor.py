@@ -35,7 +35,7 @@ def bounded(found: Extraction) -> None:
 @given(
     some.sampled_from(["", "Notes", "Rosa Keane", "billing-service"]) | texts, some.lists(texts, max_size=3)
 )
-def test_any_text_is_read_and_what_is_said_stands_in_it(title: str, chunks: list[str]):
+def test_any_text_can_be_processed_and_mentions_are_in_the_text(title: str, chunks: list[str]):
     read_ = extract(title, chunks)
     assert len(read_) == len(chunks)
     for text, found in zip(chunks, read_, strict=True):
@@ -55,13 +55,13 @@ def test_any_text_is_read_and_what_is_said_stands_in_it(title: str, chunks: list
 
 
 @given(texts)
-def test_any_question_is_read(question: str):
+def test_any_question_can_be_processed(question: str):
     assert connects(question) in {True, False}
     assert len(set(relations_asked(question))) == len(relations_asked(question))
 
 
 @given(some.text(max_size=30), some.text(max_size=60))
-def test_any_name_can_be_looked_for(name: str, text: str):
+def test_any_name_can_be_searched(name: str, text: str):
     assert fold(fold(name)) == fold(name) or fold(name).split()[0] in {"the", "a", "an"}
     assert (
         found_in(name, folded_text(f"{text} {name}"))
@@ -78,7 +78,7 @@ ADVERSE = [
 
 
 @pytest.mark.parametrize("size", [20_000, pytest.param(200_000, marks=pytest.mark.long)])
-def test_a_text_made_to_be_slow_is_read_to_its_end(size: int, subtests: pytest.Subtests):
+def test_an_adversarial_text_is_processed_to_its_end(size: int, subtests: pytest.Subtests):
     for part in ADVERSE:
         with subtests.test(part=part):
             text = part * (size // len(part))
@@ -89,13 +89,13 @@ def test_a_text_made_to_be_slow_is_read_to_its_end(size: int, subtests: pytest.S
             assert process_time() - started < size / 20_000
 
 
-def test_a_chunk_that_names_ten_thousand_things_is_bounded():
+def test_a_chunk_with_ten_thousand_names_is_bounded():
     found = read(" and ".join(f"Name{number} depends on Other{number}." for number in range(10_000)))
     assert len(found.names) == MOST_NAMES
     bounded(found)
 
 
-def test_a_name_is_neither_too_long_nor_too_short():
+def test_the_length_of_a_name_is_bounded():
     assert not is_name("x" * (MOST_LETTERS + 1))
     assert is_name("x" * MOST_LETTERS)
     assert [is_name(name) for name in ("", "a", "é", "a1", "東芝", "東", "!?", "IT")] == [
@@ -103,14 +103,14 @@ def test_a_name_is_neither_too_long_nor_too_short():
     ]  # fmt: skip
 
 
-def test_the_title_weighs_most_and_what_is_said_often_more_than_what_is_said_once():
+def test_titles_weigh_most_and_frequent_names_more_than_rare_ones():
     text = "Billing Service uses Kafka. We like Kafka. Kafka is near Redis. It began on 3 May 2026."
     weights = {name.name: name.weight for name in read(text, "Billing Service").names}
     order = ["Billing Service", "Kafka", "Redis", "2026-05-03"]
     assert all(weights[first] > weights[second] for first, second in pairwise(order))
 
 
-def test_a_row_travels_as_the_database_takes_it():
+def test_a_row_has_the_form_of_the_database():
     assert read("Michael Curtiz directed Casablanca.").row() == {
         "names": [
             {"name": "Michael Curtiz", "kind": "person", "said": ["Michael Curtiz"], "weight": 0.6},
@@ -127,12 +127,12 @@ def test_a_row_travels_as_the_database_takes_it():
     }
 
 
-def test_no_chunks_name_nothing():
+def test_no_chunks_have_no_names():
     assert extract("Billing Service", []) == []
     assert extract("", ["", " "]) == [Extraction(), Extraction()]
 
 
-def test_a_quoted_name_keeps_the_names_within_it():
+def test_a_quoted_name_keeps_its_inner_names():
     (found,) = extract(
         "Notes", ['They wrote the "Runbook for INC-4821" and "Me and Bobby McGee" that night.']
     )

@@ -38,13 +38,13 @@ NO_DATES = [
 ]
 
 
-def test_a_form_names(subtests: pytest.Subtests):
+def test_a_pattern_matches_a_name(subtests: pytest.Subtests):
     for text, expected in FORMS:
         with subtests.test(text=text):
             assert kinds(text) == expected
 
 
-def test_a_date_has_one_name(subtests: pytest.Subtests):
+def test_a_date_has_one_form(subtests: pytest.Subtests):
     for text, expected in DATES:
         with subtests.test(text=text):
             (name,) = read(text).names
@@ -52,7 +52,7 @@ def test_a_date_has_one_name(subtests: pytest.Subtests):
             assert name.surfaces[0] in text
 
 
-def test_what_is_no_day_and_no_month_is_no_date(subtests: pytest.Subtests):
+def test_an_invalid_day_or_month_is_not_a_date(subtests: pytest.Subtests):
     for text in NO_DATES:
         with subtests.test(text=text):
             assert "date" not in kinds(text).values()
@@ -61,7 +61,7 @@ def test_what_is_no_day_and_no_month_is_no_date(subtests: pytest.Subtests):
 NO_FORMS = ["https://docs.example/a/b-service/c_d", "and/or", "24/7", "non-trivial", "`a b c`", "e.g. this"]
 
 
-def test_a_form_names_nothing(subtests: pytest.Subtests):
+def test_a_pattern_does_not_match(subtests: pytest.Subtests):
     for text in NO_FORMS:
         with subtests.test(text=text):
             assert kinds(text) == {}

@@ -17,7 +17,7 @@ FOLDED = [
 ]  # fmt: skip
 
 
-def test_a_name_folds(subtests: pytest.Subtests):
+def test_a_name_is_folded(subtests: pytest.Subtests):
     for name, folded in FOLDED:
         with subtests.test(name=name):
             assert fold(name) == folded
@@ -35,7 +35,7 @@ TEXTS_WITH_NAME = [
 ]
 
 
-def test_a_text_names_it(subtests: pytest.Subtests):
+def test_a_text_contains_a_name(subtests: pytest.Subtests):
     for name, text in TEXTS_WITH_NAME:
         with subtests.test(name=name):
             assert found_in(name, folded_text(text))
@@ -50,7 +50,7 @@ TEXTS_WITHOUT_NAME = [
 ]
 
 
-def test_a_text_does_not_name_it(subtests: pytest.Subtests):
+def test_a_text_does_not_contain_a_name(subtests: pytest.Subtests):
     for name, text in TEXTS_WITHOUT_NAME:
         with subtests.test(name=name):
             assert not found_in(name, folded_text(text))

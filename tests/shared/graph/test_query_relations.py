@@ -43,13 +43,13 @@ CONNECTIONS = [
 ]
 
 
-def test_a_question_asks_how_things_are_connected(subtests: pytest.Subtests):
+def test_a_question_asks_for_connections(subtests: pytest.Subtests):
     for question in CONNECTIONS:
         with subtests.test(question=question):
             assert connects(question)
 
 
-def test_a_question_does_not(subtests: pytest.Subtests):
+def test_a_question_asks_about_no_relations(subtests: pytest.Subtests):
     for question in ["How do I connect to the API?", "Who owns billing?", "", "related documents"]:
         with subtests.test(question=question):
             assert not connects(question)

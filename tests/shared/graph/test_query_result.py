@@ -30,7 +30,7 @@ def test_entities_edges_and_evidence_are_read():
     assert evidence_of(graph) == {"c1", "c2", "c3"}
 
 
-def test_what_other_chunks_tell_is_left_out_with_the_names_that_only_they_have():
+def test_facts_of_other_chunks_and_their_names_are_left_out():
     graph = told_by(graph_of(TOLD), {"c2", "c9"})
     assert [(edge.type, edge.evidence) for edge in graph.edges] == [("OWNED_BY", ("c2",))]
     assert [entity.id for entity in graph.entities] == ["billing", "payments_team"]
@@ -38,6 +38,6 @@ def test_what_other_chunks_tell_is_left_out_with_the_names_that_only_they_have()
     assert (graph.evidence, graph.complete) == (("c2",), False)
 
 
-def test_where_no_chunk_is_left_what_the_question_names_is_left():
+def test_without_chunks_only_the_question_s_entities_remain():
     graph = told_by(graph_of(TOLD), set())
     assert ([entity.id for entity in graph.entities], graph.edges, graph.evidence) == (["billing"], (), ())

@@ -94,13 +94,13 @@ SILENT = [
 ]  # fmt: skip
 
 
-def test_a_sentence_says(subtests: pytest.Subtests):
+def test_a_sentence_states_a_relation(subtests: pytest.Subtests):
     for text, expected in OPERATIONS + GENERAL + TONGUES:
         with subtests.test(text=text):
             assert said(text) == expected
 
 
-def test_a_sentence_says_nothing(subtests: pytest.Subtests):
+def test_a_sentence_states_no_relation(subtests: pytest.Subtests):
     for text in SILENT:
         with subtests.test(text=text):
             assert said(text) == []
@@ -122,18 +122,18 @@ IMPLIED = [
 ]  # fmt: skip
 
 
-def test_a_pronoun_is_what_the_text_was_about(subtests: pytest.Subtests):
+def test_a_pronoun_refers_to_the_topic_of_the_text(subtests: pytest.Subtests):
     for title, text, expected in IMPLIED:
         with subtests.test(title=title, text=text):
             assert said(text, title) == expected
 
 
-def test_cycles_are_told_as_they_stand():
+def test_cycles_are_kept_as_stated():
     text = "The a-service depends on b-service. The b-service depends on a-service."
     assert said(text) == ["a-service DEPENDS_ON b-service", "b-service DEPENDS_ON a-service"]
 
 
-def test_a_guess_is_less_sure_than_a_statement_and_a_pronoun_than_a_name():
+def test_confidence_falls_from_statements_to_guesses_and_from_names_to_pronouns():
     stated = sure("The a-service depends on Kafka.")
     assert sure("The a-service may depend on Kafka.") < stated
     assert sure("The a-service probably depends on Kafka.") < stated

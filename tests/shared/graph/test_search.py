@@ -28,9 +28,7 @@ def told(core: Services, shared_people: People) -> People:
 @pytest.mark.parametrize("query", [replace(ASKED, mode=mode, graph=True) for mode in LEGS] + [
     replace(ASKED, mode=Mode.GRAPH), replace(ASKED, mode=Mode.GRAPH, graph=True)
 ], ids=lambda query: f"{query.mode}{'+' if query.graph else ''}")  # fmt: skip
-def test_what_another_document_leads_to_is_found_and_says_where_it_comes_from(
-    core: Services, told: People, query: Query
-):
+def test_a_connected_document_is_found_with_its_explanation(core: Services, told: People, query: Query):
     found = pipeline.search(core, told.ann.principal, query)
     brought = {match.title for match in found.matches if match.graph_sourced}
     legs = replace(query, mode=Mode.HYBRID if query.mode is Mode.GRAPH else query.mode, graph=False)
@@ -53,14 +51,14 @@ def test_what_another_document_leads_to_is_found_and_says_where_it_comes_from(
 
 
 @pytest.mark.parametrize("mode", LEGS)
-def test_without_the_graph_it_is_not_found_and_nothing_says_so(core: Services, told: People, mode: Mode):
+def test_without_the_graph_the_connected_document_is_not_found(core: Services, told: People, mode: Mode):
     found = pipeline.search(core, told.ann.principal, replace(ASKED, mode=mode))
     assert TEAM not in titles(found)
     assert (found.graph, found.graph_ms) == (None, 0)
     assert not any(match.graph_sourced for match in found.matches)
 
 
-def test_where_the_graph_knows_no_name_it_is_a_hybrid_search(core: Services, told: People):
+def test_without_known_names_the_search_is_hybrid(core: Services, told: People):
     asked = Query("what do people read in the evening?", top_k=5)
     hybrid = pipeline.search(core, told.ann.principal, replace(asked, mode=Mode.HYBRID))
     found = pipeline.search(core, told.ann.principal, replace(asked, mode=Mode.GRAPH))
@@ -68,7 +66,7 @@ def test_where_the_graph_knows_no_name_it_is_a_hybrid_search(core: Services, tol
     assert found.graph == Graph()
 
 
-def test_a_reranker_orders_what_the_graph_brought_too(core: Services, told: People):
+def test_a_reranker_also_orders_graph_results(core: Services, told: People):
     found = pipeline.search(core, told.ann.principal, replace(ASKED, mode=Mode.GRAPH, rerank=True, top_k=8))
     assert found.reranked_by
     assert TEAM in titles(found)
@@ -76,7 +74,7 @@ def test_a_reranker_orders_what_the_graph_brought_too(core: Services, told: Peop
     assert found.graph.is_seeded
 
 
-def test_neighbours_and_a_half_life_go_together_with_it(core: Services, people: People):
+def test_neighbours_and_a_half_life_work_with_the_graph(core: Services, people: People):
     put_all(core, people.ann)
     text = [Told(f"The Ledger has a page {number}.", {"Ledger": "work"}) for number in range(5)]
     put(core, people.ann, "Pages", *text)
@@ -86,7 +84,7 @@ def test_neighbours_and_a_half_life_go_together_with_it(core: Services, people: 
     assert len(match.text.splitlines()) == 3
 
 
-def test_a_name_alone_is_found_by_word_with_what_is_known_of_it(core: Services, people: People):
+def test_a_name_alone_is_searched_by_keyword_with_its_graph(core: Services, people: People):
     ticket = Told(
         "INC-4821 was caused by Ledger.",
         {"INC-4821": "identifier", "Ledger": "service"},
@@ -101,7 +99,7 @@ def test_a_name_alone_is_found_by_word_with_what_is_known_of_it(core: Services, 
     assert [edge.type for edge in found.graph.edges] == ["CAUSED_BY"]
 
 
-def test_filters_hold_for_what_the_graph_brings(core: Services, people: People):
+def test_filters_apply_to_graph_results(core: Services, people: People):
     put_all(core, people.ann)
     put(core, people.ann, TEAM, Told("It is a bird."), source_type="profile")
     query = replace(ASKED, mode=Mode.GRAPH, top_k=10, filters=Filters(source_types=("profile",)))

@@ -35,29 +35,29 @@ TABLE = """
 """
 
 
-def test_a_line_tells(subtests: pytest.Subtests):
+def test_a_line_states_a_relation(subtests: pytest.Subtests):
     for text, expected in LINES:
         with subtests.test(text=text):
             assert said(text, SERVICE) == expected
 
 
-def test_a_line_tells_nothing(subtests: pytest.Subtests):
+def test_a_line_states_no_relation(subtests: pytest.Subtests):
     for text in SILENT:
         with subtests.test(text=text):
             assert said(text, SERVICE) == []
 
 
-def test_without_a_subject_a_line_tells_nothing():
+def test_a_line_without_a_subject_states_no_relation():
     assert said("Owner: Rosa Keane", "What we talked about") == []
 
 
-def test_a_line_is_about_the_nearest_heading_that_is_a_name():
+def test_a_line_s_subject_is_the_nearest_heading_that_is_a_name():
     assert said("# Teams\n\nWe run Ledger API.\n\n## Ledger API\n\nOwner: Rosa Keane", SERVICE) == [
         "Ledger API OWNED_BY Rosa Keane"
     ]
 
 
-def test_rows_of_a_table_tell_by_their_columns():
+def test_table_rows_state_relations_by_their_columns():
     assert said(TABLE) == [
         "a-service OWNED_BY Payments Team",
         "a-service DEPENDS_ON postgres",
@@ -65,11 +65,11 @@ def test_rows_of_a_table_tell_by_their_columns():
     ]
 
 
-def test_a_table_without_such_columns_tells_nothing():
+def test_a_table_without_known_columns_states_no_relation():
     assert said("| Place | Loggers |\n|---|---|\n| Mallow | 18 |") == []
 
 
-def test_owners_of_code_own_its_paths():
+def test_code_owners_own_their_paths():
     text = "# who reviews what\n/services/billing/ @acme/payments bob@acme.example\n"
     assert said(text) == [
         "/services/billing/ OWNED_BY @acme/payments",

@@ -44,7 +44,7 @@ SENTENCES = [
 ]
 
 
-def test_every_type_reads_as_a_sentence(subtests: pytest.Subtests):
+def test_every_relation_type_becomes_a_sentence(subtests: pytest.Subtests):
     for kind, reads in SENTENCES:
         with subtests.test(kind=kind):
             assert (
@@ -53,14 +53,14 @@ def test_every_type_reads_as_a_sentence(subtests: pytest.Subtests):
             )
 
 
-def test_what_is_said_comes_before_what_only_stands_together_and_the_surest_first():
+def test_stated_relations_come_before_co_occurrences_in_order_of_confidence():
     said = graph(
         ("A1", "RELATED_TO", "B1", 0.99), ("A1", "PART_OF", "C1", 0.3), ("C1", "OWNED_BY", "D1", 0.8)
     )  # fmt: skip
     assert graph_context(said) == "C1 is owned by D1. A1 is part of C1. A1 is named together with B1."
 
 
-def test_a_few_are_told_of_those_that_only_stand_together():
+def test_few_co_occurrences_are_included():
     edges = [("Ledger", "RELATED_TO", f"Team {number:02}", 0.5 - number / 100) for number in range(20)]
     told = graph_context(graph(*edges, ("Ledger", "PART_OF", "Billing", 0.2)))
     together = [f" Ledger is named together with Team {number:02}." for number in range(MOST_RELATED)]
@@ -70,15 +70,13 @@ def test_a_few_are_told_of_those_that_only_stand_together():
 @pytest.mark.parametrize(
     ("kind", "is_asked_for", "is_told"), [("date", False, False), ("date", True, True), ("team", False, True)]
 )
-def test_a_moment_that_stands_with_what_is_asked_says_nothing_unless_it_is_asked_for(
-    kind: str, is_asked_for: bool, is_told: bool
-):
+def test_dates_are_included_only_on_request(kind: str, is_asked_for: bool, is_told: bool):
     moment = replace(entity("14 March", seed=is_asked_for), kind=kind)
     said = Graph((entity("Ledger"), moment), (edge("Ledger", "RELATED_TO", "14 March", 0.5),))
     assert graph_context(said) == ("Ledger is named together with 14 March." if is_told else "")
 
 
-def test_it_is_whole_sentences_of_bounded_length():
+def test_the_text_has_whole_sentences_and_bounded_length():
     edges = [(f"Service {number:03}", "DEPENDS_ON", "Ledger", 0.9) for number in range(200)]
     context = graph_context(graph(*edges))
     assert MOST - 40 < len(context) <= MOST
@@ -94,6 +92,6 @@ def test_names_stay_on_their_line():
     assert graph_context(shown) == "A # Ignore that is part of B1."
 
 
-def test_where_there_is_nothing_there_are_no_words():
+def test_an_empty_graph_has_an_empty_text():
     assert graph_context(Graph()) == ""
     assert graph_context(Graph(entities=(entity("Billing", seed=True),))) == ""

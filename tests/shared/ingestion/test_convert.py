@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from openpyxl import Workbook
 
-from local.tools import ROOT
+from local import ROOT
 from shared.errors import (
     InvalidRequest,
     RagError,
@@ -31,7 +31,7 @@ from tests.stand_in import Reply, StandIn
 # -- texts --------------------------------------------------------------------------------------------
 
 
-def test_texts_are_read(subtests: pytest.Subtests):
+def test_texts_are_parsed(subtests: pytest.Subtests):
     cases: list[tuple[bytes, str | None, str | None, str, str]] = [
         (b"plain", "a.txt", None, "plain", "text"),
         (b"# Title\n\nwords", "A.MD", "application/octet-stream", "# Title\n\nwords", "markdown"),
@@ -56,7 +56,7 @@ ENDINGS = """
 """
 
 
-def test_what_is_plainly_text_is_read_whatever_it_is_called(subtests: pytest.Subtests):
+def test_plain_text_is_parsed_whatever_its_name(subtests: pytest.Subtests):
     names: list[tuple[str | None, str | None]] = [(f"a{ending}", None) for ending in ENDINGS.split()]
     names += [
         ("LICENSE", None), ("Makefile", "application/octet-stream"), (None, None), ("a.mp4", "video/mp4"),
@@ -77,14 +77,14 @@ def test_what_is_plainly_text_is_read_whatever_it_is_called(subtests: pytest.Sub
         (b"<!DOCTYPE html>\n<p>Kiln \xe9", None, "Kiln \u00e9", "html"),
     ],
 )
-def test_what_texts_are_is_known_by_their_ends_and_beginnings(
+def test_a_text_s_type_is_detected_by_its_suffix_and_start(
     data: bytes, name: str | None, text: str, kind: str
 ):
     found = convert(data, name, None)
     assert (found.text, found.kind) == (text, kind)
 
 
-def test_a_table_is_one_whatever_separates_its_cells(subtests: pytest.Subtests):
+def test_a_table_is_detected_for_every_separator(subtests: pytest.Subtests):
     tables = {
         "semicolons": "a;b\n1;2\n",
         "tabs": "a\tb\n1\t2\n",
@@ -97,12 +97,12 @@ def test_a_table_is_one_whatever_separates_its_cells(subtests: pytest.Subtests):
             assert convert(text.encode(), "a.csv", None).text == "| a | b |\n| --- | --- |\n| 1 | 2 |"
 
 
-def test_a_row_of_a_table_is_a_line_whatever_is_in_it():
+def test_a_table_row_is_one_line_whatever_its_content():
     text = 'name,note\nkiln,"two\nlines, and | a bar"\n'
     assert convert(text.encode(), "a.csv", None).text.endswith("| kiln | two lines, and \\| a bar |")
 
 
-def test_json_reads_back_as_what_it_was():
+def test_json_makes_the_round_trip():
     value = {"name": "kiln", "hot": [1280, 1.5, None, True], "in": {"deep": "wörter"}}
     assert json.loads(convert(json.dumps(value).encode(), "a.json", None).text) == value
 
@@ -144,7 +144,7 @@ def test_an_xlsx_is_a_table_for_each_sheet():
     assert [number for _, number in found.pages] == [1, 2, 3]
 
 
-def test_a_book_is_read_in_the_order_of_its_spine():
+def test_a_book_is_parsed_in_the_order_of_its_spine():
     assert convert(files.epub(), None, None) == Converted(
         "# Firing\n\nAbout Firing.\n\n# Cooling\n\nAbout Cooling.", "epub", "Kiln book"
     )
@@ -158,7 +158,7 @@ PAGE = """<!doctype html><html><head><title>Kilns &amp; more</title><style>p {co
 </code></pre></body></html>"""
 
 
-def test_of_a_page_what_shows_is_read_and_no_script():
+def test_only_the_visible_text_of_a_page_is_parsed():
     assert convert(PAGE.encode(), "a.html", None) == Converted(
         "# Kilns\n\nA hot kiln.\n\n| a |\n| --- |\n| 1 |\n\n```\nx = 1\n```", "html", "Kilns & more"
     )
@@ -175,7 +175,7 @@ def test_of_a_page_what_shows_is_read_and_no_script():
     ],
     ids=["utf-8", "said", "unsaid", "marked", "nonsense"],
 )
-def test_a_page_is_decoded_by_what_it_says(data: bytes):
+def test_a_page_is_decoded_by_its_declared_charset(data: bytes):
     assert convert(data, "a.html", None).text == "größer"
 
 
@@ -196,14 +196,14 @@ def test_xml_is_an_outline_of_names_and_texts():
     ],
     ids=["a PDF", "a DOCX", "a book", "a late PDF"],
 )
-def test_what_a_file_is_its_bytes_say(data: bytes, name: str, kind: str):
+def test_a_file_s_type_is_decided_by_its_bytes(data: bytes, name: str, kind: str):
     assert convert(data, name, "text/plain").kind == kind
 
 
 # -- what is refused ----------------------------------------------------------------------------------
 
 
-def test_what_is_not_read_here_is_named_with_what_is(subtests: pytest.Subtests):
+def test_an_unsupported_type_is_refused_with_the_supported_ones(subtests: pytest.Subtests):
     unsupported: dict[str, tuple[bytes, str | None]] = {
         "Office of old": (b"\xd0\xcf\x11\xe0\xa1\xb1", "a.doc"),
         "RTF": (b"{\\rtf1", "a.rtf"),
@@ -220,7 +220,7 @@ def test_what_is_not_read_here_is_named_with_what_is(subtests: pytest.Subtests):
             convert(data, name, None)
 
 
-def test_what_cannot_be_read_is_refused_by_what_is_wrong(subtests: pytest.Subtests):
+def test_an_unreadable_file_is_refused_with_the_reason(subtests: pytest.Subtests):
     broken: dict[str, tuple[bytes, str, str]] = {
         "nothing": (b"", "a.txt", "empty_file"),
         "white space": (b" \n\t ", "a.txt", "empty_file"),
@@ -244,7 +244,7 @@ def test_what_cannot_be_read_is_refused_by_what_is_wrong(subtests: pytest.Subtes
             assert_refused(data, name, code)
 
 
-def test_a_broken_pdf_or_archive_is_refused_by_what_is_wrong(subtests: pytest.Subtests):
+def test_a_broken_pdf_or_archive_is_refused_with_the_reason(subtests: pytest.Subtests):
     broken: dict[str, tuple[bytes, str, str]] = {
         "many members": (files.docx_of_many_members(), "a.docx", "file_too_large"),
         "a password": (files.pdf(password="secret"), "a.pdf", "password_protected"),
@@ -273,21 +273,21 @@ def assert_refused(data: bytes, name: str, code: str) -> None:
     assert isinstance(refused.value, InvalidRequest)
 
 
-def test_an_entity_brings_no_file_in():
+def test_an_external_entity_is_not_loaded():
     assert convert(files.READS_A_FILE, "a.xml", None).text == "x: secret: &e;"
 
 
-def test_a_deep_page_is_refused_and_nothing_more():
+def test_a_deeply_nested_page_is_refused_and_does_nothing_else():
     with pytest.raises(UnreadableDocument):
         convert(b"<div>" * 100_000 + b"words", "a.html", None)
 
 
 @pytest.mark.long
-def test_a_page_of_titles_is_read_in_time():
+def test_a_page_of_titles_is_parsed_in_time():
     assert parse_in_subprocess("html", b"<title>" * 700_000, seconds=20)["parts"]
 
 
-def test_a_title_is_searched_for_only_at_the_beginning_of_a_page(monkeypatch: pytest.MonkeyPatch):
+def test_a_title_is_searched_only_at_the_start_of_a_page(monkeypatch: pytest.MonkeyPatch):
     """The search takes the square of the number of titles: 14 seconds for all of these."""
     monkeypatch.setattr(html_xml, "TITLE_WITHIN", 10_000)
     started = time.process_time()
@@ -295,7 +295,7 @@ def test_a_title_is_searched_for_only_at_the_beginning_of_a_page(monkeypatch: py
     assert time.process_time() - started < 5
 
 
-def test_a_sheet_that_says_it_is_wide_is_as_wide_as_it_is():
+def test_a_sheet_s_declared_width_is_ignored():
     book = Workbook()
     for row in range(200):
         book.active.append([row])
@@ -315,7 +315,7 @@ PICTURES = [
 ]  # fmt: skip
 
 
-def test_a_text_in_another_encoding_is_refused_with_what_to_do(subtests: pytest.Subtests):
+def test_a_text_in_another_encoding_is_refused_with_advice(subtests: pytest.Subtests):
     for name in ("a.txt", "a.csv"):
         with subtests.test(name=name):
             with pytest.raises(UnreadableDocument, match="save it as UTF-8") as refused:
@@ -323,7 +323,7 @@ def test_a_text_in_another_encoding_is_refused_with_what_to_do(subtests: pytest.
             assert refused.value.code == "not_text"
 
 
-def test_what_a_program_calls_everything_is_no_title(subtests: pytest.Subtests):
+def test_a_program_s_default_title_is_not_a_title(subtests: pytest.Subtests):
     cases: list[tuple[str, str | None]] = [
         ("untitled", None), ("(untitled)", None), ("Untitled Document", None), ("unknown", None),
         ("(anonymous)", None), ("PowerPoint Presentation", None), ("Untitled-1", None), ("Document1", None),
@@ -335,7 +335,7 @@ def test_what_a_program_calls_everything_is_no_title(subtests: pytest.Subtests):
             assert own_title(title) == own
 
 
-def test_every_reader_leaves_out_a_title_of_its_program(subtests: pytest.Subtests):
+def test_every_parser_ignores_its_program_s_default_title(subtests: pytest.Subtests):
     for title, own in (("Microsoft Word - Document1", None), ("Kilns (untitled)", "Kilns (untitled)")):
         documents = {
             "PDF": files.pdf(1, title=title),
@@ -348,7 +348,7 @@ def test_every_reader_leaves_out_a_title_of_its_program(subtests: pytest.Subtest
 
 
 # These pages are known to end no process, so a process for each of them would only take time.
-def test_a_page_of_which_a_part_would_be_missing_is_refused(subtests: pytest.Subtests):
+def test_a_page_that_would_be_parsed_incompletely_is_refused(subtests: pytest.Subtests):
     for begin, end in (("<div>", "</div>"), ("<ul><li>", "</ul>"), ("<b>", "")):
         page = f"<p>top</p>{begin * 1_050}deep{end * 1_050}"
         with subtests.test(begin=begin):
@@ -357,7 +357,7 @@ def test_a_page_of_which_a_part_would_be_missing_is_refused(subtests: pytest.Sub
             assert refused.value.code == "nested_too_deeply"
 
 
-def test_a_page_that_is_much_too_deep_is_refused(subtests: pytest.Subtests):
+def test_a_much_too_deep_page_is_refused(subtests: pytest.Subtests):
     for begin, end in (("<div>", "</div>"), ("<ul><li>", "</ul>"), ("<b>", "")):
         page = f"<p>top</p>{begin * 50_000}deep{end * 50_000}"
         with subtests.test(begin=begin):
@@ -366,35 +366,35 @@ def test_a_page_that_is_much_too_deep_is_refused(subtests: pytest.Subtests):
             assert refused.value.code == "nested_too_deeply"
 
 
-def test_what_ends_without_saying_so_is_not_deep(subtests: pytest.Subtests):
+def test_unclosed_elements_do_not_count_as_depth(subtests: pytest.Subtests):
     for within in ("", "<ul>", "<table>", "<?xml version='1.0' encoding='utf-8'?><html>"):
         for many in ("<p>x", "<li>x", "<tr><td>x", "<dt>x<dd>y", "<br>x", "<img src=a>x"):
             with subtests.test(within=within, many=many):
                 assert "the end" in html_xml.markdown(f"{within}{many * 3000}<p>the end")
 
 
-def test_as_deep_as_pages_are_they_are_read_whole():
+def test_pages_of_common_depth_are_parsed_completely():
     page = "<div>" * 900 + "deep" + "</div>" * 900 + "<p>after"
     text = convert(page.encode(), "a.html", None).text
     assert "deep" in text
     assert "after" in text
 
 
-def test_sound_is_refused_with_what_would_read_it(subtests: pytest.Subtests):
+def test_audio_is_refused_with_the_setting_that_enables_it(subtests: pytest.Subtests):
     for data in SOUNDS:
         refused = pytest.raises(UnsupportedFileType, match="RAG_TRANSCRIPTION_KEY")
         with subtests.test(data=data), refused:
             convert(data, "lies.txt", "text/plain")
 
 
-def test_pages_that_are_pictures_are_refused_with_what_would_read_them(monkeypatch: pytest.MonkeyPatch):
+def test_scanned_pages_are_refused_with_the_program_that_enables_them(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("PATH", "/nowhere")
     with pytest.raises(UnreadableDocument, match="tesseract") as refused:
         convert(files.pdf_of_pictures(), "a.pdf", None)
     assert refused.value.code == "no_text"
 
 
-def test_a_picture_is_refused_with_what_would_read_it(
+def test_an_image_is_refused_with_the_program_that_enables_it(
     subtests: pytest.Subtests, monkeypatch: pytest.MonkeyPatch
 ):
     for data in PICTURES:
@@ -404,7 +404,7 @@ def test_a_picture_is_refused_with_what_would_read_it(
                 convert(data, "lies.txt", "text/plain")
 
 
-def test_a_text_that_begins_like_one_is_a_text(subtests: pytest.Subtests):
+def test_a_text_that_starts_like_an_image_is_a_text(subtests: pytest.Subtests):
     cases: list[str] = ["ID3 tags", "GIF8 it is", "The ftyp box", "RIFF", "MM", "OggS or not"]
     for text in cases:
         with subtests.test(text=text):
@@ -428,19 +428,19 @@ def tesseract(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("tesseract")
-def test_pictures_are_read_where_there_is_something_to_read_them():
+def test_images_are_parsed_with_ocr():
     assert convert(b"\x89PNG....", "a.png", None) == Converted("Seen: a kiln.", "picture")
     with pytest.raises(UnreadableDocument):
         convert(b"GIF89a", "a.gif", None)
 
 
 @pytest.mark.usefixtures("tesseract")
-def test_so_are_pages_that_are_pictures():
+def test_scanned_pages_are_parsed_with_ocr():
     found = convert(files.pdf_of_pictures(), "a.pdf", None)
     assert (found.text, found.pages) == ("Seen: a kiln.", ((0, 1),))
 
 
-def test_sound_is_written_down_where_there_is_somebody_to_do_it():
+def test_audio_is_transcribed_with_a_key():
     with StandIn() as service:
         service.replies(Reply(json={"text": "The kiln is hot."}))
         with closing(transcriber_at(service)) as transcriber:
@@ -466,7 +466,7 @@ def test_sound_is_written_down_where_there_is_somebody_to_do_it():
     ],
     ids=["refused", "wrong key", "busy", "nonsense", "broken off", "silence"],
 )
-def test_sound_that_cannot_be_written_down_says_whether_to_try_again(reply: Reply, kind: type[Exception]):
+def test_a_failed_transcription_says_whether_a_retry_helps(reply: Reply, kind: type[Exception]):
     with StandIn() as service:
         service.replies(reply)
         with closing(transcriber_at(service)) as transcriber, pytest.raises(kind):
@@ -481,14 +481,14 @@ def transcriber_at(service: StandIn) -> Transcriber:
     return made
 
 
-def test_without_a_key_nobody_writes_sound_down():
+def test_without_a_key_nothing_is_transcribed():
     assert transcriber_for(settings()) is None
 
 
 # -- the reader's own process -------------------------------------------------------------------------
 
 
-def test_a_reader_that_takes_too_long_is_stopped():
+def test_a_parser_over_the_time_limit_is_stopped():
     data = files.pdf(400)
     started = time.monotonic()
     with pytest.raises(UnreadableDocument):
@@ -496,7 +496,7 @@ def test_a_reader_that_takes_too_long_is_stopped():
     assert time.monotonic() - started < 60
 
 
-def test_a_reader_that_needs_too_much_memory_is_stopped():
+def test_a_parser_over_the_memory_limit_is_stopped():
     with pytest.raises(UnreadableDocument):
         parse_in_subprocess("xml", b"<a>" + b"<b/>" * 2_000_000 + b"</a>", megabytes=256)
 
@@ -511,7 +511,7 @@ def instead_of_readers(monkeypatch: pytest.MonkeyPatch, folder: Path, program: s
     monkeypatch.syspath_prepend(str(folder))
 
 
-def test_a_reader_knows_no_secret(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+def test_a_parser_has_no_secrets(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
     """It tells its environment."""
     spy = "import json, os; print('reading'); print(json.dumps({'parts': [[None, ' '.join(os.environ)]]}))"
     instead_of_readers(monkeypatch, tmp_path, spy)
@@ -530,7 +530,7 @@ def test_a_reader_knows_no_secret(monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
         ("print('reading', flush=True); print('nonsense')", UnreadableDocument),
     ],
 )
-def test_a_reader_that_never_was_is_not_the_file_s_fault(
+def test_a_parser_that_did_not_start_is_not_the_file_s_fault(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, program: str, kind: type[RagError]
 ):
     instead_of_readers(monkeypatch, tmp_path, program)
@@ -539,7 +539,7 @@ def test_a_reader_that_never_was_is_not_the_file_s_fault(
     assert type(refused.value) is kind
 
 
-def test_a_reader_writes_no_file(tmp_path: Path):
+def test_a_parser_writes_no_file(tmp_path: Path):
     target = tmp_path / "written"
     writing = f"os.write(os.open({str(target)!r}, os.O_CREAT | os.O_WRONLY), b'x')"
     program = f"import os, shared.ingestion.parsers.__main__ as m; m.confine(5, 512); {writing}"

@@ -108,21 +108,21 @@ def test_passages_that_begin_within_a_table_begin_with_its_head(
         assert embedder.count_tokens(passage) <= embedder.window - SPECIAL_TOKENS
 
 
-def test_a_head_for_which_there_is_no_room_is_left_out(embedder: Embedder):
+def test_a_header_that_does_not_fit_is_left_out(embedder: Embedder):
     long = f"| {'oven ' * 250}|\n|---|\n" + "| kiln |\n" * 90
     for plan in (Plan(), Plan(document_type="table")):
         chunked = chunk_document(embedder, "Ovens", long, "en", plan=plan)
         assert chunked.passages == [f"Ovens\n{item.text}" for item in chunked.chunks]
 
 
-def test_what_is_left_of_an_answer_is_read_with_its_question(embedder: Embedder):
+def test_the_continuation_of_an_answer_is_embedded_with_its_question(embedder: Embedder):
     text = "Q: How hot is it?\nA: " + "It is very hot in there, and it stays so. " * 60
     passages = chunk_document(embedder, "Ovens", text, "en", plan=Plan(document_type="qa")).passages
     assert len(passages) > 2
     assert all(passage.startswith("Ovens\nQ: How hot is it?\n") for passage in passages)
 
 
-def test_a_title_is_cut_to_a_beginning_that_leaves_room(subtests: pytest.Subtests, embedder: Embedder):
+def test_a_long_title_is_truncated(subtests: pytest.Subtests, embedder: Embedder):
     for name, long in LONG_TITLES.items():
         with subtests.test(name):
             short = short_title(embedder, long)
@@ -159,7 +159,7 @@ INVISIBLE = {
 }
 
 
-def test_a_document_of_nothing_but_invisible_characters_is_refused(
+def test_a_document_of_invisible_characters_only_is_refused(
     subtests: pytest.Subtests, nowhere: Database, embedder: Embedder
 ):
     refused = "A document needs a title and some text"
@@ -170,9 +170,7 @@ def test_a_document_of_nothing_but_invisible_characters_is_refused(
             ingest(nowhere, embedder, NOBODY, NewDocument(str(uuid4()), invisible, KETTLE))
 
 
-def test_half_a_character_is_refused_and_breaks_nothing(
-    subtests: pytest.Subtests, nowhere: Database, embedder: Embedder
-):
+def test_a_lone_surrogate_is_refused(subtests: pytest.Subtests, nowhere: Database, embedder: Embedder):
     """JSON can carry a lone surrogate; no UTF-8 can."""
     for field in ("title", "text"):
         fields: dict[str, Any] = {"title": "A title", "text": KETTLE, field: "half a \ud83d smile"}
@@ -191,7 +189,7 @@ def test_a_document_is_searchable_when_ingest_returns(core: Services, people: Pe
     assert (found.text, found.title) == (KETTLE, "Kettle manual")
 
 
-def test_every_chunk_is_the_stored_text_between_its_ends(core: Services, people: People, world: World):
+def test_every_chunk_is_the_stored_text_of_its_span(core: Services, people: People, world: World):
     text = "\r\n".join(
         f"## Part {number} 👩‍👩‍👧\r\n\u200bDer Kessel Nr. {number} fasst 1,7 Liter.\u202e "
         f"Il s'arrête à 100 °C. 数据{number}。"
@@ -217,9 +215,7 @@ def test_every_chunk_is_the_stored_text_between_its_ends(core: Services, people:
     ) == [(True,)]
 
 
-def test_embeddings_are_stored_as_precisely_as_the_column_holds_them(
-    core: Services, people: People, world: World
-):
+def test_embeddings_are_stored_in_the_column_s_precision(core: Services, people: People, world: World):
     stored = put(core, people.ann)
     ((kept,),) = world.sql(
         "select embedding::real[] from rag.chunks where document_id = %s", stored.document_id
@@ -229,7 +225,7 @@ def test_embeddings_are_stored_as_precisely_as_the_column_holds_them(
     assert kept == pytest.approx(vector, rel=2**-10, abs=1e-7)
 
 
-def test_a_document_keeps_its_fields_and_searches_filter_by_them(core: Services, people: People):
+def test_a_document_has_its_fields_and_searches_filter_by_them(core: Services, people: People):
     moment = datetime(2026, 3, 18, 9, tzinfo=UTC)
     put(core, people.ann, TOASTER, title="Toaster")
     put(
@@ -258,9 +254,7 @@ def test_a_document_keeps_its_fields_and_searches_filter_by_them(core: Services,
     )
 
 
-def test_fields_that_are_not_given_are_filled_from_metadata_which_stays_as_it_is(
-    core: Services, people: People
-):
+def test_missing_fields_are_filled_from_metadata_which_stays_unchanged(core: Services, people: People):
     metadata = {"source_type": "faq", "lang": "en", "url": "https://acme.example/k", "date": "2026-03-18"}
     put(core, people.ann, metadata=metadata)
     (found,) = pipeline.search(
@@ -270,7 +264,7 @@ def test_fields_that_are_not_given_are_filled_from_metadata_which_stays_as_it_is
     assert found.occurred_at == datetime(2026, 3, 18, tzinfo=UTC)
 
 
-def test_fields_that_are_given_come_before_metadata():
+def test_given_fields_override_metadata():
     given = NewDocument("org", "t", "x", source_type="faq", lang="en", uri="a", metadata={
         "source_type": "web", "lang": "fr", "uri": "b", "date": "2026-03-18T10:00:00+02:00",
     })  # fmt: skip
@@ -279,7 +273,7 @@ def test_fields_that_are_given_come_before_metadata():
     assert filled.occurred_at == datetime(2026, 3, 18, 8, tzinfo=UTC)
 
 
-def test_metadata_of_another_kind_fills_no_field(subtests: pytest.Subtests):
+def test_metadata_of_another_type_fills_no_field(subtests: pytest.Subtests):
     cases: list[object] = ["", "soon", "18.3.2026", "2026-13-01", 20260318, None, ["2026-03-18"], {}]
     for value in cases:
         with subtests.test(value=value):
@@ -293,7 +287,7 @@ def test_metadata_of_another_kind_fills_no_field(subtests: pytest.Subtests):
             assert filled.metadata == metadata
 
 
-def test_labels_of_metadata_fill_the_field_only_if_all_of_them_are_labels(subtests: pytest.Subtests):
+def test_labels_in_metadata_fill_the_field_only_if_all_are_valid(subtests: pytest.Subtests):
     cases: list[tuple[list[object], tuple[str, ...]]] = [
         (["a", "b"], ("a", "b")),
         (["a", 7], ()),
@@ -307,7 +301,7 @@ def test_labels_of_metadata_fill_the_field_only_if_all_of_them_are_labels(subtes
             assert (document.labels, document.metadata) == (expected, {"labels": labels})
 
 
-def test_the_same_external_id_replaces_and_no_old_chunk_is_left(core: Services, people: People, world: World):
+def test_the_same_external_id_replaces_every_old_chunk(core: Services, people: People, world: World):
     long = " ".join(f"Sentence {number} of the old kettle manual is here." for number in range(60))
     first = put(core, people.ann, long, external_id="kettle")
     second = put(core, people.alf, TOASTER, external_id="kettle", title="Toaster manual")
@@ -332,13 +326,13 @@ def test_without_an_external_id_nothing_is_replaced(core: Services, people: Peop
     assert len(texts_found(core, people.ann)) == 2
 
 
-def test_a_private_document_is_its_owner_s_and_the_admins(core: Services, people: People):
+def test_a_private_document_is_visible_to_its_owner_and_admins(core: Services, people: People):
     put(core, people.ann, private=True)
     assert texts_found(core, people.ann) == texts_found(core, people.ada) == [KETTLE]
     assert texts_found(core, people.alf) == texts_found(core, people.bob) == []
 
 
-def test_a_deleted_document_is_gone_at_once_with_its_chunks(core: Services, people: People, world: World):
+def test_a_deleted_document_disappears_at_once_with_its_chunks(core: Services, people: People, world: World):
     stored, kept = put(core, people.ann), put(core, people.ann, TOASTER)
     assert delete(core.database, people.ann.principal, stored.document_id) is True
     assert chunks_of(world, stored.document_id) == []
@@ -348,14 +342,14 @@ def test_a_deleted_document_is_gone_at_once_with_its_chunks(core: Services, peop
     assert len(chunks_of(world, kept.document_id)) == 1
 
 
-def test_a_member_of_another_org_deletes_nothing_by_its_id(core: Services, people: People):
+def test_a_member_of_another_org_cannot_delete_by_id(core: Services, people: People):
     stored = put(core, people.ann)
     for stranger in (people.bob, people.sam):
         assert delete(core.database, stranger.principal, stored.document_id) is False
     assert texts_found(core, people.ann) == [KETTLE]
 
 
-def test_a_member_of_another_org_cannot_write_here_and_learns_nothing(
+def test_a_member_of_another_org_cannot_write_and_learns_nothing(
     core: Services, people: People, world: World
 ):
     for stranger in (people.bob, people.sam):
@@ -374,7 +368,7 @@ def broken() -> Iterator[Embedder]:
         yield opened(embedder_for(settings(openai_api_key="sk-wrong", rag_embedding_url=api.url)))
 
 
-def test_an_embedder_that_fails_leaves_what_was_there(
+def test_an_embedder_failure_keeps_the_old_version(
     core: Services, people: People, world: World, broken: Embedder
 ):
     stored = put(core, people.ann, external_id="kettle")
@@ -389,7 +383,7 @@ def test_an_embedder_that_fails_leaves_what_was_there(
     assert world.sql("select count(*) from rag.documents where org_id = %s", people.acme.id) == [(1,)]
 
 
-def test_a_field_that_cannot_be_stored_is_refused_and_leaves_what_was_there(
+def test_a_field_that_cannot_be_stored_is_refused_and_keeps_the_old_version(
     subtests: pytest.Subtests, core: Services, people: People, world: World
 ):
     cases: list[dict[str, Any]] = [
@@ -413,7 +407,7 @@ def test_a_field_that_cannot_be_stored_is_refused_and_leaves_what_was_there(
             assert [row[0] for row in chunks_of(world, stored.document_id)] == [KETTLE]
 
 
-def test_who_brings_many_is_asked_who_they_are_before_each_call(core: Services, people: People):
+def test_a_batch_gets_a_fresh_token_before_each_call(core: Services, people: People):
     """A key's token may be over by the time that all of them are embedded."""
     asked = []
 

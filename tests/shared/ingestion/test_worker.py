@@ -50,7 +50,9 @@ def seen(core: Services, actor: Actor, row: Row) -> Row:
     return documents.get(core.database, actor.principal, row["id"])
 
 
-def test_what_was_brought_is_found_when_it_is_done(core: Services, people: People, worker: Worker, home: str):
+def test_an_added_document_is_found_after_processing(
+    core: Services, people: People, worker: Worker, home: str
+):
     brought = bring(core, people.ann, home, "The kiln becomes 1,280 degrees hot.", metadata={"author": "Ann"})
     assert (brought["status"], brought["chunk_count"]) == ("processing", 0)
     assert found(core, people.alf, "kiln") == []
@@ -65,7 +67,7 @@ def test_what_was_brought_is_found_when_it_is_done(core: Services, people: Peopl
     assert worker.work() == BatchResult()
 
 
-def test_a_document_that_cannot_be_read_says_why_and_holds_nobody_up(
+def test_an_unreadable_document_reports_the_reason_and_blocks_no_other(
     core: Services, people: People, worker: Worker, home: str
 ):
     good = bring(core, people.ann, home, "The kiln is hot.")
@@ -80,7 +82,7 @@ def test_a_document_that_cannot_be_read_says_why_and_holds_nobody_up(
     assert worker.work() == BatchResult()
 
 
-def test_where_passages_stand_in_a_file_stays_known(
+def test_positions_of_passages_in_a_file_are_kept(
     core: Services, people: People, world: World, worker: Worker, home: str
 ):
     brought = bring(core, people.ann, home, files.pdf(3), title=None, filename="a.pdf")
@@ -100,7 +102,7 @@ def test_where_passages_stand_in_a_file_stays_known(
     assert all(exact for _, exact in rows)
 
 
-def test_a_file_of_code_is_cut_between_its_functions(
+def test_a_code_file_is_split_at_function_boundaries(
     core: Services, people: People, world: World, worker: Worker, home: str
 ):
     functions = [f"def kiln_{name}():\n" + f"    heat({name!r})\n" * 14 for name in ("one", "two", "three")]
@@ -111,7 +113,7 @@ def test_a_file_of_code_is_cut_between_its_functions(
     assert [content for (content,) in cut] == [function.strip() for function in functions]
 
 
-def test_slow_documents_do_not_cost_the_others_of_their_round(
+def test_slow_documents_do_not_delay_others_of_their_round(
     core: Services, people: People, worker: Worker, home: str, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr("shared.ingestion.worker.READING_SECONDS", -1)
@@ -122,7 +124,7 @@ def test_slow_documents_do_not_cost_the_others_of_their_round(
     assert {seen(core, people.ann, row)["status"] for row in rows} == {"completed"}
 
 
-def test_a_title_that_was_given_stays(core: Services, people: People, worker: Worker, home: str):
+def test_a_given_title_is_kept(core: Services, people: People, worker: Worker, home: str):
     brought = bring(core, people.ann, home, files.pdf(1), title="Ovens", filename="a.pdf")
     worker.work()
     assert seen(core, people.ann, brought)["title"] == "Ovens"
@@ -136,7 +138,7 @@ def places(world: World, row: Row) -> list[tuple[str, str | None]]:
     )
 
 
-def test_code_is_cut_between_its_functions(
+def test_code_is_split_at_function_boundaries(
     core: Services, people: People, world: World, worker: Worker, home: str
 ):
     functions = [f"def kiln_{n}(clay):\n    fire = clay + {n}\n    return fire" for n in range(40)]
@@ -150,7 +152,7 @@ def test_code_is_cut_between_its_functions(
 
 
 @pytest.mark.parametrize("language", [{}, {"language": "cobol"}])
-def test_code_in_no_known_language_says_so_and_holds_nobody_up(
+def test_code_in_an_unknown_language_is_reported_and_blocks_no_other(
     core: Services, people: People, worker: Worker, home: str, language: Row
 ):
     good = bring(core, people.ann, home, "The kiln is hot.")
@@ -165,7 +167,7 @@ def test_code_in_no_known_language_says_so_and_holds_nobody_up(
 LAW = "Part II\n\nArticle 5\nThe kiln shall be hot.\n\nArticle 6\nIt shall be safe."
 
 
-def test_what_a_document_is_said_to_be_divides_it(
+def test_a_given_document_type_decides_the_splitting(
     core: Services, people: People, world: World, worker: Worker, home: str
 ):
     legal = bring(core, people.ann, home, LAW, metadata={"document_type": "legal"})
@@ -181,15 +183,13 @@ def test_what_a_document_is_said_to_be_divides_it(
     assert places(world, other) == [(f"{LAW} Really.", None)]
 
 
-def test_a_spreadsheet_is_a_table_without_being_said_to_be(
-    core: Services, people: People, worker: Worker, home: str
-):
+def test_a_spreadsheet_is_detected_as_a_table(core: Services, people: People, worker: Worker, home: str):
     brought = bring(core, people.ann, home, "oven,degrees\nkiln,1280\n", filename="a.csv", content_type=None)
     assert worker.work() == BatchResult(claimed=1, completed=1)
     assert seen(core, people.ann, brought)["processing_info"]["document_type"] == "table"
 
 
-def test_a_job_that_meets_a_lock_is_put_off_and_the_attempt_does_not_count(
+def test_a_job_that_meets_a_lock_is_postponed_and_the_attempt_does_not_count(
     core: Services, people: People, world: World, worker: Worker, home: str
 ):
     """However often it happens: a user who keeps changing a document must not make its job fail."""
@@ -224,7 +224,7 @@ def page(text: str) -> Reply:
     return Reply(body=text.encode(), headers={"Content-Type": "text/html; charset=utf-8"})
 
 
-def test_what_is_at_an_address_is_fetched_and_found(
+def test_a_url_is_fetched_and_searchable(
     core: Services, people: People, abroad: Worker, home: str, site: StandIn
 ):
     html = "<title>All of kilns</title><h1>Kilns</h1><p>The kiln is hot.</p>"
@@ -241,7 +241,7 @@ def test_what_is_at_an_address_is_fetched_and_found(
     assert base64.b64decode(original["bytes"]).decode() == html
 
 
-def test_what_an_address_gave_is_kept_until_it_gives_something_else(
+def test_a_url_s_content_is_kept_until_it_changes(
     core: Services, people: People, abroad: Worker, home: str, site: StandIn
 ):
     site.replies(page("<p>The kiln is hot.</p>"), Reply(status=404, body=b""))
@@ -256,7 +256,7 @@ def test_what_an_address_gave_is_kept_until_it_gives_something_else(
     )
 
 
-def test_an_address_that_says_nothing_of_itself_is_read_by_its_name(
+def test_a_url_without_a_content_type_is_parsed_by_its_name(
     core: Services, people: People, abroad: Worker, home: str, site: StandIn
 ):
     site.replies(Reply(body=b"# Kilns", headers={"Content-Type": ""}))
@@ -268,7 +268,7 @@ def test_an_address_that_says_nothing_of_itself_is_read_by_its_name(
     assert (done["filename"], done["content_type"], done["title"]) == ("a b.md", None, "Kilns")
 
 
-def test_an_address_that_names_nothing_is_read_as_the_text_that_it_gives(
+def test_a_url_without_a_file_name_is_parsed_as_its_detected_type(
     core: Services, people: People, abroad: Worker, home: str, site: StandIn
 ):
     site.replies(Reply(body=b"The kiln is hot.", headers={"Content-Type": ""}))
@@ -279,7 +279,7 @@ def test_an_address_that_names_nothing_is_read_as_the_text_that_it_gives(
     assert seen(core, people.ann, brought)["processing_info"]["service_used"] == "text"
 
 
-def test_an_address_brought_again_is_fetched_anew_and_takes_its_own_place(
+def test_a_url_added_again_is_fetched_again_and_replaces_its_document(
     core: Services, people: People, abroad: Worker, home: str, site: StandIn
 ):
     site.replies(page("<p>The kiln is hot.</p>"), page("<p>The kiln is cold.</p>"))
@@ -297,7 +297,7 @@ def test_an_address_brought_again_is_fetched_anew_and_takes_its_own_place(
 HOT = "<p>The kiln is hot.</p>"
 
 
-def test_addresses_of_the_same_content_are_one_document(
+def test_urls_of_the_same_content_are_one_document(
     core: Services, people: People, abroad: Worker, home: str, site: StandIn
 ):
     hot = page(HOT)
@@ -315,7 +315,7 @@ def test_addresses_of_the_same_content_are_one_document(
     assert refused.value.details["document_id"] == first["id"]
 
 
-def test_jobs_come_in_the_order_in_which_they_are_due(
+def test_jobs_are_processed_in_order_of_their_due_time(
     core: Services, people: People, world: World, no_jobs: None, home: str
 ):
     """Whatever order the table has: the last that ann brought is due first here."""
@@ -334,7 +334,7 @@ def test_jobs_come_in_the_order_in_which_they_are_due(
     assert claimed == brought[::-1]
 
 
-def test_an_address_that_gives_the_same_again_is_no_twin_of_itself(
+def test_an_unchanged_url_is_not_a_duplicate_of_itself(
     core: Services, people: People, abroad: Worker, home: str, site: StandIn
 ):
     hot = page(HOT)
@@ -349,7 +349,7 @@ def test_an_address_that_gives_the_same_again_is_no_twin_of_itself(
     assert seen(core, people.ann, brought)["error_code"] is None
 
 
-def test_an_address_of_what_was_uploaded_before_says_so(
+def test_a_url_of_an_uploaded_content_is_reported_as_a_duplicate(
     core: Services, people: People, abroad: Worker, home: str, site: StandIn
 ):
     hot = page(HOT)
@@ -360,7 +360,7 @@ def test_an_address_of_what_was_uploaded_before_says_so(
     assert seen(core, people.ann, brought)["error_code"] == "duplicate_document"
 
 
-def test_what_cannot_be_fetched_or_read_says_why(
+def test_an_unfetchable_or_unreadable_url_reports_the_reason(
     subtests: pytest.Subtests, core: Services, people: People, abroad: Worker, home: str
 ):
     cases = {
@@ -386,7 +386,7 @@ def test_what_cannot_be_fetched_or_read_says_why(
             assert seen(core, people.ann, brought)["error_code"] == code
 
 
-def test_an_address_gives_no_more_than_the_tier_takes(
+def test_the_content_of_a_url_is_limited_by_the_tier(
     core: Services, people: People, world: World, abroad: Worker, home: str, site: StandIn
 ):
     """The limit holds for the uncompressed size."""
@@ -406,7 +406,7 @@ def test_an_address_gives_no_more_than_the_tier_takes(
         assert seen(core, people.ann, brought)["error_code"] == "file_too_large"
 
 
-def test_an_address_that_does_not_answer_is_tried_again(
+def test_an_unresponsive_url_is_retried(
     core: Services, people: People, world: World, abroad: Worker, home: str, site: StandIn
 ):
     site.replies(Reply(status=503, body=b""), page("<p>The kiln is hot.</p>"))
@@ -418,7 +418,7 @@ def test_an_address_that_does_not_answer_is_tried_again(
     assert abroad.work() == BatchResult(claimed=1, completed=1)
 
 
-def test_an_address_that_never_answers_promises_no_further_attempt(
+def test_a_permanently_unresponsive_url_announces_no_further_attempt(
     core: Services, people: People, world: World, abroad: Worker, home: str
 ):
     url = "http://127.0.0.1:1/"
@@ -429,7 +429,7 @@ def test_an_address_that_never_answers_promises_no_further_attempt(
     assert (ended["status"], ended["error_message"]) == ("failed", "The address could not be reached.")
 
 
-def test_an_address_inside_is_refused_whoever_wrote_it_down(
+def test_an_internal_url_is_refused_even_if_inserted_in_sql(
     people: People, core: Services, worker: Worker, home: str, site: StandIn
 ):
     """Straight through PostgREST: nobody has looked at it before the worker does."""
@@ -444,7 +444,7 @@ def test_an_address_inside_is_refused_whoever_wrote_it_down(
 # -- faults -------------------------------------------------------------------------------------------
 
 
-def test_an_embedder_that_is_down_puts_documents_off(
+def test_an_embedder_outage_postpones_documents(
     core: Services, settings: Settings, people: People, world: World, worker: Worker, home: str
 ):
     brought = bring(core, people.ann, home, "The kiln is hot.")
@@ -472,7 +472,9 @@ def assert_due(world: World, row: Row) -> None:
     assert rows == [(1,)]
 
 
-def test_what_never_works_ends(core: Services, people: People, world: World, worker: Worker, home: str):
+def test_a_permanently_failing_document_ends(
+    core: Services, people: People, world: World, worker: Worker, home: str
+):
     brought = bring(core, people.ann, home, "The kiln is hot.")
     broken = Worker(Jobs(core.database, core.require_signer()), Broken())
     for attempt in range(1, ATTEMPTS):
@@ -495,7 +497,7 @@ class Broken:
         return len(text.split())
 
 
-def test_many_workers_do_each_document_once(
+def test_concurrent_workers_process_each_document_once(
     core: Services, people: People, world: World, worker: Worker, home: str
 ):
     rows = [bring(core, people.ann, home, f"Kiln number {number} is hot.") for number in range(24)]
@@ -511,7 +513,7 @@ def test_many_workers_do_each_document_once(
     assert world.sql(attempts, ids) == [(1, "done")]
 
 
-def test_a_job_whose_worker_died_is_done_by_another_who_alone_may_end_it(
+def test_a_dead_worker_s_job_is_done_by_another_with_the_only_valid_lease(
     core: Services, people: People, world: World, jobs: Jobs, worker: Worker, home: str
 ):
     brought = bring(core, people.ann, home, "The kiln is hot.")
@@ -620,7 +622,7 @@ def test_a_small_document_costs_three_calls_and_a_large_one_reports_its_steps(
 
 
 @pytest.mark.parametrize("after", ["claim", "open"])
-def test_a_document_deleted_meanwhile_is_not_there_afterwards(
+def test_a_document_deleted_during_processing_stays_deleted(
     core: Services, people: People, world: World, jobs: Jobs, worker: Worker, home: str, after: str
 ):
     brought = bring(core, people.ann, home, "The kiln is hot.")
@@ -633,7 +635,7 @@ def test_a_document_deleted_meanwhile_is_not_there_afterwards(
     assert world.sql("select count(*) from rag.jobs where document_id = %s", brought["id"]) == [(0,)]
 
 
-def test_the_older_version_is_found_until_the_newer_one_is(
+def test_the_old_version_is_found_until_the_new_one_is_ready(
     core: Services, people: People, worker: Worker, home: str
 ):
     first = bring(core, people.ann, home, "The kiln is hot.", external_id="kiln")
@@ -647,9 +649,7 @@ def test_the_older_version_is_found_until_the_newer_one_is(
     assert seen(core, people.ann, first)["title"] == "Kiln 2"
 
 
-def test_a_version_that_cannot_be_read_leaves_the_older_one(
-    core: Services, people: People, worker: Worker, home: str
-):
+def test_an_unreadable_version_keeps_the_old_one(core: Services, people: People, worker: Worker, home: str):
     bring(core, people.ann, home, "The kiln is hot.", external_id="kiln")
     worker.work()
     second = bring(core, people.ann, home, b"%PDF-", external_id="kiln")
@@ -658,7 +658,7 @@ def test_a_version_that_cannot_be_read_leaves_the_older_one(
     assert found(core, people.ann, "kiln") == ["The kiln is hot."]
 
 
-def test_a_document_brought_anew_while_it_is_worked_on_is_what_is_found(
+def test_a_document_replaced_during_processing_has_the_newest_content(
     core: Services, people: People, jobs: Jobs, worker: Worker, home: str
 ):
     bring(core, people.ann, home, "The kiln is hot.", external_id="kiln")
@@ -671,9 +671,7 @@ def test_a_document_brought_anew_while_it_is_worked_on_is_what_is_found(
     assert found(core, people.ann, "kiln") == ["The kiln is cold."]
 
 
-def test_an_org_with_much_to_do_does_not_hold_up_another(
-    core: Services, people: People, jobs: Jobs, home: str
-):
+def test_a_busy_org_does_not_delay_another(core: Services, people: People, jobs: Jobs, home: str):
     for number in range(12):
         bring(core, people.ann, home, f"Kiln number {number} is hot.")
     other = collections.create(core.database, people.bob.principal, {"name": "docs"})["id"]
@@ -684,7 +682,7 @@ def test_an_org_with_much_to_do_does_not_hold_up_another(
     assert last["org_id"] == people.bolt.id
 
 
-def test_the_collection_says_how_its_documents_are_cut(core: Services, people: People, worker: Worker):
+def test_the_collection_s_chunking_settings_apply(core: Services, people: People, worker: Worker):
     wanted = {"name": "short", "config": {"chunk_size": 32, "chunk_overlap": 0}}
     collection = collections.create(core.database, people.ann.principal, wanted)["id"]
     text = " ".join(f"Kiln number {number} is hot today and will be tomorrow." for number in range(20))
@@ -695,7 +693,7 @@ def test_the_collection_says_how_its_documents_are_cut(core: Services, people: P
     assert (done["processing_info"]["chunk_size"], done["processing_info"]["chunk_overlap"]) == (32, 0)
 
 
-def test_what_is_larger_than_the_embedder_reads_says_so(core: Services, people: People, worker: Worker):
+def test_a_chunk_beyond_the_embedder_s_window_is_reported(core: Services, people: People, worker: Worker):
     wanted = {"name": "long", "config": {"chunk_size": 8000}}
     collection = collections.create(core.database, people.ann.principal, wanted)["id"]
     brought = bring(core, people.ann, collection, "The kiln is hot today. " * 100)
@@ -706,9 +704,7 @@ def test_what_is_larger_than_the_embedder_reads_says_so(core: Services, people: 
     assert info["chunk_overlap"] == info["chunk_size"] // 10
 
 
-def test_what_is_changed_while_a_document_is_worked_on_stays_changed(
-    core: Services, people: People, worker: Worker, home: str
-):
+def test_changes_during_processing_are_kept(core: Services, people: People, worker: Worker, home: str):
     brought = bring(core, people.ann, home, "The kiln is hot.", metadata={"author": "Ann"})
     caller = people.alf.principal
     documents.update(core.database, caller, brought["id"], "Ovens", {"state": "open"})
@@ -718,7 +714,7 @@ def test_what_is_changed_while_a_document_is_worked_on_stays_changed(
     assert found(core, people.ann, "kiln") == ["The kiln is hot."]
 
 
-def test_an_admin_brings_documents_into_a_member_s_own_collection(
+def test_an_admin_adds_documents_to_a_member_s_private_collection(
     core: Services, people: People, worker: Worker
 ):
     wanted = {"name": "own", "private": True}
@@ -729,7 +725,7 @@ def test_an_admin_brings_documents_into_a_member_s_own_collection(
     assert found(core, people.alf, "kiln") == []
 
 
-def test_what_failed_may_be_brought_again(core: Services, people: People, worker: Worker, home: str):
+def test_a_failed_document_can_be_added_again(core: Services, people: People, worker: Worker, home: str):
     failed = bring(core, people.ann, home, b"caf\xe9")
     worker.work()
     again = bring(core, people.ann, home, b"caf\xe9")
@@ -738,7 +734,7 @@ def test_what_failed_may_be_brought_again(core: Services, people: People, worker
         seen(core, people.ann, failed)
 
 
-def test_jobs_whose_workers_died_are_done_one_by_one(
+def test_jobs_of_dead_workers_are_processed_one_by_one(
     core: Services, people: People, world: World, jobs: Jobs, home: str
 ):
     """One of them may be what they died of."""
@@ -750,7 +746,7 @@ def test_jobs_whose_workers_died_are_done_one_by_one(
     assert [len(jobs.claim(4)) for _ in range(4)] == [1, 1, 1, 1]
 
 
-def test_a_version_that_was_put_at_once_is_newer_than_one_that_waits(
+def test_a_synchronous_version_is_newer_than_a_pending_one(
     core: Services, people: People, worker: Worker, home: str
 ):
     bring(core, people.ann, home, "The kiln is hot.", external_id="kiln")
@@ -761,7 +757,7 @@ def test_a_version_that_was_put_at_once_is_newer_than_one_that_waits(
     assert documents.get(core.database, people.ann.principal, stored.document_id)["status"] == "completed"
 
 
-def test_work_is_done_in_the_name_of_who_brought_it(
+def test_jobs_run_with_the_rights_of_the_user_who_added_them(
     core: Services, people: People, world: World, worker: Worker, home: str
 ):
     """Whoever is no member any more adds nothing; the job ends as one that nobody could finish."""
@@ -771,12 +767,12 @@ def test_work_is_done_in_the_name_of_who_brought_it(
     assert world.sql("select count(*) from rag.chunks where document_id = %s", brought["id"]) == [(0,)]
 
 
-def test_pauses_double_and_end():
+def test_retry_delays_double_up_to_a_limit():
     pauses = [Job("j", "o", "u", "l", attempt).pause for attempt in range(1, ATTEMPTS + 1)]
     assert pauses == [4, 8, 16, 32, 64, 128, 256, 512, 600, 600, 600, None]
 
 
-def test_a_model_that_the_settings_do_not_have_postpones_a_document(
+def test_an_unavailable_model_postpones_a_document(
     core: Services, people: People, world: World, worker: Worker, home: str
 ):
     """The deployer has to change a setting, not the user who sent the document; then it is stored."""

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
+from local import ROOT
 from local.stack import Stack
-from local.tools import ROOT
 from shared import pipeline
 from shared.config import Settings
 from shared.documents import collections, documents
@@ -175,7 +175,7 @@ def somebody_works(world: World) -> bool:
 
 
 @pytest.mark.long
-def test_whatever_is_killed_every_document_is_found_once(
+def test_every_document_is_found_once_whatever_is_killed(
     mortal: Stack, workers: deque[subprocess.Popen[bytes]]
 ):
     draw = random.Random(7)  # noqa: S311  # not a secret

@@ -37,7 +37,7 @@ async def read(endpoint: ChatGateway, *, counted: bool = False) -> None:
 
 
 @pytest.mark.parametrize(("keeps", "connections"), [(True, 1), (False, 3)])
-def test_a_server_keeps_its_connection_for_the_answers_to_come(
+def test_a_server_reuses_its_connection(
     gateway: StandIn, endpoint: ChatGateway, keeps: bool, connections: int
 ):
     gateway.replies(STREAM, WHOLE, STREAM)
@@ -55,7 +55,7 @@ def test_a_server_keeps_its_connection_for_the_answers_to_come(
     assert gateway.connections == connections
 
 
-def test_streams_at_once_have_a_connection_each_and_a_second_event_loop_has_its_own(
+def test_concurrent_streams_and_a_second_event_loop_have_their_own_connections(
     gateway: StandIn, endpoint: ChatGateway
 ):
     gateway.replies(Reply(chunks=[*sent(piece("Hi.")), 0.2, *sent(piece()), DONE]))
@@ -70,9 +70,7 @@ def test_streams_at_once_have_a_connection_each_and_a_second_event_loop_has_its_
     assert gateway.connections == 6
 
 
-def test_a_kept_connection_that_ends_as_it_is_used_again_is_made_anew(
-    gateway: StandIn, endpoint: ChatGateway
-):
+def test_an_idle_connection_that_breaks_on_reuse_is_replaced(gateway: StandIn, endpoint: ChatGateway):
     gateway.replies(WHOLE, Reply(drop=True), WHOLE)
 
     async def serve() -> None:
@@ -84,7 +82,9 @@ def test_a_kept_connection_that_ends_as_it_is_used_again_is_made_anew(
     assert len(gateway.requests) == 3
 
 
-def test_a_fresh_connection_that_ends_without_an_answer_is_a_failure(gateway: StandIn, endpoint: ChatGateway):
+def test_a_new_connection_that_breaks_without_a_response_is_a_failure(
+    gateway: StandIn, endpoint: ChatGateway
+):
     gateway.replies(Reply(drop=True))
 
     async def serve() -> None:
@@ -97,7 +97,7 @@ def test_a_fresh_connection_that_ends_without_an_answer_is_a_failure(gateway: St
         assert len(gateway.requests) == number, "the model may have worked: it is not asked twice"
 
 
-def test_an_event_of_very_many_lines_costs_no_more_than_its_bytes(gateway: StandIn, endpoint: ChatGateway):
+def test_the_time_for_an_event_of_many_lines_is_linear(gateway: StandIn, endpoint: ChatGateway):
     lines = b"data:\n" * 300_000
     gateway.replies(Reply(chunks=[lines, b"\n"]))
     with pytest.raises(GenerationFailed) as failed:
@@ -105,16 +105,12 @@ def test_an_event_of_very_many_lines_costs_no_more_than_its_bytes(gateway: Stand
     assert failed.value.because == "an event is too long"
 
 
-def test_an_endpoint_that_does_not_end_its_stream_keeps_nobody_waiting(
-    gateway: StandIn, endpoint: ChatGateway
-):
+def test_an_endpoint_that_never_ends_its_stream_blocks_no_caller(gateway: StandIn, endpoint: ChatGateway):
     gateway.replies(Reply(chunks=[*sent(piece("Hi."), piece()), DONE, 60.0]))
     run(asyncio.wait_for(read(endpoint), 5))
 
 
-def test_nothing_that_the_endpoint_would_have_remembered_goes_along_with_another_s_question(
-    gateway: StandIn, endpoint: ChatGateway
-):
+def test_no_cookies_are_sent_with_another_user_s_question(gateway: StandIn, endpoint: ChatGateway):
     gateway.replies(Reply(json=WHOLE.json, headers={"Set-Cookie": "asker=ann; Path=/"}))
 
     async def serve() -> None:
@@ -126,9 +122,7 @@ def test_nothing_that_the_endpoint_would_have_remembered_goes_along_with_another
     assert "cookie" not in gateway.requests[1].headers
 
 
-def test_a_stream_is_asked_what_it_costs_until_the_endpoint_refuses_that_alone(
-    gateway: StandIn, endpoint: ChatGateway
-):
+def test_usage_is_requested_until_the_endpoint_rejects_that_option(gateway: StandIn, endpoint: ChatGateway):
     gateway.replies(REFUSED, REFUSED, REFUSED, STREAM, STREAM)
     with pytest.raises(GenerationRefused):
         run(read(endpoint, counted=True))

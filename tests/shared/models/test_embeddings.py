@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from local.tools import ROOT
+from local import ROOT
 from shared.clients.http import SERVICE_PAUSES
 from shared.errors import EmbeddingFailed
 from shared.models.embeddings import (
@@ -67,7 +67,7 @@ def failure(api: StandIn, **fields: Any) -> EmbeddingFailed:
     return raised.value
 
 
-def test_the_request_holds_model_texts_key_and_the_stored_size(api: StandIn):
+def test_the_request_has_model_texts_key_and_the_stored_size(api: StandIn):
     api.replies(vectors([1.0, 0.0], [0.0, 1.0]))
     embed(hosted(api), ["first", "second"])
     (request,) = api.requests
@@ -81,7 +81,7 @@ def test_the_request_holds_model_texts_key_and_the_stored_size(api: StandIn):
     }
 
 
-def test_only_models_that_can_be_asked_for_a_size_are(subtests: pytest.Subtests):
+def test_a_size_is_requested_only_of_models_that_support_it(subtests: pytest.Subtests):
     cases: list[tuple[str, int | None]] = [
         ("text-embedding-3-small", 1536),
         ("text-embedding-3-large", 1536),
@@ -97,7 +97,7 @@ def test_only_models_that_can_be_asked_for_a_size_are(subtests: pytest.Subtests)
             assert api.requests[0].json["model"] == embedder.model == model
 
 
-def test_texts_go_in_batches_of_128_and_come_back_in_order(api: StandIn):
+def test_texts_are_sent_in_batches_of_128_and_returned_in_order(api: StandIn):
     for start, end in ((0, 128), (128, 256), (256, 300)):
         api.replies(vectors(*[[float(number + 1)] for number in range(start, end)]))
     found = embed(hosted(api), [f"text {number}" for number in range(300)])
@@ -108,12 +108,12 @@ def test_texts_go_in_batches_of_128_and_come_back_in_order(api: StandIn):
     assert [vector[0] for vector in found] == [float(number + 1) for number in range(300)]
 
 
-def test_vectors_are_put_in_order_by_their_index(api: StandIn):
+def test_vectors_are_ordered_by_their_index(api: StandIn):
     api.replies(vectors([3.0], [1.0], [2.0], places=[2, 0, 1]))
     assert [vector[0] for vector in embed(hosted(api), ["a", "b", "c"])] == [1.0, 2.0, 3.0]
 
 
-def test_nothing_to_embed_asks_nobody(api: StandIn):
+def test_an_empty_list_sends_no_request(api: StandIn):
     assert embed(hosted(api), []) == []
     assert api.requests == []
 
@@ -154,12 +154,12 @@ def test_a_missing_vector_is_a_failure(api: StandIn):
         embed(hosted(api), ["one", "two"])
 
 
-def test_a_vector_too_many_is_a_failure(api: StandIn):
+def test_an_extra_vector_is_a_failure(api: StandIn):
     api.replies(vectors([1.0], [2.0]))
     failure(api)
 
 
-def test_an_answer_that_is_no_answer_is_a_failure(subtests: pytest.Subtests):
+def test_a_malformed_answer_is_a_failure(subtests: pytest.Subtests):
     """As from a wrong address, or a proxy that is unwell: with status 200."""
     cases: dict[str, Reply] = {
         "no vectors": vectors(),
@@ -182,7 +182,7 @@ def test_an_answer_that_is_no_answer_is_a_failure(subtests: pytest.Subtests):
 
 
 @pytest.mark.usefixtures("short_pauses")
-def test_a_passing_fault_is_tried_again(subtests: pytest.Subtests):
+def test_a_temporary_failure_is_retried(subtests: pytest.Subtests):
     for status in (429, 500, 502, 503):
         with subtests.test(status=status), StandIn() as api:
             api.replies(refused(status), vectors([1.0]))
@@ -192,13 +192,13 @@ def test_a_passing_fault_is_tried_again(subtests: pytest.Subtests):
 
 
 @pytest.mark.usefixtures("short_pauses")
-def test_a_broken_connection_is_tried_again(api: StandIn):
+def test_a_broken_connection_is_retried(api: StandIn):
     api.replies(Reply(drop=True), vectors([1.0]))
     assert embed(hosted(api), ["a text"])[0][0] == 1.0
 
 
 @pytest.mark.usefixtures("short_pauses")
-def test_a_lasting_fault_is_given_up_after_three_attempts(subtests: pytest.Subtests):
+def test_a_permanent_failure_is_given_up_after_three_attempts(subtests: pytest.Subtests):
     for status in (429, 500, 503):
         with subtests.test(status=status), StandIn() as api:
             api.replies(refused(status))
@@ -207,14 +207,14 @@ def test_a_lasting_fault_is_given_up_after_three_attempts(subtests: pytest.Subte
 
 
 @pytest.mark.usefixtures("short_pauses")
-def test_an_endpoint_that_asks_for_a_pause_gets_no_request_within_it(api: StandIn):
+def test_an_endpoint_gets_no_request_within_its_retry_after(api: StandIn):
     """The pause is longer than the time-out, so there is no second attempt."""
     api.replies(refused(429, **{"retry-after": "60"}), vectors([1.0]))
     failure(api, rag_embedding_timeout_seconds=30)
     assert len(api.requests) == 1
 
 
-def test_a_wrong_key_or_request_is_a_failure_at_once_and_never_a_fallback(subtests: pytest.Subtests):
+def test_an_invalid_key_or_request_fails_at_once_without_a_fallback(subtests: pytest.Subtests):
     for status in (400, 401, 403, 404, 422):
         with subtests.test(status=status), StandIn() as api:
             api.replies(refused(status))
@@ -223,20 +223,20 @@ def test_a_wrong_key_or_request_is_a_failure_at_once_and_never_a_fallback(subtes
             assert SECRET not in f"{raised!r} {raised} {raised.headers}"
 
 
-def test_an_endpoint_that_does_not_answer_in_time_is_a_failure(api: StandIn):
+def test_a_time_out_is_a_failure(api: StandIn):
     api.replies(Reply(delay=30))
     failure(api, rag_embedding_timeout_seconds=0.05)
     assert len(api.requests) == 1
 
 
 @pytest.mark.usefixtures("short_pauses")
-def test_an_endpoint_that_is_not_there_is_a_failure(api: StandIn):
+def test_an_unreachable_endpoint_is_a_failure(api: StandIn):
     nowhere = hosted(api, rag_embedding_url="http://127.0.0.1:9/v1")
     with pytest.raises(EmbeddingFailed):
         embed(nowhere, ["a text"])
 
 
-def test_hosted_models_are_counted_by_the_upper_bound_and_have_room_for_their_passages(api: StandIn):
+def test_hosted_models_use_the_upper_bound_of_tokens_and_have_room_for_passages(api: StandIn):
     embedder = hosted(api)
     assert isinstance(embedder, OpenAIEmbedder)
     assert embedder.count_tokens("The logger FL-300") > 0
@@ -252,7 +252,7 @@ def test_without_a_key_the_local_model_embeds(embedder: Embedder):
     assert chosen.passage_tokens <= chosen.window - 2
 
 
-def test_local_vectors_are_padded_unit_vectors_and_near_for_what_means_the_same(embedder: Embedder):
+def test_local_vectors_are_padded_unit_vectors_and_close_for_similar_texts(embedder: Embedder):
     kettle, boiler, football = embed(
         embedder,
         ["The kettle boils water.", "Water is boiled in a kettle.", "Who won the football world cup?"],
@@ -269,14 +269,14 @@ def test_local_vectors_are_padded_unit_vectors_and_near_for_what_means_the_same(
     assert cosine(kettle, football) < 0.3
 
 
-def test_local_vectors_do_not_depend_on_their_company(embedder: Embedder):
+def test_local_vectors_do_not_depend_on_the_batch(embedder: Embedder):
     texts = ["short", "a text of some more words than the first", "x " * 400, "", "👩‍👩‍👧"]
     together = embed(embedder, texts)
     for text, vector in zip(texts, together, strict=True):
         assert embed(embedder, [text])[0] == pytest.approx(vector, abs=1e-5)
 
 
-def test_no_library_of_a_provider_is_imported_before_it_is_needed():
+def test_no_provider_s_library_is_imported_before_its_use():
     """With FastAPI they cost most of a second of every cold start."""
     check = "import sys, functions.rag_search, functions.rag_answer; sys.exit('openai' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", check], cwd=ROOT, check=False).returncode == 0

@@ -82,34 +82,34 @@ def test_relevance_is_the_model_s_probability_in_the_order_of_the_passages(model
     assert reranker.model == "tiny-ranker"
 
 
-def test_more_passages_than_a_batch_keep_their_order(model: Model):
+def test_several_batches_keep_the_order(model: Model):
     passages = ["yes " * (number * 7 % 23) for number in range(50)]
     scores = chosen(model()).score("maybe", passages)
     assert scores == pytest.approx([logistic(number * 7 % 23) for number in range(50)], abs=1e-6)
 
 
-def test_long_passages_are_read_up_to_the_window(model: Model):
+def test_long_passages_are_truncated_to_the_window(model: Model):
     (short,) = chosen(model(longest=10)).score("maybe", ["yes " * 1000])
     # Ten tokens, of which three are special and one is the question's.
     assert short == pytest.approx(logistic(6), abs=1e-6)
 
 
-def test_a_question_longer_than_the_window_is_read_too(model: Model):
+def test_a_question_longer_than_the_window_is_truncated(model: Model):
     assert len(chosen(model(longest=10)).score("maybe " * 600, ["yes"])) == 1
 
 
-def test_nothing_to_rerank_is_nothing(model: Model):
+def test_an_empty_list_has_no_scores(model: Model):
     assert chosen(model()).score("maybe", []) == []
 
 
-def test_a_reranker_whose_time_is_over_fails(model: Model):
+def test_a_reranker_past_its_deadline_fails(model: Model):
     with pytest.raises(RerankFailed) as raised:
         CrossEncoder(model(), timeout_seconds=1e-9).score("maybe", ["yes"])
     assert raised.value.because == "time-out"
 
 
 @pytest.mark.parametrize("name", ["tokenizer.json", "tokenizer_config.json", "flashrank-tiny_Q.onnx"])
-def test_a_missing_file_is_named_and_nothing_is_downloaded(model: Model, name: str):
+def test_a_missing_file_is_named_and_not_downloaded(model: Model, name: str):
     folder = model()
     (folder / name).unlink()
     message = refusal(folder)
@@ -119,12 +119,12 @@ def test_a_missing_file_is_named_and_nothing_is_downloaded(model: Model, name: s
     assert not (folder / name).exists()
 
 
-def test_a_model_that_is_not_there_at_all_is_named():
+def test_a_missing_model_is_named():
     assert "ms-marco-nothing" in refusal("ms-marco-nothing")
 
 
 @pytest.mark.parametrize("name", ["tokenizer.json", "tokenizer_config.json", "flashrank-tiny_Q.onnx"])
-def test_a_file_that_is_no_model_stops_the_start(model: Model, name: str):
+def test_an_invalid_model_file_stops_the_start(model: Model, name: str):
     folder = model()
     (folder / name).write_text("no model")
     assert refusal(folder).startswith("RAG_RERANK_MODEL: ")

@@ -109,7 +109,7 @@ def failure(reranker: Reranker, passages: Sequence[str] = PASSAGES) -> RerankFai
 
 
 @every_provider
-def test_each_provider_is_asked_in_its_own_words(api: StandIn, provider: str):
+def test_each_provider_gets_its_own_request_format(api: StandIn, provider: str):
     api.replies(results(provider, (0, 0.1), (1, 0.2), (2, 0.3)))
     hosted(api, provider).score("a question", PASSAGES)
     (request,) = api.requests
@@ -121,7 +121,7 @@ def test_each_provider_is_asked_in_its_own_words(api: StandIn, provider: str):
 
 
 @every_provider
-def test_relevance_comes_back_in_the_order_of_the_passages(api: StandIn, provider: str):
+def test_relevance_is_in_the_order_of_the_passages(api: StandIn, provider: str):
     api.replies(results(provider, (2, 0.9), (0, 0.5), (1, 0)))
     assert hosted(api, provider).score("a question", PASSAGES) == [0.5, 0.0, 0.9]
 
@@ -140,7 +140,7 @@ def test_a_reranked_search_is_ordered_by_the_provider_and_names_its_model(api: S
 
 # Faults are handled by the client that all providers share, so one provider stands for all of them.
 @pytest.mark.usefixtures("short_pauses")
-def test_a_passing_fault_is_retried(subtests: pytest.Subtests):
+def test_a_temporary_failure_is_retried(subtests: pytest.Subtests):
     for status in (429, 500, 503):
         with subtests.test(status=status), StandIn() as api:
             api.replies(Reply(status=status, json={"message": SECRET}), results("cohere", (0, 0.5)))
@@ -149,7 +149,7 @@ def test_a_passing_fault_is_retried(subtests: pytest.Subtests):
             assert api.requests[0].json == api.requests[1].json
 
 
-def test_a_refusal_is_a_failure_without_a_retry(subtests: pytest.Subtests):
+def test_an_error_status_is_a_failure_without_a_retry(subtests: pytest.Subtests):
     for status in (400, 401, 402, 403, 404, 422, 302, 204):
         with subtests.test(status=status), StandIn() as api:
             headers = {"Location": f"{api.url}/elsewhere"} if status == 302 else {}
@@ -159,31 +159,31 @@ def test_a_refusal_is_a_failure_without_a_retry(subtests: pytest.Subtests):
 
 
 @pytest.mark.usefixtures("short_pauses")
-def test_a_lasting_fault_is_given_up_after_three_attempts(api: StandIn):
+def test_a_permanent_failure_is_given_up_after_three_attempts(api: StandIn):
     api.replies(Reply(status=503))
     assert failure(hosted(api)).because == "HTTP 503"
     assert len(api.requests) == 3
 
 
 @pytest.mark.usefixtures("short_pauses")
-def test_a_broken_connection_is_tried_again(api: StandIn):
+def test_a_broken_connection_is_retried(api: StandIn):
     api.replies(Reply(drop=True), results("cohere", (0, 0.5)))
     assert hosted(api).score("a question", ["first"]) == [0.5]
 
 
 @pytest.mark.usefixtures("short_pauses")
-def test_connections_that_keep_breaking_are_a_failure(api: StandIn):
+def test_repeatedly_broken_connections_are_a_failure(api: StandIn):
     api.replies(Reply(drop=True))
     failure(hosted(api))
     assert len(api.requests) == 3
 
 
 @pytest.mark.usefixtures("short_pauses")
-def test_an_endpoint_that_is_not_there_is_a_failure(api: StandIn):
+def test_an_unreachable_endpoint_is_a_failure(api: StandIn):
     failure(hosted(api, rag_rerank_url="http://127.0.0.1:9/rerank"))
 
 
-def test_a_retry_after_that_lasts_longer_than_the_time_is_not_waited_for(api: StandIn):
+def test_a_retry_after_beyond_the_deadline_is_not_waited_for(api: StandIn):
     api.replies(Reply(status=429, headers={"Retry-After": "60"}))
     started = time.monotonic()
     assert failure(hosted(api)).because == "HTTP 429"
@@ -195,14 +195,14 @@ def test_a_retry_after_that_lasts_longer_than_the_time_is_not_waited_for(api: St
     "slow", [Reply(delay=30), Reply(json={}, drip=0.1), Reply(json={}, drip=0.1, drip_head=True)],
     ids=["silent", "drips its body", "drips its head"],
 )  # fmt: skip
-def test_an_endpoint_that_takes_too_long_is_a_failure_in_time(api: StandIn, slow: Reply):
+def test_a_slow_endpoint_is_a_failure_at_the_deadline(api: StandIn, slow: Reply):
     api.replies(slow)
     started = time.monotonic()
     failure(hosted(api, rag_rerank_timeout_seconds=0.15))
     assert time.monotonic() - started < 2
 
 
-def test_all_batches_and_tries_share_one_time_out(api: StandIn):
+def test_all_batches_and_retries_share_one_time_out(api: StandIn):
     few = [(number, 0.5) for number in range(100)]
     api.replies(results("jina", *few, delay=0.3))
     started = time.monotonic()
@@ -212,7 +212,7 @@ def test_all_batches_and_tries_share_one_time_out(api: StandIn):
 
 
 @every_provider
-def test_more_passages_than_a_request_takes_go_in_several(api: StandIn, provider: str):
+def test_many_passages_are_sent_in_several_requests(api: StandIn, provider: str):
     size = APIS[provider].batch
     for start in (0, size):
         api.replies(results(provider, *[(place, (start + place) / 5000) for place in range(size)]))
@@ -266,7 +266,7 @@ def test_a_malformed_reply_is_a_failure(subtests: pytest.Subtests):
             assert len(api.requests) == 1
 
 
-def test_a_failure_of_any_kind_leaves_the_order(api: StandIn):
+def test_every_failure_keeps_the_order(api: StandIn):
     api.replies(Reply(status=401))
     found = tuple(match(text, document=text) for text in PASSAGES)
     done = rerank(hosted(api), "a question", SearchResult(tuple(found), None, 0))
@@ -274,19 +274,19 @@ def test_a_failure_of_any_kind_leaves_the_order(api: StandIn):
 
 
 @pytest.mark.parametrize("key", ["schlüssel-7f3x", "line\nbreak-7f3x"])
-def test_a_key_that_no_header_can_carry_is_a_failure_that_does_not_show_it(api: StandIn, key: str):
+def test_an_invalid_key_is_a_failure_that_does_not_show_it(api: StandIn, key: str):
     raised = failure(hosted(api, rag_rerank_api_key=key))
     assert "7f3x" not in f"{raised!r} {raised.because} {raised.__cause__}"
     assert raised.__suppress_context__
     assert api.requests == []
 
 
-def test_half_a_character_in_a_passage_is_a_failure(api: StandIn):
+def test_a_lone_surrogate_in_a_passage_is_a_failure(api: StandIn):
     failure(hosted(api), ["first \ud83d"])
     assert api.requests == []
 
 
-def test_texts_go_as_they_are(api: StandIn):
+def test_texts_are_sent_unchanged(api: StandIn):
     api.replies(results("cohere", (0, 0.5)))
     hosted(api).score("Größe? 🎉", ["„Größe“\n\t<b>"])
     assert json.loads(api.requests[0].body)["documents"] == ["„Größe“\n\t<b>"]

@@ -27,26 +27,26 @@ def reranker() -> LocalReranker:
     return LocalReranker(local_model(), timeout_seconds=60)
 
 
-def test_what_answers_the_question_comes_first_and_what_is_about_something_else_last(reranker: LocalReranker):
+def test_the_answering_passage_is_first_and_the_unrelated_one_last(reranker: LocalReranker):
     found = [match(text.split("\n")[1], title=text.split("\n")[0], document=text) for text in PASSAGES]
     done = rerank(reranker, QUESTION, SearchResult(tuple(found), None, 0))
     assert [item.document_id for item in done.matches][:2] == [PASSAGES[2], PASSAGES[1]]
     assert (done.reranked_by, done.rerank_failed) == ("all-MiniLM-L6-v2-late-interaction", False)
 
 
-def test_relevance_lies_between_0_and_1_and_the_question_itself_is_most_relevant(reranker: LocalReranker):
+def test_relevance_is_between_0_and_1_and_highest_for_the_question_itself(reranker: LocalReranker):
     scores = reranker.score(QUESTION, [*PASSAGES, "", "?!", "ß 🎉", "x " * 1000, QUESTION])
     assert all(0 <= score <= 1 for score in scores)
     assert max(scores) == scores[-1] > 0.8
 
 
-def test_the_same_passage_gets_the_same_relevance_wherever_it_stands(reranker: LocalReranker):
+def test_a_passage_s_relevance_does_not_depend_on_its_position(reranker: LocalReranker):
     scores = reranker.score(QUESTION, PASSAGES)
     backwards = reranker.score(QUESTION, PASSAGES[::-1])
     assert backwards[::-1] == pytest.approx(scores, abs=1e-5)
 
 
-def test_any_question_has_an_answer(subtests: pytest.Subtests, reranker: LocalReranker):
+def test_any_question_is_accepted(subtests: pytest.Subtests, reranker: LocalReranker):
     for question in ("", "?", " \n", "ß", "🎉", "的", "the", "word " * 400):
         with subtests.test(question=question):
             scores = reranker.score(question, PASSAGES)
@@ -54,11 +54,11 @@ def test_any_question_has_an_answer(subtests: pytest.Subtests, reranker: LocalRe
             assert all(0 <= score <= 1 for score in scores)
 
 
-def test_nothing_to_rerank_is_nothing(reranker: LocalReranker):
+def test_an_empty_list_has_no_scores(reranker: LocalReranker):
     assert reranker.score(QUESTION, []) == []
 
 
-def test_a_reranker_whose_time_is_over_stops_and_fails():
+def test_a_reranker_past_its_deadline_stops_and_fails():
     hurried = LocalReranker(local_model(), timeout_seconds=0.001)
     # Other processes on the machine do not change the processor time. All passages would take over ten
     # seconds of it.
@@ -69,7 +69,7 @@ def test_a_reranker_whose_time_is_over_stops_and_fails():
     assert time.process_time() - started < 3
 
 
-def test_several_threads_get_what_one_gets(reranker: LocalReranker):
+def test_results_are_the_same_in_several_threads(reranker: LocalReranker):
     expected = reranker.score(QUESTION, PASSAGES)
     with ThreadPoolExecutor(8) as threads:
         for scores in threads.map(lambda _: reranker.score(QUESTION, PASSAGES), range(16)):
@@ -92,12 +92,12 @@ def test_a_word_of_every_passage_counts_less_than_one_of_a_few():
     assert second < first / 2
 
 
-def test_repeating_a_word_counts_ever_less_and_length_counts_against_it():
+def test_repeated_words_have_diminishing_weight_and_length_is_penalised():
     once, often, long = _shared_words(
         {RARE}, [Counter([RARE]), Counter([RARE] * 9), Counter([RARE, *range(3000, 3100)])]
     )
     assert long < once < often < 1
 
 
-def test_signs_and_single_characters_are_no_words():
+def test_symbols_and_single_characters_are_not_words():
     assert _shared_words({101, 1012, FIRST_WORD}, [Counter([101, 1012, FIRST_WORD])]) == [0.0]

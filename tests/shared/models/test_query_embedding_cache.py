@@ -78,7 +78,7 @@ def test_the_same_question_of_the_same_user_is_embedded_once(
     assert len(service.requests) == 1
 
 
-def test_a_recalled_vector_is_1536_floats(service: StandIn, remote: Services, people: People):
+def test_a_cached_vector_is_1536_floats(service: StandIn, remote: Services, people: People):
     answers_with(service, 1)
     embedded(remote, people.ann)
     recalled = embedded(remote, people.ann)
@@ -86,14 +86,14 @@ def test_a_recalled_vector_is_1536_floats(service: StandIn, remote: Services, pe
     assert {type(number) for number in recalled} <= {int, float}
 
 
-def test_another_instance_finds_it_too(service: StandIn, made: Made, people: People):
+def test_another_instance_uses_the_cached_vector(service: StandIn, made: Made, people: People):
     answers_with(service, 1, 2)
     embedded(made(), people.ann)
     assert embedded(made(), people.ann) == close_to(1)
     assert len(service.requests) == 1
 
 
-def test_another_users_same_question_is_embedded_for_them(service: StandIn, remote: Services, people: People):
+def test_another_user_s_same_question_is_embedded_again(service: StandIn, remote: Services, people: People):
     """Of the same org too: how long it takes tells nobody what somebody else asked."""
     answers_with(service, 1, 2, 3, 4)
     asked = [embedded(remote, actor) for actor in (people.ann, people.alf, people.ada, people.bob)]
@@ -102,9 +102,7 @@ def test_another_users_same_question_is_embedded_for_them(service: StandIn, remo
     assert embedded(remote, people.ann) == close_to(1)
 
 
-def test_a_users_api_keys_share_the_users_however_narrowed(
-    service: StandIn, remote: Services, people: People
-):
+def test_a_user_s_api_keys_share_the_user_s_cache(service: StandIn, remote: Services, people: People):
     answers_with(service, 1, 2)
     embedded(remote, people.kim)
     for claims in ({"scopes": ["retrievals:read"]}, {"org": people.bolt.id}, {"collection": people.bolt.id}):
@@ -114,13 +112,17 @@ def test_a_users_api_keys_share_the_users_however_narrowed(
 
 
 @pytest.mark.parametrize("other", ["how hot may the kiln become?", f"{QUESTION} ", "", "?"])
-def test_another_text_is_another_question(service: StandIn, remote: Services, people: People, other: str):
+def test_a_different_text_is_a_different_question(
+    service: StandIn, remote: Services, people: People, other: str
+):
     answers_with(service, 1, 2)
     embedded(remote, people.ann)
     assert embedded(remote, people.ann, other) == vector(2)
 
 
-def test_another_model_is_another_question(service: StandIn, made: Made, people: People, world: World):
+def test_a_different_model_is_a_different_question(
+    service: StandIn, made: Made, people: People, world: World
+):
     answers_with(service, 1, 2, 3)
     embedded(made(), people.ann)
     assert embedded(made(rag_embedding_model="bge-m3"), people.ann) == vector(2)
@@ -128,7 +130,7 @@ def test_another_model_is_another_question(service: StandIn, made: Made, people:
     assert remembered(world, people.ann) == 2
 
 
-def test_an_expired_question_is_embedded_anew(
+def test_an_expired_question_is_embedded_again(
     service: StandIn, remote: Services, people: People, world: World
 ):
     answers_with(service, 1, 2)
@@ -141,20 +143,20 @@ def test_an_expired_question_is_embedded_anew(
     assert remembered(world, people.ann) == 1
 
 
-def test_0_switches_it_off(service: StandIn, remote: Services, people: People, world: World):
+def test_0_disables_the_cache(service: StandIn, remote: Services, people: People, world: World):
     answers_with(service, 1, 2)
     asked = [embedded(remote, people.ann, seconds=0) for _ in range(2)]
     assert asked == [vector(1), vector(2)]
     assert remembered(world, people.ann) == 0
 
 
-def test_the_local_model_is_always_asked(core: Services, people: People, world: World):
+def test_the_local_model_is_not_cached(core: Services, people: People, world: World):
     assert not core.embedder.remote
     assert embedded(core, people.ann) == embedded(core, people.ann)
     assert remembered(world, people.ann) == 0
 
 
-def test_a_search_and_then_an_answer_embed_once_and_find_the_same(
+def test_a_search_and_an_answer_embed_once_and_have_the_same_results(
     service: StandIn, remote: Services, people: People
 ):
     """Through the pipeline, by the setting's default."""
@@ -168,7 +170,7 @@ def test_a_search_and_then_an_answer_embed_once_and_find_the_same(
     assert len(service.requests) == 1
 
 
-def test_the_setting_switches_it_off(service: StandIn, made: Made, people: People, world: World):
+def test_the_setting_disables_the_cache(service: StandIn, made: Made, people: People, world: World):
     answers_with(service, 1)
     core = made(rag_query_cache_seconds=0)
     for _ in range(2):
@@ -177,16 +179,14 @@ def test_the_setting_switches_it_off(service: StandIn, made: Made, people: Peopl
     assert remembered(world, people.ann) == 0
 
 
-def test_a_failed_embedding_stays_one_and_is_not_remembered(
-    service: StandIn, remote: Services, people: People, world: World
-):
+def test_a_failed_embedding_is_not_cached(service: StandIn, remote: Services, people: People, world: World):
     service.replies(Reply(status=401, json={"error": {"message": "no"}}))
     with pytest.raises(EmbeddingFailed):
         embedded(remote, people.ann)
     assert remembered(world, people.ann) == 0
 
 
-def test_the_text_is_stored_nowhere_and_its_bare_hash_neither(
+def test_neither_the_text_nor_its_plain_hash_is_stored(
     service: StandIn, remote: Services, people: People, world: World
 ):
     answers_with(service, 1)
@@ -217,7 +217,7 @@ def without_table(world: World) -> Iterator[None]:
     world.sql("alter table rag.elsewhere rename to query_embeddings")
 
 
-def test_what_cannot_be_recalled_is_embedded_and_not_tried_to_be_remembered(
+def test_after_a_failed_read_nothing_is_written_to_the_cache(
     service: StandIn,
     remote: Services,
     people: People,
@@ -229,7 +229,7 @@ def test_what_cannot_be_recalled_is_embedded_and_not_tried_to_be_remembered(
     assert logged(caplog) == ["a query's embedding could not be recalled (SQL 42P01)"] * 2
 
 
-def test_a_search_does_not_fail_by_it(
+def test_a_cache_failure_does_not_fail_a_search(
     service: StandIn, remote: Services, people: People, without_table: None
 ):
     people.ann.put([vector(1)], embedding_model=remote.embedder.model)
@@ -237,7 +237,7 @@ def test_a_search_does_not_fail_by_it(
     assert len(pipeline.search(remote, people.ann.principal, Query(QUESTION)).matches) == 1
 
 
-def test_what_cannot_be_remembered_is_given_all_the_same(
+def test_a_failed_write_still_returns_the_vector(
     service: StandIn, remote: Services, people: People, world: World, caplog: pytest.LogCaptureFixture
 ):
     world.sql("revoke insert on rag.query_embeddings from authenticated")
@@ -249,7 +249,7 @@ def test_what_cannot_be_remembered_is_given_all_the_same(
     assert logged(caplog) == ["a query's embedding could not be remembered (SQL 42501)"]
 
 
-def test_a_database_without_the_functions_is_no_failure(
+def test_missing_database_functions_are_not_a_failure(
     service: StandIn, people: People, remote: Services, caplog: pytest.LogCaptureFixture
 ):
     """Functions that were deployed before the migration."""
@@ -272,7 +272,7 @@ def ask(database: Database, embedder: Embedder, actor: Actor) -> list[float]:
     return embed_query(database, embedder, actor.principal, QUESTION, HOUR)
 
 
-def test_a_database_that_hangs_is_not_waited_for(
+def test_a_hanging_database_is_not_waited_for(
     service: StandIn,
     people: People,
     remote: Services,
@@ -288,7 +288,7 @@ def test_a_database_that_hangs_is_not_waited_for(
     assert logged(caplog) == ["a query's embedding could not be recalled (ReadTimeout)"]
 
 
-def test_a_recalled_vector_is_checked_like_a_fresh_one(
+def test_a_cached_vector_is_validated_like_a_new_one(
     subtests: pytest.Subtests,
     service: StandIn,
     people: People,
@@ -323,7 +323,7 @@ def test_a_recalled_vector_is_checked_like_a_fresh_one(
             assert line.startswith("a query's embedding could not be recalled (")
 
 
-def test_hashes_keep_user_model_and_text_apart(service: StandIn, made: Made, people: People, world: World):
+def test_hashes_differ_by_user_model_and_text(service: StandIn, made: Made, people: People, world: World):
     """Nothing that is moved from one to the other makes the same question."""
     answers_with(service, 1)
     questions = [("m", 'n", "t'), ('m", "n', "t"), ("m\x00n", "t"), ("m", "n\x00t"), ("mn", "t"), ("m", "nt")]

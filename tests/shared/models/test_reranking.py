@@ -68,7 +68,7 @@ def test_matches_of_equal_relevance_stay_in_order():
     assert [found.text for found in done.matches] == ["c", "a", "b", "d"]
 
 
-def test_the_reranker_reads_the_question_and_each_passage_with_its_title():
+def test_the_reranker_gets_the_question_and_each_passage_with_its_title():
     reranker = Table(text=0.5)
     rerank(reranker, "a question", SearchResult((match("text", title="The title"),), None, 0))
     assert reranker.asked == [("a question", ["The title\ntext"])]
@@ -80,7 +80,7 @@ def test_scores_stay_within_0_and_1_and_what_lies_beyond_is_still_in_order():
     assert [found.score for found in done.matches] == [1.0, 1.0, 0.0, 0.0]
 
 
-def test_no_matches_ask_nobody():
+def test_without_matches_no_reranker_is_called():
     reranker = Table()
     done = rerank(reranker, "a question", SearchResult((), None, 0))
     assert (done.matches, done.reranked_by, done.rerank_failed) == ((), "table", False)
@@ -92,7 +92,7 @@ def test_no_matches_ask_nobody():
     [Broken(), Broken(0.1, 0.2, 0.3), Broken(0.1, 0.2, 0.3, math.nan), Broken(0.1, 0.2, 0.3, math.inf)],
     ids=["fails", "too few", "nan", "infinite"],
 )
-def test_a_reranker_that_fails_leaves_the_order_and_says_so(
+def test_a_failed_reranker_keeps_the_order_and_is_reported(
     reranker: Reranker, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr(logging.getLogger("rag"), "propagate", True)
@@ -113,13 +113,13 @@ def refusal(**fields: Any) -> str:
     return str(raised.value)
 
 
-def test_the_local_model_reranks_unless_another_is_chosen():
+def test_the_local_model_is_the_default_reranker():
     reranker = chosen()
     assert isinstance(reranker, LocalReranker)
     assert reranker.model == "all-MiniLM-L6-v2-late-interaction"
 
 
-def test_a_provider_with_a_key_reranks_with_its_default_model_or_the_one_that_is_set(
+def test_a_provider_with_a_key_uses_its_default_or_the_configured_model(
     subtests: pytest.Subtests,
 ):
     for provider in HOSTED:
@@ -134,7 +134,7 @@ def test_a_provider_with_a_key_reranks_with_its_default_model_or_the_one_that_is
             assert another.model == "another"
 
 
-def test_a_provider_without_a_key_is_refused_whether_or_not_reranking_is_the_default(
+def test_a_provider_without_a_key_is_always_refused(
     subtests: pytest.Subtests,
 ):
     for provider in HOSTED:
@@ -144,7 +144,7 @@ def test_a_provider_without_a_key_is_refused_whether_or_not_reranking_is_the_def
                 assert message.startswith("RAG_RERANK_API_KEY: not set")
 
 
-def test_what_a_reranker_on_this_machine_has_no_use_for_is_refused(subtests: pytest.Subtests):
+def test_settings_without_effect_on_a_local_reranker_are_refused(subtests: pytest.Subtests):
     for provider in ("local", "flashrank"):
         for name in ("rag_rerank_api_key", "rag_rerank_url"):
             with subtests.test(provider=provider, name=name):
@@ -154,7 +154,7 @@ def test_what_a_reranker_on_this_machine_has_no_use_for_is_refused(subtests: pyt
                 assert "7f3x" not in message
 
 
-def test_a_key_without_a_provider_is_refused_since_it_would_not_be_used():
+def test_a_key_without_a_provider_is_refused():
     assert refusal(rag_rerank_api_key="key-7f3x").startswith(
         "RAG_RERANK_API_KEY: set, but RAG_RERANK_PROVIDER is local"
     )
@@ -176,7 +176,7 @@ def no_local_model(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("no_local_model")
-def test_where_the_local_model_is_not_installed_there_is_no_reranker_unless_it_was_asked_for():
+def test_without_the_local_model_there_is_no_reranker_unless_it_was_configured():
     assert chosen() is None
     assert refusal(rag_rerank_provider="local").startswith("RAG_RERANK_PROVIDER: local, but")
     assert refusal(rag_rerank_enabled=True).startswith("RAG_RERANK_PROVIDER: local, but")
@@ -184,7 +184,7 @@ def test_where_the_local_model_is_not_installed_there_is_no_reranker_unless_it_w
     assert chosen(rag_rerank_provider="cohere", rag_rerank_api_key="key") is not None
 
 
-def test_what_health_says_of_a_provider_needs_no_key_and_names_the_host_alone():
+def test_health_names_a_provider_s_host_without_its_key():
     said = described(
         settings(rag_rerank_provider="voyage", rag_rerank_url="https://proxy.example/team-7f3x/rerank")
     )
@@ -192,6 +192,6 @@ def test_what_health_says_of_a_provider_needs_no_key_and_names_the_host_alone():
     assert described(settings())["source"] == "local"
 
 
-def test_a_key_shows_in_no_text_of_a_reranker():
+def test_no_text_of_a_reranker_shows_its_key():
     reranker = chosen(rag_rerank_provider="cohere", rag_rerank_api_key="key-7f3x")
     assert "7f3x" not in f"{reranker!r} {reranker}"

@@ -14,8 +14,8 @@ import httpx
 import pytest
 
 from functions import rag_answer, rag_search
+from local import ROOT
 from local.stack import Stack
-from local.tools import ROOT
 from shared.ingestion.ingest import NewDocument, ingest
 from shared.services import Services
 from tests.actors import Actor
@@ -85,12 +85,12 @@ def test_an_answer_is_one_line_with_all_six_steps(people: People, document: str)
     assert sum(line["steps"].values()) <= line["ms"] + 1
 
 
-def test_an_answer_that_is_withheld_generates_nothing(people: People):
+def test_a_withheld_answer_has_no_generation_step(people: People):
     line = logged(people.ann, "POST", "/api/rag/answer", {"query_text": QUESTION})
     assert list(line["steps"]) == ANSWER_STEPS[:-1]
 
 
-def test_every_response_is_a_line_with_the_routes_template_and_the_code_of_its_error(
+def test_every_response_is_a_line_with_its_route_template_and_error_code(
     subtests: pytest.Subtests, people: People
 ):
     cases: list[tuple[str, str, Any, dict[str, str], tuple[Any, ...]]] = [
@@ -116,14 +116,14 @@ def test_every_response_is_a_line_with_the_routes_template_and_the_code_of_its_e
             assert "not-an-id" not in str(line)
 
 
-def test_a_limit_that_refuses_is_a_line(people: People, world: Any):
+def test_a_rate_limited_request_is_a_line(people: People, world: Any):
     world.tier(people.acme, rag=1)
     people.ann.search("x")
     line = logged(people.ann, "POST", "/api/rag/search", {"query_text": "x"})
     assert (line["status"], line["error"], list(line["steps"])) == (429, "rate_limited", SEARCH_STEPS[:2])
 
 
-def test_no_token_no_key_no_secret_and_no_text_is_in_the_whole_log(people: People, document: str):
+def test_the_log_has_no_token_key_secret_or_document_text(people: People, document: str):
     """Of good requests and bad ones: also where the secret stands in the path, the query or a header."""
     stack = people.ann.stack
     made = people.ada.request("POST", "/api/keys", {"name": "ZEBRAFISH", "scopes": ["admin"]}).json()
@@ -162,7 +162,7 @@ def test_every_line_of_the_log_is_an_object_and_every_request_has_one(people: Pe
     assert all(isinstance(json.loads(line), dict) for line in ours)
 
 
-def test_requests_at_once_do_not_mix_their_steps(people: People, document: str):
+def test_concurrent_requests_do_not_mix_their_steps(people: People, document: str):
     """Sixteen at once of four kinds: each line has the steps of its own request, each of them once."""
     kinds: list[tuple[str, str, Any, list[str]]] = [
         ("POST", "/api/rag/search", {"query_text": QUESTION}, SEARCH_STEPS),
@@ -190,7 +190,7 @@ def records(caplog: pytest.LogCaptureFixture) -> list[dict[str, Any]]:
     return [record for record in found if record["msg"] == "request"]
 
 
-def test_a_database_that_is_gone_is_an_error_with_its_cause(
+def test_a_database_outage_is_an_error_with_its_cause(
     people: People, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ):
     gone = {
@@ -208,7 +208,7 @@ def test_a_database_that_is_gone_is_an_error_with_its_cause(
     assert "127.0.0.1" not in str(line["because"])
 
 
-def test_a_fault_in_a_step_is_told_by_its_kind_and_place_and_not_by_its_words(
+def test_a_failure_in_a_step_is_logged_by_type_and_location_only(
     people: People, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, document: str
 ):
     """A setting that no provider stands behind makes a real fault of the answer's last step."""
@@ -237,7 +237,7 @@ logging.getLogger("rag").info("said once", extra={"request_id": "r"})
 """
 
 
-def test_what_is_logged_is_written_once_however_many_apps_and_root_handlers_there_are():
+def test_a_line_is_written_once_with_several_apps_and_root_handlers():
     done = subprocess.run(
         [sys.executable, "-c", HANDLERS],
         env={"PYTHONPATH": str(ROOT)}, capture_output=True, text=True, check=True, cwd=ROOT,

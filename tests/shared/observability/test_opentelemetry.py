@@ -12,8 +12,8 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
 
 from functions import api_keys, rag_answer, rag_search
+from local import ROOT
 from local.stack import Stack
-from local.tools import ROOT
 from shared.api.app import lambda_handler
 from shared.api.dependencies import get_services
 from shared.ingestion.ingest import NewDocument, ingest
@@ -66,7 +66,7 @@ def document(core: Services, people: People) -> str:
     return ingest(core.database, core.embedder, people.ann.principal, new).document_id
 
 
-def test_an_answer_is_one_server_span_and_a_child_for_each_step_under_the_callers_trace(
+def test_an_answer_is_one_server_span_with_a_child_per_step_in_the_caller_s_trace(
     people: People, document: str, monkeypatch: pytest.MonkeyPatch
 ):
     with StandIn() as stand_in:
@@ -93,7 +93,7 @@ def test_an_answer_is_one_server_span_and_a_child_for_each_step_under_the_caller
     assert abs(time.time() - by_start(request) / 1e9) < 60
 
 
-def test_without_a_trace_of_the_callers_each_request_begins_its_own(
+def test_without_a_caller_s_trace_each_request_starts_its_own(
     subtests: pytest.Subtests, people: People, monkeypatch: pytest.MonkeyPatch
 ):
     headers: dict[str, dict[str, str]] = {"none": {}}
@@ -117,9 +117,7 @@ def test_without_a_trace_of_the_callers_each_request_begins_its_own(
                 assert sorted(names) == sorted(STEPS[:4])
 
 
-def test_no_caller_hides_their_requests_by_a_trace_that_is_not_sampled(
-    people: People, monkeypatch: pytest.MonkeyPatch
-):
+def test_an_unsampled_trace_of_the_caller_is_exported_anyway(people: People, monkeypatch: pytest.MonkeyPatch):
     with StandIn() as stand_in:
         with started(rag_search.app, people.ann.stack, monkeypatch, **collector(stand_in)) as client:
             headers = {**people.ann.headers(), "traceparent": TRACEPARENT[:-1] + "0"}
@@ -127,7 +125,7 @@ def test_no_caller_hides_their_requests_by_a_trace_that_is_not_sampled(
         assert len(spans_of(stand_in)) == 5  # the request and its four steps
 
 
-def test_the_route_is_the_template_and_no_token_and_no_text_is_sent(
+def test_the_route_is_the_template_and_no_token_or_text_is_exported(
     people: People, document: str, monkeypatch: pytest.MonkeyPatch
 ):
     with StandIn() as stand_in:
@@ -158,7 +156,7 @@ def test_the_route_is_the_template_and_no_token_and_no_text_is_sent(
         ({"SUPABASE_ANON_KEY": "wrong"}, {}, 500, Status.STATUS_CODE_ERROR),
     ],
 )
-def test_a_refusal_is_no_error_of_ours_and_a_fault_is(
+def test_a_client_error_is_not_a_span_error_and_a_server_error_is(
     people: People,
     monkeypatch: pytest.MonkeyPatch,
     settings: dict[str, str],
@@ -190,7 +188,7 @@ print(json.dumps([status, [name for name in sys.modules if name.startswith(heavy
 
 
 @pytest.mark.parametrize("configured", [False, True])
-def test_nothing_that_sends_spans_is_imported_unless_there_is_a_collector(stack: Stack, configured: bool):
+def test_no_exporter_is_imported_without_a_collector(stack: Stack, configured: bool):
     """FastAPI imports OpenTelemetry's own interface where it is installed; what is slow is the rest."""
     with StandIn() as stand_in:
         settings = collector(stand_in) if configured else {}
@@ -222,7 +220,7 @@ print(answer.status_code)
 
 # FastAPI has telemetry of its own, on unless it is told otherwise: with this variable, or a provider
 # that somebody else in the process sets, it sends metrics, and spans with the path and the query as written.
-def test_no_variable_makes_a_library_send_more_than_we_do(stack: Stack):
+def test_environment_variables_do_not_extend_the_export(stack: Stack):
     with StandIn() as stand_in:
         settings = {**collector(stand_in), "FASTAPI_OTEL_AUTO_CONFIGURE": "true"}
         done = subprocess.run(
@@ -258,7 +256,7 @@ def times(client: Any, headers: dict[str, str], number: int = 5) -> list[float]:
     "trouble",
     ["down", "slow", "refusing", "failing", "dropping"],
 )
-def test_a_collector_in_trouble_changes_no_response_and_delays_none(
+def test_a_failing_collector_changes_and_delays_no_response(
     people: People, document: str, monkeypatch: pytest.MonkeyPatch, trouble: str
 ):
     replies = {

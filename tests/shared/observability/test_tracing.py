@@ -18,7 +18,7 @@ def trace():
     current.reset(token)
 
 
-def test_a_step_has_the_time_of_what_happens_inside(trace: Trace):
+def test_a_step_has_the_duration_of_its_block(trace: Trace):
     with step("match"):
         time.sleep(0.02)
     (only,) = trace.steps
@@ -28,20 +28,20 @@ def test_a_step_has_the_time_of_what_happens_inside(trace: Trace):
     assert trace.milliseconds() == {"match": round(only.milliseconds, 1)}
 
 
-def test_a_step_that_raises_is_timed_and_lets_it_out(trace: Trace):
+def test_a_failing_step_is_timed_and_raises(trace: Trace):
     with pytest.raises(KeyError), step("limit"):
         raise KeyError
     assert [only.name for only in trace.steps] == ["limit"]
 
 
-def test_outside_of_a_request_a_step_only_happens():
+def test_a_step_outside_a_request_only_runs_its_block():
     done = []
     with step("embed"):
         done.append(current.get())
     assert done == [None]
 
 
-def test_steps_of_one_name_add_up_in_the_order_of_their_first_beginning():
+def test_steps_of_one_name_are_summed_in_order_of_their_first_start():
     trace = Trace("a request", "a function", "GET")
     million = 1_000_000
     trace.steps += [
@@ -53,7 +53,7 @@ def test_steps_of_one_name_add_up_in_the_order_of_their_first_beginning():
     assert list(trace.milliseconds()) == ["embed", "match"]
 
 
-def test_steps_inside_steps_and_in_threads_of_the_request_are_its_own(trace: Trace):
+def test_nested_steps_and_steps_in_threads_belong_to_the_request(trace: Trace):
     def work() -> None:
         with step("inner"):
             pass
@@ -66,7 +66,7 @@ def test_steps_inside_steps_and_in_threads_of_the_request_are_its_own(trace: Tra
     assert [only.name for only in trace.steps] == ["inner", "inner", "outer"]
 
 
-def test_requests_at_once_do_not_mix_their_steps():
+def test_concurrent_requests_do_not_mix_their_steps():
     barrier = threading.Barrier(8)
 
     def request(number: int) -> list[str]:
@@ -86,7 +86,7 @@ def test_requests_at_once_do_not_mix_their_steps():
     assert stories == [[f"step of {number}"] * 50 for number in range(8)]
 
 
-def test_the_end_says_how_it_ended(trace: Trace):
+def test_the_end_has_the_outcome(trace: Trace):
     assert (trace.route, trace.status, trace.ended) == (None, 0, 0)
     trace.end("/api/keys/{key_id}", 204)
     assert (trace.route, trace.status) == ("/api/keys/{key_id}", 204)

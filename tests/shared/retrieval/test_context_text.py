@@ -13,22 +13,22 @@ def part(start: int, end: int, document: str = "Fish", **fields: Any) -> Match:
     return match(TEXT[start:end], document, start=start, **fields)
 
 
-def test_what_overlaps_is_joined_and_gaps_are_shown():
+def test_overlaps_are_joined_and_gaps_are_marked():
     assert concatenated([part(10, 29), part(0, 19)], 1000) == "# Fish\nOne fish. Two fish. Red fish."
     assert concatenated([part(0, 9), part(20, 29)], 1000) == "# Fish\nOne fish.\n[…]\nRed fish."
     assert concatenated([part(0, 40), part(10, 19)], 1000) == f"# Fish\n{TEXT}"
 
 
-def test_the_best_one_s_document_comes_first():
+def test_the_document_of_the_best_match_comes_first():
     other = part(10, 19, "Other", uri="https://x.example")
     found = concatenated([other, part(0, 9), part(0, 9, "Other")], 1000)
     assert found == "# Other (https://x.example)\nOne fish.\n[…]\nTwo fish.\n\n# Fish\nOne fish."
 
 
-def test_a_title_poses_as_nothing_else():
+def test_a_title_cannot_imitate_markup():
     assert concatenated([part(0, 9, title="A\n# B")], 1000).startswith("# A # B\n")
 
 
-def test_no_more_than_the_budget():
+def test_the_text_stays_within_the_budget():
     assert concatenated([part(0, 40), part(0, 9, "Other")], 10) == "# Other\nOne fish."
     assert concatenated([], 10) == ""

@@ -46,11 +46,11 @@ def test_a_highlight_is_the_document_s_text_at_its_offsets(text: str, question: 
 
 
 @given(TEXTS, TEXTS)
-def test_the_same_question_is_shown_the_same_passage(text: str, question: str):
+def test_the_same_question_has_the_same_highlight(text: str, question: str):
     assert highlight(match(text), question) == highlight(match(text), question)
 
 
-def test_the_sentence_that_was_asked_for_is_shown(subtests: pytest.Subtests):
+def test_the_relevant_sentence_is_highlighted(subtests: pytest.Subtests):
     cases: list[tuple[str, str]] = [
         ("When does the kettle switch off?", "The kettle switches off at 100 degrees."),
         ("How many grams does it weigh?", "It weighs 900 grams."),
@@ -63,12 +63,12 @@ def test_the_sentence_that_was_asked_for_is_shown(subtests: pytest.Subtests):
             assert expected in highlight(match(KETTLE), question).text
 
 
-def test_neighbours_that_each_hold_a_word_are_shown_together():
+def test_adjacent_sentences_with_query_words_are_highlighted_together():
     found = highlight(match(KETTLE), "litres and grams")
     assert found.text == "The kettle holds 1.7 litres of water. It weighs 900 grams."
 
 
-def test_with_no_word_in_common_the_first_whole_sentences_are_shown(subtests: pytest.Subtests):
+def test_without_a_common_word_the_first_whole_sentences_are_highlighted(subtests: pytest.Subtests):
     for question in ("Who won the world cup?", "", "?", "the of and"):
         with subtests.test(question=question):
             text = "# Title\n" + "One sentence stands here as well. " * 20
@@ -76,18 +76,18 @@ def test_with_no_word_in_common_the_first_whole_sentences_are_shown(subtests: py
             assert found.text == ("One sentence stands here as well. " * 8).strip()
 
 
-def test_a_heading_is_shown_only_where_nothing_else_holds_a_word():
+def test_a_heading_is_highlighted_only_if_nothing_else_matches():
     text = "# Descaling\nUse vinegar. Rinse twice.\n# Storage\nKeep it dry."
     assert highlight(match(text), "descaling").text == "# Descaling"
     assert highlight(match(text), "descaling with vinegar").text == "Use vinegar."
 
 
-def test_a_row_is_shown_and_not_its_table_s_head():
+def test_a_table_row_is_highlighted_without_the_header():
     text = "| Kettle | Price |\n|---|---|\n| Kettle red | 40 |\n| Toaster | 30 |"
     assert highlight(match(text), "price of the kettle").text == "| Kettle red | 40 |"
 
 
-def test_a_sentence_that_is_too_long_is_cut_at_words_around_what_was_asked():
+def test_a_long_sentence_is_cut_at_words_around_the_match():
     text = "word " * 200 + "the kettle switches off " + "word " * 200
     found = highlight(match(text), "When does the kettle switch off?")
     assert "kettle switches off" in found.text
@@ -95,12 +95,12 @@ def test_a_sentence_that_is_too_long_is_cut_at_words_around_what_was_asked():
     assert 200 < len(found.text) <= CHARACTERS
 
 
-def test_words_without_spaces_between_them_are_found():
+def test_words_are_found_in_text_without_spaces():
     text = "这是一个烤面包机。水壶在一百度时关闭。保修两年。"
     assert highlight(match(text, lang="zh"), "水壶什么时候关闭？").text == "水壶在一百度时关闭。"
 
 
-def test_fifty_matches_take_little_of_a_search():
+def test_fifty_highlights_take_a_small_share_of_a_search():
     """An identifier's search should take 90 ms; measured are about 12, on a quiet machine."""
     words = "The kettle of number {} holds litres of water and switches off at degrees of its own choice. "
     matches = [match("".join(words.format(place) for place in range(20)), str(each)) for each in range(50)]
@@ -113,7 +113,7 @@ def test_fifty_matches_take_little_of_a_search():
     assert best < 0.09
 
 
-def test_of_a_question_that_is_a_page_the_names_and_long_words_are_looked_for():
+def test_a_page_long_question_is_reduced_to_names_and_long_words():
     question = " ".join(f"word{letter}x" for letter in "abcdefghijklmnop") + " it be " * 200 + " INC-4821"
     question += " " + " ".join(f"{one}{two}" for one in "bcdfgh" for two in "jklmnpqr")
     assert "INC-4821" in highlight(match(KETTLE), question).text

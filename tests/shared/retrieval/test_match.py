@@ -17,7 +17,7 @@ from tests.shared.examples import match
 from tests.sql import passages
 
 
-def test_a_name_with_a_digit_or_a_joint_is_an_identifier(subtests: pytest.Subtests):
+def test_a_name_with_a_digit_or_a_separator_is_an_identifier(subtests: pytest.Subtests):
     cases = (
         "INC-4821", "a/b", "joe@example.com", "v1.2.3", "0x80070005", "E-42", "snake_case", "shared/match.py",
         "std::vector", "covid-19", "4821", "ISO9001", "10.1038/s41586-020-2649-2", "é-9",
@@ -27,7 +27,7 @@ def test_a_name_with_a_digit_or_a_joint_is_an_identifier(subtests: pytest.Subtes
             assert is_identifier(text)
 
 
-def test_a_word_or_a_question_is_none(subtests: pytest.Subtests):
+def test_a_word_or_a_question_is_not_an_identifier(subtests: pytest.Subtests):
     cases: list[str] = [
         "",
         "invoice",
@@ -45,20 +45,20 @@ def test_a_word_or_a_question_is_none(subtests: pytest.Subtests):
             assert not is_identifier(text)
 
 
-def test_an_identifier_is_held_by_text_or_title_in_any_case():
+def test_an_identifier_matches_text_and_title_in_any_case():
     assert holds(match("The review of inc-4821."), "INC-4821")
     assert holds(match("The review.", title="INC-4821"), "inc-4821")
     assert not holds(match("The review of INC 4821."), "INC-4821")
 
 
-def test_a_part_of_a_longer_identifier_is_another(subtests: pytest.Subtests):
+def test_a_part_of_a_longer_identifier_does_not_match(subtests: pytest.Subtests):
     for identifier, text in (("INC-482", "inc-4821"), ("v1.2", "v1.25"), ("C-4", "INC-4")):
         with subtests.test(identifier=identifier, text=text):
             assert not holds(match(f"The review of {text} is done."), identifier)
             assert holds(match(f"The review of ({identifier.lower()}), at last."), identifier)
 
 
-def test_what_is_looked_for_by_word_need_not_be_the_question(core: Services, people: People, world: World):
+def test_the_keyword_text_may_differ_from_the_question(core: Services, people: People, world: World):
     """Ann asks for one thing, and has another looked for."""
     for text in ("pump", "valve"):
         passages.put(world, people.ann, text, embedding_model=core.embedder.model)
@@ -86,14 +86,14 @@ def test_preferred_source_types_come_first_in_every_mode(
                 assert (found.lexical_ms > 0) is (mode is not Mode.SEMANTIC)
 
 
-def test_where_nothing_is_found_nothing_took_long(core: Services, people: People):
+def test_an_empty_result_has_no_leg_durations(core: Services, people: People):
     """Ann asks for what nobody has."""
     query = Query("pump", filters=Filters(source_types=("none",)))
     found = pipeline.search(core, people.ann.principal, query)
     assert (found.matches, found.vector_ms, found.lexical_ms) == ((), 0, 0)
 
 
-def test_similar_items_of_a_text_a_chunk_or_a_document_leave_the_subject_out(
+def test_similar_items_exclude_the_subject(
     subtests: pytest.Subtests, core: Services, people: People, world: World
 ):
     """Ann asks, and her org has two documents."""

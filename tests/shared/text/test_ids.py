@@ -8,7 +8,7 @@ from shared.text.ids import id_of
 ID = "5a0e4f1c-9d0b-4b5e-8a53-0c7d1e6f2b94"
 
 
-def test_an_id_is_one_with_and_without_its_prefix_in_any_case(subtests: pytest.Subtests):
+def test_an_id_is_accepted_with_and_without_its_prefix_in_any_case(subtests: pytest.Subtests):
     cases: list[tuple[str, str]] = [
         ("collection", "col"),
         ("document", "doc"),
@@ -22,7 +22,7 @@ def test_an_id_is_one_with_and_without_its_prefix_in_any_case(subtests: pytest.S
                 assert id_of(written, noun) == ID
 
 
-def test_what_cannot_be_an_id_is_nobody_s(subtests: pytest.Subtests):
+def test_a_malformed_id_matches_nothing(subtests: pytest.Subtests):
     cases: list[str] = [
         "",
         "x",

@@ -25,13 +25,13 @@ QUESTIONS = {
 }
 
 
-def test_a_question_s_language_is_that_of_its_function_words(subtests: pytest.Subtests):
+def test_a_question_s_language_is_detected_by_its_function_words(subtests: pytest.Subtests):
     for language, questions in QUESTIONS.items():
         for question in questions:
             with subtests.test(question=question):
                 assert language_of(question) == language
 
 
-def test_refusals_differ_by_language_and_are_english_otherwise():
+def test_refusals_differ_by_language_and_default_to_english():
     assert len({insufficient(questions[0]) for questions in QUESTIONS.values()}) == len(QUESTIONS)
     assert insufficient("Quanto costa?") == INSUFFICIENT

@@ -8,7 +8,7 @@ from shared.text.normalize import clean, has_invisible, is_blank
 from tests.shared.examples import BIDIRECTIONAL, CONTROLS, OTHERS, SELECTORS, TAGS, ZERO_WIDTH
 
 
-def test_characters_that_only_a_machine_sees_are_removed(subtests: pytest.Subtests):
+def test_invisible_characters_are_removed(subtests: pytest.Subtests):
     for invisible in BIDIRECTIONAL + ZERO_WIDTH + SELECTORS + OTHERS:
         with subtests.test(f"U+{ord(invisible):04X}"):
             assert clean(f"ab{invisible}cd{invisible}") == "abcd"
@@ -20,7 +20,7 @@ def test_instructions_hidden_in_tag_characters_are_removed():
     assert clean(TAGS) == ""
 
 
-def test_control_characters_are_removed_besides_tab_and_line_end():
+def test_control_characters_except_tab_and_line_end_are_removed():
     assert clean(f"a{CONTROLS}b\tc\nd") == "ab\tc\nd"
 
 
@@ -30,7 +30,7 @@ def test_line_ends_are_those_of_unix(subtests: pytest.Subtests):
             assert clean(text) == expected
 
 
-def test_what_a_reader_sees_is_kept_as_it_is(subtests: pytest.Subtests):
+def test_visible_text_is_unchanged(subtests: pytest.Subtests):
     cases: dict[str, str] = {
         "emoji": "👩‍👩‍👧‍👦 👩🏽‍🚒 🏳️‍🌈 ❤️ 1️⃣ 🇮🇪",
         # A Persian word that its zero-width non-joiner belongs to.
@@ -47,17 +47,17 @@ def test_what_a_reader_sees_is_kept_as_it_is(subtests: pytest.Subtests):
 
 
 @given(st.text() | st.text(alphabet=BIDIRECTIONAL + ZERO_WIDTH + "\r\n\t ab\u200d👩"))
-def test_cleaning_twice_changes_nothing_more(text: str):
+def test_cleaning_is_idempotent(text: str):
     assert clean(clean(text)) == clean(text)
 
 
-def test_some_texts_show_nothing(subtests: pytest.Subtests):
+def test_some_texts_have_no_visible_characters(subtests: pytest.Subtests):
     for text in ("", " \n\t", "\u200d", "\ufe0f \u034f"):
         with subtests.test(text=text):
             assert is_blank(text)
             assert not is_blank(f"{text}a")
 
 
-def test_what_cleaning_takes_away_was_hidden():
+def test_only_invisible_characters_are_removed():
     assert has_invisible(f"Kettle{TAGS} manual")
     assert not has_invisible(clean(f"Kettle{TAGS} manual"))

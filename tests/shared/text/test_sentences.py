@@ -21,7 +21,7 @@ def texts(text: str, lang: str | None = None) -> list[str]:
 
 
 @given(TEXTS, st.sampled_from([None, "", "en", "pt-BR", "zh-CN", "de", "tlh", "en_US", "!"]))
-def test_spans_are_in_order_apart_and_trimmed_and_leave_out_only_white_space(text: str, lang: str | None):
+def test_spans_are_ordered_disjoint_and_trimmed_and_skip_only_white_space(text: str, lang: str | None):
     found = sentences(text, lang)
     ends = [0, *(item.end for item in found)]
     starts = [*(item.start for item in found), len(text)]
@@ -31,11 +31,11 @@ def test_spans_are_in_order_apart_and_trimmed_and_leave_out_only_white_space(tex
 
 
 @given(TEXTS)
-def test_no_sentence_goes_over_a_line_end(text: str):
+def test_no_sentence_crosses_a_line_end(text: str):
     assert not any("\n" in sentence for sentence in texts(text))
 
 
-def test_sentences_end_where_they_end_and_not_at_abbreviations_or_decimals():
+def test_sentences_do_not_end_at_abbreviations_or_decimals():
     text = "Mr. Smith paid 3.5 euros. He left at 10 a.m. on Monday. Why?"
     assert texts(text) == ["Mr. Smith paid 3.5 euros.", "He left at 10 a.m. on Monday.", "Why?"]
 
@@ -54,12 +54,12 @@ def test_the_language_tag_chooses_the_rules(subtests: pytest.Subtests):
             assert texts(text, lang) == expected
 
 
-def test_each_turn_of_a_transcript_and_each_item_of_a_list_ends_at_its_line():
+def test_each_turn_of_a_transcript_and_each_list_item_ends_at_its_line():
     text = "Anna: did it stop\nBen: yes it did\n- first item\n- second item"
     assert texts(text) == text.split("\n")
 
 
-def test_a_heading_is_one_sentence_and_marked():
+def test_a_heading_is_one_marked_sentence():
     text = "# 1. Scope. And more\nIt stops. It starts."
     assert sentences(text) == [Sentence(0, 20, True), Sentence(21, 30), Sentence(31, 41)]
 
@@ -70,30 +70,30 @@ def test_one_to_six_hashes_and_a_space_make_a_heading(subtests: pytest.Subtests)
             assert [item.heading for item in sentences(f"{line}\ntext")] == [True, False]
 
 
-def test_other_hashes_make_no_heading(subtests: pytest.Subtests):
+def test_other_hashes_are_not_headings(subtests: pytest.Subtests):
     for line in ("#one", "####### Seven", "a # b", "#", "C# is a language"):
         with subtests.test(line=line):
             assert not any(item.heading for item in sentences(line))
 
 
-def test_a_table_row_is_one_sentence_and_no_heading():
+def test_a_table_row_is_one_sentence_and_not_a_heading():
     text = "| Dr. A. | left. Came? |\n|---|---|"
     assert texts(text) == text.split("\n")
     assert not any(item.heading for item in sentences(text))
 
 
-def test_nothing_to_read_has_no_sentences(subtests: pytest.Subtests):
+def test_an_empty_text_has_no_sentences(subtests: pytest.Subtests):
     for text in ("", " ", "\n \n\t"):
         with subtests.test(text=text):
             assert sentences(text) == []
 
 
-def test_a_long_line_has_the_sentences_that_its_parts_have():
+def test_a_long_line_has_the_sentences_of_its_parts():
     said = [f"Sentence {number} of Dr. Heron, no. {number % 7}, ends here." for number in range(1_000)]
     assert texts(" ".join(said)) == said
 
 
-def test_a_long_line_without_an_end_is_cut_and_nothing_of_it_is_lost(subtests: pytest.Subtests):
+def test_a_long_line_without_a_sentence_end_is_split_without_loss(subtests: pytest.Subtests):
     cases: list[str] = [" " * 20_000, "“" * 20_000, "x" * 20_000, "( [ “ " * 5_000, "a" + " " * 20_000 + "b."]
     for line in cases:
         with subtests.test(line=line):

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from local.ingest import demo_corpus
-from local.tools import ROOT
+from local import ROOT
+from local.seed_demo import demo_files
 from shared.text.token_count import count_tokens
 
 HERE = Path(__file__).parent
@@ -90,7 +90,7 @@ def true_counts(texts: Sequence[str]) -> list[dict[str, int]]:
 @pytest.fixture(scope="module")
 def corpus() -> list[tuple[str, int, dict[str, int]]]:
     """Name, bound and true counts of every document of the demo."""
-    documents = [file.document for file, _ in demo_corpus()]
+    documents = [file.document for file, _ in demo_files()]
     counts = true_counts([document.text for document in documents])
     return [
         (document.external_id or "", count_tokens(document.text), count)
@@ -104,7 +104,7 @@ def odd() -> dict[str, dict[str, int]]:
 
 
 @pytest.mark.parametrize("encoding", ENCODINGS)
-def test_no_document_of_the_demo_costs_more_than_its_bound(
+def test_no_demo_document_exceeds_its_estimated_tokens(
     corpus: list[tuple[str, int, dict[str, int]]], encoding: str
 ):
     below = {name: (bound, count[encoding]) for name, bound, count in corpus if bound < count[encoding]}
@@ -112,24 +112,26 @@ def test_no_document_of_the_demo_costs_more_than_its_bound(
 
 
 @pytest.mark.parametrize("encoding", ENCODINGS)
-def test_over_the_demo_the_bound_wastes_less_than_a_third_of_the_window(
+def test_the_estimate_wastes_less_than_a_third_of_the_window_on_the_demo(
     corpus: list[tuple[str, int, dict[str, int]]], encoding: str
 ):
     ratio = sum(bound for _, bound, _ in corpus) / sum(count[encoding] for _, _, count in corpus)
     assert 1 <= ratio < 1.5
 
 
-def test_no_odd_text_costs_more_than_its_bound(subtests: pytest.Subtests, odd: dict[str, dict[str, int]]):
+def test_no_unusual_text_exceeds_its_estimated_tokens(
+    subtests: pytest.Subtests, odd: dict[str, dict[str, int]]
+):
     for name, text in ODD.items():
         with subtests.test(name):
             assert count_tokens(text) >= max(odd[name].values())
 
 
-def test_nothing_costs_nothing():
+def test_an_empty_text_has_no_tokens():
     assert count_tokens("") == 0
 
 
-def test_a_longer_text_never_costs_less():
+def test_a_longer_text_never_has_fewer_tokens():
     text = "The logger FL-300 (№ 4821) läuft bei 4,2 °C. 👩‍👩‍👧\n\n| a | b |\n"
     costs = [count_tokens(text[:end]) for end in range(len(text) + 1)]
     assert costs == sorted(costs)

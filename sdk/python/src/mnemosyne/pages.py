@@ -1,4 +1,4 @@
-# Made from aio/ by `python -m local.sdk_python`: change that, and make this anew.
+# Generated from aio/ by `python -m local.generate_sync_sdk`. Do not edit.
 """Pages of lists: lists themselves, that know the next one."""
 
 from collections.abc import Callable, Iterable, Iterator

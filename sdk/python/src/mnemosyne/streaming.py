@@ -1,4 +1,4 @@
-# Made from aio/ by `python -m local.sdk_python`: change that, and make this anew.
+# Generated from aio/ by `python -m local.generate_sync_sdk`. Do not edit.
 """A streamed answer: its parts as they come, and a connection that is closed once nobody reads them."""
 
 from collections.abc import Callable, Iterator

@@ -28,7 +28,7 @@ def asked(*messages: dict[str, Any], index: str | None = "kettles", **more: Any)
     return Conversation({"messages": list(messages), **more}, index, 5)
 
 
-def test_what_is_not_for_documents_bypasses_them(subtests: pytest.Subtests):
+def test_requests_without_retrieval_bypass_the_documents(subtests: pytest.Subtests):
     cases: list[tuple[Conversation, bool]] = [
         (asked(user("Hello")), False),
         (asked(user("Hello"), index=None), True),
@@ -48,7 +48,7 @@ def test_what_is_not_for_documents_bypasses_them(subtests: pytest.Subtests):
             assert conversation.bypasses is bypasses
 
 
-def test_the_question_is_what_the_user_said_last(subtests: pytest.Subtests):
+def test_the_question_is_the_user_s_last_message(subtests: pytest.Subtests):
     cases: list[tuple[list[dict[str, Any]], str]] = [
         ([user("One?")], "One?"),
         ([user("One?"), assistant("1"), user("Two?"), user("Three?")], "Two?\n\nThree?"),
@@ -61,14 +61,14 @@ def test_the_question_is_what_the_user_said_last(subtests: pytest.Subtests):
             assert asked(*messages).question() == question
 
 
-def test_no_question_is_no_request(subtests: pytest.Subtests):
+def test_a_request_without_a_question_is_refused(subtests: pytest.Subtests):
     for messages in ([SYSTEM], [user("One?"), assistant("1")], [user(" ")], [user("\0")]):
         refused = pytest.raises(InvalidRequest, match="There must be a user prompt")
         with subtests.test(messages=messages), refused:
             asked(*messages).question()
 
 
-def test_a_model_reads_its_orders_the_history_and_the_question_after_its_documents():
+def test_the_prompt_has_instructions_history_documents_and_question_in_order():
     conversation = asked(
         SYSTEM, user("Hello"), assistant("Hi."), {**user("When off?"), "name": "ann"}, seed=7
     )
@@ -83,12 +83,12 @@ def test_a_model_reads_its_orders_the_history_and_the_question_after_its_documen
     assert conversation.messages[-1]["content"] == "When off?", "what was asked stays as it was"
 
 
-def test_orders_given_since_the_last_answer_stay():
+def test_instructions_since_the_last_answer_are_kept():
     request = with_context(asked(user("a"), assistant("b"), SYSTEM, user("c")), [KETTLE], 3000, 8000)
     assert request["messages"][1:-1] == [user("a"), assistant("b"), SYSTEM]
 
 
-def test_older_turns_are_left_out_before_newer_ones_and_orders_never():
+def test_older_turns_are_dropped_first_and_instructions_never():
     old, new = "old " * 200, "new " * 200
     turns = [SYSTEM, user(old), assistant(old), user(new), assistant(new), user("Now?")]
     room = 2 * (count_tokens(new) + FRAME_TOKENS)
@@ -97,7 +97,7 @@ def test_older_turns_are_left_out_before_newer_ones_and_orders_never():
         assert request["messages"][1:-1] == [SYSTEM, *kept], budget
 
 
-def test_the_history_that_is_kept_is_within_its_budget_whatever_was_said():
+def test_the_history_stays_within_its_budget():
     turns = [message for number in range(50) for message in (user(f"{number} " * 9), assistant("yes " * 30))]
     for budget in range(0, 3000, 250):
         kept = with_context(asked(*turns, user("Now?")), [], 3000, budget)["messages"][1:-1]
@@ -106,7 +106,7 @@ def test_the_history_that_is_kept_is_within_its_budget_whatever_was_said():
         assert not kept or kept[0]["role"] == "user"
 
 
-def test_text_is_only_what_is_text_alone():
+def test_only_pure_text_counts_as_text():
     assert text_of(None) == ""
     assert text_of("a") == "a"
     assert text_of([]) == ""
@@ -115,7 +115,7 @@ def test_text_is_only_what_is_text_alone():
     assert text_of([{"type": "image_url", "text": "b"}]) is None
 
 
-def test_usage_is_counted_where_it_is_not_said(subtests: pytest.Subtests):
+def test_missing_usage_is_counted(subtests: pytest.Subtests):
     cases: list[Any] = [None, {}, 7, {"prompt_tokens": 1}, {"prompt_tokens": -1, "completion_tokens": 1}]
     for said in cases:
         with subtests.test(said=said):
@@ -133,7 +133,7 @@ def test_answers_of_any_form_can_be_counted(subtests: pytest.Subtests):
             assert usage["completion_tokens"] == 0
 
 
-def test_an_answer_in_parts_is_the_answer():
+def test_a_streamed_answer_equals_the_complete_one():
     whole = response.completion("One.\n\nTwo. ", "extractive", Usage(3, 4))
     parts = list(response.parts(whole))
     assert {part["id"] for part in parts} == {whole["id"]}

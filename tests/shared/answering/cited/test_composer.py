@@ -30,14 +30,14 @@ def test_citations_are_numbered_by_first_use():
     assert [(cited.number, cited.match.chunk_id) for cited in composer.citations] == [(1, "c2"), (2, "c0")]
 
 
-def test_without_numbers_the_references_are_there_all_the_same():
+def test_without_markers_the_references_are_still_returned():
     composer = Composer(MATCHES, cites=False)
     composer.add(held("Two.", 2))
     assert composer.text == "Two."
     assert [reference.number for reference in composer.sentences[0].references] == [1]
 
 
-def test_what_is_left_out_leaves_its_paragraph_to_the_next():
+def test_a_dropped_sentence_passes_its_paragraph_break_on():
     composer = Composer(MATCHES, cites=False)
     composer.add(held("First.", 0))
     assert composer.add(lost("4 million.", before="\n\n")) == ""
@@ -46,14 +46,14 @@ def test_what_is_left_out_leaves_its_paragraph_to_the_next():
     assert composer.dropped == [("number_not_found",)]
 
 
-def test_an_answer_never_begins_with_the_space_of_what_was_left_out():
+def test_an_answer_never_begins_with_white_space_of_a_dropped_sentence():
     composer = Composer(MATCHES)
     composer.add(lost("4 million."))
     composer.add(held("Second.", 1, before=" "))
     assert composer.text == "Second. [1]"
 
 
-def test_frames_alone_ground_nothing():
+def test_framing_sentences_alone_are_not_grounded():
     composer = Composer(MATCHES)
     assert composer.add(Checked("Here is what I found:", Verdict.FRAME)) == ""
     assert (composer.is_grounded, composer.text) == (False, "")
@@ -70,7 +70,7 @@ def test_frames_alone_ground_nothing():
         ("It is hot.", "It is hot. [1]"),
     ],
 )
-def test_numbers_break_no_table_and_no_code(text: str, shown: str):
+def test_markers_break_no_table_and_no_code(text: str, shown: str):
     composer = Composer(MATCHES)
     assert composer.add(held(text, 0)) == shown
     (sentence,) = composer.sentences
@@ -91,7 +91,7 @@ sentences = st.lists(
 
 
 @given(sentences, st.booleans())
-def test_what_was_told_is_the_text_and_sentences_lie_where_they_say(told: list[Checked], cites: bool):
+def test_the_streamed_text_equals_the_answer_and_its_offsets(told: list[Checked], cites: bool):
     composer = Composer(MATCHES, cites)
     assert "".join(map(composer.add, told)) == composer.text
     kept = [checked for checked in told if checked.verdict is Verdict.SUPPORTED]

@@ -44,14 +44,14 @@ PARTS = [
 ]
 
 
-def test_without_a_model_a_question_is_taken_apart_by_rules(subtests: pytest.Subtests):
+def test_without_a_model_a_question_is_decomposed_by_rules(subtests: pytest.Subtests):
     for question, parts in PARTS:
         with subtests.test(question=question):
             wanted = parts or [question]
             assert [part.query for part in parts_by_rules(question)] == wanted
 
 
-def test_a_long_question_is_taken_apart_at_once(subtests: pytest.Subtests):
+def test_a_long_question_is_decomposed_at_once(subtests: pytest.Subtests):
     for question in ["a" + " " * 9_990 + "b", "compare " + "x " * 4_900, "and who " * 1_200, "? " * 4_900]:
         with subtests.test(question=question[:10]):
             assert len(parts_by_rules(question)) >= 1
@@ -87,7 +87,7 @@ def run(
     return events, looked, thinking
 
 
-def test_each_part_is_told_looked_for_and_shown_and_what_is_missing_is_asked_for_again(gateway: StandIn):
+def test_each_sub_question_is_reported_searched_and_completed(gateway: StandIn):
     gateway.replies(Reply(json=plan("one", "two")), Reply(json=plan("three")), Reply(json=plan()))
     events, looked, thinking = run(gateway)
     assert looked == ["one", "two", "three"]
@@ -120,7 +120,7 @@ FAILURES: dict[str, tuple[Callable[[], Reply], list[str] | None]] = {
 }
 
 
-def test_a_model_that_loops_or_fails_ends_in_what_rules_make_of_the_question(subtests: pytest.Subtests):
+def test_a_looping_or_failing_model_falls_back_to_the_rules(subtests: pytest.Subtests):
     for failure, (reply, looked) in FAILURES.items():
         with subtests.test(failure=failure), StandIn() as gateway:
             gateway.replies(reply())
@@ -129,7 +129,7 @@ def test_a_model_that_loops_or_fails_ends_in_what_rules_make_of_the_question(sub
             assert len(gateway.requests) <= ROUNDS
 
 
-def test_a_model_that_always_wants_more_gets_no_more_than_the_bounds(gateway: StandIn):
+def test_a_model_that_always_asks_for_more_is_bounded(gateway: StandIn):
     gateway.replies(*(Reply(json=plan(*(f"part {turn} {n}" for n in range(9)))) for turn in range(9)))
     events, looked, _ = run(gateway, Bounds(4, 60))
     assert looked == [f"part 0 {number}" for number in range(4)]
@@ -139,7 +139,7 @@ def test_a_model_that_always_wants_more_gets_no_more_than_the_bounds(gateway: St
         assert len(run(another, Bounds(20, 60))[1]) == ROUNDS
 
 
-def test_tokens_that_are_spent_and_time_that_is_up_end_the_planning(gateway: StandIn):
+def test_an_exhausted_budget_or_time_ends_the_planning(gateway: StandIn):
     gateway.replies(Reply(json={**plan("one"), "usage": {"prompt_tokens": 900, "completion_tokens": 200}}))
     assert run(gateway, tokens=1_000)[1] == ["one"]
     assert len(gateway.requests) == 1

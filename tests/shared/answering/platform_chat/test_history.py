@@ -15,7 +15,7 @@ def talk(*texts: str) -> list[Message]:
     return [Message(("user", "assistant")[place % 2], text) for place, text in enumerate(texts)]
 
 
-def test_the_latest_that_fits_is_remembered_from_a_question_on():
+def test_the_latest_turns_that_fit_are_kept_from_a_question_on():
     messages = talk("one " * 50, "two " * 50, "three " * 10, "four " * 10)
     budget = sum(count_tokens(message.content) + FRAME_TOKENS for message in messages[1:])
     assert trim_history(messages, budget) == tuple(messages[2:])
@@ -24,16 +24,14 @@ def test_the_latest_that_fits_is_remembered_from_a_question_on():
 
 
 @given(TALK, st.integers(0, 200))
-def test_what_is_remembered_is_the_end_of_it_and_costs_no_more_than_it_may(
-    messages: list[Message], budget: int
-):
+def test_the_history_is_the_latest_part_within_its_budget(messages: list[Message], budget: int):
     kept = trim_history(messages, budget)
     assert kept == tuple(messages[len(messages) - len(kept) :])
     assert sum(count_tokens(message.content) + FRAME_TOKENS for message in kept) <= budget
     assert not kept or kept[0].role == "user"
 
 
-def test_a_follow_up_is_joined_with_the_last_question_that_depends_on_no_other():
+def test_a_follow_up_is_joined_with_the_last_independent_question():
     messages = talk("Who owns the billing service?", "The Payments team.", "And why?", "They built it.")
     assert (
         join_with_previous("What about invoices?", messages)

@@ -27,20 +27,20 @@ def kept(core: Services, actor: Actor, *messages: Message) -> Session:
         ("\u200b", ""),
     ],
 )
-def test_it_is_called_by_the_first_question(core: Services, people: People, said: str, title: str):
+def test_a_session_is_titled_by_the_first_question(core: Services, people: People, said: str, title: str):
     kept(core, people.ann, Message("system", "Be brief."), Message("user", said))
     kept(core, people.ann, Message("assistant", "So."))
     listed = sessions.list_sessions(core.database, people.ann.principal, 10, 0)
     assert [row["title"] for row in listed] == ["", title]
 
 
-def test_what_postgres_does_not_store_is_left_out_of_an_answer(core: Services, people: People):
+def test_characters_that_postgres_cannot_store_are_removed_from_an_answer(core: Services, people: People):
     session = kept(core, people.ann, Message("assistant", "a\0b\ud800", {"model": "m"}))
     assert session.messages == (Message("assistant", "ab?"),)
     assert len(kept(core, people.ann, Message("assistant", "é" * 100_001)).messages[0].content) == 100_000
 
 
-def test_what_is_not_there_is_said_with_what_it_was_about(core: Services, people: People):
+def test_a_missing_resource_is_named_in_the_error(core: Services, people: People):
     database, caller = core.database, people.ann.principal
     with pytest.raises(NotFound) as missing:
         sessions.open_session(database, caller, NOBODYS, None)

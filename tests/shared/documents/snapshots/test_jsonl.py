@@ -61,7 +61,7 @@ def line(kind: str, fields: dict[str, Any]) -> bytes:
     return json.dumps({kind: fields}).encode() + b"\n"
 
 
-def test_what_is_written_is_read():
+def test_a_snapshot_is_read_as_written():
     file = io.BytesIO()
     writer = Writer(file)
     writer.document(DOCUMENT)
@@ -71,7 +71,7 @@ def test_what_is_written_is_read():
     assert [record.model_dump() for record in read] == [DOCUMENT, CHUNK]
 
 
-def test_a_manifest_reads_as_it_was_sealed():
+def test_a_manifest_is_read_as_sealed():
     manifest = manifest_of(b"", 0, 0, 0, collection={"metadata": {"ü": 1.5}})
     assert Manifest.opened(manifest.sealed()) == manifest
 
@@ -91,13 +91,13 @@ NO_RECORDS = {
 }
 
 
-def test_a_line_that_is_no_record_is_refused(subtests: pytest.Subtests):
+def test_a_malformed_line_is_refused(subtests: pytest.Subtests):
     for fault, text in NO_RECORDS.items():
         with subtests.test(fault), pytest.raises(SnapshotRefused, match="a line cannot be read"):
             read_lines([text])
 
 
-def test_what_is_no_embedding_is_refused(subtests: pytest.Subtests):
+def test_an_invalid_embedding_is_refused(subtests: pytest.Subtests):
     cases: list[str] = [
         "",
         "!",
@@ -122,7 +122,7 @@ def test_what_is_no_embedding_is_refused(subtests: pytest.Subtests):
         [line("document", DOCUMENT)],
     ],
 )
-def test_other_documents_and_chunks_than_said_are_refused(lines: list[bytes]):
+def test_counts_other_than_the_manifest_s_are_refused(lines: list[bytes]):
     with pytest.raises(SnapshotRefused, match="than it says"):
         read_lines(lines)
 
@@ -135,7 +135,7 @@ def test_an_overlong_line_is_not_read_to_its_end(monkeypatch: pytest.MonkeyPatch
     tracemalloc.stop()
 
 
-def test_a_bomb_is_left_where_it_says_more_than_it_said():
+def test_a_decompression_bomb_is_abandoned_at_the_declared_size():
     """64 MB of zeros in 64 KB, told as one."""
     data = gzip.compress(b"\n" * (64 << 20))
     manifest = manifest_of(data, 1 << 20, 1, 1)
@@ -168,7 +168,7 @@ def test_memory_does_not_grow_with_the_data(tmp_path: Path, size: int):
     assert peaks[2] < 1.1 * peaks[1], peaks
 
 
-def test_every_half_of_every_embedding_is_kept_bit_for_bit():
+def test_every_embedding_is_kept_bit_for_bit():
     """By the value of the text, which is what the database reads."""
     finite = [bits for bits in range(65536) if bits & 0x7C00 != 0x7C00]
     for start in range(0, len(finite), 1536):
@@ -181,7 +181,7 @@ def test_every_half_of_every_embedding_is_kept_bit_for_bit():
         assert not any(kept[len(halves) :])
 
 
-def test_the_database_s_bytes_are_turned_round():
+def test_the_database_s_byte_order_is_converted():
     said = b64encode(b"\x3c\x00\x40").decode()
     assert from_database(said) == b64encode(struct.pack("<2e", 1, 2)).decode()
 
@@ -203,7 +203,7 @@ INDEXES = [
 ]
 
 
-def test_every_index_has_a_safe_folder_of_its_own():
+def test_every_index_has_its_own_safe_folder():
     folders = [directory_of(index) for index in INDEXES]
     assert len(set(folders)) == len(INDEXES)
     for folder in set(folders) - {""}:
@@ -214,7 +214,7 @@ def test_every_index_has_a_safe_folder_of_its_own():
     assert directory_of("rag_index") == "rag_index"
 
 
-def test_a_path_that_leads_elsewhere_or_may_is_refused(subtests: pytest.Subtests):
+def test_a_path_outside_the_root_is_refused(subtests: pytest.Subtests):
     cases: list[str] = [
         "", "/", "/etc", "..", "../x", "a/../b", "a/..", "a//b", "a/", "a/./b", "././a", "a\\b", "..\\x",
         "C:", "C:/x", "c:x", "s3://bucket/x", "file:///etc", "a::b", "a\0b", "a\nb", "~", "~root/x", "a*",
@@ -226,7 +226,7 @@ def test_a_path_that_leads_elsewhere_or_may_is_refused(subtests: pytest.Subtests
             segments_of(path)
 
 
-def test_a_path_below_the_root_is_taken(subtests: pytest.Subtests):
+def test_a_path_below_the_root_is_accepted(subtests: pytest.Subtests):
     cases: list[tuple[str, tuple[str, ...]]] = [
         ("a", ("a",)), ("./a", ("a",)), ("a/b c/ü", ("a", "b c", "ü")), (".", ()), ("./", ()),
         ("...", ("...",)), (".a", (".a",)), ("%2e%2e", ("%2e%2e",)),
@@ -236,7 +236,7 @@ def test_a_path_below_the_root_is_taken(subtests: pytest.Subtests):
             assert segments_of(path) == segments
 
 
-def test_where_files_are_lost_none_is_named(subtests: pytest.Subtests):
+def test_without_persistent_files_there_is_no_store(subtests: pytest.Subtests):
     for variable in ("AWS_LAMBDA_FUNCTION_NAME", "K_SERVICE"):
         for url in ("file:///tmp/x", "local:///tmp/x", "memory://x"):
             with subtests.test(variable=variable, url=url), pytest.MonkeyPatch.context() as monkeypatch:
@@ -253,7 +253,7 @@ def test_where_files_are_lost_none_is_named(subtests: pytest.Subtests):
                 assert read_settings().rag_snapshot_url == "s3://bucket/x"
 
 
-def test_what_is_no_address_of_a_store_stops_the_start(subtests: pytest.Subtests):
+def test_a_malformed_store_url_stops_the_start(subtests: pytest.Subtests):
     for url in ("/x", "x", "file://", "a::file:///x", "S3://x", "://x"):
         with subtests.test(url=url), pytest.MonkeyPatch.context() as monkeypatch:
             monkeypatch.setenv("SUPABASE_URL", "http://127.0.0.1")

@@ -48,7 +48,7 @@ SUPPORTED_SENTENCES = [
 ]
 
 
-def test_what_a_source_says_in_other_words_is_supported(subtests: pytest.Subtests):
+def test_a_paraphrase_of_a_source_is_supported(subtests: pytest.Subtests):
     for sentence in SUPPORTED_SENTENCES:
         with subtests.test(sentence=sentence):
             found = told(sentence)
@@ -81,7 +81,7 @@ UNSUPPORTED_SENTENCES = [
 ]
 
 
-def test_what_no_source_says_is_unsupported_for_a_reason(subtests: pytest.Subtests):
+def test_an_unsupported_sentence_has_a_reason(subtests: pytest.Subtests):
     for sentence, reason in UNSUPPORTED_SENTENCES:
         with subtests.test(sentence=sentence):
             found = told(sentence)
@@ -110,7 +110,7 @@ FRAMES = [
 ]
 
 
-def test_what_says_nothing_of_the_world_is_a_frame(subtests: pytest.Subtests):
+def test_a_sentence_without_a_claim_is_a_frame(subtests: pytest.Subtests):
     for sentence in FRAMES:
         with subtests.test(sentence=sentence):
             assert told(sentence).verdict is Verdict.FRAME
@@ -125,13 +125,13 @@ CLAIMS = [
 ]
 
 
-def test_a_claim_in_a_frame_s_dress_is_no_frame(subtests: pytest.Subtests):
+def test_a_claim_worded_like_a_frame_is_not_a_frame(subtests: pytest.Subtests):
     for sentence in CLAIMS:
         with subtests.test(sentence=sentence):
             assert told(sentence).verdict is Verdict.UNSUPPORTED
 
 
-def test_the_backing_is_where_the_document_says_it():
+def test_the_evidence_is_at_its_offsets_in_the_document():
     assert told("Kettles switch off at 100 degrees.").backing[0] == Evidence(
         0, MANUAL.index("The kettle switches"), MANUAL.index(" It does not")
     )
@@ -140,12 +140,12 @@ def test_the_backing_is_where_the_document_says_it():
     assert POLICY[found.start - 500 : found.end - 500].startswith("Customers may return a toaster")
 
 
-def test_a_sentence_about_two_documents_is_backed_by_both():
+def test_a_sentence_about_two_documents_has_evidence_from_both():
     found = told("Toasters may be returned within 30 days, while the kettle switches off at 100 degrees.")
     assert {backing.place for backing in found.backing} == {0, 1}
 
 
-def test_overlapping_chunks_back_a_sentence_once():
+def test_overlapping_chunks_are_evidence_once():
     start = MANUAL.index("The kettle switches")
     sources = (match(MANUAL, "Manual"), match(MANUAL[start:], "Manual", start=start))
     assert len(Checker(sources).check("Kettles switch off at 100 degrees.").backing) == 1
@@ -171,13 +171,13 @@ def test_markers_are_not_shown(subtests: pytest.Subtests):
             )
 
 
-def test_a_document_s_own_date_may_be_told():
+def test_a_document_s_own_date_may_be_stated():
     dated = match("The kettle switches off.", "Kettle manual", occurred_at=datetime(2026, 3, 18, tzinfo=UTC))
     found = Checker([dated]).check("According to the Kettle manual (2026-03-18), the kettle switches off.")
     assert found.verdict is Verdict.SUPPORTED
 
 
-def test_a_row_and_a_block_of_code_that_stand_in_a_source_are_supported():
+def test_a_table_row_or_code_block_of_a_source_is_supported():
     sources = [match("| Kettle | 40 |\n| Toaster | 30 |\n\n```\npip install kettle\nkettle --boil\n```")]
     checker = Checker(sources)
     assert checker.check("| Kettle | 40 |").verdict is Verdict.SUPPORTED
@@ -241,7 +241,7 @@ def test_every_sentence_of_a_source_is_supported_by_it(text: str, other: str):
 
 
 @given(TEXTS, TEXTS)
-def test_any_sentence_gets_a_verdict_with_its_grounds(text: str, said: str):
+def test_every_sentence_gets_a_verdict_with_evidence(text: str, said: str):
     found = Checker([match(text, start=7)]).check(said)
     assert (found.verdict is Verdict.SUPPORTED) == bool(found.backing)
     assert all(7 <= item.start < item.end <= 7 + len(text) and item.place == 0 for item in found.backing)

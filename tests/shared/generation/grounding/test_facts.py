@@ -70,13 +70,13 @@ OTHER = [
 ]
 
 
-def test_what_says_the_same_is_found(subtests: pytest.Subtests):
+def test_equal_facts_are_matched(subtests: pytest.Subtests):
     for source, said in SAME:
         with subtests.test(source=source, said=said):
             assert holds(source, said)
 
 
-def test_what_says_something_else_is_not(subtests: pytest.Subtests):
+def test_different_facts_are_not_matched(subtests: pytest.Subtests):
     for source, said in OTHER:
         with subtests.test(source=source, said=said):
             assert not holds(source, said)
@@ -91,7 +91,7 @@ NAMES = [
 ]
 
 
-def test_names_have_a_capital_that_no_rule_gives_them(subtests: pytest.Subtests):
+def test_names_have_a_capital_that_is_not_due_to_their_position(subtests: pytest.Subtests):
     for text, names in NAMES:
         with subtests.test(text=text):
             assert names_of(text) == names

@@ -60,7 +60,7 @@ UNSUPPORTED_TEXTS = [
 ]
 
 
-def test_what_no_source_says_is_not_shown_in_whatever_dress(subtests: pytest.Subtests):
+def test_an_unsupported_claim_is_hidden_in_any_markup(subtests: pytest.Subtests):
     for said in UNSUPPORTED_TEXTS:
         with subtests.test(said=said):
             assert [one.verdict for one in checked(CHECKER, said)] == [Verdict.UNSUPPORTED]
@@ -80,7 +80,7 @@ SUPPORTED_TEXTS = [
 ]
 
 
-def test_what_a_source_says_is_shown_in_whatever_dress(subtests: pytest.Subtests):
+def test_a_supported_claim_is_shown_in_any_markup(subtests: pytest.Subtests):
     for said in SUPPORTED_TEXTS:
         with subtests.test(said=said):
             assert [one.verdict for one in checked(CHECKER, said)] == [Verdict.SUPPORTED]
@@ -116,7 +116,7 @@ HTML = [
 ]
 
 
-def test_no_html_is_shown_but_line_breaks(subtests: pytest.Subtests):
+def test_no_html_is_shown_except_line_breaks(subtests: pytest.Subtests):
     for said, shown in HTML:
         with subtests.test(said=said):
             found = CHECKER.check(said)

@@ -46,13 +46,13 @@ KEPT = [
 ]
 
 
-def test_what_turns_the_source_round_is_unsupported(subtests: pytest.Subtests):
+def test_a_negated_source_is_unsupported(subtests: pytest.Subtests):
     for source, said in TURNED:
         with subtests.test(source=source, said=said):
             assert Checker([match(source)]).check(said).verdict is Verdict.UNSUPPORTED
 
 
-def test_what_says_or_denies_the_same_is_supported(subtests: pytest.Subtests):
+def test_equal_statements_and_negations_are_supported(subtests: pytest.Subtests):
     for source, said in KEPT:
         with subtests.test(source=source, said=said):
             found = Checker([match(source)]).check(said)

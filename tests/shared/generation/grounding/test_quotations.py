@@ -25,7 +25,7 @@ QUOTATIONS = [
 ]  # fmt: skip
 
 
-def test_a_quotation_keeps_its_marks_however_it_is_set(subtests: pytest.Subtests):
+def test_a_quotation_keeps_its_marks_in_any_style(subtests: pytest.Subtests):
     for said in QUOTATIONS:
         with subtests.test(said=said):
             found = CHECKER.check(said)
@@ -69,7 +69,7 @@ NO_QUOTATIONS = [
 ]
 
 
-def test_what_is_no_quotation_loses_its_marks(subtests: pytest.Subtests):
+def test_a_false_quotation_loses_its_marks(subtests: pytest.Subtests):
     for said in NO_QUOTATIONS:
         with subtests.test(said=said):
             found = CHECKER.check(said)
@@ -78,13 +78,13 @@ def test_what_is_no_quotation_loses_its_marks(subtests: pytest.Subtests):
             assert "quotation_not_found" in found.reasons
 
 
-def test_a_sentence_that_stands_without_its_marks_is_supported_without_them():
+def test_a_sentence_that_is_supported_without_its_marks_loses_them():
     found = CHECKER.check('The red kettle "boils very fast" and never leaks.')
     assert found.verdict is Verdict.SUPPORTED
     assert found.text == "The red kettle boils very fast and never leaks."
 
 
-def test_apostrophes_inches_and_code_are_no_quotations():
+def test_apostrophes_inches_and_code_are_not_quotations():
     checker = Checker([match("The maker's 5\" pipe isn't for the users' hands. Run `echo \"x\"` first.")])
     for said in ("The maker's 5\" pipe isn't for users' hands.", 'First, run `echo "x"`.'):
         assert checker.check(said).text == said

@@ -10,7 +10,7 @@ from tests.shared.examples import match
 CHECKER = Checker([match("本社は東京にあります。社員は毎年25日の休暇を取れます。公司总部位于上海市。")])
 
 
-def test_what_a_source_says_without_spaces_is_supported(subtests: pytest.Subtests):
+def test_a_source_without_spaces_supports_its_paraphrase(subtests: pytest.Subtests):
     for said in ["本社は東京にあります。", "社員は25日の休暇を取れます。", "公司总部位于上海市"]:
         with subtests.test(said=said):
             assert CHECKER.check(said).verdict is Verdict.SUPPORTED
@@ -25,7 +25,7 @@ OTHER_WORDS = [
 ]
 
 
-def test_another_word_without_spaces_is_seen(subtests: pytest.Subtests):
+def test_a_changed_word_in_text_without_spaces_is_detected(subtests: pytest.Subtests):
     for said in OTHER_WORDS:
         with subtests.test(said=said):
             assert CHECKER.check(said).verdict is Verdict.UNSUPPORTED

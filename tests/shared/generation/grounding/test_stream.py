@@ -84,7 +84,7 @@ def units(text: str) -> list[tuple[str, str]]:
 
 
 @given(ANSWERS, st.data())
-def test_however_the_tokens_are_cut_the_sentences_are_the_same(answer: str, data: st.DataObject):
+def test_sentences_do_not_depend_on_token_boundaries(answer: str, data: st.DataObject):
     cuts = sorted(data.draw(st.lists(st.integers(0, len(answer)), max_size=12)))
     stream = Stream(CHECKER)
     found = []
@@ -94,7 +94,7 @@ def test_however_the_tokens_are_cut_the_sentences_are_the_same(answer: str, data
 
 
 @given(ANSWERS)
-def test_letter_by_letter_gives_the_same_sentences(answer: str):
+def test_letter_by_letter_input_gives_the_same_sentences(answer: str):
     stream = Stream(CHECKER)
     found = [one for letter in answer for one in stream.feed(letter)]
     assert [*found, *stream.close()] == checked(CHECKER, answer)
@@ -103,12 +103,12 @@ def test_letter_by_letter_gives_the_same_sentences(answer: str):
 @given(
     st.lists(st.sampled_from(["One. ", "Two!\n\n", "- it is\n", "# head\n", "\n", "1. a b. c\n", "e.g. "]))
 )
-def test_before_and_text_put_together_are_the_answer(pieces: list[str]):
+def test_the_sentences_and_their_prefixes_are_the_answer(pieces: list[str]):
     answer = "".join(pieces)
     assert "".join(before + text for before, text in units(answer)) == answer.rstrip()
 
 
-def test_an_answer_is_cut_where_it_should_be():
+def test_an_answer_is_split_into_sentences():
     assert units(ANSWER) == [
         ("# ", "Kettles"),
         ("\n\n", "Here is what I found:"),
@@ -140,13 +140,13 @@ STREAMS = [
 ]
 
 
-def test_a_sentence_is_checked_as_soon_as_the_next_begins_or_its_line_ends(subtests: pytest.Subtests):
+def test_a_sentence_is_checked_when_the_next_begins_or_its_line_ends(subtests: pytest.Subtests):
     for fed, over in STREAMS:
         with subtests.test(fed=fed):
             assert len(Stream(CHECKER).feed(fed)) == over
 
 
-def test_a_marker_behind_the_full_stop_belongs_to_the_sentence_before():
+def test_a_marker_after_the_full_stop_belongs_to_the_sentence_before():
     found = checked(CHECKER, "It holds 1.7 litres. [2] The kettle switches off at 100 degrees [1].")
     assert [one.text for one in found] == [
         "It holds 1.7 litres.",
@@ -155,7 +155,7 @@ def test_a_marker_behind_the_full_stop_belongs_to_the_sentence_before():
     assert {one.verdict for one in found} == {Verdict.SUPPORTED}
 
 
-def test_the_answer_s_language_says_where_its_sentences_end():
+def test_the_answer_s_language_decides_the_sentence_boundaries():
     text = "Das ist z. B. gut. Ende."
     assert [one.text for one in checked(CHECKER, text, "de-AT")] == ["Das ist z. B. gut.", "Ende."]
 
@@ -173,7 +173,7 @@ LONG_ANSWERS = [
 ]
 
 
-def test_a_long_answer_in_small_pieces_takes_no_longer_than_its_length(subtests: pytest.Subtests):
+def test_the_time_for_a_long_answer_is_linear(subtests: pytest.Subtests):
     for text in LONG_ANSWERS:
         with subtests.test(text=text[:10]):
             started = process_time()
@@ -184,23 +184,23 @@ def test_a_long_answer_in_small_pieces_takes_no_longer_than_its_length(subtests:
             assert found == checked(CHECKER, text)
 
 
-def test_what_never_ends_is_cut_at_white_space():
+def test_an_endless_sentence_is_cut_at_white_space():
     found = checked(CHECKER, "The kettle, e.g. one, " * 200)
     assert all(len(one.text) <= 1500 for one in found)
     assert "".join(one.before + one.text for one in found) == ("The kettle, e.g. one, " * 200).rstrip()
 
 
-def test_half_a_character_is_no_end_of_the_world():
+def test_a_lone_surrogate_is_tolerated():
     found = checked(CHECKER, "The \ud800 box. Its \udfff lid. D")
     assert [one.text for one in found] == ["The \ud800 box.", "Its \udfff lid.", "D"]
 
 
-def test_a_marker_behind_an_unspaced_stop_belongs_to_it():
+def test_a_marker_after_an_unspaced_stop_belongs_to_it():
     stream = Stream(CHECKER)
     found = [one for letter in "東京にあります。 [1]" for one in stream.feed(letter)]
     assert [one.text for one in [*found, *stream.close()]] == ["東京にあります。"]
 
 
-def test_code_opened_and_closed_in_a_line_is_code():
+def test_code_within_a_line_is_code():
     found = checked(CHECKER, "``` rm -rf / ```\nIt holds 1.7 litres.")
     assert [one.verdict for one in found] == [Verdict.UNSUPPORTED, Verdict.SUPPORTED]

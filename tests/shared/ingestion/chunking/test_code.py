@@ -30,7 +30,7 @@ def test_every_language_has_a_grammar_and_a_source():
     assert set(file_type.LANGUAGES.values()) <= set(LANGUAGES)
 
 
-def test_no_function_is_cut_where_it_fits(subtests: pytest.Subtests):
+def test_a_function_that_fits_is_not_split(subtests: pytest.Subtests):
     for language in LANGUAGES:
         with subtests.test(language):
             first, second = SOURCES[language].split("\n%\n")
@@ -48,7 +48,7 @@ def test_no_function_is_cut_where_it_fits(subtests: pytest.Subtests):
                     assert any(inner in part for part in chunks), (inner, chunks)
 
 
-def test_comments_stay_with_what_they_precede(subtests: pytest.Subtests):
+def test_comments_stay_with_the_code_after_them(subtests: pytest.Subtests):
     for language in [name for name in LANGUAGES if name != "json"]:
         with subtests.test(language):
             first, second = SOURCES[language].split("\n%\n")
@@ -82,7 +82,7 @@ class Kiln:
 '''
 
 
-def test_a_class_that_does_not_fit_is_cut_between_its_methods():
+def test_a_too_long_class_is_split_between_its_methods():
     assert cut(CLASS, "python", 15) == [
         '"""Kilns."""\n\nimport hot',
         'class Kiln:\n    """It is hot. Very."""\n\n    def heat(self):\n        a = 1\n        return a',
@@ -101,13 +101,13 @@ def test_a_class_that_does_not_fit_is_cut_between_its_methods():
         ("typescript", "/* Hot. */\n@fast\nclass F {"),
     ],
 )
-def test_what_stands_before_a_function_stays_with_it_although_it_does_not_fit(language: str, lines: str):
+def test_a_comment_stays_with_a_function_that_does_not_fit(language: str, lines: str):
     body = "    if (a) {\n        b();\n        c();\n    }\n" * 4
     chunks = cut(f"x = 1\n\n{lines}\n{body}}}\n", language, 12)
     assert any(lines in part for part in chunks)
 
 
-def test_a_function_that_does_not_fit_is_cut_between_its_blocks():
+def test_a_too_long_function_is_split_between_its_blocks():
     text = "def f():\n    a = 1\n    b = 2\n    if a:\n        c = 3\n        d = 4\n    return a\n"
     assert cut(text, "python", 10) == [
         "def f():\n    a = 1\n    b = 2",
@@ -115,14 +115,14 @@ def test_a_function_that_does_not_fit_is_cut_between_its_blocks():
     ]
 
 
-def test_the_end_of_one_function_is_not_repeated_before_the_next():
+def test_functions_have_no_overlap():
     text = "def f():\n    a = 1\n    return a\n\n\ndef g():\n    b = 2\n    return b\n"
     assert cut(text, "python", 8, 3) == [
         "def f():\n    a = 1\n    return a", "def g():\n    b = 2\n    return b",
     ]  # fmt: skip
 
 
-def test_what_does_not_parse_is_split_all_the_same(subtests: pytest.Subtests):
+def test_invalid_code_is_split_too(subtests: pytest.Subtests):
     cases: dict[str, str] = {
         "broken": "def f(:\n    a = 1\n    b = = 2\n\n\ndef g(\n    c = 3 ]\n",
         "words": "Just words. No code at all.",
@@ -137,19 +137,19 @@ def test_what_does_not_parse_is_split_all_the_same(subtests: pytest.Subtests):
                 assert cut(text, language, 8)
 
 
-def test_what_does_not_parse_is_cut_at_empty_lines():
+def test_invalid_code_is_split_at_empty_lines():
     text = "def f(:\n    a = = 1\n\ndef g(\n    b = 2 ]\n"
     assert cut(text, "python", 8) == ["def f(:\n    a = = 1", "def g(\n    b = 2 ]"]
 
 
-def test_a_long_line_is_cut_between_the_nodes_of_its_code():
+def test_a_long_line_is_split_between_syntax_nodes():
     text = "const a = [" + ", ".join(f"{{name: 'größe {n}', hot: [{n}, {n}]}}" for n in range(200)) + "];"
     chunks = cut(text, "js", 60)
     assert len(chunks) > 10
     assert all(part.startswith(("const", "{name", ",")) for part in chunks)
 
 
-def test_languages_have_other_names(subtests: pytest.Subtests):
+def test_languages_have_aliases(subtests: pytest.Subtests):
     cases: list[tuple[str, str]] = [
         ("Python", "python"),
         (" C++ ", "cpp"),
@@ -161,7 +161,7 @@ def test_languages_have_other_names(subtests: pytest.Subtests):
             assert language_of(said) == meant
 
 
-def test_an_unknown_language_is_refused_and_the_known_ones_named(subtests: pytest.Subtests):
+def test_an_unknown_language_is_refused_with_the_known_ones(subtests: pytest.Subtests):
     for said in ("cobol", "", None, 3, ["python"]):
         with subtests.test(said=said):
             with pytest.raises(InvalidRequest, match=r"bash, c, cpp, .*python.* typescript") as refused:

@@ -28,7 +28,7 @@ def place(passage: str) -> dict[str, object]:
     return Outline(TEXT, PAGES).place(start, start + len(passage))
 
 
-def test_a_passage_stands_under_the_headings_before_it(subtests: pytest.Subtests):
+def test_a_passage_has_the_headings_before_it(subtests: pytest.Subtests):
     cases: list[tuple[str, str]] = [
         ("Before the parts.", "Kilns"),
         ("# Kilns\n\nBefore", "Kilns"),
@@ -45,7 +45,7 @@ def test_a_passage_stands_under_the_headings_before_it(subtests: pytest.Subtests
             assert place(passage)["section"] == section
 
 
-def test_a_passage_is_on_the_page_where_it_begins(subtests: pytest.Subtests):
+def test_a_passage_has_the_page_of_its_start(subtests: pytest.Subtests):
     cases: list[tuple[str, dict[str, int]]] = [
         ("Before the parts.", {"page_number": 1}),
         ("parts.\n\n## Firing", {"page_number": 1, "page_end": 2}),
@@ -59,23 +59,23 @@ def test_a_passage_is_on_the_page_where_it_begins(subtests: pytest.Subtests):
             assert {name: value for name, value in found.items() if name != "section"} == pages
 
 
-def test_a_passage_without_headings_and_pages_stands_nowhere():
+def test_a_passage_without_headings_and_pages_has_no_place():
     assert Outline("Just a line.").place(0, 4) == {}
     assert Outline("Just a line.\n# Then").place(0, 4) == {}
     assert Outline("late", ((2, 1),)).place(0, 2) == {}
 
 
-def test_headings_that_follow_each_other_are_all_the_passages():
+def test_consecutive_headings_all_belong_to_the_passage():
     text = "# One\n\n## Two\n\nText"
     assert Outline(text).place(0, len(text)) == {"section": "One > Two"}
 
 
-def test_a_section_is_not_longer_than_anybody_reads():
+def test_the_length_of_a_section_is_bounded():
     found = Outline(f"# {'long ' * 200}\ntext").place(1003, 1007)
     assert len(found["section"]) == MAX_SECTION
 
 
-def test_headings_of_other_kinds_stand_below_those_of_markdown():
+def test_other_headings_are_below_markdown_headings():
     text = "# Act\nPart I\nArticle 1\nIt is.\n5.1 It shall be. And\n# Annex\nList"
     told = [
         (text.index(title), text.index(title) + length, level, title)

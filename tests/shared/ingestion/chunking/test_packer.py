@@ -6,7 +6,7 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from local.ingest import demo_corpus
+from local.seed_demo import demo_files
 from shared.ingestion.chunking.packer import Chunk, CountTokens, chunk
 from shared.models.embeddings import Embedder
 from shared.text.sentences import sentences
@@ -50,7 +50,7 @@ def uncovered(text: str, chunks: list[Chunk]) -> list[str]:
 
 
 @given(TEXTS, sizes(), COUNTERS)
-def test_every_chunk_is_the_text_between_its_ends_and_knows_its_tokens(
+def test_every_chunk_is_the_text_of_its_span_and_has_its_token_count(
     text: str, limits: tuple[int, int], count: CountTokens
 ):
     for item in chunk(text, size=limits[0], overlap=limits[1], count=count):
@@ -76,21 +76,19 @@ def test_no_chunk_exceeds_the_size_in_tokens_that_count_line_ends(text: str, lim
 
 
 @given(TEXTS, sizes(), COUNTERS)
-def test_nothing_that_shows_is_lost(text: str, limits: tuple[int, int], count: CountTokens):
+def test_no_visible_text_is_lost(text: str, limits: tuple[int, int], count: CountTokens):
     assert uncovered(text, chunk(text, size=limits[0], overlap=limits[1], count=count)) == []
 
 
 @given(TEXTS, sizes(), COUNTERS)
-def test_the_same_text_makes_the_same_chunks(text: str, limits: tuple[int, int], count: CountTokens):
+def test_chunking_is_deterministic(text: str, limits: tuple[int, int], count: CountTokens):
     first, second = (chunk(text, size=limits[0], overlap=limits[1], count=count) for _ in range(2))
     assert first == second
 
 
 @given(TEXTS, sizes(), COUNTERS)
 @example(". Then more. And more.\n# a. Then more. And more.", (17, 9), letters)
-def test_chunks_move_on_and_repeat_at_most_the_overlap(
-    text: str, limits: tuple[int, int], count: CountTokens
-):
+def test_chunks_advance_and_overlap_within_the_limit(text: str, limits: tuple[int, int], count: CountTokens):
     size, overlap = limits
     chunks = chunk(text, size=size, overlap=overlap, count=count)
     for one, following in pairwise(chunks):
@@ -111,13 +109,13 @@ SECTIONS = st.builds(
 
 
 @given(st.lists(SECTIONS, max_size=12).map("".join), st.integers(0, 8))
-def test_headings_do_not_end_a_chunk(text: str, overlap: int):
+def test_a_heading_is_not_the_end_of_a_chunk(text: str, overlap: int):
     """Two headings (10 words) and the sentence after them (9) fit a chunk, so they need never part."""
     for item in chunk(text, size=20, overlap=overlap, count=words):
         assert not any(item.start <= start and item.end == end for start, end in headings(text)), item.text
 
 
-def test_a_heading_starts_a_chunk_once_the_running_one_is_worth_keeping():
+def test_a_heading_starts_a_chunk_when_the_current_one_is_long_enough():
     text = "# One\nA first sentence of six words.\n# Two\nA second sentence of six words.\n"
     assert [item.text for item in chunk(text, size=20, overlap=0, count=words)] == [
         "# One\nA first sentence of six words.",
@@ -125,13 +123,13 @@ def test_a_heading_starts_a_chunk_once_the_running_one_is_worth_keeping():
     ]
 
 
-def test_a_short_beginning_is_not_cut_off_by_a_heading():
+def test_a_heading_does_not_cut_off_a_short_beginning():
     text = "Intro.\n# One\nA first sentence of six words."
     (only,) = chunk(text, size=40, overlap=5, count=words)
     assert only.text == text
 
 
-def test_a_heading_is_kept_although_what_follows_fills_a_chunk():
+def test_a_heading_stays_with_a_text_that_fills_a_chunk():
     """The heading leaves the chunk that it would end, and does not fit into the next."""
     text = "one two three four five.\n# six seven eight\nnine ten eleven twelve thirteen fourteen x y."
     chunks = chunk(text, size=10, overlap=2, count=words)
@@ -139,7 +137,7 @@ def test_a_heading_is_kept_although_what_follows_fills_a_chunk():
     assert all(item.tokens <= 10 for item in chunks)
 
 
-def test_no_chunk_only_repeats_the_one_before():
+def test_no_chunk_only_repeats_the_previous_one():
     text = "One two three four five. Six seven.\n# eight nine\nten eleven twelve thirteen fourteen fifteen."
     chunks = chunk(text, size=8, overlap=3, count=words)
     assert all(one.end < following.end for one, following in pairwise(chunks)), chunks
@@ -151,7 +149,7 @@ def test_a_title_stays_with_the_first_section():
     assert only.text == text
 
 
-def test_the_end_of_a_chunk_is_repeated_whole_sentences_only():
+def test_the_overlap_consists_of_whole_sentences():
     text = "One two three four. Five six. Seven eight. Nine ten eleven twelve."
     chunks = chunk(text, size=8, overlap=3, count=words)
     assert [item.text for item in chunks] == [
@@ -160,7 +158,7 @@ def test_the_end_of_a_chunk_is_repeated_whole_sentences_only():
     ]
 
 
-def test_abbreviations_of_the_text_s_language_end_no_chunk(subtests: pytest.Subtests):
+def test_abbreviations_of_the_language_do_not_end_a_chunk(subtests: pytest.Subtests):
     cases = (
         ("de", "Er glüht. Er ist bzw. war heiß.", ["Er glüht.", "Er ist bzw. war heiß."]),
         ("fr", "Il est chaud. Voir chap. 3 du livre.", ["Il est chaud.", "Voir chap. 3 du livre."]),
@@ -171,13 +169,13 @@ def test_abbreviations_of_the_text_s_language_end_no_chunk(subtests: pytest.Subt
             assert [item.text for item in chunks] == expected
 
 
-def test_no_overlap_repeats_nothing():
+def test_without_overlap_nothing_is_repeated():
     text = " ".join(f"Sentence number {number}." for number in range(40))
     chunks = chunk(text, size=9, overlap=0, count=words)
     assert all(one.end < following.start for one, following in pairwise(chunks))
 
 
-def test_a_transcript_is_cut_between_turns():
+def test_a_transcript_is_split_between_turns():
     turns = [f"Anna: Logger {number} stopped. Is that right?\nBen: Yes, it is." for number in range(8)]
     chunks = chunk("\n".join(turns), size=20, overlap=0, count=words)
     assert len(chunks) > 1
@@ -185,31 +183,31 @@ def test_a_transcript_is_cut_between_turns():
     assert all(item.text.endswith((".", "?")) for item in chunks)
 
 
-def test_a_sentence_longer_than_a_chunk_is_cut_at_white_space():
+def test_a_sentence_longer_than_a_chunk_is_split_at_white_space():
     text = " ".join(f"word{number}" for number in range(100))
     chunks = chunk(text, size=16, overlap=4, count=words)
     assert all(8 <= item.tokens <= 16 for item in chunks)
     assert {word for item in chunks for word in item.text.split()} == set(text.split())
 
 
-def test_a_word_longer_than_a_chunk_is_cut_wherever_it_must():
+def test_a_word_longer_than_a_chunk_is_split_anywhere():
     text = "before " + "x" * 1000 + " after"
     chunks = chunk(text, size=30, overlap=5, count=letters)
     assert uncovered(text, chunks) == []
     assert all(item.tokens <= 30 for item in chunks)
 
 
-def test_a_text_that_fits_is_one_chunk_without_the_white_space_around_it():
+def test_a_text_that_fits_is_one_trimmed_chunk():
     assert chunk("\n  Only this.  \n", size=16, overlap=4, count=words) == [Chunk("Only this.", 3, 13, 2)]
 
 
-def test_nothing_to_read_is_no_chunk(subtests: pytest.Subtests):
+def test_an_empty_text_has_no_chunks(subtests: pytest.Subtests):
     for text in ("", " ", "\n\n\t \n"):
         with subtests.test(text=text):
             assert chunk(text, size=16, overlap=4, count=words) == []
 
 
-def test_sizes_that_make_no_sense_are_refused(subtests: pytest.Subtests):
+def test_invalid_sizes_are_refused(subtests: pytest.Subtests):
     for size, overlap in ((0, 0), (-1, -2), (10, 10), (10, 11), (10, -1)):
         refused = pytest.raises(ValueError, match="overlap must be at least 0 and below size")
         with subtests.test(size=size, overlap=overlap), refused:
@@ -223,10 +221,10 @@ def test_no_chunk_exceeds_the_size_in_the_local_model_s_tokens(embedder: Embedde
     assert all(item.tokens == embedder.count_tokens(item.text) <= size for item in chunks)
 
 
-def test_the_demo_corpus_keeps_every_property_in_the_local_model_s_own_tokens(
+def test_the_demo_corpus_has_every_property_with_the_local_model_s_tokens(
     subtests: pytest.Subtests, embedder: Embedder
 ):
-    for file, _ in demo_corpus():
+    for file, _ in demo_files():
         document = file.document
         with subtests.test(document.external_id):
             chunks = chunk(

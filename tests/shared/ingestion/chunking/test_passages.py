@@ -9,7 +9,7 @@ from shared.models.embeddings import Embedder
 LINES = "\n".join(f"Line {number}." for number in range(2000))
 
 
-def test_the_work_stops_at_the_check_that_raises(embedder: Embedder):
+def test_an_exception_in_the_check_stops_the_work(embedder: Embedder):
     calls = 0
 
     def leave() -> None:

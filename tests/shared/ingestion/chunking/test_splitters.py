@@ -42,7 +42,7 @@ def keeps_every_property(text: str, plan: Plan, size: int, overlap: int, count: 
 
 @given(TEXTS, PLANS, sizes(), COUNTERS)
 @settings(max_examples=300)
-def test_every_plan_keeps_spans_sizes_and_everything_that_shows(
+def test_every_plan_keeps_spans_sizes_and_all_visible_text(
     text: str, plan: Plan, limits: tuple[int, int], count: CountTokens
 ):
     keeps_every_property(text, plan, *limits, count)
@@ -50,26 +50,26 @@ def test_every_plan_keeps_spans_sizes_and_everything_that_shows(
 
 @given(TEXTS, st.sampled_from(["python", "javascript", "html"]), sizes(), COUNTERS)
 @settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-def test_so_does_code_although_it_may_be_none(
+def test_code_keeps_them_too_although_it_may_be_invalid(
     text: str, language: str, limits: tuple[int, int], count: CountTokens
 ):
     keeps_every_property(text, Plan("code", language=language), *limits, count)
 
 
 @given(TEXTS, PLANS)
-def test_parts_are_in_order_and_apart(text: str, plan: Plan):
+def test_sections_are_in_order_and_disjoint(text: str, plan: Plan):
     places = [place for part in split(text, plan).parts for place in (part.start, part.end)]
     assert places == sorted(places)
 
 
 @given(TEXTS, PLANS)
-def test_headings_that_a_type_adds_are_in_order_and_below_those_of_markdown(text: str, plan: Plan):
+def test_headings_of_a_type_are_in_order_and_below_markdown_headings(text: str, plan: Plan):
     found = headings(text, plan)
     assert found == sorted(found)
     assert all(level > 6 and title and start < end for start, end, level, title in found)
 
 
-def test_the_strategies_are_those_that_the_tests_know():
+def test_the_tests_cover_every_strategy():
     assert get_args(get_type_hints(Plan)["strategy"]) == ("sentences", "recursive", "code")
     assert Plan() == BY_SENTENCES
 
@@ -79,7 +79,7 @@ def test_the_strategies_are_those_that_the_tests_know():
 RECURSIVE = Plan("recursive")
 
 
-def test_paragraphs_are_kept_whole_where_they_fit():
+def test_paragraphs_that_fit_are_kept_whole():
     text = "One two three. Four five.\n\nSix seven. Eight nine ten.\n\nEleven twelve."
     assert cut(text, BY_SENTENCES, 7)[0] == "One two three. Four five.\n\nSix seven."
     assert cut(text, RECURSIVE, 7) == [
@@ -88,7 +88,7 @@ def test_paragraphs_are_kept_whole_where_they_fit():
     ]
 
 
-def test_a_paragraph_that_is_too_long_is_cut_between_lines_and_a_line_between_sentences():
+def test_a_long_paragraph_is_split_at_lines_and_a_long_line_at_sentences():
     text = "One. Two three.\nFour five six. Seven.\nA b c d e f. G h i j k."
     assert cut(text, RECURSIVE, 6) == [
         "One. Two three.",
@@ -98,11 +98,11 @@ def test_a_paragraph_that_is_too_long_is_cut_between_lines_and_a_line_between_se
     ]
 
 
-def test_a_sentence_that_is_too_long_is_cut_between_words():
+def test_a_long_sentence_is_split_at_words():
     assert cut("a b c d e f g h", RECURSIVE, 4) == ["a b c d", "e f g h"]
 
 
-def test_the_last_sentences_of_a_paragraph_are_repeated_where_there_is_room():
+def test_the_last_sentences_of_a_paragraph_are_repeated_if_they_fit():
     text = "One two three. Four five.\n\nSix seven. Eight nine."
     assert cut(text, RECURSIVE, 6, 2) == [
         "One two three. Four five.",
@@ -110,7 +110,7 @@ def test_the_last_sentences_of_a_paragraph_are_repeated_where_there_is_room():
     ]
 
 
-def test_a_heading_stays_with_its_paragraph_even_if_that_is_divided_for_it():
+def test_a_heading_stays_with_its_paragraph_even_if_that_is_split():
     text = "Before it all.\n\n# Two words\n\nOne two three. Four five six."
     assert cut(text, RECURSIVE, 6) == ["Before it all.", "# Two words\n\nOne two three.", "Four five six."]
 
@@ -120,14 +120,14 @@ def test_a_heading_stays_with_its_paragraph_even_if_that_is_divided_for_it():
 FENCED = "Run it. Like this.\n\n```sh\n# no heading. Nor two.\nkiln --hot. Really\n```\n\nThen it is hot."
 
 
-def test_a_block_of_code_is_kept_whole_where_it_fits(subtests: pytest.Subtests):
+def test_a_code_block_that_fits_is_kept_whole(subtests: pytest.Subtests):
     for strategy in ("sentences", "recursive"):
         with subtests.test(strategy=strategy):
             block = FENCED[FENCED.index("```sh") : FENCED.rindex("```") + 3]
             assert cut(FENCED, Plan(strategy), 11) == ["Run it. Like this.", block, "Then it is hot."]
 
 
-def test_a_block_of_code_that_does_not_fit_is_cut_between_lines(subtests: pytest.Subtests):
+def test_a_long_code_block_is_split_at_lines(subtests: pytest.Subtests):
     for strategy in ("sentences", "recursive"):
         with subtests.test(strategy=strategy):
             chunks = cut(FENCED, Plan(strategy), 6)
@@ -135,13 +135,13 @@ def test_a_block_of_code_that_does_not_fit_is_cut_between_lines(subtests: pytest
             assert "kiln --hot. Really\n```" in chunks
 
 
-def test_a_fence_with_the_name_of_a_language_closes_no_block_of_code():
+def test_a_fence_with_a_language_name_closes_no_code_block():
     block = "```md\nA kiln. It is hot.\n```sh\nkiln --hot. Really. Yes.\n```"
     text = f"Before it.\n\n{block}\n\nAfter it."
     assert cut(text, BY_SENTENCES, 12) == ["Before it.", block, "After it."]
 
 
-def test_a_fence_that_nobody_closes_is_text():
+def test_an_unclosed_fence_is_text():
     assert cut("One two.\n```\nThree. Four.", BY_SENTENCES, 2)[-1] == "Four."
 
 
@@ -151,31 +151,31 @@ TABLE = "The ovens.\n\n| name | hot |\n| --- | --- |\n" + "\n".join(
 
 
 @given(PLANS, st.integers(12, 40), st.integers(0, 11))
-def test_no_row_of_a_table_is_cut(plan: Plan, size: int, overlap: int):
+def test_no_table_row_is_split(plan: Plan, size: int, overlap: int):
     rows = set(TABLE.splitlines())
     for text in cut(TABLE, plan, size, overlap):
         assert set(filter(None, text.splitlines())) <= rows
 
 
-def test_a_row_longer_than_a_chunk_is_cut_where_it_must_and_still_knows_its_head():
+def test_a_row_longer_than_a_chunk_is_split_and_keeps_its_header():
     text = "| a |\n|---|\n| " + "word " * 20 + "|"
     chunks = chunk(text, size=8, overlap=0, count=words, plan=BY_SENTENCES)
     assert len(chunks) > 2
     assert {item.under for item in chunks[1:]} == {(0, 5)}
 
 
-def test_chunks_that_begin_within_a_table_know_its_head():
+def test_chunks_that_start_within_a_table_have_its_header():
     first, *others = chunk(TABLE, size=24, overlap=0, count=words)
     assert first.under is None
     assert {TABLE[slice(*item.under)] for item in others if item.under} == {"| name | hot |"}
 
 
-def test_lines_that_only_look_like_rows_have_no_head():
+def test_lines_that_only_look_like_rows_have_no_header():
     text = "\n".join(["| one two |"] * 9)
     assert {item.under for item in chunk(text, size=8, overlap=0, count=words)} == {None}
 
 
-def test_a_table_repeats_nothing_and_each_begins_a_chunk():
+def test_tables_have_no_overlap_and_each_starts_a_chunk():
     two = f"{TABLE}\n\n# Others\n\n{TABLE[12:]}"
     chunks = chunk(two, size=60, overlap=20, count=words, plan=Plan(document_type="table"))
     assert all(one.end < following.start for one, following in pairwise(chunks))
@@ -203,7 +203,7 @@ Article 5. The owner shall keep every kiln in a state that is safe for all who s
 LEGAL = Plan(document_type="legal")
 
 
-def test_articles_begin_chunks_and_parts_stay_with_their_first():
+def test_articles_start_chunks_and_parts_stay_with_their_first_article():
     assert [text.split("\n")[0] for text in cut(LAW, LEGAL, 200, 20)] == [
         "# Kilns Act",
         "Article 2 - Definitions",
@@ -217,7 +217,7 @@ def test_articles_and_clauses_are_headings_of_the_outline():
                      "PART II": 7, "Article 5": 9}  # fmt: skip
 
 
-def test_what_only_refers_to_an_article_is_none(subtests: pytest.Subtests):
+def test_a_reference_to_an_article_is_not_an_article(subtests: pytest.Subtests):
     cases = (
         "Section 5 of the Act applies.", "Article 5(1) is void.", "Party A", "PARTY B", "Parts 1",
         "§ 433 Abs. 1 BGB", "12 March 2020", "3 kilns", "Articles 5 and 6", "Section",
@@ -227,7 +227,7 @@ def test_what_only_refers_to_an_article_is_none(subtests: pytest.Subtests):
             assert headings(f"It is so.\n\n{line}\n\nMore.", LEGAL) == []
 
 
-def test_whichever_is_first_of_sections_and_articles_stands_above():
+def test_the_first_of_section_and_article_is_the_higher_level():
     over = headings("Section 1\n\nArticle 1\n\nIt is.", LEGAL)
     under = headings("Article 1\n\nSection 1\n\nIt is.", LEGAL)
     assert [level for _, _, level, _ in over] == [level for _, _, level, _ in under] == [9, 10]
@@ -256,13 +256,13 @@ References
 ACADEMIC = Plan(document_type="academic")
 
 
-def test_the_parts_of_a_paper_begin_chunks():
+def test_the_sections_of_a_paper_start_chunks():
     assert [text.split("\n")[0] for text in cut(PAPER, ACADEMIC, 60)] == [
         "Of kilns", "Abstract", "1 Introduction", "2 Methods", "References",
     ]  # fmt: skip
 
 
-def test_sections_of_a_paper_are_headings_of_the_outline_and_lists_are_none():
+def test_sections_of_a_paper_are_headings_and_lists_are_not():
     found = [(level, title) for _, _, level, title in headings(PAPER, ACADEMIC)]
     assert found == [
         (7, "Abstract"), (7, "1 Introduction"), (7, "2 Methods"), (8, "2.1 Clay"), (7, "References"),
@@ -292,7 +292,7 @@ Because.
 QA = Plan(document_type="qa")
 
 
-def test_each_question_begins_a_chunk_with_its_answer():
+def test_each_question_starts_a_chunk_with_its_answer():
     assert cut(FAQ, QA, 60, 20) == [
         "# Kilns\n\nQ: Is it hot? Really?\nA: It is. Very hot, and for long. Do not touch it. Wait.",
         "Q: And then? A: Then it cools.",
@@ -301,16 +301,16 @@ def test_each_question_begins_a_chunk_with_its_answer():
     ]
 
 
-def test_what_is_left_of_a_long_answer_knows_its_question():
+def test_the_continuation_of_a_long_answer_has_its_question():
     chunks = chunk(FAQ, size=15, overlap=0, count=words, plan=QA)
     assert FAQ[slice(*(chunks[1].under or (0, 0)))] == "Q: Is it hot? Really?"
     assert [item.under for item in chunks if item.text.startswith(("Q:", "3."))] == [None, None]
 
 
-def test_a_general_document_has_no_marks():
+def test_a_general_document_has_no_markers():
     assert cut(LAW + FAQ, Plan("sentences", "general"), 40, 5) == cut(LAW + FAQ, BY_SENTENCES, 40, 5)
     assert headings(LAW + PAPER + FAQ, BY_SENTENCES) == []
 
 
-def test_letters_count_what_shows():
+def test_only_visible_characters_are_counted():
     assert cut("ab cd", RECURSIVE, 2, 0, letters) == ["ab", "cd"]

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from local.ingest import demo_corpus
+from local.seed_demo import demo_files
 from shared.errors import InvalidRequest
 from shared.ingestion.chunking.document_type import marks
 from shared.ingestion.chunking.strategy import BY_SENTENCES, Plan
@@ -28,7 +28,7 @@ As section 5 of the handbook says, the parties agreed. There is no reference to 
 """
 
 
-def test_a_type_is_seen_only_where_it_is_clear(subtests: pytest.Subtests):
+def test_a_type_is_detected_only_if_it_is_clear(subtests: pytest.Subtests):
     cases: list[tuple[str, str | None, str, str]] = [
         (CONTRACT, "pdf", "Lease", "legal"),
         (PAPER, "pdf", "Of kilns", "academic"),
@@ -53,8 +53,8 @@ def test_a_type_is_seen_only_where_it_is_clear(subtests: pytest.Subtests):
             assert Plan.of({}, text, kind, title) == Plan("sentences", expected)
 
 
-def test_of_the_demo_corpus_the_questions_are_seen_and_nothing_else():
-    documents = [file.document for file, _ in demo_corpus()]
+def test_only_the_faqs_of_the_demo_corpus_are_detected():
+    documents = [file.document for file, _ in demo_files()]
     seen = {one.title: Plan.of({}, one.text, None, one.title).document_type for one in documents}
     assert set(seen.values()) == {"qa", "general"}
     assert sum(found == "qa" for found in seen.values()) == 7
@@ -62,20 +62,20 @@ def test_of_the_demo_corpus_the_questions_are_seen_and_nothing_else():
     assert all(any(word in title for word in words) for title, found in seen.items() if found == "qa")
 
 
-def test_what_is_said_is_believed(subtests: pytest.Subtests):
+def test_a_given_type_is_used(subtests: pytest.Subtests):
     for said in ("legal", "academic", "qa", "table", "general"):
         with subtests.test(said=said):
             assert Plan.of({"document_type": said}, CONTRACT, "csv").document_type == said
 
 
-def test_another_type_is_as_if_nothing_was_said(subtests: pytest.Subtests):
+def test_an_unknown_type_counts_as_missing(subtests: pytest.Subtests):
     for said in ("technical", "", None, 7, ["legal"]):
         with subtests.test(said=said):
             assert Plan.of({"document_type": said}, CONTRACT).document_type == "legal"
             assert Plan.of({"document_type": said}, "Hello.").document_type == "general"
 
 
-def test_the_way_of_splitting_is_what_is_said(subtests: pytest.Subtests):
+def test_a_given_strategy_is_used(subtests: pytest.Subtests):
     cases: list[tuple[dict[str, Any], Plan]] = [
         ({"split_type": "code", "language": "py"}, Plan("code", "general", "python")),
         ({"split_type": "recursive"}, Plan("recursive")),
@@ -89,7 +89,7 @@ def test_the_way_of_splitting_is_what_is_said(subtests: pytest.Subtests):
             assert Plan.of(metadata, "Hello.") == plan
 
 
-def test_code_in_no_known_language_is_refused(subtests: pytest.Subtests):
+def test_code_in_an_unknown_language_is_refused(subtests: pytest.Subtests):
     for language in ({}, {"language": None}, {"language": "cobol"}):
         with subtests.test(language=language):
             with pytest.raises(InvalidRequest) as refused:
@@ -97,7 +97,7 @@ def test_code_in_no_known_language_is_refused(subtests: pytest.Subtests):
             assert refused.value.code == "unsupported_language"
 
 
-def test_hostile_lines_do_not_hold_the_marks_up():
+def test_adversarial_lines_do_not_slow_detection_down():
     for text in ("References\n" * 50_000, "1 A\n" * 100_000, " " * 300_000, "**" * 200_000 + "?"):
         for said in ("legal", "academic", "qa"):
             started = time.process_time()
@@ -105,7 +105,7 @@ def test_hostile_lines_do_not_hold_the_marks_up():
             assert time.process_time() - started < 5
 
 
-def test_a_file_of_code_is_cut_as_code_unless_its_metadata_say_otherwise():
+def test_a_code_file_is_split_as_code_unless_its_metadata_override_it():
     assert Plan.of({}, "x = 1", "code", "a.py", "python") == Plan("code", language="python")
     assert Plan.of({"split_type": "code", "language": "go"}, "x", "code", "a.py", "python").language == "go"
     assert Plan.of({"split_type": "sentences"}, "x = 1", "code", "a.py", "python").strategy == "sentences"

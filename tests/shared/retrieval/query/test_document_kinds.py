@@ -64,19 +64,19 @@ the issue
 """
 
 
-def test_an_ordinary_word_alone_tells_none(subtests: pytest.Subtests):
+def test_an_ordinary_word_alone_indicates_no_kind(subtests: pytest.Subtests):
     for question in [said.strip() for line in ORDINARY.strip().splitlines() for said in line.split("|")]:
         with subtests.test(question=question):
             assert family_of(question) is None
 
 
-def test_a_question_s_words_tell_the_family(subtests: pytest.Subtests):
+def test_a_question_s_words_indicate_the_family(subtests: pytest.Subtests):
     for question, family, word in TOLD:
         with subtests.test(question=question):
             assert family_of(question) == (family, word)
 
 
-def test_words_of_something_else_tell_none(subtests: pytest.Subtests):
+def test_words_in_another_sense_indicate_no_kind(subtests: pytest.Subtests):
     for question in SILENT:
         with subtests.test(question=question):
             assert family_of(question) is None
@@ -86,28 +86,28 @@ def test_the_strongest_evidence_wins_over_the_first():
     assert family_of("a document on tickets in the jira backlog") == (Family.TICKETS, "tickets")
 
 
-def test_said_twice_it_counts_once():
+def test_repeated_evidence_counts_once():
     assert family_of("docs docs docs on incidents and outages") == (Family.INCIDENTS, "incidents")
 
 
-def test_ties_are_broken_by_the_order_of_the_families():
+def test_ties_are_resolved_by_the_order_of_the_families():
     one = family_of("incident ticket")
     assert one == family_of("ticket incident") == (Family.INCIDENTS, "incident")
 
 
-def test_no_kind_is_of_two_families():
+def test_no_kind_is_in_two_families():
     kinds = list(chain.from_iterable(KINDS.values()))
     assert set(KINDS) == set(Family)
     assert len(kinds) == len(set(kinds))
 
 
-def test_every_kind_may_be_a_document_s():
+def test_every_kind_is_a_valid_document_kind():
     for kind in chain.from_iterable(KINDS.values()):
         assert Fields.of({"source_type": kind}).source_type == kind
 
 
 @given(some.text())
-def test_whatever_is_asked_the_word_is_the_question_s(text: str):
+def test_the_matched_word_is_in_the_question(text: str):
     found = family_of(text)
     if found:
         assert set(found[1].split()) <= set(text.split()) or found[1] in text

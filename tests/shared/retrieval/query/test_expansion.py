@@ -57,41 +57,41 @@ NO_OTHER = (
 )  # fmt: skip
 
 
-def test_what_is_only_polite_goes(subtests: pytest.Subtests):
+def test_polite_phrases_are_removed(subtests: pytest.Subtests):
     for question, meaning in FRAMED:
         with subtests.test(question=question):
             assert expand(question).meaning == meaning
 
 
-def test_other_forms_are_looked_for_too(subtests: pytest.Subtests):
+def test_other_word_forms_are_searched_too(subtests: pytest.Subtests):
     for question, added in OTHER_FORMS:
         with subtests.test(question=question):
             assert expand(question) == Expanded(question, f"{question} {' '.join(added)}", added, "rules")
 
 
-def test_nothing_is_added_to_names_and_to_what_is_said_already(subtests: pytest.Subtests):
+def test_nothing_is_added_to_names_and_existing_words(subtests: pytest.Subtests):
     for question in NO_OTHER:
         with subtests.test(question=question):
             assert expand(question) == Expanded(question, question, ())
 
 
-def test_in_another_language_only_names_are_taken_apart():
+def test_in_another_language_only_names_are_split():
     assert expand("die DB von BillingService", "de-AT").added == ("billing service",)
     assert expand("the DB of BillingService", "en-GB").added == ("billing service", "database")
 
 
-def test_each_abbreviation_stands_for_one_thing():
+def test_each_abbreviation_has_one_meaning():
     assert len(set(map(str.lower, ABBREVIATIONS))) == len(ABBREVIATIONS) == len(set(ABBREVIATIONS.values()))
     assert not {short.lower() for short in ABBREVIATIONS} & set(ABBREVIATIONS.values())
 
 
-def test_a_text_gains_no_more_than_so_many_forms():
+def test_the_number_of_added_forms_is_limited():
     assert (
         len(expand(" ".join(f"someName{letter}x" for letter in "abcdefghijklmnopqrstuvwxyz")).added) == MOST
     )
 
 
-def test_what_is_too_long_is_cut_and_stays_so_with_what_is_added():
+def test_a_long_text_is_truncated_and_stays_within_the_limit():
     found = expand("k8s BillingService " * 2_000)
     assert len(found.words) <= MAX_LENGTH
     assert len(found.meaning) <= MAX_LENGTH
@@ -117,7 +117,7 @@ PIECES = some.sampled_from(
 
 
 @given(some.one_of(some.text(), some.lists(PIECES, max_size=12).map(" ".join)))
-def test_expanding_again_changes_nothing_and_nothing_becomes_empty(question: str):
+def test_expansion_is_idempotent_and_never_empty(question: str):
     once = expand(question)
     assert expand(once.meaning) == once
     assert bool(once.meaning) == bool(question.split())

@@ -41,41 +41,41 @@ OF_NO_ORG = (
 )  # fmt: skip
 
 
-def test_what_is_an_org_s_is_asked_of_the_org(subtests: pytest.Subtests):
+def test_a_question_about_the_org_is_searched_in_the_org(subtests: pytest.Subtests):
     for question, what, word in OF_THE_ORG:
         with subtests.test(question=question):
             assert org_level(question) == (what, word)
 
 
-def test_what_only_sounds_like_it_is_not(subtests: pytest.Subtests):
+def test_a_question_that_only_sounds_like_it_is_not(subtests: pytest.Subtests):
     for question in OF_NO_ORG:
         with subtests.test(question=question):
             assert org_level(question) is None
 
 
-def test_a_person_s_policy_beside_a_machine_s_is_heard():
+def test_a_person_s_policy_beside_a_machine_s_counts():
     assert org_level("is the retry policy in our travel policy?") == ("policy", "policy")
 
 
-def test_what_is_new_is_asked_for(subtests: pytest.Subtests):
+def test_a_question_asks_for_new_documents(subtests: pytest.Subtests):
     for question in ["latest incidents", "most  recent release", "what is currently broken"]:
         with subtests.test(question=question):
             assert fresh(question)
 
 
-def test_what_only_looks_new_is_not(subtests: pytest.Subtests):
+def test_a_question_that_only_looks_so_does_not(subtests: pytest.Subtests):
     for question in ["latest_version", "presently", "recently.py", "kettle"]:
         with subtests.test(question=question):
             assert fresh(question) is None
 
 
-def test_what_does_not_age_is_asked_for(subtests: pytest.Subtests):
+def test_a_question_asks_for_timeless_documents(subtests: pytest.Subtests):
     for question in ["history of the billing service", "what does SLA mean", "the oldest bug"]:
         with subtests.test(question=question):
             assert timeless(question)
 
 
-def test_what_ages_is_not_timeless(subtests: pytest.Subtests):
+def test_a_question_about_changing_facts_is_not_timeless(subtests: pytest.Subtests):
     for question in ["whatever", "forever young", "how many incidents", "history_id", "how do I", "how to"]:
         with subtests.test(question=question):
             assert timeless(question) is None

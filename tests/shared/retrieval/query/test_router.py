@@ -47,7 +47,7 @@ NAMES = {
 }
 
 
-def test_an_identifier_goes_by_word_and_as_it_is(subtests: pytest.Subtests):
+def test_an_identifier_is_searched_by_keyword_unchanged(subtests: pytest.Subtests):
     for way in [SearchMode.AUTO, SearchMode.FAST]:
         for text, name in NAMES.items():
             with subtests.test(way=way, text=text):
@@ -63,14 +63,14 @@ def test_an_identifier_goes_by_word_and_as_it_is(subtests: pytest.Subtests):
 NO_IDENTIFIERS = ["24/7", "401k", "Q3", "2024", "k8s", "Q3-2025", "2025-03-04", "kettle", "INC 7", "?"]
 
 
-def test_a_number_or_a_word_with_one_is_no_identifier(subtests: pytest.Subtests):
+def test_a_number_or_a_word_with_a_number_is_not_an_identifier(subtests: pytest.Subtests):
     for text in NO_IDENTIFIERS:
         with subtests.test(text=text):
             found = routed(text)
             assert (found.way, found.mode) == (SearchMode.HYBRID, Mode.HYBRID)
 
 
-def test_an_identifier_that_the_workspace_lacks_may_be_the_org_s_unless_it_must_be_fast():
+def test_an_unknown_identifier_falls_back_to_the_org_except_in_fast_mode():
     assert routed("INC-4821").falls_back
     assert not routed("INC-4821", way=SearchMode.FAST).falls_back
 
@@ -85,7 +85,7 @@ MODES = [
 ]
 
 
-def test_a_way_that_is_given_is_taken_and_nothing_is_inferred(subtests: pytest.Subtests):
+def test_a_given_mode_is_used_without_inference(subtests: pytest.Subtests):
     for way, mode in MODES:
         with subtests.test(way=way):
             found = routed("latest k8s incidents last week", way=way)
@@ -103,7 +103,7 @@ RELATION_QUESTIONS = [
 ]
 
 
-def test_a_question_about_a_relation_asks_the_graph_too_and_stays_hybrid(subtests: pytest.Subtests):
+def test_a_question_about_a_relation_uses_the_graph_and_stays_hybrid(subtests: pytest.Subtests):
     for text in RELATION_QUESTIONS:
         with subtests.test(text=text):
             for narrowed in (False, True):
@@ -112,7 +112,7 @@ def test_a_question_about_a_relation_asks_the_graph_too_and_stays_hybrid(subtest
                 assert "graph" in names(found)
 
 
-def test_a_question_about_no_relation_does_not(subtests: pytest.Subtests):
+def test_a_question_about_no_relation_does_not_use_the_graph(subtests: pytest.Subtests):
     for text in ["kettle", "INC-4821", "how do I reset my password?", "Billing Service"]:
         with subtests.test(text=text):
             found = routed(text)
@@ -120,20 +120,20 @@ def test_a_question_about_no_relation_does_not(subtests: pytest.Subtests):
             assert "graph" not in names(found)
 
 
-def test_the_graph_is_asked_by_mode_and_by_no_other_that_is_given():
+def test_the_graph_is_used_only_by_its_own_explicit_mode():
     text = "who owns the billing service?"
     for way in SearchMode:
         assert routed(text, way=way).graph is (way in (SearchMode.AUTO, SearchMode.GRAPH))
     assert not routed(text, questions=False).graph, "what others are to be like asks for nothing"
 
 
-def test_fast_expands_nothing_reranks_nothing_and_looks_once():
+def test_fast_mode_neither_expands_nor_reranks_and_searches_once():
     found = routed("please tell me about k8s", way=SearchMode.FAST, reranks=True)
     assert found.text == found.words == "please tell me about k8s"
     assert (found.rerank, found.falls_back, found.expanded) == (False, False, None)
 
 
-def test_auto_is_hybrid_with_kind_time_and_other_words():
+def test_auto_is_hybrid_with_kind_time_and_expansion():
     found = routed("Can you show me k8s incidents last week?")
     assert (found.way, found.mode, found.reach, found.falls_back) == (
         SearchMode.HYBRID,
@@ -151,14 +151,14 @@ def test_auto_is_hybrid_with_kind_time_and_other_words():
     assert "kubernetes" in found.rules[5].because
 
 
-def test_filters_of_the_request_s_own_are_not_second_guessed():
+def test_explicit_filters_disable_inference():
     found = routed("k8s incidents last week", narrowed=True)
     assert (found.family, found.time_range, found.half_life_days) == (None, None, None)
     assert found.words == "k8s incidents last week kubernetes"
     assert names(found) == ["hybrid", "workspace", "narrowed", "expanded"]
 
 
-def test_filters_keep_to_the_workspace_whatever_is_asked(subtests: pytest.Subtests):
+def test_filters_keep_the_search_in_the_workspace(subtests: pytest.Subtests):
     for text in ["kettle", "INC-4821", "who owns the billing service?", "our travel policy"]:
         with subtests.test(text=text):
             found = routed(text, narrowed=True)
@@ -166,23 +166,23 @@ def test_filters_keep_to_the_workspace_whatever_is_asked(subtests: pytest.Subtes
             assert routed(text, narrowed=True, has_workspace=False).reach is SearchScope.ORG
 
 
-def test_a_scope_that_is_given_is_kept_beside_filters():
+def test_a_given_scope_is_kept_beside_filters():
     found = routed("kettle", narrowed=True, reach=SearchScope.ORG)
     assert (found.reach, found.falls_back) == (SearchScope.ORG, False)
 
 
-def test_without_autoprompt_the_words_stay_and_the_time_still_holds():
+def test_without_autoprompt_the_words_stay_and_the_time_filter_applies():
     found = routed("k8s incidents last week", expands=False)
     assert found.text == found.words == "k8s incidents last week"
     assert found.time_range
 
 
-def test_what_is_said_of_time_is_looked_for_by_word_all_the_same():
+def test_time_words_are_still_searched_by_keyword():
     found = routed("billing incidents in 2024")
     assert (found.text, found.words) == ("billing incidents", "billing incidents in 2024")
 
 
-def test_a_question_that_is_only_a_time_keeps_it():
+def test_a_question_of_only_a_time_keeps_it():
     found = routed("last week?")
     assert found.time_range
     assert found.text == "last week?"
@@ -197,7 +197,7 @@ REMAINDERS = [
 ]
 
 
-def test_what_is_said_of_time_leaves_no_hole(subtests: pytest.Subtests):
+def test_removed_time_words_leave_no_gap(subtests: pytest.Subtests):
     for text, rest in REMAINDERS:
         with subtests.test(text=text):
             said = time_range(text, NOW)
@@ -215,7 +215,7 @@ QUESTIONS_WITH_DECAY = [
 ]
 
 
-def test_older_documents_are_held_back_by_default(subtests: pytest.Subtests):
+def test_older_documents_rank_lower_by_default(subtests: pytest.Subtests):
     for text in QUESTIONS_WITH_DECAY:
         with subtests.test(text=text):
             found = routed(text)
@@ -231,7 +231,7 @@ QUESTIONS_WITHOUT_DECAY = [
 ]
 
 
-def test_what_does_not_age_is_not_held_back(subtests: pytest.Subtests):
+def test_recency_is_ignored_for_timeless_questions(subtests: pytest.Subtests):
     for text in QUESTIONS_WITHOUT_DECAY:
         with subtests.test(text=text):
             found = routed(text)
@@ -239,27 +239,27 @@ def test_what_does_not_age_is_not_held_back(subtests: pytest.Subtests):
             assert "no_decay" in names(found)
 
 
-def test_a_reranker_knows_no_dates():
+def test_a_reranked_search_ignores_recency():
     assert routed("kettle", reranks=True).half_life_days is None
     assert routed("kettle", reranks=True).rerank is True
     assert routed("kettle", reranks=False).half_life_days == HALF_LIFE
     assert routed("kettle", reranks=None).rerank is None
 
 
-def test_where_there_is_no_half_life_nothing_is_said_of_it():
+def test_without_a_half_life_recency_is_not_reported():
     found = routed("kettle", half_life_days=None)
     assert found.half_life_days is None
     assert not {"decay", "no_decay"} & set(names(found))
 
 
-def test_what_is_an_org_s_is_searched_in_all_of_it():
+def test_a_question_about_the_org_is_searched_in_all_of_it():
     found = routed("who owns the billing service?")
     assert (found.reach, found.falls_back) == (SearchScope.ORG, False)
     assert names(found)[1] == "org_level"
     assert "who owns" in found.rules[1].because
 
 
-def test_what_only_sounds_like_an_org_s_stays_in_the_workspace():
+def test_a_question_that_only_sounds_like_the_org_stays_in_the_workspace():
     found = routed("row-level security policy")
     assert (found.reach, found.falls_back) == (SearchScope.WORKSPACE, True)
 
@@ -269,7 +269,7 @@ def test_without_a_workspace_the_org_is_searched():
     assert (found.reach, found.falls_back, names(found)[1]) == (SearchScope.ORG, False, "no_workspace")
 
 
-def test_a_reach_that_is_given_is_kept_and_never_falls_back(subtests: pytest.Subtests):
+def test_a_given_scope_is_used_without_a_fallback(subtests: pytest.Subtests):
     for way in SearchMode:
         for reach in [SearchScope.WORKSPACE, SearchScope.ORG]:
             with subtests.test(way=way, reach=reach):
@@ -277,7 +277,7 @@ def test_a_reach_that_is_given_is_kept_and_never_falls_back(subtests: pytest.Sub
                 assert (found.reach, found.falls_back) == (reach, False)
 
 
-def test_a_model_s_words_are_taken_and_said():
+def test_the_model_s_rewriting_is_used_and_reported():
     def rewritten(question: str) -> Expanded:
         return Expanded("owner of billing", f"{question} owner", ("owner",), "small/model")
 
@@ -333,7 +333,7 @@ SLOW = (
 )  # fmt: skip
 
 
-def test_a_text_made_to_take_long_does_not(subtests: pytest.Subtests):
+def test_an_adversarial_text_is_routed_quickly(subtests: pytest.Subtests):
     for part in SLOW:
         with subtests.test(part=part):
             started = time.monotonic()
@@ -341,25 +341,25 @@ def test_a_text_made_to_take_long_does_not(subtests: pytest.Subtests):
             assert time.monotonic() - started < 3
 
 
-def test_nothing_found_is_too_little():
+def test_an_empty_result_is_insufficient():
     assert low_recall([], 10, 0.6) == "nothing was found"
 
 
-def test_matches_that_are_all_far_are_too_little():
+def test_only_distant_matches_are_insufficient():
     assert low_recall([match(similarity=0.3), match(similarity=0.59)], 10, 0.6)
     assert low_recall([match(similarity=0.3), match(similarity=0.6)], 10, 0.6) is None
 
 
-def test_only_what_the_caller_sees_counts():
+def test_only_visible_matches_count():
     assert low_recall([match(similarity=0.3), match(similarity=0.9)], 1, 0.6)
 
 
-def test_what_was_found_by_word_alone_is_enough():
+def test_keyword_matches_are_sufficient():
     assert low_recall([replace(match(), similarity=None)], 10, 0.6) is None
     assert low_recall([replace(match(), similarity=None), match(similarity=0.2)], 10, 0.6)
 
 
-def test_of_what_others_are_to_be_like_nothing_is_read_but_its_words():
+def test_a_similarity_query_is_not_interpreted():
     text = "Who owns the roadmap? Incidents since last week are in the k8s tickets."
     asked = RouterInput(
         text,

@@ -1,5 +1,5 @@
 """The asynchronous client, written by hand. Its synchronous twin beside this package is made from it:
-`python -m local.sdk_python`."""
+`python -m local.generate_sync_sdk`."""
 
 from mnemosyne.aio.client import AsyncMnemosyne
 from mnemosyne.aio.pages import AsyncPage

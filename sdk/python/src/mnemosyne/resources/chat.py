@@ -1,4 +1,4 @@
-# Made from aio/ by `python -m local.sdk_python`: change that, and make this anew.
+# Generated from aio/ by `python -m local.generate_sync_sdk`. Do not edit.
 """Chat: answers over documents, whole or as a stream, and the sessions that remember them."""
 
 from collections.abc import Iterable

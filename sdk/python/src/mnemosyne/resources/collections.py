@@ -1,4 +1,4 @@
-# Made from aio/ by `python -m local.sdk_python`: change that, and make this anew.
+# Generated from aio/ by `python -m local.generate_sync_sdk`. Do not edit.
 """Collections: named sets of documents."""
 
 from typing import Any, Literal

@@ -1,4 +1,4 @@
-# Made from aio/ by `python -m local.sdk_python`: change that, and make this anew.
+# Generated from aio/ by `python -m local.generate_sync_sdk`. Do not edit.
 """Retrievals: chunks of documents for a question, in five modes."""
 
 from typing import Any, Literal

@@ -18,7 +18,7 @@ from shared.answering.platform_chat.follow_ups.detection import GRAMMARS, is_fol
 PAIRS = {"follow_ups.tsv": (0.95, 30), "follow_ups_unseen.tsv": (0.9, 10)}
 
 
-def test_of_the_pairs_most_are_right(subtests: pytest.Subtests):
+def test_most_labelled_pairs_are_classified_correctly(subtests: pytest.Subtests):
     for name, (least, of_each) in PAIRS.items():
         with subtests.test(name):
             with Path(__file__).with_name(name).open(newline="", encoding="utf-8") as file:
@@ -42,7 +42,7 @@ FOLLOW_UPS = [
 ]  # fmt: skip
 
 
-def test_it_depends_on_what_was_said(subtests: pytest.Subtests):
+def test_a_question_depends_on_the_history(subtests: pytest.Subtests):
     for question in FOLLOW_UPS:
         with subtests.test(question=question):
             assert is_follow_up(question)
@@ -62,13 +62,13 @@ INDEPENDENT_QUESTIONS = [
 ]  # fmt: skip
 
 
-def test_it_depends_on_nothing(subtests: pytest.Subtests):
+def test_a_question_is_independent(subtests: pytest.Subtests):
     for question in INDEPENDENT_QUESTIONS:
         with subtests.test(question=question):
             assert not is_follow_up(question)
 
 
-def test_a_text_made_to_take_long_takes_no_time(subtests: pytest.Subtests):
+def test_an_adversarial_text_takes_no_time(subtests: pytest.Subtests):
     units = ("it ", "es, ", "qui le ", "lo la ", "that ", "a ", "it is a ", "die große ", "¿", ", ", "l'")
     for unit in units:
         for beginning in ("", "Is ", "Ist ", "Est-ce ", "¿Es "):

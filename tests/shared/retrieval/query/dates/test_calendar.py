@@ -48,13 +48,13 @@ def test_the_31st_moves_to_the_last_day_of_a_shorter_month(subtests: pytest.Subt
             assert moved(at(2026, 3, 31), Unit.MONTH, count) == moment
 
 
-def test_parts_of_a_year_are_counted_from_one():
+def test_parts_of_a_year_are_numbered_from_one():
     assert part(2025, Unit.QUARTER, 3) == Period(at(2025, 7, 1), at(2025, 10, 1))
     assert part(2025, Unit.HALF, 2) == Period(at(2025, 7, 1), at(2026, 1, 1))
     assert part(2025, Unit.MONTH, 12) == Period(at(2025, 12, 1), at(2026, 1, 1))
 
 
-def test_what_every_year_has_is_the_latest_that_has_begun():
+def test_a_yearly_period_is_the_latest_that_has_started():
     assert latest(lambda year: part(year, Unit.MONTH, 5), at(2026, 4, 30)).begin == at(2025, 5, 1)
     assert latest(lambda year: part(year, Unit.MONTH, 5), at(2026, 5, 1)).begin == at(2026, 5, 1)
     assert latest(lambda year: day(year, 2, 29), at(2027, 4, 1)).begin == at(2024, 2, 29)
@@ -62,12 +62,12 @@ def test_what_every_year_has_is_the_latest_that_has_begun():
     assert latest_weekday(3, at(2026, 4, 15)).begin == at(2026, 4, 9)
 
 
-def test_a_day_that_no_year_has_is_refused():
+def test_an_impossible_day_is_refused():
     with pytest.raises(ValueError, match="no such day"):
         latest(lambda year: day(year, 2, 30), at(2026, 4, 1))
 
 
-def test_thirds_of_a_period_make_the_whole():
+def test_thirds_of_a_period_cover_the_whole():
     year = containing(at(2026, 4, 1), Unit.YEAR)
     first, second, third = (year.third(number) for number in (1, 2, 3))
     assert (first.begin, first.end, second.end, third.end) == (
@@ -79,7 +79,7 @@ def test_thirds_of_a_period_make_the_whole():
 
 
 @given(some.datetimes(at(2, 1, 1).replace(tzinfo=None), timezones=some.just(UTC)), some.sampled_from(Unit))
-def test_every_moment_lies_in_its_unit(moment: datetime, unit: Unit):
+def test_every_moment_is_within_its_unit(moment: datetime, unit: Unit):
     try:
         period = containing(moment, unit)
     except (ValueError, OverflowError):

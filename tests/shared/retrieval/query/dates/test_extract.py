@@ -218,7 +218,7 @@ def moment(said: str, ends: bool) -> datetime | None:
     return datetime.combine(found, time.max, UTC) if ends and len(said) == len("2025-01-01") else found
 
 
-def test_what_anybody_says_of_time_is_understood(subtests: pytest.Subtests):
+def test_common_time_expressions_are_recognised(subtests: pytest.Subtests):
     for case in SAID.strip().splitlines():
         with subtests.test(case=case):
             question, said, after, before = (part.strip() for part in case.split("|"))
@@ -232,19 +232,19 @@ def test_what_anybody_says_of_time_is_understood(subtests: pytest.Subtests):
             assert question[found.start : found.end] == said
 
 
-def test_what_only_looks_like_a_time_is_none(subtests: pytest.Subtests):
+def test_lookalikes_of_time_expressions_are_ignored(subtests: pytest.Subtests):
     for question in SILENT:
         with subtests.test(question=question):
             assert time_range(question, NOW) is None
 
 
-def test_a_time_that_may_not_be_the_documents_is_none(subtests: pytest.Subtests):
+def test_a_time_that_may_not_be_the_documents_is_ignored(subtests: pytest.Subtests):
     for question in DOUBTED.strip().splitlines():
         with subtests.test(question=question):
             assert time_range(question, NOW) is None
 
 
-def test_beside_words_that_raise_doubts_a_time_may_be_sure(subtests: pytest.Subtests):
+def test_a_time_beside_ambiguous_words_may_be_certain(subtests: pytest.Subtests):
     for case in MEANT.strip().splitlines():
         with subtests.test(case=case):
             question, said = (part.strip() for part in case.split("|"))
@@ -259,7 +259,7 @@ def test_the_first_of_two_times_counts():
     assert found.text == "yesterday"
 
 
-def test_the_clock_may_stand_in_another_zone():
+def test_the_clock_may_be_in_another_time_zone():
     # Half past midnight of the 15th in Berlin is the 14th in UTC.
     berlin = datetime(2026, 4, 15, 0, 30, tzinfo=timezone(timedelta(hours=2)))
     found = time_range("today", berlin)
@@ -278,7 +278,7 @@ EDGES = [
 ]
 
 
-def test_the_edges_of_the_calendar_are_where_they_belong(subtests: pytest.Subtests):
+def test_the_limits_of_the_calendar_are_exact(subtests: pytest.Subtests):
     for now, question, after in EDGES:
         with subtests.test(now=now, question=question):
             found = time_range(question, now)
@@ -299,7 +299,7 @@ depuis desde marzo de vor drei Tagen 9999 older than first half quarter on
     ),
     some.datetimes(timezones=some.just(UTC)),
 )
-def test_whatever_is_said_a_range_is_ordered_and_its_words_are_the_text_s(text: str, now: datetime):
+def test_a_range_is_ordered_and_its_words_are_in_the_text(text: str, now: datetime):
     found = time_range(text, now)
     if found:
         assert found.after or found.before
@@ -308,5 +308,5 @@ def test_whatever_is_said_a_range_is_ordered_and_its_words_are_the_text_s(text: 
         assert text[found.start : found.end] == found.text
 
 
-def test_a_text_without_end_is_not_read_to_its_end():
+def test_an_endless_text_is_read_only_in_part():
     assert time_range("x " * 10_000 + "last week", NOW) is None

@@ -1,0 +1,74 @@
+"""A temporary stack with the demo's documents, shared by several measurements, and servers beside it."""
+
+import os
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+from rich.console import Console
+
+from local import ROOT
+from local.processes import free_port, is_responding, start, wait_until_ready
+from local.seed_demo import demo_files, ingest_files, make_services, principals_of
+from local.stack import Stack
+from shared.services import Services
+
+USER_EMAIL = "tomas@halden.example"
+# More than any measurement asks.
+UNLIMITED = {
+    "RAG_RATE_LIMIT_RAG": "10000000/minute",
+    "RAG_RATE_LIMIT_API": "10000000/minute",
+    "RAG_INGEST_BYTES_PER_MINUTE": str(2**30),
+}
+
+
+@dataclass(frozen=True)
+class BenchStack:
+    stack: Stack
+    core: Services
+
+    def token(self) -> str:
+        return self.stack.token(USER_EMAIL)
+
+
+@contextmanager
+def start_bench_stack(console: Console) -> Iterator[BenchStack]:
+    """A stack with documents, taken away afterwards."""
+    with tempfile.TemporaryDirectory(prefix="rag-bench-") as folder:
+        stack = Stack(Path(folder), keys="hs256")
+        try:
+            stack.up(0, durable=False)
+            core = make_services(stack)
+            try:
+                ingest_files(core, demo_files(), principals_of(stack), console)
+                yield BenchStack(stack, core)
+            finally:
+                core.close()
+        finally:
+            stack.remove()
+
+
+@dataclass(frozen=True)
+class Server:
+    url: str
+    process: psutil.Process
+
+
+@contextmanager
+def serve_app(bench: BenchStack, app: str, environment: Mapping[str, str], *options: str) -> Iterator[Server]:
+    """An ASGI app under one uvicorn worker, as a deployment of its own beside the stage's stack."""
+    port = free_port()
+    command = [sys.executable, "-m", "uvicorn", app, "--port", str(port), "--log-level", "warning"]
+    own = {"PYTHONPATH": str(ROOT), "HOME": os.environ.get("HOME", "/"), **UNLIMITED}
+    log = bench.stack.folder / "logs" / f"{app.replace(':', '-')}.log"
+    child = start([*command, *options], {**own, **bench.stack.function_environment(), **environment}, log)
+    url = f"http://127.0.0.1:{port}"
+    try:
+        wait_until_ready(lambda: is_responding(url), child, log)
+        yield Server(url, psutil.Process(child.pid))
+    finally:
+        child.stop()

@@ -1,0 +1,163 @@
+"""Labelled sets of questions, and the stack that one is measured on.
+
+A set is a folder of three files: corpus.jsonl, {"id", "title", "text"} a line; queries.jsonl, {"id", "text",
+"meta"} a line; and qrels.tsv, a heading and then "query-id corpus-id score" a line, separated by tabs, for
+the questions that the corpus answers. meta.label may say of all questions whether they are "answerable",
+"out_of_corpus" or something else. published_rankings.json, where there is one, holds what others found in the
+small corpus, the first 780 documents: {"whose": {"query-id": ["corpus-id", ...]}}. The figures in the README
+are from Cranfield, 101 questions of 2WikiMultihopQA and 3,000 of SQuAD 2.0: not ours to give away, so not
+kept here.
+"""
+
+import json
+import tempfile
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+from zlib import crc32
+
+import psycopg
+from rich.console import Console
+
+from local.corpus import ORGS
+from local.seed_demo import COLLECTION, make_services, principals_of
+from local.stack import Stack
+from shared.ingestion.ingest import NewDocument, ingest_many
+from shared.services import Services
+from shared.types import Principal
+
+ORG, READER = ORGS["halden"], "ines@halden.example"
+SMALL_ORG, SMALL_READER = ORGS["brightwater"], "rosa@brightwater.example"
+# How much of a corpus the published rankings are of.
+SMALL = 780
+
+
+@dataclass(frozen=True)
+class Item:
+    """A document of a corpus, or a question, whose title is empty."""
+
+    id: str
+    text: str
+    title: str = ""
+    label: str | None = None
+
+
+@dataclass(frozen=True)
+class LabelledSet:
+    """`relevant`: by question and then by document, how much it tells, 1 or more. `published`: what others
+    found in the small corpus, by who they are and then by question."""
+
+    name: str
+    documents: Sequence[Item]
+    questions: Sequence[Item]
+    relevant: Mapping[str, Mapping[str, int]]
+    published: Mapping[str, Mapping[str, Sequence[str]]] = field(default_factory=dict)
+
+    def judged(self, limit: int) -> list[Item]:
+        """The questions that some document answers; of many, those whose ids hash lowest."""
+        found = [item for item in self.questions if self.relevant.get(item.id)]
+        chosen = {item.id for item in sorted(found, key=lambda item: crc32(item.id.encode()))[:limit]}
+        return [item for item in found if item.id in chosen]
+
+
+@dataclass(frozen=True)
+class IngestedSet:
+    """A set's corpus as a user of a running stack has it; `names`: the corpus' ids by the documents';
+    `small`: the small corpus in an org of its own, where there are published rankings of it."""
+
+    core: Services
+    reader: Principal
+    names: Mapping[str, str]
+    chunks: int
+    org_id: str = ORG
+    small: "IngestedSet | None" = None
+
+
+def sets_in(folder: Path) -> list[LabelledSet]:
+    """The set that a folder is, or those that it holds. Raises FileNotFoundError where there is none."""
+    folders = [folder] if (folder / "corpus.jsonl").exists() else sorted(folder.iterdir())
+    found = [read(each) for each in folders if (each / "corpus.jsonl").exists()]
+    if not found:
+        raise FileNotFoundError(f"no corpus.jsonl in {folder}, nor in its folders")
+    return found
+
+
+def read(folder: Path) -> LabelledSet:
+    relevant: dict[str, dict[str, int]] = defaultdict(dict)
+    if (judgements := folder / "qrels.tsv").exists():
+        for line in judgements.read_text().splitlines()[1:]:
+            question, document, score = line.split("\t")
+            if int(score) > 0:
+                relevant[question][document] = int(score)
+    published = folder / "published_rankings.json"
+    return LabelledSet(
+        folder.name,
+        _items(folder / "corpus.jsonl"),
+        _items(folder / "queries.jsonl"),
+        relevant,
+        json.loads(published.read_text()) if published.exists() else {},
+    )
+
+
+def _items(path: Path) -> list[Item]:
+    """A line that has neither text nor title is none: there is nothing to find."""
+    lines: list[dict[str, Any]] = [json.loads(line) for line in path.read_text().splitlines()]
+    return [
+        Item(line["id"], line["text"], line.get("title") or "", line.get("meta", {}).get("label"))
+        for line in lines
+        if line["text"].strip() or line.get("title")
+    ]
+
+
+@contextmanager
+def ingest_set(labelled_set: LabelledSet, console: Console) -> Iterator[IngestedSet]:
+    """The corpus through the real ingestion path into a stack of its own, taken away afterwards."""
+    with tempfile.TemporaryDirectory(prefix="rag-eval-") as folder:
+        stack = Stack(Path(folder), keys="hs256")
+        try:
+            stack.up(0, durable=False)
+            # Quality is measured, whatever else the machine does.
+            core = make_services(stack, rag_rerank_timeout_seconds=60)
+            try:
+                some = labelled_set.documents[: SMALL if labelled_set.published else 0]
+                small = _put(stack, core, some, SMALL_ORG, SMALL_READER, console) if some else None
+                whole = _put(stack, core, labelled_set.documents, ORG, READER, console)
+                yield replace(whole, small=small)
+            finally:
+                core.close()
+        finally:
+            stack.remove()
+
+
+def _put(
+    stack: Stack, core: Services, items: Sequence[Item], org_id: str, reader: str, console: Console
+) -> IngestedSet:
+    """By hundreds, two of them at a time: while the database stores one, the next is embedded."""
+    principal = principals_of(stack)(reader)
+    documents = [
+        NewDocument(None, item.title or item.id, item.text or item.title, external_id=item.id, lang="en")
+        for item in items
+    ]
+    hundreds = [documents[first : first + 100] for first in range(0, len(documents), 100)]
+
+    def put(some: Sequence[NewDocument]) -> int:
+        stored = ingest_many(core.database, core.embedder, principal, COLLECTION, some)
+        return sum(one.chunks for one in stored if one is not None)
+
+    started = perf_counter()
+    with ThreadPoolExecutor(2) as pool:
+        chunks = sum(pool.map(put, hundreds))
+    console.print(f"{len(items):,} documents, {chunks:,} chunks in {perf_counter() - started:.0f} s")
+    return IngestedSet(core, principal, _names(stack, org_id), chunks, org_id)
+
+
+def _names(stack: Stack, org_id: str) -> dict[str, str]:
+    with psycopg.connect(stack.database_url(), autocommit=True) as connection:
+        connection.execute("vacuum analyze")
+        found = connection.execute("select id, external_id from rag.documents where org_id = %s", [org_id])
+        return {str(document_id): name for document_id, name in found if name is not None}

@@ -1,0 +1,192 @@
+"""Markdown tables of the README for parts with many figures: python -m bench.readme_tables."""
+
+from bench import eval_graph, eval_quality
+from bench.chart_tenants import TENANTS
+from bench.eval_quality import MEASURE, METHODS
+from bench.figures import markdown, results
+from bench.question_sets import KINDS
+
+MATCH_HEAD = (
+    "| the caller's | recall | full pages | p50 | best hand-written | ratio | textbook recall | rows | p50 |",
+    "|---|---|---|---|---|---|---|---|---|",
+)
+STORAGE_HEAD = (
+    "| embeddings as | table | HNSW | built in | exact, 3,000 rows | exact, 50,000 | HNSW | recall |",
+    "|---|---|---|---|---|---|---|---|",
+)
+STORAGE_FIGURES = (
+    "table",
+    "HNSW size",
+    "HNSW build",
+    "exact, 3,000 rows",
+    "exact, 50,000 rows",
+    "HNSW, 50,000 rows",
+    "recall",
+)
+CUTOVER_HEAD = (
+    "| the caller's rows | exact | ef_search 40, recall | 100 | 200 | 400 |",
+    "|---|---|---|---|---|---|",
+)
+HYBRID_HEAD = (
+    "| questions | rag_match | by word | hybrid | ratio | by word, all postings | recall@10 without them |",
+    "|---|---|---|---|---|---|---|",
+)
+GRAPH_HEAD = (
+    "| questions | hybrid p50 | graph p50 | ratio | hybrid p95 | graph p95 |",
+    "|---|---|---|---|---|---|",
+)
+GRAPHS_HEAD = (
+    "| corpus | search | Recall@5 | Recall@8 | All@8 | graph less it, Recall@5 "
+    "| nDCG@10 | auto less it, nDCG@10 | p50 |",
+    "|---|---|---|---|---|---|---|---|---|",
+)
+INDEX_HEAD = ("| questions | documents | 1 client, p50 | 8 clients, p50 |", "|---|---|---|---|")
+
+
+def match() -> list[str]:
+    """A row a cell of bench/match.py; nothing when it was not measured."""
+    measured = results("match")
+    rows = [*MATCH_HEAD] if measured else []
+    for cell in (f"{tenant}{rare}" for tenant in TENANTS for rare in ("", ", 1 %") if measured):
+        value = {
+            result["name"].removesuffix(f", {cell}"): result["value"]
+            for result in measured
+            if result["name"].endswith(f", {cell}")
+        }
+        page = next(name for name in value if name.startswith("textbook rows"))
+        best = next(result["baseline"] for result in measured if result["name"] == f"p50, {cell}")
+        cells = (
+            cell,
+            f"{value['recall']:.3f}",
+            f"{value['full pages']:.0%}".replace("%", " %"),
+            f"{value['p50']:.3g} ms",
+            f"{best:.3g} ms",
+            f"{value['p50'] / best:.2f}",
+            f"{value['textbook recall']:.2f}",
+            f"{value[page]:.1f}{page.removeprefix('textbook rows')}",
+            f"{value['textbook p50']:.3g} ms",
+        )
+        rows.append(f"| {' | '.join(cells)} |")
+    return rows
+
+
+def storage() -> list[str]:
+    """A row a kind of bench/storage.py; nothing when it was not measured."""
+    kinds: dict[str, dict[str, str]] = {}
+    for result in results("storage"):
+        kind, _, figure = result["name"].partition(": ")
+        cells = kinds.setdefault(kind, {})
+        cells[figure] = f"{result['value']:.3g} {result['unit']}"
+        if result["note"]:
+            cells["recall"] = result["note"].removeprefix("recall ")
+    rows = [*STORAGE_HEAD] if kinds else []
+    for kind, cells in kinds.items():
+        rows.append(f"| {' | '.join([kind, *(cells.get(figure, '') for figure in STORAGE_FIGURES)])} |")
+    return rows
+
+
+def cutover() -> list[str]:
+    """A row a size of bench/exact_vs_index.py: the exact scan's time, and each ef_search's with its
+    recall."""
+    sizes: dict[str, list[str]] = {}
+    for result in results("cutover"):
+        size = result["name"].partition(", ")[2]
+        cells = sizes.setdefault(size, [size, f"{result['baseline']:.3g} ms"])
+        cells.append(f"{result['value']:.3g} ms, {result['note'].removeprefix('recall ')}")
+    rows = [*CUTOVER_HEAD] if sizes else []
+    return rows + [f"| {' | '.join(cells)} |" for cells in sizes.values()]
+
+
+def quality() -> list[str]:
+    """A row a way to search, a column a set; then what the goals name."""
+    measured = eval_quality.results()
+    sets = sorted({line["set"] for line in measured})
+    value = {(line["set"], line["search"]): line for line in measured}
+    rows = []
+    if sets:
+        counted = [f"{name}, {value[name, METHODS[0]]['questions']}" for name in sets]
+        rows = [f"| {MEASURE} | {' | '.join(counted)} |", f"|---{'|---' * len(sets)}|"]
+    for method in METHODS if sets else ():
+        cells = (f"{value[name, method][MEASURE]:.1f}" for name in sets)
+        rows.append(f"| {' | '.join([method, *cells])} |")
+    return rows + markdown("quality")
+
+
+def hybrid() -> list[str]:
+    """A row a kind of question; nothing when it was not measured."""
+    found = {result["name"]: result for result in results("hybrid")}
+    rows = [*HYBRID_HEAD] if found else []
+    for kind in KINDS if found else ():
+        both, word = found[f"hybrid p50, {kind}"], found[f"keyword p50, {kind}"]
+        whole = found.get(f"keyword p50 reading all postings, {kind}")
+        recall = found.get(f"keyword recall@10, {kind}")
+        cells = (
+            kind,
+            f"{both['baseline']:.3g} ms",
+            f"{word['value']:.3g} ms",
+            f"{both['value']:.3g} ms",
+            f"{both['value'] / both['baseline']:.2f}",
+            f"{whole['value']:.3g} ms" if whole else "",
+            f"{recall['value']:.3f}" if recall else "",
+        )
+        rows.append(f"| {' | '.join(cells)} |")
+    return rows
+
+
+def graph() -> list[str]:
+    """A row a kind of question, and then what is one figure; nothing when it was not measured."""
+    found = {result["name"]: result for result in results("graph")}
+    rows = [*GRAPH_HEAD] if found else []
+    for name, middle in found.items():
+        if not name.startswith("graph p50, "):
+            continue
+        kind, high = name.removeprefix("graph p50, "), found[name.replace("p50", "p95")]
+        cells = (
+            kind,
+            f"{middle['baseline']:.3g} ms",
+            f"{middle['value']:.3g} ms",
+            f"{middle['value'] / middle['baseline']:.2f}",
+            f"{high['baseline']:.3g} ms",
+            f"{high['value']:.3g} ms",
+        )
+        rows.append(f"| {' | '.join(cells)} |")
+    return rows + [row for row in markdown("graph") if not row.startswith("| graph p")]
+
+
+def graph_quality() -> list[str]:
+    """A row a way to search a corpus, and whose rankings of it are published; then what the goals name."""
+    measured = eval_graph.results()
+    rows = [*GRAPHS_HEAD] if measured else []
+    for line in measured:
+        asked = f", {line['graph']} of {line['questions']}" if line["search"] == eval_graph.AUTO else ""
+        # Published are no more than eight places.
+        is_ours = line["p50_ms"] is not None
+        cells = (
+            f"{line['set']}, {line['documents']:,}",
+            f"{line['search']}{asked}",
+            *(f"{line[name]:.1f}" for name in eval_graph.MEASURES),
+            line["graph_less_it"] or "",
+            f"{line[eval_graph.RANKED]:.1f}" if is_ours else "",
+            line["auto_less_it"] or "",
+            f"{line['p50_ms']:.3g} ms" if is_ours else "",
+        )
+        rows.append(f"| {' | '.join(cells)} |".replace("  ", " "))
+    return rows + markdown(eval_graph.PART)
+
+
+def index() -> list[str]:
+    """A row a way to ask and a size, and then what is one figure; nothing when it was not measured."""
+    rows: dict[str, list[str]] = {}
+    for result in results("index"):
+        question, _, who = result["name"].rpartition(", ")
+        if result["name"].startswith("/") and who in ("1 client", "8 clients"):
+            method, _, size = question.partition(", ")
+            cells = rows.setdefault(question, [method, size.removesuffix(" documents")])
+            cells.append(f"{result['value']:.3g} ms")
+    others = [row for row in markdown("index") if not row.startswith("| /") or "slowest" in row]
+    return [*(INDEX_HEAD if rows else ()), *(f"| {' | '.join(cells)} |" for cells in rows.values()), *others]
+
+
+if __name__ == "__main__":
+    for table in (match(), storage(), cutover(), quality(), hybrid(), index(), graph(), graph_quality()):
+        print("\n".join([*table, ""]))

