@@ -81,7 +81,7 @@ openapi: .venv/ready
 	@$(BIN)/python -m local openapi
 
 package: .venv/ready node_modules/ready
-	@$(BIN)/python -m local.package
+	@$(BIN)/python -m local.lambda_package
 
 sdk: .venv/ready-dev node_modules/ready
 	@$(BIN)/python -m local.generate_sync_sdk >/dev/null
