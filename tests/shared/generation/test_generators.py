@@ -335,7 +335,7 @@ def test_a_malformed_answer_is_a_failure(subtests: pytest.Subtests):
             assert type(failure(api, reply)) is GenerationFailed
 
 
-def test_without_a_key_answers_are_extracted_and_labelled_so():
+def test_without_a_key_answers_are_extracted_and_labelled():
     writer = Services(settings()).generator
     assert isinstance(writer, Extractive)
     assert writer.model == "extractive"

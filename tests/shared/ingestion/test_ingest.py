@@ -83,7 +83,7 @@ def test_title_and_chunk_together_fit_the_embedder_s_window(subtests: pytest.Sub
                 assert item.tokens <= embedder.passage_tokens
 
 
-def test_the_embedder_reads_the_title_before_each_passage(embedder: Embedder):
+def test_the_embedder_gets_the_title_before_each_passage(embedder: Embedder):
     chunked = chunk_document(embedder, "Kettle manual", "It boils.", "en")
     assert chunked.passages == ["Kettle manual\nIt boils."]
 
@@ -96,9 +96,7 @@ TABLE = "| oven | degrees |\n| --- | --- |\n" + "\n".join(f"| kiln {n} | {n * 10
     [(Plan(), None), (Plan(document_type="table"), None), (Plan(document_type="table"), 8000)],
     ids=["rows among other things", "a table", "a table that fills the window"],
 )
-def test_passages_that_begin_within_a_table_begin_with_its_head(
-    embedder: Embedder, plan: Plan, size: int | None
-):
+def test_passages_that_start_within_a_table_get_its_header(embedder: Embedder, plan: Plan, size: int | None):
     chunked = chunk_document(embedder, "Ovens", TABLE, "en", ChunkingConfig(size), plan=plan)
     assert len(chunked.chunks) > 2
     assert chunked.passages[0] == f"Ovens\n{chunked.chunks[0].text}"

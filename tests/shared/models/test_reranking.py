@@ -48,14 +48,14 @@ class Broken:
 FOUND = tuple(match(text, document=text, similarity=0.9 - place / 10) for place, text in enumerate("abcd"))
 
 
-def test_matches_come_back_by_relevance_and_carry_it_as_their_score():
+def test_matches_are_ordered_by_relevance_which_is_their_score():
     done = rerank(Table(a=0.2, b=0.9, c=0.1, d=0.5), "a question", SearchResult(FOUND, None, 0))
     assert [found.text for found in done.matches] == ["b", "d", "a", "c"]
     assert [found.score for found in done.matches] == [0.9, 0.5, 0.2, 0.1]
     assert (done.reranked_by, done.rerank_failed) == ("table", False)
 
 
-def test_similarity_and_everything_else_of_a_match_stay():
+def test_similarity_and_all_other_fields_of_a_match_are_unchanged():
     done = rerank(Table(a=0.2, b=0.9, c=0.1, d=0.5), "a question", SearchResult(FOUND, None, 0))
     assert {found.text: found.similarity for found in done.matches} == {
         found.text: found.similarity for found in FOUND
@@ -63,7 +63,7 @@ def test_similarity_and_everything_else_of_a_match_stay():
     assert {found.chunk_id for found in done.matches} == {found.chunk_id for found in FOUND}
 
 
-def test_matches_of_equal_relevance_stay_in_order():
+def test_matches_of_equal_relevance_keep_their_order():
     done = rerank(Table(a=0.5, b=0.5, c=0.7, d=0.5), "a question", SearchResult(FOUND, None, 0))
     assert [found.text for found in done.matches] == ["c", "a", "b", "d"]
 
@@ -74,7 +74,7 @@ def test_the_reranker_gets_the_question_and_each_passage_with_its_title():
     assert reranker.asked == [("a question", ["The title\ntext"])]
 
 
-def test_scores_stay_within_0_and_1_and_what_lies_beyond_is_still_in_order():
+def test_scores_are_clamped_to_0_and_1_after_ordering():
     done = rerank(Table(a=-3.0, b=-1.0, c=2.0, d=7.0), "a question", SearchResult(FOUND, None, 0))
     assert [found.text for found in done.matches] == ["d", "c", "b", "a"]
     assert [found.score for found in done.matches] == [1.0, 1.0, 0.0, 0.0]
