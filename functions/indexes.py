@@ -5,6 +5,7 @@ from typing import Annotated, Any
 from fastapi import Path, Query
 from starlette.responses import JSONResponse
 
+from shared.access.concurrency_limit import Guard
 from shared.api.app import create_app, lambda_handler
 from shared.api.contracts.fastapi_errors import CollectionName
 from shared.api.contracts.index import index as wire
@@ -13,7 +14,6 @@ from shared.clients.row_validation import readable
 from shared.documents import by_name, indexes
 from shared.documents.documents import MAX_BYTES
 from shared.documents.indexes import Text
-from shared.ingestion.ingest import Guard
 from shared.observability.usage_metrics import timed
 from shared.types import Principal, Scope
 

@@ -6,6 +6,7 @@ from typing import Annotated
 from fastapi import Path, Query
 from starlette.responses import JSONResponse, Response
 
+from shared.access.concurrency_limit import Guard
 from shared.answering import knowledge
 from shared.answering.knowledge import Asked, Text
 from shared.api.app import create_app, lambda_handler
@@ -15,7 +16,6 @@ from shared.api.dependencies import Core, guard_from, in_either_header, refreshi
 from shared.clients.row_validation import readable
 from shared.documents import by_name
 from shared.documents.documents import MAX_BYTES
-from shared.ingestion.ingest import Guard
 from shared.types import Principal, Scope
 
 PREFIX = "/api/v1/knowledge"

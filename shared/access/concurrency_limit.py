@@ -8,6 +8,7 @@ import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from threading import Lock
 from time import monotonic
 
@@ -69,3 +70,17 @@ class IngestionLimit:
             counts[user_id] -= 1
             if not counts[user_id]:
                 del counts[user_id]
+
+
+@dataclass(frozen=True, slots=True)
+class Guard:
+    """Bounds of an ingestion that a client waits for, checked before anything is stored. `admit` takes bytes
+    of text and raises RateLimited; `require_client` raises ClientLeft, and so does `poll_client`, which
+    checks at most four times a second."""
+
+    admit: Callable[[int], None]
+    require_client: Callable[[], None]
+    poll_client: Callable[[], None]
+
+
+UNGUARDED = Guard(lambda _: None, lambda: None, lambda: None)

@@ -12,6 +12,7 @@ from uuid import UUID
 from starlette.concurrency import run_in_threadpool
 
 from shared import pipeline
+from shared.access.concurrency_limit import UNGUARDED, Guard
 from shared.clients.row_validation import object_of, readable
 from shared.documents import by_name
 from shared.documents.by_name import Row
@@ -19,7 +20,7 @@ from shared.documents.documents import TITLE_CHARACTERS, first_words, title_of
 from shared.errors import AnswersOff, NotFound, RagError
 from shared.generation.confidence import snippet
 from shared.ingestion.chunking.passages import ChunkingConfig
-from shared.ingestion.ingest import UNGUARDED, Guard, NewDocument, chunk_and_embed, store_many
+from shared.ingestion.ingest import NewDocument, chunk_and_embed, store_many
 from shared.ingestion.metadata_fields import Fields
 from shared.observability import usage_metrics
 from shared.observability.usage_metrics import Measure

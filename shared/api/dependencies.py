@@ -18,6 +18,7 @@ from pydantic import SecretStr
 
 from shared.access.api_key_exchange import ApiKeyExchange
 from shared.access.api_keys import is_key
+from shared.access.concurrency_limit import Guard
 from shared.access.download_links import principal_of, public_url
 from shared.access.jwt import bearer
 from shared.access.rate_limit import RateLimitCheck, check_rate_limit, check_text_limit
@@ -32,7 +33,6 @@ from shared.errors import (
     NotFound,
     Unauthorized,
 )
-from shared.ingestion.ingest import Guard
 from shared.observability import opentelemetry
 from shared.observability.tracing import step
 from shared.services import Services

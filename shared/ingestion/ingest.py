@@ -9,6 +9,7 @@ from datetime import datetime
 from itertools import islice
 from typing import Any
 
+from shared.access.concurrency_limit import UNGUARDED, Guard
 from shared.clients.postgrest import Database
 from shared.errors import InvalidRequest, error_details
 from shared.ingestion.chunking.passages import (
@@ -69,20 +70,6 @@ class Stored:
     @classmethod
     def of(cls, row: Mapping[str, Any]) -> "Stored":
         return cls(row["document_id"], row["replaced"], row["chunk_count"])
-
-
-@dataclass(frozen=True, slots=True)
-class Guard:
-    """Bounds of an ingestion that a client waits for, checked before anything is stored. `admit` takes bytes
-    of text and raises RateLimited; `require_client` raises ClientLeft, and so does `poll_client`, which
-    checks at most four times a second."""
-
-    admit: Callable[[int], None]
-    require_client: Callable[[], None]
-    poll_client: Callable[[], None]
-
-
-UNGUARDED = Guard(lambda _: None, lambda: None, lambda: None)
 
 
 def ingest(database: Database, embedder: Embedder, caller: Principal, document: NewDocument) -> Stored:
