@@ -22,8 +22,8 @@ KeysOn = Annotated[ApiKeyExchange, Depends(require_keys)]
 
 
 @app.post("/api/keys", status_code=201)
-def create(caller: Manager, _: KeysOn, core: Core, body: wire.NewKeyRequest) -> wire.Created:
-    return wire.Created.of_new(api_keys.create(core.database, caller, body.kind, body.to_request()))
+def create(caller: Manager, _: KeysOn, core: Core, body: wire.NewKeyRequest) -> wire.CreatedKey:
+    return wire.CreatedKey.of_new(api_keys.create(core.database, caller, body.kind, body.to_request()))
 
 
 @app.get("/api/keys")
@@ -38,9 +38,9 @@ def rotate(
     core: Core,
     key_id: UUID,
     body: Annotated[wire.RotateRequest | None, Body()] = None,
-) -> wire.Created:
+) -> wire.CreatedKey:
     overlap = body.overlap_seconds if body else 0
-    return wire.Created.of_new(api_keys.rotate(core.database, caller, str(key_id), overlap))
+    return wire.CreatedKey.of_new(api_keys.rotate(core.database, caller, str(key_id), overlap))
 
 
 @app.delete("/api/keys/{key_id}", status_code=204)

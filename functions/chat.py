@@ -44,7 +44,7 @@ async def chat(caller: Asker, renewed: FreshCaller, core: Core, body: wire.Reque
     async with AsyncExitStack() as until:
         turn_events = await until.enter_async_context(aclosing(await peek_first(turn)))
         encode = partial(chat_response.encode_event, body, caller.user_id)
-        return EventStream(events(turn_events, encode, chat_response.broken), until.pop_all())
+        return EventStream(events(turn_events, encode, chat_response.encode_error), until.pop_all())
 
 
 @app.get("/api/v1/chat/sessions")

@@ -36,7 +36,7 @@ async def complete(caller: Asker, renewed: FreshCaller, core: Core, body: wire.C
     if conversation.streams:
         streamed = await completions.stream(core, renewed, conversation)
         encode = partial(wire.part, matches=streamed.matches)
-        return EventStream(events(streamed.parts, encode, wire.broken, wire.DONE), streamed.until)
+        return EventStream(events(streamed.parts, encode, wire.encode_error, wire.DONE), streamed.until)
     completed = await completions.complete(core, renewed, conversation)
     return Response(wire.answer(completed.answer, completed.matches), media_type="application/json")
 

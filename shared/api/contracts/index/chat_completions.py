@@ -179,7 +179,7 @@ def part(said: Body, matches: Sequence[Match] | None) -> bytes:
     return event({**said, "source_nodes": _nodes(matches)} if ends(said) else said)
 
 
-def broken(error: RagError) -> bytes:
+def encode_error(error: RagError) -> bytes:
     """What is said in the middle of a stream that breaks."""
     return event({"error": error_body(error)["error"]})
 

@@ -6,7 +6,7 @@ from pydantic import Field, StringConstraints, field_validator
 
 from shared.answering.platform_chat.presets import PRESETS
 from shared.answering.platform_chat.types import Message, RetrievalOptions, Turn
-from shared.api.contracts.platform.common import NullIsUnsaid, WithoutNul, small
+from shared.api.contracts.platform.common import NullAsAbsent, WithoutNul, small
 from shared.errors import InvalidRequest
 from shared.text.chat_message import text_of
 from shared.types import Mode, Sampling
@@ -32,7 +32,7 @@ Text = Annotated[
 ]
 
 
-class Said(NullIsUnsaid):
+class Said(NullAsAbsent):
     """A message: text, or a list of parts that are text."""
 
     role: Literal["system", "developer", "user", "assistant"]
@@ -47,7 +47,7 @@ class Said(NullIsUnsaid):
         return text.strip()
 
 
-class Retrieval(NullIsUnsaid):
+class Retrieval(NullAsAbsent):
     mode: Literal["semantic", "keyword", "hybrid", "hierarchical", "graph"] = "hybrid"
     top_k: Annotated[int, Field(strict=True, ge=1, le=50)] = 5
     rerank: Flag | None = None
@@ -73,7 +73,7 @@ class Retrieval(NullIsUnsaid):
         )
 
 
-class Generation(NullIsUnsaid):
+class Generation(NullAsAbsent):
     model: Model | None = None
     temperature: Temperature | None = None
     max_tokens: Tokens | None = None
@@ -82,7 +82,7 @@ class Generation(NullIsUnsaid):
     presence_penalty: Penalty | None = None
 
 
-class Request(NullIsUnsaid):
+class Request(NullAsAbsent):
     """`messages`, or in the older form `message`. What stands beside them goes before what stands in
     generation, and that before the preset."""
 

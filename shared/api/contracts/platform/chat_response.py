@@ -162,6 +162,6 @@ def encode_event(request: Request, user_id: str, happened: Event) -> bytes:
             return event({"type": "usage", "usage": usage}) + event({"type": "done", "metadata": metadata})
 
 
-def broken(error: RagError) -> bytes:
+def encode_error(error: RagError) -> bytes:
     """The last chunk of a stream that fails."""
     return event({"type": "error", "error": str(error), "error_detail": error_body(error)["error"]})

@@ -95,12 +95,12 @@ def without_nul(text: str) -> str:
 WithoutNul = AfterValidator(without_nul)
 
 
-class NullIsUnsaid(BaseModel):
+class NullAsAbsent(BaseModel):
     """What clients send: null is as good as nothing."""
 
     @model_validator(mode="before")
     @classmethod
-    def _null_is_unsaid(cls, sent: Any) -> Any:
+    def _remove_nulls(cls, sent: Any) -> Any:
         if not isinstance(sent, dict):
             return sent
         return {name: value for name, value in sent.items() if value is not None}

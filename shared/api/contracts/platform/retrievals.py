@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, Field, StringConstraints, field_validator
 
-from shared.api.contracts.platform.common import NullIsUnsaid, WithoutNul, share, small
+from shared.api.contracts.platform.common import NullAsAbsent, WithoutNul, share, small
 from shared.types import Edge, Entity, Filters, Graph, Match, Mode, Query, SearchResult
 
 Flag = Annotated[bool, Field(strict=True)]
@@ -18,7 +18,7 @@ Name = Annotated[
 ]
 
 
-class Request(NullIsUnsaid):
+class Request(NullAsAbsent):
     """Without `rerank` it is as the deployment says, which is false by default. With mode graph enable_graph
     says nothing new."""
 
