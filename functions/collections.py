@@ -80,9 +80,9 @@ def delete(caller: Manager, core: Core, collection: Id, cascade: bool = False) -
 
 @app.post("/api/v1/collections/{collection_id}/graph", status_code=202)
 @app.post("/v1/collections/{collection_id}/graph", status_code=202)
-def build_graph(caller: Writer, core: Core, collection: Id, body: wire.GraphBuild) -> wire.GraphQueued:
+def build_graph(caller: Writer, core: Core, collection: Id, body: wire.GraphBuild) -> wire.GraphBuildQueued:
     queued = collections.build_graph(core.database, caller, collection, again=body.again)
-    return wire.GraphQueued(collection_id=collection, queued=queued)
+    return wire.GraphBuildQueued(collection_id=collection, queued=queued)
 
 
 def _create(core: Core, caller: Principal, body: wire.NewCollection) -> wire.Collection:

@@ -1,4 +1,4 @@
-"""indexes: KAITO RAGEngine's indexes and their documents, which are searchable when they are answered for."""
+"""indexes: KAITO RAGEngine's indexes and documents, searchable as soon as the response is sent."""
 
 from typing import Annotated, Any
 
@@ -31,12 +31,12 @@ Writer = Annotated[Principal, WRITER]
 Manager = Annotated[Principal, with_scope(Scope.COLLECTIONS_MANAGE, anonymous=True)]
 Guarded = Annotated[Guard, guard_from(in_authorization, WRITER)]
 Name = Annotated[CollectionName, Path()]
-# A hundred documents are ten megabytes then.
+# A hundred documents have at most ten megabytes.
 MaxTextLength = Annotated[int, Query(ge=1, le=100_000)]
 
 
 @app.post("/index", response_model=list[wire.Document])
-def create(caller: Writer, renewed: FreshCaller, core: Core, guard: Guarded, body: wire.Indexing) -> Any:
+def create(caller: Writer, renewed: FreshCaller, core: Core, guard: Guarded, body: wire.IndexRequest) -> Any:
     with timed(core.database, renewed, "index"):
         texts = [Text.new(document.text, document.metadata) for document in body.documents]
         rows = indexes.add(core.database, core.embedder, renewed, body.index_name, texts, guard)
@@ -68,14 +68,19 @@ def documents(
 
 @app.post("/indexes/{index_name:path}/documents")
 def change(
-    caller: Writer, renewed: FreshCaller, core: Core, guard: Guarded, index_name: Name, body: wire.Changes
-) -> wire.Changed:
+    caller: Writer,
+    renewed: FreshCaller,
+    core: Core,
+    guard: Guarded,
+    index_name: Name,
+    body: wire.UpdateRequest,
+) -> wire.UpdateResponse:
     with timed(core.database, renewed, "indexes_update_document"):
         texts = [Text(document.doc_id or "", document.text, document.metadata) for document in body.documents]
-        named = [text for text in texts if text.name]
-        changed = indexes.change(core.database, core.embedder, renewed, index_name, named, guard)
+        with_id = [text for text in texts if text.name]
+        changed = indexes.change(core.database, core.embedder, renewed, index_name, with_id, guard)
         absent = [*changed.absent, *(text.row() for text in texts if not text.name)]
-        return wire.Changed(
+        return wire.UpdateResponse(
             updated_documents=[wire.Document.of(row) for row in changed.updated],
             unchanged_documents=[wire.Document.of(row) for row in changed.unchanged],
             not_found_documents=[wire.Document.of(row) for row in absent],
@@ -83,17 +88,19 @@ def change(
 
 
 @app.post("/indexes/{index_name:path}/documents/delete")
-def delete_documents(caller: Writer, core: Core, index_name: Name, body: wire.Deletion) -> wire.Deleted:
+def delete_documents(
+    caller: Writer, core: Core, index_name: Name, body: wire.DeleteRequest
+) -> wire.DeleteResponse:
     with timed(core.database, caller, "indexes_delete_document"):
-        gone = by_name.delete(core.database, caller, index_name, body.doc_ids)
-        return wire.Deleted.of(body, gone)
+        deleted = by_name.delete(core.database, caller, index_name, body.doc_ids)
+        return wire.DeleteResponse.of(body, deleted)
 
 
 @app.delete("/indexes/{index_name:path}")
-def delete(caller: Manager, core: Core, index_name: Name) -> wire.Done:
+def delete(caller: Manager, core: Core, index_name: Name) -> wire.Confirmation:
     with timed(core.database, caller, "delete_index"):
         indexes.delete(core.database, caller, index_name)
-        return wire.Done(message=f"Successfully deleted index {index_name}.")
+        return wire.Confirmation(message=f"Successfully deleted index {index_name}.")
 
 
 handler = lambda_handler(app)

@@ -1,4 +1,4 @@
-"""Replies in OpenAI's format: the gateway's with their usage, and extracted ones, whole and as a stream."""
+"""Replies in OpenAI's format, whole and as a stream."""
 
 import time
 from collections.abc import Iterator
@@ -10,7 +10,7 @@ from shared.types import Usage
 
 
 def with_usage(answer: Body, request: Body) -> Body:
-    """The gateway's answer, with our count of its usage where the gateway states none."""
+    """The gateway's answer, with our count of tokens if it has no usage."""
     if usage_in(answer):
         return answer
     texts = [content_of(choice.get("message")) for choice in choices(answer)]
@@ -26,12 +26,12 @@ def usage_body(usage: Usage) -> Body:
 
 
 def ends(part: Body) -> bool:
-    """Whether this part of a stream completes an answer."""
+    """Whether this part of a stream ends an answer."""
     return any(choice.get("finish_reason") for choice in choices(part))
 
 
 def completion(text: str, model: str, usage: Usage) -> Body:
-    """An answer of ours as a completion."""
+    """The text as a completion."""
     message = {"role": "assistant", "content": text}
     return {
         "id": f"chatcmpl-{uuid4().hex}",
