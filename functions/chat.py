@@ -37,8 +37,8 @@ Id = Annotated[str, Depends(_id_of_path)]
 
 @app.post("/api/v1/chat", response_model=chat_response.Response, responses={200: DESCRIBED})
 @app.post("/v1/chat", response_model=chat_response.Response, responses={200: DESCRIBED})
-async def chat(caller: Asker, renewed: FreshCaller, core: Core, body: wire.Request) -> Response:
-    turn = converse(core, renewed, body.turn())
+async def chat(caller: Asker, fresh_caller: FreshCaller, core: Core, body: wire.Request) -> Response:
+    turn = converse(core, fresh_caller, body.turn())
     if not body.stream:
         return chat_response.response(body, caller.user_id, await last_event(turn, TurnDone))
     async with AsyncExitStack() as stack:
@@ -50,7 +50,7 @@ async def chat(caller: Asker, renewed: FreshCaller, core: Core, body: wire.Reque
 @app.get("/api/v1/chat/sessions")
 @app.get("/v1/chat/sessions")
 def index(
-    caller: Asker, core: Core, limit: chat_sessions.Limit = 20, offset: chat_sessions.Offset = 0
+    caller: Asker, core: Core, limit: common.Limit = 20, offset: common.Offset = 0
 ) -> list[chat_sessions.Session]:
     return [
         chat_sessions.Session.of(row) for row in sessions.list_sessions(core.database, caller, limit, offset)
@@ -64,7 +64,7 @@ def messages(
     core: Core,
     session: Id,
     limit: chat_sessions.MessageLimit = 1000,
-    offset: chat_sessions.Offset = 0,
+    offset: common.Offset = 0,
 ) -> list[chat_sessions.SessionMessage]:
     rows = sessions.messages(core.database, caller, session, limit, offset)
     return [chat_sessions.SessionMessage.of(row) for row in rows]

@@ -6,7 +6,7 @@ from typing import Annotated
 from starlette.responses import Response
 
 from shared.answering.chat_completions import complete as completions
-from shared.answering.chat_completions import models as listed
+from shared.answering.chat_completions import models as completion_models
 from shared.api.app import create_app, lambda_handler
 from shared.api.contracts.index import chat_completions as wire
 from shared.api.dependencies import Core, FreshCaller, require_scope, with_scope
@@ -28,21 +28,23 @@ Asker = Annotated[Principal, with_scope(Scope.CHAT_READ, Scope.RETRIEVALS_READ, 
 
 
 @app.post("/v1/chat/completions", response_model=wire.CompletionResponse, responses={200: DESCRIBED})
-async def complete(caller: Asker, renewed: FreshCaller, core: Core, body: wire.CompletionRequest) -> Response:
+async def complete(
+    caller: Asker, fresh_caller: FreshCaller, core: Core, body: wire.CompletionRequest
+) -> Response:
     conversation = body.to_request()
     if conversation.bypasses_documents:
         require_scope(caller, Scope.CHAT_READ)
     if conversation.streams:
-        stream = await completions.stream(core, renewed, conversation)
+        stream = await completions.stream(core, fresh_caller, conversation)
         encode = partial(wire.encode_part, matches=stream.matches)
         return EventStream(events(stream.parts, encode, wire.encode_error, wire.DONE), stream.cleanup)
-    completion = await completions.complete(core, renewed, conversation)
+    completion = await completions.complete(core, fresh_caller, conversation)
     return Response(wire.encode_answer(completion.answer, completion.matches), media_type="application/json")
 
 
 @app.get("/v1/models")
 def models(caller: Asker, core: Core) -> wire.Models:
-    return wire.Models(data=[wire.Model(**model) for model in listed.models(core, caller)])
+    return wire.Models(data=[wire.Model(**model) for model in completion_models.models(core, caller)])
 
 
 handler = lambda_handler(app)

@@ -20,7 +20,7 @@ from shared.errors import error_details
 from shared.text.ids import id_of
 from shared.types import Principal, Scope
 
-# Six megabytes of a file or a text are what Lambda lets in, and Postgres keeps.
+# The request limit of Lambda is six megabytes.
 app = create_app(
     common,
     "documents",
@@ -33,7 +33,7 @@ app = create_app(
 
 Reader = Annotated[Principal, with_scope(Scope.DOCUMENTS_READ, Scope.DOCUMENTS_WRITE)]
 Writer = Annotated[Principal, with_scope(Scope.DOCUMENTS_WRITE)]
-# In seconds.
+# Seconds.
 Lifetime = Annotated[int, Query(ge=1, le=MAX_LIFETIME_SECONDS)]
 
 
@@ -116,18 +116,18 @@ def index(
     caller: Reader,
     core: Core,
     collection_id: str,
-    limit: wire.Limit = 20,
-    offset: wire.Offset = 0,
+    limit: common.Limit = 20,
+    offset: common.Offset = 0,
     status: wire.Status | None = None,
     sort_by: wire.DocumentOrder = "created_at",
-    order: wire.Order = "desc",
+    order: common.Order = "desc",
 ) -> wire.Documents:
     collection = id_of(collection_id, "collection")
     rows, total = documents.list_documents(
         core.database, caller, collection, limit, offset, status, sort_by, order
     )
     return wire.Documents(
-        data=list(readable(rows, wire.Document.of)), pagination=wire.Pagination.of(total, limit, offset)
+        data=list(readable(rows, wire.Document.of)), pagination=common.Pagination.of(total, limit, offset)
     )
 
 

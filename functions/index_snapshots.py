@@ -34,10 +34,14 @@ Place = Query(max_length=1000)
 
 @app.post("/persist/{index_name:path}")
 def persist(
-    caller: Writer, core: Core, renewed: FreshCaller, index_name: Name, path: Annotated[str, Place] = DEFAULT
+    caller: Writer,
+    core: Core,
+    fresh_caller: FreshCaller,
+    index_name: Name,
+    path: Annotated[str, Place] = DEFAULT,
 ) -> wire.Confirmation:
-    with timed(core.database, renewed, "persist"):
-        place = persist_snapshot(core.database, core.require_snapshots(), renewed, index_name, path)
+    with timed(core.database, fresh_caller, "persist"):
+        place = persist_snapshot(core.database, core.require_snapshots(), fresh_caller, index_name, path)
         return wire.Confirmation(message=f"Successfully persisted index {index_name} to {place}.")
 
 
@@ -45,15 +49,15 @@ def persist(
 def load(
     caller: Loader,
     core: Core,
-    renewed: FreshCaller,
+    fresh_caller: FreshCaller,
     index_name: Name,
     path: Annotated[str | None, Place] = None,
     overwrite: bool = False,
 ) -> wire.Confirmation:
-    with timed(core.database, renewed, "load"):
+    with timed(core.database, fresh_caller, "load"):
         store, model = core.require_snapshots(), model_of(core.settings)
         place = load_snapshot(
-            core.database, store, renewed, index_name, path, model=model, overwrite=overwrite
+            core.database, store, fresh_caller, index_name, path, model=model, overwrite=overwrite
         )
         return wire.Confirmation(message=f"Successfully loaded index {index_name} from {place}.")
 

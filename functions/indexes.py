@@ -29,17 +29,19 @@ Reader = Annotated[Principal, with_scope(Scope.DOCUMENTS_READ, Scope.DOCUMENTS_W
 WRITER = with_scope(Scope.DOCUMENTS_WRITE, anonymous=True)
 Writer = Annotated[Principal, WRITER]
 Manager = Annotated[Principal, with_scope(Scope.COLLECTIONS_MANAGE, anonymous=True)]
-Guarded = Annotated[Guard, guard_from(in_authorization, WRITER)]
+WriteGuard = Annotated[Guard, guard_from(in_authorization, WRITER)]
 Name = Annotated[CollectionName, Path()]
 # A hundred documents have at most ten megabytes.
 MaxTextLength = Annotated[int, Query(ge=1, le=100_000)]
 
 
 @app.post("/index", response_model=list[wire.Document])
-def create(caller: Writer, renewed: FreshCaller, core: Core, guard: Guarded, body: wire.IndexRequest) -> Any:
-    with timed(core.database, renewed, "index"):
+def create(
+    caller: Writer, fresh_caller: FreshCaller, core: Core, guard: WriteGuard, body: wire.IndexRequest
+) -> Any:
+    with timed(core.database, fresh_caller, "index"):
         texts = [Text.new(document.text, document.metadata) for document in body.documents]
-        rows = indexes.add(core.database, core.embedder, renewed, body.index_name, texts, guard)
+        rows = indexes.add(core.database, core.embedder, fresh_caller, body.index_name, texts, guard)
         return JSONResponse([wire.Document.of(row).model_dump() for row in rows])
 
 
@@ -62,23 +64,23 @@ def documents(
     with timed(core.database, caller, "indexes_document"):
         page = by_name.DocumentPageRequest(limit, offset, max_text_length, wire.filters_of(metadata_filter))
         rows, total = by_name.documents(core.database, caller, index_name, page)
-        shown = list(readable(rows, wire.Document.of))
-        return wire.Documents(documents=shown, count=len(shown), total_items=total)
+        entries = list(readable(rows, wire.Document.of))
+        return wire.Documents(documents=entries, count=len(entries), total_items=total)
 
 
 @app.post("/indexes/{index_name:path}/documents")
 def change(
     caller: Writer,
-    renewed: FreshCaller,
+    fresh_caller: FreshCaller,
     core: Core,
-    guard: Guarded,
+    guard: WriteGuard,
     index_name: Name,
     body: wire.UpdateRequest,
 ) -> wire.UpdateResponse:
-    with timed(core.database, renewed, "indexes_update_document"):
+    with timed(core.database, fresh_caller, "indexes_update_document"):
         texts = [Text(document.doc_id or "", document.text, document.metadata) for document in body.documents]
         with_id = [text for text in texts if text.name]
-        changed = indexes.change(core.database, core.embedder, renewed, index_name, with_id, guard)
+        changed = indexes.change(core.database, core.embedder, fresh_caller, index_name, with_id, guard)
         absent = [*changed.absent, *(text.row() for text in texts if not text.name)]
         return wire.UpdateResponse(
             updated_documents=[wire.Document.of(row) for row in changed.updated],

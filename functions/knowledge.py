@@ -35,8 +35,8 @@ WRITER = with_scope(Scope.DOCUMENTS_WRITE, credential=in_either_header)
 Writer = Annotated[Principal, WRITER]
 Retriever = Annotated[Principal, with_scope(Scope.RETRIEVALS_READ, credential=in_either_header)]
 Asker = Annotated[Principal, with_scope(Scope.CHAT_READ, credential=in_either_header)]
-Renewed = Annotated[Callable[[], Principal], refreshing_caller(in_either_header)]
-Guarded = Annotated[Guard, guard_from(in_either_header, WRITER)]
+FreshCaller = Annotated[Callable[[], Principal], refreshing_caller(in_either_header)]
+WriteGuard = Annotated[Guard, guard_from(in_either_header, WRITER)]
 Namespace = Annotated[CollectionName, Path()]
 
 
@@ -45,7 +45,7 @@ def alive() -> wire.HealthStatus:
     return wire.HealthStatus(status="ok")
 
 
-@app.get("/readyz", responses={503: {"description": "The database is gone"}})
+@app.get("/readyz", responses={503: {"description": "The database is unavailable"}})
 def ready(core: Core) -> JSONResponse:
     reachable = core.is_reachable()
     status = wire.HealthStatus(status="ok" if reachable else "unavailable")
@@ -60,9 +60,9 @@ def namespaces(caller: Reader, core: Core) -> wire.Namespaces:
 @app.post(PREFIX + "/{namespace:path}/documents", status_code=201)
 def ingest(
     caller: Writer,
-    renewed: Renewed,
+    fresh_caller: FreshCaller,
     core: Core,
-    guard: Guarded,
+    guard: WriteGuard,
     namespace: Namespace,
     body: wire.IngestRequest,
 ) -> wire.IngestResponse:
@@ -70,7 +70,7 @@ def ingest(
         NewText(document.document_id, document.text, document.metadata, document.source, document.title)
         for document in body.documents
     ]
-    return wire.IngestResponse.of(knowledge.ingest(core, renewed, namespace, texts, guard))
+    return wire.IngestResponse.of(knowledge.ingest(core, fresh_caller, namespace, texts, guard))
 
 
 @app.get(PREFIX + "/{namespace:path}/documents")

@@ -33,7 +33,7 @@ Asker = Annotated[Principal, with_scope(Scope.CHAT_READ)]
 async def answer(
     once: Once,
     caller: Asker,
-    renewed: FreshCaller,
+    fresh_caller: FreshCaller,
     core: Core,
     body: wire.Request,
     x_workspace_id: Annotated[str | None, Header()] = None,
@@ -41,7 +41,7 @@ async def answer(
     request = body.to_request(x_workspace_id)
 
     def operation() -> IdempotentRequest:
-        place = locate(core.database, renewed(), request.search.workspace, request.search.org)
+        place = locate(core.database, fresh_caller(), request.search.workspace, request.search.org)
         lease = round(core.settings.rag_stream_timeout_seconds) + LEASE_SECONDS
         content = [place.collection_id, body.fingerprint()]
         return IdempotentRequest(Scope.CHAT_READ, content, org_id=place.org_id, lease_seconds=lease)
@@ -49,7 +49,7 @@ async def answer(
     def stored(event: Event) -> tuple[Any, set[str]] | None:
         return (wire.body(body, event), event.chunk_ids) if isinstance(event, AnswerDone) else None
 
-    outcome = await once.stream(operation, cited.answer(core, renewed, request), stored)
+    outcome = await once.stream(operation, cited.answer(core, fresh_caller, request), stored)
     if isinstance(outcome, StoredResponse):
         return wire.replay(outcome, streams=body.stream)
     if not body.stream:

@@ -124,8 +124,10 @@ class SearchKnowledge:
     def _number(self, passages: Sequence[Passage]) -> dict[int, Passage]:
         """The passages by number; a new passage gets the next number."""
         with self._lock:
-            numbers = [self._numbers.setdefault(one.chunk_id, len(self._numbers) + 1) for one in passages]
-            numbered = dict(zip(numbers, passages, strict=True))
+            numbered = {
+                self._numbers.setdefault(passage.chunk_id, len(self._numbers) + 1): passage
+                for passage in passages
+            }
             self._passages.update(numbered)
         return numbered
 
@@ -135,7 +137,7 @@ class SearchKnowledge:
         head = [self._fence.rule("passage")]
         if self._inline:
             head.append(CITE.format(example=mark(next(iter(numbered)))))
-        return "\n".join([*head, *(self._passage_text(number, one) for number, one in numbered.items())])
+        return "\n".join([*head, *map(self._passage_text, numbered, numbered.values())])
 
     def _passage_text(self, number: int, passage: Passage) -> str:
         source = passage.citations[0].source
@@ -145,8 +147,8 @@ class SearchKnowledge:
     def _structured(self, numbered: dict[int, Passage]) -> dict[str, Any]:
         return {
             "chunks": [
-                {"marker": number if self._inline else None, **asdict(one)}
-                for number, one in numbered.items()
+                {"marker": number if self._inline else None, **asdict(passage)}
+                for number, passage in numbered.items()
             ]
         }
 

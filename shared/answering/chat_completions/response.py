@@ -52,15 +52,15 @@ def parts(answer: Body) -> Iterator[Body]:
     yield last_part(answer)
 
 
-def last_part(like: Body) -> Body:
-    return part(like, [{"index": 0, "delta": {}, "logprobs": None, "finish_reason": "stop"}])
+def last_part(template: Body) -> Body:
+    return part(template, [{"index": 0, "delta": {}, "logprobs": None, "finish_reason": "stop"}])
 
 
-def usage_part(like: Body, usage: Body) -> Body:
-    return {**part(like, []), "usage": usage}
+def usage_part(template: Body, usage: Body) -> Body:
+    return {**part(template, []), "usage": usage}
 
 
-def part(like: Body, own: list[Body]) -> Body:
-    """A part of the same stream as `like`, an answer or another part."""
-    same = {name: like.get(name) for name in ("id", "created", "model")}
-    return {**same, "object": "chat.completion.chunk", "choices": own}
+def part(template: Body, part_choices: list[Body]) -> Body:
+    """A part of the same stream as `template`, an answer or another part."""
+    same = {name: template.get(name) for name in ("id", "created", "model")}
+    return {**same, "object": "chat.completion.chunk", "choices": part_choices}

@@ -21,13 +21,13 @@ class BudgetedModel:
         self._gateway = gateway
         self._model = model
         self._tokens = tokens
-        self._until = asyncio.get_running_loop().time() + seconds
+        self._deadline = asyncio.get_running_loop().time() + seconds
         self.usage = Usage()
 
     @property
     def is_exhausted(self) -> bool:
         used = self.usage.prompt_tokens + self.usage.completion_tokens
-        return used >= self._tokens or asyncio.get_running_loop().time() >= self._until
+        return used >= self._tokens or asyncio.get_running_loop().time() >= self._deadline
 
     async def ask(
         self, task: str, material: str, max_tokens: int, seconds: float = math.inf, **placeholders: object
@@ -41,7 +41,7 @@ class BudgetedModel:
         used = self.usage.prompt_tokens + self.usage.completion_tokens
         if self.is_exhausted or used + cost > self._tokens:
             return None
-        until = min(self._until, asyncio.get_running_loop().time() + seconds)
+        deadline = min(self._deadline, asyncio.get_running_loop().time() + seconds)
         request = {
             "model": self._model,
             "messages": [{"role": "system", "content": system}, {"role": "user", "content": user}],
@@ -49,7 +49,7 @@ class BudgetedModel:
             "max_tokens": max_tokens,
         }
         try:
-            async with asyncio.timeout_at(until):
+            async with asyncio.timeout_at(deadline):
                 answer = await self._gateway.complete(request)
         except (RagError, TimeoutError) as failed:
             # The turn proceeds without the reply.

@@ -23,9 +23,9 @@ PASSAGE_CHARACTERS = 400
 MAX_PASSAGES = 3
 SYNTHESIS = "Putting together what was found"
 _REPLY = (
-    'Reply with JSON alone: {{"steps": [{{"description": "...", "query": "..."}}]}}, at most {most} of them; '
-    "description says in a few words what the step finds out, query is one question for a search engine, "
-    "whole in itself, in the question's language."
+    'Reply with JSON alone: {{"steps": [{{"description": "...", "query": "..."}}]}}, at most {limit} of '
+    "them; description says in a few words what the step finds out, query is one question for a search "
+    "engine, whole in itself, in the question's language."
 )
 PLAN = (
     "You plan how to answer a question from an organization's documents. Do not answer it. Take it apart "
@@ -92,11 +92,11 @@ class SubQueryResults:
         return tuple(matches_by_id.values())
 
 
-async def answer_in_steps(
+async def search_in_steps(
     question: str, search: Search, query_model: BudgetedModel | None, limits: Limits, results: SubQueryResults
 ) -> AsyncGenerator[Step | SubQuery | Sources]:
     """Search the planned queries; adds to `results`. Raises as `search`."""
-    until = asyncio.get_running_loop().time() + limits.seconds
+    deadline = asyncio.get_running_loop().time() + limits.seconds
     number, seen = 0, set[str]()
     plan = await _plan(question, query_model, limits.queries)
     for turn in range(ROUNDS):
@@ -105,14 +105,14 @@ async def answer_in_steps(
         if not new or room < 1:
             break
         for planned in new[:room]:
-            if number and asyncio.get_running_loop().time() >= until:
+            if number and asyncio.get_running_loop().time() >= deadline:
                 break
             number += 1
             yield Step(number, planned.description)
             yield SubQuery(planned.query)
             result = results.by_query[planned.query] = await search(planned.query)
             yield Sources(result.matches)
-        if query_model is None or turn == ROUNDS - 1 or asyncio.get_running_loop().time() >= until:
+        if query_model is None or turn == ROUNDS - 1 or asyncio.get_running_loop().time() >= deadline:
             break
         plan = await _plan_missing(question, results, query_model, limits.queries - number)
     yield Step(number + 1, SYNTHESIS)
@@ -129,10 +129,10 @@ def _new_queries(plan: Sequence[PlannedQuery], seen: set[str]) -> list[PlannedQu
     return new
 
 
-async def _plan(question: str, query_model: BudgetedModel | None, most: int) -> list[PlannedQuery]:
+async def _plan(question: str, query_model: BudgetedModel | None, limit: int) -> list[PlannedQuery]:
     plan = None
     if query_model is not None:
-        plan = _parse_plan(await query_model.ask(PLAN, question, MAX_TOKENS, most=most))
+        plan = _parse_plan(await query_model.ask(PLAN, question, MAX_TOKENS, limit=limit))
     return plan or plan_by_rules(question)
 
 
@@ -148,7 +148,7 @@ async def _plan_missing(
             f"FOUND: {match.title}: {match.text[:PASSAGE_CHARACTERS]}"
             for match in result.matches[:MAX_PASSAGES]
         ]
-    return _parse_plan(await query_model.ask(MISSING, "\n\n".join(lines), MAX_TOKENS, most=room)) or []
+    return _parse_plan(await query_model.ask(MISSING, "\n\n".join(lines), MAX_TOKENS, limit=room)) or []
 
 
 def plan_by_rules(question: str) -> list[PlannedQuery]:

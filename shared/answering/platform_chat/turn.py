@@ -13,7 +13,7 @@ from starlette.concurrency import run_in_threadpool
 from shared import pipeline
 from shared.answering.platform_chat import sessions
 from shared.answering.platform_chat.budgeted_model import BudgetedModel
-from shared.answering.platform_chat.decomposition import Limits, answer_in_steps
+from shared.answering.platform_chat.decomposition import Limits, search_in_steps
 from shared.answering.platform_chat.follow_ups.rewriter import rewrite_question
 from shared.answering.platform_chat.generate import generate
 from shared.answering.platform_chat.turn_state import Caller, TurnState
@@ -65,7 +65,7 @@ async def converse(core: Services, caller: Caller, turn: Turn) -> AsyncGenerator
         state.text = insufficient(turn.question)
         yield Delta(state.text)
     yield await run_in_threadpool(
-        _done, state, judgement, started, retrieval_ms, milliseconds_since(generation_start)
+        _turn_done, state, judgement, started, retrieval_ms, milliseconds_since(generation_start)
     )
 
 
@@ -97,13 +97,13 @@ async def _retrieve(state: TurnState) -> AsyncGenerator[Event]:
         return
     settings = state.core.settings
     limits = Limits(settings.rag_multi_step_max_queries, settings.rag_multi_step_max_seconds)
-    steps = answer_in_steps(state.question, state.search, state.query_model, limits, state.results)
+    steps = search_in_steps(state.question, state.search, state.query_model, limits, state.results)
     async with aclosing(steps) as events:
         async for event in events:
             yield event
 
 
-def _done(
+def _turn_done(
     state: TurnState,
     judgement: Judgement,
     started: float,

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Self
 
 from pydantic import BaseModel, Field, ModelWrapValidatorHandler, PrivateAttr, model_validator
 
-MOST_NAMES, MOST_CHARACTERS = 20, 100
+MAX_NAMES, MAX_CHARACTERS = 20, 100
 # A response field, omitted if empty.
 IgnoredFilters = Annotated[list[str], Field(default_factory=list, exclude_if=not_)]
 
@@ -24,9 +24,9 @@ class LenientFilters(BaseModel):
         filters = validate(value)
         if isinstance(value, dict):
             fields = {*cls.model_fields, *(field.alias for field in cls.model_fields.values())}
-            unknown = sorted(str(name) for name in value if name not in fields)[:MOST_NAMES]
+            unknown = sorted(str(name) for name in value if name not in fields)[:MAX_NAMES]
             # A lone surrogate cannot be encoded.
-            filters._ignored = [name[:MOST_CHARACTERS].encode(errors="replace").decode() for name in unknown]
+            filters._ignored = [name[:MAX_CHARACTERS].encode(errors="replace").decode() for name in unknown]
         return filters
 
 

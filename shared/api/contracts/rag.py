@@ -8,6 +8,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstr
 
 from shared.api.contracts.datetimes import RangeEnd, RangeStart
 from shared.api.contracts.ignored_filters import IgnoredFilters, LenientFilters, ignored_names
+from shared.api.contracts.platform.common import share
 from shared.errors import RagError
 from shared.generation.confidence import snippet
 from shared.generation.refusals import INSUFFICIENT
@@ -85,7 +86,7 @@ class Result(BaseModel):
         return cls(
             chunk_id=match.chunk_id,
             source_id=match.document_id,
-            score=_share(match.score),
+            score=share(match.score),
             snippet=snippet(match.text),
             source_type=match.source_type,
             source_title=match.title,
@@ -139,7 +140,7 @@ class AnswerCitation(BaseModel):
             source_title=match.title,
             source_uri=match.uri,
             snippet=citation.snippet,
-            relevance_score=_share(match.score),
+            relevance_score=share(match.score),
             meta=_meta(match),
         )
 
@@ -183,7 +184,7 @@ class AnswerResponse(BaseModel):
             context_used=ContextUsed(
                 chunks_retrieved=len(answer.matches),
                 unique_sources=len({match.document_id for match in answer.matches}),
-                avg_relevance=_share(judgement.mean_similarity),
+                avg_relevance=share(judgement.mean_similarity),
                 thresholds=ConfidenceThresholds(
                     high=judgement.thresholds.high, medium=judgement.thresholds.medium
                 ),
@@ -193,12 +194,8 @@ class AnswerResponse(BaseModel):
         )
 
 
-def _share(value: float) -> float:
-    return round(value, 6)
-
-
 def _meta(match: Match) -> dict[str, Any]:
     """The document's metadata with its org, date and language, as in the contract."""
     own = {"date": match.occurred_at.isoformat() if match.occurred_at else None, "lang": match.lang}
-    known = {name: value for name, value in own.items() if value is not None or name not in match.metadata}
-    return {**match.metadata, **known, "org_id": match.org_id}
+    fields = {name: value for name, value in own.items() if value is not None or name not in match.metadata}
+    return {**match.metadata, **fields, "org_id": match.org_id}

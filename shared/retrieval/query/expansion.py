@@ -36,7 +36,7 @@ _CAPITALS = {short.lower() for short in ABBREVIATIONS if short.upper() == short 
 _FORMS = "|".join(
     re.escape(form).replace(r"\ ", r"[\s-]+") for form in sorted(_OTHERS, key=len, reverse=True)
 )
-_KNOWN = re.compile(rf"{_BEGIN}(?:{_FORMS}){_END}", re.IGNORECASE)
+_ABBREVIATION = re.compile(rf"{_BEGIN}(?:{_FORMS}){_END}", re.IGNORECASE)
 
 
 def expand(question: str, lang: str | None = None) -> Expansion:
@@ -59,7 +59,7 @@ def _other_forms(text: str, english: bool) -> Iterator[str]:
         if parts := parts_of(match.group()):
             yield parts
     if english:
-        for match in _KNOWN.finditer(text):
+        for match in _ABBREVIATION.finditer(text):
             form = " ".join(re.split(r"[\s-]+", match.group().lower()))
             if form not in _CAPITALS or match.group().isupper():
                 yield _OTHERS[form]

@@ -38,8 +38,8 @@ class Rewriter(ChatModel):
         if line is None:
             return by_rules
         # Words that the model leaves out remain keywords.
-        known = set(_words(by_rules.words))
-        added = tuple(dict.fromkeys(word for word in _words(line) if word not in known))
+        existing = set(_words(by_rules.words))
+        added = tuple(dict.fromkeys(word for word in _words(line) if word not in existing))
         return Expansion(line, " ".join((by_rules.words, *added)), (*by_rules.additions, *added), self.model)
 
     def _line(self, question: str) -> str | None:

@@ -5,10 +5,8 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, StringConstraints
 
-from shared.api.contracts.platform.common import Limit, Offset, Pagination, WithoutNul
+from shared.api.contracts.platform.common import Pagination, WithoutNul
 from shared.api.health import Report
-
-__all__ = ["Limit", "Offset", "Pagination"]
 
 State = Literal["healthy", "degraded", "unhealthy", "unknown", "not_configured"]
 

@@ -104,10 +104,10 @@ class Metadata(BaseModel):
             is_follow_up=done.turn.is_follow_up or done.search_query != done.turn.question,
             search_query=done.search_query,
             sub_queries=list(done.sub_queries),
-            confidence=min(1.0, max(0.0, round(judgement.mean_similarity, 6))),
+            confidence=share(judgement.mean_similarity),
             confidence_detail=Confidence(
                 level=judgement.confidence.value,
-                avg_relevance=round(judgement.mean_similarity, 6),
+                avg_relevance=share(judgement.mean_similarity),
                 thresholds={"high": judgement.thresholds.high, "medium": judgement.thresholds.medium},
             ),
             withheld=done.withheld,
@@ -151,7 +151,7 @@ def encode_event(request: Request, user_id: str, chat_event: Event) -> bytes:
         case SubQuery(text=text):
             return event({"type": "sub_query", "query": text})
         case Sources(matches=matches):
-            return event({"type": "sources", "sources": [one.model_dump() for one in sources(matches)]})
+            return event({"type": "sources", "sources": [source.model_dump() for source in sources(matches)]})
         case Delta(text=text):
             # Clients read either name.
             return event({"type": "delta", "content": text, "delta": text})

@@ -5,9 +5,6 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, Field
 
-from shared.api.contracts.platform.common import Limit, Offset
-
-__all__ = ["Limit", "Offset"]
 Row = dict[str, Any]
 MessageLimit = Annotated[int, Field(ge=1, le=1000)]
 

@@ -6,14 +6,7 @@ from uuid import UUID
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
 
-from shared.api.contracts.platform.common import (
-    Limit,
-    Offset,
-    Order,
-    Pagination,
-    WithMetadata,
-    WithoutNul,
-)
+from shared.api.contracts.platform.common import Pagination, WithMetadata, WithoutNul
 from shared.models.chunk_limits import (
     LEAST_SIZE,
     MOST_OVERLAP,
@@ -22,8 +15,6 @@ from shared.models.chunk_limits import (
     EmbedderLimits,
     configured,
 )
-
-__all__ = ["Limit", "Offset", "Order", "Pagination"]
 
 CollectionOrder = Literal["created_at", "name", "document_count"]
 Name = Annotated[

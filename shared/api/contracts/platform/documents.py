@@ -9,19 +9,8 @@ from urllib.parse import quote
 
 from pydantic import BaseModel, Field, StringConstraints
 
-from shared.api.contracts.platform.common import (
-    Limit,
-    Offset,
-    Order,
-    Pagination,
-    WithMetadata,
-    WithoutNul,
-    small,
-)
+from shared.api.contracts.platform.common import Pagination, WithMetadata, WithoutNul, small
 from shared.errors import InvalidRequest
-
-__all__ = ["Limit", "Offset", "Order", "Pagination"]
-
 
 # For a file and for a redirect to it.
 NO_STORE = {"Cache-Control": "private, no-store"}

@@ -7,10 +7,8 @@ from uuid import UUID
 
 from pydantic import AfterValidator, BaseModel, Field, StringConstraints, model_validator
 
-from shared.api.contracts.platform.common import Limit, Offset, Pagination
+from shared.api.contracts.platform.common import Pagination
 from shared.types import Message
-
-__all__ = ["Limit", "Offset", "Pagination"]
 
 EventName = Literal[
     "collection.created",

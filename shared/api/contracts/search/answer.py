@@ -175,13 +175,13 @@ class Response(WireModel):
 
     @classmethod
     def of(cls, request: Request, done: AnswerDone) -> Self:
-        retrieval, composed = done.retrieval, done.answer
+        retrieval, answer = done.retrieval, done.answer
         return cls(
-            answer=composed.text,
+            answer=answer.text,
             withheld=done.withheld,
             confidence=retrieval.judgement.confidence.value,
-            citations=list(map(Citation.of, composed.citations)) if request.citations else [],
-            support=Support.of(composed),
+            citations=list(map(Citation.of, answer.citations)) if request.citations else [],
+            support=Support.of(answer),
             rationale=common.Rationale.of(retrieval.result) if request.include.rationale else None,
             retrieval=Retrieval.of(retrieval),
             generation=Generation(

@@ -230,8 +230,8 @@ class Result(WireModel):
         return result
 
 
-def results(retrieved: RoutedResult, *, document: bool = True) -> list[Result]:
-    pairs = zip(retrieved.matches, retrieved.highlights, strict=True)
+def results(result: RoutedResult, *, document: bool = True) -> list[Result]:
+    pairs = zip(result.matches, result.highlights, strict=True)
     return [Result.of(match, highlight, document=document) for match, highlight in pairs]
 
 
@@ -300,14 +300,14 @@ class Rationale(WireModel):
     graph: GraphRationale
 
     @classmethod
-    def of(cls, retrieved: RoutedResult) -> Self:
-        route = retrieved.route
+    def of(cls, result: RoutedResult) -> Self:
+        route = result.route
         return cls(
             router_mode=route.mode,
             query=route.text,
             words=route.words,
-            rules=list(map(_reason, retrieved.rules)),
-            graph=GraphRationale.of(retrieved.graph),
+            rules=list(map(_reason, result.rules)),
+            graph=GraphRationale.of(result.graph),
         )
 
 
@@ -332,19 +332,19 @@ class Usage(WireModel):
     embedding_version: str | None
 
     @classmethod
-    def of(cls, retrieved: RoutedResult, milliseconds: int) -> Self:
-        route, time_range = retrieved.route, retrieved.time_range
+    def of(cls, result: RoutedResult, milliseconds: int) -> Self:
+        route, time_range = result.route, result.time_range
         return cls(
             latency_ms=milliseconds,
-            router_scope="org" if retrieved.scope is SearchScope.ORG else "workspace",
+            router_scope="org" if result.scope is SearchScope.ORG else "workspace",
             inferred_family=route.family,
             inferred_time_range=TimeRange(
                 after=time_range.after if time_range else None,
                 before=time_range.before if time_range else None,
             ),
-            contribution_shares=retrieved.shares,
-            stages=retrieved.stages,
-            embedding_version=retrieved.embedding_model,
+            contribution_shares=result.shares,
+            stages=result.stages,
+            embedding_version=result.embedding_model,
         )
 
 

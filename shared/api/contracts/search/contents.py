@@ -62,8 +62,8 @@ class Chunk(DocumentChunk):
 
     @classmethod
     def of(cls, chunk: retrieved.Part) -> Self:
-        known = DocumentChunk.of(chunk)
-        return cls(id=known.id, text=known.text, span=known.span, document_id=f"doc_{chunk.document_id}")
+        part = DocumentChunk.of(chunk)
+        return cls(id=part.id, text=part.text, span=part.span, document_id=f"doc_{chunk.document_id}")
 
 
 class Graph(WireModel):

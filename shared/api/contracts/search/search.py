@@ -48,13 +48,13 @@ class Response(WireModel):
     request_id: str
 
     @classmethod
-    def of(cls, request: Request, retrieved: RoutedResult) -> Self:
+    def of(cls, request: Request, result: RoutedResult) -> Self:
         include = request.include
         return cls(
-            results=common.results(retrieved, document=include.document),
-            rationale=common.Rationale.of(retrieved) if include.rationale else None,
-            context=retrieved.context,
-            usage=common.Usage.of(retrieved, retrieved.milliseconds),
+            results=common.results(result, document=include.document),
+            rationale=common.Rationale.of(result) if include.rationale else None,
+            context=result.context,
+            usage=common.Usage.of(result, result.milliseconds),
             ignored_filters=ignored_names(request.filters),
             request_id=common.request_id(),
         )

@@ -65,14 +65,14 @@ class Response(WireModel):
     request_id: str
 
     @classmethod
-    def of(cls, request: Request, retrieved: RoutedResult) -> Self:
+    def of(cls, request: Request, result: RoutedResult) -> Self:
         return cls(
-            matches=common.results(retrieved),
+            matches=common.results(result),
             usage=Usage(
-                latency_ms=retrieved.milliseconds,
-                router_scope="org" if retrieved.scope is SearchScope.ORG else "workspace",
-                stages=retrieved.stages,
-                embedding_version=retrieved.embedding_model,
+                latency_ms=result.milliseconds,
+                router_scope="org" if result.scope is SearchScope.ORG else "workspace",
+                stages=result.stages,
+                embedding_version=result.embedding_model,
             ),
             ignored_filters=ignored_names(request.filters),
             request_id=common.request_id(),

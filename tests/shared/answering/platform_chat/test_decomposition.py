@@ -14,8 +14,8 @@ from shared.answering.platform_chat.decomposition import (
     ROUNDS,
     Limits,
     SubQueryResults,
-    answer_in_steps,
     plan_by_rules,
+    search_in_steps,
 )
 from shared.answering.platform_chat.types import Sources, Step, SubQuery
 from shared.models.chat_gateway import ChatGateway
@@ -78,7 +78,7 @@ def run(
 
     async def reasoned() -> tuple[list[Any], BudgetedModel]:
         query_model = BudgetedModel(ChatGateway("key", gateway.url, "m", 5, 5), "m", tokens, seconds)
-        found = answer_in_steps(QUESTION, look, query_model, bounds, SubQueryResults())
+        found = search_in_steps(QUESTION, look, query_model, bounds, SubQueryResults())
         return [happened async for happened in found], query_model
 
     # In a thread of its own: this one's event loop is others'.
