@@ -1,4 +1,4 @@
-"""Matches as one text for a caller's own prompt, by document and without repetition."""
+"""Matches as one text for a caller's prompt, by document, without repetition."""
 
 from collections.abc import Sequence
 

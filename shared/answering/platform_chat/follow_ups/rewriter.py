@@ -1,6 +1,6 @@
-"""Rewriting of follow-up questions by the model, or by rules without one or after a failure.
+"""Rewriting of follow-up questions by the model or by rules.
 
-Only the caller's own search uses the result.
+The rules serve without a model and after a failure. Only the caller's own search uses the result.
 """
 
 from collections.abc import Sequence
