@@ -137,8 +137,8 @@ def search_of(ingested: IngestedSet, method: str) -> Search:
     """As the search API's router has it, or as the core is told. Nothing is reranked."""
 
     def routed(text: str) -> SearchOutcome:
-        wanted = SearchRequest(text, top_k=CHUNKS, rerank=False, highlighted=False)
-        found = retrieve(ingested.core, ingested.reader, wanted, place=Place(ingested.org_id, None))
+        request = SearchRequest(text, top_k=CHUNKS, rerank=False, with_highlights=False)
+        found = retrieve(ingested.core, ingested.reader, request, place=Place(ingested.org_id, None))
         return SearchOutcome(found.matches, found.route.graph, found.graph.is_seeded)
 
     def summary(text: str) -> SearchOutcome:

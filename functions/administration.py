@@ -1,4 +1,4 @@
-"""administration: health; figures and audit events for admins of an org; the caller's orgs."""
+"""administration: health; statistics and audit events for admins; the caller's orgs."""
 
 from typing import Annotated, Any
 
@@ -15,18 +15,18 @@ from shared.api.stats import events as events_of
 from shared.api.stats import stats as stats_of
 from shared.types import Principal, Scope
 
-# (It starts without what embeds and answers: that they do not is what health is to say.)
+# Starts without an embedder or a gateway, so that health can report their failure.
 app = create_app(common, "administration", searches=False, errors=(400, 401, 403, 429, 500, 503))
 
 Admin = Annotated[Principal, with_scope(Scope.ADMIN)]
 AnyCaller = Annotated[Principal, with_scope(*Scope)]
-GONE: dict[int | str, dict[str, Any]] = {
-    503: {"model": wire.Health, "description": "The same report, of a database that is gone"}
+UNHEALTHY: dict[int | str, dict[str, Any]] = {
+    503: {"model": wire.Health, "description": "The same report, while the database is unavailable"}
 }
 
 
-@app.get("/api/v1/health", response_model=wire.Health, responses=GONE)
-@app.get("/v1/health", response_model=wire.Health, responses=GONE)
+@app.get("/api/v1/health", response_model=wire.Health, responses=UNHEALTHY)
+@app.get("/v1/health", response_model=wire.Health, responses=UNHEALTHY)
 def health(caller: OptionalCaller, core: Core) -> Response:
     report = check(core, caller)
     status = 503 if report.status is State.UNHEALTHY else 200
@@ -51,14 +51,14 @@ def orgs(caller: AnyCaller, core: Core) -> wire.Orgs:
 def events(
     caller: Admin,
     core: Core,
-    limit: wire.Limit = 20,
-    offset: wire.Offset = 0,
+    limit: common.Limit = 20,
+    offset: common.Offset = 0,
     namespace: wire.Namespace | None = None,
     event: wire.EventName | None = None,
 ) -> wire.Events:
     rows, total = events_of(core, caller, limit, offset, namespace, event)
     return wire.Events(
-        data=[wire.Event(**row) for row in rows], pagination=wire.Pagination.of(total, limit, offset)
+        data=[wire.Event(**row) for row in rows], pagination=common.Pagination.of(total, limit, offset)
     )
 
 

@@ -1,4 +1,4 @@
-"""api-keys: people make, list, rotate and revoke API keys; admins see and revoke all of their org's."""
+"""api-keys: users create, list, rotate and revoke API keys; admins list and revoke their org's."""
 
 from typing import Annotated
 from uuid import UUID
@@ -17,13 +17,13 @@ from shared.types import Principal, Scope
 app = create_app(rag, "api-keys", searches=False, errors=(400, 401, 403, 404, 413, 429, 500, 503))
 
 Manager = Annotated[Principal, with_scope(Scope.ADMIN)]
-# Asked after the caller: parameters are resolved in their order.
+# FastAPI resolves parameters in order, so this follows the caller.
 KeysOn = Annotated[ApiKeyExchange, Depends(require_keys)]
 
 
 @app.post("/api/keys", status_code=201)
-def create(caller: Manager, _: KeysOn, core: Core, body: wire.NewKeyRequest) -> wire.Created:
-    return wire.Created.of_new(api_keys.create(core.database, caller, body.kind, body.to_request()))
+def create(caller: Manager, _: KeysOn, core: Core, body: wire.NewKeyRequest) -> wire.CreatedKey:
+    return wire.CreatedKey.of_new(api_keys.create(core.database, caller, body.kind, body.to_request()))
 
 
 @app.get("/api/keys")
@@ -38,9 +38,9 @@ def rotate(
     core: Core,
     key_id: UUID,
     body: Annotated[wire.RotateRequest | None, Body()] = None,
-) -> wire.Created:
+) -> wire.CreatedKey:
     overlap = body.overlap_seconds if body else 0
-    return wire.Created.of_new(api_keys.rotate(core.database, caller, str(key_id), overlap))
+    return wire.CreatedKey.of_new(api_keys.rotate(core.database, caller, str(key_id), overlap))
 
 
 @app.delete("/api/keys/{key_id}", status_code=204)
@@ -51,7 +51,7 @@ def revoke(caller: Manager, core: Core, key_id: UUID) -> Response:
 
 @app.get("/api/keys/health")
 def health(core: Core) -> dict[str, str]:
-    """Whether keys are on in this deployment, and what signs for them. Needs no token."""
+    """Whether API keys are enabled, and their signing method. Needs no token."""
     return {"api_keys": core.key_ring.algorithm if core.key_ring else "off"}
 
 

@@ -1,4 +1,4 @@
-"""chat: conversations over documents, with memory; and the sessions that remember them."""
+"""chat: conversations over documents, and their stored sessions."""
 
 from contextlib import AsyncExitStack, aclosing
 from functools import partial
@@ -9,7 +9,7 @@ from starlette.responses import Response
 
 from shared.answering.platform_chat import sessions
 from shared.answering.platform_chat.turn import converse
-from shared.answering.platform_chat.types import Answered
+from shared.answering.platform_chat.types import TurnDone
 from shared.api.app import create_app, lambda_handler
 from shared.api.contracts.platform import chat_request as wire
 from shared.api.contracts.platform import chat_response, chat_sessions, common
@@ -18,7 +18,7 @@ from shared.api.sse import DESCRIBED, EventStream, events, last_event, peek_firs
 from shared.text.ids import id_of
 from shared.types import Principal, Scope
 
-# A conversation may come whole with each of its turns.
+# A request may have the whole conversation.
 MAX_BYTES = 1024 * 1024
 
 app = create_app(
@@ -37,20 +37,20 @@ Id = Annotated[str, Depends(_id_of_path)]
 
 @app.post("/api/v1/chat", response_model=chat_response.Response, responses={200: DESCRIBED})
 @app.post("/v1/chat", response_model=chat_response.Response, responses={200: DESCRIBED})
-async def chat(caller: Asker, renewed: FreshCaller, core: Core, body: wire.Request) -> Response:
-    turn = converse(core, renewed, body.turn())
+async def chat(caller: Asker, fresh_caller: FreshCaller, core: Core, body: wire.Request) -> Response:
+    turn = converse(core, fresh_caller, body.turn())
     if not body.stream:
-        return chat_response.response(body, caller.user_id, await last_event(turn, Answered))
-    async with AsyncExitStack() as until:
-        turn_events = await until.enter_async_context(aclosing(await peek_first(turn)))
+        return chat_response.response(body, caller.user_id, await last_event(turn, TurnDone))
+    async with AsyncExitStack() as stack:
+        turn_events = await stack.enter_async_context(aclosing(await peek_first(turn)))
         encode = partial(chat_response.encode_event, body, caller.user_id)
-        return EventStream(events(turn_events, encode, chat_response.broken), until.pop_all())
+        return EventStream(events(turn_events, encode, chat_response.encode_error), stack.pop_all())
 
 
 @app.get("/api/v1/chat/sessions")
 @app.get("/v1/chat/sessions")
 def index(
-    caller: Asker, core: Core, limit: chat_sessions.Limit = 20, offset: chat_sessions.Offset = 0
+    caller: Asker, core: Core, limit: common.Limit = 20, offset: common.Offset = 0
 ) -> list[chat_sessions.Session]:
     return [
         chat_sessions.Session.of(row) for row in sessions.list_sessions(core.database, caller, limit, offset)
@@ -64,10 +64,10 @@ def messages(
     core: Core,
     session: Id,
     limit: chat_sessions.MessageLimit = 1000,
-    offset: chat_sessions.Offset = 0,
-) -> list[chat_sessions.SaidMessage]:
+    offset: common.Offset = 0,
+) -> list[chat_sessions.SessionMessage]:
     rows = sessions.messages(core.database, caller, session, limit, offset)
-    return [chat_sessions.SaidMessage.of(row) for row in rows]
+    return [chat_sessions.SessionMessage.of(row) for row in rows]
 
 
 @app.delete("/api/v1/chat/sessions/{session_id}", status_code=204)

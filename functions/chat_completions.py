@@ -1,5 +1,4 @@
-"""chat-completions: OpenAI's chat completions, over documents where the request names an index or the model
-rag; and the models that it takes."""
+"""chat-completions: OpenAI's chat completions, over documents for an index or the model rag; and models."""
 
 from functools import partial
 from typing import Annotated
@@ -7,14 +6,14 @@ from typing import Annotated
 from starlette.responses import Response
 
 from shared.answering.chat_completions import complete as completions
-from shared.answering.chat_completions import models as listed
+from shared.answering.chat_completions import models as completion_models
 from shared.api.app import create_app, lambda_handler
 from shared.api.contracts.index import chat_completions as wire
 from shared.api.dependencies import Core, FreshCaller, require_scope, with_scope
 from shared.api.sse import DESCRIBED, EventStream, events
 from shared.types import Principal, Scope
 
-# A conversation comes whole with each of its turns. A megabyte is some 250,000 tokens: most models read less.
+# Each request has the whole conversation. A megabyte is about 250,000 tokens, more than most models read.
 MAX_BYTES = 1024 * 1024
 
 app = create_app(
@@ -28,22 +27,24 @@ app = create_app(
 Asker = Annotated[Principal, with_scope(Scope.CHAT_READ, Scope.RETRIEVALS_READ, anonymous=True)]
 
 
-@app.post("/v1/chat/completions", response_model=wire.Answer, responses={200: DESCRIBED})
-async def complete(caller: Asker, renewed: FreshCaller, core: Core, body: wire.Completion) -> Response:
+@app.post("/v1/chat/completions", response_model=wire.CompletionResponse, responses={200: DESCRIBED})
+async def complete(
+    caller: Asker, fresh_caller: FreshCaller, core: Core, body: wire.CompletionRequest
+) -> Response:
     conversation = body.to_request()
-    if conversation.bypasses:
+    if conversation.bypasses_documents:
         require_scope(caller, Scope.CHAT_READ)
     if conversation.streams:
-        streamed = await completions.stream(core, renewed, conversation)
-        encode = partial(wire.part, matches=streamed.matches)
-        return EventStream(events(streamed.parts, encode, wire.broken, wire.DONE), streamed.until)
-    completed = await completions.complete(core, renewed, conversation)
-    return Response(wire.answer(completed.answer, completed.matches), media_type="application/json")
+        stream = await completions.stream(core, fresh_caller, conversation)
+        encode = partial(wire.encode_part, matches=stream.matches)
+        return EventStream(events(stream.parts, encode, wire.encode_error, wire.DONE), stream.cleanup)
+    completion = await completions.complete(core, fresh_caller, conversation)
+    return Response(wire.encode_answer(completion.answer, completion.matches), media_type="application/json")
 
 
 @app.get("/v1/models")
 def models(caller: Asker, core: Core) -> wire.Models:
-    return wire.Models(data=[wire.Model(**model) for model in listed.models(core, caller)])
+    return wire.Models(data=[wire.Model(**model) for model in completion_models.models(core, caller)])
 
 
 handler = lambda_handler(app)

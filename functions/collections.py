@@ -1,4 +1,4 @@
-"""collections: named sets of documents, made and kept by people and their keys."""
+"""collections: named sets of documents: list, creation, changes, deletion."""
 
 from functools import partial
 from typing import Annotated
@@ -46,15 +46,15 @@ def create(caller: Manager, core: Core, once: Once, body: wire.NewCollection) ->
 def index(
     caller: Reader,
     core: Core,
-    limit: wire.Limit = 20,
-    offset: wire.Offset = 0,
+    limit: common.Limit = 20,
+    offset: common.Offset = 0,
     sort_by: wire.CollectionOrder = "created_at",
-    order: wire.Order = "desc",
+    order: common.Order = "desc",
 ) -> wire.Collections:
     rows, total = collections.list_collections(core.database, caller, limit, offset, sort_by, order)
     return wire.Collections(
         data=list(readable(rows, partial(_to_wire, core))),
-        pagination=wire.Pagination.of(total, limit, offset),
+        pagination=common.Pagination.of(total, limit, offset),
     )
 
 
@@ -67,7 +67,7 @@ def get(caller: Reader, core: Core, collection: Id) -> wire.Collection:
 @app.patch("/api/v1/collections/{collection_id}")
 @app.patch("/v1/collections/{collection_id}")
 def update(caller: Manager, core: Core, collection: Id, body: wire.CollectionChanges) -> wire.Collection:
-    _require_known_model(core, body.config)
+    _require_model(core, body.config)
     return _to_wire(core, collections.update(core.database, caller, collection, body.changes()))
 
 
@@ -80,13 +80,13 @@ def delete(caller: Manager, core: Core, collection: Id, cascade: bool = False) -
 
 @app.post("/api/v1/collections/{collection_id}/graph", status_code=202)
 @app.post("/v1/collections/{collection_id}/graph", status_code=202)
-def build_graph(caller: Writer, core: Core, collection: Id, body: wire.GraphBuild) -> wire.GraphQueued:
+def build_graph(caller: Writer, core: Core, collection: Id, body: wire.GraphBuild) -> wire.GraphBuildQueued:
     queued = collections.build_graph(core.database, caller, collection, again=body.again)
-    return wire.GraphQueued(collection_id=collection, queued=queued)
+    return wire.GraphBuildQueued(collection_id=collection, queued=queued)
 
 
 def _create(core: Core, caller: Principal, body: wire.NewCollection) -> wire.Collection:
-    _require_known_model(core, body.config)
+    _require_model(core, body.config)
     return _to_wire(core, collections.create(core.database, caller, body.to_request()))
 
 
@@ -94,8 +94,8 @@ def _to_wire(core: Core, row: collections.Row) -> wire.Collection:
     return wire.Collection.of(row, model_of(core.settings), reads_of(core.settings))
 
 
-def _require_known_model(core: Core, config: wire.Config | None) -> None:
-    """Raises InvalidRequest for a config that asks for what does not embed here."""
+def _require_model(core: Core, config: wire.Config | None) -> None:
+    """Raises InvalidRequest for an embedding model that the deployment does not have."""
     model = model_of(core.settings)
     if config and config.embedding_model not in (None, model):
         raise InvalidRequest(

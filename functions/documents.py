@@ -20,7 +20,7 @@ from shared.errors import error_details
 from shared.text.ids import id_of
 from shared.types import Principal, Scope
 
-# Six megabytes of a file or a text are what Lambda lets in, and Postgres keeps.
+# The request limit of Lambda is six megabytes.
 app = create_app(
     common,
     "documents",
@@ -33,7 +33,7 @@ app = create_app(
 
 Reader = Annotated[Principal, with_scope(Scope.DOCUMENTS_READ, Scope.DOCUMENTS_WRITE)]
 Writer = Annotated[Principal, with_scope(Scope.DOCUMENTS_WRITE)]
-# In seconds.
+# Seconds.
 Lifetime = Annotated[int, Query(ge=1, le=MAX_LIFETIME_SECONDS)]
 
 
@@ -56,7 +56,7 @@ def upload(
     private: Annotated[bool, Form()] = False,
     external_id: Annotated[wire.ExternalId | None, Form()] = None,
 ) -> wire.Document | Response:
-    values = wire.parsed(metadata)
+    values = wire.parse_metadata(metadata)
     name = documents.file_name(file.filename)
     new = NewUpload(file.file.read(), None, name, file.content_type, external_id, private, values)
     return _add_document(core, caller, once, collection_id, new)
@@ -80,7 +80,7 @@ def write(caller: Writer, core: Core, once: Once, body: wire.NewText) -> wire.Do
 
 @app.post("/api/v1/documents/url", status_code=202, response_model=wire.Document)
 @app.post("/v1/documents/url", status_code=202, response_model=wire.Document)
-def address(caller: Writer, core: Core, once: Once, body: wire.NewAddress) -> wire.Document | Response:
+def address(caller: Writer, core: Core, once: Once, body: wire.NewUrlDocument) -> wire.Document | Response:
     with error_details(field="url"):
         url = core.networks.require_url(body.url)
     collection = id_of(body.collection_id, "collection")
@@ -100,7 +100,9 @@ def begin_upload(caller: Writer, core: Core, body: wire.NewUpload) -> wire.Uploa
 
 @app.post("/api/v1/documents/uploaded", status_code=202, response_model=wire.Document)
 @app.post("/v1/documents/uploaded", status_code=202, response_model=wire.Document)
-def finish_upload(caller: Writer, core: Core, once: Once, body: wire.Uploaded) -> wire.Document | Response:
+def finish_upload(
+    caller: Writer, core: Core, once: Once, body: wire.UploadTicket
+) -> wire.Document | Response:
     uploads = _uploads(core)
     operation = IdempotentRequest(
         Scope.DOCUMENTS_WRITE, body.upload, uploads.collection_of(caller, body.upload)
@@ -114,18 +116,18 @@ def index(
     caller: Reader,
     core: Core,
     collection_id: str,
-    limit: wire.Limit = 20,
-    offset: wire.Offset = 0,
+    limit: common.Limit = 20,
+    offset: common.Offset = 0,
     status: wire.Status | None = None,
     sort_by: wire.DocumentOrder = "created_at",
-    order: wire.Order = "desc",
+    order: common.Order = "desc",
 ) -> wire.Documents:
     collection = id_of(collection_id, "collection")
     rows, total = documents.list_documents(
         core.database, caller, collection, limit, offset, status, sort_by, order
     )
     return wire.Documents(
-        data=list(readable(rows, wire.Document.of)), pagination=wire.Pagination.of(total, limit, offset)
+        data=list(readable(rows, wire.Document.of)), pagination=common.Pagination.of(total, limit, offset)
     )
 
 
@@ -169,8 +171,8 @@ def original(caller: LinkCaller, core: Core, document: Id) -> Response:
     content = documents.original(core.database, caller, document)
     if content.path is not None:
         link = documents.object_link(core.require_storage(), caller, content)
-        return RedirectResponse(link, headers=wire.NOT_KEPT)
-    return Response(content.data, headers=wire.of_a_stranger(content.filename, content.content_type))
+        return RedirectResponse(link, headers=wire.NO_STORE)
+    return Response(content.data, headers=wire.download_headers(content.filename, content.content_type))
 
 
 @app.patch("/api/v1/documents/{document_id}")

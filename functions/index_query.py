@@ -1,4 +1,4 @@
-"""index-query: what an index's documents say to a question, with an answer or without."""
+"""index-query: questions to an index, answered or with matches alone."""
 
 from typing import Annotated
 
@@ -16,22 +16,22 @@ Asker = Annotated[Principal, with_scope(Scope.RETRIEVALS_READ, Scope.CHAT_READ, 
 
 
 @app.post("/query")
-async def query(caller: Asker, core: Core, body: wire.Questioned) -> wire.Answered:
+async def query(caller: Asker, core: Core, body: wire.QueryRequest) -> wire.QueryResponse:
     async with timed_async(core.database, caller, "query"):
         search_query = Query(body.query, body.top_k, Filters(collection=body.index_name), Mode.HYBRID)
         # One good passage of an index suffices for an answer.
         answer = await pipeline.answer(core, caller, search_query, body.sampling(), judged=1)
-        return wire.Answered.of(body.query, answer)
+        return wire.QueryResponse.of(body.query, answer)
 
 
 @app.post("/retrieve")
-def retrieve(caller: Asker, core: Core, body: wire.Retrieval) -> wire.Retrieved:
+def retrieve(caller: Asker, core: Core, body: wire.RetrieveRequest) -> wire.RetrieveResponse:
     with timed(core.database, caller, "retrieve"):
         if not body.query.strip():
             raise InvalidRequest("query: must not be blank")
         filters = Filters(collection=body.index_name, metadata=body.metadata_filter)
         search_query = Query(body.query, body.max_node_count, filters, Mode.HYBRID)
-        return wire.Retrieved.of(body.query, pipeline.search(core, caller, search_query))
+        return wire.RetrieveResponse.of(body.query, pipeline.search(core, caller, search_query))
 
 
 handler = lambda_handler(app)

@@ -1,4 +1,4 @@
-"""index-snapshots: KAITO RAGEngine's persist and load, of and into the org's own folder of a store."""
+"""index-snapshots: KAITO RAGEngine's persist and load, in the org's own folder of the object store."""
 
 from typing import Annotated
 
@@ -23,7 +23,7 @@ app = create_app(
     malformed=422,
 )
 
-# Writing: it takes the place of the snapshot that was there.
+# A write scope: persist replaces an earlier snapshot.
 Writer = Annotated[Principal, with_scope(Scope.DOCUMENTS_WRITE, anonymous=True)]
 Loader = Annotated[
     Principal, with_scope(Scope.DOCUMENTS_WRITE, besides=Scope.COLLECTIONS_MANAGE, anonymous=True)
@@ -34,28 +34,32 @@ Place = Query(max_length=1000)
 
 @app.post("/persist/{index_name:path}")
 def persist(
-    caller: Writer, core: Core, renewed: FreshCaller, index_name: Name, path: Annotated[str, Place] = DEFAULT
-) -> wire.Done:
-    with timed(core.database, renewed, "persist"):
-        place = persist_snapshot(core.database, core.require_snapshots(), renewed, index_name, path)
-        return wire.Done(message=f"Successfully persisted index {index_name} to {place}.")
+    caller: Writer,
+    core: Core,
+    fresh_caller: FreshCaller,
+    index_name: Name,
+    path: Annotated[str, Place] = DEFAULT,
+) -> wire.Confirmation:
+    with timed(core.database, fresh_caller, "persist"):
+        place = persist_snapshot(core.database, core.require_snapshots(), fresh_caller, index_name, path)
+        return wire.Confirmation(message=f"Successfully persisted index {index_name} to {place}.")
 
 
 @app.post("/load/{index_name:path}")
 def load(
     caller: Loader,
     core: Core,
-    renewed: FreshCaller,
+    fresh_caller: FreshCaller,
     index_name: Name,
     path: Annotated[str | None, Place] = None,
     overwrite: bool = False,
-) -> wire.Done:
-    with timed(core.database, renewed, "load"):
+) -> wire.Confirmation:
+    with timed(core.database, fresh_caller, "load"):
         store, model = core.require_snapshots(), model_of(core.settings)
         place = load_snapshot(
-            core.database, store, renewed, index_name, path, model=model, overwrite=overwrite
+            core.database, store, fresh_caller, index_name, path, model=model, overwrite=overwrite
         )
-        return wire.Done(message=f"Successfully loaded index {index_name} from {place}.")
+        return wire.Confirmation(message=f"Successfully loaded index {index_name} from {place}.")
 
 
 handler = lambda_handler(app)

@@ -1,4 +1,4 @@
-"""indexes: KAITO RAGEngine's indexes and their documents, which are searchable when they are answered for."""
+"""indexes: KAITO RAGEngine's indexes and documents, searchable as soon as the response is sent."""
 
 from typing import Annotated, Any
 
@@ -29,17 +29,19 @@ Reader = Annotated[Principal, with_scope(Scope.DOCUMENTS_READ, Scope.DOCUMENTS_W
 WRITER = with_scope(Scope.DOCUMENTS_WRITE, anonymous=True)
 Writer = Annotated[Principal, WRITER]
 Manager = Annotated[Principal, with_scope(Scope.COLLECTIONS_MANAGE, anonymous=True)]
-Guarded = Annotated[Guard, guard_from(in_authorization, WRITER)]
+WriteGuard = Annotated[Guard, guard_from(in_authorization, WRITER)]
 Name = Annotated[CollectionName, Path()]
-# A hundred documents are ten megabytes then.
+# A hundred documents have at most ten megabytes.
 MaxTextLength = Annotated[int, Query(ge=1, le=100_000)]
 
 
 @app.post("/index", response_model=list[wire.Document])
-def create(caller: Writer, renewed: FreshCaller, core: Core, guard: Guarded, body: wire.Indexing) -> Any:
-    with timed(core.database, renewed, "index"):
+def create(
+    caller: Writer, fresh_caller: FreshCaller, core: Core, guard: WriteGuard, body: wire.IndexRequest
+) -> Any:
+    with timed(core.database, fresh_caller, "index"):
         texts = [Text.new(document.text, document.metadata) for document in body.documents]
-        rows = indexes.add(core.database, core.embedder, renewed, body.index_name, texts, guard)
+        rows = indexes.add(core.database, core.embedder, fresh_caller, body.index_name, texts, guard)
         return JSONResponse([wire.Document.of(row).model_dump() for row in rows])
 
 
@@ -62,20 +64,25 @@ def documents(
     with timed(core.database, caller, "indexes_document"):
         page = by_name.DocumentPageRequest(limit, offset, max_text_length, wire.filters_of(metadata_filter))
         rows, total = by_name.documents(core.database, caller, index_name, page)
-        shown = list(readable(rows, wire.Document.of))
-        return wire.Documents(documents=shown, count=len(shown), total_items=total)
+        entries = list(readable(rows, wire.Document.of))
+        return wire.Documents(documents=entries, count=len(entries), total_items=total)
 
 
 @app.post("/indexes/{index_name:path}/documents")
 def change(
-    caller: Writer, renewed: FreshCaller, core: Core, guard: Guarded, index_name: Name, body: wire.Changes
-) -> wire.Changed:
-    with timed(core.database, renewed, "indexes_update_document"):
+    caller: Writer,
+    fresh_caller: FreshCaller,
+    core: Core,
+    guard: WriteGuard,
+    index_name: Name,
+    body: wire.UpdateRequest,
+) -> wire.UpdateResponse:
+    with timed(core.database, fresh_caller, "indexes_update_document"):
         texts = [Text(document.doc_id or "", document.text, document.metadata) for document in body.documents]
-        named = [text for text in texts if text.name]
-        changed = indexes.change(core.database, core.embedder, renewed, index_name, named, guard)
+        with_id = [text for text in texts if text.name]
+        changed = indexes.change(core.database, core.embedder, fresh_caller, index_name, with_id, guard)
         absent = [*changed.absent, *(text.row() for text in texts if not text.name)]
-        return wire.Changed(
+        return wire.UpdateResponse(
             updated_documents=[wire.Document.of(row) for row in changed.updated],
             unchanged_documents=[wire.Document.of(row) for row in changed.unchanged],
             not_found_documents=[wire.Document.of(row) for row in absent],
@@ -83,17 +90,19 @@ def change(
 
 
 @app.post("/indexes/{index_name:path}/documents/delete")
-def delete_documents(caller: Writer, core: Core, index_name: Name, body: wire.Deletion) -> wire.Deleted:
+def delete_documents(
+    caller: Writer, core: Core, index_name: Name, body: wire.DeleteRequest
+) -> wire.DeleteResponse:
     with timed(core.database, caller, "indexes_delete_document"):
-        gone = by_name.delete(core.database, caller, index_name, body.doc_ids)
-        return wire.Deleted.of(body, gone)
+        deleted = by_name.delete(core.database, caller, index_name, body.doc_ids)
+        return wire.DeleteResponse.of(body, deleted)
 
 
 @app.delete("/indexes/{index_name:path}")
-def delete(caller: Manager, core: Core, index_name: Name) -> wire.Done:
+def delete(caller: Manager, core: Core, index_name: Name) -> wire.Confirmation:
     with timed(core.database, caller, "delete_index"):
         indexes.delete(core.database, caller, index_name)
-        return wire.Done(message=f"Successfully deleted index {index_name}.")
+        return wire.Confirmation(message=f"Successfully deleted index {index_name}.")
 
 
 handler = lambda_handler(app)

@@ -1,4 +1,4 @@
-"""knowledge: namespaces of texts that agents bring, retrieve from and ask, as the knowledge contract says."""
+"""knowledge: namespaces of documents that agents ingest, search and query."""
 
 from collections.abc import Callable
 from typing import Annotated
@@ -8,7 +8,7 @@ from starlette.responses import JSONResponse, Response
 
 from shared.access.concurrency_limit import Guard
 from shared.answering import knowledge
-from shared.answering.knowledge import Asked, Text
+from shared.answering.knowledge import KnowledgeQuery, NewText
 from shared.api.app import create_app, lambda_handler
 from shared.api.contracts import knowledge as wire
 from shared.api.contracts.fastapi_errors import CollectionName, DocumentName
@@ -35,20 +35,20 @@ WRITER = with_scope(Scope.DOCUMENTS_WRITE, credential=in_either_header)
 Writer = Annotated[Principal, WRITER]
 Retriever = Annotated[Principal, with_scope(Scope.RETRIEVALS_READ, credential=in_either_header)]
 Asker = Annotated[Principal, with_scope(Scope.CHAT_READ, credential=in_either_header)]
-Renewed = Annotated[Callable[[], Principal], refreshing_caller(in_either_header)]
-Guarded = Annotated[Guard, guard_from(in_either_header, WRITER)]
+FreshCaller = Annotated[Callable[[], Principal], refreshing_caller(in_either_header)]
+WriteGuard = Annotated[Guard, guard_from(in_either_header, WRITER)]
 Namespace = Annotated[CollectionName, Path()]
 
 
 @app.get("/healthz")
-def alive() -> wire.Alive:
-    return wire.Alive(status="ok")
+def alive() -> wire.HealthStatus:
+    return wire.HealthStatus(status="ok")
 
 
-@app.get("/readyz", responses={503: {"description": "The database is gone"}})
+@app.get("/readyz", responses={503: {"description": "The database is unavailable"}})
 def ready(core: Core) -> JSONResponse:
     reachable = core.is_reachable()
-    status = wire.Alive(status="ok" if reachable else "unavailable")
+    status = wire.HealthStatus(status="ok" if reachable else "unavailable")
     return JSONResponse(status.model_dump(), 200 if reachable else 503)
 
 
@@ -59,13 +59,18 @@ def namespaces(caller: Reader, core: Core) -> wire.Namespaces:
 
 @app.post(PREFIX + "/{namespace:path}/documents", status_code=201)
 def ingest(
-    caller: Writer, renewed: Renewed, core: Core, guard: Guarded, namespace: Namespace, body: wire.Ingestion
-) -> wire.Ingested:
+    caller: Writer,
+    fresh_caller: FreshCaller,
+    core: Core,
+    guard: WriteGuard,
+    namespace: Namespace,
+    body: wire.IngestRequest,
+) -> wire.IngestResponse:
     texts = [
-        Text(document.document_id, document.text, document.metadata, document.source, document.title)
+        NewText(document.document_id, document.text, document.metadata, document.source, document.title)
         for document in body.documents
     ]
-    return wire.Ingested.of(knowledge.ingest(core, renewed, namespace, texts, guard))
+    return wire.IngestResponse.of(knowledge.ingest(core, fresh_caller, namespace, texts, guard))
 
 
 @app.get(PREFIX + "/{namespace:path}/documents")
@@ -89,20 +94,24 @@ def delete(
 
 
 @app.post(PREFIX + "/{namespace:path}/retrieve")
-def retrieve(caller: Retriever, core: Core, namespace: Namespace, body: wire.Retrieval) -> wire.Retrieved:
-    request = Asked(body.query, body.top_k, body.filters)
+def retrieve(
+    caller: Retriever, core: Core, namespace: Namespace, body: wire.RetrieveRequest
+) -> wire.RetrieveResponse:
+    request = KnowledgeQuery(body.query, body.top_k, body.filters)
     passages = knowledge.retrieve(core, caller, [namespace], request)
-    return wire.Retrieved(
-        chunks=[wire.Chunk.of(passage, cited=body.include_citations) for passage in passages]
+    return wire.RetrieveResponse(
+        chunks=[wire.Chunk.of(passage, with_citations=body.include_citations) for passage in passages]
     )
 
 
 @app.post(PREFIX + "/{namespace:path}/query")
-async def query(caller: Asker, core: Core, namespace: Namespace, body: wire.Asking) -> wire.Answered:
-    request = Asked(body.question, body.top_k, body.filters)
+async def query(
+    caller: Asker, core: Core, namespace: Namespace, body: wire.QueryRequest
+) -> wire.QueryResponse:
+    request = KnowledgeQuery(body.question, body.top_k, body.filters)
     draft, passages = await knowledge.query(core, caller, namespace, request)
-    chunks = [wire.Chunk.of(passage, cited=body.include_citations) for passage in passages]
-    return wire.Answered.of(body.question, draft, chunks)
+    chunks = [wire.Chunk.of(passage, with_citations=body.include_citations) for passage in passages]
+    return wire.QueryResponse.of(body.question, draft, chunks)
 
 
 handler = lambda_handler(app)

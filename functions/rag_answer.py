@@ -1,4 +1,4 @@
-"""rag-answer: an answer with citations where confidence allows, the closest passages where it does not."""
+"""rag-answer: an answer with citations; the citations alone if confidence is low."""
 
 from shared import pipeline
 from shared.api.app import create_app, lambda_handler

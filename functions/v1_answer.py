@@ -1,4 +1,4 @@
-"""v1-answer: an answer of which every sentence can be traced, whole or as a stream."""
+"""v1-answer: an answer whose sentences all have sources, whole or as a stream."""
 
 from contextlib import AsyncExitStack, aclosing
 from functools import partial
@@ -33,15 +33,15 @@ Asker = Annotated[Principal, with_scope(Scope.CHAT_READ)]
 async def answer(
     once: Once,
     caller: Asker,
-    renewed: FreshCaller,
+    fresh_caller: FreshCaller,
     core: Core,
     body: wire.Request,
     x_workspace_id: Annotated[str | None, Header()] = None,
 ) -> Response:
-    question = body.to_request(x_workspace_id)
+    request = body.to_request(x_workspace_id)
 
     def operation() -> IdempotentRequest:
-        place = locate(core.database, renewed(), question.wanted.workspace, question.wanted.org)
+        place = locate(core.database, fresh_caller(), request.search.workspace, request.search.org)
         lease = round(core.settings.rag_stream_timeout_seconds) + LEASE_SECONDS
         content = [place.collection_id, body.fingerprint()]
         return IdempotentRequest(Scope.CHAT_READ, content, org_id=place.org_id, lease_seconds=lease)
@@ -49,15 +49,15 @@ async def answer(
     def stored(event: Event) -> tuple[Any, set[str]] | None:
         return (wire.body(body, event), event.chunk_ids) if isinstance(event, AnswerDone) else None
 
-    outcome = await once.stream(operation, cited.answer(core, renewed, question), stored)
+    outcome = await once.stream(operation, cited.answer(core, fresh_caller, request), stored)
     if isinstance(outcome, StoredResponse):
         return wire.replay(outcome, streams=body.stream)
     if not body.stream:
         return wire.response(body, await last_event(outcome, AnswerDone))
-    async with AsyncExitStack() as until:
-        answer_events = await until.enter_async_context(aclosing(await peek_first(outcome)))
+    async with AsyncExitStack() as stack:
+        answer_events = await stack.enter_async_context(aclosing(await peek_first(outcome)))
         return EventStream(
-            events(answer_events, partial(wire.encode_event, body), wire.broken), until.pop_all()
+            events(answer_events, partial(wire.encode_event, body), wire.encode_error), stack.pop_all()
         )
 
 

@@ -1,4 +1,4 @@
-"""v1-contents: documents and chunks by their ids, whole."""
+"""v1-contents: whole documents and chunks by their ids."""
 
 from typing import Annotated
 
@@ -36,8 +36,8 @@ def contents(
         body.references(),
         chunks=body.expand.chunks,
         text=body.include_raw,
-        # What a search found that went on to the org is there too.
-        whole_org=body.reach is not SearchScope.WORKSPACE,
+        # A search with fallback may return chunks of the whole org.
+        whole_org=body.search_scope is not SearchScope.WORKSPACE,
         hops=body.hops,
     )
     return wire.Response.of(body, result)

@@ -1,4 +1,4 @@
-"""v1-similar: what is most like a text, a chunk or a document."""
+"""v1-similar: chunks or documents most similar to a text, chunk or document."""
 
 from typing import Annotated
 

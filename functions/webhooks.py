@@ -1,5 +1,4 @@
-"""webhooks: an org's admins say who is told of what happens to its collections and documents. The worker
-tells them (ingest.py)."""
+"""webhooks: endpoints for events of an org's collections and documents. The worker delivers (ingest.py)."""
 
 from typing import Annotated
 
@@ -36,11 +35,11 @@ DeliveryId = Annotated[str, Depends(_delivery_of_path)]
 @app.post("/v1/webhooks", status_code=201)
 def create(caller: Manager, core: Core, body: wire.NewWebhook) -> wire.CreatedWebhook:
     fields = body.model_dump(mode="json", exclude_none=True)
-    fields["url"] = _admitted(core, body.url)
+    fields["url"] = _require_public(core, body.url)
     if body.collection_id is not None:
         fields["collection_id"] = id_of(body.collection_id, "collection")
-    made = webhooks.create(core.database, caller, fields)
-    return wire.CreatedWebhook(**made.row, secret=made.secret)
+    webhook_with_secret = webhooks.create(core.database, caller, fields)
+    return wire.CreatedWebhook(**webhook_with_secret.row, secret=webhook_with_secret.secret)
 
 
 @app.get("/api/v1/webhooks")
@@ -60,7 +59,7 @@ def get(caller: Manager, core: Core, webhook: Id) -> wire.Webhook:
 def update(caller: Manager, core: Core, webhook: Id, body: wire.WebhookChanges) -> wire.Webhook:
     changes = body.model_dump(mode="json", exclude_none=True)
     if body.url is not None:
-        changes["url"] = _admitted(core, body.url)
+        changes["url"] = _require_public(core, body.url)
     return wire.Webhook(**webhooks.update(core.database, caller, webhook, changes))
 
 
@@ -77,18 +76,18 @@ def rotate(
     caller: Manager, core: Core, webhook: Id, body: Annotated[wire.Rotation | None, Body()] = None
 ) -> wire.CreatedWebhook:
     overlap = (body or wire.Rotation()).overlap_seconds
-    made = webhooks.rotate(core.database, caller, webhook, overlap)
-    return wire.CreatedWebhook(**made.row, secret=made.secret)
+    webhook_with_secret = webhooks.rotate(core.database, caller, webhook, overlap)
+    return wire.CreatedWebhook(**webhook_with_secret.row, secret=webhook_with_secret.secret)
 
 
 @app.get("/api/v1/webhooks/{webhook_id}/deliveries")
 @app.get("/v1/webhooks/{webhook_id}/deliveries")
 def deliveries(
-    caller: Manager, core: Core, webhook: Id, limit: wire.Limit = 20, offset: wire.Offset = 0
+    caller: Manager, core: Core, webhook: Id, limit: common.Limit = 20, offset: common.Offset = 0
 ) -> wire.Deliveries:
     rows, total = webhooks.deliveries(core.database, caller, webhook, limit, offset)
     return wire.Deliveries(
-        data=[wire.Delivery(**row) for row in rows], pagination=wire.Pagination.of(total, limit, offset)
+        data=[wire.Delivery(**row) for row in rows], pagination=common.Pagination.of(total, limit, offset)
     )
 
 
@@ -99,8 +98,8 @@ def repeat(caller: Manager, core: Core, webhook: Id, delivery: DeliveryId) -> Re
     return Response(status_code=202)
 
 
-def _admitted(core: Core, url: str) -> str:
-    """Raises AddressRefused for one that leads into a network of ours."""
+def _require_public(core: Core, url: str) -> str:
+    """Raises AddressRefused for an address in a private network."""
     with error_details(field="url"):
         return core.networks.require_url(url)
 

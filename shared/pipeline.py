@@ -1,4 +1,4 @@
-"""Search and answer.
+"""Search, and answers from its matches.
 
     authenticate -> limit -> embed -> match -> judge -> generate
 
@@ -27,7 +27,7 @@ from shared.generation.generators import (
 from shared.models.query_embedding_cache import embed_query
 from shared.models.reranking import rerank
 from shared.observability.tracing import milliseconds_since, step
-from shared.retrieval.match import holds, match, widen
+from shared.retrieval.match import has_identifier, match, widen
 from shared.retrieval.match import similar as match_similar
 from shared.services import Services
 from shared.text.identifiers import is_identifier
@@ -45,7 +45,7 @@ from shared.types import (
     SimilarTo,
 )
 
-# How many matches a reranker is given at least.
+# The least number of matches that a reranker gets.
 RERANK_CANDIDATES = 50
 
 
@@ -115,7 +115,7 @@ def similar(
     services: Services, caller: Principal, subject: SimilarTo, query: Query, kind: Result
 ) -> SearchResult:
     """The chunks most similar to the subject, whose text the query has, or documents by their best chunk.
-    Raises a RagError, NotFound for a subject that the caller does not see."""
+    Raises a RagError, NotFound for a subject that the caller cannot see."""
     started = time.perf_counter()
     is_reranked = _is_reranked(services, query)
     wider = replace(query, top_k=max(query.top_k, RERANK_CANDIDATES)) if is_reranked else query
@@ -148,7 +148,7 @@ def _match_identifier(services: Services, caller: Principal, query: Query) -> Se
     by_word = replace(query, mode=Mode.KEYWORD, graph=query.asks_the_graph)
     with step("match"):
         result = match(services.database, caller, None, services.embedder.model, by_word)
-    return result if result.matches and holds(result.matches[0], query.text) else None
+    return result if result.matches and has_identifier(result.matches[0], query.text) else None
 
 
 def _match_and_rerank(services: Services, caller: Principal, query: Query) -> SearchResult:
@@ -167,7 +167,7 @@ def _is_reranked(services: Services, query: Query) -> bool:
     if query.half_life_days is None:
         return services.settings.rag_rerank_enabled if query.rerank is None else query.rerank
     if query.rerank:
-        raise InvalidRequest("A reranker knows no dates: leave out rerank or the half-life.")
+        raise InvalidRequest("A reranker ignores dates: omit either rerank or the half-life.")
     return False
 
 
@@ -197,7 +197,7 @@ def _with_exact_names(candidates: Sequence[Match], text: str) -> list[Match]:
     """The matches; one without a similarity gets 1.0 when it has the identifier that the text is."""
     return [
         replace(match, similarity=1.0)
-        if match.similarity is None and is_identifier(text) and holds(match, text)
+        if match.similarity is None and is_identifier(text) and has_identifier(match, text)
         else match
         for match in candidates
     ]

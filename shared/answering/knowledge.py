@@ -1,5 +1,7 @@
-"""Knowledge as agents use it: texts brought into namespaces, found, asked and deleted, which is noted for
-those who audit it. What leaves through here lacks the metadata that the deployment keeps to itself."""
+"""Knowledge API for agents: documents in namespaces, retrieval, answers, audit events.
+
+Responses omit the metadata keys that the deployment denies.
+"""
 
 import hashlib
 import json
@@ -38,13 +40,13 @@ from shared.types import (
     Source,
 )
 
-# Metadata keys that a document's title may be made of.
-TITLED = {"title", "source"}
+# Metadata keys that may become a document's title.
+TITLE_KEYS = {"title", "source"}
 
 
 @dataclass(frozen=True, slots=True)
-class Text:
-    """A document as it comes. `name`: the caller's own for it; `source`: where it is from."""
+class NewText:
+    """A document to ingest. `name`: the client's name for it."""
 
     name: str | None
     text: str
@@ -52,14 +54,14 @@ class Text:
     source: str | None = None
     title: str | None = None
 
-    def made_name(self) -> str:
-        """For one without: the same for the same again, which is then the same document."""
-        said = json.dumps([self.text, self.metadata, self.source, self.title], sort_keys=True)
-        return hashlib.sha256(said.encode()).hexdigest()[:32]
+    def generated_name(self) -> str:
+        """A name for a document without one: the hash of its content."""
+        content = json.dumps([self.text, self.metadata, self.source, self.title], sort_keys=True)
+        return hashlib.sha256(content.encode()).hexdigest()[:32]
 
     def document(self, name: str, denied: frozenset[str]) -> NewDocument:
         metadata = self.metadata if self.source is None else {"source": self.source, **self.metadata}
-        # Answers name titles: what is denied makes none.
+        # Answers show titles, so denied metadata must not become one.
         source = "" if "source" in denied else clean_line(self.source or "")
         title = title_of(self.title, _without(denied, metadata)) or source or first_words(self.text)
         origin = Fields.of({"source": self.source}).origin
@@ -67,8 +69,8 @@ class Text:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
-    """What to look for: in the documents whose metadata have all the values."""
+class KnowledgeQuery:
+    """A question, and values that a document's metadata must all have."""
 
     text: str
     top_k: int
@@ -76,36 +78,40 @@ class Asked:
 
 
 def ingest(
-    core: Services, caller: PrincipalSource, namespace: str, texts: Sequence[Text], guard: Guard = UNGUARDED
+    core: Services,
+    caller: PrincipalSource,
+    namespace: str,
+    texts: Sequence[NewText],
+    guard: Guard = UNGUARDED,
 ) -> list[str]:
-    """Store texts, searchable when this returns; their names, in order, made for those without. One takes the
-    place of what has its name, and no two that are named have the same. The namespace is made when it is new.
-    Raises Forbidden for another user's own, and as ingest_many."""
-    home = by_name.find_or_none(core.database, caller, namespace)
-    config = ChunkingConfig.of_collection(home)
-    names = [text.name or text.made_name() for text in texts]
+    """Store documents, which are searchable when this returns; their names, in order, generated if missing. A
+    document replaces the one with its name. Creates a new namespace. Raises Forbidden for another user's
+    namespace, and as store_many."""
+    collection = by_name.find_or_none(core.database, caller, namespace)
+    config = ChunkingConfig.of_collection(collection)
+    names = [text.name or text.generated_name() for text in texts]
     documents = {
         name: text.document(name, _denied(core))
         for name, text in dict(zip(names, texts, strict=True)).items()
     }
 
     def put(names: Sequence[str], *, only_present: bool) -> list[str]:
-        """Those that were passed over."""
+        """The names of documents that were not stored."""
         chosen = [rows[name] for name in names]
         stored = store_many(core.database, caller, namespace, chosen, only_present=only_present)
-        return [name for name, kept in zip(names, stored, strict=True) if kept is None]
+        return [name for name, document in zip(names, stored, strict=True) if document is None]
 
-    # What came through another API without a name goes by its id, and is replaced by that.
-    ids = [text.name for text in texts if home and text.name and _is_id(text.name)]
-    there = list(by_name.existing_documents(core.database, caller, namespace, ids)) if ids else []
-    with _noted_if_it_fails(core, caller, "knowledge.ingest", namespace):
-        ready = chunk_and_embed(core.embedder, list(documents.values()), config, guard)
-        rows = dict(zip(documents, ready, strict=True))
-        gone = put(there, only_present=True) if there else []
-        put([name for name in documents if name not in there or name in gone], only_present=False)
-    counted = Measure("gateway_knowledge_documents_ingested_total", len(documents))
+    # The name of a document from another API is its id.
+    ids = [text.name for text in texts if collection and text.name and _is_id(text.name)]
+    existing = list(by_name.existing_documents(core.database, caller, namespace, ids)) if ids else []
+    with _record_failure(core, caller, "knowledge.ingest", namespace):
+        chunked = chunk_and_embed(core.embedder, list(documents.values()), config, guard)
+        rows = dict(zip(documents, chunked, strict=True))
+        deleted = put(existing, only_present=True) if existing else []
+        put([name for name in documents if name not in existing or name in deleted], only_present=False)
+    measure = Measure("gateway_knowledge_documents_ingested_total", len(documents))
     usage_metrics.record_event(
-        core.database, caller, "knowledge.ingest", namespace, counted, documents=len(documents)
+        core.database, caller, "knowledge.ingest", namespace, measure, documents=len(documents)
     )
     return names
 
@@ -113,73 +119,73 @@ def ingest(
 def documents(
     core: Services, caller: Principal, namespace: str, limit: int, offset: int
 ) -> tuple[list[Row], int]:
-    """A page of the namespace's documents, the oldest first, and how many there are: none where there is no
-    such namespace. Raises Forbidden for another user's own."""
+    """A page of the namespace's documents, the oldest first, and their total; empty for an unknown namespace.
+    Raises Forbidden for another user's namespace."""
     denied = _denied(core)
-    untitled = not denied.isdisjoint(TITLED)
+    needs_new_title = not denied.isdisjoint(TITLE_KEYS)
     try:
-        # Of their texts nothing, or as much as a title may be made of.
-        wanted = by_name.DocumentPageRequest(limit, offset, TITLE_CHARACTERS + 1 if untitled else 0)
-        page, total = by_name.documents(core.database, caller, namespace, wanted)
-    except NotFound as missing:
-        if missing.code != "collection_not_found":
+        # A new title needs the beginning of the text.
+        request = by_name.DocumentPageRequest(limit, offset, TITLE_CHARACTERS + 1 if needs_new_title else 0)
+        page, total = by_name.documents(core.database, caller, namespace, request)
+    except NotFound as error:
+        if error.code != "collection_not_found":
             raise
         return [], 0
 
-    def shown(row: Row) -> Row:
+    def redact(row: Row) -> Row:
         metadata = _without(denied, object_of(row["metadata"]))
         return {
             **row,
             "metadata": metadata,
-            "title": first_words(row["content"]) if untitled else row["title"],
+            "title": first_words(row["content"]) if needs_new_title else row["title"],
         }
 
-    return list(readable(page, shown)), total
+    return list(readable(page, redact)), total
 
 
 def delete(core: Services, caller: Principal, namespace: str, name: str) -> None:
-    """Raises NotFound where there is no such document, or namespace; Forbidden for another user's own."""
+    """Raises NotFound for an unknown document or namespace; Forbidden for another user's namespace."""
     if not by_name.delete(core.database, caller, namespace, [name]):
         raise NotFound(code="document_not_found")
-    counted = Measure("gateway_knowledge_documents_deleted_total", 1)
-    usage_metrics.record_event(core.database, caller, "knowledge.delete", namespace, counted, documents=1)
+    measure = Measure("gateway_knowledge_documents_deleted_total", 1)
+    usage_metrics.record_event(core.database, caller, "knowledge.delete", namespace, measure, documents=1)
 
 
 def retrieve(
-    core: Services, caller: Principal, namespaces: Sequence[str], request: Asked
+    core: Services, caller: Principal, namespaces: Sequence[str], request: KnowledgeQuery
 ) -> tuple[Passage, ...]:
-    """The best passages of these namespaces, by word and by meaning; none where there are no such namespaces.
-    Raises Forbidden for another user's own, or another RagError."""
-    homes = _homes(core, caller, namespaces)
+    """The best passages of a hybrid search in the namespaces; none if they are unknown. Raises Forbidden for
+    another user's namespace, or another RagError."""
+    collection_ids = _collection_ids(core, caller, namespaces)
     matches: tuple[Match, ...] = ()
-    if any(homes.values()):
-        found = pipeline.search(core, caller, _query(homes, request, Mode.HYBRID))
-        matches = tuple(map(_redaction(_denied(core)), found.matches))
-    counted = [Measure("gateway_knowledge_chunks_retrieved_total", len(matches))]
+    if any(collection_ids.values()):
+        result = pipeline.search(core, caller, _query(collection_ids, request, Mode.HYBRID))
+        matches = tuple(map(_redaction(_denied(core)), result.matches))
+    measures = [Measure("gateway_knowledge_chunks_retrieved_total", len(matches))]
     if matches:
-        counted.append(Measure("gateway_knowledge_retrieval_score", matches[0].score))
-    for namespace, home in homes.items():
-        _note(core, caller, "knowledge.retrieve", namespace, home, matches, counted)
-        # Counted once, however many namespaces were searched.
-        counted = []
+        measures.append(Measure("gateway_knowledge_retrieval_score", matches[0].score))
+    for namespace, collection_id in collection_ids.items():
+        _record(core, caller, "knowledge.retrieve", namespace, collection_id, matches, measures)
+        # Only the first event has the measures.
+        measures = []
     return tuple(passage_of(match, _denied(core)) for match in matches)
 
 
 async def query(
-    core: Services, caller: Principal, namespace: str, request: Asked
+    core: Services, caller: Principal, namespace: str, request: KnowledgeQuery
 ) -> tuple[GeneratedText | None, tuple[Passage, ...]]:
-    """An answer, None where confidence withholds it or there is nothing, and the passages that it is from.
-    Raises AnswersOff, Forbidden for another user's own, or another RagError."""
+    """An answer, None if confidence is low or nothing matches, and its passages. Raises AnswersOff, Forbidden
+    for another user's namespace, or another RagError."""
     if not core.settings.rag_knowledge_query_enabled:
         raise AnswersOff
     event, denied = "knowledge.query", _denied(core)
-    homes = await run_in_threadpool(_homes, core, caller, [namespace])
+    collection_ids = await run_in_threadpool(_collection_ids, core, caller, [namespace])
     draft: GeneratedText | None = None
     matches: tuple[Match, ...] = ()
-    if any(homes.values()):
-        # By meaning, in the order of the cosine: that is what confidence was measured on.
-        # One good passage of a namespace suffices for an answer.
-        search_query = _query(homes, request, Mode.SEMANTIC, rerank=False)
+    if any(collection_ids.values()):
+        # The thresholds of confidence were measured on semantic search without a reranker.
+        # One good passage suffices for an answer.
+        search_query = _query(collection_ids, request, Mode.SEMANTIC, rerank=False)
         try:
             answer = await pipeline.answer(core, caller, search_query, judged=1, redact=_redaction(denied))
         except RagError:
@@ -190,40 +196,44 @@ async def query(
     if draft:
         tokens = {"prompt": draft.usage.prompt_tokens, "completion": draft.usage.completion_tokens}
         measures = [Measure("gateway_knowledge_query_tokens_total", n, kind) for kind, n in tokens.items()]
-    await run_in_threadpool(_note, core, caller, event, namespace, homes[namespace], matches, measures)
+    await run_in_threadpool(
+        _record, core, caller, event, namespace, collection_ids[namespace], matches, measures
+    )
     return draft, tuple(passage_of(match, denied) for match in matches)
 
 
 def passage_of(match: Match, denied: frozenset[str]) -> Passage:
-    """The match, with where it stands. A field that says what a denied metadata key says is left out too."""
+    """The match with its source. Fields that equal denied metadata are omitted too."""
     metadata = match.metadata
-    said = metadata.get("source")
-    known = match.origin or (said if isinstance(said, str) else None) or match.title
+    value = metadata.get("source")
+    source = match.origin or (value if isinstance(value, str) else None) or match.title
     page = match.place.get("page_number", metadata.get("page"))
     is_page = isinstance(page, str | int) and not isinstance(page, bool) and "page" not in denied
-    cited = Source(
-        source=None if "source" in denied else known,
+    citation = Source(
+        source=None if "source" in denied else source,
         uri=None if denied & {"uri", "url"} else match.uri,
         page=str(page) if is_page else None,
         span=match.span,
         snippet=snippet(match.text),
         metadata=metadata,
     )
-    return Passage(match.chunk_id, match.document_name, match.text, round(match.score, 6), metadata, (cited,))
+    return Passage(
+        match.chunk_id, match.document_name, match.text, round(match.score, 6), metadata, (citation,)
+    )
 
 
 def _redaction(denied: frozenset[str]) -> Callable[[Match], Match]:
-    """What may leave of a match: without the metadata that stay inside, nor a title made of them."""
+    """A function that removes denied metadata from a match, and a title made of them."""
 
-    def shown(match: Match) -> Match:
-        title = first_words(match.text) if denied & TITLED else match.title
+    def redact(match: Match) -> Match:
+        title = first_words(match.text) if denied & TITLE_KEYS else match.title
         return replace(match, title=title, metadata=_without(denied, match.metadata))
 
-    return shown
+    return redact
 
 
 @contextmanager
-def _noted_if_it_fails(core: Services, caller: PrincipalSource, event: str, namespace: str) -> Iterator[None]:
+def _record_failure(core: Services, caller: PrincipalSource, event: str, namespace: str) -> Iterator[None]:
     try:
         yield
     except RagError:
@@ -246,38 +256,42 @@ def _without(denied: frozenset[str], metadata: Row) -> Row:
     return {name: value for name, value in metadata.items() if name not in denied}
 
 
-def _homes(core: Services, caller: Principal, namespaces: Sequence[str]) -> dict[str, str | None]:
-    """The collections' ids, by namespace."""
-    found = {name: by_name.find_or_none(core.database, caller, name) for name in namespaces}
-    return {name: home["id"] if home else None for name, home in found.items()}
+def _collection_ids(core: Services, caller: Principal, namespaces: Sequence[str]) -> dict[str, str | None]:
+    """The collections' ids by namespace, None for an unknown one."""
+    rows = {name: by_name.find_or_none(core.database, caller, name) for name in namespaces}
+    return {name: row["id"] if row else None for name, row in rows.items()}
 
 
 def _query(
-    homes: Mapping[str, str | None], request: Asked, mode: Mode, *, rerank: bool | None = None
+    collection_ids: Mapping[str, str | None],
+    request: KnowledgeQuery,
+    mode: Mode,
+    *,
+    rerank: bool | None = None,
 ) -> Query:
-    collections = tuple(home for home in homes.values() if home)
+    collections = tuple(filter(None, collection_ids.values()))
     filters = Filters(collection_ids=collections, metadata=request.metadata)
     return Query(request.text, request.top_k, filters, mode, rerank)
 
 
-def _note(
+def _record(
     core: Services,
     caller: Principal,
     event: str,
     namespace: str,
-    home: str | None,
+    collection_id: str | None,
     matches: Sequence[Match],
-    counted: Sequence[Measure],
+    measures: Sequence[Measure],
 ) -> None:
-    own = [match for match in matches if match.collection_id == home]
+    own = [match for match in matches if match.collection_id == collection_id]
     usage_metrics.record_event(
         core.database,
         caller,
         event,
         namespace,
-        *counted,
+        *measures,
         documents=len({match.document_id for match in own}),
         chunks=len(own),
-        # A sum of shares may be a little more.
+        # A sum of shares may exceed 1 by rounding.
         top_score=min(own[0].score, 1.0) if own else None,
     )

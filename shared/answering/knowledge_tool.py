@@ -1,9 +1,7 @@
-"""search_knowledge, the tool that an agent's model calls: passages of the caller's namespaces, as text for
-the model and, where it asks for sources, as chunks for a page to show.
+"""The search_knowledge tool for an agent's model: passages as text, and as chunks for a user interface.
 
-One object serves one turn: it numbers the passages, so that [N] means one passage however often the model
-searches. Documents are data: each passage stands inside a fence, and in a turn with markers nothing
-in a passage looks like one.
+One object serves one turn and numbers its passages, so that [N] is the same passage in every search. A fence
+marks each passage as data, and text in a passage that resembles a marker is escaped.
 """
 
 import json
@@ -16,7 +14,7 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 
-from shared.answering.knowledge import Asked, retrieve
+from shared.answering.knowledge import KnowledgeQuery, retrieve
 from shared.errors import RagError
 from shared.services import Services
 from shared.text.citations import mark, tool_passage
@@ -27,12 +25,10 @@ log = logging.getLogger("rag")
 NAME = "search_knowledge"
 DESCRIPTION = "Search the knowledge base. Returns the passages that fit best, each with its source and score."
 CITE = "Cite each claim with the marker of the passage that it is from, for example {example}."
-MAX_COMPLAINT = 500
+MAX_MESSAGE = 500
 
 
 class Arguments(BaseModel):
-    """What the model may ask for."""
-
     model_config = ConfigDict(extra="forbid", strict=True)
 
     query: Annotated[str, StringConstraints(min_length=1, max_length=10_000, pattern=r"[^\s\x00]")] = Field(
@@ -44,8 +40,8 @@ class Arguments(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class ToolResult:
-    """`text` is for the model. `structured` is for the page, {"chunks": [...]}, each with its `marker`, and
-    None unless sources were asked for. `error`: the code of what went wrong, which the text explains."""
+    """`text` is for the model; `structured`, {"chunks": [...]} with a `marker` each, for a user interface,
+    None unless requested; `error`: an error code, which the text explains."""
 
     text: str
     structured: dict[str, Any] | None = None
@@ -53,7 +49,7 @@ class ToolResult:
 
 
 class SearchKnowledge:
-    """The tool for one turn of one caller. Calls may come in parallel."""
+    """The tool for one turn of one caller. Thread-safe."""
 
     def __init__(
         self,
@@ -74,16 +70,16 @@ class SearchKnowledge:
 
     @property
     def schema(self) -> dict[str, Any]:
-        """The tool's definition, as OpenAI's API takes it."""
-        described = Arguments.model_json_schema()
+        """The tool's definition in OpenAI's format."""
+        json_schema = Arguments.model_json_schema()
         properties = {
             name: {key: value for key, value in field.items() if key not in ("title", "pattern")}
-            for name, field in described["properties"].items()
+            for name, field in json_schema["properties"].items()
         }
         parameters = {
             "type": "object",
             "properties": properties,
-            "required": described["required"],
+            "required": json_schema["required"],
             "additionalProperties": False,
         }
         return {
@@ -95,39 +91,43 @@ class SearchKnowledge:
         return self.run({"query": query, "top_k": top_k, "include_sources": include_sources})
 
     def run(self, arguments: str | dict[str, Any]) -> ToolResult:
-        """What the model's call brings, its arguments as they came. What is wrong with them, or what failed,
-        the result says: the turn goes on."""
+        """The result of the model's call. Invalid arguments and failures are results too, so that the turn
+        goes on."""
         try:
-            asked = Arguments.model_validate(
+            request = Arguments.model_validate(
                 json.loads(arguments) if isinstance(arguments, str) else arguments
             )
         except ValidationError as invalid:
-            return ToolResult(_wrong(invalid), error="invalid_arguments")
+            return ToolResult(_validation_message(invalid), error="invalid_arguments")
         except (ValueError, RecursionError):
             return ToolResult("The arguments are not valid JSON: send one object.", error="invalid_arguments")
         try:
-            found = retrieve(self._core, self._caller, self._namespaces, Asked(asked.query, asked.top_k))
-        except RagError as failed:
-            log.warning("%s failed: %s", NAME, failed.because)
-            return ToolResult(f"The search failed: {failed}", error=failed.code)
-        numbered = self._number(found)
-        return ToolResult(self._text(numbered), self._structured(numbered) if asked.include_sources else None)
+            query = KnowledgeQuery(request.query, request.top_k)
+            passages = retrieve(self._core, self._caller, self._namespaces, query)
+        except RagError as error:
+            log.warning("%s failed: %s", NAME, error.because)
+            return ToolResult(f"The search failed: {error}", error=error.code)
+        numbered = self._number(passages)
+        structured = self._structured(numbered) if request.include_sources else None
+        return ToolResult(self._text(numbered), structured)
 
-    def cited(self, answer: str) -> dict[int, Passage]:
-        """The passages that the answer's markers mean, by number, in the order of the text; a number that was
-        never given means none."""
+    def cited_passages(self, answer: str) -> dict[int, Passage]:
+        """The passages of the answer's markers, by number, in the order of the text. Unknown numbers are
+        ignored."""
         numbers = [
-            int(number) for found in re.finditer(r"\[([0-9, ]+)\]", answer)
-            for number in re.findall(r"[0-9]{1,9}", found[1])
+            int(number) for marker in re.finditer(r"\[([0-9, ]+)\]", answer)
+            for number in re.findall(r"[0-9]{1,9}", marker[1])
         ]  # fmt: skip
         with self._lock:
             return {number: self._passages[number] for number in numbers if number in self._passages}
 
-    def _number(self, found: Sequence[Passage]) -> dict[int, Passage]:
-        """Each with its number: a new one is given the next, whichever call brings it."""
+    def _number(self, passages: Sequence[Passage]) -> dict[int, Passage]:
+        """The passages by number; a new passage gets the next number."""
         with self._lock:
-            numbers = [self._numbers.setdefault(one.chunk_id, len(self._numbers) + 1) for one in found]
-            numbered = dict(zip(numbers, found, strict=True))
+            numbered = {
+                self._numbers.setdefault(passage.chunk_id, len(self._numbers) + 1): passage
+                for passage in passages
+            }
             self._passages.update(numbered)
         return numbered
 
@@ -137,9 +137,9 @@ class SearchKnowledge:
         head = [self._fence.rule("passage")]
         if self._inline:
             head.append(CITE.format(example=mark(next(iter(numbered)))))
-        return "\n".join([*head, *(self._shown(number, one) for number, one in numbered.items())])
+        return "\n".join([*head, *map(self._passage_text, numbered, numbered.values())])
 
-    def _shown(self, number: int, passage: Passage) -> str:
+    def _passage_text(self, number: int, passage: Passage) -> str:
         source = passage.citations[0].source
         cited_by = number if self._inline else None
         return tool_passage(source, passage.text, passage.score, self._fence, cited_by)
@@ -147,15 +147,15 @@ class SearchKnowledge:
     def _structured(self, numbered: dict[int, Passage]) -> dict[str, Any]:
         return {
             "chunks": [
-                {"marker": number if self._inline else None, **asdict(one)}
-                for number, one in numbered.items()
+                {"marker": number if self._inline else None, **asdict(passage)}
+                for number, passage in numbered.items()
             ]
         }
 
 
-def _wrong(invalid: ValidationError) -> str:
+def _validation_message(invalid: ValidationError) -> str:
     faults = [
         f"{'.'.join(map(str, fault['loc'])) or 'arguments'}: {fault['msg']}"
         for fault in invalid.errors(include_input=False, include_url=False)
     ]
-    return f"The arguments are wrong: {'; '.join(faults)}."[:MAX_COMPLAINT]
+    return f"The arguments are wrong: {'; '.join(faults)}."[:MAX_MESSAGE]

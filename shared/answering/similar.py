@@ -1,4 +1,4 @@
-"""What is most like something: a text, or what is already here, whose own text and vector are compared."""
+"""Similarity search for a text, chunk or document."""
 
 from dataclasses import replace
 
@@ -11,28 +11,29 @@ from shared.retrieval.workspace import locate
 from shared.services import Services
 from shared.types import Principal, Result, SimilarTo
 
-# Of a document as much as a reranker and a highlight are for.
+# The part of a document that the reranker and the highlights get.
 SUBJECT_CHARACTERS = 8000
 
 
 def find_similar(
-    core: Services, caller: Principal, request: SearchRequest, subject: SimilarTo, result: Result
+    core: Services, caller: Principal, request: SearchRequest, subject: SimilarTo, kind: Result
 ) -> RoutedResult:
-    """The subject's id as its caller writes it. Raises NotFound for a subject, a workspace or an org that the
-    caller does not see, or a RagError."""
+    """The subject's id is as the client writes it. Raises NotFound for a subject, workspace or org that the
+    caller cannot see, or another RagError."""
     if subject.kind == "text":
-        return retrieve(core, caller, request, subject, result)
+        return retrieve(core, caller, request, subject, kind)
     place = locate(core.database, caller, request.workspace, request.org)
-    asked = [(subject.kind, subject.value)]
-    # The subject may stand outside of where its like is looked for.
-    found = hydrate(core.database, caller, place, asked, chunks=False, text=True, whole_org=True)
-    if found.missing:
+    # The subject may be outside the workspace that is searched.
+    ids = [(subject.kind, subject.value)]
+    contents = hydrate(core.database, caller, place, ids, chunks=False, text=True, whole_org=True)
+    if contents.missing:
         raise NotFound("There is no such subject.", code="subject_not_found", details={"field": "subject"})
-    if found.documents:
-        known, text = found.documents[0].document_id, found.documents[0].text or found.documents[0].title
+    if contents.documents:
+        document = contents.documents[0]
+        subject_id, text = document.document_id, document.text or document.title
     else:
-        known, text = found.chunks[0].chunk_id, found.chunks[0].text or ""
-    # Its meaning is known, and it asks for nothing that a router could read.
-    way = SearchMode.NEURAL if request.way in (SearchMode.AUTO, SearchMode.FAST) else request.way
-    plain = replace(request, text=text[:SUBJECT_CHARACTERS], way=way, expands=False)
-    return retrieve(core, caller, plain, SimilarTo(subject.kind, known), result, place)
+        subject_id, text = contents.chunks[0].chunk_id, contents.chunks[0].text or ""
+    # A stored subject has a vector and is no question, so the router has nothing to infer.
+    mode = SearchMode.NEURAL if request.mode in (SearchMode.AUTO, SearchMode.FAST) else request.mode
+    request = replace(request, text=text[:SUBJECT_CHARACTERS], mode=mode, expands=False)
+    return retrieve(core, caller, request, SimilarTo(subject.kind, subject_id), kind, place)

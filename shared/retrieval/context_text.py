@@ -1,4 +1,4 @@
-"""Matches as one text for a caller's own prompt: by document, in its order, nothing twice."""
+"""Matches as one text for a caller's prompt, by document, without repetition."""
 
 from collections.abc import Sequence
 
@@ -7,11 +7,11 @@ from shared.text.token_count import count_tokens, fit_token_budget
 from shared.types import Match
 
 
-def concatenated(matches: Sequence[Match], budget: int) -> str:
-    """The best matches that fit so many tokens, document by document, the best one's first; in each, in the
-    order of its text, with what overlaps joined and gaps shown."""
+def concatenate(matches: Sequence[Match], budget: int) -> str:
+    """The best matches within `budget` tokens, document by document, the best document first. Overlapping
+    chunks are joined, and gaps are marked."""
     chosen = fit_token_budget(matches, budget, lambda match: count_tokens(_block([match])))
-    # Not even the best fits: it goes alone, and its reader decides.
+    # A best match beyond the budget is returned alone.
     chosen = chosen or tuple(matches[:1])
     by_document: dict[str, list[Match]] = {}
     for match in chosen:
@@ -21,7 +21,6 @@ def concatenated(matches: Sequence[Match], budget: int) -> str:
 
 def _block(matches: Sequence[Match]) -> str:
     first = matches[0]
-    # Passages of a document in a row, and between them gaps.
     runs, end = [""], None
     for match in sorted(matches, key=lambda match: match.span):
         start = match.span[0]

@@ -1,7 +1,7 @@
-"""The passage of a match that says most about a question: verbatim, and where it stands in its document.
+"""The most relevant passage of a match: verbatim, with its position in the document.
 
-No model is asked: this is on the path of every search. A passage is worth what it holds of the question's
-words, rare ones more (within the match, which is all there is to count in), identifiers most.
+Every search computes it, so no model is used. A passage's score is the sum of the weights of the question's
+terms in it: terms rare in the match weigh more, identifiers most.
 """
 
 import heapq
@@ -20,20 +20,21 @@ from shared.types import Match
 
 CHARACTERS = 300
 MAX_SENTENCES = 5
-# Each is looked for in every match: of a question that is a text of its own they would be hundreds.
-MOST_TERMS = 40
+# A limit for long questions: every match is searched for every term.
+MAX_TERMS = 40
 IDENTIFIER_WEIGHT = 3.0
-# The rule under a table's head, which makes a frame of the row above it as well.
+# The rule under a table's header.
 _RULE = re.compile(r"[|\s]*:?-{2,}[-:|\s]*")
 _LETTER = re.compile(r"\w")
-# What a word may have that was cut: letters, and no digit behind them.
+# The rest of a word after its stem: letters, without a digit.
 _ENDING = re.compile(r"[^\W\d_]*(?!\w)")
 _JOINTS = re.compile(r"[-./,:]")
 
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """[start, end) of the match's text; `hits`: the question's words in it, and where each stands first."""
+    """[start, end) of the match's text. `frame`: a heading, header or rule; `hits`: the first position of
+    each term in it."""
 
     start: int
     end: int
@@ -42,11 +43,11 @@ class _Part:
 
 
 def highlight(match: Match, question: str) -> Highlight:
-    """One to a few whole sentences in a row, of at most 300 characters; of a longer sentence, whole words
-    around what was asked for. Empty only where the match's text is."""
-    asked = _terms(question)
-    parts = _parts(match.text, match.lang, _hits(match.text, asked))
-    start, end = _best(match.text, parts, _weights(parts, asked))
+    """Up to five adjacent sentences within 300 characters, or whole words of a longer sentence. Empty only
+    for an empty text."""
+    terms = _terms(question)
+    parts = _parts(match.text, match.lang, _hits(match.text, terms))
+    start, end = _best(match.text, parts, _weights(parts, terms))
     while start < end and match.text[start].isspace():
         start += 1
     while start < end and match.text[end - 1].isspace():
@@ -54,41 +55,40 @@ def highlight(match: Match, question: str) -> Highlight:
     return Highlight(match.text[start:end], match.span[0] + start, match.span[0] + end)
 
 
-# The matches of one search are asked the same question.
+# All matches of a search share one question.
 @lru_cache(maxsize=8)
 def _terms(question: str) -> frozenset[str]:
-    """The question's content words, cut. What is joined stays whole where it holds a digit. Of too many those
-    that are likely to be rare: identifiers, then what is longest, then what comes first."""
-    found: dict[str, tuple[bool, int]] = {}
+    """The stems of the question's content words. A joined word with a digit stays whole. Beyond the limit,
+    identifiers come first, then longer terms."""
+    ranks: dict[str, tuple[bool, int]] = {}
     for word in WORDS.findall(question):
         whole = word.casefold()
         if unspaced(whole):
-            found.update({pair: (False, len(pair)) for pair in pairs(whole)})
+            ranks.update({pair: (False, len(pair)) for pair in pairs(whole)})
             continue
         for part in [whole] if names_one_thing(whole) else _JOINTS.split(whole):
             rank = (names_one_thing(part), len(part))
-            found |= {term: max(rank, found.get(term, rank)) for term in stems([part])}
-    return frozenset(heapq.nlargest(MOST_TERMS, found, key=found.__getitem__))
+            ranks |= {term: max(rank, ranks.get(term, rank)) for term in stems([part])}
+    return frozenset(heapq.nlargest(MAX_TERMS, ranks, key=ranks.__getitem__))
 
 
-def _hits(text: str, asked: frozenset[str]) -> list[tuple[int, str]]:
-    """Where those words stand, in order. Each is looked for by itself: to take every word of the text apart
-    would cost ten times as much."""
+def _hits(text: str, terms: frozenset[str]) -> list[tuple[int, str]]:
+    """Positions of the terms, in order. A search for each term is ten times faster than stemming the text."""
     folded = text.casefold()
     if len(folded) != len(text):
         folded = "".join(one if len(one.casefold()) > 1 else one.casefold() for one in text)
-    found: list[tuple[int, str]] = []
-    for term in asked:
+    hits: list[tuple[int, str]] = []
+    for term in terms:
         at = folded.find(term)
         while at >= 0:
-            if _stands(folded, at, term):
-                found.append((at, term))
+            if _is_whole_term(folded, at, term):
+                hits.append((at, term))
             at = folded.find(term, at + 1)
-    return sorted(found)
+    return sorted(hits)
 
 
-def _stands(folded: str, at: int, term: str) -> bool:
-    """Whether a word that is cut to the term begins there."""
+def _is_whole_term(folded: str, at: int, term: str) -> bool:
+    """Whether a word with this stem begins there."""
     if unspaced(term):
         return True
     if at and _LETTER.match(folded, at - 1):
@@ -100,18 +100,18 @@ def _stands(folded: str, at: int, term: str) -> bool:
 
 
 def _parts(text: str, lang: str | None, hits: Sequence[tuple[int, str]]) -> list[_Part]:
-    found = sentences(text, lang)
-    rules = [_RULE.fullmatch(text, item.start, item.end) is not None for item in found]
+    items = sentences(text, lang)
+    rules = [_RULE.fullmatch(text, item.start, item.end) is not None for item in items]
     parts: list[_Part] = []
     next_hit = 0
-    for place, item in enumerate(found):
+    for place, item in enumerate(items):
         frame = item.heading or rules[place] or (_is_row(text, item) and any(rules[place + 1 : place + 2]))
-        held: dict[str, int] = {}
+        part_hits: dict[str, int] = {}
         while next_hit < len(hits) and hits[next_hit][0] < item.end:
             at, term = hits[next_hit]
-            held.setdefault(term, at)
+            part_hits.setdefault(term, at)
             next_hit += 1
-        parts.append(_Part(item.start, item.end, frame, held))
+        parts.append(_Part(item.start, item.end, frame, part_hits))
     return parts
 
 
@@ -119,17 +119,17 @@ def _is_row(text: str, item: Sentence) -> bool:
     return text.startswith("|", item.start)
 
 
-def _weights(parts: Sequence[_Part], asked: frozenset[str]) -> dict[str, float]:
+def _weights(parts: Sequence[_Part], terms: frozenset[str]) -> dict[str, float]:
     frequency = Counter(term for part in parts for term in part.hits)
     return {
         term: math.log(1 + len(parts) / (1 + frequency[term]))
         * (IDENTIFIER_WEIGHT if names_one_thing(term) else 1.0)
-        for term in asked
+        for term in terms
     }
 
 
 def _best(text: str, parts: Sequence[_Part], weights: Mapping[str, float]) -> tuple[int, int]:
-    """Frames only where nothing else holds a word of the question; the first sentences where nothing does."""
+    """The best window; frames only if no sentence has a term, the first sentences if nothing has."""
     if not parts:
         return 0, min(len(text), CHARACTERS)
     stems = [place for place, part in enumerate(parts) if not part.frame]
@@ -147,44 +147,44 @@ def _best(text: str, parts: Sequence[_Part], weights: Mapping[str, float]) -> tu
 
 
 def _window(parts: Sequence[_Part], first: int, weights: Mapping[str, float]) -> tuple[float, int, int, int]:
-    """What the best window from there is worth, and its bounds; the shorter, then the earlier wins a tie."""
-    held: set[str] = set()
+    """The score and bounds of the best window from `first`; the shorter, then the earlier one wins a tie."""
+    terms: set[str] = set()
     best, last = (0.0, 0, 0, 0), first
     while last == first or (last - first < MAX_SENTENCES and _fits(parts, first, last)):
-        held |= parts[last].hits.keys()
+        terms |= parts[last].hits.keys()
         # Summed in one order, since it decides ties.
-        worth = math.fsum(weights[term] for term in held)
-        best = max(best, (worth, parts[first].start - parts[last].end, -first, last))
+        score = math.fsum(weights[term] for term in terms)
+        best = max(best, (score, parts[first].start - parts[last].end, -first, last))
         last += 1
     return best[0], best[1], first, best[3]
 
 
 def _fits(parts: Sequence[_Part], first: int, last: int) -> bool:
-    """Whether the window may reach to `last`: no frame in between, and not too long."""
+    """Whether the window may end at `last`: within the limit, and without a frame between sentences."""
     if last >= len(parts) or parts[last].end - parts[first].start > CHARACTERS:
         return False
     return parts[last].frame == parts[first].frame
 
 
 def _cut(text: str, part: _Part, weights: Mapping[str, float]) -> tuple[int, int]:
-    """As much of a sentence that is too long as may be shown, around the best of its hits."""
+    """The part of a long sentence around its best hits."""
     hits = sorted((at, weights[term]) for term, at in part.hits.items())
-    reach = CHARACTERS * 2 // 3
-    best, start, worth, right = 0.0, part.start, 0.0, 0
+    window = CHARACTERS * 2 // 3
+    best, start, score, right = 0.0, part.start, 0.0, 0
     for at, weight in hits:
-        while right < len(hits) and hits[right][0] - at <= reach:
-            worth += hits[right][1]
+        while right < len(hits) and hits[right][0] - at <= window:
+            score += hits[right][1]
             right += 1
-        if worth > best + 1e-9:
-            best, start = worth, max(part.start, (at + hits[right - 1][0] - CHARACTERS) // 2)
-        worth -= weight
+        if score > best + 1e-9:
+            best, start = score, max(part.start, (at + hits[right - 1][0] - CHARACTERS) // 2)
+        score -= weight
     start = min(start, part.end - CHARACTERS)
     end = start + CHARACTERS
     return _to_words(text, start, end, part)
 
 
 def _to_words(text: str, start: int, end: int, part: _Part) -> tuple[int, int]:
-    """The bounds moved inwards to white space, where there is any nearby."""
+    """The bounds, moved inwards to nearby white space."""
     if start > part.start and not text[start - 1].isspace():
         space = re.compile(r"\s").search(text, start, start + CHARACTERS // 6)
         start = space.end() if space else start

@@ -1,4 +1,4 @@
-"""Step four: which chunks, in which order. SQL decides; this module only asks and reads."""
+"""Calls of the SQL functions that find and order chunks."""
 
 import re
 from collections.abc import Sequence
@@ -20,8 +20,8 @@ def match(
 ) -> SearchResult:
     """The caller's top_k chunks of that embedding model, best first.
 
-    `vector` has 1536 dimensions; None will do where words alone decide. Raises a RagError, NotFound for a
-    collection by a name that means none.
+    `vector` has 1536 dimensions; None for a keyword search. Raises a RagError, NotFound for an unknown
+    collection name.
     """
     arguments: dict[str, Any] = {
         "query_vector": vector,
@@ -29,20 +29,20 @@ def match(
         "filters": {**_filters(query), "model": model},
     }
     text = query.words or query.text
-    more = {
+    options = {
         "query_text": text,
         "mode": query.mode,
         "expand_context": query.neighbours,
         "half_life_days": query.half_life_days,
         "prefer": query.prefer,
     }
-    plain = query.mode is Mode.SEMANTIC and query.half_life_days is None
+    is_plain = query.mode is Mode.SEMANTIC and query.half_life_days is None
     with error_details(name=query.filters.collection):
         if query.asks_the_graph:
-            more["relation_types"] = relations_asked(text) or None
-            return _with_graph(database.call(caller, "rag_graph_search", arguments | more, again=True))
-        if not plain or query.neighbours or query.prefer:
-            return _page(database.call(caller, "rag_search", arguments | more, again=True))
+            options["relation_types"] = relations_asked(text) or None
+            return _with_graph(database.call(caller, "rag_graph_search", arguments | options, again=True))
+        if not is_plain or query.neighbours or query.prefer:
+            return _page(database.call(caller, "rag_search", arguments | options, again=True))
         return _page(database.call(caller, "rag_match", arguments, again=True))
 
 
@@ -55,12 +55,11 @@ def similar(
     query: Query,
     result: Result = Result.CHUNKS,
 ) -> SearchResult:
-    """What is most like the subject and not the subject, at most top_k, by meaning, by word or by both.
+    """The top_k chunks or documents most similar to the subject, without the subject.
 
-    A text needs its `vector`, unless words alone decide; chunks and documents are compared by their own, of
-    their own model. Of the query the filters, the mode, top_k, words and prefer count. Raises a RagError,
-    NotFound for a chunk or a document that the caller does not see.
-    """
+    A text needs its `vector` unless the mode is keyword; chunks and documents have their own vectors. Uses
+    the query's filters, mode, top_k, words and prefer. Raises a RagError, NotFound for a subject that the
+    caller cannot see."""
     arguments: dict[str, Any] = {
         "result": result,
         "top_k": query.top_k,
@@ -82,20 +81,19 @@ def widen(
     """The matches, each text with its neighbours' before and after it. Raises a RagError."""
     if not matches:
         return ()
-    arguments = {"chunk_ids": [found.chunk_id for found in matches], "neighbours": neighbours}
+    arguments = {"chunk_ids": [match.chunk_id for match in matches], "neighbours": neighbours}
     rows = {row["chunk_id"]: row for row in database.call(caller, "rag_widen", arguments, again=True)}
-    # What was deleted in the meantime is no longer shown.
+    # Chunks may have been deleted since the search.
     return tuple(
-        replace(found, text=row["content"], span=(row["span_start"], row["span_end"]))
-        for found in matches
-        if (row := rows.get(found.chunk_id))
+        replace(match, text=row["content"], span=(row["span_start"], row["span_end"]))
+        for match in matches
+        if (row := rows.get(match.chunk_id))
     )
 
 
-def holds(found: Match, identifier: str) -> bool:
-    """Whether the match has that identifier in its text or title, in whatever case, and not only as the
-    beginning or end of a longer one."""
-    return re.search(whole(identifier.casefold()), f"{found.title}\n{found.text}".casefold()) is not None
+def has_identifier(match: Match, identifier: str) -> bool:
+    """Whether the match's text or title has the whole identifier, in any case."""
+    return re.search(whole(identifier.casefold()), f"{match.title}\n{match.text}".casefold()) is not None
 
 
 def _filters(query: Query) -> dict[str, Any]:
@@ -108,7 +106,7 @@ def _filters(query: Query) -> dict[str, Any]:
 
 def _page(rows: Sequence[dict[str, Any]]) -> SearchResult:
     if not rows:
-        # No row tells: then everything that might be found was looked at.
+        # Without rows, SQL compared every candidate.
         return SearchResult((), exact=True, considered=0)
     first = rows[0]
     return SearchResult(
@@ -120,8 +118,8 @@ def _page(rows: Sequence[dict[str, Any]]) -> SearchResult:
     )
 
 
-def _with_graph(found: dict[str, Any]) -> SearchResult:
-    return replace(_page(found["matches"]), graph=graph_of(found), graph_ms=found["graph_ms"])
+def _with_graph(result: dict[str, Any]) -> SearchResult:
+    return replace(_page(result["matches"]), graph=graph_of(result), graph_ms=result["graph_ms"])
 
 
 def _match(row: dict[str, Any]) -> Match:

@@ -1,4 +1,4 @@
-"""The nouns of the search API: what is wanted and where, what is retrieved and read, what is answered."""
+"""Types of the search API: request, routed result, contents."""
 
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -15,7 +15,7 @@ Kind = Literal["document", "chunk"]
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A collection of an org; None: all of the org that the caller sees."""
+    """A collection of an org, or with None the whole org."""
 
     org_id: str
     collection_id: str | None
@@ -23,24 +23,24 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class SearchRequest:
-    """What somebody asks for, as they ask it: `workspace` and `org` are ids as clients write them; `expands`:
-    the question may be rewritten; `neighbours` and `compares` as of a Query; `highlighted`, `in_context`:
-    whether each result comes with its best passage, and all of them as one text."""
+    """`workspace` and `org` are ids as clients write them; `expands`: the router may rewrite the text;
+    `neighbours` and `compares` as in Query; `with_highlights`: the best passage of each match;
+    `with_context`: all matches as one text."""
 
     text: str
     workspace: str | None = None
     org: str | None = None
-    way: SearchMode = SearchMode.AUTO
-    reach: SearchScope = SearchScope.AUTO
+    mode: SearchMode = SearchMode.AUTO
+    scope: SearchScope = SearchScope.AUTO
     filters: Filters = NO_FILTERS
     top_k: int = 10
     expands: bool = True
-    moderated: bool = False
+    is_moderated: bool = False
     rerank: bool | None = None
     neighbours: int = 0
     compares: bool = False
-    highlighted: bool = True
-    in_context: bool = False
+    with_highlights: bool = True
+    with_context: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,21 +54,20 @@ class Highlight:
 
 @dataclass(frozen=True, slots=True)
 class RoutedResult:
-    """What was found, and why that: `highlights` are the matches' own, none where nobody wants them; `reach`
-    is where in the end, `time_range` what it was narrowed to because the question says so, `model` what
-    embedded it, None where nothing did; `shares` is what kind of document how much of the score is of;
-    `stages` are milliseconds; `graph` is what had a part in it, nothing where none did; `vector` is the
-    embedding of the request's text, where that was embedded as it stands."""
+    """Matches, and the reasons for them. `highlights`: one per match, None if not requested; `scope` and
+    `time_range`: those of the last search; `embedding_model`: None if nothing was embedded; `shares`: the
+    share of the score by kind of document; `stages`: milliseconds; `graph`: empty if not used; `vector`: the
+    embedding of the request's text, None if the router changed the text."""
 
     matches: tuple[Match, ...]
     highlights: tuple[Highlight | None, ...]
     context: str | None
     place: Place
     route: Route
-    reach: SearchScope
+    scope: SearchScope
     rules: tuple[Rule, ...]
     time_range: TimeRange | None
-    model: str | None
+    embedding_model: str | None
     shares: dict[str, float]
     stages: dict[str, float]
     milliseconds: int
@@ -78,7 +77,7 @@ class RoutedResult:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A chunk; `span` is [start, end) in its document's text. `text` is None where there was no room left."""
+    """A chunk; `span` is [start, end) in its document's text. `text` is None beyond the size limit."""
 
     chunk_id: str
     document_id: str
@@ -89,8 +88,8 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """A document; `text`, `chunks` and `graph` are None where nobody asked for them. `truncated`: there was
-    no room for the text, which then is None too, for the last of the chunks, or for the graph."""
+    """A document; `text`, `chunks` and `graph` are None if not requested. `truncated`: the size limit left
+    out the text (None), the last chunks or the graph."""
 
     document_id: str
     collection_id: str
@@ -111,7 +110,7 @@ class Document:
 
 @dataclass(frozen=True, slots=True)
 class Contents:
-    """Each in the order in which it was asked for; `missing` are the ids of neither, as they were written."""
+    """In the order of the request; `missing`: ids without a document or chunk, as the client wrote them."""
 
     documents: tuple[Document, ...]
     chunks: tuple[Part, ...]

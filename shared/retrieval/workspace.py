@@ -1,4 +1,4 @@
-"""Where a request looks: in a workspace, which is a collection, or in a whole org."""
+"""Lookup of the workspace (a collection) or org that a request names."""
 
 from shared.clients.postgrest import Database
 from shared.errors import error_details
@@ -8,10 +8,10 @@ from shared.types import PrincipalSource
 
 
 def locate(database: Database, caller: PrincipalSource, workspace: str | None, org: str | None) -> Place:
-    """The place that the ids mean, as clients write them; the whole org where no workspace is named.
+    """The place of the ids, as clients write them; the whole org without a workspace.
 
-    Raises NotFound for what the caller does not see, and for a workspace of another org than the one named;
-    InvalidRequest where neither is named.
+    Raises NotFound for an id that the caller cannot see and for a workspace of another org, InvalidRequest
+    without an id.
     """
     arguments = {
         "workspace_id": id_of(workspace, "workspace") if workspace is not None else None,

@@ -23,7 +23,7 @@ Row = dict[str, Any]
 def kept(core: Services, actor: Actor, *messages: Message, session_id: str | None = None) -> str:
     assert actor.org is not None
     place = Session(session_id, actor.org.id, None)
-    return sessions.keep_turn(core.database, actor.principal, place, messages or (ASKED, TOLD))
+    return sessions.save_turn(core.database, actor.principal, place, messages or (ASKED, TOLD))
 
 
 def got(actor: Actor, path: str = PATH, **more: Any) -> list[Row]:
@@ -128,7 +128,7 @@ def test_a_deleted_collection_leaves_its_conversations(core: Services, people: P
     (made,) = people.ann.rpc("rag_create_collection", {"name": "kilns"}).json()
     place = sessions.open_session(core.database, people.ann.principal, None, made["id"])
     assert (place.session_id, place.collection_id, place.messages) == (None, made["id"], ())
-    session = sessions.keep_turn(core.database, people.ann.principal, place, (ASKED, TOLD))
+    session = sessions.save_turn(core.database, people.ann.principal, place, (ASKED, TOLD))
     assert got(people.ann)[0]["collection_id"] == made["id"]
     assert people.ann.request("DELETE", f"/v1/collections/{made['id']}").status_code == 204
     assert got(people.ann)[0]["collection_id"] is None

@@ -376,7 +376,7 @@ def test_a_request_without_a_credential_is_refused(people: People):
 
 def test_a_member_of_several_orgs_needs_a_key(people: People):
     answer = people.kim.post("/index", {"index_name": "x", "documents": [{"text": "x"}]})
-    assert detail(answer, 400) == "You belong to several orgs: an API key says which is meant."
+    assert detail(answer, 400) == "You belong to several orgs: use an API key of one of them."
 
 
 def test_documents_of_another_contract_are_listed_changed_and_deleted_by_id(people: People):

@@ -7,7 +7,7 @@ import pytest
 from fastapi.testclient import TestClient
 
 from functions import chat_completions
-from shared.answering.chat_completions.models import MOST
+from shared.answering.chat_completions.models import MAX_MODELS
 from shared.config import Settings
 from shared.services import Services
 from tests.actors import Actor, World
@@ -113,12 +113,12 @@ def test_a_key_lists_only_its_visible_collections(people: People, core: Services
 def test_the_list_is_bounded(people: People, world: World, settings: Settings, gateway: StandIn):
     world.sql(
         "insert into rag.collections (org_id, name) select %s, 'c' || n from generate_series(1, %s) as n",
-        people.acme.id, MOST + 5,
+        people.acme.id, MAX_MODELS + 5,
     )  # fmt: skip
-    gateway.replies(Reply(json={"data": [{"id": f"m{number}"} for number in range(MOST + 5)]}))
+    gateway.replies(Reply(json={"data": [{"id": f"m{number}"} for number in range(MAX_MODELS + 5)]}))
     with chatting(settings, gateway) as client:
         # And the gateway's default model, and rag.
-        assert len(ids(client, people.ann)) == 2 * MOST + 2
+        assert len(ids(client, people.ann)) == 2 * MAX_MODELS + 2
 
 
 def test_a_list_is_refused_like_a_completion(people: People, local: TestClient):

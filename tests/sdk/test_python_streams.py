@@ -21,7 +21,7 @@ from mnemosyne import (
     UnexpectedResponseError,
 )
 from mnemosyne.models import ChatCompletion, ChatCompletionChunk, ChatMessageParam
-from shared.api.contracts.platform.chat_response import broken
+from shared.api.contracts.platform.chat_response import encode_error
 from shared.config import Settings
 from shared.errors import Unauthorized
 from shared.services import Services
@@ -165,7 +165,7 @@ def test_an_expired_token_raises_an_authentication_error_at_once(
 
 def test_a_token_that_expires_during_a_stream_raises_the_same_error(gateway: StandIn, client: Mnemosyne):
     """In the server's own words."""
-    expired = broken(Unauthorized("The token is not valid or has expired."))
+    expired = encode_error(Unauthorized("The token is not valid or has expired."))
     gateway.replies(Reply(chunks=[delta("To"), expired], headers={"X-Request-Id": "r-1"}))
     stream = streamed(client)
     assert text_of(next(stream)) == "To"

@@ -191,7 +191,7 @@ def test_a_reranker_gets_the_passage_and_the_caller_the_neighbours(
 def test_a_reranker_overrides_recency(ask: Ask, made: Made, service: StandIn):
     by = made(**HostedModels(service).reranker(rag_rerank_enabled=True))
     assert ask("kiln ovens", by=by, half_life_days=30.0).reranked_by is None
-    with pytest.raises(InvalidRequest, match="no dates"):
+    with pytest.raises(InvalidRequest, match="ignores dates"):
         ask("kiln ovens", by=by, half_life_days=30.0, rerank=True)
     with pytest.raises(InvalidRequest):
         ask("kiln ovens", Mode.SEMANTIC, half_life_days=0.0)

@@ -1,4 +1,4 @@
-"""Chat completions by the model alone, by the model over documents, or, without a model, by extraction."""
+"""Chat completions: by the model, with or without documents, or extracted without a model."""
 
 from collections.abc import AsyncGenerator, Callable, Iterable
 from contextlib import AsyncExitStack, aclosing
@@ -21,24 +21,24 @@ from shared.types import Filters, Match, Mode, Principal, Query, Usage
 
 
 @dataclass(frozen=True, slots=True)
-class Completed:
-    """A completion, and the matches that it is from; None if no documents were searched."""
+class Completion:
+    """A completion and its matches, None if no documents were searched."""
 
     answer: Body
     matches: tuple[Match, ...] | None
 
 
 @dataclass(frozen=True, slots=True)
-class Streamed:
-    """The same in parts. The caller must close `until`."""
+class CompletionStream:
+    """A streamed completion and its matches. The caller must close `cleanup`."""
 
     parts: AsyncGenerator[Body]
     matches: tuple[Match, ...] | None
-    until: AsyncExitStack
+    cleanup: AsyncExitStack
 
 
 @dataclass(frozen=True, slots=True)
-class _Prepared:
+class _PreparedRequest:
     """The model's request, or an answer that needs no model."""
 
     request: Body
@@ -46,7 +46,7 @@ class _Prepared:
     answer: Body | None = None
 
 
-async def complete(core: Services, caller: Callable[[], Principal], conversation: Conversation) -> Completed:
+async def complete(core: Services, caller: Callable[[], Principal], conversation: Conversation) -> Completion:
     """Raises a RagError."""
     async with timed_async(core.database, caller, "chat"):
         prepared = await _prepare(core, caller(), conversation)
@@ -55,50 +55,52 @@ async def complete(core: Services, caller: Callable[[], Principal], conversation
             with step("generate"):
                 reply = await core.require_chat_gateway().complete(prepared.request)
             answer = await run_in_threadpool(response.with_usage, reply, prepared.request)
-        return Completed(answer, prepared.matches)
+        return Completion(answer, prepared.matches)
 
 
-async def stream(core: Services, caller: Callable[[], Principal], conversation: Conversation) -> Streamed:
-    """Raises a RagError; so do the parts, later."""
-    async with AsyncExitStack() as until:
+async def stream(
+    core: Services, caller: Callable[[], Principal], conversation: Conversation
+) -> CompletionStream:
+    """Raises a RagError, also while the parts are read."""
+    async with AsyncExitStack() as stack:
         timer = RequestTimer(core.database, caller, "chat")
-        until.push_async_callback(run_in_threadpool, timer.record)
+        stack.push_async_callback(run_in_threadpool, timer.record)
         prepared = await _prepare(core, caller(), conversation)
         if prepared.answer is not None:
-            replies = _each(response.parts(prepared.answer))
+            replies = _iterate(response.parts(prepared.answer))
         else:
-            until.enter_context(step("generate"))
+            stack.enter_context(step("generate"))
             opening = core.require_chat_gateway().stream(prepared.request)
-            replies = await until.enter_async_context(opening)
-        parts = await until.enter_async_context(
+            replies = await stack.enter_async_context(opening)
+        parts = await stack.enter_async_context(
             aclosing(_complete_parts(replies, conversation, prepared, timer))
         )
-        return Streamed(parts, prepared.matches, until.pop_all())
+        return CompletionStream(parts, prepared.matches, stack.pop_all())
 
 
-async def _prepare(core: Services, caller: Principal, conversation: Conversation) -> _Prepared:
+async def _prepare(core: Services, caller: Principal, conversation: Conversation) -> _PreparedRequest:
     gateway = core.chat_gateway
     if gateway and not conversation.request.get("model"):
         conversation = replace(conversation, request={**conversation.request, "model": gateway.model})
-    if conversation.bypasses:
+    if conversation.bypasses_documents:
         core.require_chat_gateway()
-        return _Prepared(conversation.request, None)
+        return _PreparedRequest(conversation.request, None)
     question = await run_in_threadpool(truncate_question, core.embedder, conversation.question())
     query = Query(question, conversation.top_k, Filters(collection=conversation.index), Mode.HYBRID)
     if gateway is None:
-        return await _extracted(core, caller, conversation, query)
+        return await _extract(core, caller, conversation, query)
     matches = (await run_in_threadpool(pipeline.search, core, caller, query)).matches
     settings = core.settings
     request = await run_in_threadpool(
         with_context, conversation, matches, settings.rag_context_tokens, settings.rag_history_tokens
     )
-    return _Prepared(request, matches)
+    return _PreparedRequest(request, matches)
 
 
-async def _extracted(
+async def _extract(
     core: Services, caller: Principal, conversation: Conversation, query: Query
-) -> _Prepared:
-    # As a query of the index (functions/index_query.py): one good passage suffices for an answer.
+) -> _PreparedRequest:
+    # As in functions/index_query.py, one good passage suffices for an answer.
     answer = await pipeline.answer(core, caller, query, judged=1)
     if answer.draft:
         text, usage = answer.draft.text, answer.draft.usage
@@ -106,14 +108,14 @@ async def _extracted(
         text = insufficient(query.text)
         usage = Usage(count_tokens(query.text), count_tokens(text))
     reply = response.completion(text, core.generator.model, usage)
-    return _Prepared(conversation.request, answer.matches, reply)
+    return _PreparedRequest(conversation.request, answer.matches, reply)
 
 
 async def _complete_parts(
-    replies: AsyncGenerator[Body], conversation: Conversation, prepared: _Prepared, timer: RequestTimer
+    replies: AsyncGenerator[Body], conversation: Conversation, prepared: _PreparedRequest, timer: RequestTimer
 ) -> AsyncGenerator[Body]:
-    """The parts, completed by a last part and by the usage where the gateway sends none. Raises
-    GenerationFailed for a stream without a choice."""
+    """The gateway's parts, with a last part and the usage if they are missing. Raises GenerationFailed for a
+    stream without a choice."""
     began = ended = counted = False
     latest: Body = {}
     texts: list[str] = []
@@ -134,13 +136,13 @@ async def _complete_parts(
     timer.outcome = "success"
 
 
-def _usage(prepared: _Prepared, texts: list[str]) -> Body:
+def _usage(prepared: _PreparedRequest, texts: list[str]) -> Body:
     if prepared.answer is not None:
         usage: Body = prepared.answer["usage"]
         return usage
     return response.usage_body(count_usage(prepared.request["messages"], "".join(texts)))
 
 
-async def _each(parts: Iterable[Body]) -> AsyncGenerator[Body]:
+async def _iterate(parts: Iterable[Body]) -> AsyncGenerator[Body]:
     for part in parts:
         yield part

@@ -1,11 +1,11 @@
-"""Models that chat completions take: the gateway's, and those that answer over documents."""
+"""Models of chat completions: the gateway's, and those that answer over documents."""
 
 import logging
 from collections.abc import Iterator
 from time import monotonic
 from typing import Any, TypeGuard
 
-from shared.answering.chat_completions.request import GROUNDED, GROUNDED_IN, MODEL_CHARACTERS, is_grounded
+from shared.answering.chat_completions.request import MODEL_CHARACTERS, RAG_MODEL, RAG_PREFIX, is_grounded
 from shared.clients.probe_cache import CachedProbe
 from shared.documents import by_name
 from shared.errors import GenerationFailed, InvalidRequest, NotFound
@@ -15,23 +15,22 @@ from shared.services import Services
 from shared.types import Principal
 
 log = logging.getLogger("rag")
-# Of the gateway's models, and of the caller's collections, in one answer.
-MOST = 1000
-# How long a gateway's list is reused, in seconds, so that callers do not cause a request each.
+# Limit of the gateway's models, and of the caller's collections.
+MAX_MODELS = 1000
+# Lifetime of the cached list of the gateway's models.
 FRESH_SECONDS = 60.0
-# Owners of models.
 OWN, GATEWAY = "rag", "gateway"
 
 
 def models(core: Services, caller: Principal) -> list[Body]:
     """The gateway's models, `rag`, and `rag/<collection>` for each collection that the caller can name."""
     gateway = core.chat_gateway
-    ours = [_model(GROUNDED), *(_model(GROUNDED_IN + name) for name in _names(core, caller)[:MOST])]
+    ours = [_model(RAG_MODEL), *(_model(RAG_PREFIX + name) for name in _names(core, caller)[:MAX_MODELS])]
     return [*(_LISTS.at(gateway, monotonic) if gateway else []), *ours]
 
 
 def _names(core: Services, caller: Principal) -> list[str]:
-    """None without an org, and of several orgs: a name does not say which is meant."""
+    """The caller's collections; empty unless the caller has one org, because names are unique per org."""
     try:
         return by_name.names(core.database, caller)
     except (InvalidRequest, NotFound) as error:
@@ -41,9 +40,9 @@ def _names(core: Services, caller: Principal) -> list[str]:
 
 
 def _list(gateway: ChatGateway) -> list[Body]:
-    """The gateway's models with its default one first: alone, where the gateway does not list them."""
+    """The gateway's models, its default first, which is the only one if the gateway has no list."""
     try:
-        models = list(_readable(gateway.models()))[:MOST]
+        models = list(_readable(gateway.models()))[:MAX_MODELS]
     except GenerationFailed as failed:
         log.info("the gateway's list of models is not available: %s", failed.because)
         models = []
@@ -53,13 +52,13 @@ def _list(gateway: ChatGateway) -> list[Body]:
 
 
 def _readable(entries: list[Any]) -> Iterator[Body]:
-    """Models whose name a request may have and is none of ours."""
+    """The entries with a valid name that is not ours."""
     for entry in entries:
         model = entry if isinstance(entry, dict) else {}
         name, created, owner = model.get("id"), model.get("created"), model.get("owned_by")
         if _is_name(name) and not is_grounded(name):
-            when = created if isinstance(created, int) else 0
-            yield _model(name, when, owner if _is_name(owner) else GATEWAY)
+            created_at = created if isinstance(created, int) else 0
+            yield _model(name, created_at, owner if _is_name(owner) else GATEWAY)
 
 
 def _is_name(value: Any) -> TypeGuard[str]:

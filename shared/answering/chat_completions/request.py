@@ -1,4 +1,4 @@
-"""Conversations in OpenAI's format: whether documents answer them, their question, the model's request."""
+"""Conversations in OpenAI's format: their question, and the model's request with documents."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,29 +16,28 @@ Message = dict[str, Any]
 
 # Roles of conversations that documents can answer.
 ROLES = frozenset({"user", "assistant", "system", "developer"})
-# The model that answers over all documents that the caller sees; the prefix of those that answer over one
-# collection.
-GROUNDED, GROUNDED_IN = "rag", "rag/"
+# Model over all documents of the caller; prefix of the models over one collection.
+RAG_MODEL, RAG_PREFIX = "rag", "rag/"
 # A collection's name has at most 255.
-MODEL_CHARACTERS = len(GROUNDED_IN) + 255
-# Limit of the database. A longer question loses its beginning.
+MODEL_CHARACTERS = len(RAG_PREFIX) + 255
+# The limit of the database. A longer question loses its beginning.
 QUESTION_CHARACTERS = 10_000
 
 
 def is_grounded(model: str) -> bool:
-    """Whether this is the name of a model that answers over documents."""
-    return model == GROUNDED or model.startswith(GROUNDED_IN)
+    """Whether the model answers over documents."""
+    return model == RAG_MODEL or model.startswith(RAG_PREFIX)
 
 
 @dataclass(frozen=True, slots=True)
 class Conversation:
-    """`request` is the client's body; `index` names the collection that answers; `everything`: without an
-    index, all documents that the caller sees answer."""
+    """`request`: the client's body; `index`: the collection's name; `all_documents`: without an index, search
+    all documents of the caller."""
 
     request: Body
     index: str | None
     top_k: int
-    everything: bool = False
+    all_documents: bool = False
 
     @property
     def messages(self) -> list[Message]:
@@ -56,10 +55,10 @@ class Conversation:
         return isinstance(options, dict) and options.get("include_usage") is True
 
     @property
-    def bypasses(self) -> bool:
+    def bypasses_documents(self) -> bool:
         """Whether the model answers alone (contract: bypass conditions)."""
-        asks_documents = self.index is not None or self.everything
-        if not asks_documents or self.request.get("tools") or self.request.get("functions"):
+        searches = self.index is not None or self.all_documents
+        if not searches or self.request.get("tools") or self.request.get("functions"):
             return True
         return any(
             message["role"] not in ROLES
@@ -68,10 +67,10 @@ class Conversation:
         )
 
     def question(self) -> str:
-        """The user's messages since the last answer. Raises InvalidRequest without one."""
-        _, tail = _turns(self.messages)
+        """The user's messages since the last answer. Raises InvalidRequest if there are none."""
+        _, new_messages = _split_at_last_answer(self.messages)
         question = "\n\n".join(
-            text_of(message["content"]) or "" for message in tail if message["role"] == "user"
+            text_of(message["content"]) or "" for message in new_messages if message["role"] == "user"
         )
         # Postgres stores no NUL and no lone surrogate.
         question = question.replace("\0", "").encode("utf-8", "replace").decode().strip()
@@ -81,7 +80,7 @@ class Conversation:
 
 
 def truncate_question(embedder: Embedder, question: str) -> str:
-    """The end of a question, within the limits of the database and of a hosted embedding model."""
+    """The end of the question, within the limits of the database and of a remote embedding model."""
     question = question[-QUESTION_CHARACTERS:]
     while embedder.remote and (tokens := embedder.count_tokens(question)) > embedder.window:
         question = question[-(len(question) * embedder.window // tokens) :]
@@ -91,22 +90,22 @@ def truncate_question(embedder: Embedder, question: str) -> str:
 def with_context(
     conversation: Conversation, matches: Sequence[Match], context_tokens: int, history_tokens: int
 ) -> Body:
-    """The request with the matches before its question, the client's instructions, and the latest of the
-    earlier messages within their budget."""
+    """The request with the matches, the client's instructions, and the latest earlier messages within the
+    budget."""
     fence = Fence()
-    head, tail = _turns(conversation.messages)
+    earlier_messages, new_messages = _split_at_last_answer(conversation.messages)
     context = render_context(matches, fence, context_tokens) or NOTHING_FOUND
-    last = next(message for message in reversed(tail) if message["role"] == "user")
+    last = next(message for message in reversed(new_messages) if message["role"] == "user")
     messages = [
         {"role": "system", "content": system_prompt(fence)},
-        *trim_history(head, history_tokens),
-        *(message for message in tail if message["role"] in INSTRUCTIONS),
+        *trim_history(earlier_messages, history_tokens),
+        *(message for message in new_messages if message["role"] in INSTRUCTIONS),
         {**last, "content": TURN.format(context=context, question=conversation.question())},
     ]
     return {**conversation.request, "messages": messages}
 
 
-def _turns(messages: Sequence[Message]) -> tuple[list[Message], list[Message]]:
+def _split_at_last_answer(messages: Sequence[Message]) -> tuple[list[Message], list[Message]]:
     """The messages up to the last answer, and those after it."""
     answers = [number for number, message in enumerate(messages, start=1) if message["role"] == "assistant"]
     since = answers[-1] if answers else 0

@@ -1,4 +1,4 @@
-"""Replies in OpenAI's format: the gateway's with their usage, and extracted ones, whole and as a stream."""
+"""Replies in OpenAI's format, whole and as a stream."""
 
 import time
 from collections.abc import Iterator
@@ -10,7 +10,7 @@ from shared.types import Usage
 
 
 def with_usage(answer: Body, request: Body) -> Body:
-    """The gateway's answer, with our count of its usage where the gateway states none."""
+    """The gateway's answer, with our count of tokens if it has no usage."""
     if usage_in(answer):
         return answer
     texts = [content_of(choice.get("message")) for choice in choices(answer)]
@@ -26,12 +26,12 @@ def usage_body(usage: Usage) -> Body:
 
 
 def ends(part: Body) -> bool:
-    """Whether this part of a stream completes an answer."""
+    """Whether this part of a stream ends an answer."""
     return any(choice.get("finish_reason") for choice in choices(part))
 
 
 def completion(text: str, model: str, usage: Usage) -> Body:
-    """An answer of ours as a completion."""
+    """The text as a completion."""
     message = {"role": "assistant", "content": text}
     return {
         "id": f"chatcmpl-{uuid4().hex}",
@@ -52,15 +52,15 @@ def parts(answer: Body) -> Iterator[Body]:
     yield last_part(answer)
 
 
-def last_part(like: Body) -> Body:
-    return part(like, [{"index": 0, "delta": {}, "logprobs": None, "finish_reason": "stop"}])
+def last_part(template: Body) -> Body:
+    return part(template, [{"index": 0, "delta": {}, "logprobs": None, "finish_reason": "stop"}])
 
 
-def usage_part(like: Body, usage: Body) -> Body:
-    return {**part(like, []), "usage": usage}
+def usage_part(template: Body, usage: Body) -> Body:
+    return {**part(template, []), "usage": usage}
 
 
-def part(like: Body, own: list[Body]) -> Body:
-    """A part of the same stream as `like`, an answer or another part."""
-    same = {name: like.get(name) for name in ("id", "created", "model")}
-    return {**same, "object": "chat.completion.chunk", "choices": own}
+def part(template: Body, part_choices: list[Body]) -> Body:
+    """A part of the same stream as `template`, an answer or another part."""
+    same = {name: template.get(name) for name in ("id", "created", "model")}
+    return {**same, "object": "chat.completion.chunk", "choices": part_choices}

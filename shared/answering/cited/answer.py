@@ -1,4 +1,4 @@
-"""Answers of the search API: each sentence is checked against the passages before a client gets it.
+"""Answers whose sentences are checked against the passages before they are sent.
 
 retrieve -> judge -> generate -> check -> compose
 """
@@ -32,20 +32,20 @@ JUDGED = 1
 
 
 async def answer(
-    core: Services, caller: Callable[[], Principal], question: AnswerRequest
+    core: Services, caller: Callable[[], Principal], request: AnswerRequest
 ) -> AsyncGenerator[Event]:
-    """The events of an answer: retrieval, its text, its citations, the whole. Raises a RagError, before the
-    first event if retrieval fails."""
+    """Events: retrieval, text, citations, the whole answer. Raises a RagError, before the first event if
+    retrieval fails."""
     started = time.perf_counter()
-    begun = await run_in_threadpool(_begin, core, caller, question)
-    yield begun
-    writing = time.perf_counter()
-    composer = Composer(begun.retrieved.matches, question.cites)
-    generator: Generator = core.generator if question.abstractive else core.extractive
+    retrieval = await run_in_threadpool(_retrieve, core, caller, request)
+    yield retrieval
+    generation_start = time.perf_counter()
+    composer = Composer(retrieval.result.matches, request.cites)
+    generator: Generator = core.generator if request.abstractive else core.extractive
     is_extractive = generator is core.extractive
-    model = generator.model if is_extractive else question.model or generator.model
+    model = generator.model if is_extractive else request.model or generator.model
     usage = Usage()
-    async with aclosing(_checked(core, question, begun, generator)) as sentences:
+    async with aclosing(_check_sentences(core, request, retrieval, generator)) as sentences:
         async for sentence in sentences:
             if isinstance(sentence, GeneratedText):
                 usage = sentence.usage
@@ -53,61 +53,61 @@ async def answer(
                 yield Token(text)
     withheld = not composer.is_grounded
     if withheld:
-        yield Token(composer.say(insufficient(question.wanted.text)))
-    for citation in composer.citations if question.cites else ():
+        yield Token(composer.refuse(insufficient(request.search.text)))
+    for citation in composer.citations if request.cites else ():
         yield citation
     yield AnswerDone(
-        begun,
-        composer.composed(),
+        retrieval,
+        composer.answer(),
         withheld,
         not is_extractive,
         model,
         usage,
-        milliseconds_since(writing),
+        milliseconds_since(generation_start),
         milliseconds_since(started),
     )
 
 
-def _begin(core: Services, caller: Callable[[], Principal], question: AnswerRequest) -> RetrievalDone:
-    retrieved = retrieve(core, caller(), question.wanted)
-    judgement = pipeline.judge_matches(core, retrieved.matches, question.wanted.text, JUDGED)
-    return RetrievalDone(retrieved, judgement)
+def _retrieve(core: Services, caller: Callable[[], Principal], request: AnswerRequest) -> RetrievalDone:
+    result = retrieve(core, caller(), request.search)
+    judgement = pipeline.judge_matches(core, result.matches, request.search.text, JUDGED)
+    return RetrievalDone(result, judgement)
 
 
-async def _checked(
-    core: Services, question: AnswerRequest, begun: RetrievalDone, generator: Generator
+async def _check_sentences(
+    core: Services, request: AnswerRequest, retrieval: RetrievalDone, generator: Generator
 ) -> AsyncGenerator[Checked | GeneratedText]:
-    """Each sentence, as soon as it is complete, with what supports it; the whole text as the last."""
-    matches = begun.retrieved.matches
-    request = GenerationRequest(
-        question.wanted.text,
+    """Each complete sentence with its evidence; last, the whole text."""
+    matches = retrieval.result.matches
+    generation = GenerationRequest(
+        request.search.text,
         matches,
         cite(matches),
         lambda: chat_request(
-            question.wanted.text,
+            request.search.text,
             matches,
             core.settings.rag_context_tokens,
-            question.model or generator.model,
-            question.max_tokens,
+            request.model or generator.model,
+            request.max_tokens,
         ),
-        question.streams,
-        begun.retrieved.vector,
+        request.streams,
+        retrieval.result.vector,
     )
-    checking: Stream | None = None
-    async with aclosing(pipeline.generate(generator, begun.judgement, request)) as parts:
+    stream: Stream | None = None
+    async with aclosing(pipeline.generate(generator, retrieval.judgement, generation)) as parts:
         async for part in parts:
             if generator is core.extractive:
                 if isinstance(part, GeneratedText):
-                    for sentence in _extracted(part, question, matches):
+                    for sentence in _extract_sentences(part, request, matches):
                         yield sentence
                     yield part
             elif isinstance(part, str):
-                if checking is None:
-                    checking = await run_in_threadpool(_stream, matches)
-                for sentence in await run_in_threadpool(checking.feed, part):
+                if stream is None:
+                    stream = await run_in_threadpool(_stream, matches)
+                for sentence in await run_in_threadpool(stream.feed, part):
                     yield sentence
-            elif checking:
-                for sentence in await run_in_threadpool(checking.close):
+            elif stream:
+                for sentence in await run_in_threadpool(stream.close):
                     yield sentence
                 yield part
 
@@ -116,20 +116,22 @@ def _stream(matches: Sequence[Match]) -> Stream:
     return Stream(Checker(matches), matches[0].lang)
 
 
-def _extracted(draft: GeneratedText, question: AnswerRequest, matches: Sequence[Match]) -> list[Checked]:
+def _extract_sentences(
+    draft: GeneratedText, request: AnswerRequest, matches: Sequence[Match]
+) -> list[Checked]:
     """The sentences of an extracted answer within max_tokens, a paragraph for each document."""
     if not draft.sentences:
-        best = highlight(matches[0], question.wanted.text)
+        best = highlight(matches[0], request.search.text)
         return [Checked(escape_marks(best.text), Verdict.SUPPORTED, (Evidence(0, best.start, best.end),))]
     places = {match.chunk_id: place for place, match in enumerate(matches)}
-    budget = question.max_tokens
+    budget = request.max_tokens
     checked: list[Checked] = []
     for previous, sentence in zip([None, *draft.sentences], draft.sentences, strict=False):
         budget -= count_tokens(sentence.text)
         if budget < 0 and checked:
             break
         space = " " if previous and previous.number == sentence.number else "\n\n"
-        backing = Evidence(places[sentence.match.chunk_id], sentence.start, sentence.end)
+        evidence = Evidence(places[sentence.match.chunk_id], sentence.start, sentence.end)
         text = escape_marks(sentence.text)
-        checked.append(Checked(text, Verdict.SUPPORTED, (backing,), before=space if previous else ""))
+        checked.append(Checked(text, Verdict.SUPPORTED, (evidence,), before=space if previous else ""))
     return checked

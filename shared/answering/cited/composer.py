@@ -1,5 +1,4 @@
-"""An answer put together from sentences that were checked: what holds is kept and numbered, the rest is left
-out. Pure; sentence by sentence, so that it can be shown while it is still being written."""
+"""Composition of an answer from checked sentences, one by one: supported ones with citations, no others."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -12,43 +11,42 @@ from shared.types import Match
 
 @dataclass(slots=True)
 class Composer:
-    """Over the matches that the answer is written from. `cites`: whether numbers stand in the text. What
-    states nothing waits for something that holds: alone it is no answer."""
+    """`cites`: the text has the numbers of citations. Sentences that state nothing wait for a supported one:
+    alone they are no answer."""
 
     matches: Sequence[Match]
     cites: bool = True
     text: str = ""
     sentences: list[Sentence] = field(default_factory=list)
     citations: list[NumberedCitation] = field(default_factory=list)
-    # Why sentences were left out, a list a sentence.
+    # The reasons of each dropped sentence.
     dropped: list[tuple[str, ...]] = field(default_factory=list)
     is_grounded: bool = False
-    _waiting: list[Checked] = field(default_factory=list)
+    _pending: list[Checked] = field(default_factory=list)
     _space: str = ""
 
     def add(self, checked: Checked) -> str:
-        """What the next sentence adds to the text: nothing where it does not hold."""
+        """The text that the next sentence adds: empty if it is unsupported."""
         if checked.verdict is Verdict.UNSUPPORTED:
             self.dropped.append(checked.reasons)
-            # A paragraph that began with it begins with the next.
+            # The next sentence begins the paragraph instead.
             if checked.before.count("\n") > self._space.count("\n"):
                 self._space = "\n" * checked.before.count("\n")
             return ""
         if not self.is_grounded and checked.verdict is Verdict.FRAME:
-            self._waiting.append(checked)
+            self._pending.append(checked)
             return ""
         self.is_grounded = True
-        waiting, self._waiting = self._waiting, []
-        return "".join(map(self._write, (*waiting, checked)))
+        pending, self._pending = self._pending, []
+        return "".join(map(self._write, (*pending, checked)))
 
-    def say(self, text: str) -> str:
-        """Something that states nothing, in the place of an answer."""
+    def refuse(self, text: str) -> str:
+        """Use a refusal as the answer."""
         self.sentences.append(Sentence(0, len(text), ()))
         self.text = text
         return text
 
-    def composed(self) -> ComposedAnswer:
-        """All of it."""
+    def answer(self) -> ComposedAnswer:
         return ComposedAnswer(self.text, tuple(self.sentences), tuple(self.citations), tuple(self.dropped))
 
     def _write(self, checked: Checked) -> str:
@@ -60,17 +58,17 @@ class Composer:
         self._space = ""
         references = tuple(map(self._reference, checked.backing))
         numbers = dict.fromkeys(reference.number for reference in references)
-        shown, rest = marked(checked.text, list(numbers) if self.cites else [])
+        text, rest = marked(checked.text, list(numbers) if self.cites else [])
         start = len(self.text) + len(before)
-        self.sentences.append(Sentence(start, start + len(shown), references))
-        said = f"{before}{shown}{rest}"
-        self.text += said
-        return said
+        self.sentences.append(Sentence(start, start + len(text), references))
+        addition = f"{before}{text}{rest}"
+        self.text += addition
+        return addition
 
-    def _reference(self, backing: Evidence) -> Reference:
-        match = self.matches[backing.place]
-        for cited in self.citations:
-            if cited.match.chunk_id == match.chunk_id:
-                return Reference(cited.number, backing.start, backing.end)
+    def _reference(self, evidence: Evidence) -> Reference:
+        match = self.matches[evidence.place]
+        for citation in self.citations:
+            if citation.match.chunk_id == match.chunk_id:
+                return Reference(citation.number, evidence.start, evidence.end)
         self.citations.append(NumberedCitation(len(self.citations) + 1, match))
-        return Reference(len(self.citations), backing.start, backing.end)
+        return Reference(len(self.citations), evidence.start, evidence.end)

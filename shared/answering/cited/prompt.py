@@ -1,4 +1,4 @@
-"""The request to a model that answers sentence by sentence, each with the numbers of its excerpts."""
+"""Model request for an answer whose sentences cite numbered excerpts."""
 
 from collections.abc import Sequence
 

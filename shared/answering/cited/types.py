@@ -9,7 +9,7 @@ from shared.types import Judgement, Match, Usage
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """What a sentence rests on: the number of a citation, and [start, end) in the text of its document."""
+    """Evidence of a sentence: a citation's number, and [start, end) of the document's text."""
 
     number: int
     start: int
@@ -18,10 +18,10 @@ class Reference:
 
 @dataclass(frozen=True, slots=True)
 class AnswerRequest:
-    """What to look for, and how to answer: in a model's words, where there is one, or in the documents' own;
-    with numbers of citations in the text or without. `model`: the gateway's own where it is None."""
+    """`abstractive`: written by a model, if there is one, instead of the documents' own sentences; `cites`:
+    the text has the numbers of citations; `model`: None for the gateway's default."""
 
-    wanted: SearchRequest
+    search: SearchRequest
     abstractive: bool = True
     cites: bool = True
     max_tokens: int = 400
@@ -31,7 +31,7 @@ class AnswerRequest:
 
 @dataclass(frozen=True, slots=True)
 class Sentence:
-    """[start, end) of the answer, without the numbers behind it. One without references states nothing."""
+    """[start, end) of the answer, without citation numbers. Without references it states nothing."""
 
     start: int
     end: int
@@ -40,7 +40,7 @@ class Sentence:
 
 @dataclass(frozen=True, slots=True)
 class NumberedCitation:
-    """A match that the answer rests on, by the number that stands in the text."""
+    """A match that supports the answer, with its number in the text."""
 
     number: int
     match: Match
@@ -48,7 +48,7 @@ class NumberedCitation:
 
 @dataclass(frozen=True, slots=True)
 class ComposedAnswer:
-    """An answer: its sentences, what they rest on, and why others were left out, a list a sentence."""
+    """`dropped`: the reasons of each sentence that was left out."""
 
     text: str
     sentences: tuple[Sentence, ...]
@@ -58,24 +58,22 @@ class ComposedAnswer:
 
 @dataclass(frozen=True, slots=True)
 class RetrievalDone:
-    """What the answer will be from."""
-
-    retrieved: RoutedResult
+    result: RoutedResult
     judgement: Judgement
 
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """More of the answer's text: all of them, in order, are the answer."""
+    """The next part of the answer's text."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class AnswerDone:
-    """The answer, whole. `withheld`: nothing that could be said holds, or nothing good enough was found."""
+    """The whole answer. `withheld`: confidence was low, or no sentence was supported."""
 
-    begun: RetrievalDone
+    retrieval: RetrievalDone
     answer: ComposedAnswer
     withheld: bool
     abstractive: bool
@@ -87,9 +85,9 @@ class AnswerDone:
     @property
     def chunk_ids(self) -> set[str]:
         """The chunks whose text the answer shows, those of the graph included."""
-        retrieved = self.begun.retrieved
-        return {match.chunk_id for match in retrieved.matches} | evidence_of(retrieved.graph)
+        result = self.retrieval.result
+        return {match.chunk_id for match in result.matches} | evidence_of(result.graph)
 
 
-# As an answer comes about.
+# In this order.
 Event = RetrievalDone | Token | NumberedCitation | AnswerDone

@@ -1,4 +1,4 @@
-"""What a model is asked on the way to an answer: within a time, and within so many tokens for all of it."""
+"""Model calls before an answer, with a shared budget of tokens and time."""
 
 import asyncio
 import logging
@@ -15,33 +15,33 @@ log = logging.getLogger("rag")
 
 
 class BudgetedModel:
-    """One turn's calls, and what they cost. `tokens` and `seconds` are for all of them."""
+    """The calls of one turn and their usage. `tokens` and `seconds` limit all of them together."""
 
     def __init__(self, gateway: ChatGateway, model: str, tokens: int, seconds: float) -> None:
         self._gateway = gateway
         self._model = model
         self._tokens = tokens
-        self._until = asyncio.get_running_loop().time() + seconds
+        self._deadline = asyncio.get_running_loop().time() + seconds
         self.usage = Usage()
 
     @property
-    def is_spent(self) -> bool:
+    def is_exhausted(self) -> bool:
         used = self.usage.prompt_tokens + self.usage.completion_tokens
-        return used >= self._tokens or asyncio.get_running_loop().time() >= self._until
+        return used >= self._tokens or asyncio.get_running_loop().time() >= self._deadline
 
     async def ask(
-        self, task: str, material: str, max_tokens: int, seconds: float = math.inf, **words: object
+        self, task: str, material: str, max_tokens: int, seconds: float = math.inf, **placeholders: object
     ) -> str | None:
-        """The model's reply to a task over material, which is data; None where it fails, takes longer than so
-        many seconds, or nothing is left to spend. `words` fill the task's placeholders."""
+        """The model's reply to a task over the material, which is fenced as data. None after a failure or a
+        time-out, or if the budget is exhausted. `placeholders` are those of the task."""
         fence = Fence()
-        system = fence.system_prompt(task.format(**words), "material")
+        system = fence.system_prompt(task.format(**placeholders), "material")
         user = fence.wrap("material", material)
         cost = count_tokens(system) + count_tokens(user)
         used = self.usage.prompt_tokens + self.usage.completion_tokens
-        if self.is_spent or used + cost > self._tokens:
+        if self.is_exhausted or used + cost > self._tokens:
             return None
-        until = min(self._until, asyncio.get_running_loop().time() + seconds)
+        deadline = min(self._deadline, asyncio.get_running_loop().time() + seconds)
         request = {
             "model": self._model,
             "messages": [{"role": "system", "content": system}, {"role": "user", "content": user}],
@@ -49,14 +49,14 @@ class BudgetedModel:
             "max_tokens": max_tokens,
         }
         try:
-            async with asyncio.timeout_at(until):
+            async with asyncio.timeout_at(deadline):
                 answer = await self._gateway.complete(request)
         except (RagError, TimeoutError) as failed:
-            # A question can be answered without: it is looked for as it stands.
-            log.warning("a model failed on the way to an answer: %s", type(failed).__name__)
+            # The turn proceeds without the reply.
+            log.warning("a model call that prepares an answer failed: %s", type(failed).__name__)
             self._add(Usage(cost, 0))
             return None
-        # Half a character is none.
+        # Lone surrogates are replaced.
         text = completion_text(answer).encode("utf-8", "replace").decode()
         self._add(usage_in(answer) or Usage(cost, count_tokens(text)))
         return text

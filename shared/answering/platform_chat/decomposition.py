@@ -1,7 +1,7 @@
-"""Deep reasoning: a question taken apart, each part looked for, and what is still missing asked for again,
-within a number of parts, tokens and seconds. A model plans, or rules where there is none or it fails;
-whatever it plans, a part is looked for once, and a plan without a new one is the last.
-"""
+"""Deep reasoning: decomposition of a question into queries, and searches for them within limits.
+
+A model plans the queries, and further ones from the matches; rules plan without a model or after a failure.
+Each query is searched once. A plan without a new query ends the search."""
 
 import asyncio
 import json
@@ -14,18 +14,18 @@ from shared.answering.platform_chat.types import Sources, Step, SubQuery
 from shared.text.normalize import has_invisible
 from shared.types import Match, SearchResult
 
-# How often it is asked what is missing, the first plan included.
+# Plans per question, with the first.
 ROUNDS = 3
 MAX_TOKENS = 600
 MAX_CHARACTERS = 500
-# What the model sees of a passage when it says what is missing, and of how many.
-GLIMPSE_CHARACTERS = 400
-GLIMPSES = 3
+# The passages in the request for a further plan.
+PASSAGE_CHARACTERS = 400
+MAX_PASSAGES = 3
 SYNTHESIS = "Putting together what was found"
 _REPLY = (
-    'Reply with JSON alone: {{"steps": [{{"description": "...", "query": "..."}}]}}, at most {most} of them; '
-    "description says in a few words what the step finds out, query is one question for a search engine, "
-    "whole in itself, in the question's language."
+    'Reply with JSON alone: {{"steps": [{{"description": "...", "query": "..."}}]}}, at most {limit} of '
+    "them; description says in a few words what the step finds out, query is one question for a search "
+    "engine, whole in itself, in the question's language."
 )
 PLAN = (
     "You plan how to answer a question from an organization's documents. Do not answer it. Take it apart "
@@ -36,7 +36,7 @@ MISSING = (
     "and found. Where something that the answer needs is missing, and could be in other documents, "
     'say what to look for, otherwise reply {{"steps": []}}. ' + _REPLY
 )
-# A longer question is a text, and is looked for as it is. These patterns know single blanks alone.
+# A longer question is not decomposed. The patterns below expect single spaces.
 _LONGEST = 2_000
 _QUESTION_ENDS = re.compile(r"(?<=[?？]) ")
 _AND = re.compile(
@@ -51,140 +51,140 @@ _COMPARED = re.compile(
     re.IGNORECASE,
 )
 
-Look = Callable[[str], Awaitable[SearchResult]]
+Search = Callable[[str], Awaitable[SearchResult]]
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
-    """What is to be found out, in a few words, and what to look for."""
+class PlannedQuery:
+    """A short description for the user, and the search query."""
 
     description: str
     query: str
 
 
 @dataclass(frozen=True, slots=True)
-class Bounds:
-    """How many parts a question may have, and how long they may take together."""
+class Limits:
+    """Limits of all searches of a question."""
 
-    parts: int
+    queries: int
     seconds: float
 
 
 @dataclass(slots=True)
 class SubQueryResults:
-    """What was found for each part, in the order in which they were looked for."""
+    """Results by query, in the order of the searches."""
 
     by_query: dict[str, SearchResult] = field(default_factory=dict)
 
     def by_score(self) -> tuple[Match, ...]:
-        """All of them, each once, those with the highest scores first: as they are shown and cited."""
+        """Distinct matches with the highest scores first, as they are shown and cited."""
         return tuple(sorted(self.matches(), key=lambda match: -match.score))
 
     def matches(self) -> tuple[Match, ...]:
-        """The best of each part, then the second of each, and so on, each once: as a model reads them, whose
-        room may end before the last."""
-        found: dict[str, Match] = {}
-        lists = [found_for.matches for found_for in self.by_query.values()]
+        """Distinct matches, the best of each query, then the second of each, and so on: the model's context
+        may be too small for all."""
+        matches_by_id: dict[str, Match] = {}
+        lists = [result.matches for result in self.by_query.values()]
         for place in range(max(map(len, lists), default=0)):
             for matches in lists:
                 if place < len(matches):
-                    found.setdefault(matches[place].chunk_id, matches[place])
-        return tuple(found.values())
+                    matches_by_id.setdefault(matches[place].chunk_id, matches[place])
+        return tuple(matches_by_id.values())
 
 
-async def answer_in_steps(
-    question: str, look: Look, thinking: BudgetedModel | None, bounds: Bounds, findings: SubQueryResults
+async def search_in_steps(
+    question: str, search: Search, query_model: BudgetedModel | None, limits: Limits, results: SubQueryResults
 ) -> AsyncGenerator[Step | SubQuery | Sources]:
-    """Look for the question part by part; what is found goes to the findings. Raises what `look` raises."""
-    until = asyncio.get_running_loop().time() + bounds.seconds
+    """Search the planned queries; adds to `results`. Raises as `search`."""
+    deadline = asyncio.get_running_loop().time() + limits.seconds
     number, seen = 0, set[str]()
-    parts = await _planned(question, thinking, bounds.parts)
+    plan = await _plan(question, query_model, limits.queries)
     for turn in range(ROUNDS):
-        room = bounds.parts - number
-        fresh = _without_known(parts, seen)
-        if not fresh or room < 1:
+        room = limits.queries - number
+        new = _new_queries(plan, seen)
+        if not new or room < 1:
             break
-        for part in fresh[:room]:
-            if number and asyncio.get_running_loop().time() >= until:
+        for planned in new[:room]:
+            if number and asyncio.get_running_loop().time() >= deadline:
                 break
             number += 1
-            yield Step(number, part.description)
-            yield SubQuery(part.query)
-            found = findings.by_query[part.query] = await look(part.query)
-            yield Sources(found.matches)
-        if thinking is None or turn == ROUNDS - 1 or asyncio.get_running_loop().time() >= until:
+            yield Step(number, planned.description)
+            yield SubQuery(planned.query)
+            result = results.by_query[planned.query] = await search(planned.query)
+            yield Sources(result.matches)
+        if query_model is None or turn == ROUNDS - 1 or asyncio.get_running_loop().time() >= deadline:
             break
-        parts = await _missing(question, findings, thinking, bounds.parts - number)
+        plan = await _plan_missing(question, results, query_model, limits.queries - number)
     yield Step(number + 1, SYNTHESIS)
 
 
-def _without_known(parts: Sequence[Part], seen: set[str]) -> list[Part]:
-    """Those that were not looked for yet, however they are written; from now on they are seen."""
-    fresh = []
-    for part in parts:
-        folded = " ".join(re.findall(r"\w+", part.query.casefold()))
+def _new_queries(plan: Sequence[PlannedQuery], seen: set[str]) -> list[PlannedQuery]:
+    """The queries that are not in `seen`, by their words; adds them to it."""
+    new = []
+    for query in plan:
+        folded = " ".join(re.findall(r"\w+", query.query.casefold()))
         if folded not in seen:
             seen.add(folded)
-            fresh.append(part)
-    return fresh
+            new.append(query)
+    return new
 
 
-async def _planned(question: str, thinking: BudgetedModel | None, most: int) -> list[Part]:
-    planned = None
-    if thinking is not None:
-        planned = _read(await thinking.ask(PLAN, question, MAX_TOKENS, most=most))
-    return planned or parts_by_rules(question)
+async def _plan(question: str, query_model: BudgetedModel | None, limit: int) -> list[PlannedQuery]:
+    plan = None
+    if query_model is not None:
+        plan = _parse_plan(await query_model.ask(PLAN, question, MAX_TOKENS, limit=limit))
+    return plan or plan_by_rules(question)
 
 
-async def _missing(
-    question: str, findings: SubQueryResults, thinking: BudgetedModel, room: int
-) -> list[Part]:
+async def _plan_missing(
+    question: str, results: SubQueryResults, query_model: BudgetedModel, room: int
+) -> list[PlannedQuery]:
     if room < 1:
         return []
-    told = [f"QUESTION: {question}"]
-    for query, found in findings.by_query.items():
-        told.append(f"LOOKED FOR: {query}")
-        told += [
-            f"FOUND: {match.title}: {match.text[:GLIMPSE_CHARACTERS]}" for match in found.matches[:GLIMPSES]
+    lines = [f"QUESTION: {question}"]
+    for query, result in results.by_query.items():
+        lines.append(f"LOOKED FOR: {query}")
+        lines += [
+            f"FOUND: {match.title}: {match.text[:PASSAGE_CHARACTERS]}"
+            for match in result.matches[:MAX_PASSAGES]
         ]
-    return _read(await thinking.ask(MISSING, "\n\n".join(told), MAX_TOKENS, most=room)) or []
+    return _parse_plan(await query_model.ask(MISSING, "\n\n".join(lines), MAX_TOKENS, limit=room)) or []
 
 
-def parts_by_rules(question: str) -> list[Part]:
-    """The questions in it one by one, of two things that are compared each by itself; at least the
-    question."""
+def plan_by_rules(question: str) -> list[PlannedQuery]:
+    """The question, its single questions, and each of two compared things."""
     line = " ".join(question.split())
     if len(line) > _LONGEST:
-        return [Part(f"Looking for: {line[:MAX_CHARACTERS]}", question)]
-    parts = [part.strip() for asked in _QUESTION_ENDS.split(line) for part in _AND.split(asked)]
+        return [PlannedQuery(f"Looking for: {line[:MAX_CHARACTERS]}", question)]
+    parts = [part.strip() for sentence in _QUESTION_ENDS.split(line) for part in _AND.split(sentence)]
     if compared := _COMPARED.search(line):
         parts += [compared["one"], compared["other"]]
-    # What belongs together may be said in one place: the whole comes first.
+    # One passage may answer the whole question.
     queries = dict.fromkeys([line, *filter(None, parts)])
-    return [Part(f"Looking for: {query}", query) for query in queries]
+    return [PlannedQuery(f"Looking for: {query}", query) for query in queries]
 
 
-def _read(reply: str | None) -> list[Part] | None:
-    """The parts in a model's reply; None where it is no such reply."""
+def _parse_plan(reply: str | None) -> list[PlannedQuery] | None:
+    """The queries of a model's reply; None for an invalid reply."""
     text = reply or ""
     try:
-        said = json.loads(text[text.find("{") : text.rfind("}") + 1])
-        steps = said["steps"]
+        reply_object = json.loads(text[text.find("{") : text.rfind("}") + 1])
+        steps = reply_object["steps"]
     except (ValueError, RecursionError, KeyError, TypeError):
         return None
     if not isinstance(steps, list):
         return None
-    return [part for step in steps if (part := _part(step))]
+    return [query for step in steps if (query := _parse_step(step))]
 
 
-def _part(step: object) -> Part | None:
+def _parse_step(step: object) -> PlannedQuery | None:
     if not isinstance(step, dict) or (query := _line(step.get("query"))) is None:
         return None
-    return Part(_line(step.get("description")) or f"Looking for: {query}", query)
+    return PlannedQuery(_line(step.get("description")) or f"Looking for: {query}", query)
 
 
 def _line(text: object) -> str | None:
-    # (JSON may say half a character, which nothing stores.)
+    # JSON may have lone surrogates, which Postgres cannot store.
     line = text.encode("utf-8", "replace").decode().strip() if isinstance(text, str) else ""
     is_line = 0 < len(line) <= MAX_CHARACTERS and len(line.splitlines()) == 1 and not has_invisible(line)
     return line if is_line else None

@@ -1,4 +1,4 @@
-"""The text of a turn: the model's, or an extract of the documents."""
+"""Text of a turn: written by the model or extracted."""
 
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
@@ -16,58 +16,57 @@ from shared.text.token_count import count_tokens
 from shared.types import GeneratedText, Graph, Judgement
 
 
-async def generate(work: TurnState, judgement: Judgement) -> AsyncGenerator[str]:
-    """The text as it is written; nothing where confidence is low. Sets the usage of the work. Raises as
-    Generator.write."""
+async def generate(state: TurnState, judgement: Judgement) -> AsyncGenerator[str]:
+    """The parts of the text; none if confidence is low. Sets the state's usage. Raises as Generator.write."""
     context = ""
 
     def body() -> Body:
         nonlocal context
-        request, context = _chat_request(work)
+        request, context = _chat_request(state)
         return request
 
-    findings = work.findings
-    # The marks of an extracted answer count the documents in the order of the sources.
-    citations = cite(findings.by_score())
-    result = findings.by_query.get(work.question)
+    results = state.results
+    # The marks of an extracted answer number the documents in the order of the sources.
+    citations = cite(results.by_score())
+    result = results.by_query.get(state.question)
     request = GenerationRequest(
-        work.question,
-        findings.matches(),
+        state.question,
+        results.matches(),
         citations,
         body,
-        work.turn.streams,
+        state.turn.streams,
         result.vector if result else None,
     )
-    async with aclosing(pipeline.generate(work.core.generator, judgement, request)) as parts:
+    async with aclosing(pipeline.generate(state.core.generator, judgement, request)) as parts:
         async for part in parts:
             if isinstance(part, str):
                 yield part
                 continue
-            work.usage = part.usage
-            work.retrieval_tokens = await run_in_threadpool(_retrieval_tokens, work, context, part)
+            state.usage = part.usage
+            state.retrieval_tokens = await run_in_threadpool(_retrieval_tokens, state, context, part)
 
 
-def _retrieval_tokens(work: TurnState, context: str, generated: GeneratedText) -> int:
+def _retrieval_tokens(state: TurnState, context: str, generated: GeneratedText) -> int:
     if context:
         return count_tokens(context)
-    return max(0, generated.usage.prompt_tokens - count_tokens(work.question))
+    return max(0, generated.usage.prompt_tokens - count_tokens(state.question))
 
 
-def _chat_request(work: TurnState) -> tuple[Body, str]:
-    settings = work.core.settings
-    connected = " ".join(
+def _chat_request(state: TurnState) -> tuple[Body, str]:
+    settings = state.core.settings
+    connections = " ".join(
         dict.fromkeys(
             words
-            for result in work.findings.by_query.values()
+            for result in state.results.by_query.values()
             if (words := graph_context(result.graph or Graph()))
         )
     )
     return chat_request(
-        work.turn,
-        work.model,
-        work.findings.matches(),
-        connected,
-        work.earlier,
+        state.turn,
+        state.model,
+        state.results.matches(),
+        connections,
+        state.history,
         settings.rag_context_tokens,
         settings.rag_history_tokens,
     )

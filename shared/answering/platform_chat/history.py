@@ -1,4 +1,4 @@
-"""Earlier messages of a conversation: those that a model gets, and the question that a follow-up joins."""
+"""History of a conversation: the model's part of it, and the question that a follow-up continues."""
 
 from collections.abc import Sequence
 from itertools import dropwhile
@@ -9,14 +9,14 @@ from shared.text import chat_message
 
 
 def trim_history(messages: Sequence[Message], budget: int) -> tuple[Message, ...]:
-    """The latest messages within so many tokens, in order, from a question on."""
+    """The latest messages within the budget of tokens, beginning with a question."""
     bodies = [{"role": message.role, "content": message.content} for message in messages]
     latest = messages[len(messages) - len(chat_message.trim_history(bodies, budget)) :]
     return tuple(dropwhile(lambda message: message.role != "user", latest))
 
 
 def join_with_previous(question: str, messages: Sequence[Message]) -> str:
-    """The question behind the last one that depends on no other: the search is for both together."""
+    """The question after the last one that is no follow-up, as one query."""
     for message in reversed(messages):
         if message.role == "user" and not is_follow_up(message.content):
             return f"{message.content.strip()}\n{question}"

@@ -1,15 +1,15 @@
-"""The six ways to answer that have a name (contract: answer style presets)."""
+"""The six answer style presets of the platform contract."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
 class Preset:
-    """`temperature` and `max_tokens` count where the request says neither."""
+    """`temperature` and `max_tokens` are defaults for the request."""
 
     temperature: float
     max_tokens: int
-    manner: str
+    instruction: str
 
 
 PRESETS = {

@@ -1,4 +1,4 @@
-"""The model's request for a turn: instructions, earlier messages, passages, graph and question."""
+"""Model request of a turn: instructions, history, passages, graph and question."""
 
 from collections.abc import Sequence
 
@@ -10,29 +10,29 @@ from shared.text.citations import excerpt
 from shared.text.prompt_fence import Fence
 from shared.types import Match
 
-CONNECTED = "How what the documents name is connected"
+CONNECTIONS = "How what the documents name is connected"
 
 
 def chat_request(
     turn: Turn,
     model: str,
     matches: Sequence[Match],
-    connected: str,
-    earlier: Sequence[Message],
+    connections: str,
+    history: Sequence[Message],
     context_tokens: int,
     history_tokens: int,
 ) -> tuple[Body, str]:
-    """The body of a chat completion, and its part that was retrieved. `connected` is the graph in words."""
+    """The body of a chat completion, and its context. `connections`: the graph as text."""
     fence = Fence()
     context = render_context(matches, fence, context_tokens) or NOTHING_FOUND
-    if connected:
-        # Its names are the documents' own: as much data as they.
-        context = "\n".join([context, excerpt(CONNECTED, connected, fence).rstrip("\n")])
-    system = "\n\n".join(filter(None, (system_prompt(fence), turn.manner)))
+    if connections:
+        # Its names are from documents, so it is data too.
+        context = "\n".join([context, excerpt(CONNECTIONS, connections, fence).rstrip("\n")])
+    system = "\n\n".join(filter(None, (system_prompt(fence), turn.instruction)))
     messages = [
         _message("system", system),
-        *(_message("system", order) for order in turn.orders),
-        *(_message(message.role, message.content) for message in trim_history(earlier, history_tokens)),
+        *(_message("system", text) for text in turn.system_messages),
+        *(_message(message.role, message.content) for message in trim_history(history, history_tokens)),
         _message("user", TURN.format(context=context, question=turn.question)),
     ]
     return {"model": model, "messages": messages, **turn.sampling.specified()}, context

@@ -1,6 +1,6 @@
 """A turn of a conversation. Retrieval is blocking and runs in threads; model calls are asynchronous.
 
-open -> rewrite -> retrieve -> judge -> write -> keep
+open -> rewrite -> retrieve -> judge -> generate -> save
 """
 
 import logging
@@ -13,11 +13,11 @@ from starlette.concurrency import run_in_threadpool
 from shared import pipeline
 from shared.answering.platform_chat import sessions
 from shared.answering.platform_chat.budgeted_model import BudgetedModel
-from shared.answering.platform_chat.decomposition import Bounds, answer_in_steps
-from shared.answering.platform_chat.follow_ups.rewriter import rewritten
+from shared.answering.platform_chat.decomposition import Limits, search_in_steps
+from shared.answering.platform_chat.follow_ups.rewriter import rewrite_question
 from shared.answering.platform_chat.generate import generate
 from shared.answering.platform_chat.turn_state import Caller, TurnState
-from shared.answering.platform_chat.types import Answered, Delta, Event, Message, Sources, Turn
+from shared.answering.platform_chat.types import Delta, Event, Message, Sources, Turn, TurnDone
 from shared.errors import RagError
 from shared.generation.confidence import best_of_documents
 from shared.generation.refusals import insufficient
@@ -27,49 +27,49 @@ from shared.text.ids import NIL
 from shared.types import Confidence, Judgement, Usage
 
 log = logging.getLogger("rag")
-# As in cited/answer.py: one good passage suffices.
+# As in cited/answer.py, one good passage suffices.
 JUDGED = 1
-# Rewriting a question costs this much at most.
+# Budget of a rewritten question.
 REWRITING_TOKENS = 4_000
 
 
 async def converse(core: Services, caller: Caller, turn: Turn) -> AsyncGenerator[Event]:
-    """The events of the turn. Raises a RagError, before the first event if retrieval fails."""
+    """The turn's events. Raises a RagError, before the first event if retrieval fails."""
     started = time.perf_counter()
     with step("locate"):
         session = await run_in_threadpool(
             sessions.open_session, core.database, caller(), turn.session_id, turn.collection_id
         )
-    work = TurnState(core, caller, turn, session, _thinking(core, turn))
+    state = TurnState(core, caller, turn, session, _query_model(core, turn))
     if core.chat_gateway:
-        work.model = turn.model or core.chat_gateway.model
+        state.model = turn.model or core.chat_gateway.model
     with step("route"):
         seconds = core.settings.rag_follow_up_timeout_seconds
-        work.question = await rewritten(
-            turn.question, work.earlier, work.thinking, seconds, marked_follow_up=turn.is_follow_up
+        state.question = await rewrite_question(
+            turn.question, state.history, state.query_model, seconds, marked_follow_up=turn.is_follow_up
         )
-    async with aclosing(_retrieve(work)) as events:
+    async with aclosing(_retrieve(state)) as events:
         async for event in events:
             yield event
     if turn.deep:
-        # Of all parts together: the marks of the answer count them.
-        yield Sources(work.findings.by_score())
+        # The marks of the answer refer to the matches of all queries.
+        yield Sources(state.results.by_score())
     retrieval_ms = milliseconds_since(started)
-    judgement = _judge(work)
-    writing = time.perf_counter()
-    async with aclosing(generate(work, judgement)) as texts:
+    judgement = _judge(state)
+    generation_start = time.perf_counter()
+    async with aclosing(generate(state, judgement)) as texts:
         async for text in texts:
-            work.text += text
+            state.text += text
             yield Delta(text)
     if judgement.confidence is Confidence.LOW:
-        work.text = insufficient(turn.question)
-        yield Delta(work.text)
+        state.text = insufficient(turn.question)
+        yield Delta(state.text)
     yield await run_in_threadpool(
-        _answered, work, judgement, started, retrieval_ms, milliseconds_since(writing)
+        _turn_done, state, judgement, started, retrieval_ms, milliseconds_since(generation_start)
     )
 
 
-def _thinking(core: Services, turn: Turn) -> BudgetedModel | None:
+def _query_model(core: Services, turn: Turn) -> BudgetedModel | None:
     if core.chat_gateway is None:
         return None
     settings = core.settings
@@ -81,77 +81,76 @@ def _thinking(core: Services, turn: Turn) -> BudgetedModel | None:
     return BudgetedModel(core.chat_gateway, model, REWRITING_TOKENS, settings.rag_follow_up_timeout_seconds)
 
 
-def _judge(work: TurnState) -> Judgement:
-    """The median confidence of the parts: a part that a model invented is easily found, and answers nothing
-    by itself."""
+def _judge(state: TurnState) -> Judgement:
+    """The median confidence of the queries. A model's query may match well and answer nothing."""
     judged = [
-        pipeline.judge_matches(work.core, result.matches, query, JUDGED)
-        for query, result in work.findings.by_query.items()
+        pipeline.judge_matches(state.core, result.matches, query, JUDGED)
+        for query, result in state.results.by_query.items()
     ]
     return sorted(judged, key=lambda judgement: judgement.mean_similarity)[len(judged) // 2]
 
 
-async def _retrieve(work: TurnState) -> AsyncGenerator[Event]:
-    if not work.turn.deep:
-        result = work.findings.by_query[work.question] = await work.search(work.question)
+async def _retrieve(state: TurnState) -> AsyncGenerator[Event]:
+    if not state.turn.deep:
+        result = state.results.by_query[state.question] = await state.search(state.question)
         yield Sources(result.matches)
         return
-    settings = work.core.settings
-    bounds = Bounds(settings.rag_multi_step_max_queries, settings.rag_multi_step_max_seconds)
-    steps = answer_in_steps(work.question, work.search, work.thinking, bounds, work.findings)
+    settings = state.core.settings
+    limits = Limits(settings.rag_multi_step_max_queries, settings.rag_multi_step_max_seconds)
+    steps = search_in_steps(state.question, state.search, state.query_model, limits, state.results)
     async with aclosing(steps) as events:
         async for event in events:
             yield event
 
 
-def _answered(
-    work: TurnState,
+def _turn_done(
+    state: TurnState,
     judgement: Judgement,
     started: float,
     retrieval_ms: int,
     generation_ms: int,
-) -> Answered:
-    spent = work.thinking.usage if work.thinking else Usage()
+) -> TurnDone:
+    model_usage = state.query_model.usage if state.query_model else Usage()
     usage = Usage(
-        work.usage.prompt_tokens + spent.prompt_tokens, work.usage.completion_tokens + spent.completion_tokens
+        state.usage.prompt_tokens + model_usage.prompt_tokens,
+        state.usage.completion_tokens + model_usage.completion_tokens,
     )
-    kept = _save(work, usage)
-    return Answered(
-        turn=work.turn,
-        asked=work.question,
-        sub_questions=tuple(work.findings.by_query) if work.turn.deep else (),
-        matches=work.findings.by_score(),
+    session_id = _save(state, usage)
+    return TurnDone(
+        turn=state.turn,
+        search_query=state.question,
+        sub_queries=tuple(state.results.by_query) if state.turn.deep else (),
+        matches=state.results.by_score(),
         judgement=judgement,
         withheld=judgement.confidence is Confidence.LOW,
-        text=work.text,
-        model=work.model,
+        text=state.text,
+        model=state.model,
         usage=usage,
-        retrieval_tokens=work.retrieval_tokens,
-        session_id=kept or work.session.session_id or NIL,
-        collection_id=work.session.collection_id,
-        kept=kept is not None,
+        retrieval_tokens=state.retrieval_tokens,
+        session_id=session_id or state.session.session_id or NIL,
+        collection_id=state.session.collection_id,
+        is_saved=session_id is not None,
         milliseconds=milliseconds_since(started),
         retrieval_ms=retrieval_ms,
         generation_ms=generation_ms,
     )
 
 
-def _save(work: TurnState, usage: Usage) -> str | None:
-    """Save the turn; returns the session's id, or None if saving failed. A failure does not fail the request,
-    whose answer is already sent."""
-    best = best_of_documents(work.findings.by_score())
+def _save(state: TurnState, usage: Usage) -> str | None:
+    """Save the turn; returns the session's id, or None after a failure: the answer is already sent."""
+    best = best_of_documents(state.results.by_score())
     details = {
-        "sources": [sessions.source(match) for match in best[: sessions.MAX_SOURCES]],
+        "sources": [sessions.stored_source(match) for match in best[: sessions.MAX_SOURCES]],
         "usage": {"prompt_tokens": usage.prompt_tokens, "completion_tokens": usage.completion_tokens},
-        "model": work.model,
+        "model": state.model,
     }
     messages = [
-        *(() if work.session.messages else work.turn.earlier),
-        Message("user", work.turn.question),
-        Message("assistant", work.text, details),
+        *(() if state.session.messages else state.turn.history),
+        Message("user", state.turn.question),
+        Message("assistant", state.text, details),
     ]
     try:
-        return sessions.keep_turn(work.core.database, work.caller, work.session, messages)
+        return sessions.save_turn(state.core.database, state.caller, state.session, messages)
     except RagError as error:
-        log.warning("a turn could not be kept: %s", error.because)
+        log.warning("a turn was not saved: %s", error.because)
         return None

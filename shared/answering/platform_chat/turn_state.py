@@ -19,43 +19,42 @@ Caller = Callable[[], Principal]
 
 @dataclass(slots=True)
 class TurnState:
-    """`question` is the question that is searched for; `earlier` the messages before it; `model` the
-    generator's name."""
+    """`question`: the rewritten question; `model`: the generator's name."""
 
     core: Services
     caller: Caller
     turn: Turn
     session: Session
-    thinking: BudgetedModel | None
+    query_model: BudgetedModel | None
     question: str = ""
-    findings: SubQueryResults = field(default_factory=SubQueryResults)
+    results: SubQueryResults = field(default_factory=SubQueryResults)
     model: str = EXTRACTIVE
     text: str = ""
     usage: Usage = field(default_factory=Usage)
     retrieval_tokens: int = 0
 
     @property
-    def earlier(self) -> tuple[Message, ...]:
-        return self.session.messages or self.turn.earlier
+    def history(self) -> tuple[Message, ...]:
+        return self.session.messages or self.turn.history
 
     async def search(self, text: str) -> SearchResult:
         return await run_in_threadpool(self._search, text)
 
     def _search(self, text: str) -> SearchResult:
-        looking = self.turn.looking
+        options = self.turn.retrieval
         query = Query(
             truncate_question(self.core.embedder, text),
-            looking.top_k,
+            options.top_k,
             Filters(
                 org_id=self.session.org_id,
                 collection_ids=(self.session.collection_id,) if self.session.collection_id else (),
-                metadata=looking.metadata,
-                document_type=looking.document_type,
+                metadata=options.metadata,
+                document_type=options.document_type,
             ),
-            looking.mode,
-            looking.rerank,
-            looking.neighbours,
+            options.mode,
+            options.rerank,
+            options.neighbours,
             compares=True,
-            graph=looking.graph,
+            graph=options.graph,
         )
         return pipeline.search(self.core, self.caller(), query)

@@ -1,4 +1,4 @@
-"""The nouns of a conversation: what a turn asks for, and what happens while it is answered."""
+"""Types of a conversation: turns, sessions, events."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -11,8 +11,7 @@ from shared.types import Judgement, Match, Mode, Sampling, Usage
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """What was said, and by whom: user, assistant or system. The details are an answer's: sources, usage,
-    model; of what is remembered they are left out."""
+    """`role`: user, assistant or system; `details`: an answer's sources, usage and model, only when saved."""
 
     role: str
     content: str
@@ -21,7 +20,7 @@ class Message:
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """Where a turn takes place, with the last messages before it; without an id it is not there yet."""
+    """A session with its last messages. `session_id`: None for one that is not saved yet."""
 
     session_id: str | None
     org_id: str
@@ -31,7 +30,7 @@ class Session:
 
 @dataclass(frozen=True, slots=True)
 class RetrievalOptions:
-    """How a turn looks for passages; `rerank`: None is as the settings say."""
+    """Search parameters of a turn. `rerank`: None for the deployment's setting."""
 
     mode: Mode = Mode.HIERARCHICAL
     top_k: int = 5
@@ -44,20 +43,19 @@ class RetrievalOptions:
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """What somebody says, and how it is to be answered; ids as clients write them. `earlier` is what was
-    said before, as the client has it: it counts where the session has nothing yet. `orders` are the client's
-    own instructions for the model, `manner` the preset's. `deep`: in several steps. `model`: the gateway's
-    own where it is None."""
+    """A user's question and the options of its answer; ids as clients write them. `history`: the client's
+    messages, used if the session has none; `system_messages`: the client's; `instruction`: the preset's and
+    the client's; `deep`: in several steps; `model`: None for the gateway's default."""
 
     question: str
-    earlier: tuple[Message, ...] = ()
-    orders: tuple[str, ...] = ()
+    history: tuple[Message, ...] = ()
+    system_messages: tuple[str, ...] = ()
     session_id: str | None = None
     collection_id: str | None = None
     is_follow_up: bool = False
     deep: bool = False
-    looking: RetrievalOptions = RetrievalOptions()
-    manner: str = ""
+    retrieval: RetrievalOptions = RetrievalOptions()
+    instruction: str = ""
     sampling: Sampling = DEFAULT_SAMPLING
     model: str | None = None
     streams: bool = False
@@ -65,7 +63,7 @@ class Turn:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """Deep reasoning goes on to its next step, counted from 1."""
+    """The next step of deep reasoning, numbered from 1."""
 
     number: int
     description: str
@@ -73,35 +71,35 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class SubQuery:
-    """What is looked for next, as a part of the question."""
+    """The next search of deep reasoning."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class Sources:
-    """What was found, best first."""
+    """Matches, best first."""
 
     matches: tuple[Match, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Delta:
-    """More of the answer's text: all of them, in order, are the answer."""
+    """The next part of the answer's text."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
-class Answered:
-    """The turn, whole. `asked` is the question as it was looked for; `sub_questions` what deep reasoning
-    made of it; `withheld`: nothing good enough was found, and no model was asked; `retrieval_tokens`: of the
-    passages that were read. `kept` is false where the turn could not be kept: its session was deleted
-    meanwhile, or the database did not take it. Without a session, `session_id` is NIL."""
+class TurnDone:
+    """The answered turn. `search_query`: the rewritten question; `sub_queries`: those of deep reasoning;
+    `withheld`: confidence was low, and no model was called; `retrieval_tokens`: those of the passages;
+    `is_saved`: false if the session was deleted or the database failed; `session_id`: NIL without a
+    session."""
 
     turn: Turn
-    asked: str
-    sub_questions: tuple[str, ...]
+    search_query: str
+    sub_queries: tuple[str, ...]
     matches: tuple[Match, ...]
     judgement: Judgement
     withheld: bool
@@ -111,7 +109,7 @@ class Answered:
     retrieval_tokens: int
     session_id: str
     collection_id: str | None
-    kept: bool
+    is_saved: bool
     milliseconds: int
     retrieval_ms: int
     generation_ms: int
@@ -121,5 +119,5 @@ class Answered:
         return self.model == EXTRACTIVE
 
 
-# As a turn comes about: what was found first, in deep reasoning a part at a time.
-Event = Step | SubQuery | Sources | Delta | Answered
+# Sources come first; deep reasoning repeats Step, SubQuery, Sources.
+Event = Step | SubQuery | Sources | Delta | TurnDone

@@ -1,4 +1,4 @@
-"""Wire models of /api/keys, by which people manage their own API keys. Errors wear the rag envelope."""
+"""Wire models of /api/keys: users manage their own API keys. Errors have the rag format."""
 
 from datetime import datetime
 from typing import Annotated, Any, Literal, Self
@@ -11,7 +11,7 @@ from shared.types import Scope
 
 
 class NewKeyRequest(BaseModel):
-    """`org_id` may be left out by members of one org; `collection` is the name of one to bind the key to."""
+    """Members of one org may omit `org_id`; `collection`: the name of the only collection of the key."""
 
     name: Annotated[str, StringConstraints(strict=True, strip_whitespace=True, min_length=1, max_length=100)]
     scopes: Annotated[list[Scope], Field(min_length=1, max_length=len(Scope))]
@@ -25,20 +25,20 @@ class NewKeyRequest(BaseModel):
 
     @field_validator("expires_at")
     @classmethod
-    def _offset(cls, moment: datetime | None) -> datetime | None:
-        if moment is not None and moment.tzinfo is None:
+    def _has_offset(cls, timestamp: datetime | None) -> datetime | None:
+        if timestamp is not None and timestamp.tzinfo is None:
             raise ValueError("needs an offset, for example 2027-01-31T00:00:00Z")
-        return moment
+        return timestamp
 
 
 class RotateRequest(BaseModel):
-    """For how long the old key goes on working beside the new one, at most a week."""
+    """`overlap_seconds`: how long the old key stays valid, at most a week."""
 
     overlap_seconds: Annotated[int, Field(strict=True, ge=0, le=604_800)] = 0
 
 
 class Key(BaseModel):
-    """A key as lists show it: never the key itself."""
+    """An API key without its text."""
 
     id: str
     org_id: str
@@ -53,8 +53,8 @@ class Key(BaseModel):
     revoked_at: datetime | None
 
 
-class Created(Key):
-    """A new key, with its text: shown this once."""
+class CreatedKey(Key):
+    """A new key with its text, which no later response shows."""
 
     key: str
 
@@ -64,7 +64,7 @@ class Created(Key):
 
 
 class Keys(BaseModel):
-    """At most 1000: working ones first, then the newest."""
+    """At most 1000 keys: valid ones first, then the newest."""
 
     keys: list[Key]
 

@@ -1,4 +1,4 @@
-"""Moments as the contracts' wire models take them: ISO 8601, in UTC where nothing else is said."""
+"""Timestamp fields of the wire models: ISO 8601, in UTC without an offset."""
 
 from datetime import UTC, datetime, time
 from typing import Annotated, Any
@@ -6,25 +6,25 @@ from typing import Annotated, Any
 from pydantic import BeforeValidator
 
 
-def _moment(value: Any) -> datetime:
+def _timestamp(value: Any) -> datetime:
     if not isinstance(value, str):
         raise ValueError("must be an ISO 8601 timestamp")
     try:
-        moment = datetime.fromisoformat(value)
+        timestamp = datetime.fromisoformat(value)
     except ValueError:
         raise ValueError("must be an ISO 8601 timestamp") from None
     try:
-        return moment.astimezone(UTC) if moment.tzinfo else moment.replace(tzinfo=UTC)
+        return timestamp.astimezone(UTC) if timestamp.tzinfo else timestamp.replace(tzinfo=UTC)
     except OverflowError:
         raise ValueError("must be an ISO 8601 timestamp of the years 1 to 9999") from None
 
 
 def _end(value: Any) -> datetime:
-    moment = _moment(value)
+    timestamp = _timestamp(value)
     bare_date = len(value) <= len("2025-01-31")
-    return datetime.combine(moment.date(), time.max, UTC) if bare_date else moment
+    return datetime.combine(timestamp.date(), time.max, UTC) if bare_date else timestamp
 
 
-# Where a range begins, and where it ends: inclusive, and a bare date means the end of that day.
-Beginning = Annotated[datetime, BeforeValidator(_moment)]
-End = Annotated[datetime, BeforeValidator(_end)]
+# Inclusive bounds. A date without a time means the end of the day in RangeEnd.
+RangeStart = Annotated[datetime, BeforeValidator(_timestamp)]
+RangeEnd = Annotated[datetime, BeforeValidator(_end)]

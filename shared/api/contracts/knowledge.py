@@ -1,4 +1,4 @@
-"""The knowledge contract's wire models: texts into namespaces, chunks and answers out of them."""
+"""Wire models of the knowledge contract: documents, chunks and answers of namespaces."""
 
 import re
 from typing import Annotated, Any, Self
@@ -28,7 +28,7 @@ def _message(error: RagError) -> str:
 
 
 def _addressable(name: str) -> str:
-    # The address of a document ends in its id, which may have slashes; these would be read otherwise.
+    # A document's path ends in its id, which may have slashes. These parts would change the route.
     if re.search(r"(^|/)(documents/|\.{1,2}(/|$))", name):
         raise ValueError("must have no part that is ., .. or, before another one, documents")
     return name
@@ -48,19 +48,18 @@ class NewDocument(BaseModel):
     title: Line | None = None
 
 
-def _different(documents: list[NewDocument]) -> list[NewDocument]:
-    named = [document.document_id for document in documents if document.document_id is not None]
-    if len(set(named)) < len(named):
-        # Of two texts one would be lost.
+def _unique_ids(documents: list[NewDocument]) -> list[NewDocument]:
+    ids = [document.document_id for document in documents if document.document_id is not None]
+    if len(set(ids)) < len(ids):
         raise ValueError("no two documents may have the same document_id")
     return documents
 
 
-class Ingestion(BaseModel):
-    documents: Annotated[list[NewDocument], Field(max_length=MAX_DOCUMENTS), AfterValidator(_different)]
+class IngestRequest(BaseModel):
+    documents: Annotated[list[NewDocument], Field(max_length=MAX_DOCUMENTS), AfterValidator(_unique_ids)]
 
 
-class Ingested(BaseModel):
+class IngestResponse(BaseModel):
     document_ids: list[str]
     ingested: int
 
@@ -94,14 +93,14 @@ class Documents(BaseModel):
     total: int
 
 
-class Retrieval(BaseModel):
+class RetrieveRequest(BaseModel):
     query: Question
     top_k: TopK = 10
     filters: Metadata = Field(default_factory=dict)
     include_citations: Flag = False
 
 
-class Asking(BaseModel):
+class QueryRequest(BaseModel):
     question: Question
     top_k: TopK = 5
     filters: Metadata = Field(default_factory=dict)
@@ -118,7 +117,7 @@ class Citation(BaseModel):
 
 
 class Chunk(BaseModel):
-    """`citations` are null where nobody asked for them."""
+    """`citations` are null if not requested."""
 
     chunk_id: str
     document_id: str
@@ -128,10 +127,10 @@ class Chunk(BaseModel):
     citations: list[Citation] | None
 
     @classmethod
-    def of(cls, passage: Passage, *, cited: bool) -> Self:
+    def of(cls, passage: Passage, *, with_citations: bool) -> Self:
         citations = [
-            Citation(**{name: getattr(found, name) for name in Citation.model_fields})
-            for found in passage.citations
+            Citation(**{name: getattr(source, name) for name in Citation.model_fields})
+            for source in passage.citations
         ]
         return cls(
             chunk_id=passage.chunk_id,
@@ -139,15 +138,15 @@ class Chunk(BaseModel):
             text=passage.text,
             score=passage.score,
             metadata=dict(passage.metadata),
-            citations=citations if cited else None,
+            citations=citations if with_citations else None,
         )
 
 
-class Retrieved(BaseModel):
+class RetrieveResponse(BaseModel):
     chunks: list[Chunk]
 
 
-class Answered(BaseModel):
+class QueryResponse(BaseModel):
     answer: str
     chunks: list[Chunk]
 
@@ -161,5 +160,5 @@ class Namespaces(BaseModel):
     namespaces: list[str]
 
 
-class Alive(BaseModel):
+class HealthStatus(BaseModel):
     status: str

@@ -6,8 +6,9 @@ from uuid import UUID
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints
 
-from shared.api.contracts.datetimes import Beginning, End
-from shared.api.contracts.ignored_filters import IgnoredFilters, NotesIgnored, ignored_in
+from shared.api.contracts.datetimes import RangeEnd, RangeStart
+from shared.api.contracts.ignored_filters import IgnoredFilters, LenientFilters, ignored_names
+from shared.api.contracts.platform.common import share
 from shared.errors import RagError
 from shared.generation.confidence import snippet
 from shared.generation.refusals import INSUFFICIENT
@@ -22,8 +23,6 @@ class ErrorDetail(BaseModel):
 
 
 class ErrorBody(BaseModel):
-    """Every error, whatever its status."""
-
     status: Literal["error"]
     error: ErrorDetail
 
@@ -39,14 +38,12 @@ def _uuid(value: Any) -> str:
         raise ValueError("must be a UUID") from None
 
 
-class RequestFilters(NotesIgnored):
-    """Unknown keys are ignored, and named in the response."""
-
+class RequestFilters(LenientFilters):
     source_type: SourceType | None = None
     lang: Annotated[str, StringConstraints(strict=True, min_length=1, max_length=35)] | None = None
     org_id: Annotated[str, BeforeValidator(_uuid)] | None = None
-    date_from: Beginning | None = None
-    date_to: End | None = None
+    date_from: RangeStart | None = None
+    date_to: RangeEnd | None = None
 
 
 class Request(BaseModel):
@@ -61,14 +58,14 @@ class Request(BaseModel):
     filters: RequestFilters | None = None
 
     def to_query(self) -> Query:
-        """By meaning alone, in the order of the cosine, which is what the contract's score is."""
-        asked = self.filters or RequestFilters()
+        """A semantic search without a reranker: the contract's score is the cosine similarity."""
+        sent = self.filters or RequestFilters()
         filters = Filters(
-            source_types=(asked.source_type,) if asked.source_type else (),
-            lang=asked.lang,
-            org_id=asked.org_id,
-            date_from=asked.date_from,
-            date_to=asked.date_to,
+            source_types=(sent.source_type,) if sent.source_type else (),
+            lang=sent.lang,
+            org_id=sent.org_id,
+            date_from=sent.date_from,
+            date_to=sent.date_to,
         )
         return Query(self.query_text, 8 if self.top_k is None else self.top_k, filters, rerank=False)
 
@@ -89,7 +86,7 @@ class Result(BaseModel):
         return cls(
             chunk_id=match.chunk_id,
             source_id=match.document_id,
-            score=_share(match.score),
+            score=share(match.score),
             snippet=snippet(match.text),
             source_type=match.source_type,
             source_title=match.title,
@@ -108,13 +105,13 @@ class SearchResponse(BaseModel):
     ignored_filters: IgnoredFilters
 
     @classmethod
-    def of(cls, request: Request, found: SearchResult) -> Self:
+    def of(cls, request: Request, result: SearchResult) -> Self:
         return cls(
             query_text=request.query_text,
-            results=[Result.of(match, rank) for rank, match in enumerate(found.matches, start=1)],
-            total_found=len(found.matches),
-            processing_time_ms=found.milliseconds,
-            ignored_filters=ignored_in(request.filters),
+            results=[Result.of(match, rank) for rank, match in enumerate(result.matches, start=1)],
+            total_found=len(result.matches),
+            processing_time_ms=result.milliseconds,
+            ignored_filters=ignored_names(request.filters),
         )
 
 
@@ -143,13 +140,13 @@ class AnswerCitation(BaseModel):
             source_title=match.title,
             source_uri=match.uri,
             snippet=citation.snippet,
-            relevance_score=_share(match.score),
+            relevance_score=share(match.score),
             meta=_meta(match),
         )
 
 
-class AppliedThresholds(BaseModel):
-    """Beyond the contract: by which numbers confidence was judged."""
+class ConfidenceThresholds(BaseModel):
+    """The lowest mean similarity of each confidence. Not in the contract."""
 
     high: float
     medium: float
@@ -159,7 +156,7 @@ class ContextUsed(BaseModel):
     chunks_retrieved: int
     unique_sources: int
     avg_relevance: float
-    thresholds: AppliedThresholds
+    thresholds: ConfidenceThresholds
 
 
 class AnswerResponse(BaseModel):
@@ -187,22 +184,18 @@ class AnswerResponse(BaseModel):
             context_used=ContextUsed(
                 chunks_retrieved=len(answer.matches),
                 unique_sources=len({match.document_id for match in answer.matches}),
-                avg_relevance=_share(judgement.mean_similarity),
-                thresholds=AppliedThresholds(
+                avg_relevance=share(judgement.mean_similarity),
+                thresholds=ConfidenceThresholds(
                     high=judgement.thresholds.high, medium=judgement.thresholds.medium
                 ),
             ),
             processing_time_ms=answer.milliseconds,
-            ignored_filters=ignored_in(request.filters),
+            ignored_filters=ignored_names(request.filters),
         )
 
 
-def _share(value: float) -> float:
-    return round(value, 6)
-
-
 def _meta(match: Match) -> dict[str, Any]:
-    """The document's own metadata, with its org, date and language, which the contract shows there."""
+    """The document's metadata with its org, date and language, as in the contract."""
     own = {"date": match.occurred_at.isoformat() if match.occurred_at else None, "lang": match.lang}
-    known = {name: value for name, value in own.items() if value is not None or name not in match.metadata}
-    return {**match.metadata, **known, "org_id": match.org_id}
+    fields = {name: value for name, value in own.items() if value is not None or name not in match.metadata}
+    return {**match.metadata, **fields, "org_id": match.org_id}

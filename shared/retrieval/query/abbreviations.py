@@ -1,7 +1,7 @@
-"""Well-known short forms and what they stand for: data for expansion.py."""
+"""Abbreviations and their long forms: data for expansion.py."""
 
-# Either is looked for with the other, and each stands here once. Short forms in capitals are known in
-# capitals alone: mr, hr and rag are words.
+# Both directions are used, and each form occurs once. Capitals match capitals alone: mr, hr and rag are
+# words.
 ABBREVIATIONS = {
     "k8s": "kubernetes", "db": "database", "auth": "authentication", "authz": "authorization",
     "PR": "pull request", "PRs": "pull requests", "MR": "merge request", "config": "configuration",
@@ -20,7 +20,7 @@ ABBREVIATIONS = {
     "NDA": "non-disclosure agreement", "GDPR": "general data protection regulation",
     "SRE": "site reliability engineering", "TLS": "transport layer security",
 }  # fmt: skip
-# Names with a capital inside that are one word.
+# Names with inner capitals that are one word.
 NAMES = frozenset({
     "github", "gitlab", "javascript", "typescript", "postgresql", "mysql", "mongodb", "sqlite",
     "linkedin", "youtube", "openai", "devops", "graphql", "whatsapp", "paypal", "stackoverflow",

@@ -1,15 +1,15 @@
-"""Families of documents that a question may be after, by words that say so, and which kinds are of each."""
+"""Families of documents: their kinds, and the keywords by which a question asks for them."""
 
 import re
 from collections.abc import Mapping
 from enum import StrEnum
 
 from shared.retrieval.query import MAX_LENGTH
-from shared.retrieval.query.kind_keywords import ELSEWHERE, EVIDENCE, NAME
+from shared.retrieval.query.kind_keywords import KEYWORDS, NAME, OTHER_SENSES
 
 
 class Family(StrEnum):
-    """In the order in which ties are broken: what is rarer and told apart more surely comes first."""
+    """In the order that breaks ties: rarer and more distinct families first."""
 
     INCIDENTS = "incidents"
     TICKETS = "tickets"
@@ -19,7 +19,7 @@ class Family(StrEnum):
     DOCS = "docs"
 
 
-# Documents' source types. No kind is of two families.
+# Source types by family; each belongs to one family.
 KINDS: Mapping[Family, tuple[str, ...]] = {
     Family.DOCS: (
         "doc", "docs", "document", "pdf", "web", "webpage", "page", "html", "wiki", "markdown", "article",
@@ -42,10 +42,9 @@ KINDS: Mapping[Family, tuple[str, ...]] = {
     "recap", "changelog"),
 }  # fmt: skip
 
-_ELSEWHERE = re.compile(rf"(?<!\w)(?:{'|'.join(ELSEWHERE)})(?!\w)", re.IGNORECASE)
+_OTHER_SENSES = re.compile(rf"(?<!\w)(?:{'|'.join(OTHER_SENSES)})(?!\w)", re.IGNORECASE)
 _NAME = re.compile(rf"(?<![\w/@.-])(?:{NAME})(?![\w@])")
-# Less than this may be chance.
-ENOUGH = 2
+MIN_SCORE = 2
 
 
 def _pattern(phrase: str) -> str:
@@ -58,22 +57,22 @@ _WEIGHTS = {
         rf"(?<![\w./@#-])(?:{'|'.join(map(_pattern, phrases))})(?![\w@]|[-./:]\w)", re.IGNORECASE
     )
     for family in Family
-    for weight, phrases in EVIDENCE[family].items()
+    for weight, phrases in KEYWORDS[family].items()
 }
 
 
 def family_of(text: str) -> tuple[Family, str] | None:
-    """The family that most speaks for, with the word that said so most surely; None when too little does."""
-    text = _ELSEWHERE.sub(" , ", text[:MAX_LENGTH])
-    evidence: dict[Family, str] = {}
+    """The family with the highest score, with its strongest keyword; None below MIN_SCORE."""
+    text = _OTHER_SENSES.sub(" , ", text[:MAX_LENGTH])
+    keywords: dict[Family, str] = {}
     scores: dict[Family, int] = {}
     for (family, weight), pattern in _WEIGHTS.items():
         words = [" ".join(match.group().split()) for match in pattern.finditer(text)]
         if words:
-            evidence.setdefault(family, words[0])
+            keywords.setdefault(family, words[0])
             distinct = {word.lower().removesuffix("s") for word in words}
             scores[family] = scores.get(family, 0) + weight * len(distinct)
     if Family.CODE in scores and _NAME.search(text):
         scores[Family.CODE] += 1
     best = max(Family, key=lambda family: scores.get(family, 0))
-    return (best, evidence[best]) if scores.get(best, 0) >= ENOUGH else None
+    return (best, keywords[best]) if scores.get(best, 0) >= MIN_SCORE else None

@@ -1,10 +1,10 @@
-"""What people say around a question: greetings, thanks, "can you please tell me"."""
+"""Filler phrases around a question: greetings, thanks, "can you please tell me"."""
 
 import re
 
 from shared.retrieval.query import MAX_LENGTH
 
-# As long as thanks are.
+# Longest thanks at the end, in characters.
 _TAIL = 60
 _PLEASE = r"(?:please|pls|kindly)\s+"
 _ME = r"(?:\s+(?:me|us))"
@@ -33,26 +33,26 @@ _OTHERS = (
     r"(?:puedes|podrías|puede)\s+(?:decirme|mostrarme|explicarme)",
     r"mu[eé]strame|estoy\s+buscando|por\s+favor",
 )
-_FRAME = re.compile(rf"(?:{'|'.join((*_ENGLISH, *_OTHERS))})(?![\w'’-])[\s,:;]*", re.IGNORECASE)
-# Thanks are a word of the question where nothing is before them: a note of thanks.
+_FILLER = re.compile(rf"(?:{'|'.join((*_ENGLISH, *_OTHERS))})(?![\w'’-])[\s,:;]*", re.IGNORECASE)
+# "a note of thanks": without a separator, thanks belong to the question.
 _THANKS = re.compile(
     r"(?:[\s,;.!]+(?:please|pls|bitte|por\s+favor)|(?:(?<=\?)|\s*[,;.!]+|\s+[–—-]+)\s+(?:thanks(?:\s+(?:a\s+lot|in\s+advance))?"
     r"|thank\s+you(?:\s+(?:very\s+much|in\s+advance))?|danke|merci|gracias))[\s.!?]*$",
     re.IGNORECASE,
 )
-_SAYS_SOMETHING = re.compile(r"\w")
+_HAS_WORD = re.compile(r"\w")
 
 
-def unframed(question: str) -> str:
-    """The question on one line, without what is around it; the whole of it where it is nothing else."""
+def strip_filler(question: str) -> str:
+    """The question on one line without filler phrases; unchanged if nothing else remains."""
     line = " ".join(question.split())[:MAX_LENGTH].rstrip()
     text = line
     while True:
-        frame = _FRAME.match(text)
-        shorter = text[frame.end() :] if frame else text
+        filler = _FILLER.match(text)
+        shorter = text[filler.end() :] if filler else text
         shorter = shorter[:-_TAIL] + _THANKS.sub("", shorter[-_TAIL:])
         if shorter == text:
             return text
-        if not _SAYS_SOMETHING.search(shorter):
+        if not _HAS_WORD.search(shorter):
             return line
         text = shorter

@@ -1,13 +1,13 @@
-"""What a question wants beyond its words: something of the whole org, something fresh, something timeless."""
+"""Intents of a question: org-wide, fresh or timeless content."""
 
 import re
 
 from shared.retrieval.query import MAX_LENGTH
 
-# As far as is read what stands before a policy.
+# Characters before the word policy that are examined.
 _NEAR = 60
 _BEGIN, _END = r"(?<![\w./:@#-])", r"(?![\w@]|[-./:]\w)"
-# What is somebody's own, and no org's to own.
+# Things that a person owns rather than the org.
 _THING = (
     r"(?:files?|bugs?|tickets?|issues?|tasks?|laptops?|computers?|phones?|desks?|keys?|repos?|repositor(?:y|ies)"
     r"|branch(?:es)?|pull\s+requests?|prs?|commits?|folders?|documents?|docs?|threads?|rows?|tables?|columns?"
@@ -17,19 +17,19 @@ _NOT_THIS = (
     rf"(?!\s+(?:(?:of|for)\s+)?(?:this|that|these|my|your|the|his|her)\s+(?:[\w-]+\s+)?{_THING}(?!\w))"
 )
 _FIELD = r"(?!\s+(?:fields?|columns?|ids?|tags?|labels?|attributes?|annotations?|keys?|propert(?:y|ies))\b)"
-# Policies of machines and of those who are insured, which are no org's.
-_OF_MACHINES = (
+# Technical and insurance policies, which are not the org's.
+_TECHNICAL = (
     r"(?:row[\s-]+level(?:[\s-]+security)?|rls|cors|csp|content[\s-]+security|cach(?:e|ing)|retry|back[\s-]?off"
     r"|eviction|iam|bucket|(?:auto)?scaling|network|restart|pod|lifecycle|replication|select|insert|update|delete"
     r"|storage|table|database|routing|admission|referrer|same[\s-]+origin|restrictive|permissive|alter|create|drop"
     r"|s3|queue|rate[\s-]+limit(?:ing)?|load[\s-]+balancing|scheduling|pull|compaction|write|reward|gradient"
     r"|kubernetes|k8s|kyverno|opa|rego|gatekeeper|aws|azure|gcp|terraform|docker|regex|insurance)"
 )
-_MACHINES = (
+_TECHNOLOGIES = (
     r"(?:kubernetes|k8s|kyverno|opa|rego|gatekeeper|aws|azure|gcp|iam|terraform|docker|helm|postgres(?:ql)?|supabase"
     r"|redis|kafka|s3|yaml|json)"
 )
-_BEFORE_POLICY = re.compile(rf"(?<![\w-]){_OF_MACHINES}[\s/-]+(?:[\w-]+\s+)?$", re.IGNORECASE)
+_BEFORE_POLICY = re.compile(rf"(?<![\w-]){_TECHNICAL}[\s/-]+(?:[\w-]+\s+)?$", re.IGNORECASE)
 _ORG_LEVEL = (
     (
         "ownership",
@@ -44,7 +44,7 @@ _ORG_LEVEL = (
         "policy",
         r"(?P<policy>polic(?:y|ies))(?!\s+(?:engine|objects?|expressions?|class|functions?|gradient|network"
         r"|based\s+routing|numbers?|documents?|regex(?:es)?|holders?|files?|ids?|manifests?|crds?|statements?)\b)"
-        rf"(?!\s+(?:(?:in|on|of|for|with)\s+(?:the\s+|our\s+)?)?{_MACHINES}(?!\w))|code\s+of\s+conduct",
+        rf"(?!\s+(?:(?:in|on|of|for|with)\s+(?:the\s+|our\s+)?)?{_TECHNOLOGIES}(?!\w))|code\s+of\s+conduct",
     ),
     (
         "roadmap",
@@ -77,27 +77,27 @@ _TIMELESS = re.compile(
 
 
 def org_level(text: str) -> tuple[str, str] | None:
-    """What makes the question one about the whole org, and the words that say so; None where nothing does."""
+    """The org-level topic of the question and the words that name it; None without one."""
     for name, pattern in _RULES:
         for match in pattern.finditer(text[:MAX_LENGTH]):
-            if not _is_a_machine_s(text, match):
+            if not _is_technical_policy(text, match):
                 return name, " ".join(match.group().split())
     return None
 
 
-def _is_a_machine_s(text: str, match: re.Match[str]) -> bool:
+def _is_technical_policy(text: str, match: re.Match[str]) -> bool:
     if not match.groupdict().get("policy"):
         return False
     return _BEFORE_POLICY.search(text, max(0, match.start() - _NEAR), match.start()) is not None
 
 
-def fresh(text: str) -> str | None:
-    """The word by which the question asks for what is new."""
+def freshness(text: str) -> str | None:
+    """The words that ask for new content."""
     match = _FRESH.search(text[:MAX_LENGTH])
     return match and " ".join(match.group().split())
 
 
 def timeless(text: str) -> str | None:
-    """The words by which the question asks for what does not age."""
+    """The words that ask for content that does not age."""
     match = _TIMELESS.search(text[:MAX_LENGTH])
     return match and " ".join(match.group().split())

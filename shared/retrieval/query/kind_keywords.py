@@ -1,11 +1,10 @@
-"""Words that say which family of documents a question is after, and the same words said of something else:
-data for document_kinds.py."""
+"""Keywords of each family of documents, and their other senses: data for document_kinds.py."""
 
 from collections.abc import Mapping
 
-# By how surely: 3 names the family, 2 belongs to it, and of 1, which is said of much else too, it takes two.
-# A space is any white space or a hyphen; plurals in s are seen to.
-EVIDENCE: Mapping[str, Mapping[int, tuple[str, ...]]] = {
+# By weight: 3 names the family, 2 belongs to it, 1 is ambiguous and counts in pairs. A space matches white
+# space and hyphens. Plurals in s match too.
+KEYWORDS: Mapping[str, Mapping[int, tuple[str, ...]]] = {
     "incidents": {
         3: ("incident", "outage", "postmortem", "post mortem", "root cause analysis", "rca", "sev [0-5]",
             "sev[0-5]"),
@@ -56,7 +55,7 @@ EVIDENCE: Mapping[str, Mapping[int, tuple[str, ...]]] = {
 # A name as programs have them, beside a word of code.
 NAME = r"[a-z0-9]+(?:_[a-z0-9]+)+|[a-z]+(?:[A-Z][a-z0-9]+)+|[A-Z][a-z0-9]+(?:[A-Z][a-z0-9]+)+|[\w.]+\(\)"
 
-ELSEWHERE = (
+OTHER_SENSES = (
     # Code.
     r"(?:first|second|third|business|economy|world|upper|working|middle|yoga|fitness|dance|cooking"
     r"|language|evening"

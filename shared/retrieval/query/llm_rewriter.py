@@ -1,7 +1,6 @@
-"""A question made fit for searching by a model, where one is configured; by the rules where it fails.
+"""Query rewriting by a model, with the rules of expansion.py as the fallback.
 
-The question is data, inside a fence (prompt_fence.py). The model's reply goes only to the caller's own
-search, under the caller's own rights.
+The prompt fences the question as data. Only the caller's own search uses the reply.
 """
 
 import logging
@@ -10,13 +9,13 @@ import re
 from shared.config import Settings
 from shared.errors import GenerationBusy, GenerationFailed
 from shared.models.openai_model import ChatModel
-from shared.retrieval.query.expansion import Expanded, expand
+from shared.retrieval.query.expansion import Expansion, expand
 from shared.text.identifiers import JOINED_WORD
 from shared.text.normalize import has_invisible
 from shared.text.prompt_fence import Fence
 
 log = logging.getLogger("rag")
-# A longer question is a text, which a model would make shorter and thereby worse.
+# A model would shorten a longer question, and lose parts of it.
 MAX_QUESTION = 2_000
 MAX_LINE = 500
 SYSTEM = (
@@ -28,20 +27,20 @@ SYSTEM = (
 
 
 class Rewriter(ChatModel):
-    """The model that writes one line for a question."""
+    """Model that rewrites a question as one line."""
 
-    def expand(self, question: str, lang: str | None = None) -> Expanded:
-        """As expand.expand, `by` the model; by the rules when it fails, and where there is nothing to ask."""
-        ruled = expand(question, lang)
-        if not ruled.meaning or len(question) > MAX_QUESTION:
-            return ruled
-        line = self._line(ruled.meaning)
+    def expand(self, question: str, lang: str | None = None) -> Expansion:
+        """The expansion by the model; by the rules if it fails, or the question is empty or too long."""
+        by_rules = expand(question, lang)
+        if not by_rules.text or len(question) > MAX_QUESTION:
+            return by_rules
+        line = self._line(by_rules.text)
         if line is None:
-            return ruled
-        # The question's own words stay: what the model leaves out is still looked for.
-        known = set(_words(ruled.words))
-        added = tuple(dict.fromkeys(word for word in _words(line) if word not in known))
-        return Expanded(line, " ".join((ruled.words, *added)), (*ruled.added, *added), self.model)
+            return by_rules
+        # Words that the model leaves out remain keywords.
+        existing = set(_words(by_rules.words))
+        added = tuple(dict.fromkeys(word for word in _words(line) if word not in existing))
+        return Expansion(line, " ".join((by_rules.words, *added)), (*by_rules.additions, *added), self.model)
 
     def _line(self, question: str) -> str | None:
         fence = Fence()
@@ -49,7 +48,7 @@ class Rewriter(ChatModel):
         try:
             line = self.complete(system, user, temperature=0).text.strip()
         except (GenerationBusy, GenerationFailed) as failed:
-            # A search does not fail for want of better words.
+            # The search proceeds with the rules.
             log.warning("the model that rewrites questions failed: %s", failed.because)
             return None
         if is_query(line) and fence.nonce not in line:
@@ -59,7 +58,7 @@ class Rewriter(ChatModel):
 
 
 def is_query(line: str) -> bool:
-    """Whether it is one line that may be searched for: not empty, not long, of words."""
+    """Whether a reply is usable as a query: one short line that contains words."""
     return (
         0 < len(line) <= MAX_LINE
         and len(line.splitlines()) == 1
@@ -70,12 +69,12 @@ def is_query(line: str) -> bool:
 
 
 def _words(text: str) -> list[str]:
-    """In lower case; names keep what joins their parts."""
+    """In lower case; identifiers stay whole."""
     return re.findall(rf"{JOINED_WORD}|\w", text.lower())
 
 
 def rewriter_for(settings: Settings) -> Rewriter | None:
-    """None where the settings name no model. Raises ConfigurationError for a model without a key."""
+    """None if the settings name no model. Raises ConfigurationError for a model without a key."""
     seconds = settings.rag_query_rewrite_timeout_seconds
     model = settings.rag_query_rewrite_model
     return Rewriter.of_gateway(settings, "RAG_QUERY_REWRITE_MODEL", model, seconds)

@@ -1,7 +1,7 @@
-"""The router: which way a question goes, how far, in which words and over which time, and why.
+"""Query router: the mode, scope, words and time range of a search.
 
-Pure and deterministic: the same question at the same moment takes the same route, and every rule that had a
-say stands in it, in the order in which they were asked.
+Pure and deterministic: a route depends on the request and the time alone. It lists the rules that were
+applied, in order.
 """
 
 from collections.abc import Callable, Sequence
@@ -11,10 +11,10 @@ from datetime import datetime
 from shared.graph.query_relations import connects, relations_asked
 from shared.retrieval.query import MAX_LENGTH
 from shared.retrieval.query.dates.calendar import TimeRange
-from shared.retrieval.query.dates.extract import time_range, without
+from shared.retrieval.query.dates.extract import remove_time, time_range
 from shared.retrieval.query.document_kinds import KINDS, Family, family_of
-from shared.retrieval.query.expansion import RULES, Expanded, expand
-from shared.retrieval.query.intents import fresh, org_level, timeless
+from shared.retrieval.query.expansion import RULES, Expansion, expand
+from shared.retrieval.query.intents import freshness, org_level, timeless
 from shared.retrieval.query.types import Route, RouterInput, Rule, SearchMode, SearchScope
 from shared.text.identifiers import identifier_in
 from shared.types import Match, Mode
@@ -29,7 +29,7 @@ MODES = {
     SearchMode.NEURAL: Mode.SEMANTIC,
     SearchMode.FAST: Mode.KEYWORD,
 }
-# What is written in them holds until it is written anew, however long ago that was.
+# Their content does not age.
 TIMELESS = frozenset({Family.DOCS, Family.CODE})
 
 
@@ -37,34 +37,30 @@ def route(
     request: RouterInput,
     now: datetime,
     half_life_days: float | None,
-    expand: Callable[[str], Expanded] = expand,
+    expand: Callable[[str], Expansion] = expand,
 ) -> Route:
-    """The question's route; `now` is aware. With a rewriter's `expand` it is as deterministic as that."""
+    """The request's route. `now` has a time zone. `expand` may call a model, which is not deterministic."""
     rules: list[Rule] = []
-    name = identifier_in(request.text) if request.way in (SearchMode.AUTO, SearchMode.FAST) else None
+    name = identifier_in(request.text) if request.mode in (SearchMode.AUTO, SearchMode.FAST) else None
     is_name = name is not None
-    way, mode = _way(request, is_name, rules)
-    reach, falls_back = _reach(request, rules)
-    fast = is_name or way is SearchMode.FAST
-    graph = (
-        _graph(request, rules)
-        if request.way is SearchMode.AUTO and request.questions and not is_name
-        else False
-    )
-    may_infer = request.way is SearchMode.AUTO and request.questions and not fast
-    infers = may_infer and not request.narrowed
-    if may_infer and request.narrowed:
+    mode, match_mode = _modes(request, is_name, rules)
+    scope, falls_back = _scope(request, rules)
+    fast = is_name or mode is SearchMode.FAST
+    may_infer = request.mode is SearchMode.AUTO and request.is_question and not fast
+    graph = may_infer and _graph(request, rules)
+    infers = may_infer and not request.has_filters
+    if may_infer and request.has_filters:
         rules.append(Rule("narrowed", "The request has its own filters: kind and time are not inferred."))
     family = _family(request.text, rules) if infers else None
     time = _time(request.text, now, rules) if infers else None
     decay = _decay(request, family, time, half_life_days, rules) if infers else None
-    expansion = _expanded(request.text, time, expand, rules) if request.expands and not fast else None
+    expansion = _expand(request.text, time, expand, rules) if request.expands and not fast else None
     return Route(
-        way=way,
         mode=mode,
-        reach=reach,
+        match_mode=match_mode,
+        scope=scope,
         falls_back=falls_back,
-        text=expansion.meaning if expansion else name or request.text,
+        text=expansion.text if expansion else name or request.text,
         words=expansion.words if expansion else name or request.text,
         family=family,
         prefer=KINDS[family] if family else (),
@@ -72,55 +68,52 @@ def route(
         half_life_days=decay,
         rerank=False if fast else request.reranks,
         rules=tuple(rules),
-        expanded=expansion,
-        graph=graph or way is SearchMode.GRAPH,
+        expansion=expansion,
+        graph=graph or mode is SearchMode.GRAPH,
     )
 
 
-def _way(request: RouterInput, is_name: bool, rules: list[Rule]) -> tuple[SearchMode, Mode]:
+def _modes(request: RouterInput, is_name: bool, rules: list[Rule]) -> tuple[SearchMode, Mode]:
     if is_name:
-        rules.append(Rule("identifier", "The question is one name: it is looked for by word, as it is."))
+        rules.append(Rule("identifier", "The question is an identifier: keyword search, unchanged."))
         return SearchMode.KEYWORD, Mode.KEYWORD
-    if request.way is SearchMode.AUTO:
-        rules.append(Rule("hybrid", "The question is not a name: it is looked for by meaning and by word."))
+    if request.mode is SearchMode.AUTO:
+        rules.append(Rule("hybrid", "The question is not an identifier: semantic and keyword search."))
         return SearchMode.HYBRID, Mode.HYBRID
-    rules.append(Rule("mode_given", f"The request asks for {request.way}."))
-    return request.way, MODES[request.way]
+    rules.append(Rule("mode_given", f"The request asks for {request.mode}."))
+    return request.mode, MODES[request.mode]
 
 
 def _graph(request: RouterInput, rules: list[Rule]) -> bool:
-    """Whether it is asked how things are connected. (Which of its words are names is the database's to say:
-    it knows them, in whatever case.)"""
+    """Whether the question asks how things are related. The database decides which words are names."""
     types = relations_asked(request.text)
     if not types and not connects(request.text):
         return False
     which = f" ({', '.join(types)})" if types else ""
-    because = f"The question asks how things are related{which}: what is known of its names counts as well."
+    because = f"The question asks how things are related{which}: the graph is used."
     rules.append(Rule("graph", because))
     return True
 
 
-def _reach(request: RouterInput, rules: list[Rule]) -> tuple[SearchScope, bool]:
-    if request.reach is not SearchScope.AUTO:
-        rules.append(Rule("scope_given", f"The request asks for {request.reach}."))
-        return request.reach, False
+def _scope(request: RouterInput, rules: list[Rule]) -> tuple[SearchScope, bool]:
+    if request.scope is not SearchScope.AUTO:
+        rules.append(Rule("scope_given", f"The request asks for {request.scope}."))
+        return request.scope, False
     if not request.has_workspace:
         rules.append(Rule("no_workspace", "The request names no workspace: the whole org is searched."))
         return SearchScope.ORG, False
-    if request.way is SearchMode.FAST:
-        rules.append(Rule("workspace", "The workspace is searched, and nothing else: fast looks once."))
+    if request.mode is SearchMode.FAST:
+        rules.append(Rule("workspace", "Only the workspace is searched: fast mode searches once."))
         return SearchScope.WORKSPACE, False
-    if request.narrowed:
-        # Filters say what is wanted: who gives them is not shown what lies beyond.
-        rules.append(Rule("workspace", "The workspace is searched, and nothing else: the filters hold."))
+    if request.has_filters:
+        # Filters also limit a search to its workspace.
+        rules.append(Rule("workspace", "Only the workspace is searched: the request has filters."))
         return SearchScope.WORKSPACE, False
-    if request.questions and (of_org := org_level(request.text)):
-        what, word = of_org
-        rules.append(
-            Rule("org_level", f"“{word}” asks about {what}, which is the org's: all of it is searched.")
-        )
+    if request.is_question and (of_org := org_level(request.text)):
+        topic, word = of_org
+        rules.append(Rule("org_level", f"“{word}” asks about {topic}: the whole org is searched."))
         return SearchScope.ORG, False
-    rules.append(Rule("workspace", "The workspace is searched; the whole org, if it has too little."))
+    rules.append(Rule("workspace", "The workspace is searched, then the whole org if too little matches."))
     return SearchScope.WORKSPACE, True
 
 
@@ -128,7 +121,7 @@ def _family(text: str, rules: list[Rule]) -> Family | None:
     evidence = family_of(text)
     if evidence is None:
         return None
-    rules.append(Rule("family", f"“{evidence[1]}” asks for {evidence[0]}: they come first."))
+    rules.append(Rule("family", f"“{evidence[1]}” asks for {evidence[0]}: these are ranked first."))
     return evidence[0]
 
 
@@ -136,7 +129,7 @@ def _time(text: str, now: datetime, rules: list[Rule]) -> TimeRange | None:
     time = time_range(text, now)
     if time:
         begin, end = (moment.isoformat() if moment else "any time" for moment in (time.after, time.before))
-        rules.append(Rule("time_range", f"“{time.text}” is from {begin} to {end}."))
+        rules.append(Rule("time_range", f"“{time.text}” is the time from {begin} to {end}."))
     return time
 
 
@@ -150,43 +143,42 @@ def _decay(
     if half_life_days is None or time:
         return None
     if request.reranks:
-        rules.append(Rule("no_decay", "A reranker makes the order, and knows no dates."))
+        rules.append(Rule("no_decay", "A reranker orders the results, and ignores dates."))
         return None
-    newest = fresh(request.text)
+    newest = freshness(request.text)
     if not newest and (word := timeless(request.text)):
-        rules.append(Rule("no_decay", f"“{word}” asks for what does not age."))
+        rules.append(Rule("no_decay", f"“{word}” asks for content that does not age."))
         return None
     if not newest and family in TIMELESS:
-        rules.append(Rule("no_decay", f"What is in {family} does not age."))
+        rules.append(Rule("no_decay", f"Documents of the family {family} do not age."))
         return None
-    because = f"“{newest}” asks for what is new" if newest else "Nothing is said of time"
+    because = f"“{newest}” asks for new documents" if newest else "The question names no time"
     effect = f"at {half_life_days:g} days a score keeps three quarters"
-    rules.append(Rule("decay", f"{because}: older documents are held back, {effect}."))
+    rules.append(Rule("decay", f"{because}: older documents rank lower, {effect}."))
     return half_life_days
 
 
-def _expanded(
-    text: str, time: TimeRange | None, expand: Callable[[str], Expanded], rules: list[Rule]
-) -> Expanded:
-    rest = without(text, time) if time else text
-    expanded = expand(rest)
-    if expanded.by != RULES:
-        rules.append(Rule("rewritten", f"{expanded.by} rewrote the question."))
-    elif expanded.meaning != text:
-        rules.append(Rule("rephrased", "What is not looked for was left out of the question."))
-    if expanded.added:
-        rules.append(Rule("expanded", f"Looked for as well: {', '.join(expanded.added)}."))
-    # By word a document may be found that has no date and says "last week".
-    if rest != text and time and time.text.lower() not in expanded.words.lower():
-        expanded = replace(expanded, words=f"{expanded.words} {time.text}"[:MAX_LENGTH])
-    return expanded
+def _expand(
+    text: str, time: TimeRange | None, expand: Callable[[str], Expansion], rules: list[Rule]
+) -> Expansion:
+    rest = remove_time(text, time) if time else text
+    expansion = expand(rest)
+    if expansion.rewriter != RULES:
+        rules.append(Rule("rewritten", f"{expansion.rewriter} rewrote the question."))
+    elif expansion.text != text:
+        rules.append(Rule("rephrased", "Filler and time expressions were removed from the question."))
+    if expansion.additions:
+        rules.append(Rule("expanded", f"Added to the keywords: {', '.join(expansion.additions)}."))
+    # A document without a date may contain the words "last week".
+    if rest != text and time and time.text.lower() not in expansion.words.lower():
+        expansion = replace(expansion, words=f"{expansion.words} {time.text}"[:MAX_LENGTH])
+    return expansion
 
 
 def low_recall(matches: Sequence[Match], count: int, medium: float) -> str | None:
-    """Why the matches, of which the caller sees so many, are too little; None where they are enough.
+    """Why the first `count` matches are too few or too far; None if they suffice.
 
-    `medium` is the similarity from which on confidence is medium; where nothing was compared, by word alone,
-    whatever was found is enough.
+    `medium`: the lowest similarity of medium confidence. Any match suffices if none has a similarity.
     """
     best = matches[:count]
     if not best:

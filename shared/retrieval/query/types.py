@@ -1,25 +1,21 @@
-"""What the router is asked, and what it says."""
+"""Input and output of the query router."""
 
 from dataclasses import dataclass
 from enum import StrEnum
 
 from shared.retrieval.query.dates.calendar import TimeRange
 from shared.retrieval.query.document_kinds import Family
-from shared.retrieval.query.expansion import Expanded
+from shared.retrieval.query.expansion import Expansion
 from shared.types import Mode
 
 
 class SearchScope(StrEnum):
-    """How far to look."""
-
     AUTO = "auto"
     WORKSPACE = "workspace"
     ORG = "org"
 
 
 class SearchMode(StrEnum):
-    """How to look."""
-
     AUTO = "auto"
     KNOWLEDGE = "knowledge"
     GRAPH = "graph"
@@ -31,36 +27,34 @@ class SearchMode(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class RouterInput:
-    """What a request says. `narrowed`: it has filters of its own; `reranks`: None where it does not say;
-    `questions`: the text asks for something, or else is what others are to be like."""
+    """`expands`: the router may rewrite the text; `is_question`: false for a similarity search."""
 
     text: str
-    way: SearchMode
-    reach: SearchScope
+    mode: SearchMode
+    scope: SearchScope
     expands: bool
-    narrowed: bool
+    has_filters: bool
     has_workspace: bool
     reranks: bool | None = None
-    questions: bool = True
+    is_question: bool = True
 
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """A rule that had a say: a name that stays, and a sentence for people."""
+    """A rule that the router applied: a stable name, and a sentence for people."""
 
     name: str
-    because: str
+    reason: str
 
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """Where the question goes. `way` and `reach` are never auto; `text` is what is embedded, `words` what is
-    looked for by word; `prefer` are the family's kinds; `expanded` says what was added, and by whom; `graph`:
-    what is known of the names in the question counts as well."""
+    """The plan of a search. `mode` and `scope` are never auto; `text` is embedded, `words` are searched by
+    keyword; `prefer` are the family's kinds; `graph`: the search uses the graph."""
 
-    way: SearchMode
-    mode: Mode
-    reach: SearchScope
+    mode: SearchMode
+    match_mode: Mode
+    scope: SearchScope
     falls_back: bool
     text: str
     words: str
@@ -70,5 +64,5 @@ class Route:
     half_life_days: float | None
     rerank: bool | None
     rules: tuple[Rule, ...]
-    expanded: Expanded | None = None
+    expansion: Expansion | None = None
     graph: bool = False

@@ -10,7 +10,7 @@ import openai
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from shared.answering.knowledge import Text, ingest
+from shared.answering.knowledge import NewText, ingest
 from shared.answering.knowledge_tool import NAME, SearchKnowledge, ToolResult
 from shared.api.prometheus import exposition
 from shared.config import Settings
@@ -28,7 +28,7 @@ OPENING = "The shop opens at nine in the morning."
 
 def bring(core: Services, actor: Actor, *texts: str, namespace: str = "support", **more: Any) -> None:
     metadata = more.pop("metadata", {})
-    ingest(core, actor.principal, namespace, [Text(None, text, metadata, **more) for text in texts])
+    ingest(core, actor.principal, namespace, [NewText(None, text, metadata, **more) for text in texts])
 
 
 def tool(core: Services, actor: Actor, *namespaces: str, **more: Any) -> SearchKnowledge:
@@ -268,8 +268,8 @@ def test_an_agent_s_turn_works_end_to_end(core: Services, people: People):
     assert "limit: Extra inputs are not permitted" in told[2]
     assert markers(ToolResult(told[3])) == [3]
     assert answer.content is not None
-    pills = search.cited(answer.content)
+    pills = search.cited_passages(answer.content)
     assert list(pills) == [1, 3]
-    assert list(search.cited("Refunds take 30 days, and the shop opens at nine [1, 3].")) == [1, 3]
+    assert list(search.cited_passages("Refunds take 30 days, and the shop opens at nine [1, 3].")) == [1, 3]
     assert pills[1].text in (REFUNDS, SHIPPING)
     assert pills[3].text == OPENING

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from shared.retrieval.context_text import concatenated
+from shared.retrieval.context_text import concatenate
 from shared.types import Match
 from tests.shared.examples import match
 
@@ -14,21 +14,21 @@ def part(start: int, end: int, document: str = "Fish", **fields: Any) -> Match:
 
 
 def test_overlaps_are_joined_and_gaps_are_marked():
-    assert concatenated([part(10, 29), part(0, 19)], 1000) == "# Fish\nOne fish. Two fish. Red fish."
-    assert concatenated([part(0, 9), part(20, 29)], 1000) == "# Fish\nOne fish.\n[…]\nRed fish."
-    assert concatenated([part(0, 40), part(10, 19)], 1000) == f"# Fish\n{TEXT}"
+    assert concatenate([part(10, 29), part(0, 19)], 1000) == "# Fish\nOne fish. Two fish. Red fish."
+    assert concatenate([part(0, 9), part(20, 29)], 1000) == "# Fish\nOne fish.\n[…]\nRed fish."
+    assert concatenate([part(0, 40), part(10, 19)], 1000) == f"# Fish\n{TEXT}"
 
 
 def test_the_document_of_the_best_match_comes_first():
     other = part(10, 19, "Other", uri="https://x.example")
-    found = concatenated([other, part(0, 9), part(0, 9, "Other")], 1000)
+    found = concatenate([other, part(0, 9), part(0, 9, "Other")], 1000)
     assert found == "# Other (https://x.example)\nOne fish.\n[…]\nTwo fish.\n\n# Fish\nOne fish."
 
 
 def test_a_title_cannot_imitate_markup():
-    assert concatenated([part(0, 9, title="A\n# B")], 1000).startswith("# A # B\n")
+    assert concatenate([part(0, 9, title="A\n# B")], 1000).startswith("# A # B\n")
 
 
 def test_the_text_stays_within_the_budget():
-    assert concatenated([part(0, 40), part(0, 9, "Other")], 10) == "# Other\nOne fish."
-    assert concatenated([], 10) == ""
+    assert concatenate([part(0, 40), part(0, 9, "Other")], 10) == "# Other\nOne fish."
+    assert concatenate([], 10) == ""

@@ -1,7 +1,7 @@
-"""Test whether a question depends on an earlier one, by the grammar of its language.
+"""Detection of follow-up questions by the grammar of their language.
 
-It depends where a pronoun, a possessive, a comparison or an ellipsis in it has nothing in the question itself
-to refer to. A definite noun alone ("the deadline") tells nothing: it may be the organization's only one.
+A follow-up has a pronoun, possessive, comparison or ellipsis that refers to nothing in the question itself. A
+definite noun alone ("the deadline") is no sign: it may be the organization's only one.
 """
 
 import re
@@ -15,13 +15,12 @@ from shared.answering.platform_chat.follow_ups.spanish import SPANISH
 from shared.text.languages import FUNCTION_WORDS, Language, language_of
 
 GRAMMARS: dict[Language, Grammar] = {"en": ENGLISH, "de": GERMAN, "fr": FRENCH, "es": SPANISH}
-# A question of fewer words that mean something is hardly complete.
+# Content words of a complete question.
 MIN_WORDS = 2
-# In scripts without spaces, Lao beside those of shared/text/languages.py: a question of so many characters is
-# complete.
+# Characters of a complete question in scripts without spaces: those of shared/text/languages.py, and Lao.
 MIN_UNSPACED_CHARACTERS = 6
 _UNSPACED = re.compile("[\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff]")
-# Of a longer text the beginning decides.
+# Only the beginning of a longer text is examined.
 MAX_CHARACTERS = 1_000
 # "Another question: ..." announces a change of subject.
 _ANNOUNCEMENT = re.compile(r"^[^:?]{1,40}: (?=\W*\w)")
@@ -29,20 +28,20 @@ _WORD = re.compile(r"\w+(?:-\w+)*")
 
 
 def is_follow_up(question: str) -> bool:
-    """Whether the question can hardly be understood without an earlier one."""
+    """Whether the question depends on an earlier one."""
     line = " ".join(question.split())[:MAX_CHARACTERS].replace("’", "'")
     line = _ANNOUNCEMENT.sub("", line)
     language = language_of(line)
     grammar = GRAMMARS[language]
     if grammar.continuation.match(line):
         return True
-    # Of the same length: places stay as they are.
-    text = grammar.idle.sub(lambda phrase: "·" * len(phrase.group()), line)
-    if grammar.preposition.match(line) and not grammar.asking.search(line):
+    # The replacement keeps all positions.
+    text = grammar.expletive.sub(lambda phrase: "·" * len(phrase.group()), line)
+    if grammar.preposition.match(line) and not grammar.interrogative.search(line):
         return True
     if _is_fragment(text, grammar, language):
         return True
-    return bool(grammar.open.search(text)) or any(_unresolved(text, grammar))
+    return bool(grammar.elliptical.search(text)) or any(_unresolved(text, grammar))
 
 
 def _is_fragment(text: str, grammar: Grammar, language: Language) -> bool:
@@ -51,21 +50,21 @@ def _is_fragment(text: str, grammar: Grammar, language: Language) -> bool:
         return False
     if _UNSPACED.search(text):
         return len(text) < MIN_UNSPACED_CHARACTERS
-    # "What is SAML?" has one such word, and everything that a question needs.
-    asks = re.match(r"\W*\w+ \w", text) and grammar.asking.match(text.lstrip("· ¿¡"))
+    # "What is SAML?" has one content word, and is complete.
+    asks = re.match(r"\W*\w+ \w", text) and grammar.interrogative.match(text.lstrip("· ¿¡"))
     return not (words and asks and grammar.noun.search(text))
 
 
 def _unresolved(text: str, grammar: Grammar) -> Iterator[bool]:
-    """For each word of the question that refers to something: whether that is not in the question."""
+    """For each referring word of the question: whether its referent is missing."""
     plain_nouns = _places(grammar.noun, text)
-    nouns = [*plain_nouns, *_places(grammar.asked_noun, text)]
+    nouns = [*plain_nouns, *_places(grammar.question_noun, text)]
     boundaries = _places(grammar.boundary, text)
     yield grammar.drops_subject and not nouns
     # A clause before the main one may refer forward.
     first_end = boundaries[0] if boundaries and grammar.subordinator.match(text) else 0
 
-    # From here on, a noun stands in an earlier clause.
+    # From this position, a noun is in an earlier clause.
     later = min((place for place in boundaries if place > min(nouns, default=len(text))), default=len(text))
 
     def in_another_clause(place: int) -> bool:

@@ -38,7 +38,7 @@ ENGLISH = Grammar(
         r"and|but|so|then|also|or|plus|what about|how about|how come|how so|why not|why so|really|ok(?:ay)?|"
         r"tell me more|more(?! than)|same(?!-)|likewise|instead|only|even|not"
     ),
-    idle=anywhere(
+    expletive=anywhere(
         # Weather.
         r"\bit(?:'s)?(?: \w+){0,2}? (?:snow|rain|hail|freez|thunder|drizzl)(?:s|es|ed|e|ing)?\b",
         # The real subject follows: "it takes ... to", "is it allowed to", "it is true that".
@@ -75,7 +75,7 @@ ENGLISH = Grammar(
         r"\b(?:another|others)\b",
         r"\bthe (?:latter|former)\b(?! \w+s\b)",
     ),
-    open=anywhere(
+    elliptical=anywhere(
         rf"\b(?:{_WH}|(?:any|some|no|every)(?:one|body|thing|where)) else\b(?! than)",
         r"\b(?:too|as well|instead|likewise)\W*$|\binstead\b(?! of)",
         rf"^\W*{_AUXILIARY}\b(?![^?]*\b(?:than|or|compared)\b)[^?]*\b{_COMPARATIVE}"
@@ -95,7 +95,9 @@ ENGLISH = Grammar(
         rf"\b{_AUXILIARY} (?!{_PRONOUN}\b|{_DETERMINER}\b|{_AUXILIARY}\b|{_PREPOSITION}\b|not\b|"
         r"\w+(?:ed|ing|en)\b)[a-z]\w{3,}(?= \w)",
     ),
-    asked_noun=anywhere(r"\b(?:which|what|whose|how many|how much) (?!of\b)(?!\w+ (?:it|they)\b)[a-z]\w{2,}"),
+    question_noun=anywhere(
+        r"\b(?:which|what|whose|how many|how much) (?!of\b)(?!\w+ (?:it|they)\b)[a-z]\w{2,}"
+    ),
     boundary=anywhere(
         r"[,;:]| (?:and|or|but|if|when|before|after|because|while|until|once|unless|although|since|where|so) "
     ),
@@ -103,5 +105,5 @@ ENGLISH = Grammar(
         r"before|after|if|when|while|once|because|although|since|until|unless|as soon as|in case"
     ),
     preposition=begins(_PREPOSITION),
-    asking=re.compile(rf"\b(?:{_WH}|{_AUXILIARY})\b", re.IGNORECASE),
+    interrogative=re.compile(rf"\b(?:{_WH}|{_AUXILIARY})\b", re.IGNORECASE),
 )

@@ -34,7 +34,7 @@ FRENCH = Grammar(
         r"et|mais|puis|alors|aussi|donc|sinon|seulement|idem|pareil|également|encore|qu'en est-il|quid|"
         r"pourquoi pas|comment ça"
     ),
-    idle=anywhere(
+    expletive=anywhere(
         r"\by (?:a|avait|aura|aurait)(?:-t)?-il\b|\bil (?:n')?y (?:a|ait|avait|aura|aurait|en a)\b",
         r"\b(?:faut|fallait|faudra|faudrait)-il\b|\bil (?:ne |me |te |nous |vous |lui |leur )?"
         r"(?:faut|fallait|faudra|faudrait|faille)\b",
@@ -76,7 +76,7 @@ FRENCH = Grammar(
         r"\b(?:le|la|les) (?:même|mêmes)\b(?![^?]*\bqu[e'])|\bpareil(?:le)?s?\b(?! (?:à|que)\b)",
         r"\b(?:un autre|une autre|d'autres|l'autre|les autres)\b",
     ),
-    open=anywhere(
+    elliptical=anywhere(
         r"\b(?:non plus|à la place|de plus)\W*$",
         rf"^\W*(?!(?:{_PREPOSITION} )?{_WH}\b)(?![^?]*\b(?:qu[e']|non seulement))[^?]*"
         r"\b(?:aussi|également)\b",
@@ -89,7 +89,7 @@ FRENCH = Grammar(
         rf"(?<![\w']){_DETERMINER}\w",
         r"(?<=[\w,;] )(?-i:[A-ZÀÉÈ])\w+|^\W*(?-i:[A-ZÀÉÈ])\w+ (?=(?-i:[A-ZÀÉÈ]))",
     ),
-    asked_noun=anywhere(
+    question_noun=anywhere(
         r"\b(?:quels?|quelles?) (?!est\b|sont\b|était\b|étaient\b|sera\b|seront\b)\w+|\bcombien d(?:e |')\w+"
     ),
     boundary=anywhere(
@@ -100,5 +100,5 @@ FRENCH = Grammar(
         r"avant|après|si|quand|lorsque|lorsqu'\w+|dès|pendant|tant|bien qu\w*|puisque?|comme|une fois|s'\w+"
     ),
     preposition=begins(_PREPOSITION),
-    asking=re.compile(rf"\b(?:{_WH}|est|sont|a|ont|{_MODAL})\b|-{_SUBJECT}\b", re.IGNORECASE),
+    interrogative=re.compile(rf"\b(?:{_WH}|est|sont|a|ont|{_MODAL})\b|-{_SUBJECT}\b", re.IGNORECASE),
 )

@@ -39,7 +39,7 @@ GERMAN = Grammar(
         r"wie sieht es|wie steht es|wie verhält es|"
         r"warum nicht|wieso nicht|ebenso|genauso|stattdessen|mehr dazu"
     ),
-    idle=anywhere(
+    expletive=anywhere(
         r"\b(?:gibt|gab|gäbe) es\b|\bes(?: \w+){0,4} (?:gibt|gab|gäbe|geben)\b",
         rf"\bes(?: \w+){{0,5}}? {_WEATHER}|\b(?-i:[a-zäöüß])?{_WEATHER} es\b",
         # The real subject follows: "es dauert, bis", "ist es erlaubt, ... zu".
@@ -72,7 +72,7 @@ GERMAN = Grammar(
         r"\b(?:einen?|einer|eine?s|keinen?|keiner|keine?s|welchen?|welches)\W*$",
         r"\b(?-i:andere[mnrs]?)\b(?! \w*(?: |$)?(?-i:[A-ZÄÖÜ]))",
     ),
-    open=anywhere(
+    elliptical=anywhere(
         r"\b(?:wer|was|wo|wann|wie|jemand|etwas|niemand|nichts) (?:sonst|noch)\b(?= \w+\W*$|\W*$)",
         r"\b(?:ebenso|genauso|stattdessen)\W*$",
         rf"^\W*(?!{_WH}\b|{_PREPOSITION}\b)\w+ (?![^?]*\b(?:nicht nur|sowohl)\b)[^?]*\b(?:auch|ebenfalls)\b",
@@ -81,7 +81,7 @@ GERMAN = Grammar(
     ),
     choice=begins(r"welche[mnrs]?(?= (?-i:[a-zäöü]))(?! (?-i:[a-zäöüß-]+(?:en|e|es|er)) (?-i:[A-ZÄÖÜ]))"),
     noun=anywhere(rf"(?<=[\w,;:»“] ){_NOUN}\w*"),
-    asked_noun=anywhere(rf"\b(?:welche[mnrs]?|wie viele?) {_ADJECTIVES}{_NOUN}\w*"),
+    question_noun=anywhere(rf"\b(?:welche[mnrs]?|wie viele?) {_ADJECTIVES}{_NOUN}\w*"),
     boundary=anywhere(
         r"[,;:]| (?:und|oder|aber|sondern|wenn|falls|bevor|nachdem|weil|während|sobald|solange|bis) "
     ),
@@ -89,7 +89,7 @@ GERMAN = Grammar(
         r"bevor|ehe|wenn|falls|nachdem|während|sobald|solange|weil|obwohl|seit|seitdem|bis|da"
     ),
     preposition=begins(_PREPOSITION),
-    asking=re.compile(
+    interrogative=re.compile(
         rf"\b(?:{_WH}|ist|sind|war|waren|hat|haben|kann|können|muss|müssen|darf|dürfen|soll|sollen|wird|werden|"
         r"gilt|gelten|gibt)\b",
         re.IGNORECASE,

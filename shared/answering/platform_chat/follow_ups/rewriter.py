@@ -1,6 +1,6 @@
-"""A follow-up question, made complete: by the model, or by rules where there is none or it fails.
+"""Rewriting of follow-up questions by the model or by rules.
 
-The search for the result is under the caller's own rights, and only the caller sees it.
+The rules serve without a model and after a failure. Only the caller's own search uses the result.
 """
 
 from collections.abc import Sequence
@@ -11,7 +11,7 @@ from shared.answering.platform_chat.history import join_with_previous, trim_hist
 from shared.answering.platform_chat.types import Message
 from shared.text.normalize import has_invisible
 
-# The model gets the end of the conversation: a question depends on one shortly before it.
+# The model gets the end of the conversation.
 HISTORY_TOKENS = 2_000
 MAX_TOKENS = 200
 MAX_CHARACTERS = 1_000
@@ -22,25 +22,24 @@ TASK = (
 )
 
 
-async def rewritten(
+async def rewrite_question(
     question: str,
     earlier: Sequence[Message],
-    thinking: BudgetedModel | None,
+    query_model: BudgetedModel | None,
     seconds: float,
     *,
     marked_follow_up: bool,
 ) -> str:
-    """The question as the search gets it: unchanged, unless it depends on an earlier one, or the request
-    marks it as a follow-up."""
+    """The query of the search: rewritten if the question is a follow-up or the request marks it as one."""
     if not earlier or not (marked_follow_up or is_follow_up(question)):
         return question
-    near = trim_history(earlier, HISTORY_TOKENS)
-    by_rules = join_with_previous(question, near)
-    if thinking is None:
+    recent = trim_history(earlier, HISTORY_TOKENS)
+    by_rules = join_with_previous(question, recent)
+    if query_model is None:
         return by_rules
-    said = [f"{message.role.upper()}: {message.content}" for message in near]
-    material = "\n\n".join([*said, f"FOLLOW-UP: {question}"])
-    line = (await thinking.ask(TASK, material, MAX_TOKENS, seconds) or "").strip()
+    lines = [f"{message.role.upper()}: {message.content}" for message in recent]
+    material = "\n\n".join([*lines, f"FOLLOW-UP: {question}"])
+    line = (await query_model.ask(TASK, material, MAX_TOKENS, seconds) or "").strip()
     return line if _is_question(line) else by_rules
 
 

@@ -25,7 +25,7 @@ SPANISH = Grammar(
         r"y|e|pero|o|entonces|también|además|solo|sólo|solamente|incluso|tampoco|ni|igual|lo mismo|"
         r"qué hay de|qué pasa con|qué tal|por qué no"
     ),
-    idle=anywhere(
+    expletive=anywhere(
         rf"\best[aeo]s? (?:últim[oa]s? |mism[oa]s? |próxim[oa]s? )?{_TIME}s?\b",
         r"\b(?:el|la|los|las) que\b|\blo (?:que|de|más|menos|mejor|peor)\b|\besta (?=\w+[ai]d[oa]\b)",
         rf"\b(?:{_PREPOSITION} )?qué (?:{_TIME}|hora|fecha|momento|modo|manera|forma|medida)s?\b",
@@ -53,7 +53,7 @@ SPANISH = Grammar(
         r"\b(?:igual|lo mismo|el mismo|la misma|los mismos|las mismas)\b(?! (?:que|a)\b)(?! \w+ que\b)",
         r"\b(?:otr[oa]s?)\b",
     ),
-    open=anywhere(
+    elliptical=anywhere(
         r"\b(?:tampoco|en su lugar|en cambio)\W*$",
         rf"^\W*(?!(?:{_PREPOSITION} )?{_WH}\b)(?![^?]*\bno solo\b)[^?]*\btambién\b",
         r"\b(?:quién|qué|dónde|cuándo|algo|alguien|nada|nadie) más\W*$",
@@ -68,10 +68,10 @@ SPANISH = Grammar(
         rf"(?<=\w )(?!(?:{_PREPOSITION}|{_WH}|l[ao]s|est[ao]s|es[ao]s|menos|antes|entonces|lejos|dos|tres)\b)"
         r"(?-i:[a-záéíóúñ])\w{2,}[aeo]s\b(?<!mos)",
     ),
-    asked_noun=anywhere(r"\b(?:qué|cuánt[oa]s?) (?!es\b|son\b|se\b|de\b|hay\b)\w+"),
+    question_noun=anywhere(r"\b(?:qué|cuánt[oa]s?) (?!es\b|son\b|se\b|de\b|hay\b)\w+"),
     boundary=anywhere(r"[,;:¿]| (?:y|e|o|pero|si|cuando|porque|mientras|antes|después|hasta|aunque) "),
     subordinator=begins(r"antes de|si|cuando|mientras|después de|porque|aunque|hasta que|en cuanto|una vez"),
     preposition=begins(_PREPOSITION),
     drops_subject=True,
-    asking=re.compile(rf"\b(?:{_WH}|es|son|está|están|hay|se|{_MODAL})\b", re.IGNORECASE),
+    interrogative=re.compile(rf"\b(?:{_WH}|es|son|está|están|hay|se|{_MODAL})\b", re.IGNORECASE),
 )

@@ -1,4 +1,4 @@
-"""The wire models of the index contract's chat completions: OpenAI's, with an index and nodes."""
+"""Wire models of chat completions: OpenAI's, with an index and source nodes."""
 
 import json
 from collections.abc import Sequence
@@ -7,9 +7,9 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, TypeAdapter, ValidationError
 
 from shared.answering.chat_completions.request import (
-    GROUNDED,
-    GROUNDED_IN,
     MODEL_CHARACTERS,
+    RAG_MODEL,
+    RAG_PREFIX,
     Conversation,
     is_grounded,
 )
@@ -22,19 +22,19 @@ from shared.errors import InvalidRequest, NotFound, RagError
 from shared.models.chat_stream import Body
 from shared.types import Match
 
-# What is ours or KAITO's, and no model's endpoint knows.
-OWN = frozenset({"index_name", "top_k", "context_token_ratio"})
+# Fields of this contract, which the gateway does not know.
+OWN_FIELDS = frozenset({"index_name", "top_k", "context_token_ratio"})
 DONE = b"data: [DONE]\n\n"
-FORM = "Invalid request format: "
-# OpenAI's kinds of errors, which clients of theirs show.
-KINDS = {
+INVALID_FORMAT = "Invalid request format: "
+# OpenAI's error types.
+ERROR_TYPES = {
     401: "authentication_error",
     403: "permission_error",
     404: "not_found_error",
     429: "rate_limit_error",
 }
 
-# What they say of themselves with each request, which browsers ask about first.
+# Headers of OpenAI's clients, for CORS.
 CLIENT_HEADERS = (
     "openai-organization", "openai-project", "user-agent", "x-stainless-arch", "x-stainless-async",
     "x-stainless-custom-poll-interval", "x-stainless-helper-method", "x-stainless-lang", "x-stainless-os",
@@ -56,20 +56,20 @@ class OpenAIError(BaseModel):
 
 
 class ErrorBody(BaseModel):
-    """Every error, whatever its status: the index contract's, and beside it what OpenAI's clients read."""
+    """The index contract's error, with OpenAI's beside it."""
 
     detail: str
     error: OpenAIError
 
 
 def error_body(error: RagError) -> dict[str, Any]:
-    said = (
-        f"{FORM}{error}"
+    message = (
+        f"{INVALID_FORMAT}{error}"
         if isinstance(error, InvalidRequest) and error.faults
         else str(index.error_body(error)["detail"])
     )
-    kind = KINDS.get(error.status, "server_error" if error.status >= 500 else "invalid_request_error")
-    return {"detail": said, "error": {"message": said, "type": kind, "code": error.code}}
+    kind = ERROR_TYPES.get(error.status, "server_error" if error.status >= 500 else "invalid_request_error")
+    return {"detail": message, "error": {"message": message, "type": kind, "code": error.code}}
 
 
 class StreamOptions(BaseModel):
@@ -78,8 +78,8 @@ class StreamOptions(BaseModel):
     include_usage: Annotated[bool, Field(strict=True)] | None = None
 
 
-class Completion(BaseModel):
-    """What is known of a request; whatever else it says is for the model, as it came."""
+class CompletionRequest(BaseModel):
+    """Unknown fields are passed to the model unchanged."""
 
     model_config = ConfigDict(extra="allow")
 
@@ -104,51 +104,53 @@ class Completion(BaseModel):
     functions: list[Any] | None = None
 
     def to_request(self) -> Conversation:
-        """Raises InvalidRequest for messages that are none and for a model and an index_name that name two
-        indexes, NotFound for a model that names no index."""
+        """Raises InvalidRequest for an invalid message, and for a model and an index_name that differ;
+        NotFound for a model that names no index."""
         for message in self.messages:
             _check(message)
         try:
-            said = self.model_dump(exclude_unset=True)
-            # Python reads NaN and 1e400 as if they were JSON.
-            json.dumps(said, allow_nan=False)
+            body = self.model_dump(exclude_unset=True)
+            # Python accepts NaN and 1e400 as JSON.
+            json.dumps(body, allow_nan=False)
         except (ValueError, RecursionError):
-            raise InvalidRequest(f"{FORM}it must be JSON, not too deep, with finite numbers.") from None
-        request = {name: value for name, value in said.items() if name not in OWN}
+            raise InvalidRequest(
+                f"{INVALID_FORMAT}it must be JSON, not too deep, with finite numbers."
+            ) from None
+        request = {name: value for name, value in body.items() if name not in OWN_FIELDS}
         top_k = 5 if self.top_k is None else self.top_k
         if not (self.model and is_grounded(self.model)):
             return Conversation(request, self.index_name, top_k)
-        # The gateway does not know this model: its default one answers.
+        # The gateway's default model answers.
         del request["model"]
-        return Conversation(request, self._index(), top_k, everything=True)
+        return Conversation(request, self._index(), top_k, all_documents=True)
 
     def _index(self) -> str | None:
-        if self.model == GROUNDED:
+        if self.model == RAG_MODEL:
             return self.index_name
-        named = (self.model or "").removeprefix(GROUNDED_IN)
-        if self.index_name not in (None, named):
-            raise InvalidRequest(f"{FORM}'model' and 'index_name' name two indexes.")
+        name = (self.model or "").removeprefix(RAG_PREFIX)
+        if self.index_name not in (None, name):
+            raise InvalidRequest(f"{INVALID_FORMAT}'model' and 'index_name' name two indexes.")
         try:
-            return INDEX.validate_python(named)
+            return INDEX.validate_python(name)
         except ValidationError:
-            raise NotFound(code="collection_not_found", details={"name": named}) from None
+            raise NotFound(code="collection_not_found", details={"name": name}) from None
 
 
 def _check(message: dict[str, Any]) -> None:
     role, content = message.get("role"), message.get("content")
     if not isinstance(role, str) or not role:
-        raise InvalidRequest(f"{FORM}messages must contain 'role'.")
+        raise InvalidRequest(f"{INVALID_FORMAT}messages must contain 'role'.")
     if role not in ("user", "system", "developer", "assistant"):
-        return  # For the model alone, which knows what such a message holds.
+        return  # The gateway validates other roles.
     if content is None and role != "assistant":
-        raise InvalidRequest(f"{FORM}messages must contain 'content' for role '{role}'.")
+        raise InvalidRequest(f"{INVALID_FORMAT}messages must contain 'content' for role '{role}'.")
     is_list = isinstance(content, list) and all(isinstance(part, str | dict) for part in content)
     if not (content is None or isinstance(content, str) or is_list):
-        raise InvalidRequest(f"{FORM}'content' must be a text or a list of parts.")
+        raise InvalidRequest(f"{INVALID_FORMAT}'content' must be a text or a list of parts.")
 
 
-class Answer(BaseModel):
-    """An answer; whatever else the model's endpoint says in it is there as it came."""
+class CompletionResponse(BaseModel):
+    """The gateway's other fields are passed on unchanged."""
 
     model_config = ConfigDict(extra="allow")
 
@@ -169,18 +171,17 @@ class Models(BaseModel):
     data: list[Model]
 
 
-def answer(said: Body, matches: Sequence[Match] | None) -> bytes:
-    body = {**said, "source_nodes": _nodes(matches)}
+def encode_answer(reply: Body, matches: Sequence[Match] | None) -> bytes:
+    body = {**reply, "source_nodes": _nodes(matches)}
     return json.dumps(body, ensure_ascii=False, allow_nan=False).encode("utf-8", "replace")
 
 
-def part(said: Body, matches: Sequence[Match] | None) -> bytes:
-    """A part of a stream as an event: the one that ends the answer has the nodes."""
-    return event({**said, "source_nodes": _nodes(matches)} if ends(said) else said)
+def encode_part(reply: Body, matches: Sequence[Match] | None) -> bytes:
+    """A part of a stream as an event; the part that ends the answer has the nodes."""
+    return event({**reply, "source_nodes": _nodes(matches)} if ends(reply) else reply)
 
 
-def broken(error: RagError) -> bytes:
-    """What is said in the middle of a stream that breaks."""
+def encode_error(error: RagError) -> bytes:
     return event({"error": error_body(error)["error"]})
 
 

@@ -1,6 +1,6 @@
-"""The index contract's wire models, KAITO RAGEngine's: indexes, their documents, queries.
+"""Wire models of the index contract: indexes, documents, queries.
 
-A document's `doc_id` is the first key of its JSON: clients look for it there.
+`doc_id` is the first key of a document's JSON, where clients expect it.
 """
 
 import json
@@ -24,7 +24,7 @@ from shared.generation.refusals import insufficient
 from shared.types import Answer, Match, Sampling, SearchResult
 
 __all__ = ["ErrorBody", "error_body"]
-BAD_FILTER = "Invalid metadata filter format. Must be a valid JSON string."
+INVALID_FILTER = "Invalid metadata filter format. Must be a valid JSON string."
 
 
 def error_body(error: RagError) -> dict[str, Any]:
@@ -43,39 +43,39 @@ def _message(error: RagError) -> str:
 
 
 def filters_of(text: str | None) -> dict[str, Any]:
-    """What a metadata filter in the query string asks for. Raises InvalidRequest."""
+    """The metadata filter of a query string. Raises InvalidRequest."""
     try:
-        asked = small(json.loads(text)) if text is not None else {}
+        filters = small(json.loads(text)) if text is not None else {}
     except (ValueError, RecursionError):
-        raise InvalidRequest(BAD_FILTER) from None
-    if not isinstance(asked, dict):
-        raise InvalidRequest(BAD_FILTER)
-    return asked
+        raise InvalidRequest(INVALID_FILTER) from None
+    if not isinstance(filters, dict):
+        raise InvalidRequest(INVALID_FILTER)
+    return filters
 
 
 class NewDocument(BaseModel):
-    """What its `doc_id` is, its text says."""
+    """The `doc_id` is derived from the text."""
 
     text: Annotated[str, StringConstraints(strict=True)]
     metadata: Metadata = Field(default_factory=dict)
 
 
-class ChangedDocument(NewDocument):
-    """Without a `doc_id` it names no document, and is not found."""
+class DocumentUpdate(NewDocument):
+    """Without a `doc_id` the document counts as not found."""
 
     doc_id: DocumentName | None = None
 
 
-class Indexing(BaseModel):
+class IndexRequest(BaseModel):
     index_name: CollectionName
     documents: Annotated[list[NewDocument], Field(max_length=MAX_DOCUMENTS)]
 
 
-class Changes(BaseModel):
-    documents: Annotated[list[ChangedDocument], Field(max_length=MAX_DOCUMENTS)]
+class UpdateRequest(BaseModel):
+    documents: Annotated[list[DocumentUpdate], Field(max_length=MAX_DOCUMENTS)]
 
 
-class Deletion(BaseModel):
+class DeleteRequest(BaseModel):
     doc_ids: Annotated[list[DocumentName], Field(max_length=MAX_DOCUMENTS)]
 
 
@@ -105,26 +105,26 @@ class Documents(BaseModel):
     total_items: int
 
 
-class Changed(BaseModel):
+class UpdateResponse(BaseModel):
     updated_documents: list[Document]
     unchanged_documents: list[Document]
     not_found_documents: list[Document]
 
 
-class Deleted(BaseModel):
+class DeleteResponse(BaseModel):
     deleted_doc_ids: list[str]
     not_found_doc_ids: list[str]
 
     @classmethod
-    def of(cls, asked: Deletion, gone: Set[str]) -> Self:
-        wanted = list(dict.fromkeys(asked.doc_ids))
+    def of(cls, request: DeleteRequest, deleted: Set[str]) -> Self:
+        doc_ids = list(dict.fromkeys(request.doc_ids))
         return cls(
-            deleted_doc_ids=[doc_id for doc_id in wanted if doc_id in gone],
-            not_found_doc_ids=[doc_id for doc_id in wanted if doc_id not in gone],
+            deleted_doc_ids=[doc_id for doc_id in doc_ids if doc_id in deleted],
+            not_found_doc_ids=[doc_id for doc_id in doc_ids if doc_id not in deleted],
         )
 
 
-class Done(BaseModel):
+class Confirmation(BaseModel):
     message: str
 
 
@@ -147,7 +147,7 @@ class Node(BaseModel):
 
 
 class LlmParams(BaseModel):
-    """Of what models take; the rest is left out."""
+    """Other parameters are ignored."""
 
     temperature: Annotated[float, Field(ge=0, le=2, allow_inf_nan=False)] | None = None
     max_tokens: Annotated[int, Field(strict=True, ge=1, le=1_000_000)] | None = None
@@ -158,9 +158,7 @@ class LlmParams(BaseModel):
     stop: Annotated[list[str], Field(max_length=4)] | str | None = None
 
 
-class Questioned(BaseModel):
-    """The body of /query."""
-
+class QueryRequest(BaseModel):
     index_name: CollectionName
     query: Question
     top_k: Annotated[int, Field(strict=True, ge=1, le=100)] = 5
@@ -170,8 +168,8 @@ class Questioned(BaseModel):
         return Sampling(**(self.llm_params or LlmParams()).model_dump())
 
 
-class Answered(BaseModel):
-    """`metadata` are the source nodes', by their ids."""
+class QueryResponse(BaseModel):
+    """`metadata` of the source nodes, by node id."""
 
     response: str
     source_nodes: list[Node]
@@ -187,21 +185,19 @@ class Answered(BaseModel):
         )
 
 
-class Retrieval(BaseModel):
-    """The body of /retrieve."""
-
+class RetrieveRequest(BaseModel):
     index_name: CollectionName
     query: Annotated[str, StringConstraints(strict=True, max_length=10_000), WithoutNul]
     max_node_count: Annotated[int, Field(strict=True, ge=1, le=300)] = 5
     metadata_filter: Metadata = Field(default_factory=dict)
 
 
-class Retrieved(BaseModel):
+class RetrieveResponse(BaseModel):
     query: str
     results: list[Node]
     count: int
 
     @classmethod
-    def of(cls, query: str, found: SearchResult) -> Self:
-        nodes = [Node.of(match) for match in found.matches]
+    def of(cls, query: str, result: SearchResult) -> Self:
+        nodes = [Node.of(match) for match in result.matches]
         return cls(query=query, results=nodes, count=len(nodes))

@@ -1,14 +1,12 @@
-"""The platform contract's wire models of administration: health, its details and stats for admins, orgs."""
+"""Wire models of administration: health, statistics, orgs, knowledge events."""
 
 from datetime import datetime
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, StringConstraints
 
-from shared.api.contracts.platform.common import Limit, Offset, Pagination, WithoutNul
+from shared.api.contracts.platform.common import Pagination, WithoutNul
 from shared.api.health import Report
-
-__all__ = ["Limit", "Offset", "Pagination"]
 
 State = Literal["healthy", "degraded", "unhealthy", "unknown", "not_configured"]
 
@@ -24,8 +22,8 @@ class Services(BaseModel):
 
 
 class Database(BaseModel):
-    """`migration` is the newest that the database has, `expected` the one that the functions are for.
-    `reach`: how far the project's own key leads. `functions_secret`: whether the guarded SQL functions accept
+    """`migration`: the database's newest migration; `expected`: the one that the functions need; `reach`:
+    whether PostgREST accepts the project's key; `functions_secret`: whether the guarded SQL functions accept
     calls of this deployment (README.md, Functions secret)."""
 
     reach: Literal["serves", "anon_key_refused"]
@@ -37,7 +35,7 @@ class Database(BaseModel):
 
 
 class Embedding(BaseModel):
-    """`dimensions` are the model's own, null while it does not embed."""
+    """`dimensions`: those of the model, null if it is not available."""
 
     model: str | None
     dimensions: int | None
@@ -46,14 +44,14 @@ class Embedding(BaseModel):
 
 
 class Gateway(BaseModel):
-    """The model that answers; extractive, where there is none."""
+    """`model`: "extractive" without a generation model."""
 
     model: str
     source: str | None
 
 
-class Waiting(BaseModel):
-    """How many wait and are worked on, and how long one has been due."""
+class QueueLength(BaseModel):
+    """`oldest_seconds`: the time since the oldest waiting job was due."""
 
     waiting: int
     running: int
@@ -61,14 +59,13 @@ class Waiting(BaseModel):
 
 
 class Queue(BaseModel):
-    """Of the admin's orgs, what waits for the worker, at most 100,000 of each looked at: documents to be
-    ingested, documents that nobody has read for names, webhooks' deliveries, and objects of Storage that no
-    document has."""
+    """Jobs of the admin's orgs, counted up to 100,000 each: documents to ingest, documents without a graph,
+    deliveries of webhooks, and objects of Storage without a document."""
 
-    documents: Waiting
-    readings: Waiting
-    deliveries: Waiting
-    removals: Waiting
+    documents: QueueLength
+    readings: QueueLength
+    deliveries: QueueLength
+    removals: QueueLength
 
 
 class Details(BaseModel):
@@ -79,7 +76,7 @@ class Details(BaseModel):
 
 
 class Health(BaseModel):
-    """`details` are an admin's to see, and null for everybody else."""
+    """`details` are null unless the caller is an admin."""
 
     status: Literal["healthy", "degraded", "unhealthy"]
     version: str
@@ -99,8 +96,9 @@ class Health(BaseModel):
 
 
 class Stats(BaseModel):
-    """Of the orgs that the caller administers. `total_users`: who has ever called; `api_calls_today`: since
-    midnight UTC, let through. Not complete where some table has more rows than are counted."""
+    """Statistics of the orgs that the caller administers. `total_users`: users who have called;
+    `api_calls_today`: admitted calls since midnight UTC; `is_complete`: false if a table exceeds the
+    count."""
 
     total_users: int
     total_collections: int
@@ -118,7 +116,7 @@ class Stats(BaseModel):
 
 
 class Org(BaseModel):
-    """`name` is null for an org that the deployment keeps in a table of its own."""
+    """`name` is null if the deployment has its own table of orgs."""
 
     id: str
     name: str | None
@@ -126,7 +124,7 @@ class Org(BaseModel):
 
 
 class Orgs(BaseModel):
-    """By name."""
+    """In the order of their names."""
 
     data: list[Org]
 
@@ -140,8 +138,8 @@ EventName = Literal["knowledge.ingest", "knowledge.retrieve", "knowledge.query",
 
 
 class Event(BaseModel):
-    """An action of a user on knowledge: counts and a score, and no text. `owner_id`: the user who owns the
-    namespace, null for one of the org's. `top_score`: of the best chunk, null where there was none."""
+    """A user's action on knowledge, without texts. `owner_id`: the owner of the namespace, null for the
+    org's; `top_score`: the score of the best chunk, null without one."""
 
     id: str
     org_id: str

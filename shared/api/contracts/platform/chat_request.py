@@ -1,4 +1,4 @@
-"""The platform contract's chat: what a turn may ask for. How it is answered: chat_response.py."""
+"""Wire model of a chat request."""
 
 from typing import Annotated, Any, Literal
 
@@ -6,17 +6,17 @@ from pydantic import Field, StringConstraints, field_validator
 
 from shared.answering.platform_chat.presets import PRESETS
 from shared.answering.platform_chat.types import Message, RetrievalOptions, Turn
-from shared.api.contracts.platform.common import NullIsUnsaid, WithoutNul, small
+from shared.api.contracts.platform.common import NullAsAbsent, WithoutNul, small
 from shared.errors import InvalidRequest
 from shared.text.chat_message import text_of
 from shared.types import Mode, Sampling
 
 MAX_MESSAGE = 10_000
-# What was answered before may be longer than what may be asked.
+# Answers in the history may be longer than questions.
 MAX_ANSWER = 100_000
 MAX_MESSAGES = 500
-# What the client orders besides, in characters: it counts in no budget.
-MAX_ORDERS = 10_000
+# System messages together: no token budget counts them.
+MAX_SYSTEM_CHARACTERS = 10_000
 MAX_INSTRUCTION = 4_000
 
 Flag = Annotated[bool, Field(strict=True)]
@@ -32,8 +32,8 @@ Text = Annotated[
 ]
 
 
-class Said(NullIsUnsaid):
-    """A message: text, or a list of parts that are text."""
+class ChatMessage(NullAsAbsent):
+    """`content`: text, or a list of text parts."""
 
     role: Literal["system", "developer", "user", "assistant"]
     content: Annotated[str, StringConstraints(min_length=1, max_length=MAX_ANSWER), WithoutNul]
@@ -47,7 +47,7 @@ class Said(NullIsUnsaid):
         return text.strip()
 
 
-class Retrieval(NullIsUnsaid):
+class Retrieval(NullAsAbsent):
     mode: Literal["semantic", "keyword", "hybrid", "hierarchical", "graph"] = "hybrid"
     top_k: Annotated[int, Field(strict=True, ge=1, le=50)] = 5
     rerank: Flag | None = None
@@ -59,8 +59,8 @@ class Retrieval(NullIsUnsaid):
 
     _small = field_validator("metadata_filter", mode="before")(small)
 
-    def looking(self) -> RetrievalOptions:
-        # Two tiers are of a search by both; each other mode is what it says.
+    def retrieval_options(self) -> RetrievalOptions:
+        # `hierarchical` applies to the mode hybrid alone.
         two_tiers = self.hierarchical and self.mode == "hybrid"
         return RetrievalOptions(
             Mode.HIERARCHICAL if two_tiers else Mode(self.mode),
@@ -73,7 +73,7 @@ class Retrieval(NullIsUnsaid):
         )
 
 
-class Generation(NullIsUnsaid):
+class Generation(NullAsAbsent):
     model: Model | None = None
     temperature: Temperature | None = None
     max_tokens: Tokens | None = None
@@ -82,11 +82,11 @@ class Generation(NullIsUnsaid):
     presence_penalty: Penalty | None = None
 
 
-class Request(NullIsUnsaid):
-    """`messages`, or in the older form `message`. What stands beside them goes before what stands in
-    generation, and that before the preset."""
+class Request(NullAsAbsent):
+    """Either `messages` or the older `message`. These fields override `generation`, which overrides the
+    preset."""
 
-    messages: Annotated[list[Said], Field(min_length=1, max_length=MAX_MESSAGES)] | None = None
+    messages: Annotated[list[ChatMessage], Field(min_length=1, max_length=MAX_MESSAGES)] | None = None
     message: Text | None = None
     session_id: Id | None = None
     collection_id: Id | None = None
@@ -105,18 +105,18 @@ class Request(NullIsUnsaid):
 
     def turn(self) -> Turn:
         """Raises InvalidRequest."""
-        question, earlier, orders = self._said()
+        question, history, system_messages = self._split_messages()
         preset = PRESETS[self.preset]
         return Turn(
             question,
-            earlier,
-            orders,
+            history,
+            system_messages,
             self.session_id,
             self.collection_id,
             self.is_follow_up,
             self.reasoning_mode == "deep",
-            self.retrieval.looking(),
-            "\n\n".join(filter(None, (preset.manner, (self.custom_instruction or "").strip()))),
+            self.retrieval.retrieval_options(),
+            "\n\n".join(filter(None, (preset.instruction, (self.custom_instruction or "").strip()))),
             Sampling(
                 _first(self.temperature, self.generation.temperature, preset.temperature),
                 _first(self.max_tokens, self.generation.max_tokens, preset.max_tokens),
@@ -128,8 +128,8 @@ class Request(NullIsUnsaid):
             self.stream,
         )
 
-    def _said(self) -> tuple[str, tuple[Message, ...], tuple[str, ...]]:
-        """What is asked, what was said before, and what the client orders."""
+    def _split_messages(self) -> tuple[str, tuple[Message, ...], tuple[str, ...]]:
+        """The question, the history and the system messages."""
         if (self.messages is None) == (self.message is None):
             raise InvalidRequest(
                 "Send either messages or message.",
@@ -137,24 +137,30 @@ class Request(NullIsUnsaid):
             )
         if self.messages is None:
             return self.message or "", (), ()
-        orders = tuple(said.content for said in self.messages if said.role in ("system", "developer"))
-        if sum(map(len, orders)) > MAX_ORDERS:
+        system_messages = tuple(
+            message.content for message in self.messages if message.role in ("system", "developer")
+        )
+        if sum(map(len, system_messages)) > MAX_SYSTEM_CHARACTERS:
             raise InvalidRequest(
-                f"messages: system messages have at most {MAX_ORDERS:,} characters together",
+                f"messages: system messages have at most {MAX_SYSTEM_CHARACTERS:,} characters together",
                 details={"field": "messages", "missing": False},
             )
-        spoken = [said for said in self.messages if said.role in ("user", "assistant")]
-        if not spoken or spoken[-1].role != "user":
+        dialogue = [message for message in self.messages if message.role in ("user", "assistant")]
+        if not dialogue or dialogue[-1].role != "user":
             raise InvalidRequest(
                 "The last of the messages must be a user's.", details={"field": "messages", "missing": False}
             )
-        *earlier, last = spoken
+        *history, last = dialogue
         if len(last.content) > MAX_MESSAGE:
             raise InvalidRequest(
                 f"messages: a question has at most {MAX_MESSAGE:,} characters",
                 details={"field": "messages", "missing": False},
             )
-        return last.content, tuple(Message(said.role, said.content) for said in earlier), orders
+        return (
+            last.content,
+            tuple(Message(message.role, message.content) for message in history),
+            system_messages,
+        )
 
 
 def _first(*values: Any) -> Any:

@@ -1,4 +1,4 @@
-"""The platform contract's chat: how a turn is answered, whole and as a stream."""
+"""Wire models of a chat response, whole and as a stream."""
 
 from datetime import UTC, datetime
 from typing import Literal, Self
@@ -6,7 +6,7 @@ from typing import Literal, Self
 from pydantic import BaseModel
 from starlette.responses import JSONResponse
 
-from shared.answering.platform_chat.types import Answered, Delta, Event, Sources, Step, SubQuery
+from shared.answering.platform_chat.types import Delta, Event, Sources, Step, SubQuery, TurnDone
 from shared.api.contracts.platform.chat_request import Request
 from shared.api.contracts.platform.common import error_body, share
 from shared.api.sse import event
@@ -25,7 +25,6 @@ class Source(BaseModel):
 
     @classmethod
     def of(cls, match: Match) -> Self:
-        """Of what was found."""
         return cls(
             document_id=match.document_id,
             title=match.title,
@@ -37,7 +36,7 @@ class Source(BaseModel):
 
 
 class Usage(BaseModel):
-    """`retrieval_tokens`: of what was read, how much are passages."""
+    """`retrieval_tokens`: the part of the prompt that is passages."""
 
     prompt_tokens: int
     completion_tokens: int
@@ -45,14 +44,14 @@ class Usage(BaseModel):
     retrieval_tokens: int
 
     @classmethod
-    def of(cls, done: Answered) -> Self:
-        read, written = done.usage.prompt_tokens, done.usage.completion_tokens
+    def of(cls, done: TurnDone) -> Self:
+        prompt, completion = done.usage.prompt_tokens, done.usage.completion_tokens
         return cls(
-            prompt_tokens=read,
-            completion_tokens=written,
-            total_tokens=read + written,
-            # (Counted by an upper bound, which the model may undercut.)
-            retrieval_tokens=min(done.retrieval_tokens, read),
+            prompt_tokens=prompt,
+            completion_tokens=completion,
+            total_tokens=prompt + completion,
+            # Our count is an upper bound, which may exceed the gateway's.
+            retrieval_tokens=min(done.retrieval_tokens, prompt),
         )
 
 
@@ -63,9 +62,9 @@ class Confidence(BaseModel):
 
 
 class Metadata(BaseModel):
-    """`search_query` is the question as it was looked for; `withheld`: too little was found, and said so;
-    `extractive`: no model is configured, the answer is the documents' own sentences; `kept`: the session has
-    it. `session_id` is the nil UUID where no session was made."""
+    """`search_query`: the rewritten question; `withheld`: confidence was low, and the answer says so;
+    `extractive`: without a model, the answer has the documents' own sentences; `kept`: the session has the
+    turn; `session_id`: the nil UUID without a session."""
 
     session_id: str
     user_id: str
@@ -88,7 +87,7 @@ class Metadata(BaseModel):
     kept: bool
 
     @classmethod
-    def of(cls, request: Request, user_id: str, done: Answered) -> Self:
+    def of(cls, request: Request, user_id: str, done: TurnDone) -> Self:
         judgement = done.judgement
         return cls(
             session_id=done.session_id,
@@ -102,18 +101,18 @@ class Metadata(BaseModel):
             timestamp=datetime.now(UTC),
             preset=request.preset,
             reasoning_mode=request.reasoning_mode,
-            is_follow_up=done.turn.is_follow_up or done.asked != done.turn.question,
-            search_query=done.asked,
-            sub_queries=list(done.sub_questions),
-            confidence=min(1.0, max(0.0, round(judgement.mean_similarity, 6))),
+            is_follow_up=done.turn.is_follow_up or done.search_query != done.turn.question,
+            search_query=done.search_query,
+            sub_queries=list(done.sub_queries),
+            confidence=share(judgement.mean_similarity),
             confidence_detail=Confidence(
                 level=judgement.confidence.value,
-                avg_relevance=round(judgement.mean_similarity, 6),
+                avg_relevance=share(judgement.mean_similarity),
                 thresholds={"high": judgement.thresholds.high, "medium": judgement.thresholds.medium},
             ),
             withheld=done.withheld,
             extractive=done.is_extractive,
-            kept=done.kept,
+            kept=done.is_saved,
         )
 
 
@@ -125,7 +124,7 @@ class Response(BaseModel):
     metadata: Metadata
 
     @classmethod
-    def of(cls, request: Request, user_id: str, done: Answered) -> Self:
+    def of(cls, request: Request, user_id: str, done: TurnDone) -> Self:
         return cls(
             query=done.turn.question,
             response=done.text,
@@ -135,33 +134,33 @@ class Response(BaseModel):
         )
 
 
-def response(request: Request, user_id: str, done: Answered) -> JSONResponse:
+def response(request: Request, user_id: str, done: TurnDone) -> JSONResponse:
     return JSONResponse(Response.of(request, user_id, done).model_dump(mode="json"))
 
 
 def sources(matches: tuple[Match, ...]) -> list[Source]:
-    """Of each document the best chunk; `matches` come best first."""
+    """The best chunk of each document."""
     return list(map(Source.of, best_of_documents(matches)))
 
 
-def encode_event(request: Request, user_id: str, happened: Event) -> bytes:
-    """A chunk of a stream; the last thing that happens is two of them."""
-    match happened:
+def encode_event(request: Request, user_id: str, chat_event: Event) -> bytes:
+    """The server-sent events of a chat event: two of the last, otherwise one."""
+    match chat_event:
         case Step(number=number, description=description):
             return event({"type": "reasoning_step", "step": number, "description": description})
         case SubQuery(text=text):
             return event({"type": "sub_query", "query": text})
         case Sources(matches=matches):
-            return event({"type": "sources", "sources": [one.model_dump() for one in sources(matches)]})
+            return event({"type": "sources", "sources": [source.model_dump() for source in sources(matches)]})
         case Delta(text=text):
-            # Under both names: clients of theirs read either.
+            # Clients read either name.
             return event({"type": "delta", "content": text, "delta": text})
-        case Answered():
-            metadata = Metadata.of(request, user_id, happened).model_dump(mode="json")
-            usage = Usage.of(happened).model_dump()
+        case TurnDone():
+            metadata = Metadata.of(request, user_id, chat_event).model_dump(mode="json")
+            usage = Usage.of(chat_event).model_dump()
             return event({"type": "usage", "usage": usage}) + event({"type": "done", "metadata": metadata})
 
 
-def broken(error: RagError) -> bytes:
-    """The last chunk of a stream that fails."""
+def encode_error(error: RagError) -> bytes:
+    """The last event of a failed stream."""
     return event({"type": "error", "error": str(error), "error_detail": error_body(error)["error"]})

@@ -1,19 +1,16 @@
-"""The platform contract's wire models of chat sessions: lists of them, and of what was said in one."""
+"""Wire models of chat sessions and their messages."""
 
 from datetime import datetime
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, Field
 
-from shared.api.contracts.platform.common import Limit, Offset
-
-__all__ = ["Limit", "Offset"]
 Row = dict[str, Any]
 MessageLimit = Annotated[int, Field(ge=1, le=1000)]
 
 
 class Session(BaseModel):
-    """`collection_id` is null of one that is about all collections, or about one that has gone."""
+    """`collection_id` is null for all collections, and after the collection was deleted."""
 
     id: str
     org_id: str
@@ -29,8 +26,8 @@ class Session(BaseModel):
         return cls(**row, user_id=row["owner_id"])
 
 
-class SaidMessage(BaseModel):
-    """Of an answer also what it was written from, and what it took."""
+class SessionMessage(BaseModel):
+    """`sources` and `usage` belong to answers."""
 
     id: str
     session_id: str
@@ -43,16 +40,16 @@ class SaidMessage(BaseModel):
     @classmethod
     def of(cls, row: Row) -> Self:
         details = row["details"]
-        # A member may keep details of their own form, past these routes.
+        # A client of PostgREST may store other details.
         sources, usage = details.get("sources"), details.get("usage")
-        listed = isinstance(sources, list) and all(isinstance(source, dict) for source in sources)
+        is_valid = isinstance(sources, list) and all(isinstance(source, dict) for source in sources)
         return cls(
             **row,
-            sources=list(map(_source, sources)) if sources and listed else None,
+            sources=list(map(_source, sources)) if sources and is_valid else None,
             usage=usage if isinstance(usage, dict) else None,
         )
 
 
-def _source(kept: Row) -> Row:
-    """As an answer's sources are shown (chat_request.py)."""
-    return {("chunk_index" if name == "ordinal" else name): value for name, value in kept.items()}
+def _source(stored: Row) -> Row:
+    """The source in the format of chat_response.py."""
+    return {("chunk_index" if name == "ordinal" else name): value for name, value in stored.items()}

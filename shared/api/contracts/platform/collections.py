@@ -1,4 +1,4 @@
-"""The platform contract's wire models of collections."""
+"""Wire models of collections."""
 
 from datetime import datetime
 from typing import Annotated, Any, Literal, Self
@@ -6,14 +6,7 @@ from uuid import UUID
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
 
-from shared.api.contracts.platform.common import (
-    Limit,
-    Offset,
-    Order,
-    Pagination,
-    WithMetadata,
-    WithoutNul,
-)
+from shared.api.contracts.platform.common import Pagination, WithMetadata, WithoutNul
 from shared.models.chunk_limits import (
     LEAST_SIZE,
     MOST_OVERLAP,
@@ -23,8 +16,6 @@ from shared.models.chunk_limits import (
     configured,
 )
 
-__all__ = ["Limit", "Offset", "Order", "Pagination"]
-
 CollectionOrder = Literal["created_at", "name", "document_count"]
 Name = Annotated[
     str, StringConstraints(strict=True, strip_whitespace=True, min_length=1, max_length=255), WithoutNul
@@ -33,7 +24,7 @@ Description = Annotated[str, StringConstraints(strict=True, max_length=2000), Wi
 
 
 class Config(BaseModel):
-    """What is not given is the deployment's to choose."""
+    """The deployment's settings apply to omitted fields."""
 
     model_config = ConfigDict(extra="ignore")
 
@@ -51,7 +42,7 @@ class Config(BaseModel):
 
 
 class NewCollection(WithMetadata):
-    """`org_id` may be left out by members of one org; a private collection is its maker's own."""
+    """Members of one org may omit `org_id`; only its creator sees a private collection."""
 
     name: Name
     description: Description | None = None
@@ -64,7 +55,7 @@ class NewCollection(WithMetadata):
 
 
 class CollectionChanges(WithMetadata):
-    """Null, as if it were not there, leaves a field as it is."""
+    """Null leaves a field unchanged."""
 
     name: Name | None = None
     description: Description | None = None
@@ -75,13 +66,13 @@ class CollectionChanges(WithMetadata):
 
 
 class GraphBuild(BaseModel):
-    """`again`: also documents that were read before."""
+    """`again`: also documents that the graph already has."""
 
     again: Annotated[bool, Field(strict=True)] = False
 
 
-class GraphQueued(BaseModel):
-    """How many documents the worker will read."""
+class GraphBuildQueued(BaseModel):
+    """`queued`: the number of documents for the worker."""
 
     collection_id: str
     queued: int
@@ -96,7 +87,7 @@ DEFAULTS = {
 class Collection(BaseModel):
     id: str
     org_id: str
-    # Who created it; and the one user whose collection it is, null where it is the whole org's.
+    # The creator; and the owner of a private collection, null for the org's.
     user_id: str
     owner_id: str | None
     name: str
@@ -108,13 +99,13 @@ class Collection(BaseModel):
     updated_at: datetime
 
     @classmethod
-    def of(cls, row: dict[str, Any], model: str, reads: EmbedderLimits) -> Self:
-        """`model`: what embeds here, unless the collection says otherwise, and how much it reads."""
-        said = row["config"]
-        # What the worker does, whatever is wished for.
-        sizes = ChunkSizes.of(reads, *configured(said, row["id"]))
-        done = {"chunk_size": sizes.size, "chunk_overlap": sizes.overlap}
-        config = {**DEFAULTS, "embedding_model": model, **said, **done}
+    def of(cls, row: dict[str, Any], model: str, limits: EmbedderLimits) -> Self:
+        """`model`: the default embedding model; `limits`: its limits."""
+        stored = row["config"]
+        # The sizes that the worker uses.
+        sizes = ChunkSizes.of(limits, *configured(stored, row["id"]))
+        actual = {"chunk_size": sizes.size, "chunk_overlap": sizes.overlap}
+        config = {**DEFAULTS, "embedding_model": model, **stored, **actual}
         return cls(**{**row, "user_id": row["created_by"], "config": config})
 
 

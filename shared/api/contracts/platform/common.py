@@ -1,5 +1,4 @@
-"""What the platform contract's wire models share: the envelope of errors, pages of lists, and how large
-metadata may be."""
+"""Errors, pagination and metadata of the platform contract."""
 
 import json
 from decimal import Decimal
@@ -9,7 +8,7 @@ from pydantic import AfterValidator, BaseModel, Field, field_validator, model_va
 
 from shared.errors import RagError
 
-# Longer or larger metadata is refused with the request, before the database does.
+# The limit of the database.
 MAX_METADATA_BYTES = 10_000
 TYPES = {
     401: "authentication_error",
@@ -17,7 +16,7 @@ TYPES = {
     404: "not_found_error",
     429: "rate_limit_error",
 }
-# The contract's names of what the core calls otherwise.
+# Error codes of the contract that differ from ours.
 CODES = {
     "unauthorized": "invalid_api_key",
     "rate_limited": "rate_limit_exceeded",
@@ -42,8 +41,6 @@ class ErrorDetail(BaseModel):
 
 
 class ErrorBody(BaseModel):
-    """Every error, whatever its status."""
-
     error: ErrorDetail
 
 
@@ -57,15 +54,15 @@ def error_body(error: RagError) -> dict[str, Any]:
 
 
 def small(metadata: Any) -> Any:
-    """Metadata that JSON and the database know, of at most 10 KB. Raises ValueError, as SQL does
-    (rag.check_json)."""
+    """Metadata of at most 10 KB that Postgres can store. Raises ValueError under the rules of
+    rag.check_json."""
     try:
-        # Python reads NaN, 1e400 and half characters as if they were JSON, and Postgres stores no NUL.
+        # Python accepts NaN, 1e400 and lone surrogates as JSON.
         text = json.dumps(metadata, ensure_ascii=False, allow_nan=False)
         size = len(text.encode())
     except (ValueError, RecursionError):
         raise ValueError("must be JSON, with finite numbers and valid Unicode") from None
-    # The numbers as they will be sent.
+    # Postgres gets the numbers in this form.
     json.loads(text, parse_int=_number, parse_float=_number)
     if "\\u0000" in text.replace("\\\\", ""):
         raise ValueError("must be without NUL characters")
@@ -81,12 +78,12 @@ def _number(text: str) -> None:
 
 
 def share(value: float) -> float:
-    """As scores are settled: 0 to 1, and no more digits than mean something."""
+    """A score from 0 to 1 with six digits."""
     return round(min(1.0, max(0.0, value)), 6)
 
 
 def without_nul(text: str) -> str:
-    """A text that Postgres can store. Raises ValueError."""
+    """The text, which Postgres cannot store with NUL. Raises ValueError."""
     if "\0" in text:
         raise ValueError("must be without NUL characters")
     return text
@@ -95,20 +92,18 @@ def without_nul(text: str) -> str:
 WithoutNul = AfterValidator(without_nul)
 
 
-class NullIsUnsaid(BaseModel):
-    """What clients send: null is as good as nothing."""
+class NullAsAbsent(BaseModel):
+    """Model of a request. Null means absent."""
 
     @model_validator(mode="before")
     @classmethod
-    def _null_is_unsaid(cls, sent: Any) -> Any:
+    def _remove_nulls(cls, sent: Any) -> Any:
         if not isinstance(sent, dict):
             return sent
         return {name: value for name, value in sent.items() if value is not None}
 
 
 class WithMetadata(BaseModel):
-    """Null is none, or as they were."""
-
     metadata: dict[str, Any] | None = None
 
     _small = field_validator("metadata", mode="before")(small)

@@ -1,4 +1,4 @@
-"""The platform contract's wire models of documents, and what is settled beside it: uploads, links, states."""
+"""Wire models of documents: uploads, links, states."""
 
 import hashlib
 import json
@@ -9,22 +9,11 @@ from urllib.parse import quote
 
 from pydantic import BaseModel, Field, StringConstraints
 
-from shared.api.contracts.platform.common import (
-    Limit,
-    Offset,
-    Order,
-    Pagination,
-    WithMetadata,
-    WithoutNul,
-    small,
-)
+from shared.api.contracts.platform.common import Pagination, WithMetadata, WithoutNul, small
 from shared.errors import InvalidRequest
 
-__all__ = ["Limit", "Offset", "Order", "Pagination"]
-
-
-# Of what a link leads to: neither the file nor another link to it.
-NOT_KEPT = {"Cache-Control": "private, no-store"}
+# For a file and for a redirect to it.
+NO_STORE = {"Cache-Control": "private, no-store"}
 _CONTENT_TYPE = re.compile(r"[\w.+-]{1,100}/[\w.+-]{1,100}(; ?charset=[\w-]{1,40})?", re.ASCII)
 DocumentOrder = Literal["created_at", "title", "size_bytes"]
 Status = Literal["processing", "completed", "failed"]
@@ -32,13 +21,12 @@ Text = Annotated[str, StringConstraints(strict=True, min_length=1, max_length=5_
 Title = Annotated[
     str, StringConstraints(strict=True, strip_whitespace=True, min_length=1, max_length=512), WithoutNul
 ]
-# The caller's own name for a document, unique in its collection.
+# The client's name for a document, unique in its collection.
 ExternalId = Annotated[str, StringConstraints(strict=True, min_length=1, max_length=500), WithoutNul]
 
 
 class NewDocument(WithMetadata):
-    """What is said of every document that is brought. A private one is seen by its owner and the org's
-    admins."""
+    """Common fields of a new document. Only its owner and the org's admins see a private one."""
 
     collection_id: str
     title: Title | None = None
@@ -46,22 +34,20 @@ class NewDocument(WithMetadata):
 
 
 class NewText(NewDocument):
-    """It takes the place of the one that was brought under its `external_id` before, which is found until
-    this is read."""
+    """It replaces the document with its `external_id`, which remains searchable until then."""
 
     content: Text
     external_id: ExternalId | None = None
 
 
-class NewAddress(NewDocument):
-    """A page or a file of the public internet, fetched by the worker."""
+class NewUrlDocument(NewDocument):
+    """A page or file of the public internet, which the worker downloads."""
 
     url: Annotated[str, StringConstraints(strict=True, min_length=1, max_length=2000)]
 
 
 class NewUpload(NewDocument):
-    """A file that is too large for a request, before it is uploaded: the fields of POST /documents, and its
-    name and size."""
+    """A direct upload of a large file: the fields of POST /documents with the file's name and size."""
 
     filename: Annotated[str, StringConstraints(strict=True, min_length=1, max_length=2000)]
     size_bytes: Annotated[int, Field(strict=True, ge=1, le=2**53)]
@@ -70,20 +56,20 @@ class NewUpload(NewDocument):
 
 
 class Upload(BaseModel):
-    """Where the file is to be PUT, without a credential, and what POST /documents/uploaded wants afterwards;
-    until when both are good."""
+    """`upload_url`: the address for a PUT of the file, without a credential; `upload`: the ticket for POST
+    /documents/uploaded. Both expire at `expires_at`."""
 
     upload_url: str
     upload: str
     expires_at: datetime
 
 
-class Uploaded(BaseModel):
+class UploadTicket(BaseModel):
     upload: Annotated[str, StringConstraints(strict=True, min_length=1, max_length=100_000)]
 
 
 class DocumentChanges(WithMetadata):
-    """Null, as if it were not there, leaves a field as it is."""
+    """Null leaves a field unchanged."""
 
     title: Title | None = None
 
@@ -97,7 +83,7 @@ class Document(BaseModel):
     id: str
     org_id: str
     collection_id: str
-    # Who created it; and the one user whose document it is, null where it is the whole org's.
+    # The creator; and the owner of a private document, null for the org's.
     user_id: str
     owner_id: str | None
     title: str
@@ -105,7 +91,7 @@ class Document(BaseModel):
     content_type: str | None
     size_bytes: int | None
     status: Status
-    # Why, where it failed; while it is processed, why it did not work at once.
+    # The last error, also while the worker retries.
     error: DocumentError | None
     chunk_count: int
     content_hash: str
@@ -117,11 +103,11 @@ class Document(BaseModel):
 
     @classmethod
     def of(cls, row: dict[str, Any]) -> Self:
-        named = row["external_id"] or row["id"]
+        name = row["external_id"] or row["id"]
         error = {"code": row["error_code"], "message": row["error_message"]} if row["error_code"] else None
         hashes = {
             "content_hash": f"sha256:{row['content_hash']}",
-            "unique_identifier_hash": f"sha256:{hashlib.sha256(named.encode()).hexdigest()}",
+            "unique_identifier_hash": f"sha256:{hashlib.sha256(name.encode()).hexdigest()}",
         }
         return cls(**{**row, "user_id": row["created_by"], "error": error, **hashes})
 
@@ -132,7 +118,7 @@ class Documents(BaseModel):
 
 
 class DocumentUrl(BaseModel):
-    """A link to the original that needs no credential; for how many seconds it works, and until when."""
+    """A link to the original without a credential. `expires_in`: seconds."""
 
     url: str
     expires_in: int
@@ -141,8 +127,8 @@ class DocumentUrl(BaseModel):
 
 
 class DocumentStatus(BaseModel):
-    """The progress of a document. `step` is fetching, converting, embedding or storing while the worker has
-    it; `total_tokens` is the sum over its chunks; `processed_at` is null while it is processed."""
+    """`step`: fetching, converting, embedding or storing during processing; `total_tokens`: the sum over the
+    chunks; `processed_at`: null during processing."""
 
     document_id: str
     status: Status
@@ -163,13 +149,13 @@ class DocumentStatus(BaseModel):
         return cls(**{**row, "document_id": row["id"], "attempts": row["attempts"] or 0, "error": error})
 
 
-def parsed(metadata: str | None) -> dict[str, Any]:
-    """The metadata of a form, which come as JSON text. Raises InvalidRequest."""
+def parse_metadata(metadata: str | None) -> dict[str, Any]:
+    """The metadata field of a form, JSON text. Raises InvalidRequest."""
     try:
-        found = json.loads(metadata) if metadata else {}
-        if not isinstance(found, dict):
+        value = json.loads(metadata) if metadata else {}
+        if not isinstance(value, dict):
             raise ValueError("must be an object")
-        return small(found) or {}
+        return small(value) or {}
     except (ValueError, RecursionError):
         raise InvalidRequest(
             "metadata: must be a JSON object of at most 10 KB",
@@ -177,13 +163,13 @@ def parsed(metadata: str | None) -> dict[str, Any]:
         ) from None
 
 
-def of_a_stranger(filename: str, content_type: str | None) -> dict[str, str]:
-    """Headers for a file that somebody has brought: kept by who asked, and nothing for a browser to run."""
-    said = content_type if _CONTENT_TYPE.fullmatch(content_type or "") else "application/octet-stream"
+def download_headers(filename: str, content_type: str | None) -> dict[str, str]:
+    """Headers of an untrusted file: no shared cache keeps it, and no browser executes it."""
+    safe_type = content_type if _CONTENT_TYPE.fullmatch(content_type or "") else "application/octet-stream"
     return {
-        "Content-Type": said or "",
+        "Content-Type": safe_type or "",
         "Content-Disposition": f"attachment; filename*=UTF-8''{quote(filename, safe='')}",
         "Content-Security-Policy": "sandbox",
         "X-Content-Type-Options": "nosniff",
-        **NOT_KEPT,
+        **NO_STORE,
     }

@@ -1,11 +1,11 @@
-"""The platform contract's wire models of retrievals: what may be asked, and what is told of it."""
+"""Wire models of retrievals."""
 
 import hashlib
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, Field, StringConstraints, field_validator
 
-from shared.api.contracts.platform.common import NullIsUnsaid, WithoutNul, share, small
+from shared.api.contracts.platform.common import NullAsAbsent, WithoutNul, share, small
 from shared.types import Edge, Entity, Filters, Graph, Match, Mode, Query, SearchResult
 
 Flag = Annotated[bool, Field(strict=True)]
@@ -18,9 +18,9 @@ Name = Annotated[
 ]
 
 
-class Request(NullIsUnsaid):
-    """Without `rerank` it is as the deployment says, which is false by default. With mode graph enable_graph
-    says nothing new."""
+class Request(NullAsAbsent):
+    """Without `rerank` the deployment's setting applies, by default false. The mode graph implies
+    enable_graph."""
 
     query: Text
     mode: ModeName = "semantic"
@@ -34,7 +34,7 @@ class Request(NullIsUnsaid):
     _small = field_validator("metadata_filter", mode="before")(small)
 
     def to_request(self, collection: str | None) -> Query:
-        """`collection`: the id that collection_id means."""
+        """`collection`: the parsed collection_id."""
         return Query(
             self.query,
             self.top_k,
@@ -49,25 +49,25 @@ class Request(NullIsUnsaid):
         )
 
 
-class DocumentShown(BaseModel):
+class ResultDocument(BaseModel):
     id: str
     title: str
     filename: str | None
 
 
-class How(BaseModel):
-    """`graph_sourced`: without the graph the chunk would not be here."""
+class ResultMetadata(BaseModel):
+    """`graph_sourced`: only the graph found the chunk."""
 
     graph_sourced: bool
 
 
 class Result(BaseModel):
-    """`score` is the order's, 0 to 1; `similarity` the cosine to the query, null where none was computed."""
+    """`score` orders the results, 0 to 1; `similarity`: cosine to the query, null if not computed."""
 
     chunk_id: str
     document_id: str
     collection_id: str
-    # Who created the document; and the one user whose document it is, null where it is the whole org's.
+    # The creator; and the owner of a private document, null for the org's.
     user_id: str
     owner_id: str | None
     content: str
@@ -76,8 +76,8 @@ class Result(BaseModel):
     score: float
     similarity: float | None
     rank: int
-    metadata: How
-    document: DocumentShown
+    metadata: ResultMetadata
+    document: ResultDocument
     document_metadata: dict[str, Any]
     chunk_metadata: dict[str, Any]
 
@@ -96,15 +96,15 @@ class Result(BaseModel):
             score=share(match.score),
             similarity=None if match.similarity is None else share(match.similarity),
             rank=rank,
-            metadata=How(graph_sourced=match.graph_sourced),
-            document=DocumentShown(id=match.document_id, title=match.title, filename=match.filename),
+            metadata=ResultMetadata(graph_sourced=match.graph_sourced),
+            document=ResultDocument(id=match.document_id, title=match.title, filename=match.filename),
             document_metadata={**match.metadata, "title": match.title, **file},
             chunk_metadata=match.place,
         )
 
 
 class GraphEntity(BaseModel):
-    """`seed`: the question names it; `weight`, 0 to 1, is how much it has to do with that."""
+    """`seed`: the question names it; `weight`: relevance to the question, 0 to 1."""
 
     id: str
     name: str
@@ -126,7 +126,7 @@ class GraphEntity(BaseModel):
 
 
 class GraphEdge(BaseModel):
-    """Source and target are ids of entities; it reads forward."""
+    """`source` and `target` are ids of entities; `type` reads from source to target."""
 
     type: str
     source: str
@@ -145,8 +145,8 @@ class GraphEdge(BaseModel):
         )
 
 
-class GraphShown(BaseModel):
-    """What the graph knows around the names in the question; evidence are ids of chunks that say so."""
+class RetrievalGraph(BaseModel):
+    """The graph around the names in the question; `evidence`: ids of chunks."""
 
     entities: list[GraphEntity]
     edges: list[GraphEdge]
@@ -161,10 +161,10 @@ class GraphShown(BaseModel):
         )
 
 
-class Retrieval(BaseModel):
-    """How it was found. `reranked_by`: the model that made the order, null where none did; `rerank_failed`:
-    one was asked to and could not. `exact`: everything that might be found was compared by its vector; null
-    where words alone decided. `considered`: how many chunks were."""
+class RetrievalMetadata(BaseModel):
+    """`reranked_by`: the reranker's model, null without one; `rerank_failed`: the reranker failed; `exact`:
+    whether every candidate's vector was compared, null for a keyword search; `considered`: the number of
+    compared chunks."""
 
     mode: ModeName
     total_results: int
@@ -176,37 +176,37 @@ class Retrieval(BaseModel):
 
 
 class Response(BaseModel):
-    """`graph_context` is what the graph says, in words; it and `graph` are null where it had no part."""
+    """`graph_context`: the graph as text; it and `graph` are null if the graph was not used."""
 
     query: str
     mode: ModeName
     total_results: int
     graph_enhanced: bool
     graph_context: str | None
-    graph: GraphShown | None
+    graph: RetrievalGraph | None
     results: list[Result]
-    retrieval_metadata: Retrieval
+    retrieval_metadata: RetrievalMetadata
 
     @classmethod
-    def of(cls, request: Request, found: SearchResult, context: str) -> Self:
-        """`context` is the graph in words."""
-        graph = found.graph if found.graph and found.graph.is_seeded else None
-        count = len(found.matches)
+    def of(cls, request: Request, result: SearchResult, context: str) -> Self:
+        """`context`: the graph as text."""
+        graph = result.graph if result.graph and result.graph.is_seeded else None
+        count = len(result.matches)
         return cls(
             query=request.query,
             mode=request.mode,
             total_results=count,
             graph_enhanced=graph is not None,
             graph_context=context or None if graph else None,
-            graph=GraphShown.of(graph) if graph else None,
-            results=[Result.of(match, rank) for rank, match in enumerate(found.matches, 1)],
-            retrieval_metadata=Retrieval(
+            graph=RetrievalGraph.of(graph) if graph else None,
+            results=[Result.of(match, rank) for rank, match in enumerate(result.matches, 1)],
+            retrieval_metadata=RetrievalMetadata(
                 mode=request.mode,
                 total_results=count,
-                retrieval_time_ms=found.milliseconds,
-                reranked_by=found.reranked_by,
-                rerank_failed=found.rerank_failed,
-                exact=found.exact,
-                considered=found.considered,
+                retrieval_time_ms=result.milliseconds,
+                reranked_by=result.reranked_by,
+                rerank_failed=result.rerank_failed,
+                exact=result.exact,
+                considered=result.considered,
             ),
         )

@@ -1,4 +1,4 @@
-"""Wire models of webhooks: what an org's admins say and see of them, and the events that are sent."""
+"""Wire models of webhooks, their deliveries and events."""
 
 import json
 from datetime import datetime
@@ -7,10 +7,8 @@ from uuid import UUID
 
 from pydantic import AfterValidator, BaseModel, Field, StringConstraints, model_validator
 
-from shared.api.contracts.platform.common import Limit, Offset, Pagination
+from shared.api.contracts.platform.common import Pagination
 from shared.types import Message
-
-__all__ = ["Limit", "Offset", "Pagination"]
 
 EventName = Literal[
     "collection.created",
@@ -31,7 +29,7 @@ Description = Annotated[str, StringConstraints(strict=True, max_length=500)]
 
 
 class NewWebhook(BaseModel):
-    """`collection_id`: only what happens in that one. `org_id` may be left out by members of one org."""
+    """`collection_id`: only events of this collection. Members of one org may omit `org_id`."""
 
     url: Url
     events: Events
@@ -41,7 +39,7 @@ class NewWebhook(BaseModel):
 
 
 class WebhookChanges(BaseModel):
-    """Null, as if it were not there, leaves a field as it is."""
+    """Null leaves a field unchanged."""
 
     url: Url | None = None
     events: Events | None = None
@@ -50,13 +48,13 @@ class WebhookChanges(BaseModel):
 
 
 class Rotation(BaseModel):
-    """For how long the old secret goes on signing beside the new one, at most a week."""
+    """`overlap_seconds`: how long the old secret also signs, at most a week."""
 
     overlap_seconds: Annotated[int, Field(strict=True, ge=0, le=604_800)] = 86_400
 
 
 class Webhook(BaseModel):
-    """`failing_since`: since when nothing has arrived there."""
+    """`failing_since`: the time since which all deliveries have failed."""
 
     id: str
     org_id: str
@@ -71,20 +69,19 @@ class Webhook(BaseModel):
 
 
 class CreatedWebhook(Webhook):
-    """With the secret that what it is sent is signed with: shown this once."""
+    """With the secret that signs deliveries, which no later response shows."""
 
     secret: str
 
 
 class Webhooks(BaseModel):
-    """At most twenty of an org."""
+    """At most twenty per org."""
 
     data: list[Webhook]
 
 
 class Delivery(BaseModel):
-    """One event on its way to one webhook, with what it says (`data`). `error`: why the last attempt was not
-    enough."""
+    """Delivery of one event to one webhook. `error`: the failure of the last attempt."""
 
     id: str
     event_id: str
@@ -94,7 +91,7 @@ class Delivery(BaseModel):
     attempts: int
     response_status: int | None
     error: str | None
-    # Of one that waits.
+    # Null unless the status is waiting.
     next_attempt_at: datetime | None
     created_at: datetime
     finished_at: datetime | None
@@ -103,8 +100,8 @@ class Delivery(BaseModel):
     @classmethod
     def _of_row(cls, row: dict[str, Any]) -> dict[str, Any]:
         state = {"done": "delivered", "failed": "failed"}.get(row["state"], "waiting")
-        named = {"event_id": _event_id(row), "type": row["event"], "status": state, "data": _data_of(row)}
-        return {**row, **named, "next_attempt_at": row["due_at"] if state == "waiting" else None}
+        fields = {"event_id": _event_id(row), "type": row["event"], "status": state, "data": _data_of(row)}
+        return {**row, **fields, "next_attempt_at": row["due_at"] if state == "waiting" else None}
 
 
 class Deliveries(BaseModel):
@@ -113,7 +110,7 @@ class Deliveries(BaseModel):
 
 
 def message_of(row: dict[str, Any]) -> Message:
-    """A delivery as it is sent. `created` is in seconds since the epoch."""
+    """The message of a delivery. `created`: seconds since the epoch."""
     created = int(datetime.fromisoformat(row["created_at"]).timestamp())
     body = {"id": _event_id(row), "type": row["event"], "created": created, "data": _data_of(row)}
     return Message(_event_id(row), json.dumps(body, ensure_ascii=False).encode())
@@ -124,9 +121,9 @@ def _event_id(row: dict[str, Any]) -> str:
 
 
 def _data_of(row: dict[str, Any]) -> dict[str, Any]:
-    """As the contract has it: the object, whose error is an object too."""
-    thing: dict[str, Any] = row["object"]
-    shown = {name: value for name, value in thing.items() if not name.startswith("error_")}
-    if "error_code" in thing:
-        shown["error"] = {"code": thing["error_code"], "message": thing.get("error_message")}
-    return {"object": shown}
+    """The object, with its error as an object."""
+    row_object: dict[str, Any] = row["object"]
+    fields = {name: value for name, value in row_object.items() if not name.startswith("error_")}
+    if "error_code" in row_object:
+        fields["error"] = {"code": row_object["error_code"], "message": row_object.get("error_message")}
+    return {"object": fields}

@@ -1,5 +1,6 @@
-"""The search contract's wire models: /v1/answer, whole and as a stream."""
+"""Wire models of /v1/answer, whole and as a stream."""
 
+from collections import Counter
 from dataclasses import replace
 from typing import Annotated, Any, Literal, Self
 
@@ -17,21 +18,19 @@ from shared.answering.cited.types import (
     RetrievalDone,
     Token,
 )
-from shared.api.contracts.ignored_filters import IgnoredFilters, ignored_in
+from shared.api.contracts.ignored_filters import IgnoredFilters, ignored_names
 from shared.api.contracts.search import common
-from shared.api.contracts.search.common import Flag, Sent, Wire, error_body
+from shared.api.contracts.search.common import Flag, RequestModel, WireModel, error_body
 from shared.api.contracts.search.search import Mode
 from shared.api.sse import event
 from shared.errors import RagError
 
 
-class Include(Sent):
+class Include(RequestModel):
     rationale: Flag = False
 
 
-class Request(common.Retrieving):
-    """`constraints` are any of a search's filters."""
-
+class Request(common.RetrievalRequest):
     question: common.QueryText
     mode: Mode = "auto"
     context: Flag = False
@@ -45,21 +44,21 @@ class Request(common.Retrieving):
     stream: Flag = False
 
     def fingerprint(self) -> str:
-        """All that makes two requests the same, but for the place: what is as it is unless said is not."""
+        """The fields that make two requests equal, without the workspace and org. Defaults are omitted."""
         return self.model_dump_json(exclude_defaults=True, exclude={"workspace_id", "organization_id"})
 
     def to_request(self, workspace: str | None) -> AnswerRequest:
-        """`workspace` is what a header says. Raises InvalidRequest."""
-        wanted = replace(
-            self.wanted_by(self.question, self.mode, workspace, self.constraints),
-            moderated=self.moderation,
-            # More of each document is put to the model.
+        """`workspace`: the value of the header. Raises InvalidRequest."""
+        search = replace(
+            self.search_request(self.question, self.mode, workspace, self.constraints),
+            is_moderated=self.moderation,
+            # The model gets more of each document.
             neighbours=1 if self.context else 0,
-            # Confidence is judged by how near they are.
+            # Confidence needs the similarities.
             compares=True,
         )
         return AnswerRequest(
-            wanted,
+            search,
             self.answer_type == "abstractive",
             self.citations,
             self.max_tokens,
@@ -68,8 +67,8 @@ class Request(common.Retrieving):
         )
 
 
-class Citation(Wire):
-    """`index` is the number that stands in the answer."""
+class Citation(WireModel):
+    """`index`: its number in the answer."""
 
     index: int
     document_id: str
@@ -78,10 +77,10 @@ class Citation(Wire):
     url: str | None
 
     @classmethod
-    def of(cls, cited: NumberedCitation) -> Self:
-        match = cited.match
+    def of(cls, citation: NumberedCitation) -> Self:
+        match = citation.match
         return cls(
-            index=cited.number,
+            index=citation.number,
             document_id=f"doc_{match.document_id}",
             chunk_id=f"chnk_{match.chunk_id}",
             title=match.title,
@@ -89,25 +88,24 @@ class Citation(Wire):
         )
 
 
-class Reference(Wire):
-    """A passage that holds a sentence."""
+class Reference(WireModel):
+    """A passage that supports a sentence."""
 
     document_id: str
     chunk_id: str
     span: common.Span
 
 
-class Sentence(Wire):
-    """`span` is in the answer. One without references states nothing: a heading, a word between."""
+class Sentence(WireModel):
+    """`span` is in the answer. A sentence without references states nothing, such as a heading."""
 
     text: str
     span: common.Span
     references: list[Reference]
 
 
-class Support(Wire):
-    """What became of each sentence that was written: those that no passage holds were left out, `reasons` say
-    how many for what."""
+class Support(WireModel):
+    """Result of the check of each sentence. Unsupported ones are dropped; `reasons` counts them by reason."""
 
     kept: int
     dropped: int
@@ -116,15 +114,12 @@ class Support(Wire):
 
     @classmethod
     def of(cls, answer: ComposedAnswer) -> Self:
-        counted: dict[str, int] = {}
-        for reasons in answer.dropped:
-            for reason in reasons:
-                counted[reason] = counted.get(reason, 0) + 1
-        matches = {cited.number: cited.match for cited in answer.citations}
+        counts = Counter(reason for reasons in answer.dropped for reason in reasons)
+        matches = {citation.number: citation.match for citation in answer.citations}
         return cls(
             kept=len(answer.sentences),
             dropped=len(answer.dropped),
-            reasons=counted,
+            reasons=dict(counts),
             sentences=[
                 Sentence(
                     text=answer.text[sentence.start : sentence.end],
@@ -143,18 +138,18 @@ class Support(Wire):
         )
 
 
-class Retrieval(Wire):
+class Retrieval(WireModel):
     results: list[common.Result]
     latency_ms: int
 
     @classmethod
-    def of(cls, begun: RetrievalDone) -> Self:
-        found = begun.retrieved
-        return cls(results=common.results(found), latency_ms=found.milliseconds)
+    def of(cls, retrieval: RetrievalDone) -> Self:
+        result = retrieval.result
+        return cls(results=common.results(result), latency_ms=result.milliseconds)
 
 
-class Generation(Wire):
-    """`model` is "extractive" where the answer is the documents' own sentences."""
+class Generation(WireModel):
+    """`model` is "extractive" for an answer of the documents' own sentences."""
 
     model: str
     answer_type: Literal["abstractive", "extractive"]
@@ -163,8 +158,8 @@ class Generation(Wire):
     completion_tokens: int
 
 
-class Response(Wire):
-    """`withheld`: nothing was found that is good enough, or nothing that was said holds."""
+class Response(WireModel):
+    """`withheld`: confidence was low, or no sentence was supported."""
 
     answer: str
     withheld: bool
@@ -180,15 +175,15 @@ class Response(Wire):
 
     @classmethod
     def of(cls, request: Request, done: AnswerDone) -> Self:
-        begun, composed = done.begun, done.answer
+        retrieval, answer = done.retrieval, done.answer
         return cls(
-            answer=composed.text,
+            answer=answer.text,
             withheld=done.withheld,
-            confidence=begun.judgement.confidence.value,
-            citations=list(map(Citation.of, composed.citations)) if request.citations else [],
-            support=Support.of(composed),
-            rationale=common.Rationale.of(begun.retrieved) if request.include.rationale else None,
-            retrieval=Retrieval.of(begun),
+            confidence=retrieval.judgement.confidence.value,
+            citations=list(map(Citation.of, answer.citations)) if request.citations else [],
+            support=Support.of(answer),
+            rationale=common.Rationale.of(retrieval.result) if request.include.rationale else None,
+            retrieval=Retrieval.of(retrieval),
             generation=Generation(
                 model=done.model,
                 answer_type="abstractive" if done.abstractive else "extractive",
@@ -196,14 +191,14 @@ class Response(Wire):
                 prompt_tokens=done.usage.prompt_tokens,
                 completion_tokens=done.usage.completion_tokens,
             ),
-            usage=common.Usage.of(begun.retrieved, done.milliseconds),
-            ignored_filters=ignored_in(request.constraints),
+            usage=common.Usage.of(retrieval.result, done.milliseconds),
+            ignored_filters=ignored_names(request.constraints),
             request_id=common.request_id(),
         )
 
 
-class Meta(Wire):
-    """What a stream begins with."""
+class Meta(WireModel):
+    """The first event of a stream."""
 
     retrieval: Retrieval
     confidence: Literal["high", "medium", "low"]
@@ -211,27 +206,26 @@ class Meta(Wire):
     request_id: str
 
 
-def encode_event(request: Request, happened: Event) -> bytes:
-    """An event of a stream."""
-    match happened:
-        case RetrievalDone(retrieved=retrieved, judgement=judgement):
+def encode_event(request: Request, answer_event: Event) -> bytes:
+    match answer_event:
+        case RetrievalDone(result=result, judgement=judgement):
             meta = Meta(
-                retrieval=Retrieval.of(happened),
+                retrieval=Retrieval.of(answer_event),
                 confidence=judgement.confidence.value,
-                rationale=common.Rationale.of(retrieved) if request.include.rationale else None,
+                rationale=common.Rationale.of(result) if request.include.rationale else None,
                 request_id=common.request_id(),
             )
             return event(meta.model_dump(mode="json"), "meta")
         case Token(text=text):
             return event({"text": text}, "token")
         case NumberedCitation():
-            return event(Citation.of(happened).model_dump(mode="json"), "citation")
+            return event(Citation.of(answer_event).model_dump(mode="json"), "citation")
         case AnswerDone():
-            return event(Response.of(request, happened).model_dump(mode="json"), "final")
+            return event(Response.of(request, answer_event).model_dump(mode="json"), "final")
 
 
-def broken(error: RagError) -> bytes:
-    """The last event of a stream that fails."""
+def encode_error(error: RagError) -> bytes:
+    """The last event of a failed stream."""
     return event(error_body(error), "error")
 
 
@@ -244,16 +238,16 @@ def response(request: Request, done: AnswerDone) -> HttpResponse:
 
 
 def replay(reply: StoredResponse, *, streams: bool) -> HttpResponse:
-    """An answer that was given before."""
+    """A stored answer, whole or as a stream."""
     headers = {"Idempotency-Replayed": "true", "Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
     if not streams:
         return JSONResponse(reply.body, reply.status, headers)
-    encode_event = reply.body
-    meta = {name: encode_event.get(name) for name in ("retrieval", "confidence", "rationale", "requestId")}
-    told = [
+    final = reply.body
+    meta = {name: final.get(name) for name in ("retrieval", "confidence", "rationale", "requestId")}
+    chunks = [
         event(meta, "meta"),
-        event({"text": encode_event["answer"]}, "token"),
-        *(event(citation, "citation") for citation in encode_event["citations"]),
-        event(encode_event, "final"),
+        event({"text": final["answer"]}, "token"),
+        *(event(citation, "citation") for citation in final["citations"]),
+        event(final, "final"),
     ]
-    return HttpResponse(b"".join(told), reply.status, headers, "text/event-stream")
+    return HttpResponse(b"".join(chunks), reply.status, headers, "text/event-stream")

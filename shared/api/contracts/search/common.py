@@ -1,5 +1,4 @@
-"""What the search contract's four endpoints share: the envelope of errors, where a request looks and by which
-filters, and how a result is shown."""
+"""Wire models shared by the search contract's endpoints: errors, filters, results, rationale."""
 
 import re
 from datetime import datetime
@@ -8,9 +7,9 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, model_validator
 from pydantic.alias_generators import to_camel
 
-from shared.api.contracts.datetimes import Beginning, End
-from shared.api.contracts.ignored_filters import NotesIgnored
-from shared.api.contracts.platform.common import NullIsUnsaid, WithoutNul, share
+from shared.api.contracts.datetimes import RangeEnd, RangeStart
+from shared.api.contracts.ignored_filters import LenientFilters
+from shared.api.contracts.platform.common import NullAsAbsent, WithoutNul, share
 from shared.errors import InvalidRequest, RagError
 from shared.observability.tracing import current
 from shared.retrieval.query.types import Rule, SearchMode, SearchScope
@@ -28,47 +27,45 @@ CODES = {
     429: "RATE_LIMITED",
     503: "UNAVAILABLE",
 }
-# Which field names what is not there.
+# The request field of each missing object.
 FIELDS = {"workspace_not_found": "workspaceId", "org_not_found": "organizationId"}
-# A union's tag is no field: subject.text.text.
-_TAGGED = re.compile(r"^subject\.(?:text|document|chunk)\.")
+# Pydantic adds a union's tag to the field's path: subject.text.text.
+_UNION_TAG = re.compile(r"^subject\.(?:text|document|chunk)\.")
 
 
-class Wire(BaseModel):
-    """Names as the contract writes them: workspaceId is workspace_id here. Unknown fields are ignored."""
+class WireModel(BaseModel):
+    """Model whose wire names are camelCase. Unknown fields are ignored."""
 
     model_config = ConfigDict(alias_generator=to_camel, populate_by_name=True, serialize_by_alias=True)
 
 
-class Sent(Wire, NullIsUnsaid):
-    """What clients send."""
+class RequestModel(WireModel, NullAsAbsent):
+    """Model of a request. Null means absent."""
 
 
-class ErrorDetail(Wire):
+class ErrorDetail(WireModel):
     code: str
     message: str
     details: dict[str, Any]
 
 
-class ErrorBody(Wire):
-    """Every error, whatever its status."""
-
+class ErrorBody(WireModel):
     error: ErrorDetail
     request_id: str
 
 
 def error_body(error: RagError) -> dict[str, Any]:
-    # What is of one status and yet not the same is told apart by a reason.
+    # `reason` distinguishes errors of one status.
     reason = (
         {} if error.code in ("invalid_request", "not_found", "internal_error") else {"reason": error.code}
     )
     field = FIELDS.get(error.code) or error.details.get("field")
-    details: dict[str, Any] = ({"field": _TAGGED.sub("subject.", field)} if field else {}) | reason
+    details: dict[str, Any] = ({"field": _UNION_TAG.sub("subject.", field)} if field else {}) | reason
     if wait := error.headers.get("Retry-After"):
-        # Where an error is an event of a stream, there is no header.
+        # An error event of a stream has no headers.
         details["retryAfter"] = int(wait)
-    said = {"code": CODES.get(error.status, "INTERNAL"), "message": str(error), "details": details}
-    return {"error": said, "requestId": request_id()}
+    body = {"code": CODES.get(error.status, "INTERNAL"), "message": str(error), "details": details}
+    return {"error": body, "requestId": request_id()}
 
 
 def request_id() -> str:
@@ -80,7 +77,6 @@ def _text(least: int, most: int) -> Any:
     return StringConstraints(strict=True, strip_whitespace=True, min_length=least, max_length=most)
 
 
-# Of a question more is no question; a text that others are to be like may be a passage.
 QueryText = Annotated[str, _text(1, 2000), WithoutNul]
 Passage = Annotated[str, _text(1, 8000), WithoutNul]
 Id = Annotated[str, StringConstraints(strict=True, min_length=1, max_length=100), WithoutNul]
@@ -90,24 +86,24 @@ Value = Annotated[str, StringConstraints(strict=True, min_length=1, max_length=5
 Kind = Annotated[str, StringConstraints(strict=True, pattern=r"^[A-Za-z0-9_-]{1,64}$")]
 
 
-def _named_once(values: list[str]) -> list[str]:
+def _deduplicate(values: list[str]) -> list[str]:
     return list(dict.fromkeys(values))
 
 
-Values = Annotated[list[Value], Field(max_length=100), AfterValidator(_named_once)]
-Kinds = Annotated[list[Kind], Field(max_length=100), AfterValidator(_named_once)]
+Values = Annotated[list[Value], Field(max_length=100), AfterValidator(_deduplicate)]
+Kinds = Annotated[list[Kind], Field(max_length=100), AfterValidator(_deduplicate)]
 
 
-class RetrievalFilters(Sent, NotesIgnored):
-    """Of a list one suffices. Unknown keys are ignored, and named in the response."""
+class RetrievalFilters(RequestModel, LenientFilters):
+    """A match needs one value of each list."""
 
     sources: Values | None = None
     types: Kinds | None = None
     authors: Values | None = None
     states: Values | None = None
     labels: Values | None = None
-    after: Beginning | None = None
-    before: End | None = None
+    after: RangeStart | None = None
+    before: RangeEnd | None = None
 
     @model_validator(mode="after")
     def _in_order(self) -> Self:
@@ -127,27 +123,25 @@ class RetrievalFilters(Sent, NotesIgnored):
         )
 
 
-class Quality(Sent):
+class Quality(RequestModel):
     rerank: Flag | None = None
 
 
-class Scoped(Sent):
-    """Where a request looks: in a workspace, in an org, or in the one and then the other."""
-
+class ScopedRequest(RequestModel):
     organization_id: Id | None = None
     workspace_id: Id | None = None
     scope: Literal["auto", "workspace", "org"] = "auto"
 
     @property
-    def reach(self) -> SearchScope:
+    def search_scope(self) -> SearchScope:
         return SearchScope(self.scope)
 
     def workspace(self, header: str | None) -> str | None:
-        """The workspace, which may be named in a header instead. Raises InvalidRequest for two of them, and
-        where the scope lacks what it needs."""
-        # Empty is none, as proxies send it.
+        """The workspace of the body or the header. Raises InvalidRequest for two different ones, and without
+        the id that the scope needs."""
+        # Proxies send an empty header.
         header = header or None
-        if header and self.workspace_id and _bare(header) != _bare(self.workspace_id):
+        if header and self.workspace_id and _normalize(header) != _normalize(self.workspace_id):
             raise InvalidRequest(
                 "workspaceId and X-Workspace-Id name different workspaces: send one.",
                 details={"field": "workspaceId"},
@@ -165,23 +159,21 @@ class Scoped(Sent):
         return workspace
 
 
-class Retrieving(Scoped):
-    """What a request that looks for something says besides, wherever it is for."""
-
+class RetrievalRequest(ScopedRequest):
     autoprompt: Flag = True
     top_k: TopK = 10
     quality: Quality = Field(default_factory=Quality)
 
-    def wanted_by(
+    def search_request(
         self, text: str, mode: str, workspace: str | None, filters: RetrievalFilters | None
     ) -> SearchRequest:
-        """`workspace` is what a header says. Raises InvalidRequest."""
+        """`workspace`: the value of the header. Raises InvalidRequest."""
         return SearchRequest(
             text,
             self.workspace(workspace),
             self.organization_id,
             SearchMode(mode),
-            self.reach,
+            self.search_scope,
             (filters or RetrievalFilters()).to_filters(),
             self.top_k,
             expands=self.autoprompt,
@@ -189,19 +181,19 @@ class Retrieving(Scoped):
         )
 
 
-def _bare(workspace: str) -> str:
+def _normalize(workspace: str) -> str:
     return workspace.lower().removeprefix("ws_").replace("-", "")
 
 
-class Span(Wire):
+class Span(WireModel):
     """[start, end) in characters (code points) of the document's text."""
 
     start: int
     end: int
 
 
-class Result(Wire):
-    """A chunk, with what its document says of itself."""
+class Result(WireModel):
+    """A chunk with fields of its document."""
 
     document_id: str
     chunk_id: str
@@ -238,13 +230,13 @@ class Result(Wire):
         return result
 
 
-def results(retrieved: RoutedResult, *, document: bool = True) -> list[Result]:
-    found = zip(retrieved.matches, retrieved.highlights, strict=True)
-    return [Result.of(match, highlight, document=document) for match, highlight in found]
+def results(result: RoutedResult, *, document: bool = True) -> list[Result]:
+    pairs = zip(result.matches, result.highlights, strict=True)
+    return [Result.of(match, highlight, document=document) for match, highlight in pairs]
 
 
-class GraphEntity(Wire):
-    """`seed`: the question names it. `aliases` are its other names."""
+class GraphEntity(WireModel):
+    """`seed`: the question names the entity."""
 
     id: str
     name: str
@@ -253,7 +245,7 @@ class GraphEntity(Wire):
     seed: bool
 
 
-class GraphEdge(Wire):
+class GraphEdge(WireModel):
     """From and to are ids of entities."""
 
     type: str
@@ -266,8 +258,8 @@ class GraphEdge(Wire):
         return cls(type=edge.type, source=edge.source, target=edge.target, confidence=share(edge.confidence))
 
 
-class GraphRationale(Wire):
-    """What of the graph of the caller's documents had a part in it: empty lists where nothing had."""
+class GraphRationale(WireModel):
+    """The part of the caller's graph that the search used: empty lists if none."""
 
     entities: list[GraphEntity]
     edges: list[GraphEdge]
@@ -291,15 +283,15 @@ class GraphRationale(Wire):
         )
 
 
-class Reason(Wire):
-    """A rule of the router that had a say, and why."""
+class Reason(WireModel):
+    """A rule that the router applied, and its reason."""
 
     rule: str
     because: str
 
 
-class Rationale(Wire):
-    """`query` is what was embedded and `words` what was looked for, after `rules`."""
+class Rationale(WireModel):
+    """`query` was embedded, `words` were the keywords, both after `rules`."""
 
     router_mode: str
     query: str
@@ -308,28 +300,28 @@ class Rationale(Wire):
     graph: GraphRationale
 
     @classmethod
-    def of(cls, retrieved: RoutedResult) -> Self:
-        route = retrieved.route
+    def of(cls, result: RoutedResult) -> Self:
+        route = result.route
         return cls(
-            router_mode=route.way,
+            router_mode=route.mode,
             query=route.text,
             words=route.words,
-            rules=list(map(_reason, retrieved.rules)),
-            graph=GraphRationale.of(retrieved.graph),
+            rules=list(map(_reason, result.rules)),
+            graph=GraphRationale.of(result.graph),
         )
 
 
 def _reason(rule: Rule) -> Reason:
-    return Reason(rule=rule.name, because=rule.because)
+    return Reason(rule=rule.name, because=rule.reason)
 
 
-class TimeRange(Wire):
+class TimeRange(WireModel):
     after: datetime | None
     before: datetime | None
 
 
-class Usage(Wire):
-    """`stages` are milliseconds; embeddingVersion is null where nothing was compared by meaning."""
+class Usage(WireModel):
+    """`stages` are milliseconds; embeddingVersion is null if nothing was embedded."""
 
     latency_ms: int
     router_scope: Literal["workspace", "org"]
@@ -340,18 +332,19 @@ class Usage(Wire):
     embedding_version: str | None
 
     @classmethod
-    def of(cls, retrieved: RoutedResult, milliseconds: int) -> Self:
-        route, said = retrieved.route, retrieved.time_range
+    def of(cls, result: RoutedResult, milliseconds: int) -> Self:
+        route, time_range = result.route, result.time_range
         return cls(
             latency_ms=milliseconds,
-            router_scope="org" if retrieved.reach is SearchScope.ORG else "workspace",
+            router_scope="org" if result.scope is SearchScope.ORG else "workspace",
             inferred_family=route.family,
             inferred_time_range=TimeRange(
-                after=said.after if said else None, before=said.before if said else None
+                after=time_range.after if time_range else None,
+                before=time_range.before if time_range else None,
             ),
-            contribution_shares=retrieved.shares,
-            stages=retrieved.stages,
-            embedding_version=retrieved.model,
+            contribution_shares=result.shares,
+            stages=result.stages,
+            embedding_version=result.embedding_model,
         )
 
 

@@ -1,4 +1,4 @@
-"""The search contract's wire models: /v1/contents."""
+"""Wire models of /v1/contents."""
 
 from datetime import datetime
 from typing import Annotated, Any, Literal, Self
@@ -7,45 +7,45 @@ from pydantic import Field
 
 from shared import types
 from shared.api.contracts.search import common
-from shared.api.contracts.search.common import Flag, Sent, Wire
+from shared.api.contracts.search.common import Flag, RequestModel, WireModel
 from shared.retrieval import types as retrieved
 from shared.retrieval.types import Contents, Kind
 
-Part = Literal["relationships", "entities", "evidence"]
-PARTS: list[Part] = ["relationships", "entities", "evidence"]
+GraphPart = Literal["relationships", "entities", "evidence"]
+GRAPH_PARTS: list[GraphPart] = ["relationships", "entities", "evidence"]
 
 
-class Reference(Sent):
+class Reference(RequestModel):
     kind: Literal["document", "chunk"]
     id: common.Id
 
 
-class GraphExpansion(Sent):
+class GraphExpansion(RequestModel):
     hops: Annotated[int, Field(strict=True, ge=0, le=2)] = 1
-    include: list[Part] = Field(default_factory=PARTS.copy)
+    include: list[GraphPart] = Field(default_factory=GRAPH_PARTS.copy)
 
 
-class Expand(Sent):
+class Expand(RequestModel):
     chunks: Flag = False
     graph: GraphExpansion | None = None
 
 
-class Request(common.Scoped):
+class Request(common.ScopedRequest):
     ids: Annotated[list[Reference], Field(min_length=1, max_length=100)]
     expand: Expand = Field(default_factory=Expand)
     include_raw: Flag = False
 
     @property
     def hops(self) -> int | None:
-        """How far the graph is shown around each document; None: not at all."""
+        """The depth of each document's graph; None for no graph."""
         return self.expand.graph.hops if self.expand.graph else None
 
     def references(self) -> list[tuple[Kind, str]]:
         return [(reference.kind, reference.id) for reference in self.ids]
 
 
-class DocumentChunk(Wire):
-    """`text` is null where the answer would grow too large."""
+class DocumentChunk(WireModel):
+    """`text` is null beyond the size limit of a response."""
 
     id: str
     text: str | None
@@ -62,19 +62,19 @@ class Chunk(DocumentChunk):
 
     @classmethod
     def of(cls, chunk: retrieved.Part) -> Self:
-        known = DocumentChunk.of(chunk)
-        return cls(id=known.id, text=known.text, span=known.span, document_id=f"doc_{chunk.document_id}")
+        part = DocumentChunk.of(chunk)
+        return cls(id=part.id, text=part.text, span=part.span, document_id=f"doc_{chunk.document_id}")
 
 
-class Graph(Wire):
-    """What the graph has on a document; what was not asked for is empty."""
+class Graph(WireModel):
+    """The graph around a document; parts that were not requested are empty."""
 
     entities: list[str]
     relationships: list[common.GraphEdge]
     evidence: list[str]
 
     @classmethod
-    def of(cls, graph: types.Graph, include: list[Part]) -> Self:
+    def of(cls, graph: types.Graph, include: list[GraphPart]) -> Self:
         return cls(
             entities=[entity.id for entity in graph.entities] if "entities" in include else [],
             relationships=list(map(common.GraphEdge.of, graph.edges)) if "relationships" in include else [],
@@ -82,9 +82,8 @@ class Graph(Wire):
         )
 
 
-class Document(Wire):
-    """`body` where it was asked for; it, chunks and the graph are left out where the answer would grow too
-    large, and `truncated` says so."""
+class Document(WireModel):
+    """`body`, `chunks` and `graph` are null if not requested. `truncated`: the size limit left some out."""
 
     id: str
     workspace_id: str
@@ -121,8 +120,8 @@ class Document(Wire):
         )
 
 
-class Response(Wire):
-    """`missing`: the ids, as they came, of what is not there."""
+class Response(WireModel):
+    """`missing`: ids of the request without a document or chunk."""
 
     documents: list[Document]
     chunks: list[Chunk]
@@ -130,10 +129,10 @@ class Response(Wire):
     request_id: str
 
     @classmethod
-    def of(cls, request: Request, found: Contents) -> Self:
+    def of(cls, request: Request, contents: Contents) -> Self:
         return cls(
-            documents=[Document.of(document, request.expand) for document in found.documents],
-            chunks=list(map(Chunk.of, found.chunks)),
-            missing=list(found.missing),
+            documents=[Document.of(document, request.expand) for document in contents.documents],
+            chunks=list(map(Chunk.of, contents.chunks)),
+            missing=list(contents.missing),
             request_id=common.request_id(),
         )

@@ -1,25 +1,25 @@
-"""The search contract's wire models: /v1/search."""
+"""Wire models of /v1/search."""
 
 from dataclasses import replace
 from typing import Literal, Self
 
 from pydantic import Field
 
-from shared.api.contracts.ignored_filters import IgnoredFilters, ignored_in
+from shared.api.contracts.ignored_filters import IgnoredFilters, ignored_names
 from shared.api.contracts.search import common
-from shared.api.contracts.search.common import Flag, Sent, Wire
+from shared.api.contracts.search.common import Flag, RequestModel, WireModel
 from shared.retrieval.types import RoutedResult, SearchRequest
 
 Mode = Literal["auto", "knowledge", "graph", "hybrid", "keyword", "neural", "fast"]
 
 
-class Include(Sent):
+class Include(RequestModel):
     document: Flag = True
     rationale: Flag = False
     highlights: Flag = True
 
 
-class Request(common.Retrieving):
+class Request(common.RetrievalRequest):
     q: common.QueryText
     mode: Mode = "auto"
     context: Flag = False
@@ -28,17 +28,17 @@ class Request(common.Retrieving):
     include: Include = Field(default_factory=Include)
 
     def to_request(self, workspace: str | None) -> SearchRequest:
-        """`workspace` is what a header says. Raises InvalidRequest."""
+        """`workspace`: the value of the header. Raises InvalidRequest."""
         return replace(
-            self.wanted_by(self.q, self.mode, workspace, self.filters),
-            moderated=self.moderation,
-            highlighted=self.include.highlights,
-            in_context=self.context,
+            self.search_request(self.q, self.mode, workspace, self.filters),
+            is_moderated=self.moderation,
+            with_highlights=self.include.highlights,
+            with_context=self.context,
         )
 
 
-class Response(Wire):
-    """`context` is all results in one text, where it was asked for."""
+class Response(WireModel):
+    """`context`: all results as one text, if requested."""
 
     results: list[common.Result]
     rationale: common.Rationale | None = None
@@ -48,13 +48,13 @@ class Response(Wire):
     request_id: str
 
     @classmethod
-    def of(cls, request: Request, retrieved: RoutedResult) -> Self:
+    def of(cls, request: Request, result: RoutedResult) -> Self:
         include = request.include
         return cls(
-            results=common.results(retrieved, document=include.document),
-            rationale=common.Rationale.of(retrieved) if include.rationale else None,
-            context=retrieved.context,
-            usage=common.Usage.of(retrieved, retrieved.milliseconds),
-            ignored_filters=ignored_in(request.filters),
+            results=common.results(result, document=include.document),
+            rationale=common.Rationale.of(result) if include.rationale else None,
+            context=result.context,
+            usage=common.Usage.of(result, result.milliseconds),
+            ignored_filters=ignored_names(request.filters),
             request_id=common.request_id(),
         )

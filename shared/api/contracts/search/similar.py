@@ -1,34 +1,34 @@
-"""The search contract's wire models: /v1/similar."""
+"""Wire models of /v1/similar."""
 
 from dataclasses import replace
 from typing import Annotated, Literal, Self
 
 from pydantic import Field
 
-from shared.api.contracts.ignored_filters import IgnoredFilters, ignored_in
+from shared.api.contracts.ignored_filters import IgnoredFilters, ignored_names
 from shared.api.contracts.search import common
-from shared.api.contracts.search.common import Sent, Wire
+from shared.api.contracts.search.common import RequestModel, WireModel
 from shared.retrieval.query.types import SearchScope
 from shared.retrieval.types import RoutedResult, SearchRequest
 from shared.types import Result, SimilarTo
 
 
-class TextSubject(Sent):
+class TextSubject(RequestModel):
     kind: Literal["text"]
     text: common.Passage
 
 
-class DocumentSubject(Sent):
+class DocumentSubject(RequestModel):
     kind: Literal["document"]
     document_id: common.Id
 
 
-class ChunkSubject(Sent):
+class ChunkSubject(RequestModel):
     kind: Literal["chunk"]
     chunk_id: common.Id
 
 
-class Request(common.Retrieving):
+class Request(common.RetrievalRequest):
     subject: Annotated[TextSubject | DocumentSubject | ChunkSubject, Field(discriminator="kind")]
     mode: Literal["auto", "neural", "keyword", "hybrid", "fast"] = "auto"
     by: Result = Result.CHUNKS
@@ -40,24 +40,24 @@ class Request(common.Retrieving):
                 return SimilarTo(self.subject.kind, value)
 
     def to_request(self, workspace: str | None) -> SearchRequest:
-        """`workspace` is what a header says. Raises InvalidRequest."""
+        """`workspace`: the value of the header. Raises InvalidRequest."""
         text = self.subject.text if isinstance(self.subject, TextSubject) else ""
         return replace(
-            self.wanted_by(text, self.mode, workspace, self.filters),
-            # The order of what is like something is its likeness, unless somebody wants another.
+            self.search_request(text, self.mode, workspace, self.filters),
+            # By default the order is the similarity.
             rerank=self.quality.rerank or False,
         )
 
 
-class Usage(Wire):
+class Usage(WireModel):
     latency_ms: int
     router_scope: Literal["workspace", "org"]
     stages: dict[str, float]
     embedding_version: str | None
 
 
-class Response(Wire):
-    """A match is a chunk, or of a document its best one."""
+class Response(WireModel):
+    """A match is a chunk; for documents, the best chunk of each."""
 
     matches: list[common.Result]
     usage: Usage
@@ -65,15 +65,15 @@ class Response(Wire):
     request_id: str
 
     @classmethod
-    def of(cls, request: Request, retrieved: RoutedResult) -> Self:
+    def of(cls, request: Request, result: RoutedResult) -> Self:
         return cls(
-            matches=common.results(retrieved),
+            matches=common.results(result),
             usage=Usage(
-                latency_ms=retrieved.milliseconds,
-                router_scope="org" if retrieved.reach is SearchScope.ORG else "workspace",
-                stages=retrieved.stages,
-                embedding_version=retrieved.model,
+                latency_ms=result.milliseconds,
+                router_scope="org" if result.scope is SearchScope.ORG else "workspace",
+                stages=result.stages,
+                embedding_version=result.embedding_model,
             ),
-            ignored_filters=ignored_in(request.filters),
+            ignored_filters=ignored_names(request.filters),
             request_id=common.request_id(),
         )

@@ -1,6 +1,6 @@
 """Dates as English names them: 3 March 2025, Q3, the first half of 2024, 2025-03-04, on Friday.
 
-A form is a pattern and what it means at a moment. One without a year is the latest that has begun by then.
+A form has a pattern and a function for its period. A date without a year is the latest that has begun.
 """
 
 import re
@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
-from shared.retrieval.query.dates.calendar import Period, Unit, containing, day, latest, latest_weekday, part
+from shared.retrieval.query.dates.calendar import Period, Unit, day, latest, latest_weekday, part, period_at
 from shared.text.languages import MONTHS, WEEKDAYS
 
 Resolve = Callable[[re.Match[str], datetime], Period]
@@ -16,7 +16,7 @@ Resolve = Callable[[re.Match[str], datetime], Period]
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """A way to say when, and what it means now."""
+    """Date expression. `resolve` returns its period at a given time."""
 
     pattern: str
     resolve: Resolve
@@ -30,7 +30,7 @@ MONTH = (
     r"|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?)"
 )
 _MONTH = rf"(?P<month>{MONTH}\b)\.?"
-# Months whose names, alone and with a number, are verbs, or Sundays' and octal's neighbours.
+# Without month names that, with a number, have other senses: march, may, dec.
 _SURE_MONTH = _MONTH.replace("mar(?:ch)?|", "").replace("may|", "").replace("dec(?:ember)?", "december")
 _DAY = r"(?P<day>3[01]|[12]\d|0?[1-9])(?:st|nd|rd|th)?"
 _LAST = r"(?P<last>3[01]|[12]\d|0?[1-9])(?:st|nd|rd|th)?"
@@ -38,14 +38,14 @@ _TO = r"(?:\s*[-–—]\s*|\s+(?:to|until|through)\s+)"
 _YEAR = r"(?P<year>(?:19|20)\d\d|(?:last|previous|this)\s+year)"
 _OF_YEAR = rf"(?:\s*,\s*|\s+of\s+|\s+in\s+|\s+){_YEAR}"
 _SHORT_YEAR = r"\s?['’](?P<short>\d\d)"
-# After a number that might be a year: what is counted, not when.
+# Not a year: a number before a counted noun.
 _NO_COUNT = (
     r"(?!\s*(?:%|(?:ms|s|milliseconds?|seconds?|minutes?|hours?|days?|lines?|tokens?|rows?|users?|requests?|items?"
     r"|files?|words?|characters?|chars?|bytes?|[kmg]i?b|dollars?|euros?|usd|eur|percent|px|pixels?|dimensions?"
     r"|chunks?|documents?|errors?|times|connections?|records?|pages?|people|employees|customers|steps?"
     r"|iterations?|retries|attempts?|entries|messages|queries)\b))"
 )
-# After "may" that might be a verb.
+# Not the month: "may" before a verb or pronoun.
 _NO_VERB = (
     r"(?!(?<=\bmay)\s+(?:be|have|not|also|only|never|well|i|we|you|they|he|she|it|need|want|contain|cause|lead|get"
     r"|use|help|require|include|go|take|make|fail|happen|change|differ|occur|result|become|still|or)\b)"
@@ -108,7 +108,7 @@ def _iso(match: re.Match[str], now: datetime) -> Period:
     moment = datetime.fromisoformat(text)
     moment = (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).astimezone(UTC)
     if "time" not in match.groupdict() or not match["time"]:
-        return containing(moment, Unit.DAY)
+        return period_at(moment, Unit.DAY)
     return Period(moment, moment + timedelta(seconds=1 if match["time"].count(":") > 1 else 60))
 
 
@@ -117,7 +117,7 @@ def _iso_month(match: re.Match[str], now: datetime) -> Period:
 
 
 def _slashes(match: re.Match[str], now: datetime) -> Period:
-    """03/14/2025 and 14/03/2025 say which is the month; 03/04/2025 does not."""
+    """Accepts 03/14/2025 and 14/03/2025; rejects the ambiguous 03/04/2025."""
     one, other, year = int(match["one"]), int(match["other"]), int(match["year"])
     if one != other and max(one, other) <= 12:
         raise ValueError("a day or a month")
@@ -129,11 +129,11 @@ def _dots(match: re.Match[str], now: datetime) -> Period:
 
 
 def _week_of(match: re.Match[str], now: datetime) -> Period:
-    return containing(_day(match, now).begin, Unit.WEEK)
+    return period_at(_day(match, now).begin, Unit.WEEK)
 
 
 def _bare_year(match: re.Match[str], now: datetime) -> Period:
-    return containing(datetime(int(match["year"]), 1, 1, tzinfo=UTC), Unit.YEAR)
+    return period_at(datetime(int(match["year"]), 1, 1, tzinfo=UTC), Unit.YEAR)
 
 
 def _bare_weekday(match: re.Match[str], now: datetime) -> Period:
@@ -141,7 +141,7 @@ def _bare_weekday(match: re.Match[str], now: datetime) -> Period:
 
 
 _TIME = r"(?P<time>[T ]\d\d:\d\d(?::\d\d(?:\.\d{1,6})?)?(?:Z|[+-]\d\d:?\d\d)?)"
-# Dates that are nothing else, with nothing before them. Those that are longer come first.
+# Unambiguous dates, longer forms first.
 DATES = (
     Form(rf"(?P<iso>(?:19|20)\d\d-\d\d-\d\d{_TIME}?)", _iso),
     Form(r"(?P<iso>(?:19|20)\d\d/\d\d/\d\d)", _iso),
@@ -174,7 +174,7 @@ DATES = (
         _ordinal,
     ),
 )  # fmt: skip
-# Dates that may be something else, unless a word like "since" or "in" stands before them.
+# Ambiguous dates, which need a preposition like "since" or "in".
 BARE = (
     Form(rf"{_DAY}\s+{_MONTH}", _day),
     Form(rf"{_MONTH}\s+(?:the\s+)?{_DAY}", _day),

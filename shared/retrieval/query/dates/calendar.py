@@ -1,6 +1,6 @@
-"""Stretches of the calendar: days, weeks, months, quarters, halves and years, in UTC.
+"""Calendar periods from hours to years, in UTC.
 
-Weeks begin on Monday. Whatever leaves the calendar raises ValueError or OverflowError.
+Weeks begin on Monday. A date outside the calendar raises ValueError or OverflowError.
 """
 
 from collections.abc import Callable
@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 
-# As far back as 29 February may be.
+# Most years between two 29 February.
 LEAP = 8
 
 
@@ -32,14 +32,14 @@ _LENGTHS = {
 
 @dataclass(frozen=True, slots=True)
 class Period:
-    """[begin, end). `cycle`: what it comes back after, where nobody said which one is meant."""
+    """[begin, end). `cycle`: the interval of repetition of an ambiguous period, such as a weekday."""
 
     begin: datetime
     end: datetime
     cycle: Unit | None = None
 
     def third(self, number: int) -> "Period":
-        """The first, second or third part of it, by whole days."""
+        """Third number 1, 2 or 3 of the period, in whole days."""
         part = (self.end - self.begin) / 3
         begin, end = (_midnight(self.begin + part * bound) for bound in (number - 1, number))
         return Period(begin, end if number < 3 else self.end, self.cycle)
@@ -56,8 +56,8 @@ class TimeRange:
     end: int
 
 
-def moved(moment: datetime, unit: Unit, count: int) -> datetime:
-    """So many units later, or earlier; from the 31st to the last day of a shorter month."""
+def shift(moment: datetime, unit: Unit, count: int) -> datetime:
+    """The moment `count` units later; the 31st becomes the last day of a shorter month."""
     if unit in _LENGTHS:
         return moment + _LENGTHS[unit] * count
     year, month = divmod(moment.year * 12 + moment.month - 1 + _MONTHS[unit] * count, 12)
@@ -67,23 +67,23 @@ def moved(moment: datetime, unit: Unit, count: int) -> datetime:
     return first.replace(day=min(moment.day, last))
 
 
-def containing(moment: datetime, unit: Unit) -> Period:
-    """The unit of the calendar that the moment is in."""
+def period_at(moment: datetime, unit: Unit) -> Period:
+    """The calendar unit that contains the moment."""
     begin = _begin(moment, unit)
-    return Period(begin, moved(begin, unit, 1))
+    return Period(begin, shift(begin, unit, 1))
 
 
 def part(year: int, unit: Unit, number: int) -> Period:
-    """The year's month, quarter or half of that number, from 1 on."""
-    return containing(moved(datetime(year, 1, 1, tzinfo=UTC), unit, number - 1), unit)
+    """The year's month, quarter or half with this number, from 1."""
+    return period_at(shift(datetime(year, 1, 1, tzinfo=UTC), unit, number - 1), unit)
 
 
 def day(year: int, month: int, number: int) -> Period:
-    return containing(datetime(year, month, number, tzinfo=UTC), Unit.DAY)
+    return period_at(datetime(year, month, number, tzinfo=UTC), Unit.DAY)
 
 
 def latest(of_year: Callable[[int], Period], now: datetime) -> Period:
-    """The latest that has begun by now, of what every year has one of."""
+    """The latest of the yearly periods that has begun."""
     for year in range(now.year, now.year - LEAP - 1, -1):
         try:
             period = of_year(year)
@@ -95,8 +95,8 @@ def latest(of_year: Callable[[int], Period], now: datetime) -> Period:
 
 
 def latest_weekday(number: int, now: datetime) -> Period:
-    """The latest such day of the week that has begun by now; Monday is 0."""
-    period = containing(now - timedelta(days=(now.weekday() - number) % 7), Unit.DAY)
+    """The latest weekday with this number that has begun; Monday is 0."""
+    period = period_at(now - timedelta(days=(now.weekday() - number) % 7), Unit.DAY)
     return replace(period, cycle=Unit.WEEK)
 
 

@@ -1,22 +1,20 @@
-"""Times that an English text speaks of, with what stands before them: "since March", "between Q1 and Q3".
+"""Time ranges in English text: "since March", "between Q1 and Q3".
 
-No library did: those that find dates in a text (dateparser, datefinder, parsedatetime) give moments and not
-ranges, and find them in "may", "second" and in the numbers of tickets. What is not surely a time is none
-here, since what a range leaves out nobody sees; what lies ahead (tomorrow, next week) is none either.
+The libraries for this (dateparser, datefinder, parsedatetime) return moments rather than ranges, and match
+"may", "second" and ticket numbers. Doubtful and future times are no ranges: a filter hides documents.
 """
 
 import re
 from datetime import datetime, timedelta
 
-from shared.retrieval.query.dates.calendar import Period, TimeRange, Unit, moved
-from shared.retrieval.query.dates.exclusions import doubtful
+from shared.retrieval.query.dates.calendar import Period, TimeRange, Unit, shift
+from shared.retrieval.query.dates.exclusions import is_doubtful
 from shared.retrieval.query.dates.prepositions import COMMA, LINK, ONWARD, POSSESSIVE, Side, before
 from shared.retrieval.query.dates.relative import COUNT
-from shared.retrieval.query.dates.resolve import WHEN, ends, period
+from shared.retrieval.query.dates.resolve import TIME_EXPRESSION, ends, period
 from shared.text.languages import WEEKDAYS
 
-# As many times as somebody lists.
-MOST_LISTED = 12
+MAX_LISTED = 12
 _TICK = timedelta(microseconds=1)
 _AGE = re.compile(
     rf"(?<!\w)(?P<side>older|newer|younger)\s+than\s+(?P<count>{COUNT})(?!\w)(?!\s+ago\b)", re.IGNORECASE
@@ -25,20 +23,19 @@ Time = re.Match[str]
 
 
 def english_range(text: str, now: datetime, question: str | None = None) -> TimeRange | None:
-    """The first time that the text speaks of in English; `now` is in UTC. `question`: what it was taken from,
-    in another language."""
-    times = list(WHEN.finditer(text))
-    ranges = [time_range for time_range in [_aged(text, now)] if time_range]
+    """The first time range of the text; `now` is in UTC. `question`: the original of a translated text."""
+    times = list(TIME_EXPRESSION.finditer(text))
+    ranges = [time_range for time_range in [_age_range(text, now)] if time_range]
     doubted = 0
     for place, time in enumerate(times):
         if time.start() < doubted:
             continue
         try:
-            time_range = _together(text, times[place : place + 2], now) or _alone(text, times[place:], now)
+            time_range = _between(text, times[place : place + 2], now) or _single(text, times[place:], now)
         except (ValueError, OverflowError):
-            # What no calendar has, such as 30 February.
+            # Not in the calendar, such as 30 February.
             continue
-        if time_range and doubtful(time_range, text, now, question):
+        if time_range and is_doubtful(time_range, text, now, question):
             doubted = time_range.end
         elif time_range:
             ranges.append(time_range)
@@ -47,7 +44,7 @@ def english_range(text: str, now: datetime, question: str | None = None) -> Time
 
 
 def _range(text: str, start: int, end: int, begin: datetime | None, until: datetime | None) -> TimeRange:
-    """Raises ValueError when nothing is in between."""
+    """Raises ValueError for an empty range."""
     if begin and until and begin >= until:
         raise ValueError("nothing in between")
     if tail := POSSESSIVE.match(text, end):
@@ -55,8 +52,8 @@ def _range(text: str, start: int, end: int, begin: datetime | None, until: datet
     return TimeRange(begin, until and until - _TICK, text[start:end], start, end)
 
 
-def _together(text: str, times: list[Time], now: datetime) -> TimeRange | None:
-    """Two as the ends of one range; None where they are not."""
+def _between(text: str, times: list[Time], now: datetime) -> TimeRange | None:
+    """The range between two times; None if the text does not link them."""
     if len(times) < 2 or not (link := LINK.fullmatch(text[times[0].end() : times[1].start()])):
         return None
     one, other = times
@@ -76,8 +73,8 @@ def _together(text: str, times: list[Time], now: datetime) -> TimeRange | None:
     return _range(text, start, other.end(), begin, last.begin if word.endswith("before") else last.end)
 
 
-def _alone(text: str, times: list[Time], now: datetime) -> TimeRange | None:
-    """The first of the times, with those that are listed after it; None where it is none."""
+def _single(text: str, times: list[Time], now: datetime) -> TimeRange | None:
+    """The range of the first time, with those listed after it; None if its sense is not temporal."""
     time = times[0]
     start, side, article, word = before(text, time.start())
     if not _means_time(text, time, side, article):
@@ -87,9 +84,9 @@ def _alone(text: str, times: list[Time], now: datetime) -> TimeRange | None:
     if phrase.lower().endswith(" ago"):
         side = Side.BEFORE if word in ("over", "more than") else side
         if side in (Side.SINCE, Side.AFTER, Side.BEFORE, Side.UNTIL):
-            # To the day, where a year ago alone is that year.
+            # Exact to the day; without a preposition "a year ago" means that year.
             begin = period(f"last {phrase[:-3].rstrip()}", now).begin
-            interval = Period(begin, moved(begin, Unit.DAY, 1))
+            interval = Period(begin, shift(begin, Unit.DAY, 1))
     onward = ONWARD.match(text, end)
     if onward and side in (Side.FROM, Side.SINCE):
         side, end = Side.SINCE, onward.end()
@@ -103,25 +100,25 @@ def _alone(text: str, times: list[Time], now: datetime) -> TimeRange | None:
         case Side.UNTIL:
             return _range(text, start, end, None, interval.end)
         case _:
-            interval, end = _listed(text, times, interval, now)
+            interval, end = _span_of_list(text, times, interval, now)
             return _range(text, start, end, interval.begin, interval.end)
 
 
 def _means_time(text: str, time: Time, side: Side, article: bool) -> bool:
     if text[time.start() - 1 : time.start()] == "-" or re.match(r"-\w", text[time.end() :]):
         return False
-    # "by Friday" lies ahead.
+    # "by Friday" is in the future.
     if side is Side.BETWEEN or (side is Side.UNTIL and time.group().lower() in WEEKDAYS):
         return False
-    # "2024", "of May", "the March release": of something else.
+    # "2024", "of May", "the March release" have other senses.
     bare = time["bare"] is not None and time["of"] is None
     return not (bare and (article or side in (Side.NONE, Side.OF)))
 
 
-def _listed(text: str, times: list[Time], interval: Period, now: datetime) -> tuple[Period, int]:
-    """From the first to the last of the times that are listed or compared, and where that ends."""
+def _span_of_list(text: str, times: list[Time], interval: Period, now: datetime) -> tuple[Period, int]:
+    """The period of all listed or compared times, and the end of the list in the text."""
     row = [times[0]]
-    for time in times[1:MOST_LISTED]:
+    for time in times[1:MAX_LISTED]:
         if not COMMA.fullmatch(text[row[-1].end() : time.start()]) or re.match(r"-\w", text[time.end() :]):
             break
         row.append(time)
@@ -132,8 +129,8 @@ def _listed(text: str, times: list[Time], interval: Period, now: datetime) -> tu
     return Period(min(part.begin for part in whole), max(part.end for part in whole)), row[-1].end()
 
 
-def _aged(text: str, now: datetime) -> TimeRange | None:
-    """Older or newer than so many days."""
+def _age_range(text: str, now: datetime) -> TimeRange | None:
+    """The range of "older than two days"."""
     match = _AGE.search(text)
     if match is None:
         return None

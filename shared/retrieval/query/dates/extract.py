@@ -1,4 +1,4 @@
-"""Expressions of time in a question: "last week", "in Q3", "seit März", resolved against a given moment."""
+"""Time ranges in questions in four languages: "last week", "in Q3", "seit März"."""
 
 import re
 from collections.abc import Iterator
@@ -11,44 +11,44 @@ from shared.retrieval.query.dates.calendar import TimeRange
 from shared.retrieval.query.dates.english import english_range
 from shared.retrieval.query.dates.languages import DATE_LANGUAGES, DateLanguage
 
-__all__ = ["TimeRange", "time_range", "without"]
+__all__ = ["TimeRange", "remove_time", "time_range"]
 
-# A question has a few such words; a text made to take long has thousands.
-MOST_RUNS = 50
+# A limit for texts with thousands of such words.
+MAX_RUNS = 50
 _WORD = re.compile(r"(?<![\w./:@#&+$%=-])\w")
-_AFTER = 40
+_LOOKAHEAD = 40
 _SPACE = re.compile(r"\s+")
 _ROWS = [(language, language.rows()) for language in DATE_LANGUAGES]
 
 
 @dataclass(frozen=True, slots=True)
-class _Piece:
-    """text[start:end], in English; `own`: English itself says it otherwise."""
+class _Translation:
+    """text[start:end] in English; `is_changed`: the English differs from the text."""
 
     start: int
     end: int
     english: str
-    own: bool
+    is_changed: bool
 
 
 def time_range(text: str, now: datetime) -> TimeRange | None:
-    """The first time that the text speaks of; `now` is aware."""
+    """The first time range of the text; `now` has a time zone."""
     text, now = text[:MAX_LENGTH], now.astimezone(UTC)
-    ranges = filter(None, [*_foreign(text, now), english_range(text, now)])
+    ranges = filter(None, [*_translated_ranges(text, now), english_range(text, now)])
     return min(ranges, key=lambda time: (time.start, -time.end), default=None)
 
 
-def without(text: str, time: TimeRange) -> str:
-    """The text without what it says of time, unless it says nothing else."""
+def remove_time(text: str, time: TimeRange) -> str:
+    """The text without the time expression, unless no word would remain."""
     rest = f"{text[: time.start].rstrip()} {text[time.end :].lstrip()}"
     rest = re.sub(r"\s+([?.!,;:])", r"\1", rest).strip(" ,;:")
     return rest if re.search(r"\w", rest) else text
 
 
-def _foreign(text: str, now: datetime) -> Iterator[TimeRange | None]:
+def _translated_ranges(text: str, now: datetime) -> Iterator[TimeRange | None]:
     for language, rows in _ROWS:
-        runs = (run for run in _runs(text, language, rows) if any(piece.own for piece in run))
-        for run in islice(runs, MOST_RUNS):
+        runs = (run for run in _runs(text, language, rows) if any(item.is_changed for item in run))
+        for run in islice(runs, MAX_RUNS):
             time = _in_english(text, run, now)
             if time:
                 yield time
@@ -57,16 +57,16 @@ def _foreign(text: str, now: datetime) -> Iterator[TimeRange | None]:
 
 def _runs(
     text: str, language: DateLanguage, rows: list[tuple[re.Pattern[str], str]]
-) -> Iterator[list[_Piece]]:
-    """Words of the language's table that stand together."""
-    run: list[_Piece] = []
+) -> Iterator[list[_Translation]]:
+    """Runs of adjacent words of the language's table."""
+    run: list[_Translation] = []
     place = 0
     while word := _WORD.search(text, place):
-        begins_anew = run and not _SPACE.fullmatch(text, run[-1].end, word.start())
+        is_separate = run and not _SPACE.fullmatch(text, run[-1].end, word.start())
         row_match = next(
             ((match, english) for row, english in rows if (match := row.match(text, word.start()))), None
         )
-        if run and (begins_anew or not row_match):
+        if run and (is_separate or not row_match):
             yield run
             run = []
         place = word.end()
@@ -74,27 +74,27 @@ def _runs(
             match, english = row_match
             words = {name: value or "" for name, value in match.groupdict().items()}
             english = language.english(english, words).strip()
-            own = english.casefold() != match.group().casefold()
-            run.append(_Piece(match.start(), match.end(), english, own))
+            is_changed = english.casefold() != match.group().casefold()
+            run.append(_Translation(match.start(), match.end(), english, is_changed))
             place = match.end()
     if run:
         yield run
 
 
-def _in_english(text: str, run: list[_Piece], now: datetime) -> TimeRange | None:
-    """What the run says, where the language's own words say it."""
-    whole = " ".join(piece.english for piece in run)
-    # With what comes after, since that tells a year from a number of things.
-    time = english_range(whole + text[run[-1].end :][:_AFTER], now, question=text)
+def _in_english(text: str, run: list[_Translation], now: datetime) -> TimeRange | None:
+    """The time range of the translated run; None if it uses no word of the language."""
+    whole = " ".join(item.english for item in run)
+    # The words after it tell a year from a number of things.
+    time = english_range(whole + text[run[-1].end :][:_LOOKAHEAD], now, question=text)
     if time is None or time.end > len(whole):
         return None
-    ends = list(accumulate(len(piece.english) + 1 for piece in run))
+    ends = list(accumulate(len(item.english) + 1 for item in run))
     used = [
-        piece
-        for piece, end in zip(run, ends, strict=True)
-        if end - 1 > time.start and end - len(piece.english) - 1 < time.end
+        item
+        for item, end in zip(run, ends, strict=True)
+        if end - 1 > time.start and end - len(item.english) - 1 < time.end
     ]
-    if not any(piece.own for piece in used):
+    if not any(item.is_changed for item in used):
         return None
     start, end = used[0].start, used[-1].end
     return TimeRange(time.after, time.before, text[start:end], start, end)

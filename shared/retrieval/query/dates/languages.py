@@ -1,8 +1,8 @@
-"""Patterns of the commonest times in German, French and Spanish, and their English: data for extract.py.
+"""Time expressions in German, French and Spanish, with their English: data for extract.py.
 
-The longer row comes first. In a row, {month}, {weekday}, {unit} are words of the language, {n} is a number.
-Months are patterns of what people type (maerz), so shared/text/languages.py has no use for them. A word that
-another language has too stands in a phrase: the French "hier" is German for here.
+Longer phrases come first. {month}, {weekday} and {unit} match words of the language, {n} a number. Months
+include misspellings (maerz), unlike shared/text/languages.py. A word with another sense in another language
+stands in a phrase: the French "hier" is German for "here".
 """
 
 import re
@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 from shared.text.languages import ENGLISH_MONTHS, WEEKDAYS
 
-# Read alike in every language.
-_EVERYWHERE = (
+# Used in every language.
+_ALL_LANGUAGES = (
     (r"[QT](?P<quarter>[1-4])", "Q{quarter}"),
     (r"(?P<year>(?:19|20)\d\d(?:-\d\d(?:-\d\d)?)?)", "{year}"),
 )
@@ -20,7 +20,7 @@ _EVERYWHERE = (
 
 @dataclass(frozen=True, slots=True)
 class DateLanguage:
-    """A language's months from January, its weekdays from Monday, its units, numbers, phrases, by pattern."""
+    """Patterns of a language: months from January, weekdays from Monday, units, numbers, phrases."""
 
     months: Sequence[str]
     weekdays: Sequence[str]
@@ -36,7 +36,7 @@ class DateLanguage:
             "{n}": rf"(?P<n>\d{{1,4}}|{'|'.join(self.numbers)})",
         }
         patterns = []
-        for phrase, english in (*self.phrases, *_EVERYWHERE):
+        for phrase, english in (*self.phrases, *_ALL_LANGUAGES):
             pattern = phrase.replace(" ", r"\s+")
             for name, part in parts.items():
                 pattern = pattern.replace(name, part)
@@ -44,7 +44,7 @@ class DateLanguage:
         return patterns
 
     def english(self, english: str, groups: Mapping[str, str]) -> str:
-        """The row's English with the words that were found for it."""
+        """The English phrase with its placeholders filled from the groups."""
         words = dict(groups)
         if month := words.get("month"):
             words["month"] = ENGLISH_MONTHS[_index(self.months, month)].capitalize()

@@ -1,14 +1,14 @@
-"""What stands around the name of a time and says which side of it is meant: since, before, between … and."""
+"""Prepositions of times, which give the side of a range: since, before, between … and."""
 
 import re
 from enum import StrEnum
 
-# As far as the words reach that stand before a time and belong to it.
-_REACH = 40
+# Characters before a time that are examined.
+_MAX_CHARACTERS = 40
 
 
 class Side(StrEnum):
-    """FROM is the time itself, unless "onwards" follows; OF is IN for what is surely a time."""
+    """FROM is the time itself, unless "onwards" follows; OF is IN for an unambiguous time."""
 
     BETWEEN = "between"
     SINCE = "since"
@@ -38,7 +38,7 @@ _HEAD = re.compile(
     + r")\s+)?(?P<the>\bthe\s+)?$",
     re.IGNORECASE,
 )
-# Between the two ends of one range, and between times that are listed or compared.
+# LINK joins the ends of one range, COMMA listed or compared times.
 LINK = re.compile(
     r"\s*(?P<dash>[-–—/])\s*|\s+(?P<word>and|to|until|till|through|thru|up\s+to|(?:and|but)\s+(?:before|until|by)"
     r"|before)\s+(?:the\s+)?",
@@ -49,7 +49,7 @@ COMMA = re.compile(
     r"(?:(?:in|on|of|for|from|during)\s+)?(?:the\s+)?",
     re.IGNORECASE,
 )
-# After a time: from then on.
+# Makes a range without an end.
 ONWARD = re.compile(
     r"\s+(?:on|onwards?|or\s+later|(?:until|till|to|up\s+to)\s+(?:now|date|the\s+present))(?!\w)",
     re.IGNORECASE,
@@ -58,9 +58,9 @@ POSSESSIVE = re.compile(r"['’]s\b", re.IGNORECASE)
 
 
 def before(text: str, place: int) -> tuple[int, Side, bool, str]:
-    """Where the expression of the time at that place begins, its side, whether an article stands there, and
-    the word that gives the side."""
-    window = max(0, place - _REACH)
+    """For the time at `place`: the start with its preposition, the side, whether an article precedes it, and
+    the preposition."""
+    window = max(0, place - _MAX_CHARACTERS)
     match = _HEAD.search(text[window:place])
     if match is None or not match.group():
         return place, Side.NONE, False, ""

@@ -1,4 +1,4 @@
-"""Times that count from now, as English says them: yesterday, last week, the last three days, a year ago."""
+"""English times relative to now: yesterday, last week, the last three days, a year ago."""
 
 import re
 from dataclasses import replace
@@ -8,15 +8,15 @@ from shared.retrieval.query.dates.absolute import WEEKDAY, Form, month_number
 from shared.retrieval.query.dates.calendar import (
     Period,
     Unit,
-    containing,
     latest,
     latest_weekday,
-    moved,
     part,
+    period_at,
+    shift,
 )
 from shared.text.languages import ENGLISH_MONTHS, WEEKDAYS
 
-# A few are taken to be many rather than none: what a filter leaves out nobody sees.
+# "a few" is generous: a filter hides documents.
 _NUMBERS = {
     "a": 1, "an": 1, "one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7, "eight": 8,
     "nine": 9, "ten": 10, "eleven": 11, "twelve": 12, "couple": 2, "few": 5, "several": 7,
@@ -29,9 +29,9 @@ _LAST = r"(?:last|past|previous|prior|preceding)"
 _COUNTED = (
     rf"(?:{_NUMBER}[\s-]+(?P<unit>hour|day|week|month|quarter|year)s?|(?P<digits>\d{{1,4}})(?P<letter>[hdw]))"
 )
-# How old something is.
+# Ages, as in "older than two weeks".
 COUNT = r"(?:an?|one|two|three|four|five|six|\d{1,4})\s+(?:hour|day|week|month|quarter|year)s?"
-# "the last week of the trial", "this week day parser": another week, or none.
+# "the last week of the trial", "this week day parser" have other senses.
 _NOT_ANOTHER = r"(?!\s+of\b|\s*-?days?\b)"
 _HOURS = {"morning": (0, 12), "afternoon": (12, 18), "evening": (18, 24), "night": (18, 24)}
 _LETTERS = {"h": Unit.HOUR, "d": Unit.DAY, "w": Unit.WEEK}
@@ -46,11 +46,11 @@ def _amount(match: re.Match[str]) -> tuple[int, Unit]:
 
 
 def _today(now: datetime) -> Period:
-    return containing(now, Unit.DAY)
+    return period_at(now, Unit.DAY)
 
 
 def _yesterday(now: datetime) -> Period:
-    return containing(now - timedelta(days=1), Unit.DAY)
+    return period_at(now - timedelta(days=1), Unit.DAY)
 
 
 def _hours(period: Period, text: str | None) -> Period:
@@ -66,41 +66,41 @@ def _last_night(match: re.Match[str], now: datetime) -> Period:
 
 
 def _rolling(match: re.Match[str], now: datetime) -> Period:
-    return since_so_long(*_amount(match), now)
+    return rolling_period(*_amount(match), now)
 
 
-def since_so_long(count: int, unit: Unit, now: datetime) -> Period:
-    """From so long ago, by whole days unless it is hours, to the end of today."""
-    begin = moved(now, unit, -count)
+def rolling_period(count: int, unit: Unit, now: datetime) -> Period:
+    """The last `count` units, in whole days up to the end of today; hours end now."""
+    begin = shift(now, unit, -count)
     if unit is Unit.HOUR:
         return Period(begin, now + timedelta(microseconds=1))
-    return Period(containing(begin, Unit.DAY).begin, _today(now).end)
+    return Period(period_at(begin, Unit.DAY).begin, _today(now).end)
 
 
 def _past(match: re.Match[str], now: datetime) -> Period:
-    return since_so_long(1, Unit(match["unit"].lower()), now)
+    return rolling_period(1, Unit(match["unit"].lower()), now)
 
 
 def _previous(match: re.Match[str], now: datetime) -> Period:
     unit = Unit(match["unit"].lower())
-    return containing(moved(containing(now, unit).begin, unit, -1), unit)
+    return period_at(shift(period_at(now, unit).begin, unit, -1), unit)
 
 
 def _current(match: re.Match[str], now: datetime) -> Period:
-    return containing(now, Unit(match["unit"].lower()))
+    return period_at(now, Unit(match["unit"].lower()))
 
 
 def _ago(match: re.Match[str], now: datetime) -> Period:
     count, unit = _amount(match)
-    then = moved(now, unit, -count)
+    then = shift(now, unit, -count)
     if unit is Unit.HOUR:
         return Period(then - timedelta(minutes=30), then + timedelta(minutes=30))
-    return containing(then, unit)
+    return period_at(then, unit)
 
 
 def _weekend(match: re.Match[str], now: datetime) -> Period:
-    week = containing(now, Unit.WEEK)
-    monday = week.begin if match["which"].lower() == "this" else moved(week.begin, Unit.WEEK, -1)
+    week = period_at(now, Unit.WEEK)
+    monday = week.begin if match["which"].lower() == "this" else shift(week.begin, Unit.WEEK, -1)
     return Period(monday + timedelta(days=5), monday + timedelta(days=7))
 
 
@@ -112,15 +112,15 @@ def _last_weekday(match: re.Match[str], now: datetime) -> Period:
 
 def _weekday_of(match: re.Match[str], now: datetime) -> Period:
     weeks = 0 if (match.groupdict().get("which") or "this").lower() == "this" else -1
-    monday = moved(containing(now, Unit.WEEK).begin, Unit.WEEK, weeks)
-    return containing(monday + timedelta(days=WEEKDAYS.index(match["weekday"].lower())), Unit.DAY)
+    monday = shift(period_at(now, Unit.WEEK).begin, Unit.WEEK, weeks)
+    return period_at(monday + timedelta(days=WEEKDAYS.index(match["weekday"].lower())), Unit.DAY)
 
 
 def _last_month_named(match: re.Match[str], now: datetime) -> Period:
-    """Last March is the latest that is over; this March is this year's."""
+    """Last March is the latest that has ended; this March is this year's."""
     if match["which"].lower() == "this":
         return part(now.year, Unit.MONTH, month_number(match["month"]))
-    ended = moved(containing(now, Unit.MONTH).begin, Unit.MONTH, -1)
+    ended = shift(period_at(now, Unit.MONTH).begin, Unit.MONTH, -1)
     return replace(
         latest(lambda year: part(year, Unit.MONTH, month_number(match["month"])), ended), cycle=None
     )
@@ -155,5 +155,5 @@ RELATIVE = (
     Form(rf"(?:this|current)\s+(?P<unit>week|month|quarter|year){_NOT_ANOTHER}", _current),
     Form(r"(?P<unit>week|month|quarter|year)[\s-]to[\s-]date", _current),
 )  # fmt: skip
-# Only within "the end of the year".
+# Only after a part: "the end of the year".
 WHOLE = Form(r"the\s+(?P<unit>week|month|quarter|year)", _current)

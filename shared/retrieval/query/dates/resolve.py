@@ -1,11 +1,11 @@
-"""Where in a text English names a time, and which period that is at a given moment."""
+"""Pattern of English time expressions, and their periods at a given time."""
 
 import re
 from collections.abc import Sequence
 from datetime import datetime
 
 from shared.retrieval.query.dates.absolute import BARE, DATES, Form
-from shared.retrieval.query.dates.calendar import Period, Unit, moved
+from shared.retrieval.query.dates.calendar import Period, Unit, shift
 from shared.retrieval.query.dates.relative import RELATIVE, WHOLE
 
 
@@ -17,8 +17,8 @@ def _any(forms: Sequence[Form]) -> str:
 _THIRDS = {"early": 1, "beginning": 1, "start": 1, "mid": 2, "middle": 2, "late": 3, "end": 3}
 _PART = r"(?:early|mid|late)[\s-]+|(?:beginning|start|middle|end)\s+of\s+"
 _SURE = (*DATES, *RELATIVE)
-# A name of a time: `sure` or part `of` one where it is nothing else, `bare` where it may be something else.
-WHEN = re.compile(
+# `sure` is unambiguous, `of` a part of a period, `bare` ambiguous.
+TIME_EXPRESSION = re.compile(
     rf"(?<![\w./:@#&+$%=])(?:(?P<part>{_PART})(?P<whole>{_any([WHOLE])})"
     rf"|(?P<of>(?:{_PART})(?:the\s+)?)?(?:(?P<sure>{_any(_SURE)})|(?P<bare>{_any(BARE)})))"
     r"(?![\w@#%=])(?![./:+&]\w)",
@@ -28,7 +28,7 @@ _FORMS = [(re.compile(form.pattern, re.IGNORECASE), form.resolve) for form in (*
 
 
 def period(text: str, now: datetime) -> Period:
-    """What a text that matched WHEN means. Raises ValueError or OverflowError for what no calendar has."""
+    """The period of a time expression. Raises ValueError or OverflowError outside the calendar."""
     part = re.match(_PART, text, re.IGNORECASE)
     if part:
         whole = re.sub(
@@ -42,12 +42,12 @@ def period(text: str, now: datetime) -> Period:
 
 
 def ends(one: str, other: str, now: datetime) -> tuple[Period, Period]:
-    """Both, in order. One of which nobody said which is meant is the nearest to the other on its side."""
+    """Both periods, in order. A recurring one is the nearest to the other."""
     first, last = period(one, now), period(other, now)
     if first.cycle and not last.cycle:
         first = period(one, last.begin)
     elif last.cycle and last.begin < first.begin:
         last = period(other, first.begin)
         if last.begin < first.begin:
-            last = period(other, moved(first.begin, last.cycle or Unit.YEAR, 1))
+            last = period(other, shift(first.begin, last.cycle or Unit.YEAR, 1))
     return (first, last) if first.begin <= last.begin else (last, first)

@@ -43,9 +43,9 @@ def test_requests_without_retrieval_bypass_the_documents(subtests: pytest.Subtes
         (asked(user([{"type": "image_url"}]), assistant("A cat."), user("Hello")), True),
         (asked(assistant([{"type": "refusal", "refusal": "No."}]), user("Hello")), False),
     ]
-    for conversation, bypasses in cases:
+    for conversation, bypasses_documents in cases:
         with subtests.test(conversation=conversation):
-            assert conversation.bypasses is bypasses
+            assert conversation.bypasses_documents is bypasses_documents
 
 
 def test_the_question_is_the_user_s_last_message(subtests: pytest.Subtests):

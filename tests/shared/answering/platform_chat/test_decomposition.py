@@ -12,10 +12,10 @@ import pytest
 from shared.answering.platform_chat.budgeted_model import BudgetedModel
 from shared.answering.platform_chat.decomposition import (
     ROUNDS,
-    Bounds,
+    Limits,
     SubQueryResults,
-    answer_in_steps,
-    parts_by_rules,
+    plan_by_rules,
+    search_in_steps,
 )
 from shared.answering.platform_chat.types import Sources, Step, SubQuery
 from shared.models.chat_gateway import ChatGateway
@@ -23,7 +23,7 @@ from shared.types import SearchResult
 from tests.stand_in import Reply, StandIn
 
 QUESTION = "Why did billing fail and who fixed it?"
-BOUNDS = Bounds(6, 60)
+BOUNDS = Limits(6, 60)
 NOTHING = SearchResult((), None, 0, milliseconds=0)
 
 
@@ -48,13 +48,13 @@ def test_without_a_model_a_question_is_decomposed_by_rules(subtests: pytest.Subt
     for question, parts in PARTS:
         with subtests.test(question=question):
             wanted = parts or [question]
-            assert [part.query for part in parts_by_rules(question)] == wanted
+            assert [part.query for part in plan_by_rules(question)] == wanted
 
 
 def test_a_long_question_is_decomposed_at_once(subtests: pytest.Subtests):
     for question in ["a" + " " * 9_990 + "b", "compare " + "x " * 4_900, "and who " * 1_200, "? " * 4_900]:
         with subtests.test(question=question[:10]):
-            assert len(parts_by_rules(question)) >= 1
+            assert len(plan_by_rules(question)) >= 1
 
 
 def plan(*queries: str) -> dict[str, Any]:
@@ -68,7 +68,7 @@ def says(text: str, tokens: int = 10) -> dict[str, Any]:
 
 
 def run(
-    gateway: StandIn, bounds: Bounds = BOUNDS, tokens: int = 20_000, seconds: float = 20
+    gateway: StandIn, bounds: Limits = BOUNDS, tokens: int = 20_000, seconds: float = 20
 ) -> tuple[list[Any], list[str], BudgetedModel]:
     looked: list[str] = []
 
@@ -77,19 +77,19 @@ def run(
         return NOTHING
 
     async def reasoned() -> tuple[list[Any], BudgetedModel]:
-        thinking = BudgetedModel(ChatGateway("key", gateway.url, "m", 5, 5), "m", tokens, seconds)
-        found = answer_in_steps(QUESTION, look, thinking, bounds, SubQueryResults())
-        return [happened async for happened in found], thinking
+        query_model = BudgetedModel(ChatGateway("key", gateway.url, "m", 5, 5), "m", tokens, seconds)
+        found = search_in_steps(QUESTION, look, query_model, bounds, SubQueryResults())
+        return [happened async for happened in found], query_model
 
     # In a thread of its own: this one's event loop is others'.
     with ThreadPoolExecutor(1) as pool:
-        events, thinking = pool.submit(asyncio.run, reasoned()).result()
-    return events, looked, thinking
+        events, query_model = pool.submit(asyncio.run, reasoned()).result()
+    return events, looked, query_model
 
 
 def test_each_sub_question_is_reported_searched_and_completed(gateway: StandIn):
     gateway.replies(Reply(json=plan("one", "two")), Reply(json=plan("three")), Reply(json=plan()))
-    events, looked, thinking = run(gateway)
+    events, looked, query_model = run(gateway)
     assert looked == ["one", "two", "three"]
     told = [
         (Step(number, f"Finding {query}"), SubQuery(query)) for number, query in enumerate(looked, start=1)
@@ -100,7 +100,7 @@ def test_each_sub_question_is_reported_searched_and_completed(gateway: StandIn):
     ]
     assert sum(isinstance(event, Sources) for event in events) == 3
     assert "LOOKED FOR: two" in gateway.requests[1].json["messages"][1]["content"]
-    assert thinking.usage.prompt_tokens == 30
+    assert query_model.usage.prompt_tokens == 30
 
 
 FAILURES: dict[str, tuple[Callable[[], Reply], list[str] | None]] = {
@@ -131,12 +131,12 @@ def test_a_looping_or_failing_model_falls_back_to_the_rules(subtests: pytest.Sub
 
 def test_a_model_that_always_asks_for_more_is_bounded(gateway: StandIn):
     gateway.replies(*(Reply(json=plan(*(f"part {turn} {n}" for n in range(9)))) for turn in range(9)))
-    events, looked, _ = run(gateway, Bounds(4, 60))
+    events, looked, _ = run(gateway, Limits(4, 60))
     assert looked == [f"part 0 {number}" for number in range(4)]
     assert events[-1] == Step(5, "Putting together what was found")
     with StandIn() as another:
         another.replies(*(Reply(json=plan(f"part {turn}")) for turn in range(9)))
-        assert len(run(another, Bounds(20, 60))[1]) == ROUNDS
+        assert len(run(another, Limits(20, 60))[1]) == ROUNDS
 
 
 def test_an_exhausted_budget_or_time_ends_the_planning(gateway: StandIn):
@@ -150,4 +150,4 @@ def test_an_exhausted_budget_or_time_ends_the_planning(gateway: StandIn):
         late.replies(Reply(json=plan("late"), delay=5))
         assert len(run(late, seconds=0.05)[1]) == 3
     # The first part is always looked for.
-    assert len(run(gateway, Bounds(6, 0.0), tokens=0)[1]) == 1
+    assert len(run(gateway, Limits(6, 0.0), tokens=0)[1]) == 1

@@ -13,7 +13,7 @@ from tests.conftest import People
 def kept(core: Services, actor: Actor, *messages: Message) -> Session:
     """What the next turn is reminded of."""
     assert actor.org is not None
-    session = sessions.keep_turn(core.database, actor.principal, Session(None, actor.org.id, None), messages)
+    session = sessions.save_turn(core.database, actor.principal, Session(None, actor.org.id, None), messages)
     return sessions.open_session(core.database, actor.principal, session, None)
 
 
@@ -49,12 +49,12 @@ def test_a_missing_resource_is_named_in_the_error(core: Services, people: People
         sessions.open_session(database, caller, None, NOBODYS)
     assert (missing.value.code, missing.value.details) == ("collection_not_found", {"collection_id": NOBODYS})
     with pytest.raises(NotFound, match="session"):
-        sessions.keep_turn(database, caller, Session(NOBODYS, people.acme.id, None), [Message("user", "x")])
+        sessions.save_turn(database, caller, Session(NOBODYS, people.acme.id, None), [Message("user", "x")])
     with pytest.raises(InvalidRequest, match="which of your orgs"):
         sessions.open_session(database, people.kim.principal, None, None)
     (home,) = people.ann.rpc("rag_create_collection", {"name": "home"}).json()
     place = sessions.open_session(database, caller, None, home["id"])
-    session = sessions.keep_turn(database, caller, place, [Message("user", "x")])
+    session = sessions.save_turn(database, caller, place, [Message("user", "x")])
     with pytest.raises(Conflict) as other:
         sessions.open_session(database, caller, session, NOBODYS)
     assert other.value.code == "session_of_another_collection"

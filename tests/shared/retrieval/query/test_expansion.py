@@ -6,7 +6,7 @@ from hypothesis import strategies as some
 
 from shared.retrieval.query import MAX_LENGTH
 from shared.retrieval.query.abbreviations import ABBREVIATIONS
-from shared.retrieval.query.expansion import MOST, Expanded, expand
+from shared.retrieval.query.expansion import MAX_ADDITIONS, Expansion, expand
 
 FRAMED = [
     ("Can you please tell me who owns billing?", "who owns billing?"),
@@ -60,24 +60,24 @@ NO_OTHER = (
 def test_polite_phrases_are_removed(subtests: pytest.Subtests):
     for question, meaning in FRAMED:
         with subtests.test(question=question):
-            assert expand(question).meaning == meaning
+            assert expand(question).text == meaning
 
 
 def test_other_word_forms_are_searched_too(subtests: pytest.Subtests):
     for question, added in OTHER_FORMS:
         with subtests.test(question=question):
-            assert expand(question) == Expanded(question, f"{question} {' '.join(added)}", added, "rules")
+            assert expand(question) == Expansion(question, f"{question} {' '.join(added)}", added, "rules")
 
 
 def test_nothing_is_added_to_names_and_existing_words(subtests: pytest.Subtests):
     for question in NO_OTHER:
         with subtests.test(question=question):
-            assert expand(question) == Expanded(question, question, ())
+            assert expand(question) == Expansion(question, question, ())
 
 
 def test_in_another_language_only_names_are_split():
-    assert expand("die DB von BillingService", "de-AT").added == ("billing service",)
-    assert expand("the DB of BillingService", "en-GB").added == ("billing service", "database")
+    assert expand("die DB von BillingService", "de-AT").additions == ("billing service",)
+    assert expand("the DB of BillingService", "en-GB").additions == ("billing service", "database")
 
 
 def test_each_abbreviation_has_one_meaning():
@@ -87,14 +87,15 @@ def test_each_abbreviation_has_one_meaning():
 
 def test_the_number_of_added_forms_is_limited():
     assert (
-        len(expand(" ".join(f"someName{letter}x" for letter in "abcdefghijklmnopqrstuvwxyz")).added) == MOST
+        len(expand(" ".join(f"someName{letter}x" for letter in "abcdefghijklmnopqrstuvwxyz")).additions)
+        == MAX_ADDITIONS
     )
 
 
 def test_a_long_text_is_truncated_and_stays_within_the_limit():
-    found = expand("k8s BillingService " * 2_000)
-    assert len(found.words) <= MAX_LENGTH
-    assert len(found.meaning) <= MAX_LENGTH
+    expansion = expand("k8s BillingService " * 2_000)
+    assert len(expansion.words) <= MAX_LENGTH
+    assert len(expansion.text) <= MAX_LENGTH
 
 
 PIECES = some.sampled_from(
@@ -119,7 +120,7 @@ PIECES = some.sampled_from(
 @given(some.one_of(some.text(), some.lists(PIECES, max_size=12).map(" ".join)))
 def test_expansion_is_idempotent_and_never_empty(question: str):
     once = expand(question)
-    assert expand(once.meaning) == once
-    assert bool(once.meaning) == bool(question.split())
-    assert once.words.startswith(once.meaning)
+    assert expand(once.text) == once
+    assert bool(once.text) == bool(question.split())
+    assert once.words.startswith(once.text)
     assert len(once.words) <= MAX_LENGTH

@@ -1,8 +1,8 @@
-"""What anybody's question wants beyond its words."""
+"""Intents of questions."""
 
 import pytest
 
-from shared.retrieval.query.intents import fresh, org_level, timeless
+from shared.retrieval.query.intents import freshness, org_level, timeless
 
 OF_THE_ORG = [
     ("who owns the billing service", "ownership", "who owns"),
@@ -60,13 +60,13 @@ def test_a_person_s_policy_beside_a_machine_s_counts():
 def test_a_question_asks_for_new_documents(subtests: pytest.Subtests):
     for question in ["latest incidents", "most  recent release", "what is currently broken"]:
         with subtests.test(question=question):
-            assert fresh(question)
+            assert freshness(question)
 
 
 def test_a_question_that_only_looks_so_does_not(subtests: pytest.Subtests):
     for question in ["latest_version", "presently", "recently.py", "kettle"]:
         with subtests.test(question=question):
-            assert fresh(question) is None
+            assert freshness(question) is None
 
 
 def test_a_question_asks_for_timeless_documents(subtests: pytest.Subtests):

@@ -16,7 +16,7 @@ from tests.stand_in import Reply, StandIn
 
 SECRET = "sk-secret-7f3x"
 QUESTION = "can you tell me who owns BillingService in the DB?"
-RULED = expand(QUESTION)
+BY_RULES = expand(QUESTION)
 
 
 @pytest.fixture
@@ -46,11 +46,11 @@ def says(text: Any) -> Reply:
 
 def test_the_model_s_line_is_embedded_and_its_new_words_are_searched(api: StandIn):
     api.replies(says(" billing service owner team\n"))
-    found = rewriter(api).expand(QUESTION)
-    assert found.meaning == "billing service owner team"
-    assert found.words == f"{RULED.words} owner team"
-    assert found.added == (*RULED.added, "owner", "team")
-    assert found.by == "small/model"
+    expansion = rewriter(api).expand(QUESTION)
+    assert expansion.text == "billing service owner team"
+    assert expansion.words == f"{BY_RULES.words} owner team"
+    assert expansion.additions == (*BY_RULES.additions, "owner", "team")
+    assert expansion.rewriter == "small/model"
 
 
 def test_the_question_is_fenced_by_markers_of_the_request(api: StandIn):
@@ -103,11 +103,11 @@ FAULTS = {
 
 
 def test_a_failed_model_call_falls_back_to_the_rules_without_a_retry(subtests: pytest.Subtests):
-    assert RULED.by == "rules"
+    assert BY_RULES.rewriter == "rules"
     for fault, reply in FAULTS.items():
         with subtests.test(fault=fault), StandIn() as api:
             api.replies(reply)
-            assert rewriter(api).expand(QUESTION) == RULED
+            assert rewriter(api).expand(QUESTION) == BY_RULES
             assert len(api.requests) == 1
 
 
@@ -116,7 +116,7 @@ def test_a_slow_model_is_not_waited_for(api: StandIn, reply: Reply):
     api.replies(reply)
     slow = rewriter(api, rag_query_rewrite_timeout_seconds=0.3)
     started = time.monotonic()
-    assert slow.expand(QUESTION) == RULED
+    assert slow.expand(QUESTION) == BY_RULES
     assert time.monotonic() - started < 2
 
 

@@ -9,26 +9,26 @@ from hypothesis import given
 from hypothesis import strategies as some
 
 from shared.retrieval.query import MAX_LENGTH
-from shared.retrieval.query.dates.extract import time_range, without
+from shared.retrieval.query.dates.extract import remove_time, time_range
 from shared.retrieval.query.document_kinds import KINDS, Family
-from shared.retrieval.query.expansion import Expanded
+from shared.retrieval.query.expansion import Expansion
 from shared.retrieval.query.router import Route, RouterInput, SearchMode, SearchScope, low_recall, route
 from shared.types import Mode
 from tests.shared.examples import match
 
 NOW = datetime(2026, 4, 15, 14, 30, tzinfo=UTC)
 HALF_LIFE = 90.0
-ASKED = RouterInput(
-    "kettle", SearchMode.AUTO, SearchScope.AUTO, expands=True, narrowed=False, has_workspace=True
+REQUEST = RouterInput(
+    "kettle", SearchMode.AUTO, SearchScope.AUTO, expands=True, has_filters=False, has_workspace=True
 )
 
 
-def routed(text: str, half_life_days: float | None = HALF_LIFE, **fields: object) -> Route:
-    return route(replace(ASKED, text=text, **fields), NOW, half_life_days)  # type: ignore[arg-type]
+def plan_for(text: str, half_life_days: float | None = HALF_LIFE, **fields: object) -> Route:
+    return route(replace(REQUEST, text=text, **fields), NOW, half_life_days)  # type: ignore[arg-type]
 
 
-def names(found: Route) -> list[str]:
-    return [rule.name for rule in found.rules]
+def names(plan: Route) -> list[str]:
+    return [rule.name for rule in plan.rules]
 
 
 NAMES = {
@@ -48,16 +48,16 @@ NAMES = {
 
 
 def test_an_identifier_is_searched_by_keyword_unchanged(subtests: pytest.Subtests):
-    for way in [SearchMode.AUTO, SearchMode.FAST]:
+    for mode in [SearchMode.AUTO, SearchMode.FAST]:
         for text, name in NAMES.items():
-            with subtests.test(way=way, text=text):
-                found = routed(text, way=way, reranks=True)
-                assert (found.way, found.mode) == (SearchMode.KEYWORD, Mode.KEYWORD)
-                assert (found.text, found.words) == (name, name)
-                assert (found.family, found.time_range, found.half_life_days) == (None, None, None)
-                assert found.rerank is False
-                assert found.expanded is None
-                assert names(found) == ["identifier", "workspace"]
+            with subtests.test(mode=mode, text=text):
+                plan = plan_for(text, mode=mode, reranks=True)
+                assert (plan.mode, plan.match_mode) == (SearchMode.KEYWORD, Mode.KEYWORD)
+                assert (plan.text, plan.words) == (name, name)
+                assert (plan.family, plan.time_range, plan.half_life_days) == (None, None, None)
+                assert plan.rerank is False
+                assert plan.expansion is None
+                assert names(plan) == ["identifier", "workspace"]
 
 
 NO_IDENTIFIERS = ["24/7", "401k", "Q3", "2024", "k8s", "Q3-2025", "2025-03-04", "kettle", "INC 7", "?"]
@@ -66,13 +66,13 @@ NO_IDENTIFIERS = ["24/7", "401k", "Q3", "2024", "k8s", "Q3-2025", "2025-03-04", 
 def test_a_number_or_a_word_with_a_number_is_not_an_identifier(subtests: pytest.Subtests):
     for text in NO_IDENTIFIERS:
         with subtests.test(text=text):
-            found = routed(text)
-            assert (found.way, found.mode) == (SearchMode.HYBRID, Mode.HYBRID)
+            plan = plan_for(text)
+            assert (plan.mode, plan.match_mode) == (SearchMode.HYBRID, Mode.HYBRID)
 
 
 def test_an_unknown_identifier_falls_back_to_the_org_except_in_fast_mode():
-    assert routed("INC-4821").falls_back
-    assert not routed("INC-4821", way=SearchMode.FAST).falls_back
+    assert plan_for("INC-4821").falls_back
+    assert not plan_for("INC-4821", mode=SearchMode.FAST).falls_back
 
 
 MODES = [
@@ -86,13 +86,13 @@ MODES = [
 
 
 def test_a_given_mode_is_used_without_inference(subtests: pytest.Subtests):
-    for way, mode in MODES:
-        with subtests.test(way=way):
-            found = routed("latest k8s incidents last week", way=way)
-            assert (found.way, found.mode) == (way, mode)
-            assert (found.family, found.prefer) == (None, ())
-            assert (found.time_range, found.half_life_days) == (None, None)
-            assert names(found)[0] == "mode_given"
+    for mode, match_mode in MODES:
+        with subtests.test(mode=mode):
+            plan = plan_for("latest k8s incidents last week", mode=mode)
+            assert (plan.mode, plan.match_mode) == (mode, match_mode)
+            assert (plan.family, plan.prefer) == (None, ())
+            assert (plan.time_range, plan.half_life_days) == (None, None)
+            assert names(plan)[0] == "mode_given"
 
 
 RELATION_QUESTIONS = [
@@ -106,86 +106,86 @@ RELATION_QUESTIONS = [
 def test_a_question_about_a_relation_uses_the_graph_and_stays_hybrid(subtests: pytest.Subtests):
     for text in RELATION_QUESTIONS:
         with subtests.test(text=text):
-            for narrowed in (False, True):
-                found = routed(text, narrowed=narrowed)
-                assert (found.way, found.mode, found.graph) == (SearchMode.HYBRID, Mode.HYBRID, True)
-                assert "graph" in names(found)
+            for has_filters in (False, True):
+                plan = plan_for(text, has_filters=has_filters)
+                assert (plan.mode, plan.match_mode, plan.graph) == (SearchMode.HYBRID, Mode.HYBRID, True)
+                assert "graph" in names(plan)
 
 
 def test_a_question_about_no_relation_does_not_use_the_graph(subtests: pytest.Subtests):
     for text in ["kettle", "INC-4821", "how do I reset my password?", "Billing Service"]:
         with subtests.test(text=text):
-            found = routed(text)
-            assert not found.graph
-            assert "graph" not in names(found)
+            plan = plan_for(text)
+            assert not plan.graph
+            assert "graph" not in names(plan)
 
 
 def test_the_graph_is_used_only_by_its_own_explicit_mode():
     text = "who owns the billing service?"
-    for way in SearchMode:
-        assert routed(text, way=way).graph is (way in (SearchMode.AUTO, SearchMode.GRAPH))
-    assert not routed(text, questions=False).graph, "what others are to be like asks for nothing"
+    for mode in SearchMode:
+        assert plan_for(text, mode=mode).graph is (mode in (SearchMode.AUTO, SearchMode.GRAPH))
+    assert not plan_for(text, is_question=False).graph, "what others are to be like asks for nothing"
 
 
 def test_fast_mode_neither_expands_nor_reranks_and_searches_once():
-    found = routed("please tell me about k8s", way=SearchMode.FAST, reranks=True)
-    assert found.text == found.words == "please tell me about k8s"
-    assert (found.rerank, found.falls_back, found.expanded) == (False, False, None)
+    plan = plan_for("please tell me about k8s", mode=SearchMode.FAST, reranks=True)
+    assert plan.text == plan.words == "please tell me about k8s"
+    assert (plan.rerank, plan.falls_back, plan.expansion) == (False, False, None)
 
 
 def test_auto_is_hybrid_with_kind_time_and_expansion():
-    found = routed("Can you show me k8s incidents last week?")
-    assert (found.way, found.mode, found.reach, found.falls_back) == (
+    plan = plan_for("Can you show me k8s incidents last week?")
+    assert (plan.mode, plan.match_mode, plan.scope, plan.falls_back) == (
         SearchMode.HYBRID,
         Mode.HYBRID,
         SearchScope.WORKSPACE,
         True,
     )
-    assert (found.family, found.prefer) == (Family.INCIDENTS, KINDS[Family.INCIDENTS])
-    assert found.time_range
-    assert found.time_range.after == datetime(2026, 4, 6, tzinfo=UTC)
-    assert found.half_life_days is None
-    assert (found.text, found.words) == ("k8s incidents?", "k8s incidents? kubernetes last week")
-    assert names(found) == ["hybrid", "workspace", "family", "time_range", "rephrased", "expanded"]
-    assert "last week" in found.rules[3].because
-    assert "kubernetes" in found.rules[5].because
+    assert (plan.family, plan.prefer) == (Family.INCIDENTS, KINDS[Family.INCIDENTS])
+    assert plan.time_range
+    assert plan.time_range.after == datetime(2026, 4, 6, tzinfo=UTC)
+    assert plan.half_life_days is None
+    assert (plan.text, plan.words) == ("k8s incidents?", "k8s incidents? kubernetes last week")
+    assert names(plan) == ["hybrid", "workspace", "family", "time_range", "rephrased", "expanded"]
+    assert "last week" in plan.rules[3].reason
+    assert "kubernetes" in plan.rules[5].reason
 
 
 def test_explicit_filters_disable_inference():
-    found = routed("k8s incidents last week", narrowed=True)
-    assert (found.family, found.time_range, found.half_life_days) == (None, None, None)
-    assert found.words == "k8s incidents last week kubernetes"
-    assert names(found) == ["hybrid", "workspace", "narrowed", "expanded"]
+    plan = plan_for("k8s incidents last week", has_filters=True)
+    assert (plan.family, plan.time_range, plan.half_life_days) == (None, None, None)
+    assert plan.words == "k8s incidents last week kubernetes"
+    assert names(plan) == ["hybrid", "workspace", "narrowed", "expanded"]
 
 
 def test_filters_keep_the_search_in_the_workspace(subtests: pytest.Subtests):
     for text in ["kettle", "INC-4821", "who owns the billing service?", "our travel policy"]:
         with subtests.test(text=text):
-            found = routed(text, narrowed=True)
-            assert (found.reach, found.falls_back) == (SearchScope.WORKSPACE, False)
-            assert routed(text, narrowed=True, has_workspace=False).reach is SearchScope.ORG
+            plan = plan_for(text, has_filters=True)
+            assert (plan.scope, plan.falls_back) == (SearchScope.WORKSPACE, False)
+            assert plan_for(text, has_filters=True, has_workspace=False).scope is SearchScope.ORG
 
 
 def test_a_given_scope_is_kept_beside_filters():
-    found = routed("kettle", narrowed=True, reach=SearchScope.ORG)
-    assert (found.reach, found.falls_back) == (SearchScope.ORG, False)
+    plan = plan_for("kettle", has_filters=True, scope=SearchScope.ORG)
+    assert (plan.scope, plan.falls_back) == (SearchScope.ORG, False)
 
 
 def test_without_autoprompt_the_words_stay_and_the_time_filter_applies():
-    found = routed("k8s incidents last week", expands=False)
-    assert found.text == found.words == "k8s incidents last week"
-    assert found.time_range
+    plan = plan_for("k8s incidents last week", expands=False)
+    assert plan.text == plan.words == "k8s incidents last week"
+    assert plan.time_range
 
 
 def test_time_words_are_still_searched_by_keyword():
-    found = routed("billing incidents in 2024")
-    assert (found.text, found.words) == ("billing incidents", "billing incidents in 2024")
+    plan = plan_for("billing incidents in 2024")
+    assert (plan.text, plan.words) == ("billing incidents", "billing incidents in 2024")
 
 
 def test_a_question_of_only_a_time_keeps_it():
-    found = routed("last week?")
-    assert found.time_range
-    assert found.text == "last week?"
+    plan = plan_for("last week?")
+    assert plan.time_range
+    assert plan.text == "last week?"
 
 
 REMAINDERS = [
@@ -202,7 +202,7 @@ def test_removed_time_words_leave_no_gap(subtests: pytest.Subtests):
         with subtests.test(text=text):
             said = time_range(text, NOW)
             assert said
-            assert without(text, said) == rest
+            assert remove_time(text, said) == rest
 
 
 QUESTIONS_WITH_DECAY = [
@@ -218,9 +218,9 @@ QUESTIONS_WITH_DECAY = [
 def test_older_documents_rank_lower_by_default(subtests: pytest.Subtests):
     for text in QUESTIONS_WITH_DECAY:
         with subtests.test(text=text):
-            found = routed(text)
-            assert found.half_life_days == HALF_LIFE
-            assert "decay" in names(found)
+            plan = plan_for(text)
+            assert plan.half_life_days == HALF_LIFE
+            assert "decay" in names(plan)
 
 
 QUESTIONS_WITHOUT_DECAY = [
@@ -234,56 +234,56 @@ QUESTIONS_WITHOUT_DECAY = [
 def test_recency_is_ignored_for_timeless_questions(subtests: pytest.Subtests):
     for text in QUESTIONS_WITHOUT_DECAY:
         with subtests.test(text=text):
-            found = routed(text)
-            assert found.half_life_days is None
-            assert "no_decay" in names(found)
+            plan = plan_for(text)
+            assert plan.half_life_days is None
+            assert "no_decay" in names(plan)
 
 
 def test_a_reranked_search_ignores_recency():
-    assert routed("kettle", reranks=True).half_life_days is None
-    assert routed("kettle", reranks=True).rerank is True
-    assert routed("kettle", reranks=False).half_life_days == HALF_LIFE
-    assert routed("kettle", reranks=None).rerank is None
+    assert plan_for("kettle", reranks=True).half_life_days is None
+    assert plan_for("kettle", reranks=True).rerank is True
+    assert plan_for("kettle", reranks=False).half_life_days == HALF_LIFE
+    assert plan_for("kettle", reranks=None).rerank is None
 
 
 def test_without_a_half_life_recency_is_not_reported():
-    found = routed("kettle", half_life_days=None)
-    assert found.half_life_days is None
-    assert not {"decay", "no_decay"} & set(names(found))
+    plan = plan_for("kettle", half_life_days=None)
+    assert plan.half_life_days is None
+    assert not {"decay", "no_decay"} & set(names(plan))
 
 
 def test_a_question_about_the_org_is_searched_in_all_of_it():
-    found = routed("who owns the billing service?")
-    assert (found.reach, found.falls_back) == (SearchScope.ORG, False)
-    assert names(found)[1] == "org_level"
-    assert "who owns" in found.rules[1].because
+    plan = plan_for("who owns the billing service?")
+    assert (plan.scope, plan.falls_back) == (SearchScope.ORG, False)
+    assert names(plan)[1] == "org_level"
+    assert "who owns" in plan.rules[1].reason
 
 
 def test_a_question_that_only_sounds_like_the_org_stays_in_the_workspace():
-    found = routed("row-level security policy")
-    assert (found.reach, found.falls_back) == (SearchScope.WORKSPACE, True)
+    plan = plan_for("row-level security policy")
+    assert (plan.scope, plan.falls_back) == (SearchScope.WORKSPACE, True)
 
 
 def test_without_a_workspace_the_org_is_searched():
-    found = routed("kettle", has_workspace=False)
-    assert (found.reach, found.falls_back, names(found)[1]) == (SearchScope.ORG, False, "no_workspace")
+    plan = plan_for("kettle", has_workspace=False)
+    assert (plan.scope, plan.falls_back, names(plan)[1]) == (SearchScope.ORG, False, "no_workspace")
 
 
 def test_a_given_scope_is_used_without_a_fallback(subtests: pytest.Subtests):
-    for way in SearchMode:
-        for reach in [SearchScope.WORKSPACE, SearchScope.ORG]:
-            with subtests.test(way=way, reach=reach):
-                found = routed("who owns the billing service?", reach=reach, way=way)
-                assert (found.reach, found.falls_back) == (reach, False)
+    for mode in SearchMode:
+        for scope in [SearchScope.WORKSPACE, SearchScope.ORG]:
+            with subtests.test(mode=mode, scope=scope):
+                plan = plan_for("who owns the billing service?", scope=scope, mode=mode)
+                assert (plan.scope, plan.falls_back) == (scope, False)
 
 
 def test_the_model_s_rewriting_is_used_and_reported():
-    def rewritten(question: str) -> Expanded:
-        return Expanded("owner of billing", f"{question} owner", ("owner",), "small/model")
+    def rewritten(question: str) -> Expansion:
+        return Expansion("owner of billing", f"{question} owner", ("owner",), "small/model")
 
-    found = route(replace(ASKED, text="who runs billing"), NOW, None, rewritten)
-    assert (found.text, found.words) == ("owner of billing", "who runs billing owner")
-    assert names(found) == ["hybrid", "workspace", "rewritten", "expanded"]
+    plan = route(replace(REQUEST, text="who runs billing"), NOW, None, rewritten)
+    assert (plan.text, plan.words) == ("owner of billing", "who runs billing owner")
+    assert names(plan) == ["hybrid", "workspace", "rewritten", "expanded"]
 
 
 ANY_TEXT = some.one_of(
@@ -301,28 +301,28 @@ ANY_TEXT = some.one_of(
     some.builds(
         RouterInput,
         text=ANY_TEXT,
-        way=some.sampled_from(SearchMode),
-        reach=some.sampled_from(SearchScope),
+        mode=some.sampled_from(SearchMode),
+        scope=some.sampled_from(SearchScope),
         expands=some.booleans(),
-        narrowed=some.booleans(),
+        has_filters=some.booleans(),
         has_workspace=some.booleans(),
         reranks=some.sampled_from([None, False, True]),
     ),
     some.sampled_from([None, 30.0]),
 )
 def test_every_question_has_one_route(asked: RouterInput, half_life_days: float | None):
-    found = route(asked, NOW, half_life_days)
-    assert found == route(asked, NOW, half_life_days)
-    assert found.way is not SearchMode.AUTO
-    assert found.reach is not SearchScope.AUTO
-    assert found.rules
-    assert all(rule.name and rule.because for rule in found.rules)
-    assert len(set(names(found))) == len(names(found))
-    assert not (found.rerank and found.half_life_days)
-    assert not (found.time_range and found.half_life_days)
-    assert not (asked.narrowed and found.falls_back)
-    assert not found.falls_back or (asked.has_workspace and found.reach is SearchScope.WORKSPACE)
-    assert bool(found.text.strip()) == bool(asked.text.strip())
+    plan = route(asked, NOW, half_life_days)
+    assert plan == route(asked, NOW, half_life_days)
+    assert plan.mode is not SearchMode.AUTO
+    assert plan.scope is not SearchScope.AUTO
+    assert plan.rules
+    assert all(rule.name and rule.reason for rule in plan.rules)
+    assert len(set(names(plan))) == len(names(plan))
+    assert not (plan.rerank and plan.half_life_days)
+    assert not (plan.time_range and plan.half_life_days)
+    assert not (asked.has_filters and plan.falls_back)
+    assert not plan.falls_back or (asked.has_workspace and plan.scope is SearchScope.WORKSPACE)
+    assert bool(plan.text.strip()) == bool(asked.text.strip())
 
 
 SLOW = (
@@ -337,7 +337,7 @@ def test_an_adversarial_text_is_routed_quickly(subtests: pytest.Subtests):
     for part in SLOW:
         with subtests.test(part=part):
             started = time.monotonic()
-            routed(part * (MAX_LENGTH // len(part)))
+            plan_for(part * (MAX_LENGTH // len(part)))
             assert time.monotonic() - started < 3
 
 
@@ -366,11 +366,11 @@ def test_a_similarity_query_is_not_interpreted():
         SearchMode.AUTO,
         SearchScope.AUTO,
         expands=True,
-        narrowed=False,
+        has_filters=False,
         has_workspace=True,
-        questions=False,
+        is_question=False,
     )
-    found = route(asked, NOW, 365)
-    assert (found.family, found.time_range, found.half_life_days) == (None, None, None)
-    assert (found.reach, found.falls_back) == (SearchScope.WORKSPACE, True)
-    assert "kubernetes" in found.words
+    plan = route(asked, NOW, 365)
+    assert (plan.family, plan.time_range, plan.half_life_days) == (None, None, None)
+    assert (plan.scope, plan.falls_back) == (SearchScope.WORKSPACE, True)
+    assert "kubernetes" in plan.words

@@ -9,12 +9,12 @@ from hypothesis import strategies as some
 from shared.retrieval.query.dates.calendar import (
     Period,
     Unit,
-    containing,
     day,
     latest,
     latest_weekday,
-    moved,
     part,
+    period_at,
+    shift,
 )
 
 
@@ -36,7 +36,7 @@ PERIODS = [
 def test_a_moment_is_in_one_unit_of_each_kind(subtests: pytest.Subtests):
     for unit, begin, end in PERIODS:
         with subtests.test(unit=unit):
-            assert containing(at(2026, 4, 15, 14, 30), unit) == Period(begin, end)
+            assert period_at(at(2026, 4, 15, 14, 30), unit) == Period(begin, end)
 
 
 MOVES = [(1, at(2026, 4, 30)), (-1, at(2026, 2, 28)), (-25, at(2024, 2, 29)), (9, at(2026, 12, 31))]
@@ -45,7 +45,7 @@ MOVES = [(1, at(2026, 4, 30)), (-1, at(2026, 2, 28)), (-25, at(2024, 2, 29)), (9
 def test_the_31st_moves_to_the_last_day_of_a_shorter_month(subtests: pytest.Subtests):
     for count, moment in MOVES:
         with subtests.test(count=count):
-            assert moved(at(2026, 3, 31), Unit.MONTH, count) == moment
+            assert shift(at(2026, 3, 31), Unit.MONTH, count) == moment
 
 
 def test_parts_of_a_year_are_numbered_from_one():
@@ -68,7 +68,7 @@ def test_an_impossible_day_is_refused():
 
 
 def test_thirds_of_a_period_cover_the_whole():
-    year = containing(at(2026, 4, 1), Unit.YEAR)
+    year = period_at(at(2026, 4, 1), Unit.YEAR)
     first, second, third = (year.third(number) for number in (1, 2, 3))
     assert (first.begin, first.end, second.end, third.end) == (
         year.begin,
@@ -81,9 +81,9 @@ def test_thirds_of_a_period_cover_the_whole():
 @given(some.datetimes(at(2, 1, 1).replace(tzinfo=None), timezones=some.just(UTC)), some.sampled_from(Unit))
 def test_every_moment_is_within_its_unit(moment: datetime, unit: Unit):
     try:
-        period = containing(moment, unit)
+        period = period_at(moment, unit)
     except (ValueError, OverflowError):
         assert moment.year == 9999
     else:
         assert period.begin <= moment < period.end
-        assert containing(period.begin, unit) == period
+        assert period_at(period.begin, unit) == period
