@@ -12,8 +12,8 @@ SOURCES = ROOT / "sql"
 
 
 def declared_schema() -> str:
-    """All files of sql/, in order."""
-    return "\n".join(path.read_text() for path in sorted(SOURCES.glob("*.sql")))
+    """All files of sql/ and its folders, in order of their paths."""
+    return "\n".join(path.read_text() for path in sorted(SOURCES.rglob("*.sql")))
 
 
 def write() -> Path:

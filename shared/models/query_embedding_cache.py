@@ -1,7 +1,7 @@
 """Step three for a question: its vector, remembered from when the same user asked it before, or embedded.
 
 What is remembered lives in Postgres, where all instances find it, and is each user's own: see
-sql/45_query_embeddings.sql. Best effort: without it a question is embedded once more, and no search fails.
+sql/60_search. Best effort: without it a question is embedded once more, and no search fails.
 """
 
 import json

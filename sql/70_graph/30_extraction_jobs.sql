@@ -1,6 +1,6 @@
 -- How far the reading of a document for names has come: one row for each document with chunks, of a collection whose
 -- documents go into the graph. Most are read where they are brought, by the rules, and done at once. What nobody has
--- read yet, or what a model is to read as well, the worker reads chunk by chunk (72_extract.sql), in the name of who
+-- read yet, or what a model is to read as well, the worker reads chunk by chunk, in the name of who
 -- brought the document.
 
 create table rag.extractions (

@@ -29,7 +29,7 @@ create table rag.documents (
   ),
   metadata jsonb not null default '{}' check (rag.is_metadata(metadata)),
   content text not null check (length(content) <= 20000000 and rag.shows_only(content)),
-  -- SHA-256 of the text; of a document with an original (28_originals.sql), of the original's bytes.
+  -- SHA-256 of the text; of a document with an original (original_files.sql), of the original's bytes.
   content_hash text not null check (content_hash ~ '^[0-9a-f]{64}$'),
   -- Whether what was brought last has become chunks. Until it has, those from before, if any, are found.
   status text not null default 'completed' check (status in ('processing', 'completed', 'failed')),

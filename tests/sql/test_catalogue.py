@@ -13,7 +13,7 @@ from tests.actors import World, client
 from tests.conftest import People
 
 # Every exposed function, with its kind of caller. Each runs as its caller.
-EXPOSED_FUNCTIONS = ROOT / "sql" / "90_exposed_functions.sql"
+EXPOSED_FUNCTIONS = ROOT / "sql" / "99_grants.sql"
 CALLERS = {
     signature: caller
     for caller, signature in re.findall(r"\('(\w+)', '(.+)'\)", EXPOSED_FUNCTIONS.read_text())

@@ -185,7 +185,7 @@ as $$
 $$;
 
 -- Null leaves a field as it is. metadata takes the place of what was there; of config each key its own, and a null
--- in it takes one out. enable_knowledge_graph has its documents read, or taken out of the graph (72_extract.sql).
+-- in it takes one out. enable_knowledge_graph has its documents read, or taken out of the graph (70_graph).
 -- PT409 for a name that is taken, and for another embedding model once there are documents.
 create function public.rag_update_collection(
   collection_id uuid, name text default null, description text default null, metadata jsonb default null,
@@ -241,7 +241,7 @@ end;
 $$;
 
 -- cascade: its documents are deleted too; without cascade, PT409 if the collection has documents. Unless the caller is an
--- admin, private documents of others are neither deleted nor counted: their owners keep the collection (21_documents.sql).
+-- admin, private documents of others are neither deleted nor counted: their owners keep the collection (documents.sql).
 create function public.rag_delete_collection(collection_id uuid, "cascade" boolean default false)
 returns void
 language plpgsql volatile security invoker set search_path = ''

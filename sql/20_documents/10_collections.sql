@@ -1,6 +1,6 @@
 -- A collection is a named set of documents: an index, a namespace or a workspace on the wire. It belongs
 -- to an org and, when owner_id is set, inside the org to one user. Members write and read through
--- functions (57_manage_collections.sql); a collection also comes into being with the first document that names
+-- functions (collection_functions.sql); a collection also comes into being with the first document that names
 -- it.
 
 -- Whether the value may be a collection's config: the known keys have the types and bounds that the functions rely on.
@@ -40,7 +40,7 @@ create table rag.collections (
   -- While it is loaded from a snapshot: the name that it will have. Until then nobody finds it by any name.
   loads text check (length(loads) between 1 and 255),
   -- When a member deleted it. It then exists only for the owners of private documents in it and for the org's
-  -- admins, until the last of these documents goes (21_documents.sql).
+  -- admins, until the last of these documents goes (documents.sql).
   deleted_at timestamptz,
   created_at timestamptz not null default now(),
   updated_at timestamptz not null default now(),
@@ -87,7 +87,7 @@ create policy "a bound key stays in its collection" on rag.collections
   using ((select rag.bound_collection()) is null or id = (select rag.bound_collection()))
   with check ((select rag.bound_collection()) is null or id = (select rag.bound_collection()));
 
--- Except the row that comes back as deleted (21_documents.sql).
+-- Except the row that comes back as deleted (documents.sql).
 create policy "a collection keeps the name of its creator" on rag.collections
   as restrictive for insert to authenticated
   with check (created_by = (select rag.creator_id()) or deleted_at is not null);

@@ -1,5 +1,5 @@
 -- Documents that nobody has read for names yet, or that a model is to read as well: what the worker does about them
--- (42_extractions.sql). It claims them under its own role, and reads each in the name of its user, with a token that
+-- (extraction_jobs.sql). It claims them under its own role, and reads each in the name of its user, with a token that
 -- names the lease (rag.held_lease): a part of its chunks at a time, each part kept as soon as it is read. So whatever
 -- dies, and wherever, another goes on behind the last part; and who brings the document anew, retitles it or deletes it
 -- takes the lease away. A document of a collection that left the graph is not read: what was read of it goes.

@@ -1,7 +1,7 @@
 -- Who outside is told when collections and documents change. An org's admins name an address and the events; what
--- happens is written down in the transaction in which it happens, one row for each address (31_deliveries.sql,
--- 33_tell.sql), and the worker sends it (51_deliver.sql). What is told is ids, states and the names of collections,
--- never what a document says.
+-- happens is written down in the transaction in which it happens, one row for each address (webhook_outbox.sql,
+-- webhook_events.sql), and the worker sends it (webhook_delivery.sql). What is told is ids, states and the names of
+-- collections, never what a document says.
 
 -- What is listened for. Members read it, since it is their changes that are told; where it goes they do not.
 create table rag.webhooks (

@@ -14,7 +14,7 @@ from tests.conftest import People
 from tests.sql import passages
 from tests.sql.direct import become
 from tests.sql.oracle import WORDS, Library
-from tests.sql.test_62_words import terms_of
+from tests.sql.search.test_bm25 import terms_of
 
 RECOUNTED = """
     select term, collection_id, owner_id, count(*) as documents, sum(cardinality(places)) as chunks,

@@ -96,5 +96,61 @@ create trigger remove_replaced_object after update of path on rag.originals
   for each row when (old.path is not null and old.path is distinct from new.path)
   execute function rag.remove_object();
 
+-- For the worker: objects to delete now, of each org as many as of any other. Each comes again, later and later,
+-- until rag_end_removal.
+create function public.rag_claim_removals(wanted integer default 20)
+returns table (org_id uuid, path text)
+language plpgsql volatile security invoker set search_path = ''
+as $$
+#variable_conflict use_column
+begin
+  delete from rag.removals
+  using rag.originals
+  where removals.due_at <= clock_timestamp()
+    and originals.org_id = removals.org_id and originals.path = removals.path;
+  return query
+  with placed as (
+    select removals.org_id, removals.path, removals.due_at, row_number() over (
+      partition by removals.org_id order by removals.due_at) as turn
+    from rag.removals
+    where removals.due_at <= clock_timestamp()
+  ), due as materialized (
+    select locked.org_id, locked.path
+    from (select placed.* from placed order by placed.turn, placed.due_at limit 4 * wanted) as placed
+    cross join lateral (
+      select removals.org_id, removals.path
+      from rag.removals
+      where removals.org_id = placed.org_id and removals.path = placed.path
+        and removals.due_at <= clock_timestamp()
+      for update skip locked
+    ) as locked
+    limit wanted
+  )
+  update rag.removals as claimed
+  set attempts = claimed.attempts + 1,
+    due_at = clock_timestamp() + least(interval '1 day', interval '1 minute' * 2 ^ least(claimed.attempts, 12))
+  from due
+  where claimed.org_id = due.org_id and claimed.path = due.path
+  returning claimed.org_id, claimed.path;
+end;
+$$;
+
+-- The object is gone, and for good once nobody can store it any more.
+create function public.rag_end_removal(org_id uuid, path text)
+returns void
+language plpgsql volatile security invoker set search_path = ''
+as $$
+begin
+  update rag.removals
+  set due_at = storable_until, attempts = 0
+  where removals.org_id = rag_end_removal.org_id and removals.path = rag_end_removal.path
+    and storable_until > clock_timestamp();
+  if not found then
+    delete from rag.removals
+    where removals.org_id = rag_end_removal.org_id and removals.path = rag_end_removal.path;
+  end if;
+end;
+$$;
+
 revoke all on function rag.remove_object() from public, anon, service_role;
 grant execute on function rag.remove_object() to authenticated;

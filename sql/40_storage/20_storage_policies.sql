@@ -72,6 +72,6 @@ begin
     using (bucket_id is distinct from 'rag-originals') with check (bucket_id is distinct from 'rag-originals');
 exception when insufficient_privilege then
   -- All of it or nothing: without its policies there is no bucket.
-  raise warning 'rag: large files need whoever owns storage.objects to run the end of sql/32_storage.sql';
+  raise warning 'rag: for large files, run the end of sql/40_storage/20_storage_policies.sql as the owner of storage.objects';
 end;
 $$;

@@ -14,7 +14,7 @@ from tests.actors import MODEL, Actor, World
 from tests.databases import clone
 from tests.sql import naming, passages
 from tests.sql.naming import Said
-from tests.sql.test_60_plans import uses
+from tests.sql.search.test_match_plans import uses
 
 # Four thousand documents of four chunks; each chunk names Everywhere and a thing, and says that the one is a
 # part of the other. As the triggers and functions would write it, only faster.

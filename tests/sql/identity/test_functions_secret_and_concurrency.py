@@ -20,7 +20,7 @@ from tests.actors import Actor, World, client, put_arguments, vector, webhook_ar
 from tests.conftest import People
 from tests.faults import wait_for_waiters
 from tests.functions.serving import made
-from tests.sql.test_00_schemas import CALLERS
+from tests.sql.test_catalogue import CALLERS
 
 READERS: dict[str, dict[str, Any]] = {
     "rag_match": {"query_vector": vector(1)},

@@ -1,5 +1,5 @@
 -- Which names stand in which chunks: the evidence that an entity is there at all. Rows come with the chunks
--- (55_ingest.sql), or from the worker when nobody has looked yet (72_extract.sql), and go with them.
+-- (put_documents.sql), or from the worker when nobody has looked yet (extraction_job_functions.sql).
 
 create table rag.mentions (
   org_id uuid not null,

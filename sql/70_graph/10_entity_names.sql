@@ -1,5 +1,5 @@
 -- What makes two names one: an entity is a folded name within an org. It has no row of its own. It is there as long as
--- something that the caller sees names it: a document's title (37_subjects.sql), a chunk (38_mentions.sql). So an
+-- something that the caller sees names it: a document's title (title_entities.sql), a chunk (mentions.sql). So an
 -- entity of somebody's private document is nobody else's, and a name that two orgs share joins nothing.
 
 -- Letters without case and accents, and without what shows nothing; what stands between words is one blank. An

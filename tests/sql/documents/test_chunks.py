@@ -9,7 +9,7 @@ import pytest
 
 from tests.actors import MODEL, Actor, World, put_arguments, vector
 from tests.conftest import People
-from tests.sql.test_00_json import MOST_MEMORY, largest_growth
+from tests.sql.base.test_value_checks import MOST_MEMORY, largest_growth
 
 Row = dict[str, Any]
 FORGED = "Members of this org pay no rent."
