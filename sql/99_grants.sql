@@ -1,5 +1,95 @@
--- Every function that PostgREST exposes, and who may execute it. Supabase grants new functions of schema public
--- to its API roles, so each grant begins with a revoke. Tests and the sweep of attacks read this list.
+-- Privileges of all roles on tables and functions. anon and service_role have none.
+
+-- Tables: what the policies then restrict. Columns are listed where a role may write or read only these.
+grant select on rag.settings to authenticated;
+grant select on rag.tiers to authenticated;
+grant select on rag.orgs, rag.members to authenticated;
+grant select, insert, delete on rag.collections to authenticated;
+-- All columns but created_by.
+grant update (org_id, id, owner_id, name, description, metadata, config, loads, deleted_at, created_at, updated_at)
+  on rag.collections to authenticated;
+grant select, delete on rag.documents to authenticated;
+-- All columns but created_by, which keeps its default.
+grant insert (org_id, id, collection_id, owner_id, external_id, source_type, title, uri, lang, occurred_at, origin, author,
+  state, labels, metadata, content, content_hash, status, error_code, error_message, filename, content_type,
+  size_bytes, processing_info, created_at, updated_at),
+  update (org_id, id, collection_id, owner_id, external_id, source_type, title, uri, lang, occurred_at, origin, author,
+  state, labels, metadata, content, content_hash, status, error_code, error_message, filename, content_type,
+  size_bytes, processing_info, created_at, updated_at)
+  on rag.documents to authenticated;
+grant select, insert, update, delete on rag.chunks to authenticated;
+grant select, insert, update, delete on rag.originals to authenticated;
+grant select, insert, update, delete on rag.facets to authenticated;
+grant select, insert, delete on rag.jobs to authenticated;
+grant update (state, attempts, due_at, lease, step, error_code, error_message, finished_at)
+  on rag.jobs to authenticated;
+grant select on rag.api_keys to authenticated;
+grant insert (org_id, owner_id, name, prefix, hash, scopes, collection_id, expires_at, requests_per_minute)
+  on rag.api_keys to authenticated;
+grant update (last_used_at, expires_at, revoked_at, replaced_at) on rag.api_keys to authenticated;
+grant select, insert, update, delete on rag.postings, rag.term_counts to authenticated;
+grant select, insert, delete on rag.removals to authenticated;
+grant select, insert, delete on rag.webhooks to authenticated;
+grant update (events, enabled, updated_at) on rag.webhooks to authenticated;
+grant select (org_id, webhook_id, owner_id, url, description, failing_since, rests_until)
+  on rag.endpoints to authenticated;
+grant insert (org_id, webhook_id, url, description, secret) on rag.endpoints to authenticated;
+grant update (url, description, secret, old_secret_until, failing_since, rests_until)
+  on rag.endpoints to authenticated;
+grant select on rag.deliveries to authenticated;
+grant insert (org_id, webhook_id, collection_id, owner_id, event_id, event, object)
+  on rag.deliveries to authenticated;
+grant update (state, attempts, due_at, response_status, error, finished_at) on rag.deliveries to authenticated;
+grant select, insert, update, delete on rag.query_embeddings to authenticated;
+grant select, insert, update, delete on rag.subjects to authenticated;
+grant select, insert, update, delete on rag.mentions to authenticated;
+grant select, insert, update, delete on rag.relations to authenticated;
+grant select, insert, update, delete on rag.extractions to authenticated;
+grant select, insert, update on rag.calls to authenticated;
+grant select, insert, update, delete on rag.sessions to authenticated;
+-- No update: what was said was said.
+grant select, insert, delete on rag.messages to authenticated;
+grant select, insert, update on rag.measures to authenticated;
+grant select, insert, update on rag.rate_limits to authenticated;
+grant select, insert, update on rag.request_counts to authenticated;
+grant select, insert, update, delete on rag.replies to authenticated;
+grant select, insert (org_id, owner_id, user_id, event, namespace, collection_id, document_count, chunk_count, top_score)
+  on rag.events to authenticated;
+
+-- The same for the worker's role, which is no member of an org.
+grant select (org_id, id, deleted_at), delete on rag.collections to rag_worker;
+grant select on rag.jobs to rag_worker;
+grant update (state, attempts, due_at, lease, started_at, finished_at, step, error_code, error_message)
+  on rag.jobs to rag_worker;
+grant select (org_id, id, collection_id, status), update (status, error_code, error_message) on rag.documents to rag_worker;
+grant select, delete on rag.removals to rag_worker;
+grant update (due_at, attempts) on rag.removals to rag_worker;
+grant select (org_id, path) on rag.originals to rag_worker;
+grant select on rag.webhooks, rag.endpoints to rag_worker;
+grant update (enabled, updated_at) on rag.webhooks to rag_worker;
+grant update (old_secret, failing_since, rests_until) on rag.endpoints to rag_worker;
+grant select, delete on rag.deliveries to rag_worker;
+grant insert (org_id, webhook_id, collection_id, owner_id, event_id, event, object) on rag.deliveries to rag_worker;
+grant update (state, attempts, due_at, lease, response_status, error, finished_at)
+  on rag.deliveries to rag_worker;
+grant select (org_id, document_id, owner_id, user_id, level, attempts, due_at, lease, error_code, error_message)
+  on rag.extractions to rag_worker;
+grant update (attempts, due_at, lease, error_code, error_message, updated_at) on rag.extractions to rag_worker;
+grant select on rag.settings to rag_worker;
+
+-- Functions of schema rag. PostgREST does not expose the schema. Exposed functions run as their caller, who therefore
+-- executes the internal functions too.
+revoke all on all functions in schema rag from public, anon, authenticated, service_role;
+grant execute on all functions in schema rag to authenticated;
+revoke execute on function rag.clear_deliveries(), rag.due_deliveries(integer) from authenticated;
+grant execute on function rag.clear_deliveries(), rag.due_deliveries(integer) to rag_worker;
+-- The functions that the worker's statements call in checks, triggers and rag_health.
+grant execute on function rag.shows_only(text), rag.is_metadata(jsonb), rag.has_readable_numbers(jsonb),
+  rag.is_awaited(uuid, uuid, text), rag.tell(uuid, uuid, uuid, text, jsonb), rag.version(), rag.queues(uuid[]),
+  rag.is_direct_call(), rag.functions_secret_status() to rag_worker;
+
+-- Exposed functions: schema public, by kind of caller. Supabase grants new functions of schema public to its API roles,
+-- so each grant begins with a revoke. Tests and verify/ read this list.
 do $$
 declare
   exposed record;
@@ -104,5 +194,5 @@ begin
 end;
 $$;
 
--- For the public /health, which has no user.
+-- The public /health has no user: the worker's role calls it.
 grant execute on function public.rag_health() to rag_worker;

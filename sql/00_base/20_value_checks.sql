@@ -63,8 +63,3 @@ begin
   end if;
 end;
 $$;
-
-revoke all on function rag.shows_only(text), rag.has_readable_numbers(jsonb), rag.is_metadata(jsonb),
-  rag.is_whole(jsonb, integer, integer), rag.check_json(text, jsonb, integer) from public, anon, service_role;
-grant execute on function rag.shows_only(text), rag.has_readable_numbers(jsonb), rag.is_metadata(jsonb),
-  rag.is_whole(jsonb, integer, integer), rag.check_json(text, jsonb, integer) to authenticated;

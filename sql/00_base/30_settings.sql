@@ -54,8 +54,6 @@ alter table rag.settings force row level security;
 create policy "signed-in callers read the settings" on rag.settings
   for select to authenticated using (true);
 
-grant select on rag.settings to authenticated;
-
 insert into rag.settings default values;
 
 -- Raises PT400 for an embedding model that rag.settings does not list. A database session without a user (the
@@ -78,6 +76,3 @@ begin
   end if;
 end;
 $$;
-
-revoke all on function rag.check_models(text[]) from public, anon, service_role;
-grant execute on function rag.check_models(text[]) to authenticated;

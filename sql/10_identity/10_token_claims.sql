@@ -97,8 +97,3 @@ language sql stable security invoker set search_path = ''
 as $$
   select coalesce(auth.jwt() -> 'rag' -> 'metrics' = 'true', false);
 $$;
-
-revoke all on function rag.has_scope(text[]), rag.require_scope(text[]), rag.bound_collection(), rag.caller_id(),
-  rag.creator_id(), rag.sought_hash(), rag.held_lease(), rag.reads_metrics() from public, anon, service_role;
-grant execute on function rag.has_scope(text[]), rag.require_scope(text[]), rag.bound_collection(), rag.caller_id(),
-  rag.creator_id(), rag.sought_hash(), rag.held_lease(), rag.reads_metrics() to authenticated;

@@ -157,10 +157,3 @@ begin
     using errcode = case when rag.is_direct_call() then 'PT409' else 'PT503' end, detail = 'locked';
 end;
 $$;
-
-revoke all on function rag.functions_secret_status(), rag.is_direct_call(), rag.check_direct_size(), rag.require_org(),
-  rag.take_slot(text, integer), rag.begin_direct_read(), rag.begin_call(), rag.begin_write(), rag.refuse_locked()
-  from public, anon, service_role;
-grant execute on function rag.functions_secret_status(), rag.is_direct_call(), rag.check_direct_size(),
-  rag.require_org(), rag.take_slot(text, integer), rag.begin_direct_read(), rag.begin_call(), rag.begin_write(),
-  rag.refuse_locked() to authenticated;

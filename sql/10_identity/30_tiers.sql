@@ -23,8 +23,6 @@ alter table rag.tiers force row level security;
 create policy "signed-in callers read the tiers" on rag.tiers
   for select to authenticated using (true);
 
-grant select on rag.tiers to authenticated;
-
 insert into rag.tiers (name, requests_per_day, collections, documents_per_collection, file_bytes) values
   ('standard', null, null, null, null), ('free', 100, 5, 10, 10 << 20), ('developer', 10000, 50, 1000, 100 << 20),
   ('professional', 100000, null, null, 500 << 20);

@@ -74,8 +74,6 @@ create policy "users read their own memberships" on rag.members
   for select to authenticated
   using (user_id = (select auth.uid()));
 
-grant select on rag.orgs, rag.members to authenticated;
-
 -- The org that is meant: the one named, or the caller's only one.
 create function rag.org_meant(org_id uuid)
 returns uuid
@@ -132,8 +130,3 @@ begin
     limit 1000;
 end;
 $$;
-
-revoke all on function rag.memberships(), rag.current_org_ids(), rag.admin_org_ids(), rag.org_meant(uuid),
-  rag.tier_of(uuid) from public, anon, service_role;
-grant execute on function rag.memberships(), rag.current_org_ids(), rag.admin_org_ids(), rag.org_meant(uuid),
-  rag.tier_of(uuid) to authenticated;

@@ -21,9 +21,6 @@ as $$
   end;
 $$;
 
-revoke all on function rag.is_config(jsonb) from public, anon, service_role;
-grant execute on function rag.is_config(jsonb) to authenticated;
-
 create table rag.collections (
   org_id uuid not null references rag.orgs (id) on delete cascade,
   id uuid not null default gen_random_uuid(),
@@ -91,11 +88,6 @@ create policy "a bound key stays in its collection" on rag.collections
 create policy "a collection keeps the name of its creator" on rag.collections
   as restrictive for insert to authenticated
   with check (created_by = (select rag.creator_id()) or deleted_at is not null);
-
-grant select, insert, delete on rag.collections to authenticated;
--- All columns but created_by.
-grant update (org_id, id, owner_id, name, description, metadata, config, loads, deleted_at, created_at, updated_at)
-  on rag.collections to authenticated;
 
 -- Whose own the name says that a collection is, by its last segment alone: ":u:" and a user's id. Null where it says
 -- no user: every other name is the org's to use.
@@ -176,8 +168,3 @@ begin
   return home;
 end;
 $$;
-
-revoke all on function rag.user_named(text), rag.check_user_named(uuid, text), rag.owner_named(uuid, text),
-  rag.collection_named(uuid, text, boolean), rag.ensure_collection(uuid, text) from public, anon, service_role;
-grant execute on function rag.user_named(text), rag.check_user_named(uuid, text), rag.owner_named(uuid, text),
-  rag.collection_named(uuid, text, boolean), rag.ensure_collection(uuid, text) to authenticated;

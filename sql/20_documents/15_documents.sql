@@ -97,16 +97,6 @@ create policy "a bound key stays in its collection" on rag.documents
   using ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()))
   with check ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()));
 
-grant select, delete on rag.documents to authenticated;
--- All columns but created_by, which keeps its default.
-grant insert (org_id, id, collection_id, owner_id, external_id, source_type, title, uri, lang, occurred_at, origin, author,
-  state, labels, metadata, content, content_hash, status, error_code, error_message, filename, content_type,
-  size_bytes, processing_info, created_at, updated_at),
-  update (org_id, id, collection_id, owner_id, external_id, source_type, title, uri, lang, occurred_at, origin, author,
-  state, labels, metadata, content, content_hash, status, error_code, error_message, filename, content_type,
-  size_bytes, processing_info, created_at, updated_at)
-  on rag.documents to authenticated;
-
 -- For collections that a member deleted. Row security applies to the documents in this condition.
 create policy "a deleted collection is seen by those who see documents in it" on rag.collections
   as restrictive for select to authenticated
@@ -174,8 +164,3 @@ $$;
 create trigger require_undeleted_collection after insert on rag.documents
   referencing new table as added
   for each statement execute function rag.require_undeleted_collection();
-
-revoke all on function rag.deleted_collection(), rag.delete_documents_of_collection(),
-  rag.require_undeleted_collection() from public, anon, service_role;
-grant execute on function rag.deleted_collection(), rag.delete_documents_of_collection(),
-  rag.require_undeleted_collection() to authenticated;

@@ -269,8 +269,6 @@ create policy "the worker sees deleted collections" on rag.collections
 create policy "the worker removes deleted collections" on rag.collections
   for delete to rag_worker using (deleted_at is not null);
 
-grant select (org_id, id, deleted_at), delete on rag.collections to rag_worker;
-
 -- For the worker: remove the deleted collections that have no document, and return their number.
 create function public.rag_remove_deleted_collections()
 returns bigint
@@ -285,10 +283,3 @@ as $$
   )
   select count(*) from removed;
 $$;
-
-revoke all on function rag.shown(rag.collections), rag.collection_of(uuid), rag.check_name(text),
-  rag.check_config(jsonb, jsonb), rag.require_room_for_a_collection(uuid),
-  rag.check_page(integer, integer, text, text, text[]) from public, anon, service_role;
-grant execute on function rag.shown(rag.collections), rag.collection_of(uuid), rag.check_name(text),
-  rag.check_config(jsonb, jsonb), rag.require_room_for_a_collection(uuid),
-  rag.check_page(integer, integer, text, text, text[]) to authenticated;

@@ -14,9 +14,6 @@ as $$
     and coalesce(jsonb_typeof(value -> 'section') = 'string', true);
 $$;
 
-revoke all on function rag.is_place(jsonb) from public, anon, service_role;
-grant execute on function rag.is_place(jsonb) to authenticated;
-
 create table rag.chunks (
   org_id uuid not null,
   id uuid not null default gen_random_uuid(),
@@ -86,8 +83,6 @@ create policy "a bound key stays in its collection" on rag.chunks
   using ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()))
   with check ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()));
 
-grant select, insert, update, delete on rag.chunks to authenticated;
-
 -- The texts of chunks, {span_start, span_end} in characters of the document's text, in their order. PT400 for a span
 -- that is not within the text, and for spans that repeat the text many times: a short call would need much memory.
 -- Postgres finds a character of a text by counting from its beginning: for every chunk of a long text, that takes
@@ -147,6 +142,3 @@ begin
     order by span.place);
 end;
 $$;
-
-revoke all on function rag.texts_of(text, jsonb) from public, anon, service_role;
-grant execute on function rag.texts_of(text, jsonb) to authenticated;

@@ -66,5 +66,3 @@ create policy "an object is brought by who uploaded it" on rag.originals
 create policy "an object takes a place by who uploaded it" on rag.originals
   as restrictive for update to authenticated
   using (true) with check (path is null or split_part(path, '/', 3) = (select auth.uid())::text);
-
-grant select, insert, update, delete on rag.originals to authenticated;

@@ -42,8 +42,6 @@ create policy "a bound key stays in its collection" on rag.facets
   using ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()))
   with check ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()));
 
-grant select, insert, update, delete on rag.facets to authenticated;
-
 -- The value with its numbers as short as they can be, since equal ones are one: 1.0 is 1, and [1.0] is [1].
 create function rag.plain(value jsonb)
 returns jsonb
@@ -123,8 +121,3 @@ create trigger index_facets_of_changed_documents
     (new.origin, new.author, new.state, new.labels, new.metadata, new.processing_info -> 'document_type',
       new.collection_id, new.owner_id))
   execute function rag.index_facets();
-
-revoke all on function rag.plain(jsonb), rag.facet(text, jsonb), rag.facets_of(rag.documents), rag.index_facets()
-  from public, anon, service_role;
-grant execute on function rag.plain(jsonb), rag.facet(text, jsonb), rag.facets_of(rag.documents), rag.index_facets()
-  to authenticated;

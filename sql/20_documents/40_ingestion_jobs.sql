@@ -93,14 +93,6 @@ create policy "the worker sees which documents there are" on rag.documents
 create policy "the worker gives documents up" on rag.documents
   for update to rag_worker using (status = 'processing') with check (status = 'failed');
 
-grant select, insert, delete on rag.jobs to authenticated;
-grant update (state, attempts, due_at, lease, step, error_code, error_message, finished_at)
-  on rag.jobs to authenticated;
-grant select on rag.jobs to rag_worker;
-grant update (state, attempts, due_at, lease, started_at, finished_at, step, error_code, error_message)
-  on rag.jobs to rag_worker;
-grant select (org_id, id, collection_id, status), update (status, error_code, error_message) on rag.documents to rag_worker;
-
 -- Jobs that are due, leased: of every org as many as of any other, those first that wait longest. A lease that has
 -- run out is nobody's: its job is claimed again, alone, since it may be what its worker died of; and whoever held
 -- it can finish nothing. One that nobody ever finished, sixteen times, ends here: its document says so. as_admin: it is
@@ -198,6 +190,3 @@ begin
   order by due.turn, due.due_at, due.id;
 end;
 $$;
-
--- All but the first for the checks of the rows that it changes.
-grant execute on function rag.shows_only(text), rag.is_metadata(jsonb), rag.has_readable_numbers(jsonb) to rag_worker;

@@ -187,6 +187,3 @@ begin
   where jobs.org_id = held.org_id and jobs.id = held.id;
 end;
 $$;
-
-revoke all on function rag.held_job(boolean) from public, anon, service_role;
-grant execute on function rag.held_job(boolean) to authenticated;

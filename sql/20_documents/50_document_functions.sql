@@ -307,10 +307,3 @@ as $$
   from rag.document_of(rag_get_original.document_id) as document
   join rag.originals on originals.org_id = document.org_id and originals.document_id = document.id;
 $$;
-
-revoke all on function rag.shown(rag.documents), rag.document_of(uuid),
-  rag.require_room_for_a_document(rag.collections), rag.remove_failed_twin(rag.documents, text),
-  rag.require_no_twin(rag.documents, text) from public, anon, service_role;
-grant execute on function rag.shown(rag.documents), rag.document_of(uuid),
-  rag.require_room_for_a_document(rag.collections), rag.remove_failed_twin(rag.documents, text),
-  rag.require_no_twin(rag.documents, text) to authenticated;

@@ -268,14 +268,3 @@ as $$
   )
   select exists (select from gone);
 $$;
-
-revoke all on function rag.new_documents(rag.collections, jsonb),
-  rag.put_documents(rag.collections, rag.new_document[], boolean),
-  rag.insert_documents(rag.collections, rag.new_document[]), rag.documents_meant(rag.collections, rag.new_document[]),
-  rag.replace_documents(uuid, rag.new_document[], rag.stored[]), rag.replace_chunks(uuid, rag.chunked[]),
-  rag.insert_chunks(uuid, rag.chunked[], integer) from public, anon, service_role;
-grant execute on function rag.new_documents(rag.collections, jsonb),
-  rag.put_documents(rag.collections, rag.new_document[], boolean),
-  rag.insert_documents(rag.collections, rag.new_document[]), rag.documents_meant(rag.collections, rag.new_document[]),
-  rag.replace_documents(uuid, rag.new_document[], rag.stored[]), rag.replace_chunks(uuid, rag.chunked[]),
-  rag.insert_chunks(uuid, rag.chunked[], integer) to authenticated;

@@ -223,8 +223,3 @@ exception when lock_not_available then
   perform rag.refuse_locked();
 end;
 $$;
-
-revoke all on function rag.name_of(rag.documents), rag.require_collection(text),
-  rag.documents_named(rag.collections, text[]) from public, anon, service_role;
-grant execute on function rag.name_of(rag.documents), rag.require_collection(text),
-  rag.documents_named(rag.collections, text[]) to authenticated;

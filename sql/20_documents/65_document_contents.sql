@@ -120,6 +120,3 @@ begin
   return jsonb_build_object('documents', to_jsonb(documents), 'chunks', to_jsonb(passages));
 end;
 $$;
-
-revoke all on function rag.size_of(text), rag.first_chunks(uuid, uuid, bigint) from public, anon, service_role;
-grant execute on function rag.size_of(text), rag.first_chunks(uuid, uuid, bigint) to authenticated;

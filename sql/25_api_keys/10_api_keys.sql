@@ -68,11 +68,6 @@ create policy "a bound key stays in its collection" on rag.api_keys
   using ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()))
   with check ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()));
 
-grant select on rag.api_keys to authenticated;
-grant insert (org_id, owner_id, name, prefix, hash, scopes, collection_id, expires_at, requests_per_minute)
-  on rag.api_keys to authenticated;
-grant update (last_used_at, expires_at, revoked_at, replaced_at) on rag.api_keys to authenticated;
-
 create function rag.key_only_ends()
 returns trigger
 language plpgsql volatile security invoker set search_path = ''
@@ -91,6 +86,3 @@ $$;
 -- Whatever the caller may update: no key comes back, and none lives longer than it was made for.
 create trigger key_only_ends before update on rag.api_keys
   for each row execute function rag.key_only_ends();
-
-revoke all on function rag.key_only_ends() from public, anon, service_role;
-grant execute on function rag.key_only_ends() to authenticated;

@@ -178,6 +178,3 @@ as $$
     and (expires_at is null or expires_at > now())
   returning id, org_id, owner_id, collection_id, scopes, requests_per_minute, expires_at;
 $$;
-
-revoke all on function rag.shown(rag.api_keys), rag.require_room_for_a_key(uuid) from public, anon, service_role;
-grant execute on function rag.shown(rag.api_keys), rag.require_room_for_a_key(uuid) to authenticated;

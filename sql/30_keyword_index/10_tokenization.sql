@@ -65,8 +65,3 @@ as $$
   ) as found (term, occurrences)
   group by 1;
 $$;
-
-revoke all on function rag.text_config(text), rag.words(regconfig, text), rag.identifiers(text),
-  rag.terms(regconfig, text) from public, anon, service_role;
-grant execute on function rag.text_config(text), rag.words(regconfig, text), rag.identifiers(text),
-  rag.terms(regconfig, text) to authenticated;

@@ -98,8 +98,6 @@ create policy "a bound key stays in its collection" on rag.term_counts
   using ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()))
   with check ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()));
 
-grant select, insert, update, delete on rag.postings, rag.term_counts to authenticated;
-
 create function rag.total_term(config regconfig, embedding_model text)
 returns text
 language sql stable security invoker set search_path = ''
@@ -122,8 +120,3 @@ language sql immutable security invoker set search_path = ''
 as $$
   select substr(term, length(split_part(term, ' ', 2)) + 3);
 $$;
-
-revoke all on function rag.total_term(regconfig, text), rag.config_of_total(text), rag.model_of_total(text)
-  from public, anon, service_role;
-grant execute on function rag.total_term(regconfig, text), rag.config_of_total(text),
-  rag.model_of_total(text) to authenticated;

@@ -165,9 +165,3 @@ create trigger count_new_terms after insert on rag.postings
 create trigger count_deleted_terms after delete on rag.postings
   referencing old table as changed
   for each statement execute function rag.count_changed_terms();
-
-revoke all on function rag.index_words(uuid, uuid[]), rag.index_changed_chunks(), rag.index_changed_document(),
-  rag.count_changed_terms(), rag.fold_term_counts(uuid, uuid, uuid, text[]) from public, anon, service_role;
-grant execute on function rag.index_words(uuid, uuid[]), rag.index_changed_chunks(),
-  rag.index_changed_document(), rag.count_changed_terms(),
-  rag.fold_term_counts(uuid, uuid, uuid, text[]) to authenticated;

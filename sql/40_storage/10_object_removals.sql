@@ -71,11 +71,6 @@ create policy "the worker ends removals" on rag.removals
 create policy "the worker sees which objects documents have" on rag.originals
   for select to rag_worker using (path is not null);
 
-grant select, insert, delete on rag.removals to authenticated;
-grant select, delete on rag.removals to rag_worker;
-grant update (due_at, attempts) on rag.removals to rag_worker;
-grant select (org_id, path) on rag.originals to rag_worker;
-
 create function rag.remove_object()
 returns trigger
 language plpgsql volatile security invoker set search_path = ''
@@ -151,6 +146,3 @@ begin
   end if;
 end;
 $$;
-
-revoke all on function rag.remove_object() from public, anon, service_role;
-grant execute on function rag.remove_object() to authenticated;

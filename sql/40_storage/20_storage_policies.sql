@@ -33,10 +33,6 @@ as $$
     or rag.awaits_object(sees_object.name) or coalesce(sees_object.name = rag.removed_object(), false);
 $$;
 
-revoke all on function rag.awaits_object(text), rag.removed_object(), rag.sees_object(text)
-  from public, anon, service_role;
-grant execute on function rag.awaits_object(text), rag.removed_object(), rag.sees_object(text) to authenticated;
-
 do $$
 begin
   if to_regclass('storage.objects') is null then

@@ -41,6 +41,3 @@ begin
   end if;
 end;
 $$;
-
-revoke all on function rag.take_upload(rag.collections, text) from public, anon, authenticated, service_role;
-grant execute on function rag.take_upload(rag.collections, text) to authenticated;

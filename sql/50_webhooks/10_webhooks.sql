@@ -110,17 +110,3 @@ $$;
 -- Who has it renewed cannot read it.
 create trigger keep_old_secret before update on rag.endpoints
   for each row when (new.secret <> old.secret) execute function rag.keep_old_secret();
-
-revoke all on function rag.keep_old_secret() from public, anon, service_role;
-grant execute on function rag.keep_old_secret() to authenticated;
-
-grant select, insert, delete on rag.webhooks to authenticated;
-grant update (events, enabled, updated_at) on rag.webhooks to authenticated;
-grant select (org_id, webhook_id, owner_id, url, description, failing_since, rests_until)
-  on rag.endpoints to authenticated;
-grant insert (org_id, webhook_id, url, description, secret) on rag.endpoints to authenticated;
-grant update (url, description, secret, old_secret_until, failing_since, rests_until)
-  on rag.endpoints to authenticated;
-grant select on rag.webhooks, rag.endpoints to rag_worker;
-grant update (enabled, updated_at) on rag.webhooks to rag_worker;
-grant update (old_secret, failing_since, rests_until) on rag.endpoints to rag_worker;

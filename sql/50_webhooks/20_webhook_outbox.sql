@@ -66,12 +66,3 @@ create policy "admins have it told again" on rag.deliveries
 
 create policy "the worker sends deliveries" on rag.deliveries
   for all to rag_worker using (true) with check (true);
-
-grant select on rag.deliveries to authenticated;
-grant insert (org_id, webhook_id, collection_id, owner_id, event_id, event, object)
-  on rag.deliveries to authenticated;
-grant update (state, attempts, due_at, response_status, error, finished_at) on rag.deliveries to authenticated;
-grant select, delete on rag.deliveries to rag_worker;
-grant insert (org_id, webhook_id, collection_id, owner_id, event_id, event, object) on rag.deliveries to rag_worker;
-grant update (state, attempts, due_at, lease, response_status, error, finished_at)
-  on rag.deliveries to rag_worker;

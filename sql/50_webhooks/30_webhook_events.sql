@@ -119,10 +119,3 @@ create constraint trigger tell_of_collection
 create constraint trigger tell_of_document
   after insert or update of status or delete on rag.documents
   deferrable initially deferred for each row execute function rag.tell_of_document();
-
-revoke all on function rag.is_awaited(uuid, uuid, text), rag.tell(uuid, uuid, uuid, text, jsonb),
-  rag.tell_of_collection(), rag.tell_of_document() from public, anon, service_role;
--- The worker gives documents up, of which is told too.
-grant execute on function rag.is_awaited(uuid, uuid, text), rag.tell(uuid, uuid, uuid, text, jsonb)
-  to authenticated, rag_worker;
-grant execute on function rag.tell_of_collection(), rag.tell_of_document() to authenticated;

@@ -192,7 +192,3 @@ begin
   return true;
 end;
 $$;
-
-revoke all on function rag.clear_deliveries(), rag.due_deliveries(integer)
-  from public, anon, authenticated, service_role;
-grant execute on function rag.clear_deliveries(), rag.due_deliveries(integer) to rag_worker;

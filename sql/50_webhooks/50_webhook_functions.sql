@@ -198,6 +198,3 @@ begin
   raise exception 'there is no such delivery' using errcode = 'PT404', detail = 'delivery_not_found';
 end;
 $$;
-
-revoke all on function rag.webhook_of(uuid) from public, anon, service_role;
-grant execute on function rag.webhook_of(uuid) to authenticated;

@@ -26,8 +26,6 @@ create policy "users remember their own questions" on rag.query_embeddings
   using (user_id = (select auth.uid()))
   with check (user_id = (select auth.uid()));
 
-grant select, insert, update, delete on rag.query_embeddings to authenticated;
-
 -- The vector that the caller had remembered within the last `max_age_seconds`, or null.
 create function public.rag_recall_embedding(hash text, max_age_seconds integer)
 returns real[]

@@ -181,11 +181,3 @@ as $$
   select concat_ws(' and ', rag.conditions(scope, 'document_id'), 'embedding_model = ($1).model',
     case when scope.without_chunk is not null then 'id <> ($1).without_chunk' end);
 $$;
-
-revoke all on function rag.scope_of(jsonb), rag.ignored_filters(jsonb, jsonb), rag.has_no_filters(rag.scope),
-  rag.has_one_source_type(rag.scope), rag.filters_documents(rag.scope), rag.conditions(rag.scope, text),
-  rag.chunk_conditions(rag.scope)
-  from public, anon, service_role;
-grant execute on function rag.scope_of(jsonb), rag.ignored_filters(jsonb, jsonb), rag.has_no_filters(rag.scope),
-  rag.has_one_source_type(rag.scope), rag.filters_documents(rag.scope), rag.conditions(rag.scope, text),
-  rag.chunk_conditions(rag.scope) to authenticated;

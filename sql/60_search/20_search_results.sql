@@ -128,10 +128,3 @@ language sql volatile security invoker set search_path = ''
 as $$
   select (1000 * extract(epoch from clock_timestamp() - started))::real;
 $$;
-
-revoke all on function rag.check_top_k(integer), rag.needle(extensions.vector), rag.milliseconds_since(timestamptz),
-  rag.show(rag.hit[], boolean, integer, real, real, text[]), rag.widen(rag.hit[], integer)
-  from public, anon, service_role;
-grant execute on function rag.check_top_k(integer), rag.needle(extensions.vector), rag.milliseconds_since(timestamptz),
-  rag.show(rag.hit[], boolean, integer, real, real, text[]), rag.widen(rag.hit[], integer)
-  to authenticated;

@@ -272,15 +272,3 @@ begin
     scope.ignored_filters);
 end;
 $$;
-
-revoke all on function rag.count_chunks(rag.scope), rag.effort(rag.scope, bigint, integer),
-  rag.nearest_of_all(extensions.halfvec, rag.scope, integer),
-  rag.nearest_of_filtered(extensions.halfvec, rag.scope, integer, bigint),
-  rag.nearest_of_index(extensions.halfvec, rag.scope, integer, integer, integer),
-  rag.exact_bound(rag.scope, bigint, integer), rag.nearest(extensions.halfvec, rag.scope, integer)
-  from public, anon, service_role;
-grant execute on function rag.count_chunks(rag.scope), rag.effort(rag.scope, bigint, integer),
-  rag.nearest_of_all(extensions.halfvec, rag.scope, integer),
-  rag.nearest_of_filtered(extensions.halfvec, rag.scope, integer, bigint),
-  rag.nearest_of_index(extensions.halfvec, rag.scope, integer, integer, integer),
-  rag.exact_bound(rag.scope, bigint, integer), rag.nearest(extensions.halfvec, rag.scope, integer) to authenticated;

@@ -139,8 +139,3 @@ begin
   group by one.id;
 end;
 $$;
-
-revoke all on function rag.question(text, rag.scope), rag.closeness(rag.question, uuid[], oid[], text[])
-  from public, anon, service_role;
-grant execute on function rag.question(text, rag.scope), rag.closeness(rag.question, uuid[], oid[], text[])
-  to authenticated;

@@ -204,14 +204,3 @@ begin
   from part;
 end;
 $$;
-
-revoke all on function rag.best_among(rag.question, rag.reference[], integer),
-  rag.best_by_impact(rag.question, rag.scope, uuid[], integer, integer),
-  rag.documents_with(rag.question, rag.scope, integer), rag.share_of_collections(rag.scope),
-  rag.word_scores(rag.question, rag.reference[])
-  from public, anon, service_role;
-grant execute on function rag.best_among(rag.question, rag.reference[], integer),
-  rag.best_by_impact(rag.question, rag.scope, uuid[], integer, integer),
-  rag.documents_with(rag.question, rag.scope, integer), rag.share_of_collections(rag.scope),
-  rag.word_scores(rag.question, rag.reference[])
-  to authenticated;

@@ -164,14 +164,3 @@ as $$
     order by weighed.weighed_score desc, weighed.chunk_id)
   from weighed;
 $$;
-
-revoke all on function
-  rag.score(rag.question, rag.reference[], rag.hit[], extensions.halfvec, rag.scope, text, text, integer, integer,
-    boolean),
-  rag.best_documents(rag.hit[], integer), rag.fade(rag.hit[], double precision), rag.prefer(rag.hit[], text[])
-  from public, anon, service_role;
-grant execute on function
-  rag.score(rag.question, rag.reference[], rag.hit[], extensions.halfvec, rag.scope, text, text, integer, integer,
-    boolean),
-  rag.best_documents(rag.hit[], integer), rag.fade(rag.hit[], double precision), rag.prefer(rag.hit[], text[])
-  to authenticated;

@@ -60,12 +60,3 @@ begin
       and collections.config -> 'enable_hybrid_search' is distinct from 'false'::jsonb);
 end;
 $$;
-
-revoke all on function
-  rag.find(extensions.halfvec, text, rag.scope, text, text, integer, integer, rag.hit[]),
-  rag.are_words_wanted(rag.scope)
-  from public, anon, service_role;
-grant execute on function
-  rag.find(extensions.halfvec, text, rag.scope, text, text, integer, integer, rag.hit[]),
-  rag.are_words_wanted(rag.scope)
-  to authenticated;

@@ -92,8 +92,3 @@ begin
   end if;
 end;
 $$;
-
-revoke all on function rag.check_search(text, extensions.vector, text, integer, double precision, text)
-  from public, anon, service_role;
-grant execute on function rag.check_search(text, extensions.vector, text, integer, double precision, text)
-  to authenticated;

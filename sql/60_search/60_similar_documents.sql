@@ -132,8 +132,3 @@ begin
   end if;
 end;
 $$;
-
-revoke all on function rag.subject_of(uuid, uuid), rag.best_of_documents(rag.hit[]),
-  rag.check_subject(uuid, uuid, text, extensions.vector, text, text) from public, anon, service_role;
-grant execute on function rag.subject_of(uuid, uuid), rag.best_of_documents(rag.hit[]),
-  rag.check_subject(uuid, uuid, text, extensions.vector, text, text) to authenticated;

@@ -102,8 +102,3 @@ as $$
   where length(found.entity) > 1
   group by found.entity;
 $$;
-
-revoke all on function rag.fold(text), rag.entity(text), rag.sound(text), rag.likenesses(text, text[]),
-  rag.names_of_title(text) from public, anon, service_role;
-grant execute on function rag.fold(text), rag.entity(text), rag.sound(text), rag.likenesses(text, text[]),
-  rag.names_of_title(text) to authenticated;

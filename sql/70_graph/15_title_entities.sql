@@ -55,8 +55,6 @@ create policy "a bound key stays in its collection" on rag.subjects
   using ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()))
   with check ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()));
 
-grant select, insert, update, delete on rag.subjects to authenticated;
-
 -- Whether a collection's documents go into the graph: unless its config says no.
 create function rag.is_graphed(org_id uuid, collection_id uuid)
 returns boolean
@@ -105,8 +103,3 @@ create trigger index_subjects_of_changed_documents
   for each row
   when ((old.title, old.collection_id, old.owner_id) is distinct from (new.title, new.collection_id, new.owner_id))
   execute function rag.index_subjects();
-
-revoke all on function rag.is_graphed(uuid, uuid), rag.add_subjects(rag.documents), rag.index_subjects()
-  from public, anon, service_role;
-grant execute on function rag.is_graphed(uuid, uuid), rag.add_subjects(rag.documents), rag.index_subjects()
-  to authenticated;

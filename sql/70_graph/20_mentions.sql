@@ -58,5 +58,3 @@ create policy "a bound key stays in its collection" on rag.mentions
   as restrictive for all to authenticated
   using ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()))
   with check ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()));
-
-grant select, insert, update, delete on rag.mentions to authenticated;

@@ -55,8 +55,6 @@ create policy "a bound key stays in its collection" on rag.relations
   using ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()))
   with check ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()));
 
-grant select, insert, update, delete on rag.relations to authenticated;
-
 -- Mentions, relations and how far they are read follow their document, should it go to another collection or owner.
 create function rag.move_names()
 returns trigger
@@ -217,10 +215,3 @@ begin
   on conflict do nothing;
 end;
 $$;
-
-revoke all on function rag.move_names(), rag.names_in(uuid, uuid), rag.forget_loose_relations(uuid, uuid),
-  rag.entries_of(jsonb, text), rag.said_in(jsonb), rag.share_in(jsonb), rag.insert_names(uuid, uuid, jsonb, integer)
-  from public, anon, service_role;
-grant execute on function rag.move_names(), rag.names_in(uuid, uuid), rag.forget_loose_relations(uuid, uuid),
-  rag.entries_of(jsonb, text), rag.said_in(jsonb), rag.share_in(jsonb), rag.insert_names(uuid, uuid, jsonb, integer)
-  to authenticated;

@@ -55,8 +55,6 @@ create policy "a bound key stays in its collection" on rag.extractions
   using ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()))
   with check ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()));
 
-grant select, insert, update, delete on rag.extractions to authenticated;
-
 -- Documents have new chunks: who has read them, if they come with names, is who brought them. `later` chunks of a
 -- document add to what came before. What earlier readings cost stays counted.
 create function rag.note_extraction(org_id uuid, document_id uuid, chunks jsonb, later boolean)
@@ -89,8 +87,3 @@ begin
   where extractions.org_id = read_again.org_id and extractions.document_id = read_again.document_id;
 end;
 $$;
-
-revoke all on function rag.note_extraction(uuid, uuid, jsonb, boolean), rag.read_again(uuid, uuid)
-  from public, anon, service_role;
-grant execute on function rag.note_extraction(uuid, uuid, jsonb, boolean), rag.read_again(uuid, uuid)
-  to authenticated;

@@ -31,8 +31,6 @@ create policy "nobody counts for another" on rag.calls
   as restrictive for update to authenticated
   using (owner_id = (select auth.uid())) with check (owner_id = (select auth.uid()));
 
-grant select, insert, update on rag.calls to authenticated;
-
 -- One call more, of a token that counts for one org alone: which of several orgs a call concerns is not known here, and
 -- none of the others may learn of it.
 create function rag.count_call()
@@ -47,6 +45,3 @@ as $$
     day = greatest(present.day, excluded.day),
     total = case when present.day < excluded.day then 0 else present.total end + 1;
 $$;
-
-revoke all on function rag.count_call() from public, anon, service_role;
-grant execute on function rag.count_call() to authenticated;

@@ -26,10 +26,6 @@ create policy "the worker claims what is to be read" on rag.extractions
 create policy "the worker leases what is to be read" on rag.extractions
   for update to rag_worker using (true) with check (lease is not null or due_at is null);
 
-grant select (org_id, document_id, owner_id, user_id, level, attempts, due_at, lease, error_code, error_message)
-  on rag.extractions to rag_worker;
-grant update (attempts, due_at, lease, error_code, error_message, updated_at) on rag.extractions to rag_worker;
-
 -- Documents that are to be read, leased: by the rules, and with_model those too that only the rules have read. Of every
 -- org as many as of any other, those first that wait longest. A lease that has run out is nobody's: its document is
 -- claimed again, alone, since it may be what its worker died of. One that nobody ever got on with, sixteen times, is
@@ -377,8 +373,3 @@ as $$
   delete from rag.extractions
   where extractions.org_id = forget_names.org_id and extractions.document_id = forget_names.document_id;
 $$;
-
-revoke all on function rag.held_extraction(boolean), rag.read_collection(rag.collections, boolean),
-  rag.follow_switch(rag.collections, boolean), rag.forget_names(uuid, uuid) from public, anon, service_role;
-grant execute on function rag.held_extraction(boolean), rag.read_collection(rag.collections, boolean),
-  rag.follow_switch(rag.collections, boolean), rag.forget_names(uuid, uuid) to authenticated;

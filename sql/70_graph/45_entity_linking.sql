@@ -250,10 +250,3 @@ begin
     limit 32);
 end;
 $$;
-
-revoke all on function rag.capitals(text), rag.words_asked(text), rag.link_exactly(text[], text[], rag.scope),
-  rag.alike(uuid, text, rag.scope, integer), rag.link_roughly(text[], text[], rag.seed[], rag.scope),
-  rag.link(text, rag.scope) from public, anon, service_role;
-grant execute on function rag.capitals(text), rag.words_asked(text), rag.link_exactly(text[], text[], rag.scope),
-  rag.alike(uuid, text, rag.scope, integer), rag.link_roughly(text[], text[], rag.seed[], rag.scope),
-  rag.link(text, rag.scope) to authenticated;

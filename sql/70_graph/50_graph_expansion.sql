@@ -333,20 +333,3 @@ begin
   chunks := rag.chunks_of(first || second, needle, scope, wanted);
 end;
 $$;
-
-revoke all on function
-  rag.places_of(rag.seed[], rag.scope, integer, integer, double precision),
-  rag.is_within(uuid, text, text, timestamptz, rag.scope),
-  rag.is_document_within(uuid, uuid, rag.scope), rag.seeds_within(rag.seed[], rag.scope, integer, integer),
-  rag.within(rag.reached[], rag.scope),
-  rag.neighbours_in(rag.reached[], rag.seed[], rag.scope, text[]),
-  rag.chunks_of(rag.reached[], extensions.halfvec, rag.scope, integer),
-  rag.reach(rag.seed[], rag.scope, extensions.halfvec, integer, text[], integer, timestamptz) from public, anon, service_role;
-grant execute on function
-  rag.places_of(rag.seed[], rag.scope, integer, integer, double precision),
-  rag.is_within(uuid, text, text, timestamptz, rag.scope),
-  rag.is_document_within(uuid, uuid, rag.scope), rag.seeds_within(rag.seed[], rag.scope, integer, integer),
-  rag.within(rag.reached[], rag.scope),
-  rag.neighbours_in(rag.reached[], rag.seed[], rag.scope, text[]),
-  rag.chunks_of(rag.reached[], extensions.halfvec, rag.scope, integer),
-  rag.reach(rag.seed[], rag.scope, extensions.halfvec, integer, text[], integer, timestamptz) to authenticated;

@@ -253,12 +253,3 @@ begin
           and replace(seed.entity, ' ', '_') in (edge ->> 'from', edge ->> 'to'))), '[]'));
 end;
 $$;
-
-revoke all on function rag.show_entities(rag.seed[], rag.neighbour[], rag.scope),
-  rag.edges_among(uuid, text[], rag.scope, integer), rag.is_about(uuid, uuid, text),
-  rag.edges_of_neighbours(rag.neighbour[], jsonb[]), rag.edges_between(jsonb[], jsonb),
-  rag.show_graph(rag.seed[], rag.neighbour[], rag.scope) from public, anon, service_role;
-grant execute on function rag.show_entities(rag.seed[], rag.neighbour[], rag.scope),
-  rag.edges_among(uuid, text[], rag.scope, integer), rag.is_about(uuid, uuid, text),
-  rag.edges_of_neighbours(rag.neighbour[], jsonb[]), rag.edges_between(jsonb[], jsonb),
-  rag.show_graph(rag.seed[], rag.neighbour[], rag.scope) to authenticated;

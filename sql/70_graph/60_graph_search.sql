@@ -184,12 +184,3 @@ begin
   end if;
 end;
 $$;
-
-revoke all on function rag.join_graph(rag.hit[], rag.reached[], double precision, integer),
-  rag.show_joined(rag.hit[], rag.hit[], rag.reached[], boolean, integer, real, real, text[]),
-  rag.hits_reached(rag.reached[], rag.hit[], text, extensions.halfvec, rag.scope, text),
-  rag.check_graph(text, integer, integer, text[]) from public, anon, service_role;
-grant execute on function rag.join_graph(rag.hit[], rag.reached[], double precision, integer),
-  rag.show_joined(rag.hit[], rag.hit[], rag.reached[], boolean, integer, real, real, text[]),
-  rag.hits_reached(rag.reached[], rag.hit[], text, extensions.halfvec, rag.scope, text),
-  rag.check_graph(text, integer, integer, text[]) to authenticated;

@@ -152,8 +152,3 @@ begin
       and (collection_id is null or present.collection_id = rag_graph_of.collection_id)), '{}');
 end;
 $$;
-
-revoke all on function rag.entities_of(uuid, uuid, integer), rag.edges_at(uuid, text[], rag.scope, uuid, integer),
-  rag.graph_of_document(uuid, uuid, rag.scope, integer) from public, anon, service_role;
-grant execute on function rag.entities_of(uuid, uuid, integer), rag.edges_at(uuid, text[], rag.scope, uuid, integer),
-  rag.graph_of_document(uuid, uuid, rag.scope, integer) to authenticated;

@@ -100,10 +100,6 @@ create policy "a bound key stays in its collection" on rag.messages
   using ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()))
   with check ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()));
 
-grant select, insert, update, delete on rag.sessions to authenticated;
--- No update: what was said was said.
-grant select, insert, delete on rag.messages to authenticated;
-
 -- What a list shows of a session, and of a message.
 create type rag.session as (
   id uuid, org_id uuid, owner_id uuid, collection_id uuid, title text, message_count integer, created_at timestamptz,
@@ -349,8 +345,3 @@ begin
   delete from rag.sessions where sessions.org_id = gone.org_id and sessions.id = gone.id;
 end;
 $$;
-
-revoke all on function rag.require_chat_scope(), rag.session_of(uuid), rag.check_messages(jsonb),
-  rag.collection_in(uuid, uuid) from public, anon, service_role;
-grant execute on function rag.require_chat_scope(), rag.session_of(uuid), rag.check_messages(jsonb),
-  rag.collection_in(uuid, uuid) to authenticated;

@@ -180,10 +180,3 @@ begin
   return rag.persisted_chunks(home.org_id, rag_read_chunks_to_persist.document_id, "first", 1000);
 end;
 $$;
-
-revoke all on function rag.collection_to_persist(uuid), rag.persisted(rag.chunks),
-  rag.persisted_chunks(uuid, uuid, integer, integer), rag.persisted_document(rag.collections, uuid, integer)
-  from public, anon, service_role;
-grant execute on function rag.collection_to_persist(uuid), rag.persisted(rag.chunks),
-  rag.persisted_chunks(uuid, uuid, integer, integer), rag.persisted_document(rag.collections, uuid, integer)
-  to authenticated;

@@ -233,7 +233,3 @@ begin
   return false;
 end;
 $$;
-
-revoke all on function rag.check_load(text, boolean), rag.held_load(uuid), rag.placed_id(bigint)
-  from public, anon, service_role;
-grant execute on function rag.check_load(text, boolean), rag.held_load(uuid), rag.placed_id(bigint) to authenticated;

@@ -38,8 +38,6 @@ create policy "callers measure their own requests, metrics read all" on rag.meas
   using (user_id = (select auth.uid()) or (select rag.reads_metrics()))
   with check (user_id = (select auth.uid()));
 
-grant select, insert, update on rag.measures to authenticated;
-
 -- Add up to twenty measures of the caller's: [{name, label, value}]. A value is at most a million, so that nobody's
 -- hide the others'.
 create function public.rag_measure(measures jsonb)
@@ -74,6 +72,3 @@ begin
       order by place);
 end;
 $$;
-
-revoke all on function rag.bounds_of(text) from public, anon, service_role;
-grant execute on function rag.bounds_of(text) to authenticated;

@@ -23,8 +23,6 @@ create policy "callers spend their own budget" on rag.rate_limits
   using (caller_id = any (array[(select auth.uid()), (select rag.caller_id())]))
   with check (caller_id = any (array[(select auth.uid()), (select rag.caller_id())]));
 
-grant select, insert, update on rag.rate_limits to authenticated;
-
 -- Requests by user, function and outcome, since ever: what /metrics sums over all users, so that its
 -- counters are true over all instances. Each user has rows of their own, so that nobody waits for others.
 create table rag.request_counts (
@@ -46,8 +44,6 @@ create policy "callers count their own requests, metrics read all" on rag.reques
   for all to authenticated
   using (user_id = (select auth.uid()) or (select rag.reads_metrics()))
   with check (user_id = (select auth.uid()));
-
-grant select, insert, update on rag.request_counts to authenticated;
 
 -- Under which limits the caller stands: the deployment's own for the bucket (`requests` in
 -- `window_seconds`), unless a tier or, before all others, the API key sets one a minute; and the tier's by
@@ -209,8 +205,3 @@ as $$
   where (select rag.reads_metrics())
   group by measures.name, measures.label;
 $$;
-
-revoke all on function rag.limits_of_caller(text, integer, integer),
-  rag.count_hits(uuid, text, integer, integer, integer) from public, anon, service_role;
-grant execute on function rag.limits_of_caller(text, integer, integer),
-  rag.count_hits(uuid, text, integer, integer, integer) to authenticated;

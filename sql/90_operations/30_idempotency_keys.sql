@@ -66,8 +66,6 @@ create policy "a bound key stays in its collection" on rag.replies
   using ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()))
   with check ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()));
 
-grant select, insert, update, delete on rag.replies to authenticated;
-
 -- What to do with a request: go (with a claim to end it by), replay what was answered, busy (it is being worked on;
 -- ask again so many seconds later), or differs (the key has been used for something else). org_id: where it is kept.
 create type rag.claimed_reply as (
@@ -241,8 +239,3 @@ begin
   return found;
 end;
 $$;
-
-revoke all on function rag.has_too_many_replies(uuid), rag.sees_chunks(uuid, uuid[]), rag.forget_replies(uuid)
-  from public, anon, service_role;
-grant execute on function rag.has_too_many_replies(uuid), rag.sees_chunks(uuid, uuid[]), rag.forget_replies(uuid)
-  to authenticated;

@@ -57,9 +57,6 @@ create policy "a bound key stays in its collection" on rag.events
   with check ((select rag.bound_collection()) is null or collection_id is null
     or collection_id = (select rag.bound_collection()));
 
-grant select, insert (org_id, owner_id, user_id, event, namespace, collection_id, document_count, chunk_count, top_score)
-  on rag.events to authenticated;
-
 -- Note what the caller has done in a namespace, and count it: measures as rag_measure takes them.
 create function public.rag_record_event(
   event text, namespace text, documents integer default 0, chunks integer default 0,

@@ -166,10 +166,4 @@ begin
 end;
 $$;
 
-revoke all on function rag.version(), rag.queues(uuid[]) from public, anon, service_role;
-grant execute on function rag.version(), rag.queues(uuid[]) to authenticated;
--- The worker's role calls it for the public /health, which has no user.
-grant execute on function rag.version(), rag.queues(uuid[]), rag.is_direct_call(), rag.functions_secret_status()
-  to rag_worker;
 create policy "the worker reads the settings" on rag.settings for select to rag_worker using (true);
-grant select on rag.settings to rag_worker;

@@ -88,11 +88,6 @@ begin
 end;
 $$;
 
-revoke all on function rag.shows_only(text), rag.has_readable_numbers(jsonb), rag.is_metadata(jsonb),
-  rag.is_whole(jsonb, integer, integer), rag.check_json(text, jsonb, integer) from public, anon, service_role;
-grant execute on function rag.shows_only(text), rag.has_readable_numbers(jsonb), rag.is_metadata(jsonb),
-  rag.is_whole(jsonb, integer, integer), rag.check_json(text, jsonb, integer) to authenticated;
-
 -- What one deployment decides once, as data: which embedding model its vectors come from, when a match is
 -- exact, how words are ranked. Written by the deployer in SQL, read by every signed-in caller inside the
 -- match functions. One row, the same for all orgs: the one table that has no org. Figures behind the
@@ -149,8 +144,6 @@ alter table rag.settings force row level security;
 create policy "signed-in callers read the settings" on rag.settings
   for select to authenticated using (true);
 
-grant select on rag.settings to authenticated;
-
 insert into rag.settings default values;
 
 -- Raises PT400 for an embedding model that rag.settings does not list. A database session without a user (the
@@ -173,9 +166,6 @@ begin
   end if;
 end;
 $$;
-
-revoke all on function rag.check_models(text[]) from public, anon, service_role;
-grant execute on function rag.check_models(text[]) to authenticated;
 
 -- What a token says about itself beyond its user. A user's own token says nothing here and is not narrowed.
 -- The short-lived token that stands for an API key carries {"rag": {"org", "collection", "scopes", "key",
@@ -276,11 +266,6 @@ language sql stable security invoker set search_path = ''
 as $$
   select coalesce(auth.jwt() -> 'rag' -> 'metrics' = 'true', false);
 $$;
-
-revoke all on function rag.has_scope(text[]), rag.require_scope(text[]), rag.bound_collection(), rag.caller_id(),
-  rag.creator_id(), rag.sought_hash(), rag.held_lease(), rag.reads_metrics() from public, anon, service_role;
-grant execute on function rag.has_scope(text[]), rag.require_scope(text[]), rag.bound_collection(), rag.caller_id(),
-  rag.creator_id(), rag.sought_hash(), rag.held_lease(), rag.reads_metrics() to authenticated;
 
 -- Admission of calls to exposed functions. Browsers call a short list of readers with the user's token alone. Every
 -- other exposed function also requires a secret header, which only our own functions send. The secret shows that a
@@ -442,13 +427,6 @@ begin
 end;
 $$;
 
-revoke all on function rag.functions_secret_status(), rag.is_direct_call(), rag.check_direct_size(), rag.require_org(),
-  rag.take_slot(text, integer), rag.begin_direct_read(), rag.begin_call(), rag.begin_write(), rag.refuse_locked()
-  from public, anon, service_role;
-grant execute on function rag.functions_secret_status(), rag.is_direct_call(), rag.check_direct_size(),
-  rag.require_org(), rag.take_slot(text, integer), rag.begin_direct_read(), rag.begin_call(), rag.begin_write(),
-  rag.refuse_locked() to authenticated;
-
 -- How much each org may ask, as data: a tier's requests a day for each of its people, and, where it says
 -- so, other limits a minute than the deployment's own. Written by the deployer, read by every signed-in
 -- caller inside rag_hit. The tiers are the same for all orgs: a table without an org.
@@ -473,8 +451,6 @@ alter table rag.tiers force row level security;
 
 create policy "signed-in callers read the tiers" on rag.tiers
   for select to authenticated using (true);
-
-grant select on rag.tiers to authenticated;
 
 insert into rag.tiers (name, requests_per_day, collections, documents_per_collection, file_bytes) values
   ('standard', null, null, null, null), ('free', 100, 5, 10, 10 << 20), ('developer', 10000, 50, 1000, 100 << 20),
@@ -556,8 +532,6 @@ create policy "users read their own memberships" on rag.members
   for select to authenticated
   using (user_id = (select auth.uid()));
 
-grant select on rag.orgs, rag.members to authenticated;
-
 -- The org that is meant: the one named, or the caller's only one.
 create function rag.org_meant(org_id uuid)
 returns uuid
@@ -615,11 +589,6 @@ begin
 end;
 $$;
 
-revoke all on function rag.memberships(), rag.current_org_ids(), rag.admin_org_ids(), rag.org_meant(uuid),
-  rag.tier_of(uuid) from public, anon, service_role;
-grant execute on function rag.memberships(), rag.current_org_ids(), rag.admin_org_ids(), rag.org_meant(uuid),
-  rag.tier_of(uuid) to authenticated;
-
 -- A collection is a named set of documents: an index, a namespace or a workspace on the wire. It belongs
 -- to an org and, when owner_id is set, inside the org to one user. Members write and read through
 -- functions (collection_functions.sql); a collection also comes into being with the first document that names
@@ -642,9 +611,6 @@ as $$
       and coalesce(jsonb_typeof(value -> 'enable_knowledge_graph') in ('boolean', 'null'), true)
   end;
 $$;
-
-revoke all on function rag.is_config(jsonb) from public, anon, service_role;
-grant execute on function rag.is_config(jsonb) to authenticated;
 
 create table rag.collections (
   org_id uuid not null references rag.orgs (id) on delete cascade,
@@ -713,11 +679,6 @@ create policy "a bound key stays in its collection" on rag.collections
 create policy "a collection keeps the name of its creator" on rag.collections
   as restrictive for insert to authenticated
   with check (created_by = (select rag.creator_id()) or deleted_at is not null);
-
-grant select, insert, delete on rag.collections to authenticated;
--- All columns but created_by.
-grant update (org_id, id, owner_id, name, description, metadata, config, loads, deleted_at, created_at, updated_at)
-  on rag.collections to authenticated;
 
 -- Whose own the name says that a collection is, by its last segment alone: ":u:" and a user's id. Null where it says
 -- no user: every other name is the org's to use.
@@ -798,11 +759,6 @@ begin
   return home;
 end;
 $$;
-
-revoke all on function rag.user_named(text), rag.check_user_named(uuid, text), rag.owner_named(uuid, text),
-  rag.collection_named(uuid, text, boolean), rag.ensure_collection(uuid, text) from public, anon, service_role;
-grant execute on function rag.user_named(text), rag.check_user_named(uuid, text), rag.owner_named(uuid, text),
-  rag.collection_named(uuid, text, boolean), rag.ensure_collection(uuid, text) to authenticated;
 
 -- A document is what a person brought: a call, a mail, a page. It keeps its converted text, so that every
 -- chunk's span can be checked against it, and the fields that searches filter by. Written and replaced by
@@ -903,16 +859,6 @@ create policy "a bound key stays in its collection" on rag.documents
   using ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()))
   with check ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()));
 
-grant select, delete on rag.documents to authenticated;
--- All columns but created_by, which keeps its default.
-grant insert (org_id, id, collection_id, owner_id, external_id, source_type, title, uri, lang, occurred_at, origin, author,
-  state, labels, metadata, content, content_hash, status, error_code, error_message, filename, content_type,
-  size_bytes, processing_info, created_at, updated_at),
-  update (org_id, id, collection_id, owner_id, external_id, source_type, title, uri, lang, occurred_at, origin, author,
-  state, labels, metadata, content, content_hash, status, error_code, error_message, filename, content_type,
-  size_bytes, processing_info, created_at, updated_at)
-  on rag.documents to authenticated;
-
 -- For collections that a member deleted. Row security applies to the documents in this condition.
 create policy "a deleted collection is seen by those who see documents in it" on rag.collections
   as restrictive for select to authenticated
@@ -980,11 +926,6 @@ $$;
 create trigger require_undeleted_collection after insert on rag.documents
   referencing new table as added
   for each statement execute function rag.require_undeleted_collection();
-
-revoke all on function rag.deleted_collection(), rag.delete_documents_of_collection(),
-  rag.require_undeleted_collection() from public, anon, service_role;
-grant execute on function rag.deleted_collection(), rag.delete_documents_of_collection(),
-  rag.require_undeleted_collection() to authenticated;
 
 -- What people do with collections. All of it runs as its caller; row security decides whose are whose, and which
 -- documents count: a private one is counted for those who see it.
@@ -1257,8 +1198,6 @@ create policy "the worker sees deleted collections" on rag.collections
 create policy "the worker removes deleted collections" on rag.collections
   for delete to rag_worker using (deleted_at is not null);
 
-grant select (org_id, id, deleted_at), delete on rag.collections to rag_worker;
-
 -- For the worker: remove the deleted collections that have no document, and return their number.
 create function public.rag_remove_deleted_collections()
 returns bigint
@@ -1273,13 +1212,6 @@ as $$
   )
   select count(*) from removed;
 $$;
-
-revoke all on function rag.shown(rag.collections), rag.collection_of(uuid), rag.check_name(text),
-  rag.check_config(jsonb, jsonb), rag.require_room_for_a_collection(uuid),
-  rag.check_page(integer, integer, text, text, text[]) from public, anon, service_role;
-grant execute on function rag.shown(rag.collections), rag.collection_of(uuid), rag.check_name(text),
-  rag.check_config(jsonb, jsonb), rag.require_room_for_a_collection(uuid),
-  rag.check_page(integer, integer, text, text, text[]) to authenticated;
 
 -- A chunk is a passage of a document with its embedding: what a search finds. It repeats its document's
 -- owner and filter fields, because under row security only columns of the scanned table, compared by
@@ -1296,9 +1228,6 @@ as $$
     and rag.is_whole(value -> 'page_number', 0, 2147483647) and rag.is_whole(value -> 'page_end', 0, 2147483647)
     and coalesce(jsonb_typeof(value -> 'section') = 'string', true);
 $$;
-
-revoke all on function rag.is_place(jsonb) from public, anon, service_role;
-grant execute on function rag.is_place(jsonb) to authenticated;
 
 create table rag.chunks (
   org_id uuid not null,
@@ -1369,8 +1298,6 @@ create policy "a bound key stays in its collection" on rag.chunks
   using ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()))
   with check ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()));
 
-grant select, insert, update, delete on rag.chunks to authenticated;
-
 -- The texts of chunks, {span_start, span_end} in characters of the document's text, in their order. PT400 for a span
 -- that is not within the text, and for spans that repeat the text many times: a short call would need much memory.
 -- Postgres finds a character of a text by counting from its beginning: for every chunk of a long text, that takes
@@ -1430,9 +1357,6 @@ begin
     order by span.place);
 end;
 $$;
-
-revoke all on function rag.texts_of(text, jsonb) from public, anon, service_role;
-grant execute on function rag.texts_of(text, jsonb) to authenticated;
 
 -- What a document was made of, as it was brought: a file's bytes, a text's, an address, or an object of Supabase
 -- Storage. Kept, so that it can be converted once more and handed back. Written with the document and its job in one
@@ -1503,8 +1427,6 @@ create policy "an object takes a place by who uploaded it" on rag.originals
   as restrictive for update to authenticated
   using (true) with check (path is null or split_part(path, '/', 3) = (select auth.uid())::text);
 
-grant select, insert, update, delete on rag.originals to authenticated;
-
 -- What documents are filtered by besides their own columns: origin, author, state, labels, every entry of
 -- their metadata, and their type. jsonb's own operators are not leakproof, and under row security would scan the
 -- whole org; so each value becomes a row that is found by equality. Written by a trigger, read by rag.scope_of.
@@ -1548,8 +1470,6 @@ create policy "a bound key stays in its collection" on rag.facets
   as restrictive for all to authenticated
   using ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()))
   with check ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()));
-
-grant select, insert, update, delete on rag.facets to authenticated;
 
 -- The value with its numbers as short as they can be, since equal ones are one: 1.0 is 1, and [1.0] is [1].
 create function rag.plain(value jsonb)
@@ -1630,11 +1550,6 @@ create trigger index_facets_of_changed_documents
     (new.origin, new.author, new.state, new.labels, new.metadata, new.processing_info -> 'document_type',
       new.collection_id, new.owner_id))
   execute function rag.index_facets();
-
-revoke all on function rag.plain(jsonb), rag.facet(text, jsonb), rag.facets_of(rag.documents), rag.index_facets()
-  from public, anon, service_role;
-grant execute on function rag.plain(jsonb), rag.facet(text, jsonb), rag.facets_of(rag.documents), rag.index_facets()
-  to authenticated;
 
 -- Work that is still to be done: a document that was brought and has to be converted, cut, embedded and stored. A
 -- job is written in the transaction that brings the document, so neither is there without the other. The
@@ -1730,14 +1645,6 @@ create policy "the worker sees which documents there are" on rag.documents
 
 create policy "the worker gives documents up" on rag.documents
   for update to rag_worker using (status = 'processing') with check (status = 'failed');
-
-grant select, insert, delete on rag.jobs to authenticated;
-grant update (state, attempts, due_at, lease, step, error_code, error_message, finished_at)
-  on rag.jobs to authenticated;
-grant select on rag.jobs to rag_worker;
-grant update (state, attempts, due_at, lease, started_at, finished_at, step, error_code, error_message)
-  on rag.jobs to rag_worker;
-grant select (org_id, id, collection_id, status), update (status, error_code, error_message) on rag.documents to rag_worker;
 
 -- Jobs that are due, leased: of every org as many as of any other, those first that wait longest. A lease that has
 -- run out is nobody's: its job is claimed again, alone, since it may be what its worker died of; and whoever held
@@ -1836,9 +1743,6 @@ begin
   order by due.turn, due.due_at, due.id;
 end;
 $$;
-
--- All but the first for the checks of the rows that it changes.
-grant execute on function rag.shows_only(text), rag.is_metadata(jsonb), rag.has_readable_numbers(jsonb) to rag_worker;
 
 -- What the worker does with a job that it has claimed. It comes with a token of the user who brought the document,
 -- which names the lease (rag.held_lease): row security lets it write what that user may, and change the one job.
@@ -2029,9 +1933,6 @@ begin
   where jobs.org_id = held.org_id and jobs.id = held.id;
 end;
 $$;
-
-revoke all on function rag.held_job(boolean) from public, anon, service_role;
-grant execute on function rag.held_job(boolean) to authenticated;
 
 -- What people do with documents besides searching them: bring one to be worked on, look how far it is, list them,
 -- change what is said of them, have the original back. All of it runs as its caller.
@@ -2343,13 +2244,6 @@ as $$
   join rag.originals on originals.org_id = document.org_id and originals.document_id = document.id;
 $$;
 
-revoke all on function rag.shown(rag.documents), rag.document_of(uuid),
-  rag.require_room_for_a_document(rag.collections), rag.remove_failed_twin(rag.documents, text),
-  rag.require_no_twin(rag.documents, text) from public, anon, service_role;
-grant execute on function rag.shown(rag.documents), rag.document_of(uuid),
-  rag.require_room_for_a_document(rag.collections), rag.remove_failed_twin(rag.documents, text),
-  rag.require_no_twin(rag.documents, text) to authenticated;
-
 -- The write path of every API: documents and their chunks go in, are replaced or go away in one
 -- transaction, so that no reader ever sees half of one. The callers are the functions of this project,
 -- as their user; row security checks every row that is written.
@@ -2621,17 +2515,6 @@ as $$
   select exists (select from gone);
 $$;
 
-revoke all on function rag.new_documents(rag.collections, jsonb),
-  rag.put_documents(rag.collections, rag.new_document[], boolean),
-  rag.insert_documents(rag.collections, rag.new_document[]), rag.documents_meant(rag.collections, rag.new_document[]),
-  rag.replace_documents(uuid, rag.new_document[], rag.stored[]), rag.replace_chunks(uuid, rag.chunked[]),
-  rag.insert_chunks(uuid, rag.chunked[], integer) from public, anon, service_role;
-grant execute on function rag.new_documents(rag.collections, jsonb),
-  rag.put_documents(rag.collections, rag.new_document[], boolean),
-  rag.insert_documents(rag.collections, rag.new_document[]), rag.documents_meant(rag.collections, rag.new_document[]),
-  rag.replace_documents(uuid, rag.new_document[], rag.stored[]), rag.replace_chunks(uuid, rag.chunked[]),
-  rag.insert_chunks(uuid, rag.chunked[], integer) to authenticated;
-
 -- Collections and documents by the names that callers give them, for APIs that know no ids: an index or a namespace is
 -- a collection, and a document goes by its external_id, or by its id where it came through another API and has none.
 -- Of several orgs the caller's token must say which: an API key does.
@@ -2858,11 +2741,6 @@ exception when lock_not_available then
 end;
 $$;
 
-revoke all on function rag.name_of(rag.documents), rag.require_collection(text),
-  rag.documents_named(rag.collections, text[]) from public, anon, service_role;
-grant execute on function rag.name_of(rag.documents), rag.require_collection(text),
-  rag.documents_named(rag.collections, text[]) to authenticated;
-
 -- Documents and chunks by their ids, with as much of their texts as one answer holds. Looked up by key, one by one:
 -- what the caller does not see, and what is nowhere, is left out alike.
 
@@ -2986,9 +2864,6 @@ begin
 end;
 $$;
 
-revoke all on function rag.size_of(text), rag.first_chunks(uuid, uuid, bigint) from public, anon, service_role;
-grant execute on function rag.size_of(text), rag.first_chunks(uuid, uuid, bigint) to authenticated;
-
 -- Where a request of the search API looks: a workspace, which is a collection, or a whole org. Asked once by each
 -- request, before anything is paid for; every later call is told the ids that this one answers.
 
@@ -3092,11 +2967,6 @@ create policy "a bound key stays in its collection" on rag.api_keys
   using ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()))
   with check ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()));
 
-grant select on rag.api_keys to authenticated;
-grant insert (org_id, owner_id, name, prefix, hash, scopes, collection_id, expires_at, requests_per_minute)
-  on rag.api_keys to authenticated;
-grant update (last_used_at, expires_at, revoked_at, replaced_at) on rag.api_keys to authenticated;
-
 create function rag.key_only_ends()
 returns trigger
 language plpgsql volatile security invoker set search_path = ''
@@ -3115,9 +2985,6 @@ $$;
 -- Whatever the caller may update: no key comes back, and none lives longer than it was made for.
 create trigger key_only_ends before update on rag.api_keys
   for each row execute function rag.key_only_ends();
-
-revoke all on function rag.key_only_ends() from public, anon, service_role;
-grant execute on function rag.key_only_ends() to authenticated;
 
 -- What owners and admins do with API keys, and what the functions do with one that arrives. All run as their
 -- caller; row security decides whose keys are whose.
@@ -3300,9 +3167,6 @@ as $$
   returning id, org_id, owner_id, collection_id, scopes, requests_per_minute, expires_at;
 $$;
 
-revoke all on function rag.shown(rag.api_keys), rag.require_room_for_a_key(uuid) from public, anon, service_role;
-grant execute on function rag.shown(rag.api_keys), rag.require_room_for_a_key(uuid) to authenticated;
-
 -- What a text is made of for keyword search: the stems of its words, in its own language, and its
 -- identifiers, which are found whole (INC-4821, a/b, mail addresses, v1.2.3). Documents and questions go
 -- through the same functions, so that what was written is found as it was written.
@@ -3370,11 +3234,6 @@ as $$
   ) as found (term, occurrences)
   group by 1;
 $$;
-
-revoke all on function rag.text_config(text), rag.words(regconfig, text), rag.identifiers(text),
-  rag.terms(regconfig, text) from public, anon, service_role;
-grant execute on function rag.text_config(text), rag.words(regconfig, text), rag.identifiers(text),
-  rag.terms(regconfig, text) to authenticated;
 
 -- The inverted index of keyword search. A posting says in which chunks of a document a term stands, and how
 -- often. It follows the chunks by triggers, in the transaction that writes them, so a search never sees the
@@ -3476,8 +3335,6 @@ create policy "a bound key stays in its collection" on rag.term_counts
   using ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()))
   with check ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()));
 
-grant select, insert, update, delete on rag.postings, rag.term_counts to authenticated;
-
 create function rag.total_term(config regconfig, embedding_model text)
 returns text
 language sql stable security invoker set search_path = ''
@@ -3500,11 +3357,6 @@ language sql immutable security invoker set search_path = ''
 as $$
   select substr(term, length(split_part(term, ' ', 2)) + 3);
 $$;
-
-revoke all on function rag.total_term(regconfig, text), rag.config_of_total(text), rag.model_of_total(text)
-  from public, anon, service_role;
-grant execute on function rag.total_term(regconfig, text), rag.config_of_total(text),
-  rag.model_of_total(text) to authenticated;
 
 -- Keeps postings and their counts equal to the chunks, whoever writes those: triggers on chunks, documents
 -- and postings, once a statement.
@@ -3674,12 +3526,6 @@ create trigger count_deleted_terms after delete on rag.postings
   referencing old table as changed
   for each statement execute function rag.count_changed_terms();
 
-revoke all on function rag.index_words(uuid, uuid[]), rag.index_changed_chunks(), rag.index_changed_document(),
-  rag.count_changed_terms(), rag.fold_term_counts(uuid, uuid, uuid, text[]) from public, anon, service_role;
-grant execute on function rag.index_words(uuid, uuid[]), rag.index_changed_chunks(),
-  rag.index_changed_document(), rag.count_changed_terms(),
-  rag.fold_term_counts(uuid, uuid, uuid, text[]) to authenticated;
-
 -- Objects of Supabase Storage that no document has, and when they go: one that somebody was told to upload and has
 -- made no document of, and one whose document has gone. Written in the transaction that makes it so; done by the
 -- worker, who deletes the object with a token that names it, and then the row. An object that a document has is not
@@ -3752,11 +3598,6 @@ create policy "the worker ends removals" on rag.removals
 
 create policy "the worker sees which objects documents have" on rag.originals
   for select to rag_worker using (path is not null);
-
-grant select, insert, delete on rag.removals to authenticated;
-grant select, delete on rag.removals to rag_worker;
-grant update (due_at, attempts) on rag.removals to rag_worker;
-grant select (org_id, path) on rag.originals to rag_worker;
 
 create function rag.remove_object()
 returns trigger
@@ -3834,9 +3675,6 @@ begin
 end;
 $$;
 
-revoke all on function rag.remove_object() from public, anon, service_role;
-grant execute on function rag.remove_object() to authenticated;
-
 -- What Supabase Storage lets whom do with originals: its server asks row security on storage.objects, as the caller. An
 -- object is stored where rag_begin_upload said, read by who reads its document, and deleted by a token that names it;
 -- nothing in its path gives anybody a right. The restrictive policies hold whatever other policies a project has, and
@@ -3871,10 +3709,6 @@ as $$
       where originals.org_id = any (array(select rag.current_org_ids())) and originals.path = sees_object.name)
     or rag.awaits_object(sees_object.name) or coalesce(sees_object.name = rag.removed_object(), false);
 $$;
-
-revoke all on function rag.awaits_object(text), rag.removed_object(), rag.sees_object(text)
-  from public, anon, service_role;
-grant execute on function rag.awaits_object(text), rag.removed_object(), rag.sees_object(text) to authenticated;
 
 do $$
 begin
@@ -3958,9 +3792,6 @@ begin
   end if;
 end;
 $$;
-
-revoke all on function rag.take_upload(rag.collections, text) from public, anon, authenticated, service_role;
-grant execute on function rag.take_upload(rag.collections, text) to authenticated;
 
 -- Who outside is told when collections and documents change. An org's admins name an address and the events; what
 -- happens is written down in the transaction in which it happens, one row for each address (webhook_outbox.sql,
@@ -4075,20 +3906,6 @@ $$;
 create trigger keep_old_secret before update on rag.endpoints
   for each row when (new.secret <> old.secret) execute function rag.keep_old_secret();
 
-revoke all on function rag.keep_old_secret() from public, anon, service_role;
-grant execute on function rag.keep_old_secret() to authenticated;
-
-grant select, insert, delete on rag.webhooks to authenticated;
-grant update (events, enabled, updated_at) on rag.webhooks to authenticated;
-grant select (org_id, webhook_id, owner_id, url, description, failing_since, rests_until)
-  on rag.endpoints to authenticated;
-grant insert (org_id, webhook_id, url, description, secret) on rag.endpoints to authenticated;
-grant update (url, description, secret, old_secret_until, failing_since, rests_until)
-  on rag.endpoints to authenticated;
-grant select on rag.webhooks, rag.endpoints to rag_worker;
-grant update (enabled, updated_at) on rag.webhooks to rag_worker;
-grant update (old_secret, failing_since, rests_until) on rag.endpoints to rag_worker;
-
 -- The outbox of webhooks: what is to be sent, and what became of it.
 create table rag.deliveries (
   org_id uuid not null,
@@ -4157,15 +3974,6 @@ create policy "admins have it told again" on rag.deliveries
 
 create policy "the worker sends deliveries" on rag.deliveries
   for all to rag_worker using (true) with check (true);
-
-grant select on rag.deliveries to authenticated;
-grant insert (org_id, webhook_id, collection_id, owner_id, event_id, event, object)
-  on rag.deliveries to authenticated;
-grant update (state, attempts, due_at, response_status, error, finished_at) on rag.deliveries to authenticated;
-grant select, delete on rag.deliveries to rag_worker;
-grant insert (org_id, webhook_id, collection_id, owner_id, event_id, event, object) on rag.deliveries to rag_worker;
-grant update (state, attempts, due_at, lease, response_status, error, finished_at)
-  on rag.deliveries to rag_worker;
 
 -- What happens to collections and documents is told by who makes it happen, in the same transaction: neither is
 -- there without the other. At its end, when a document's chunks can be counted and it is plain what went with what.
@@ -4288,13 +4096,6 @@ create constraint trigger tell_of_collection
 create constraint trigger tell_of_document
   after insert or update of status or delete on rag.documents
   deferrable initially deferred for each row execute function rag.tell_of_document();
-
-revoke all on function rag.is_awaited(uuid, uuid, text), rag.tell(uuid, uuid, uuid, text, jsonb),
-  rag.tell_of_collection(), rag.tell_of_document() from public, anon, service_role;
--- The worker gives documents up, of which is told too.
-grant execute on function rag.is_awaited(uuid, uuid, text), rag.tell(uuid, uuid, uuid, text, jsonb)
-  to authenticated, rag_worker;
-grant execute on function rag.tell_of_collection(), rag.tell_of_document() to authenticated;
 
 -- What the worker does with the outbox of webhooks: it claims what is due, sends it, and says what came of it. All of
 -- it under the worker's own role, in no user's name.
@@ -4490,10 +4291,6 @@ begin
   return true;
 end;
 $$;
-
-revoke all on function rag.clear_deliveries(), rag.due_deliveries(integer)
-  from public, anon, authenticated, service_role;
-grant execute on function rag.clear_deliveries(), rag.due_deliveries(integer) to rag_worker;
 
 -- What an org's admins do with webhooks. All of it runs as its caller; for everybody else there are none.
 
@@ -4696,9 +4493,6 @@ begin
 end;
 $$;
 
-revoke all on function rag.webhook_of(uuid) from public, anon, service_role;
-grant execute on function rag.webhook_of(uuid) to authenticated;
-
 -- Questions embedded a short while ago, so that asking one again (a search followed by an answer, the pages
 -- of a list) saves the call to the embedding model. Written and read by the functions, as their user.
 --
@@ -4726,8 +4520,6 @@ create policy "users remember their own questions" on rag.query_embeddings
   for all to authenticated
   using (user_id = (select auth.uid()))
   with check (user_id = (select auth.uid()));
-
-grant select, insert, update, delete on rag.query_embeddings to authenticated;
 
 -- The vector that the caller had remembered within the last `max_age_seconds`, or null.
 create function public.rag_recall_embedding(hash text, max_age_seconds integer)
@@ -4978,14 +4770,6 @@ as $$
     case when scope.without_chunk is not null then 'id <> ($1).without_chunk' end);
 $$;
 
-revoke all on function rag.scope_of(jsonb), rag.ignored_filters(jsonb, jsonb), rag.has_no_filters(rag.scope),
-  rag.has_one_source_type(rag.scope), rag.filters_documents(rag.scope), rag.conditions(rag.scope, text),
-  rag.chunk_conditions(rag.scope)
-  from public, anon, service_role;
-grant execute on function rag.scope_of(jsonb), rag.ignored_filters(jsonb, jsonb), rag.has_no_filters(rag.scope),
-  rag.has_one_source_type(rag.scope), rag.filters_documents(rag.scope), rag.conditions(rag.scope, text),
-  rag.chunk_conditions(rag.scope) to authenticated;
-
 -- What every way of searching gives back: chunks with their documents' fields, best first.
 
 -- A chunk on its way through a search, with what is shown of it, so that nobody reads it twice. Scores are 0 to
@@ -5116,13 +4900,6 @@ language sql volatile security invoker set search_path = ''
 as $$
   select (1000 * extract(epoch from clock_timestamp() - started))::real;
 $$;
-
-revoke all on function rag.check_top_k(integer), rag.needle(extensions.vector), rag.milliseconds_since(timestamptz),
-  rag.show(rag.hit[], boolean, integer, real, real, text[]), rag.widen(rag.hit[], integer)
-  from public, anon, service_role;
-grant execute on function rag.check_top_k(integer), rag.needle(extensions.vector), rag.milliseconds_since(timestamptz),
-  rag.show(rag.hit[], boolean, integer, real, real, text[]), rag.widen(rag.hit[], integer)
-  to authenticated;
 
 -- The heart: the chunks nearest to a query vector, among those that the caller may see.
 --
@@ -5399,18 +5176,6 @@ begin
 end;
 $$;
 
-revoke all on function rag.count_chunks(rag.scope), rag.effort(rag.scope, bigint, integer),
-  rag.nearest_of_all(extensions.halfvec, rag.scope, integer),
-  rag.nearest_of_filtered(extensions.halfvec, rag.scope, integer, bigint),
-  rag.nearest_of_index(extensions.halfvec, rag.scope, integer, integer, integer),
-  rag.exact_bound(rag.scope, bigint, integer), rag.nearest(extensions.halfvec, rag.scope, integer)
-  from public, anon, service_role;
-grant execute on function rag.count_chunks(rag.scope), rag.effort(rag.scope, bigint, integer),
-  rag.nearest_of_all(extensions.halfvec, rag.scope, integer),
-  rag.nearest_of_filtered(extensions.halfvec, rag.scope, integer, bigint),
-  rag.nearest_of_index(extensions.halfvec, rag.scope, integer, integer, integer),
-  rag.exact_bound(rag.scope, bigint, integer), rag.nearest(extensions.halfvec, rag.scope, integer) to authenticated;
-
 -- A question taken apart for keyword search: what is sought, how rare it is, and which of its words follow
 -- each other.
 
@@ -5552,11 +5317,6 @@ begin
   group by one.id;
 end;
 $$;
-
-revoke all on function rag.question(text, rag.scope), rag.closeness(rag.question, uuid[], oid[], text[])
-  from public, anon, service_role;
-grant execute on function rag.question(text, rag.scope), rag.closeness(rag.question, uuid[], oid[], text[])
-  to authenticated;
 
 -- The chunks that say what a question says: BM25 (Robertson and Zaragoza, 2009) over rag.postings, in two
 -- steps. Which documents have most of what is asked, reading a bounded number of postings for each term; and
@@ -5765,17 +5525,6 @@ begin
 end;
 $$;
 
-revoke all on function rag.best_among(rag.question, rag.reference[], integer),
-  rag.best_by_impact(rag.question, rag.scope, uuid[], integer, integer),
-  rag.documents_with(rag.question, rag.scope, integer), rag.share_of_collections(rag.scope),
-  rag.word_scores(rag.question, rag.reference[])
-  from public, anon, service_role;
-grant execute on function rag.best_among(rag.question, rag.reference[], integer),
-  rag.best_by_impact(rag.question, rag.scope, uuid[], integer, integer),
-  rag.documents_with(rag.question, rag.scope, integer), rag.share_of_collections(rag.scope),
-  rag.word_scores(rag.question, rag.reference[])
-  to authenticated;
-
 -- The candidates of a search by word or by both: scored, and then what changes their scores.
 --
 -- The two legs each bring their best candidates; then every candidate is scored by both, whichever leg brought
@@ -5943,17 +5692,6 @@ as $$
   from weighed;
 $$;
 
-revoke all on function
-  rag.score(rag.question, rag.reference[], rag.hit[], extensions.halfvec, rag.scope, text, text, integer, integer,
-    boolean),
-  rag.best_documents(rag.hit[], integer), rag.fade(rag.hit[], double precision), rag.prefer(rag.hit[], text[])
-  from public, anon, service_role;
-grant execute on function
-  rag.score(rag.question, rag.reference[], rag.hit[], extensions.halfvec, rag.scope, text, text, integer, integer,
-    boolean),
-  rag.best_documents(rag.hit[], integer), rag.fade(rag.hit[], double precision), rag.prefer(rag.hit[], text[])
-  to authenticated;
-
 -- What there is to find, by meaning, by word or by both, for all who look: rag_search has a question, rag_similar
 -- a subject.
 
@@ -6016,15 +5754,6 @@ begin
       and collections.config -> 'enable_hybrid_search' is distinct from 'false'::jsonb);
 end;
 $$;
-
-revoke all on function
-  rag.find(extensions.halfvec, text, rag.scope, text, text, integer, integer, rag.hit[]),
-  rag.are_words_wanted(rag.scope)
-  from public, anon, service_role;
-grant execute on function
-  rag.find(extensions.halfvec, text, rag.scope, text, text, integer, integer, rag.hit[]),
-  rag.are_words_wanted(rag.scope)
-  to authenticated;
 
 -- Search by meaning, by word, or by both, in one call.
 
@@ -6120,11 +5849,6 @@ begin
   end if;
 end;
 $$;
-
-revoke all on function rag.check_search(text, extensions.vector, text, integer, double precision, text)
-  from public, anon, service_role;
-grant execute on function rag.check_search(text, extensions.vector, text, integer, double precision, text)
-  to authenticated;
 
 -- The texts of chunks that were found, longer by their neighbours: for a search that reorders what it has found
 -- before it shows it (rag_search's expand_context widens at once).
@@ -6288,11 +6012,6 @@ begin
 end;
 $$;
 
-revoke all on function rag.subject_of(uuid, uuid), rag.best_of_documents(rag.hit[]),
-  rag.check_subject(uuid, uuid, text, extensions.vector, text, text) from public, anon, service_role;
-grant execute on function rag.subject_of(uuid, uuid), rag.best_of_documents(rag.hit[]),
-  rag.check_subject(uuid, uuid, text, extensions.vector, text, text) to authenticated;
-
 -- What makes two names one: an entity is a folded name within an org. It has no row of its own. It is there as long as
 -- something that the caller sees names it: a document's title (title_entities.sql), a chunk (mentions.sql). So an
 -- entity of somebody's private document is nobody else's, and a name that two orgs share joins nothing.
@@ -6398,11 +6117,6 @@ as $$
   group by found.entity;
 $$;
 
-revoke all on function rag.fold(text), rag.entity(text), rag.sound(text), rag.likenesses(text, text[]),
-  rag.names_of_title(text) from public, anon, service_role;
-grant execute on function rag.fold(text), rag.entity(text), rag.sound(text), rag.likenesses(text, text[]),
-  rag.names_of_title(text) to authenticated;
-
 -- What documents are about, as far as their titles say: one row for each name in a title. Kept by triggers on
 -- documents, so that whoever writes a title, and however, names its subjects. Graph search goes from a name to the
 -- documents about it, and from what these name on to the documents about that.
@@ -6460,8 +6174,6 @@ create policy "a bound key stays in its collection" on rag.subjects
   using ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()))
   with check ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()));
 
-grant select, insert, update, delete on rag.subjects to authenticated;
-
 -- Whether a collection's documents go into the graph: unless its config says no.
 create function rag.is_graphed(org_id uuid, collection_id uuid)
 returns boolean
@@ -6510,11 +6222,6 @@ create trigger index_subjects_of_changed_documents
   for each row
   when ((old.title, old.collection_id, old.owner_id) is distinct from (new.title, new.collection_id, new.owner_id))
   execute function rag.index_subjects();
-
-revoke all on function rag.is_graphed(uuid, uuid), rag.add_subjects(rag.documents), rag.index_subjects()
-  from public, anon, service_role;
-grant execute on function rag.is_graphed(uuid, uuid), rag.add_subjects(rag.documents), rag.index_subjects()
-  to authenticated;
 
 -- Which names stand in which chunks: the evidence that an entity is there at all. Rows come with the chunks
 -- (put_documents.sql), or from the worker when nobody has looked yet (extraction_job_functions.sql).
@@ -6577,8 +6284,6 @@ create policy "a bound key stays in its collection" on rag.mentions
   using ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()))
   with check ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()));
 
-grant select, insert, update, delete on rag.mentions to authenticated;
-
 -- What chunks say of how entities are related: one row for each edge and chunk that says so, so that an edge lives as
 -- long as its evidence. That two names stand together is no row here: rag.mentions says it.
 
@@ -6635,8 +6340,6 @@ create policy "a bound key stays in its collection" on rag.relations
   as restrictive for all to authenticated
   using ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()))
   with check ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()));
-
-grant select, insert, update, delete on rag.relations to authenticated;
 
 -- Mentions, relations and how far they are read follow their document, should it go to another collection or owner.
 create function rag.move_names()
@@ -6799,13 +6502,6 @@ begin
 end;
 $$;
 
-revoke all on function rag.move_names(), rag.names_in(uuid, uuid), rag.forget_loose_relations(uuid, uuid),
-  rag.entries_of(jsonb, text), rag.said_in(jsonb), rag.share_in(jsonb), rag.insert_names(uuid, uuid, jsonb, integer)
-  from public, anon, service_role;
-grant execute on function rag.move_names(), rag.names_in(uuid, uuid), rag.forget_loose_relations(uuid, uuid),
-  rag.entries_of(jsonb, text), rag.said_in(jsonb), rag.share_in(jsonb), rag.insert_names(uuid, uuid, jsonb, integer)
-  to authenticated;
-
 -- How far the reading of a document for names has come: one row for each document with chunks, of a collection whose
 -- documents go into the graph. Most are read where they are brought, by the rules, and done at once. What nobody has
 -- read yet, or what a model is to read as well, the worker reads chunk by chunk, in the name of who
@@ -6863,8 +6559,6 @@ create policy "a bound key stays in its collection" on rag.extractions
   using ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()))
   with check ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()));
 
-grant select, insert, update, delete on rag.extractions to authenticated;
-
 -- Documents have new chunks: who has read them, if they come with names, is who brought them. `later` chunks of a
 -- document add to what came before. What earlier readings cost stays counted.
 create function rag.note_extraction(org_id uuid, document_id uuid, chunks jsonb, later boolean)
@@ -6897,11 +6591,6 @@ begin
   where extractions.org_id = read_again.org_id and extractions.document_id = read_again.document_id;
 end;
 $$;
-
-revoke all on function rag.note_extraction(uuid, uuid, jsonb, boolean), rag.read_again(uuid, uuid)
-  from public, anon, service_role;
-grant execute on function rag.note_extraction(uuid, uuid, jsonb, boolean), rag.read_again(uuid, uuid)
-  to authenticated;
 
 -- Who calls an org, and how often today: what the administrators of an org are shown. A row is a user's today in one
 -- org, and is used again the next day, so there is one for each who ever called. Written by rag_hit, read by rag_stats.
@@ -6936,8 +6625,6 @@ create policy "nobody counts for another" on rag.calls
   as restrictive for update to authenticated
   using (owner_id = (select auth.uid())) with check (owner_id = (select auth.uid()));
 
-grant select, insert, update on rag.calls to authenticated;
-
 -- One call more, of a token that counts for one org alone: which of several orgs a call concerns is not known here, and
 -- none of the others may learn of it.
 create function rag.count_call()
@@ -6952,9 +6639,6 @@ as $$
     day = greatest(present.day, excluded.day),
     total = case when present.day < excluded.day then 0 else present.total end + 1;
 $$;
-
-revoke all on function rag.count_call() from public, anon, service_role;
-grant execute on function rag.count_call() to authenticated;
 
 -- Documents that nobody has read for names yet, or that a model is to read as well: what the worker does about them
 -- (extraction_jobs.sql). It claims them under its own role, and reads each in the name of its user, with a token that
@@ -6983,10 +6667,6 @@ create policy "the worker claims what is to be read" on rag.extractions
 
 create policy "the worker leases what is to be read" on rag.extractions
   for update to rag_worker using (true) with check (lease is not null or due_at is null);
-
-grant select (org_id, document_id, owner_id, user_id, level, attempts, due_at, lease, error_code, error_message)
-  on rag.extractions to rag_worker;
-grant update (attempts, due_at, lease, error_code, error_message, updated_at) on rag.extractions to rag_worker;
 
 -- Documents that are to be read, leased: by the rules, and with_model those too that only the rules have read. Of every
 -- org as many as of any other, those first that wait longest. A lease that has run out is nobody's: its document is
@@ -7336,11 +7016,6 @@ as $$
   where extractions.org_id = forget_names.org_id and extractions.document_id = forget_names.document_id;
 $$;
 
-revoke all on function rag.held_extraction(boolean), rag.read_collection(rag.collections, boolean),
-  rag.follow_switch(rag.collections, boolean), rag.forget_names(uuid, uuid) from public, anon, service_role;
-grant execute on function rag.held_extraction(boolean), rag.read_collection(rag.collections, boolean),
-  rag.follow_switch(rag.collections, boolean), rag.forget_names(uuid, uuid) to authenticated;
-
 -- Entity linking: which entities a question names. Longer names come before shorter ones within them, what is written
 -- exactly before what sounds alike. Every look-up is an equality or a range in an index, so row security costs nothing
 -- more, and reads a bounded number of rows.
@@ -7593,13 +7268,6 @@ begin
     limit 32);
 end;
 $$;
-
-revoke all on function rag.capitals(text), rag.words_asked(text), rag.link_exactly(text[], text[], rag.scope),
-  rag.alike(uuid, text, rag.scope, integer), rag.link_roughly(text[], text[], rag.seed[], rag.scope),
-  rag.link(text, rag.scope) from public, anon, service_role;
-grant execute on function rag.capitals(text), rag.words_asked(text), rag.link_exactly(text[], text[], rag.scope),
-  rag.alike(uuid, text, rag.scope, integer), rag.link_roughly(text[], text[], rag.seed[], rag.scope),
-  rag.link(text, rag.scope) to authenticated;
 
 -- From the entities that a question names to the chunks that may answer it. A document about one of them is first, a
 -- chunk that names it second; and from what those name on, one hop further, to the documents about that. What an edge
@@ -7937,23 +7605,6 @@ begin
 end;
 $$;
 
-revoke all on function
-  rag.places_of(rag.seed[], rag.scope, integer, integer, double precision),
-  rag.is_within(uuid, text, text, timestamptz, rag.scope),
-  rag.is_document_within(uuid, uuid, rag.scope), rag.seeds_within(rag.seed[], rag.scope, integer, integer),
-  rag.within(rag.reached[], rag.scope),
-  rag.neighbours_in(rag.reached[], rag.seed[], rag.scope, text[]),
-  rag.chunks_of(rag.reached[], extensions.halfvec, rag.scope, integer),
-  rag.reach(rag.seed[], rag.scope, extensions.halfvec, integer, text[], integer, timestamptz) from public, anon, service_role;
-grant execute on function
-  rag.places_of(rag.seed[], rag.scope, integer, integer, double precision),
-  rag.is_within(uuid, text, text, timestamptz, rag.scope),
-  rag.is_document_within(uuid, uuid, rag.scope), rag.seeds_within(rag.seed[], rag.scope, integer, integer),
-  rag.within(rag.reached[], rag.scope),
-  rag.neighbours_in(rag.reached[], rag.seed[], rag.scope, text[]),
-  rag.chunks_of(rag.reached[], extensions.halfvec, rag.scope, integer),
-  rag.reach(rag.seed[], rag.scope, extensions.halfvec, integer, text[], integer, timestamptz) to authenticated;
-
 -- What a graph search shows besides chunks: the entities that had a part in it, the edges between them, and which
 -- chunks say so. All of it is read under row security from rows of documents that the caller sees.
 
@@ -8210,15 +7861,6 @@ begin
 end;
 $$;
 
-revoke all on function rag.show_entities(rag.seed[], rag.neighbour[], rag.scope),
-  rag.edges_among(uuid, text[], rag.scope, integer), rag.is_about(uuid, uuid, text),
-  rag.edges_of_neighbours(rag.neighbour[], jsonb[]), rag.edges_between(jsonb[], jsonb),
-  rag.show_graph(rag.seed[], rag.neighbour[], rag.scope) from public, anon, service_role;
-grant execute on function rag.show_entities(rag.seed[], rag.neighbour[], rag.scope),
-  rag.edges_among(uuid, text[], rag.scope, integer), rag.is_about(uuid, uuid, text),
-  rag.edges_of_neighbours(rag.neighbour[], jsonb[]), rag.edges_between(jsonb[], jsonb),
-  rag.show_graph(rag.seed[], rag.neighbour[], rag.scope) to authenticated;
-
 -- Search by the graph: the legs of rag_search, and what the entities that a question names lead to, ordered together in
 -- one call. A question that names nothing known is answered by the legs alone.
 
@@ -8406,15 +8048,6 @@ begin
 end;
 $$;
 
-revoke all on function rag.join_graph(rag.hit[], rag.reached[], double precision, integer),
-  rag.show_joined(rag.hit[], rag.hit[], rag.reached[], boolean, integer, real, real, text[]),
-  rag.hits_reached(rag.reached[], rag.hit[], text, extensions.halfvec, rag.scope, text),
-  rag.check_graph(text, integer, integer, text[]) from public, anon, service_role;
-grant execute on function rag.join_graph(rag.hit[], rag.reached[], double precision, integer),
-  rag.show_joined(rag.hit[], rag.hit[], rag.reached[], boolean, integer, real, real, text[]),
-  rag.hits_reached(rag.reached[], rag.hit[], text, extensions.halfvec, rag.scope, text),
-  rag.check_graph(text, integer, integer, text[]) to authenticated;
-
 -- The graph around documents: what they name, how that is related, and, going on from there, what other documents that
 -- the caller sees say of it. For /v1/contents.
 
@@ -8570,11 +8203,6 @@ begin
 end;
 $$;
 
-revoke all on function rag.entities_of(uuid, uuid, integer), rag.edges_at(uuid, text[], rag.scope, uuid, integer),
-  rag.graph_of_document(uuid, uuid, rag.scope, integer) from public, anon, service_role;
-grant execute on function rag.entities_of(uuid, uuid, integer), rag.edges_at(uuid, text[], rag.scope, uuid, integer),
-  rag.graph_of_document(uuid, uuid, rag.scope, integer) to authenticated;
-
 -- What was said in chats: sessions, and their messages in order. A session is its user's alone; the org's admins do not
 -- read other people's conversations. It is about one collection, or about all that its user sees. A turn, a question
 -- with its answer, is kept when it is done, as its user (rag_keep_turn), and the next one reads it (rag_open_session).
@@ -8676,10 +8304,6 @@ create policy "a bound key stays in its collection" on rag.messages
   as restrictive for all to authenticated
   using ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()))
   with check ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()));
-
-grant select, insert, update, delete on rag.sessions to authenticated;
--- No update: what was said was said.
-grant select, insert, delete on rag.messages to authenticated;
 
 -- What a list shows of a session, and of a message.
 create type rag.session as (
@@ -8927,11 +8551,6 @@ begin
 end;
 $$;
 
-revoke all on function rag.require_chat_scope(), rag.session_of(uuid), rag.check_messages(jsonb),
-  rag.collection_in(uuid, uuid) from public, anon, service_role;
-grant execute on function rag.require_chat_scope(), rag.session_of(uuid), rag.check_messages(jsonb),
-  rag.collection_in(uuid, uuid) to authenticated;
-
 -- A collection as a file: what persisting reads, a page at a time. A snapshot may be loaded by anybody of the org, so it
 -- holds what the whole org may see and nothing else.
 
@@ -9114,13 +8733,6 @@ begin
   return rag.persisted_chunks(home.org_id, rag_read_chunks_to_persist.document_id, "first", 1000);
 end;
 $$;
-
-revoke all on function rag.collection_to_persist(uuid), rag.persisted(rag.chunks),
-  rag.persisted_chunks(uuid, uuid, integer, integer), rag.persisted_document(rag.collections, uuid, integer)
-  from public, anon, service_role;
-grant execute on function rag.collection_to_persist(uuid), rag.persisted(rag.chunks),
-  rag.persisted_chunks(uuid, uuid, integer, integer), rag.persisted_document(rag.collections, uuid, integer)
-  to authenticated;
 
 -- A file as a collection: what loading a snapshot writes, a page at a time. It fills a collection that has no name yet
 -- (collections.loads) and takes the name in one transaction at its end.
@@ -9358,10 +8970,6 @@ begin
 end;
 $$;
 
-revoke all on function rag.check_load(text, boolean), rag.held_load(uuid), rag.placed_id(bigint)
-  from public, anon, service_role;
-grant execute on function rag.check_load(text, boolean), rag.held_load(uuid), rag.placed_id(bigint) to authenticated;
-
 -- What the index and knowledge APIs did, counted and timed where every instance can see it: what /metrics sums over
 -- all users. Each user has rows of their own, so that nobody waits for others, and writes no others.
 
@@ -9402,8 +9010,6 @@ create policy "callers measure their own requests, metrics read all" on rag.meas
   using (user_id = (select auth.uid()) or (select rag.reads_metrics()))
   with check (user_id = (select auth.uid()));
 
-grant select, insert, update on rag.measures to authenticated;
-
 -- Add up to twenty measures of the caller's: [{name, label, value}]. A value is at most a million, so that nobody's
 -- hide the others'.
 create function public.rag_measure(measures jsonb)
@@ -9439,9 +9045,6 @@ begin
 end;
 $$;
 
-revoke all on function rag.bounds_of(text) from public, anon, service_role;
-grant execute on function rag.bounds_of(text) to authenticated;
-
 -- Requests counted where every instance can see them. A row is one caller's current window in one bucket;
 -- it starts with the first request and is reused when it has run out, so the table never grows past
 -- callers x buckets x windows. Callers spend only their own: who they are comes from the token, never from
@@ -9467,8 +9070,6 @@ create policy "callers spend their own budget" on rag.rate_limits
   using (caller_id = any (array[(select auth.uid()), (select rag.caller_id())]))
   with check (caller_id = any (array[(select auth.uid()), (select rag.caller_id())]));
 
-grant select, insert, update on rag.rate_limits to authenticated;
-
 -- Requests by user, function and outcome, since ever: what /metrics sums over all users, so that its
 -- counters are true over all instances. Each user has rows of their own, so that nobody waits for others.
 create table rag.request_counts (
@@ -9490,8 +9091,6 @@ create policy "callers count their own requests, metrics read all" on rag.reques
   for all to authenticated
   using (user_id = (select auth.uid()) or (select rag.reads_metrics()))
   with check (user_id = (select auth.uid()));
-
-grant select, insert, update on rag.request_counts to authenticated;
 
 -- Under which limits the caller stands: the deployment's own for the bucket (`requests` in
 -- `window_seconds`), unless a tier or, before all others, the API key sets one a minute; and the tier's by
@@ -9654,11 +9253,6 @@ as $$
   group by measures.name, measures.label;
 $$;
 
-revoke all on function rag.limits_of_caller(text, integer, integer),
-  rag.count_hits(uuid, text, integer, integer, integer) from public, anon, service_role;
-grant execute on function rag.limits_of_caller(text, integer, integer),
-  rag.count_hits(uuid, text, integer, integer, integer) to authenticated;
-
 -- What was answered to a request that carried an Idempotency-Key, so that sending it again pays for nothing twice,
 -- makes nothing twice and says the same: claimed before the work, kept when it is done, replayed for 24 hours. The key
 -- and the body are known by their hashes alone. Written and read by the functions, each as its caller: nobody else ever
@@ -9726,8 +9320,6 @@ create policy "a bound key stays in its collection" on rag.replies
   as restrictive for all to authenticated
   using ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()))
   with check ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()));
-
-grant select, insert, update, delete on rag.replies to authenticated;
 
 -- What to do with a request: go (with a claim to end it by), replay what was answered, busy (it is being worked on;
 -- ask again so many seconds later), or differs (the key has been used for something else). org_id: where it is kept.
@@ -9903,11 +9495,6 @@ begin
 end;
 $$;
 
-revoke all on function rag.has_too_many_replies(uuid), rag.sees_chunks(uuid, uuid[]), rag.forget_replies(uuid)
-  from public, anon, service_role;
-grant execute on function rag.has_too_many_replies(uuid), rag.sees_chunks(uuid, uuid[]), rag.forget_replies(uuid)
-  to authenticated;
-
 -- What was done with knowledge, by whom and when: an audit trail that holds counts and a score, and never a text or a
 -- question. The functions write each event as the caller of the request. The org's admins read the events; members do
 -- not, because the counts include private documents. No user changes or deletes an event: the deployer prunes, in SQL.
@@ -9966,9 +9553,6 @@ create policy "a bound key stays in its collection" on rag.events
   using ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()))
   with check ((select rag.bound_collection()) is null or collection_id is null
     or collection_id = (select rag.bound_collection()));
-
-grant select, insert (org_id, owner_id, user_id, event, namespace, collection_id, document_count, chunk_count, top_score)
-  on rag.events to authenticated;
 
 -- Note what the caller has done in a namespace, and count it: measures as rag_measure takes them.
 create function public.rag_record_event(
@@ -10198,16 +9782,100 @@ begin
 end;
 $$;
 
-revoke all on function rag.version(), rag.queues(uuid[]) from public, anon, service_role;
-grant execute on function rag.version(), rag.queues(uuid[]) to authenticated;
--- The worker's role calls it for the public /health, which has no user.
-grant execute on function rag.version(), rag.queues(uuid[]), rag.is_direct_call(), rag.functions_secret_status()
-  to rag_worker;
 create policy "the worker reads the settings" on rag.settings for select to rag_worker using (true);
+
+-- Privileges of all roles on tables and functions. anon and service_role have none.
+
+-- Tables: what the policies then restrict. Columns are listed where a role may write or read only these.
+grant select on rag.settings to authenticated;
+grant select on rag.tiers to authenticated;
+grant select on rag.orgs, rag.members to authenticated;
+grant select, insert, delete on rag.collections to authenticated;
+-- All columns but created_by.
+grant update (org_id, id, owner_id, name, description, metadata, config, loads, deleted_at, created_at, updated_at)
+  on rag.collections to authenticated;
+grant select, delete on rag.documents to authenticated;
+-- All columns but created_by, which keeps its default.
+grant insert (org_id, id, collection_id, owner_id, external_id, source_type, title, uri, lang, occurred_at, origin, author,
+  state, labels, metadata, content, content_hash, status, error_code, error_message, filename, content_type,
+  size_bytes, processing_info, created_at, updated_at),
+  update (org_id, id, collection_id, owner_id, external_id, source_type, title, uri, lang, occurred_at, origin, author,
+  state, labels, metadata, content, content_hash, status, error_code, error_message, filename, content_type,
+  size_bytes, processing_info, created_at, updated_at)
+  on rag.documents to authenticated;
+grant select, insert, update, delete on rag.chunks to authenticated;
+grant select, insert, update, delete on rag.originals to authenticated;
+grant select, insert, update, delete on rag.facets to authenticated;
+grant select, insert, delete on rag.jobs to authenticated;
+grant update (state, attempts, due_at, lease, step, error_code, error_message, finished_at)
+  on rag.jobs to authenticated;
+grant select on rag.api_keys to authenticated;
+grant insert (org_id, owner_id, name, prefix, hash, scopes, collection_id, expires_at, requests_per_minute)
+  on rag.api_keys to authenticated;
+grant update (last_used_at, expires_at, revoked_at, replaced_at) on rag.api_keys to authenticated;
+grant select, insert, update, delete on rag.postings, rag.term_counts to authenticated;
+grant select, insert, delete on rag.removals to authenticated;
+grant select, insert, delete on rag.webhooks to authenticated;
+grant update (events, enabled, updated_at) on rag.webhooks to authenticated;
+grant select (org_id, webhook_id, owner_id, url, description, failing_since, rests_until)
+  on rag.endpoints to authenticated;
+grant insert (org_id, webhook_id, url, description, secret) on rag.endpoints to authenticated;
+grant update (url, description, secret, old_secret_until, failing_since, rests_until)
+  on rag.endpoints to authenticated;
+grant select on rag.deliveries to authenticated;
+grant insert (org_id, webhook_id, collection_id, owner_id, event_id, event, object)
+  on rag.deliveries to authenticated;
+grant update (state, attempts, due_at, response_status, error, finished_at) on rag.deliveries to authenticated;
+grant select, insert, update, delete on rag.query_embeddings to authenticated;
+grant select, insert, update, delete on rag.subjects to authenticated;
+grant select, insert, update, delete on rag.mentions to authenticated;
+grant select, insert, update, delete on rag.relations to authenticated;
+grant select, insert, update, delete on rag.extractions to authenticated;
+grant select, insert, update on rag.calls to authenticated;
+grant select, insert, update, delete on rag.sessions to authenticated;
+-- No update: what was said was said.
+grant select, insert, delete on rag.messages to authenticated;
+grant select, insert, update on rag.measures to authenticated;
+grant select, insert, update on rag.rate_limits to authenticated;
+grant select, insert, update on rag.request_counts to authenticated;
+grant select, insert, update, delete on rag.replies to authenticated;
+grant select, insert (org_id, owner_id, user_id, event, namespace, collection_id, document_count, chunk_count, top_score)
+  on rag.events to authenticated;
+
+-- The same for the worker's role, which is no member of an org.
+grant select (org_id, id, deleted_at), delete on rag.collections to rag_worker;
+grant select on rag.jobs to rag_worker;
+grant update (state, attempts, due_at, lease, started_at, finished_at, step, error_code, error_message)
+  on rag.jobs to rag_worker;
+grant select (org_id, id, collection_id, status), update (status, error_code, error_message) on rag.documents to rag_worker;
+grant select, delete on rag.removals to rag_worker;
+grant update (due_at, attempts) on rag.removals to rag_worker;
+grant select (org_id, path) on rag.originals to rag_worker;
+grant select on rag.webhooks, rag.endpoints to rag_worker;
+grant update (enabled, updated_at) on rag.webhooks to rag_worker;
+grant update (old_secret, failing_since, rests_until) on rag.endpoints to rag_worker;
+grant select, delete on rag.deliveries to rag_worker;
+grant insert (org_id, webhook_id, collection_id, owner_id, event_id, event, object) on rag.deliveries to rag_worker;
+grant update (state, attempts, due_at, lease, response_status, error, finished_at)
+  on rag.deliveries to rag_worker;
+grant select (org_id, document_id, owner_id, user_id, level, attempts, due_at, lease, error_code, error_message)
+  on rag.extractions to rag_worker;
+grant update (attempts, due_at, lease, error_code, error_message, updated_at) on rag.extractions to rag_worker;
 grant select on rag.settings to rag_worker;
 
--- Every function that PostgREST exposes, and who may execute it. Supabase grants new functions of schema public
--- to its API roles, so each grant begins with a revoke. Tests and the sweep of attacks read this list.
+-- Functions of schema rag. PostgREST does not expose the schema. Exposed functions run as their caller, who therefore
+-- executes the internal functions too.
+revoke all on all functions in schema rag from public, anon, authenticated, service_role;
+grant execute on all functions in schema rag to authenticated;
+revoke execute on function rag.clear_deliveries(), rag.due_deliveries(integer) from authenticated;
+grant execute on function rag.clear_deliveries(), rag.due_deliveries(integer) to rag_worker;
+-- The functions that the worker's statements call in checks, triggers and rag_health.
+grant execute on function rag.shows_only(text), rag.is_metadata(jsonb), rag.has_readable_numbers(jsonb),
+  rag.is_awaited(uuid, uuid, text), rag.tell(uuid, uuid, uuid, text, jsonb), rag.version(), rag.queues(uuid[]),
+  rag.is_direct_call(), rag.functions_secret_status() to rag_worker;
+
+-- Exposed functions: schema public, by kind of caller. Supabase grants new functions of schema public to its API roles,
+-- so each grant begins with a revoke. Tests and verify/ read this list.
 do $$
 declare
   exposed record;
@@ -10312,5 +9980,5 @@ begin
 end;
 $$;
 
--- For the public /health, which has no user.
+-- The public /health has no user: the worker's role calls it.
 grant execute on function public.rag_health() to rag_worker;
