@@ -84,8 +84,8 @@ grant execute on all functions in schema rag to authenticated;
 revoke execute on function rag.clear_deliveries(), rag.due_deliveries(integer) from authenticated;
 grant execute on function rag.clear_deliveries(), rag.due_deliveries(integer) to rag_worker;
 -- The functions that the worker's statements call in checks, triggers and rag_health.
-grant execute on function rag.shows_only(text), rag.is_metadata(jsonb), rag.has_readable_numbers(jsonb),
-  rag.is_awaited(uuid, uuid, text), rag.tell(uuid, uuid, uuid, text, jsonb), rag.version(), rag.queues(uuid[]),
+grant execute on function rag.is_visible_text(text), rag.is_metadata(jsonb), rag.has_readable_numbers(jsonb),
+  rag.has_subscriber(uuid, uuid, text), rag.enqueue_event(uuid, uuid, uuid, text, jsonb), rag.version(), rag.queues(uuid[]),
   rag.is_direct_call(), rag.functions_secret_status() to rag_worker;
 
 -- Exposed functions: schema public, by kind of caller. Supabase grants new functions of schema public to its API roles,

@@ -3,7 +3,7 @@
 -- Whether a text holds only what its reader sees, besides tab and line feed: no control characters, no
 -- zero-width or bidirectional controls, no tags. The functions clean texts before they store them; tables
 -- check, because a member may also call the exposed functions directly.
-create function rag.shows_only(content text)
+create function rag.is_visible_text(content text)
 returns boolean
 language sql immutable security invoker set search_path = ''
 as $$

@@ -13,7 +13,7 @@ create table rag.settings (
   -- Up to this many candidate rows a match scans them all; above, it asks the HNSW index.
   exact_rows integer not null default 12000 check (exact_rows >= 0),
   -- How many candidates the HNSW index keeps in sight (pgvector's hnsw.ef_search), for an org of half the table;
-  -- for smaller ones more (rag.effort).
+  -- for smaller ones more (rag.ef_search_for).
   ef_search integer not null default 40 check (ef_search between 1 and 1000),
   -- The language of documents that do not say theirs.
   language text not null default 'en' check (language ~ '^[A-Za-z]{2,8}$'),

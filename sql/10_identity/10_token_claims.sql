@@ -76,7 +76,7 @@ $$;
 
 -- Two claims of tokens without a user, which widen nothing but these: the hash of the API key that is
 -- looked up, and the leave to read the sums of /metrics.
-create function rag.sought_hash()
+create function rag.lookup_hash()
 returns text
 language sql stable security invoker set search_path = ''
 as $$
@@ -84,7 +84,7 @@ as $$
 $$;
 
 -- The lease of the job that the token was made for; null for every other token.
-create function rag.held_lease()
+create function rag.lease_of_token()
 returns uuid
 language sql stable security invoker set search_path = ''
 as $$

@@ -148,7 +148,7 @@ $$;
 
 -- For the exception handler of a function that did not get a lock in time: PT409 for a direct caller, to whom
 -- PostgREST would answer 500, and PT503 for our functions.
-create function rag.refuse_locked()
+create function rag.raise_locked()
 returns void
 language plpgsql volatile security invoker set search_path = ''
 as $$

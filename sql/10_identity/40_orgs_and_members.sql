@@ -75,7 +75,7 @@ create policy "users read their own memberships" on rag.members
   using (user_id = (select auth.uid()));
 
 -- The org that is meant: the one named, or the caller's only one.
-create function rag.org_meant(org_id uuid)
+create function rag.resolve_org(org_id uuid)
 returns uuid
 language plpgsql stable security invoker set search_path = ''
 as $$
@@ -92,13 +92,13 @@ end;
 $$;
 
 -- How much the org may have; the nulls of a tier without limits for one that is not the caller's.
-create function rag.tier_of(org_id uuid)
+create function rag.org_tier(org_id uuid)
 returns rag.tiers
 language sql stable security invoker set search_path = ''
 as $$
   select tiers.*
   from rag.orgs join rag.tiers on tiers.name = orgs.tier
-  where orgs.id = tier_of.org_id;
+  where orgs.id = org_tier.org_id;
 $$;
 
 -- For an adopter's own policies and for clients that want to ask.

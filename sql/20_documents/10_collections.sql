@@ -28,7 +28,7 @@ create table rag.collections (
   -- The user who created it. No permission depends on this.
   created_by uuid not null default rag.creator_id(),
   name text not null check (length(name) between 1 and 255),
-  description text check (length(description) <= 2000 and rag.shows_only(description)),
+  description text check (length(description) <= 2000 and rag.is_visible_text(description)),
   metadata jsonb not null default '{}' check (rag.is_metadata(metadata)),
   -- How its documents are cut and embedded, and how they are searched where a request does not say: chunk_size,
   -- chunk_overlap, embedding_model, enable_hybrid_search, enable_knowledge_graph. What is not there is the
@@ -91,21 +91,21 @@ create policy "a collection keeps the name of its creator" on rag.collections
 
 -- Whose own the name says that a collection is, by its last segment alone: ":u:" and a user's id. Null where it says
 -- no user: every other name is the org's to use.
-create function rag.user_named(name text)
+create function rag.owner_in_name(name text)
 returns uuid
 language sql immutable security invoker set search_path = ''
 as $$
-  select substring(user_named.name from ':u:([0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12})$')::uuid;
+  select substring(owner_in_name.name from ':u:([0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12})$')::uuid;
 $$;
 
 -- Raises PT403 for a name that says it is another user's own, unless an admin asks.
-create function rag.check_user_named(org_id uuid, name text)
+create function rag.check_owner_in_name(org_id uuid, name text)
 returns void
 language plpgsql stable security invoker set search_path = ''
 as $$
 begin
-  if name ~ ':u:[^:]*$' and rag.user_named(name) is distinct from auth.uid()
-    and check_user_named.org_id not in (select rag.admin_org_ids())
+  if name ~ ':u:[^:]*$' and rag.owner_in_name(name) is distinct from auth.uid()
+    and check_owner_in_name.org_id not in (select rag.admin_org_ids())
   then
     raise exception 'this name belongs to another user' using errcode = 'PT403', detail = 'another_users_name';
   end if;
@@ -113,34 +113,34 @@ end;
 $$;
 
 -- The owner of a new collection of that name: the user whom the name says, null where it says none. Raises what
--- rag.check_user_named raises, and PT400 for a name that ends in no user's id.
-create function rag.owner_named(org_id uuid, name text)
+-- rag.check_owner_in_name raises, and PT400 for a name that ends in no user's id.
+create function rag.new_collection_owner(org_id uuid, name text)
 returns uuid
 language plpgsql stable security invoker set search_path = ''
 as $$
 begin
-  perform rag.check_user_named(owner_named.org_id, owner_named.name);
-  if owner_named.name ~ ':u:[^:]*$' and rag.user_named(owner_named.name) is null then
+  perform rag.check_owner_in_name(new_collection_owner.org_id, new_collection_owner.name);
+  if new_collection_owner.name ~ ':u:[^:]*$' and rag.owner_in_name(new_collection_owner.name) is null then
     raise exception 'the name ends in no user''s id' using errcode = 'PT400', detail = 'invalid_name';
   end if;
-  return rag.user_named(owner_named.name);
+  return rag.owner_in_name(new_collection_owner.name);
 end;
 $$;
 
 -- The collection that the name means to the caller, and nothing where there is none: the one of the user whom the name
 -- says, else the caller's own before the org's. One that is being loaded has no name yet. or_deleted: a deleted
 -- collection that the caller still sees has its name as long as no other collection has it.
-create function rag.collection_named(org_id uuid, name text, or_deleted boolean default false)
+create function rag.collection_by_name(org_id uuid, name text, or_deleted boolean default false)
 returns setof rag.collections
 language sql stable security invoker set search_path = ''
 as $$
   select collections.*
   from rag.collections
-  where collections.org_id = collection_named.org_id and collections.name = collection_named.name
+  where collections.org_id = collection_by_name.org_id and collections.name = collection_by_name.name
     and collections.loads is null and (collections.deleted_at is null or or_deleted)
-    and case when rag.user_named(collection_named.name) is null
+    and case when rag.owner_in_name(collection_by_name.name) is null
       then collections.owner_id is null or collections.owner_id = auth.uid()
-      else collections.owner_id = rag.user_named(collection_named.name) end
+      else collections.owner_id = rag.owner_in_name(collection_by_name.name) end
   order by collections.deleted_at desc nulls first, collections.owner_id nulls last
   limit 1;
 $$;
@@ -154,14 +154,14 @@ as $$
 declare
   home rag.collections;
 begin
-  perform rag.check_user_named(ensure_collection.org_id, ensure_collection.name);
+  perform rag.check_owner_in_name(ensure_collection.org_id, ensure_collection.name);
   for attempt in 1..2 loop
-    select * into home from rag.collection_named(ensure_collection.org_id, ensure_collection.name);
+    select * into home from rag.collection_by_name(ensure_collection.org_id, ensure_collection.name);
     exit when found;
-    perform rag.require_room_for_a_collection(ensure_collection.org_id);
+    perform rag.check_collection_quota(ensure_collection.org_id);
     -- Two writers may meet here: the second inserts nothing and reads what the first made.
     insert into rag.collections (org_id, owner_id, name)
-    values (ensure_collection.org_id, rag.owner_named(ensure_collection.org_id, ensure_collection.name),
+    values (ensure_collection.org_id, rag.new_collection_owner(ensure_collection.org_id, ensure_collection.name),
       ensure_collection.name)
     on conflict do nothing;
   end loop;

@@ -12,33 +12,33 @@ create table rag.documents (
   -- The caller's own name for it, when there is one: putting the same name again replaces the document.
   external_id text check (length(external_id) between 1 and 500),
   source_type text not null default 'doc' check (source_type ~ '^[A-Za-z0-9_-]{1,64}$'),
-  title text not null check (length(title) between 1 and 1000 and title !~ '[\n\t]' and rag.shows_only(title)),
+  title text not null check (length(title) between 1 and 1000 and title !~ '[\n\t]' and rag.is_visible_text(title)),
   -- A link that a page may show: no javascript: or data: address.
-  uri text check (length(uri) <= 2000 and uri ~ '^https?://[^[:space:]]+$' and rag.shows_only(uri)),
+  uri text check (length(uri) <= 2000 and uri ~ '^https?://[^[:space:]]+$' and rag.is_visible_text(uri)),
   lang text check (lang ~ '^[A-Za-z]{2,8}(-[A-Za-z0-9]{1,8})*$' and length(lang) <= 35),
   -- The document's own date (of the call, of the mail), not the date of its ingestion. Within what
   -- readers in other languages can represent: one document must not break a whole search.
   occurred_at timestamptz check (occurred_at >= '0001-01-02Z' and occurred_at < '9999-12-31Z'),
   -- Where it stood before it came here (github, slack), who wrote it, in which state it is (open, merged).
-  origin text check (length(origin) between 1 and 200 and rag.shows_only(origin)),
-  author text check (length(author) between 1 and 200 and rag.shows_only(author)),
-  state text check (length(state) between 1 and 200 and rag.shows_only(state)),
+  origin text check (length(origin) between 1 and 200 and rag.is_visible_text(origin)),
+  author text check (length(author) between 1 and 200 and rag.is_visible_text(author)),
+  state text check (length(state) between 1 and 200 and rag.is_visible_text(state)),
   labels text[] not null default '{}' check (
     cardinality(labels) <= 100 and array_position(labels, null) is null
-    and length(array_to_string(labels, '')) <= 10000 and rag.shows_only(array_to_string(labels, ' '))
+    and length(array_to_string(labels, '')) <= 10000 and rag.is_visible_text(array_to_string(labels, ' '))
   ),
   metadata jsonb not null default '{}' check (rag.is_metadata(metadata)),
-  content text not null check (length(content) <= 20000000 and rag.shows_only(content)),
+  content text not null check (length(content) <= 20000000 and rag.is_visible_text(content)),
   -- SHA-256 of the text; of a document with an original (original_files.sql), of the original's bytes.
   content_hash text not null check (content_hash ~ '^[0-9a-f]{64}$'),
   -- Whether what was brought last has become chunks. Until it has, those from before, if any, are found.
   status text not null default 'completed' check (status in ('processing', 'completed', 'failed')),
   -- Why not: a code, and a sentence for people.
   error_code text check (error_code ~ '^[a-z_]{1,40}$'),
-  error_message text check (length(error_message) <= 500 and rag.shows_only(error_message)),
+  error_message text check (length(error_message) <= 500 and rag.is_visible_text(error_message)),
   -- The file that it came in, if it did, and how it was read.
-  filename text check (length(filename) between 1 and 512 and filename !~ '[\n\t]' and rag.shows_only(filename)),
-  content_type text check (length(content_type) between 1 and 255 and rag.shows_only(content_type)),
+  filename text check (length(filename) between 1 and 512 and filename !~ '[\n\t]' and rag.is_visible_text(filename)),
+  content_type text check (length(content_type) between 1 and 255 and rag.is_visible_text(content_type)),
   size_bytes bigint check (size_bytes >= 0),
   processing_info jsonb not null default '{}' check (
     pg_column_size(processing_info) <= 4000 and rag.is_metadata(processing_info)

@@ -7,7 +7,7 @@ create type rag.collection as (
   document_count bigint, created_at timestamptz, updated_at timestamptz
 );
 
-create function rag.shown(collection rag.collections)
+create function rag.render(collection rag.collections)
 returns rag.collection
 language sql stable security invoker set search_path = ''
 as $$
@@ -19,7 +19,7 @@ as $$
 $$;
 
 -- The collection of that id; PT404 for one that the caller does not see.
-create function rag.collection_of(collection_id uuid)
+create function rag.get_collection(collection_id uuid)
 returns rag.collections
 language plpgsql stable security invoker set search_path = ''
 as $$
@@ -28,7 +28,7 @@ declare
 begin
   select * into found_collection
   from rag.collections
-  where org_id = any (array(select rag.current_org_ids())) and id = collection_of.collection_id;
+  where org_id = any (array(select rag.current_org_ids())) and id = get_collection.collection_id;
   if not found then
     raise exception 'there is no such collection' using errcode = 'PT404', detail = 'collection_not_found';
   end if;
@@ -54,10 +54,10 @@ begin
   perform rag.check_json('metadata', metadata, 65536);
   config := jsonb_strip_nulls(coalesce(config, '{}'));
   perform rag.check_config(config, config);
-  org_id := rag.org_meant(org_id);
+  org_id := rag.resolve_org(org_id);
   perform rag.check_name(name);
-  owner_id := coalesce(rag.owner_named(org_id, name), case when private then auth.uid() end);
-  perform rag.require_room_for_a_collection(org_id);
+  owner_id := coalesce(rag.new_collection_owner(org_id, name), case when private then auth.uid() end);
+  perform rag.check_collection_quota(org_id);
   insert into rag.collections (org_id, owner_id, name, description, metadata, config)
   values (org_id, owner_id, name, description, coalesce(metadata, '{}'), config)
   on conflict do nothing
@@ -66,7 +66,7 @@ begin
     raise exception 'there is a collection of that name already'
       using errcode = 'PT409', detail = 'duplicate_collection';
   end if;
-  return next rag.shown(made);
+  return next rag.render(made);
 end;
 $$;
 
@@ -93,19 +93,19 @@ returns void
 language plpgsql immutable security invoker set search_path = ''
 as $$
 begin
-  if not rag.shows_only(name) then
+  if not rag.is_visible_text(name) then
     raise exception 'a name has no invisible characters' using errcode = 'PT400', detail = 'invalid_name';
   end if;
 end;
 $$;
 
 -- Locks, so that two at once do not both see room for the last.
-create function rag.require_room_for_a_collection(org_id uuid)
+create function rag.check_collection_quota(org_id uuid)
 returns void
 language plpgsql volatile security invoker set search_path = ''
 as $$
 declare
-  allowed constant integer := (rag.tier_of(org_id)).collections;
+  allowed constant integer := (rag.org_tier(org_id)).collections;
 begin
   if allowed is null then
     return;
@@ -114,7 +114,7 @@ begin
   if allowed <= (
     select count(*)
     from rag.collections
-    where collections.org_id = require_room_for_a_collection.org_id and collections.deleted_at is null
+    where collections.org_id = check_collection_quota.org_id and collections.deleted_at is null
   ) then
     raise exception 'this org''s tier has room for % collections', allowed
       using errcode = 'PT429', detail = 'collection_limit_reached';
@@ -140,7 +140,7 @@ begin
           when 'created_at' then shown.created_at end, case sort_by
           when 'document_count' then shown.document_count end, shown.id) as place
       from rag.collections
-      cross join lateral rag.shown(collections) as shown
+      cross join lateral rag.render(collections) as shown
       where collections.org_id = any (array(select rag.current_org_ids())) and collections.loads is null
     ), page as (
       select placed.*, case "order" when 'desc' then -place else place end as turn
@@ -181,7 +181,7 @@ as $$
   -- Retrieval looks its collection up with the scope retrievals:read.
   select rag.begin_call(), rag.require_scope('documents:read', 'collections:manage', 'retrievals:read');
 
-  select shown.* from rag.shown(rag.collection_of(rag_get_collection.collection_id)) as shown;
+  select shown.* from rag.render(rag.get_collection(rag_get_collection.collection_id)) as shown;
 $$;
 
 -- Null leaves a field as it is. metadata takes the place of what was there; of config each key its own, and a null
@@ -198,19 +198,19 @@ as $$
 #variable_conflict use_variable
 declare
   is_admitted constant boolean := rag.begin_write();
-  present rag.collections := rag.collection_of(collection_id);
-  was_graphed constant boolean := rag.is_graphed(present.org_id, present.id);
+  present rag.collections := rag.get_collection(collection_id);
+  was_graphed constant boolean := rag.is_in_graph(present.org_id, present.id);
   changed rag.collections;
 begin
   perform rag.check_json('metadata', metadata, 65536), rag.check_json('config', config, 2000);
   perform rag.check_config(jsonb_strip_nulls(present.config || coalesce(config, '{}')), config), rag.check_name(name);
-  if rag.owner_named(present.org_id, name) <> coalesce(present.owner_id, '00000000-0000-0000-0000-000000000000') then
+  if rag.new_collection_owner(present.org_id, name) <> coalesce(present.owner_id, '00000000-0000-0000-0000-000000000000') then
     raise exception 'a name that ends in :u: and a user''s id is for a collection of that user'
       using errcode = 'PT400', detail = 'invalid_name';
   end if;
   if config ? 'embedding_model'
     and config -> 'embedding_model' is distinct from present.config -> 'embedding_model'
-    and (rag.shown(present)).document_count > 0
+    and (rag.render(present)).document_count > 0
   then
     raise exception 'its documents are embedded by another model'
       using errcode = 'PT409', detail = 'collection_not_empty';
@@ -232,11 +232,11 @@ begin
     raise exception 'this key may not change collections' using errcode = 'PT403', detail = 'missing_scope';
   end if;
   if config ? 'enable_knowledge_graph' then
-    perform rag.follow_switch(changed, was_graphed);
+    perform rag.on_graph_setting_changed(changed, was_graphed);
   end if;
-  return next rag.shown(changed);
+  return next rag.render(changed);
 exception when lock_not_available then
-  perform rag.refuse_locked();
+  perform rag.raise_locked();
 end;
 $$;
 
@@ -249,7 +249,7 @@ set statement_timeout = '60s'
 as $$
 declare
   is_admitted constant boolean := rag.begin_write();
-  gone rag.collections := rag.collection_of(collection_id);
+  gone rag.collections := rag.get_collection(collection_id);
 begin
   -- For the trigger that deletes the documents.
   perform set_config('rag.cascade', coalesce("cascade", false)::text, true);
@@ -259,7 +259,7 @@ begin
   end if;
   perform set_config('rag.cascade', '', true);
 exception when lock_not_available then
-  perform rag.refuse_locked();
+  perform rag.raise_locked();
 end;
 $$;
 

@@ -5,7 +5,7 @@
 
 -- Whether the value may be a chunk's place in its document: page_number, page_end and section have the types that the
 -- functions rely on.
-create function rag.is_place(value jsonb)
+create function rag.is_chunk_location(value jsonb)
 returns boolean
 language sql immutable security invoker set search_path = ''
 as $$
@@ -21,8 +21,8 @@ create table rag.chunks (
   collection_id uuid not null,
   owner_id uuid,
   ordinal integer not null check (ordinal >= 0),
-  -- The text of its span: rag.texts_of.
-  content text not null check (length(content) <= 100000 and rag.shows_only(content)),
+  -- The text of its span: rag.cut_texts.
+  content text not null check (length(content) <= 100000 and rag.is_visible_text(content)),
   -- Characters [span_start, span_end) of the document's content.
   span_start integer not null check (span_start >= 0),
   span_end integer not null,
@@ -34,7 +34,7 @@ create table rag.chunks (
   -- Shorter embeddings are padded with zeros, which leaves every cosine as it was.
   embedding extensions.halfvec(1536) not null check (extensions.l2_norm(embedding) > 0),
   -- Where in the document it stands: page_number, page_end, section.
-  metadata jsonb not null default '{}' check (rag.is_place(metadata)),
+  metadata jsonb not null default '{}' check (rag.is_chunk_location(metadata)),
   primary key (org_id, id),
   -- With token_count, so that the sum of a document's tokens is read from the index alone.
   unique (org_id, document_id, ordinal) include (token_count),
@@ -87,7 +87,7 @@ create policy "a bound key stays in its collection" on rag.chunks
 -- that is not within the text, and for spans that repeat the text many times: a short call would need much memory.
 -- Postgres finds a character of a text by counting from its beginning: for every chunk of a long text, that takes
 -- quadratic time. Here the text is read once, in blocks of 4,096 bytes, and a chunk is cut from its blocks.
-create function rag.texts_of(content text, chunks jsonb)
+create function rag.cut_texts(content text, chunks jsonb)
 returns text[]
 language plpgsql stable security invoker set search_path = ''
 as $$

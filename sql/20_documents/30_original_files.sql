@@ -9,7 +9,7 @@ create table rag.originals (
   owner_id uuid,
   -- Null for an address that nobody has fetched yet.
   bytes bytea check (length(bytes) <= 50000000),
-  url text check (length(url) <= 2000 and url ~ '^https?://[^[:space:]]+$' and rag.shows_only(url)),
+  url text check (length(url) <= 2000 and url ~ '^https?://[^[:space:]]+$' and rag.is_visible_text(url)),
   -- Of the object that a large file is: org/collection/user/anything new/name.
   path text check (path ~ '^([0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}/){4}[A-Za-z0-9_][A-Za-z0-9._-]{0,99}$'),
   -- Of an object or an address it is known once the worker has read it.

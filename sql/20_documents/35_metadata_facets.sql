@@ -1,10 +1,10 @@
 -- What documents are filtered by besides their own columns: origin, author, state, labels, every entry of
 -- their metadata, and their type. jsonb's own operators are not leakproof, and under row security would scan the
--- whole org; so each value becomes a row that is found by equality. Written by a trigger, read by rag.scope_of.
+-- whole org; so each value becomes a row that is found by equality. Written by a trigger, read by rag.resolve_filters.
 
 create table rag.facets (
   org_id uuid not null,
-  -- A hash of kind and value (rag.facet): as long for a long value as for a short one.
+  -- A hash of kind and value (rag.facet_hash): as long for a long value as for a short one.
   facet uuid not null,
   document_id uuid not null,
   collection_id uuid not null,
@@ -13,7 +13,7 @@ create table rag.facets (
   foreign key (org_id, document_id) references rag.documents (org_id, id) on delete cascade
 );
 
--- rag.scope_of: the documents with a facet.
+-- rag.resolve_filters: the documents with a facet.
 create index facets_by_value on rag.facets (org_id, facet) include (document_id, collection_id, owner_id);
 
 alter table rag.facets enable row level security;
@@ -43,7 +43,7 @@ create policy "a bound key stays in its collection" on rag.facets
   with check ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()));
 
 -- The value with its numbers as short as they can be, since equal ones are one: 1.0 is 1, and [1.0] is [1].
-create function rag.plain(value jsonb)
+create function rag.normalize_numbers(value jsonb)
 returns jsonb
 language plpgsql immutable security invoker set search_path = ''
 as $$
@@ -51,32 +51,32 @@ begin
   return case jsonb_typeof(value)
     when 'number' then to_jsonb(trim_scale(value::numeric))
     when 'array' then coalesce((
-      select jsonb_agg(rag.plain(item) order by place)
+      select jsonb_agg(rag.normalize_numbers(item) order by place)
       from jsonb_array_elements(value) with ordinality as items (item, place)), '[]')
     when 'object' then coalesce((
-      select jsonb_object_agg(entry.key, rag.plain(entry.value)) from jsonb_each(value) as entry), '{}')
+      select jsonb_object_agg(entry.key, rag.normalize_numbers(entry.value)) from jsonb_each(value) as entry), '{}')
     else value
   end;
 end;
 $$;
 
 -- The first 128 bits of SHA-256 over kind and value. No document's value is deeper than 32 levels.
-create function rag.facet(kind text, value jsonb)
+create function rag.facet_hash(kind text, value jsonb)
 returns uuid
 language sql immutable security invoker set search_path = ''
 as $$
   select encode(substr(sha256(convert_to(kind || ':' || case
-    when jsonb_path_exists(value, '$.**{32}') then value else rag.plain(value)
+    when jsonb_path_exists(value, '$.**{32}') then value else rag.normalize_numbers(value)
   end::text, 'UTF8')), 1, 16), 'hex')::uuid;
 $$;
 
 -- The facets of a document. Metadata is under "metadata.key", so that no key of it can pass for a label or an
 -- author. Its type is what somebody calls it, and what it was read as: it is found by either.
-create function rag.facets_of(document rag.documents)
+create function rag.document_facets(document rag.documents)
 returns setof uuid
 language sql immutable security invoker set search_path = ''
 as $$
-  select distinct rag.facet(found.kind, found.value)
+  select distinct rag.facet_hash(found.kind, found.value)
   from (
     select field.kind, to_jsonb(field.value)
     from (values ('origin', document.origin), ('author', document.author), ('state', document.state))
@@ -104,7 +104,7 @@ begin
   end if;
   insert into rag.facets (org_id, facet, document_id, collection_id, owner_id)
   select new.org_id, facet, new.id, new.collection_id, new.owner_id
-  from rag.facets_of(new) as facet;
+  from rag.document_facets(new) as facet;
   return null;
 end;
 $$;

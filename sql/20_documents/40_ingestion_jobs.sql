@@ -25,7 +25,7 @@ create table rag.jobs (
   -- What it is at: fetching, converting, embedding, storing.
   step text check (step ~ '^[a-z]{1,40}$'),
   error_code text check (error_code ~ '^[a-z_]{1,40}$'),
-  error_message text check (length(error_message) <= 500 and rag.shows_only(error_message)),
+  error_message text check (length(error_message) <= 500 and rag.is_visible_text(error_message)),
   created_at timestamptz not null default now(),
   started_at timestamptz,
   finished_at timestamptz,
@@ -64,7 +64,7 @@ create policy "jobs are for oneself" on rag.jobs
 -- No user's own token names a lease: only the worker's for one job does.
 create policy "whoever holds the lease goes on with a job" on rag.jobs
   as restrictive for update to authenticated
-  using (lease = (select rag.held_lease())) with check (true);
+  using (lease = (select rag.lease_of_token())) with check (true);
 
 create policy "a key reads and writes with the scopes for it" on rag.jobs
   as restrictive for all to authenticated

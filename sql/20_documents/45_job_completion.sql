@@ -1,11 +1,11 @@
 -- What the worker does with a job that it has claimed. It comes with a token of the user who brought the document,
--- which names the lease (rag.held_lease): row security lets it write what that user may, and change the one job.
+-- which names the lease (rag.lease_of_token): row security lets it write what that user may, and change the one job.
 -- The job ends in the transaction that stores its outcome, so whatever dies, and wherever, a document is stored
 -- once, or its job is claimed again.
 
 -- The job of the token's lease, locked; PT409 when the lease is lost: the job was claimed again, or its document
 -- was brought anew or deleted. with_document: the document is locked too.
-create function rag.held_job(with_document boolean default true)
+create function rag.leased_job(with_document boolean default true)
 returns rag.jobs
 language plpgsql volatile security invoker set search_path = ''
 as $$
@@ -16,12 +16,12 @@ begin
     -- The document first: every transaction that deletes or replaces one locks it before its job.
     perform from rag.documents
     join rag.jobs on jobs.org_id = documents.org_id and jobs.document_id = documents.id
-    where jobs.org_id = any (array(select rag.current_org_ids())) and jobs.lease = rag.held_lease()
+    where jobs.org_id = any (array(select rag.current_org_ids())) and jobs.lease = rag.lease_of_token()
     for update of documents;
   end if;
   select * into held
   from rag.jobs
-  where org_id = any (array(select rag.current_org_ids())) and lease = rag.held_lease() and state = 'running'
+  where org_id = any (array(select rag.current_org_ids())) and lease = rag.lease_of_token() and state = 'running'
   for update;
   if not found then
     raise exception 'the lease of this job is lost' using errcode = 'PT409', detail = 'lease_lost';
@@ -41,7 +41,7 @@ language plpgsql volatile security invoker set search_path = ''
 as $$
 declare
   is_admitted constant boolean := rag.begin_call();
-  held constant rag.jobs := rag.held_job();
+  held constant rag.jobs := rag.leased_job();
 begin
   update rag.jobs
   set step = case when num_nonnulls(originals.url, originals.path) > 0 then 'fetching' else 'converting' end,
@@ -52,7 +52,7 @@ begin
 
   return query
   select held.document_id, held.document, encode(originals.bytes, 'base64'), originals.url, originals.path,
-    collections.config, (rag.tier_of(held.org_id)).file_bytes
+    collections.config, (rag.org_tier(held.org_id)).file_bytes
   from rag.originals
   join rag.collections on collections.org_id = originals.org_id and collections.id = originals.collection_id
   where originals.org_id = held.org_id and originals.document_id = held.document_id;
@@ -68,14 +68,14 @@ language plpgsql volatile security invoker set search_path = ''
 as $$
 declare
   is_admitted constant boolean := rag.begin_call();
-  held constant rag.jobs := rag.held_job();
+  held constant rag.jobs := rag.leased_job();
   stored rag.documents;
 begin
   select documents.* into stored
   from rag.documents
   where documents.org_id = held.org_id and documents.id = held.document_id;
-  perform rag.remove_failed_twin(stored, rag_keep_content.content_hash);
-  perform rag.require_no_twin(stored, rag_keep_content.content_hash);
+  perform rag.delete_failed_duplicate(stored, rag_keep_content.content_hash);
+  perform rag.check_not_duplicate(stored, rag_keep_content.content_hash);
   update rag.originals
   set content_hash = rag_keep_content.content_hash
   where originals.org_id = held.org_id and originals.document_id = held.document_id
@@ -96,7 +96,7 @@ language plpgsql volatile security invoker set search_path = ''
 as $$
 declare
   is_admitted constant boolean := rag.begin_call();
-  held constant rag.jobs := rag.held_job();
+  held constant rag.jobs := rag.leased_job();
 begin
   update rag.jobs
   set step = rag_report_job.step, due_at = clock_timestamp() + make_interval(secs => lease_seconds)
@@ -114,7 +114,7 @@ set statement_timeout = '60s'
 as $$
 declare
   is_admitted constant boolean := rag.begin_write();
-  held constant rag.jobs := rag.held_job();
+  held constant rag.jobs := rag.leased_job();
   input record;
   -- What was changed since the document was brought is not changed back.
   changed constant boolean := (
@@ -151,7 +151,7 @@ begin
     where originals.org_id = held.org_id and originals.document_id = held.document_id
       and originals.url is not null;
   end if;
-  perform rag.replace_chunks(held.org_id, array[(held.document_id, chunks, input.embedding_model)::rag.chunked]);
+  perform rag.replace_chunks(held.org_id, array[(held.document_id, chunks, input.embedding_model)::rag.document_chunks]);
   update rag.jobs
   set state = 'done', lease = null, step = null, error_code = null, error_message = null,
     finished_at = clock_timestamp()
@@ -171,7 +171,7 @@ language plpgsql volatile security invoker set search_path = ''
 as $$
 declare
   is_admitted constant boolean := rag.begin_call();
-  held constant rag.jobs := rag.held_job(with_document => retry_seconds is null);
+  held constant rag.jobs := rag.leased_job(with_document => retry_seconds is null);
 begin
   if retry_seconds is null then
     update rag.documents

@@ -10,7 +10,7 @@ create type rag.document as (
   processed_at timestamptz
 );
 
-create function rag.shown(document rag.documents)
+create function rag.render(document rag.documents)
 returns rag.document
 language sql stable security invoker set search_path = ''
 as $$
@@ -45,7 +45,7 @@ as $$
 $$;
 
 -- The document of that id; PT404 for one that the caller does not see.
-create function rag.document_of(document_id uuid)
+create function rag.get_document(document_id uuid)
 returns rag.documents
 language plpgsql stable security invoker set search_path = ''
 as $$
@@ -54,7 +54,7 @@ declare
 begin
   select * into found_document
   from rag.documents
-  where org_id = any (array(select rag.current_org_ids())) and id = document_of.document_id;
+  where org_id = any (array(select rag.current_org_ids())) and id = get_document.document_id;
   if not found then
     raise exception 'there is no such document' using errcode = 'PT404', detail = 'document_not_found';
   end if;
@@ -76,8 +76,8 @@ as $$
 #variable_conflict use_column
 declare
   is_admitted constant boolean := rag.begin_write();
-  home constant rag.collections := rag.collection_of(rag_add_document.collection_id);
-  largest constant bigint := (rag.tier_of(home.org_id)).file_bytes;
+  home constant rag.collections := rag.get_collection(rag_add_document.collection_id);
+  largest constant bigint := (rag.org_tier(home.org_id)).file_bytes;
   sent bytea;
   -- Unknown for an object or an address until the worker has read it (rag_keep_content).
   hash text;
@@ -107,7 +107,7 @@ begin
     where originals.org_id = home.org_id and originals.collection_id = home.id and originals.path = input.path
       and split_part(originals.path, '/', 3) = auth.uid()::text;
     if found then
-      return next rag.shown(stored);
+      return next rag.render(stored);
       return;
     end if;
     perform rag.take_upload(home, input.path);
@@ -126,9 +126,9 @@ begin
   do update set status = 'processing', error_code = null, error_message = null, updated_at = now()
   returning present.* into stored;
 
-  perform rag.remove_failed_twin(stored, hash);
-  perform rag.require_room_for_a_document(home);
-  perform rag.require_no_twin(stored, hash);
+  perform rag.delete_failed_duplicate(stored, hash);
+  perform rag.check_document_quota(home);
+  perform rag.check_not_duplicate(stored, hash);
 
   begin
     insert into rag.originals as present (org_id, document_id, collection_id, owner_id, bytes, url, path,
@@ -150,14 +150,14 @@ begin
   insert into rag.jobs (org_id, document_id, collection_id, owner_id, user_id, document)
   values (stored.org_id, stored.id, stored.collection_id, stored.owner_id, auth.uid(),
     rag_add_document.document - array['bytes', 'url', 'path', 'private', 'external_id']);
-  return next rag.shown(stored);
+  return next rag.render(stored);
 exception when lock_not_available then
-  perform rag.refuse_locked();
+  perform rag.raise_locked();
 end;
 $$;
 
 -- A document of the same content that failed, and of which nothing is found, gives way.
-create function rag.remove_failed_twin(stored rag.documents, content_hash text)
+create function rag.delete_failed_duplicate(stored rag.documents, content_hash text)
 returns void
 language sql volatile security invoker set search_path = ''
 as $$
@@ -165,14 +165,14 @@ as $$
   using rag.originals
   where originals.org_id = stored.org_id and originals.collection_id = stored.collection_id
     and originals.owner_id is not distinct from stored.owner_id
-    and originals.content_hash = remove_failed_twin.content_hash and originals.document_id <> stored.id
+    and originals.content_hash = delete_failed_duplicate.content_hash and originals.document_id <> stored.id
     and failed.org_id = originals.org_id and failed.id = originals.document_id and failed.status = 'failed'
     and not exists (
       select from rag.chunks where chunks.org_id = failed.org_id and chunks.document_id = failed.id);
 $$;
 
 -- PT409, with the id of the other in hint, where the collection has a document of the same content and owner.
-create function rag.require_no_twin(stored rag.documents, content_hash text)
+create function rag.check_not_duplicate(stored rag.documents, content_hash text)
 returns void
 language plpgsql stable security invoker set search_path = ''
 as $$
@@ -183,7 +183,7 @@ begin
   from rag.originals
   where originals.org_id = stored.org_id and originals.collection_id = stored.collection_id
     and originals.owner_id is not distinct from stored.owner_id
-    and originals.content_hash = require_no_twin.content_hash and originals.document_id <> stored.id;
+    and originals.content_hash = check_not_duplicate.content_hash and originals.document_id <> stored.id;
   if found then
     raise exception 'the collection has a document of the same content'
       using errcode = 'PT409', detail = 'duplicate_document', hint = twin::text;
@@ -192,18 +192,18 @@ end;
 $$;
 
 -- For a document that has just been inserted. Locks, so that two at once do not both see room for the last.
-create function rag.require_room_for_a_document(home rag.collections)
+create function rag.check_document_quota(home rag.collections)
 returns void
 language plpgsql volatile security invoker set search_path = ''
 as $$
 declare
-  allowed constant integer := (rag.tier_of(home.org_id)).documents_per_collection;
+  allowed constant integer := (rag.org_tier(home.org_id)).documents_per_collection;
 begin
   if allowed is null then
     return;
   end if;
   perform pg_advisory_xact_lock(hashtextextended('rag.documents ' || home.id::text, 0));
-  if allowed < (rag.shown(home)).document_count then
+  if allowed < (rag.render(home)).document_count then
     raise exception 'this org''s tier has room for % documents in a collection', allowed
       using errcode = 'PT429', detail = 'document_limit_reached';
   end if;
@@ -221,7 +221,7 @@ as $$
 #variable_conflict use_variable
 declare
   is_admitted constant boolean := rag.begin_call();
-  home constant rag.collections := rag.collection_of(collection_id);
+  home constant rag.collections := rag.get_collection(collection_id);
 begin
   perform rag.check_page("limit", "offset", "order", sort_by, array['created_at', 'title', 'size_bytes']);
   if status not in ('processing', 'completed', 'failed') then
@@ -248,7 +248,7 @@ begin
       'documents', coalesce(jsonb_agg(to_jsonb(shown) order by page.turn), '[]'))
     from page
     join rag.documents on documents.org_id = home.org_id and documents.id = page.id
-    cross join lateral rag.shown(documents) as shown);
+    cross join lateral rag.render(documents) as shown);
 end;
 $$;
 
@@ -258,7 +258,7 @@ language sql stable security invoker set search_path = ''
 as $$
   select rag.begin_call();
 
-  select shown.* from rag.shown(rag.document_of(rag_get_document.document_id)) as shown;
+  select shown.* from rag.render(rag.get_document(rag_get_document.document_id)) as shown;
 $$;
 
 -- changes: title, metadata and the fields that metadata fill; what is not there, or null, stays. New metadata take the
@@ -269,7 +269,7 @@ language plpgsql volatile security invoker set search_path = ''
 as $$
 declare
   is_admitted constant boolean := rag.begin_call();
-  present rag.documents := rag.document_of(document_id);
+  present rag.documents := rag.get_document(document_id);
   wanted rag.documents;
 begin
   perform rag.check_json('changes', changes, 100000);
@@ -291,7 +291,7 @@ begin
   where chunks.org_id = wanted.org_id and chunks.document_id = wanted.id
     and (chunks.source_type, chunks.lang, chunks.occurred_at)
       is distinct from (wanted.source_type, wanted.lang, wanted.occurred_at);
-  return next rag.shown(wanted);
+  return next rag.render(wanted);
 end;
 $$;
 
@@ -304,6 +304,6 @@ as $$
 
   select document.filename, document.content_type, encode(originals.bytes, 'base64'), originals.url,
     originals.path
-  from rag.document_of(rag_get_original.document_id) as document
+  from rag.get_document(rag_get_original.document_id) as document
   join rag.originals on originals.org_id = document.org_id and originals.document_id = document.id;
 $$;

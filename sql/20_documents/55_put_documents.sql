@@ -10,12 +10,12 @@ create type rag.new_document as (
 );
 
 -- What became of it.
-create type rag.stored as (place integer, document_id uuid, replaced boolean, chunk_count integer);
+create type rag.stored_document as (place integer, document_id uuid, replaced boolean, chunk_count integer);
 
 -- The chunks that a document is to have, as an array of {span_start, span_end, token_count, embedding, metadata, names,
 -- relations} in reading order. The text of a chunk is that of its span. names: its entities, {name, kind, said, weight};
 -- relations: their relations, {subject, type, object, confidence}. Without names the worker extracts both.
-create type rag.chunked as (document_id uuid, chunks jsonb, embedding_model text);
+create type rag.document_chunks as (document_id uuid, chunks jsonb, embedding_model text);
 
 -- document: org_id, title, content and embedding_model; optionally external_id, collection
 -- (a name, "default" unless given), private (true: only the caller and the org's admins see it),
@@ -45,7 +45,7 @@ begin
   from rag.put_documents(home, rag.new_documents(home, jsonb_build_array(
     rag_put_document.document || jsonb_build_object('chunks', rag_put_document.chunks)))) as stored;
 exception when lock_not_available then
-  perform rag.refuse_locked();
+  perform rag.raise_locked();
 end;
 $$;
 
@@ -70,7 +70,7 @@ $$;
 -- are not there nothing is stored, nor said.
 create function rag.put_documents(home rag.collections, new rag.new_document[],
   only_present boolean default false)
-returns setof rag.stored
+returns setof rag.stored_document
 language plpgsql volatile security invoker set search_path = ''
 as $$
 #variable_conflict use_variable
@@ -78,11 +78,11 @@ declare
   made uuid[] := '{}';
   absent rag.new_document[] := new;
   present uuid[];
-  stored rag.stored[];
+  stored rag.stored_document[];
 begin
   if exists (
     select from unnest(new) as input
-    where octet_length(input.content) > (rag.tier_of(home.org_id)).file_bytes
+    where octet_length(input.content) > (rag.org_tier(home.org_id)).file_bytes
   ) then
     raise exception 'this org''s tier takes no texts of that size' using errcode = 'PT413', detail = 'file_too_large';
   end if;
@@ -95,12 +95,12 @@ begin
       select documents.id
       from rag.documents
       where documents.org_id = home.org_id
-        and documents.id = any (array(select found.document_id from rag.documents_meant(home, new) as found))
+        and documents.id = any (array(select found.document_id from rag.resolve_documents(home, new) as found))
       order by documents.id
       for update);
     select coalesce(array_agg((found.place, found.document_id, found.document_id <> all (made),
-      jsonb_array_length(input.chunks))::rag.stored order by found.place), '{}') into stored
-    from rag.documents_meant(home, new) as found
+      jsonb_array_length(input.chunks))::rag.stored_document order by found.place), '{}') into stored
+    from rag.resolve_documents(home, new) as found
     join unnest(new) as input on input.place = found.place
     where found.document_id = any (present);
     -- One that was there, and that somebody deleted before it was locked, is made anew.
@@ -116,7 +116,7 @@ begin
   perform rag.replace_documents(home.org_id, new, array(
     select kept from unnest(stored) as kept where kept.replaced));
   perform rag.replace_chunks(home.org_id, array(
-    select (kept.document_id, input.chunks, input.embedding_model)::rag.chunked
+    select (kept.document_id, input.chunks, input.embedding_model)::rag.document_chunks
     from unnest(stored) as kept
     join unnest(new) as input on input.place = kept.place));
   return query select kept.* from unnest(stored) as kept;
@@ -125,7 +125,7 @@ $$;
 
 -- Which documents they are: by their own ids, or by name and owner. Each way is a look-up in an index of its own, which
 -- one condition for all of them would not be.
-create function rag.documents_meant(home rag.collections, new rag.new_document[])
+create function rag.resolve_documents(home rag.collections, new rag.new_document[])
 returns table (place integer, document_id uuid)
 language sql stable security invoker set search_path = ''
 as $$
@@ -171,14 +171,14 @@ begin
   )
   select coalesce(array_agg(inserted.id), '{}') into made from inserted;
   if made <> '{}' then
-    perform rag.require_room_for_a_document(home);
+    perform rag.check_document_quota(home);
   end if;
   return made;
 end;
 $$;
 
 -- What was said of them before is gone, and so is what was brought and is still to be worked on: it is older.
-create function rag.replace_documents(org_id uuid, new rag.new_document[], present rag.stored[])
+create function rag.replace_documents(org_id uuid, new rag.new_document[], present rag.stored_document[])
 returns void
 language plpgsql volatile security invoker set search_path = ''
 as $$
@@ -208,7 +208,7 @@ $$;
 
 -- Documents' chunks, in the place of those that they had. Whoever calls this holds the documents' rows: a second
 -- writer waits for them, and then replaces these.
-create function rag.replace_chunks(org_id uuid, documents rag.chunked[])
+create function rag.replace_chunks(org_id uuid, documents rag.document_chunks[])
 returns void
 language plpgsql volatile security invoker set search_path = ''
 as $$
@@ -221,7 +221,7 @@ end;
 $$;
 
 -- Documents' chunks, numbered from `first` on, with the texts of their spans. Each repeats its document's row.
-create function rag.insert_chunks(org_id uuid, documents rag.chunked[], first integer)
+create function rag.insert_chunks(org_id uuid, documents rag.document_chunks[], first integer)
 returns void
 language plpgsql volatile security invoker set search_path = ''
 as $$
@@ -238,19 +238,19 @@ begin
     select documents.*
     from rag.documents
     where documents.org_id = insert_chunks.org_id and documents.id = chunked.document_id
-    -- Without this, the planner may call rag.texts_of for other documents too, before it filters them out.
+    -- Without this, the planner may call rag.cut_texts for other documents too, before it filters them out.
     offset 0
   ) as stored
-  cross join rows from (jsonb_array_elements(chunked.chunks), unnest(rag.texts_of(stored.content, chunked.chunks)))
+  cross join rows from (jsonb_array_elements(chunked.chunks), unnest(rag.cut_texts(stored.content, chunked.chunks)))
     with ordinality as item (body, content, position)
   cross join jsonb_to_record(item.body) as fields (span_start integer, span_end integer, token_count integer,
     embedding extensions.halfvec(1536), metadata jsonb);
 
   perform rag.insert_names(insert_chunks.org_id, chunked.document_id, chunked.chunks, insert_chunks.first),
-    rag.note_extraction(insert_chunks.org_id, chunked.document_id, chunked.chunks, insert_chunks.first > 0)
+    rag.enqueue_extraction(insert_chunks.org_id, chunked.document_id, chunked.chunks, insert_chunks.first > 0)
   from unnest(insert_chunks.documents) as chunked
   join rag.documents as stored on stored.org_id = insert_chunks.org_id and stored.id = chunked.document_id
-  where rag.is_graphed(stored.org_id, stored.collection_id);
+  where rag.is_in_graph(stored.org_id, stored.collection_id);
 end;
 $$;
 

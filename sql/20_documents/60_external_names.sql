@@ -3,7 +3,7 @@
 -- Of several orgs the caller's token must say which: an API key does.
 
 -- What the caller calls the document.
-create function rag.name_of(document rag.documents)
+create function rag.external_name(document rag.documents)
 returns text
 language sql immutable security invoker set search_path = ''
 as $$
@@ -16,11 +16,11 @@ returns rag.collections
 language plpgsql stable security invoker set search_path = ''
 as $$
 declare
-  org_id constant uuid := rag.org_meant(null);
+  org_id constant uuid := rag.resolve_org(null);
   home rag.collections;
 begin
-  perform rag.check_user_named(org_id, require_collection.name);
-  select * into home from rag.collection_named(org_id, require_collection.name, or_deleted => true);
+  perform rag.check_owner_in_name(org_id, require_collection.name);
+  select * into home from rag.collection_by_name(org_id, require_collection.name, or_deleted => true);
   if not found then
     raise exception 'there is no such collection' using errcode = 'PT404', detail = 'collection_not_found';
   end if;
@@ -30,7 +30,7 @@ $$;
 
 -- Its documents of those names: one that is the caller's own before the shared one, and one that is called so before
 -- the one that has it for its id.
-create function rag.documents_named(home rag.collections, names text[])
+create function rag.documents_by_name(home rag.collections, names text[])
 returns setof rag.documents
 language plpgsql stable security invoker set search_path = ''
 as $$
@@ -88,9 +88,9 @@ as $$
 
   select coalesce(jsonb_agg(distinct collections.name), '[]')
   from rag.collections
-  where collections.org_id = rag.org_meant(null) and collections.loads is null
+  where collections.org_id = rag.resolve_org(null) and collections.loads is null
     and collections.id = (
-      select named.id from rag.collection_named(collections.org_id, collections.name, or_deleted => true) as named);
+      select named.id from rag.collection_by_name(collections.org_id, collections.name, or_deleted => true) as named);
 $$;
 
 -- Those of the collection's documents that have such names, as far as it takes to know whether they are the same.
@@ -100,15 +100,15 @@ language sql stable security invoker set search_path = ''
 as $$
   select rag.begin_call();
 
-  select rag.name_of(found), found.id, found.content_hash, found.metadata
-  from rag.documents_named(rag.require_collection(rag_find_documents.collection), rag_find_documents.names) as found;
+  select rag.external_name(found), found.id, found.content_hash, found.metadata
+  from rag.documents_by_name(rag.require_collection(rag_find_documents.collection), rag_find_documents.names) as found;
 $$;
 
 -- Store documents in the collection, which is made when it is new: each in the place of the one of its name.
 -- documents: as rag_put_document takes one, each with its chunks and no two with one external_id. only_present: those
 -- that are not there are passed over. place counts from 1.
 create function public.rag_put_documents(collection text, documents jsonb, only_present boolean default false)
-returns setof rag.stored
+returns setof rag.stored_document
 language plpgsql volatile security invoker set search_path = ''
 set statement_timeout = '60s'
 as $$
@@ -122,20 +122,20 @@ begin
     home := rag.require_collection(rag_put_documents.collection);
   else
     perform rag.check_name(rag_put_documents.collection);
-    home := rag.ensure_collection(rag.org_meant(null), rag_put_documents.collection);
+    home := rag.ensure_collection(rag.resolve_org(null), rag_put_documents.collection);
   end if;
   wanted := rag.new_documents(home, rag_put_documents.documents);
   if rag_put_documents.only_present then
     for place in 1..coalesce(cardinality(wanted), 0) loop
       -- By id alone: the one that has the name may be anybody's.
       wanted[place].id := (
-        select found.id from rag.documents_named(home, array[wanted[place].external_id]) as found);
+        select found.id from rag.documents_by_name(home, array[wanted[place].external_id]) as found);
       wanted[place].external_id := null;
     end loop;
   end if;
   return query select stored.* from rag.put_documents(home, wanted, rag_put_documents.only_present) as stored;
 exception when lock_not_available then
-  perform rag.refuse_locked();
+  perform rag.raise_locked();
 end;
 $$;
 
@@ -158,7 +158,7 @@ declare
 begin
   perform rag.check_json('metadata', rag_list_named.metadata, 65536);
   facets := array(
-    select rag.facet('metadata.' || entry.key, entry.value) from jsonb_each(rag_list_named.metadata) as entry);
+    select rag.facet_hash('metadata.' || entry.key, entry.value) from jsonb_each(rag_list_named.metadata) as entry);
   return (
     with listed as (
       select documents.id, documents.created_at
@@ -185,7 +185,7 @@ begin
     )
     select jsonb_build_object('total', (select count(*) from listed), 'documents', coalesce(jsonb_agg(
       jsonb_build_object(
-        'name', rag.name_of(documents), 'document_id', documents.id,
+        'name', rag.external_name(documents), 'document_id', documents.id,
         'content', left(documents.content, most_characters),
         'is_truncated', length(documents.content) > most_characters,
         'content_hash', documents.content_hash, 'metadata', documents.metadata, 'title', documents.title,
@@ -207,7 +207,7 @@ as $$
 declare
   is_admitted constant boolean := rag.begin_write();
   home constant rag.collections := rag.require_collection(rag_delete_named.collection);
-  present constant uuid[] := array(select found.id from rag.documents_named(home, names) as found);
+  present constant uuid[] := array(select found.id from rag.documents_by_name(home, names) as found);
 begin
   -- In the order in which writers lock them.
   perform from (
@@ -218,8 +218,8 @@ begin
   return query
   delete from rag.documents as gone
   where gone.org_id = home.org_id and gone.id = any (present)
-  returning rag.name_of(gone);
+  returning rag.external_name(gone);
 exception when lock_not_available then
-  perform rag.refuse_locked();
+  perform rag.raise_locked();
 end;
 $$;

@@ -2,7 +2,7 @@
 -- what the caller does not see, and what is nowhere, is left out alike.
 
 -- How many bytes a text takes in an answer, which is JSON.
-create function rag.size_of(content text)
+create function rag.text_bytes(content text)
 returns bigint
 language sql immutable security invoker set search_path = ''
 as $$
@@ -31,7 +31,7 @@ begin
     where present.org_id = first_chunks.org_id and present.document_id = first_chunks.document_id
     order by present.ordinal
   loop
-    size := rag.size_of(part.text);
+    size := rag.text_bytes(part.text);
     complete := taken + size <= room;
     exit when not complete;
     taken := taken + size;
@@ -99,7 +99,7 @@ begin
     room := room - octet_length(coalesce(own.document, own.passage)::text);
     -- A text far too long is not even read.
     size := case when (text or own.document is null) and octet_length(own.content) <= room
-      then rag.size_of(own.content) end;
+      then rag.text_bytes(own.content) end;
     fits := coalesce(size <= room, false);
     if fits then
       room := room - size;

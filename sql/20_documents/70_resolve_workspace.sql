@@ -1,19 +1,19 @@
 -- Where a request of the search API looks: a workspace, which is a collection, or a whole org. Asked once by each
 -- request, before anything is paid for; every later call is told the ids that this one answers.
 
-create type rag.place as (org_id uuid, collection_id uuid);
+create type rag.workspace as (org_id uuid, collection_id uuid);
 
 -- The place that the ids mean to the caller; without a workspace, the org. PT404 for a workspace that the caller does
 -- not see, that is of another org than the one given, or that is only being loaded; and for an org that is not theirs.
 create function public.rag_locate(workspace_id uuid default null, org_id uuid default null)
-returns setof rag.place
+returns setof rag.workspace
 language plpgsql stable security invoker set search_path = ''
 as $$
 #variable_conflict use_column
 declare
   is_admitted constant boolean := rag.begin_call();
   org_ids constant uuid[] := case when rag_locate.org_id is null then array(select rag.current_org_ids())
-    else array[rag.org_meant(rag_locate.org_id)] end;
+    else array[rag.resolve_org(rag_locate.org_id)] end;
 begin
   if workspace_id is null and rag_locate.org_id is null then
     raise exception 'a workspace or an org must be named' using errcode = 'PT400', detail = 'workspace_required';

@@ -8,7 +8,7 @@ create table rag.api_keys (
   id uuid not null default gen_random_uuid(),
   -- Whom the key acts as: it can never do what its owner cannot, and ends with their membership.
   owner_id uuid not null references auth.users (id) on delete cascade,
-  name text not null check (length(name) between 1 and 100 and rag.shows_only(name)),
+  name text not null check (length(name) between 1 and 100 and rag.is_visible_text(name)),
   -- How the key begins, to tell keys apart in a list.
   prefix text not null check (prefix ~ '^(mn_live|mn_test|mn_admin|sk)_[A-Za-z0-9_-]{4}$'),
   -- SHA-256 of the whole key, whose 256 random bits need no slower hash.
@@ -46,11 +46,11 @@ create policy "owners and admins use their keys, and a key finds itself" on rag.
   using ((org_id = any (array(select rag.current_org_ids()))
     and (owner_id is null or owner_id = (select auth.uid())
       or org_id = any (array(select rag.admin_org_ids()))))
-    or hash = (select rag.sought_hash()))
+    or hash = (select rag.lookup_hash()))
   with check ((org_id = any (array(select rag.current_org_ids()))
     and (owner_id is null or owner_id = (select auth.uid())
       or org_id = any (array(select rag.admin_org_ids()))))
-    or hash = (select rag.sought_hash()));
+    or hash = (select rag.lookup_hash()));
 
 -- An admin's key for somebody else would act in that person's name; and a key that could make keys would
 -- outlive its own end in them. (The caller of a key's token is the key.)
@@ -68,7 +68,7 @@ create policy "a bound key stays in its collection" on rag.api_keys
   using ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()))
   with check ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()));
 
-create function rag.key_only_ends()
+create function rag.prevent_key_revival()
 returns trigger
 language plpgsql volatile security invoker set search_path = ''
 as $$
@@ -85,4 +85,4 @@ $$;
 
 -- Whatever the caller may update: no key comes back, and none lives longer than it was made for.
 create trigger key_only_ends before update on rag.api_keys
-  for each row execute function rag.key_only_ends();
+  for each row execute function rag.prevent_key_revival();

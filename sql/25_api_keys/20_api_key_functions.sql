@@ -7,7 +7,7 @@ create type rag.api_key as (
   created_at timestamptz, expires_at timestamptz, last_used_at timestamptz, revoked_at timestamptz
 );
 
-create function rag.shown(key rag.api_keys)
+create function rag.render(key rag.api_keys)
 returns rag.api_key
 language sql stable security invoker set search_path = ''
 as $$
@@ -27,7 +27,7 @@ as $$
   -- Joined, not expanded: (f(row)).* would call it once for each column.
   select shown.*
   from rag.api_keys
-  cross join lateral rag.shown(api_keys) as shown
+  cross join lateral rag.render(api_keys) as shown
   where api_keys.org_id = any (array(select rag.current_org_ids()))
     and (rag_list_keys.key_id is null or api_keys.id = rag_list_keys.key_id)
   order by api_keys.revoked_at is not null or coalesce(api_keys.expires_at < now(), false),
@@ -37,7 +37,7 @@ $$;
 
 -- Refuses, with a reason, a key that would be one too many or not made by its owner. Locks, so that two at
 -- once do not both see room for the last.
-create function rag.require_room_for_a_key(org_id uuid)
+create function rag.check_key_quota(org_id uuid)
 returns void
 language plpgsql volatile security invoker set search_path = ''
 as $$
@@ -50,7 +50,7 @@ begin
   if 100 <= (
     select count(*)
     from rag.api_keys
-    where api_keys.org_id = require_room_for_a_key.org_id and owner_id = auth.uid()
+    where api_keys.org_id = check_key_quota.org_id and owner_id = auth.uid()
       and revoked_at is null and (expires_at is null or expires_at > now())
   ) then
     raise exception 'there are 100 working keys already; revoke one first'
@@ -74,14 +74,14 @@ declare
   made rag.api_keys;
 begin
   perform rag.begin_call();
-  org_id := rag.org_meant(org_id);
+  org_id := rag.resolve_org(org_id);
   if 'admin' = any (scopes) and org_id not in (select rag.admin_org_ids()) then
     raise exception 'the scope admin is for the org''s admins'
       using errcode = 'PT403', detail = 'admin_required';
   elsif expires_at <= now() then
     raise exception 'expires_at is in the past' using errcode = 'PT400', detail = 'invalid_expiry';
   end if;
-  perform rag.require_room_for_a_key(org_id);
+  perform rag.check_key_quota(org_id);
 
   if collection is not null then
     select named.id into bound
@@ -98,7 +98,7 @@ begin
   insert into rag.api_keys (org_id, owner_id, name, prefix, hash, scopes, collection_id, expires_at)
   values (org_id, auth.uid(), name, prefix, hash, scopes, bound, expires_at)
   returning * into made;
-  return next rag.shown(made);
+  return next rag.render(made);
 end;
 $$;
 
@@ -138,14 +138,14 @@ begin
       else least(old.expires_at, now() + make_interval(secs => overlap_seconds)) end
   where ending.org_id = old.org_id and ending.id = old.id;
   -- After the old one has ended; one that goes on for a while counts.
-  perform rag.require_room_for_a_key(old.org_id);
+  perform rag.check_key_quota(old.org_id);
 
   insert into rag.api_keys (org_id, owner_id, name, prefix, hash, scopes, collection_id, expires_at,
     requests_per_minute)
   values (old.org_id, old.owner_id, old.name, prefix, hash, old.scopes, old.collection_id,
     now() + (old.expires_at - old.created_at), old.requests_per_minute)
   returning * into made;
-  return next rag.shown(made);
+  return next rag.render(made);
 end;
 $$;
 
@@ -174,7 +174,7 @@ as $$
   select rag.begin_call();
 
   update rag.api_keys set last_used_at = now()
-  where hash = (select rag.sought_hash()) and revoked_at is null
+  where hash = (select rag.lookup_hash()) and revoked_at is null
     and (expires_at is null or expires_at > now())
   returning id, org_id, owner_id, collection_id, scopes, requests_per_minute, expires_at;
 $$;

@@ -22,7 +22,7 @@ create table rag.postings (
   foreign key (org_id, document_id) references rag.documents (org_id, id) on delete cascade
 );
 
--- rag.documents_with: the postings of a term, those with the most of it first.
+-- rag.candidate_documents: the postings of a term, those with the most of it first.
 create index postings_by_term on rag.postings (org_id, term, impact desc)
   include (document_id, collection_id, owner_id);
 

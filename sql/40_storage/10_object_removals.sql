@@ -71,7 +71,7 @@ create policy "the worker ends removals" on rag.removals
 create policy "the worker sees which objects documents have" on rag.originals
   for select to rag_worker using (path is not null);
 
-create function rag.remove_object()
+create function rag.enqueue_object_removal()
 returns trigger
 language plpgsql volatile security invoker set search_path = ''
 as $$
@@ -85,11 +85,11 @@ $$;
 
 -- Whatever takes the document away: who deletes it, its collection's end, its org's.
 create trigger remove_object after delete on rag.originals
-  for each row when (old.path is not null) execute function rag.remove_object();
+  for each row when (old.path is not null) execute function rag.enqueue_object_removal();
 
 create trigger remove_replaced_object after update of path on rag.originals
   for each row when (old.path is not null and old.path is distinct from new.path)
-  execute function rag.remove_object();
+  execute function rag.enqueue_object_removal();
 
 -- For the worker: objects to delete now, of each org as many as of any other. Each comes again, later and later,
 -- until rag_end_removal.

@@ -4,18 +4,18 @@
 -- leave its other buckets alone. Without the schema storage there is nothing to do.
 
 -- Whether the caller was told to upload it, and has made no document of it yet.
-create function rag.awaits_object(name text)
+create function rag.may_upload_object(name text)
 returns boolean
 language sql stable security invoker set search_path = ''
 as $$
   select exists (
     select from rag.removals
-    where removals.org_id = any (array(select rag.current_org_ids())) and removals.path = awaits_object.name
+    where removals.org_id = any (array(select rag.current_org_ids())) and removals.path = may_upload_object.name
       and removals.expected_until > now() and split_part(removals.path, '/', 3) = auth.uid()::text);
 $$;
 
 -- The object that the token was made to delete; null for every other token.
-create function rag.removed_object()
+create function rag.deletable_object()
 returns text
 language sql stable security invoker set search_path = ''
 as $$
@@ -23,14 +23,14 @@ as $$
 $$;
 
 -- Whether the caller may know of it: row security on the document's original decides.
-create function rag.sees_object(name text)
+create function rag.may_read_object(name text)
 returns boolean
 language sql stable security invoker set search_path = ''
 as $$
   select exists (
       select from rag.originals
-      where originals.org_id = any (array(select rag.current_org_ids())) and originals.path = sees_object.name)
-    or rag.awaits_object(sees_object.name) or coalesce(sees_object.name = rag.removed_object(), false);
+      where originals.org_id = any (array(select rag.current_org_ids())) and originals.path = may_read_object.name)
+    or rag.may_upload_object(may_read_object.name) or coalesce(may_read_object.name = rag.deletable_object(), false);
 $$;
 
 do $$
@@ -49,11 +49,11 @@ begin
 
   create policy "rag: an object is read by who reads its document" on storage.objects
     as restrictive for select to authenticated
-    using (bucket_id is distinct from 'rag-originals' or rag.sees_object(name));
+    using (bucket_id is distinct from 'rag-originals' or rag.may_read_object(name));
 
   create policy "rag: an object is stored by who was told to" on storage.objects
     as restrictive for insert to authenticated
-    with check (bucket_id is distinct from 'rag-originals' or rag.awaits_object(name));
+    with check (bucket_id is distinct from 'rag-originals' or rag.may_upload_object(name));
 
   create policy "rag: no object is changed" on storage.objects
     as restrictive for update to authenticated
@@ -61,7 +61,7 @@ begin
 
   create policy "rag: an object is deleted by a token that names it" on storage.objects
     as restrictive for delete to authenticated
-    using (bucket_id is distinct from 'rag-originals' or name = rag.removed_object());
+    using (bucket_id is distinct from 'rag-originals' or name = rag.deletable_object());
 
   create policy "rag: nobody else uses the bucket of originals" on storage.objects
     as restrictive for all to anon

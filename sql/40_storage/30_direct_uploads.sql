@@ -10,8 +10,8 @@ as $$
 #variable_conflict use_column
 declare
   is_admitted constant boolean := rag.begin_call();
-  home constant rag.collections := rag.collection_of(rag_begin_upload.collection_id);
-  largest constant bigint := (rag.tier_of(home.org_id)).file_bytes;
+  home constant rag.collections := rag.get_collection(rag_begin_upload.collection_id);
+  largest constant bigint := (rag.org_tier(home.org_id)).file_bytes;
 begin
   if rag_begin_upload.size_bytes > largest then
     raise exception 'this org''s tier takes files of at most % bytes', largest

@@ -27,8 +27,8 @@ create table rag.endpoints (
   org_id uuid not null,
   webhook_id uuid not null,
   owner_id uuid check (owner_id is null),
-  url text not null check (length(url) <= 2000 and url ~ '^https?://[^[:space:]]+$' and rag.shows_only(url)),
-  description text check (length(description) <= 500 and rag.shows_only(description)),
+  url text not null check (length(url) <= 2000 and url ~ '^https?://[^[:space:]]+$' and rag.is_visible_text(url)),
+  description text check (length(description) <= 500 and rag.is_visible_text(description)),
   secret text not null check (secret ~ '^whsec_[A-Za-z0-9+/]{43}=$'),
   -- The one before, for as long as both sign.
   old_secret text check (old_secret ~ '^whsec_[A-Za-z0-9+/]{43}=$'),
@@ -97,7 +97,7 @@ create policy "the worker knows where webhooks lead" on rag.endpoints
 create policy "the worker notes whether anybody answers" on rag.endpoints
   for update to rag_worker using (true) with check (true);
 
-create function rag.keep_old_secret()
+create function rag.store_old_secret()
 returns trigger
 language plpgsql volatile security invoker set search_path = ''
 as $$
@@ -109,4 +109,4 @@ $$;
 
 -- Who has it renewed cannot read it.
 create trigger keep_old_secret before update on rag.endpoints
-  for each row when (new.secret <> old.secret) execute function rag.keep_old_secret();
+  for each row when (new.secret <> old.secret) execute function rag.store_old_secret();

@@ -2,19 +2,19 @@
 -- there without the other. At its end, when a document's chunks can be counted and it is plain what went with what.
 
 -- Whether anybody listens for that.
-create function rag.is_awaited(org_id uuid, collection_id uuid, event text)
+create function rag.has_subscriber(org_id uuid, collection_id uuid, event text)
 returns boolean
 language sql stable security invoker set search_path = ''
 as $$
   select exists (
     select from rag.webhooks
-    where webhooks.org_id = is_awaited.org_id and enabled and event = any (events)
-      and (webhooks.collection_id is null or webhooks.collection_id = is_awaited.collection_id));
+    where webhooks.org_id = has_subscriber.org_id and enabled and event = any (events)
+      and (webhooks.collection_id is null or webhooks.collection_id = has_subscriber.collection_id));
 $$;
 
 -- To everybody who does. A webhook that is deleted meanwhile is told nothing, and whoever changes something is not
 -- kept from it.
-create function rag.tell(org_id uuid, collection_id uuid, owner_id uuid, event text, object jsonb)
+create function rag.enqueue_event(org_id uuid, collection_id uuid, owner_id uuid, event text, object jsonb)
 returns void
 language plpgsql volatile security invoker set search_path = ''
 as $$
@@ -24,10 +24,11 @@ begin
   loop
     begin
       insert into rag.deliveries (org_id, webhook_id, collection_id, owner_id, event_id, event, object)
-      select tell.org_id, webhooks.id, tell.collection_id, tell.owner_id, event_id, tell.event, object
+      select enqueue_event.org_id, webhooks.id, enqueue_event.collection_id, enqueue_event.owner_id, event_id,
+        enqueue_event.event, object
       from rag.webhooks
-      where webhooks.org_id = tell.org_id and enabled and tell.event = any (events)
-        and (webhooks.collection_id is null or webhooks.collection_id = tell.collection_id);
+      where webhooks.org_id = enqueue_event.org_id and enabled and enqueue_event.event = any (events)
+        and (webhooks.collection_id is null or webhooks.collection_id = enqueue_event.collection_id);
       return;
     exception
       when foreign_key_violation then
@@ -35,13 +36,13 @@ begin
         null;
       when lock_not_available then
         -- This runs at the end of the transaction, where the exception handler of the called function has ended.
-        perform rag.refuse_locked();
+        perform rag.raise_locked();
     end;
   end loop;
 end;
 $$;
 
-create function rag.tell_of_collection()
+create function rag.enqueue_collection_event()
 returns trigger
 language plpgsql volatile security invoker set search_path = ''
 as $$
@@ -57,15 +58,15 @@ begin
   if collection.loads is not null or collection.deleted_at is not null then
     return null;
   end if;
-  if rag.is_awaited(collection.org_id, collection.id, event) then
-    perform rag.tell(collection.org_id, collection.id, collection.owner_id, event,
+  if rag.has_subscriber(collection.org_id, collection.id, event) then
+    perform rag.enqueue_event(collection.org_id, collection.id, collection.owner_id, event,
       jsonb_build_object('id', collection.id, 'name', collection.name));
   end if;
   return null;
 end;
 $$;
 
-create function rag.tell_of_document()
+create function rag.enqueue_document_event()
 returns trigger
 language plpgsql volatile security invoker set search_path = ''
 as $$
@@ -78,7 +79,7 @@ declare
   object jsonb := jsonb_build_object(
     'id', document.id, 'collection_id', document.collection_id, 'status', document.status);
 begin
-  if not rag.is_awaited(document.org_id, document.collection_id, event) then
+  if not rag.has_subscriber(document.org_id, document.collection_id, event) then
     return null;
   end if;
   -- Nobody knows of what is being loaded: of the collection is told when it is loaded. (That one has failed, the worker
@@ -107,15 +108,15 @@ begin
     -- The collection was deleted too, and has an event of its own.
     return null;
   end if;
-  perform rag.tell(document.org_id, document.collection_id, document.owner_id, event, object);
+  perform rag.enqueue_event(document.org_id, document.collection_id, document.owner_id, event, object);
   return null;
 end;
 $$;
 
 create constraint trigger tell_of_collection
   after insert or update or delete on rag.collections
-  deferrable initially deferred for each row execute function rag.tell_of_collection();
+  deferrable initially deferred for each row execute function rag.enqueue_collection_event();
 
 create constraint trigger tell_of_document
   after insert or update of status or delete on rag.documents
-  deferrable initially deferred for each row execute function rag.tell_of_document();
+  deferrable initially deferred for each row execute function rag.enqueue_document_event();

@@ -23,14 +23,14 @@ as $$
 $$;
 
 -- The one of that id; PT404 for one that the caller does not keep.
-create function rag.webhook_of(webhook_id uuid)
+create function rag.get_webhook(webhook_id uuid)
 returns rag.webhook
 language plpgsql stable security invoker set search_path = ''
 as $$
 declare
   found_webhook rag.webhook;
 begin
-  select * into found_webhook from public.rag_list_webhooks(webhook_of.webhook_id) where webhook_id is not null;
+  select * into found_webhook from public.rag_list_webhooks(get_webhook.webhook_id) where webhook_id is not null;
   if not found then
     raise exception 'there is no such webhook' using errcode = 'PT404', detail = 'webhook_not_found';
   end if;
@@ -54,10 +54,10 @@ declare
 begin
   perform rag.begin_call();
   if collection_id is not null then
-    home := rag.collection_of(collection_id);
+    home := rag.get_collection(collection_id);
     org_id := coalesce(org_id, home.org_id);
   end if;
-  org_id := rag.org_meant(org_id);
+  org_id := rag.resolve_org(org_id);
   if org_id not in (select rag.admin_org_ids()) or rag.bound_collection() is not null then
     raise exception 'webhooks are for the org''s admins' using errcode = 'PT403', detail = 'admin_required';
   elsif home.org_id <> org_id then
@@ -87,7 +87,7 @@ as $$
 #variable_conflict use_variable
 declare
   is_admitted constant boolean := rag.begin_call();
-  present constant rag.webhook := rag.webhook_of(webhook_id);
+  present constant rag.webhook := rag.get_webhook(webhook_id);
   anew constant boolean := coalesce(enabled, url is not null);
 begin
   update rag.webhooks as renewed
@@ -112,7 +112,7 @@ as $$
 #variable_conflict use_variable
 declare
   is_admitted constant boolean := rag.begin_call();
-  present constant rag.webhook := rag.webhook_of(webhook_id);
+  present constant rag.webhook := rag.get_webhook(webhook_id);
 begin
   if overlap_seconds is null or overlap_seconds not between 0 and 604800 then
     raise exception 'overlap_seconds must be between 0 and 604800'
@@ -132,7 +132,7 @@ language plpgsql volatile security invoker set search_path = ''
 as $$
 declare
   is_admitted constant boolean := rag.begin_call();
-  gone constant rag.webhook := rag.webhook_of(webhook_id);
+  gone constant rag.webhook := rag.get_webhook(webhook_id);
 begin
   delete from rag.webhooks where webhooks.org_id = gone.org_id and webhooks.id = gone.id;
 end;
@@ -148,7 +148,7 @@ as $$
 #variable_conflict use_variable
 declare
   is_admitted constant boolean := rag.begin_call();
-  webhook constant rag.webhook := rag.webhook_of(webhook_id);
+  webhook constant rag.webhook := rag.get_webhook(webhook_id);
 begin
   perform rag.check_page("limit", "offset", 'desc', 'created_at', array['created_at']);
   return (
@@ -177,7 +177,7 @@ language plpgsql volatile security invoker set search_path = ''
 as $$
 declare
   is_admitted constant boolean := rag.begin_call();
-  webhook constant rag.webhook := rag.webhook_of(webhook_id);
+  webhook constant rag.webhook := rag.get_webhook(webhook_id);
 begin
   if not webhook.enabled then
     raise exception 'the webhook is off' using errcode = 'PT409', detail = 'webhook_disabled';

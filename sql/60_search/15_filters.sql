@@ -13,7 +13,7 @@ create type rag.filters as (
 );
 
 -- The same, resolved: null where nothing is asked. document_ids: the documents with the facets asked for.
-create type rag.scope as (
+create type rag.search_scope as (
   org_ids uuid[], model text, collection_ids uuid[], source_types text[], lang text,
   date_from timestamptz, date_to timestamptz, document_ids uuid[], without_document uuid, without_chunk uuid,
   ignored_filters text[]
@@ -46,13 +46,13 @@ $$;
 
 -- Raises PT400 for filters that are no object, PT403 for a key without a scope that reads, and for a collection by name
 -- what rag.require_collection raises.
-create function rag.scope_of(filters jsonb)
-returns rag.scope
+create function rag.resolve_filters(filters jsonb)
+returns rag.search_scope
 language plpgsql stable security invoker set search_path = ''
 as $$
 declare
   wanted rag.filters;
-  scope rag.scope;
+  scope rag.search_scope;
   groups integer[];
   facets uuid[];
 begin
@@ -98,7 +98,7 @@ begin
 
   -- One facet of each group must be there.
   -- A null in a list is no document's.
-  select array_agg(found.number), array_agg(rag.facet(found.kind, coalesce(found.value, 'null')))
+  select array_agg(found.number), array_agg(rag.facet_hash(found.kind, coalesce(found.value, 'null')))
     into groups, facets
   from (
     select 1, 'origin', to_jsonb(value) from unnest(wanted.origins) as value
@@ -129,7 +129,7 @@ end;
 $$;
 
 -- Whether a scope asks for nothing but orgs and a model.
-create function rag.has_no_filters(scope rag.scope)
+create function rag.has_no_filters(scope rag.search_scope)
 returns boolean
 language sql immutable security invoker set search_path = ''
 as $$
@@ -138,7 +138,7 @@ as $$
 $$;
 
 -- Whether it asks for one source type and nothing else.
-create function rag.has_one_source_type(scope rag.scope)
+create function rag.has_one_source_type(scope rag.search_scope)
 returns boolean
 language sql immutable security invoker set search_path = ''
 as $$
@@ -148,7 +148,7 @@ as $$
 $$;
 
 -- Whether it asks for what only documents and chunks know, and not their postings.
-create function rag.filters_documents(scope rag.scope)
+create function rag.filters_documents(scope rag.search_scope)
 returns boolean
 language sql immutable security invoker set search_path = ''
 as $$
@@ -158,7 +158,7 @@ $$;
 
 -- The conditions of a scope, $1, on documents or on their chunks; document_id is the column that holds the
 -- document's id.
-create function rag.conditions(scope rag.scope, document_id text)
+create function rag.where_clause(scope rag.search_scope, document_id text)
 returns text
 language sql immutable security invoker set search_path = ''
 as $$
@@ -174,10 +174,10 @@ as $$
     case when scope.without_document is not null then format('%I <> ($1).without_document', document_id) end);
 $$;
 
-create function rag.chunk_conditions(scope rag.scope)
+create function rag.chunk_where_clause(scope rag.search_scope)
 returns text
 language sql immutable security invoker set search_path = ''
 as $$
-  select concat_ws(' and ', rag.conditions(scope, 'document_id'), 'embedding_model = ($1).model',
+  select concat_ws(' and ', rag.where_clause(scope, 'document_id'), 'embedding_model = ($1).model',
     case when scope.without_chunk is not null then 'id <> ($1).without_chunk' end);
 $$;

@@ -10,7 +10,7 @@
 -- that partitions prune and a distributed table goes to one shard.
 
 -- How many chunks of its model a scope leaves that asks for no more than collections, by the log of term counts.
-create function rag.count_chunks(scope rag.scope)
+create function rag.count_chunks(scope rag.search_scope)
 returns bigint
 language plpgsql stable security invoker set search_path = ''
 as $$
@@ -31,8 +31,8 @@ $$;
 
 -- The nearest chunks of a scope without filters by comparing them all. Planning takes longer than scanning a
 -- small tenant: this plan is kept.
-create function rag.nearest_of_all(needle extensions.halfvec, scope rag.scope, wanted integer)
-returns rag.hit[]
+create function rag.exact_scan(query_embedding extensions.halfvec, scope rag.search_scope, wanted integer)
+returns rag.candidate[]
 language plpgsql stable security invoker set search_path = ''
 -- A kept plan knows no org: among few, it takes any for a large part of the table, and would read all of it.
 set enable_seqscan = off
@@ -40,12 +40,12 @@ as $$
 begin
   return (
     select array_agg((org_id, document_id, ordinal, id, content, span_start, span_end,
-      greatest(0, least(1, 1 - distance)), null, greatest(0, least(1, 1 - distance)))::rag.hit
+      greatest(0, least(1, 1 - distance)), null, greatest(0, least(1, 1 - distance)))::rag.candidate
       order by distance, id)
     from (
       -- "+ 0" keeps the HNSW index out of the scan.
       select org_id, document_id, ordinal, id, content, span_start, span_end,
-        (embedding operator(extensions.<=>) needle) + 0 as distance
+        (embedding operator(extensions.<=>) query_embedding) + 0 as distance
       from rag.chunks
       where org_id = any (scope.org_ids) and embedding_model = scope.model
       order by distance, id
@@ -57,8 +57,8 @@ $$;
 -- The same with filters, as long as they leave no more than `bound`; considered: how many they leave, counted no
 -- further than that. The commonest, one source type, keeps its plan; others are planned for the filters at
 -- hand. Texts are fetched of those that are kept: with all of them the rows would not fit into memory.
-create function rag.nearest_of_filtered(needle extensions.halfvec, scope rag.scope, wanted integer,
-  bound bigint, out hits rag.hit[], out considered integer)
+create function rag.filtered_scan(query_embedding extensions.halfvec, scope rag.search_scope, wanted integer,
+  bound bigint, out candidates rag.candidate[], out considered integer)
 language plpgsql stable security invoker set search_path = ''
 -- As above: a kept plan knows neither org nor source type.
 set enable_seqscan = off
@@ -71,7 +71,7 @@ begin
       select found.*
       from unnest(scope.org_ids) as orgs (one_org)
       cross join lateral (
-        select org_id, id, (embedding operator(extensions.<=>) needle) + 0 as distance
+        select org_id, id, (embedding operator(extensions.<=>) query_embedding) + 0 as distance
         from rag.chunks
         where org_id = one_org and embedding_model = scope.model and source_type = one_type
         offset 0
@@ -79,9 +79,9 @@ begin
       limit bound + 1
     )
     select array_agg((org_id, document_id, ordinal, id, content, span_start, span_end,
-        greatest(0, least(1, 1 - distance)), null, greatest(0, least(1, 1 - distance)))::rag.hit
+        greatest(0, least(1, 1 - distance)), null, greatest(0, least(1, 1 - distance)))::rag.candidate
         order by distance, id), (select count(*) from visible)
-      into hits, considered
+      into candidates, considered
     from (select * from visible order by distance, id limit wanted) as nearest
     cross join lateral (
       select document_id, ordinal, content, span_start, span_end
@@ -100,7 +100,7 @@ begin
       limit $4 + 1
     )
     select array_agg((org_id, document_id, ordinal, id, content, span_start, span_end,
-        greatest(0, least(1, 1 - distance)), null, greatest(0, least(1, 1 - distance)))::rag.hit
+        greatest(0, least(1, 1 - distance)), null, greatest(0, least(1, 1 - distance)))::rag.candidate
         order by distance, id), (select count(*) from visible)
     from (select * from visible order by distance, id limit $3) as nearest
     cross join lateral (
@@ -109,16 +109,16 @@ begin
       where chunks.org_id = nearest.org_id and chunks.id = nearest.id
       offset 0
     ) as text
-  $query$, rag.chunk_conditions(scope))
-    into hits, considered using scope, needle, wanted, bound;
+  $query$, rag.chunk_where_clause(scope))
+    into candidates, considered using scope, query_embedding, wanted, bound;
 end;
 $$;
 
 -- The nearest chunks of a scope by the HNSW index, `fetched` of them, of which the nearest `wanted` are kept.
 -- complete: whether these are all that there need be; not when the index gave up, and not when the last that is
 -- kept is as near as the last that was fetched, since which of those it happened upon must not decide.
-create function rag.nearest_of_index(needle extensions.halfvec, scope rag.scope, wanted integer,
-  fetched integer, ef_search integer, out hits rag.hit[], out considered integer, out complete boolean)
+create function rag.hnsw_scan(query_embedding extensions.halfvec, scope rag.search_scope, wanted integer,
+  fetched integer, ef_search integer, out candidates rag.candidate[], out considered integer, out complete boolean)
 language plpgsql stable security invoker set search_path = ''
 as $$
 declare
@@ -132,21 +132,21 @@ begin
     set_config('hnsw.ef_search', least(1000, greatest(ef_search, 3 * fetched))::text, true);
   if rag.has_no_filters(scope) then
     select array_agg((org_id, document_id, ordinal, id, content, span_start, span_end,
-        greatest(0, least(1, 1 - distance)), null, greatest(0, least(1, 1 - distance)))::rag.hit
+        greatest(0, least(1, 1 - distance)), null, greatest(0, least(1, 1 - distance)))::rag.candidate
         order by distance, id), array_agg(distance order by distance)
-      into hits, distances
+      into candidates, distances
     from (
       select org_id, document_id, ordinal, id, content, span_start, span_end,
-        (embedding operator(extensions.<=>) needle) + 0 as distance
+        (embedding operator(extensions.<=>) query_embedding) + 0 as distance
       from rag.chunks
       where org_id = any (scope.org_ids) and embedding_model = scope.model
-      order by embedding operator(extensions.<=>) needle
+      order by embedding operator(extensions.<=>) query_embedding
       limit fetched
     ) as nearest;
   else
     execute format($query$
       select array_agg((org_id, document_id, ordinal, id, content, span_start, span_end,
-          greatest(0, least(1, 1 - distance)), null, greatest(0, least(1, 1 - distance)))::rag.hit
+          greatest(0, least(1, 1 - distance)), null, greatest(0, least(1, 1 - distance)))::rag.candidate
           order by distance, id), array_agg(distance order by distance)
       from (
         select org_id, document_id, ordinal, id, content, span_start, span_end,
@@ -156,20 +156,20 @@ begin
         order by embedding operator(extensions.<=>) $2
         limit $3
       ) as nearest
-    $query$, rag.chunk_conditions(scope))
-      into hits, distances using scope, needle, fetched;
+    $query$, rag.chunk_where_clause(scope))
+      into candidates, distances using scope, query_embedding, fetched;
   end if;
   perform set_config('enable_sort', sorting, true);
-  considered := coalesce(cardinality(hits), 0);
+  considered := coalesce(cardinality(candidates), 0);
   complete := considered = fetched and distances[wanted] < distances[fetched];
-  hits := hits[:wanted];
+  candidates := candidates[:wanted];
 end;
 $$;
 
 -- How many candidates the HNSW index has to keep in sight to find the nearest of so many rows: the more, the
 -- smaller their share of the table, and four times as many where they are scattered over several orgs, whose
 -- neighbourhoods then hold few of ours. (bench/exact_vs_index.py)
-create function rag.effort(scope rag.scope, candidates bigint, ef_search integer)
+create function rag.ef_search_for(scope rag.search_scope, candidates bigint, ef_search integer)
 returns integer
 language plpgsql stable security invoker set search_path = ''
 as $$
@@ -184,7 +184,7 @@ $$;
 
 -- How many rows are few: `exact_rows`, twice as many where they are scattered over several orgs and so hard to find
 -- by the index; and no more than 4,000 of those that are most of the table, of which the index loses none.
-create function rag.exact_bound(scope rag.scope, candidates bigint, exact_rows integer)
+create function rag.exact_threshold(scope rag.search_scope, candidates bigint, exact_rows integer)
 returns bigint
 language plpgsql stable security invoker set search_path = ''
 as $$
@@ -199,8 +199,8 @@ $$;
 
 -- The nearest chunks of a scope, best first; equally near ones by id. exact: whether all that the scope leaves
 -- were compared; considered: how many were.
-create function rag.nearest(needle extensions.halfvec, scope rag.scope, wanted integer,
-  out hits rag.hit[], out exact boolean, out considered integer)
+create function rag.nearest_chunks(query_embedding extensions.halfvec, scope rag.search_scope, wanted integer,
+  out candidates rag.candidate[], out exact boolean, out considered integer)
 language plpgsql stable security invoker set search_path = ''
 as $$
 declare
@@ -208,7 +208,7 @@ declare
   filtered constant boolean := not rag.has_no_filters(scope);
   every_row constant bigint := 9223372036854775806;
   bound bigint;
-  effort integer;
+  ef_search integer;
   more integer;
   complete boolean;
 begin
@@ -218,29 +218,29 @@ begin
   if not rag.filters_documents(scope) and scope.without_chunk is null then
     considered := rag.count_chunks(scope);
   end if;
-  bound := rag.exact_bound(scope, considered, settings.exact_rows);
+  bound := rag.exact_threshold(scope, considered, settings.exact_rows);
   if filtered and coalesce(considered <= bound, true) then
-    select * into hits, considered from rag.nearest_of_filtered(needle, scope, wanted, bound);
+    select * into candidates, considered from rag.filtered_scan(query_embedding, scope, wanted, bound);
   end if;
   exact := considered <= bound;
   if exact then
     if not filtered then
-      hits := rag.nearest_of_all(needle, scope, wanted);
+      candidates := rag.exact_scan(query_embedding, scope, wanted);
     end if;
     return;
   end if;
 
-  effort := rag.effort(scope, considered, settings.ef_search);
+  ef_search := rag.ef_search_for(scope, considered, settings.ef_search);
   -- One more than wanted shows whether the last is nearer than what is left out; many more, where passages
   -- repeat themselves, as footers do.
   foreach more in array array[1, 100] loop
-    select * into hits, considered, complete
-    from rag.nearest_of_index(needle, scope, wanted, wanted + more, effort);
+    select * into candidates, considered, complete
+    from rag.hnsw_scan(query_embedding, scope, wanted, wanted + more, ef_search);
     exit when complete or considered < wanted + more;
   end loop;
   if not complete then
     exact := true;
-    select * into hits, considered from rag.nearest_of_filtered(needle, scope, wanted, every_row);
+    select * into candidates, considered from rag.filtered_scan(query_embedding, scope, wanted, every_row);
   end if;
 end;
 $$;
@@ -251,24 +251,24 @@ create function public.rag_match(
   top_k integer default 8,
   filters jsonb default '{}'
 )
-returns setof rag.found
+returns setof rag.result_row
 language plpgsql stable security invoker set search_path = ''
 -- Planning under row security takes longer than most of these statements run.
 set plan_cache_mode = force_generic_plan
 as $$
 declare
-  scope rag.scope;
+  scope rag.search_scope;
   near record;
   started timestamptz;
   vector_ms real;
 begin
   perform rag.begin_direct_read();
   perform rag.check_top_k(top_k);
-  scope := rag.scope_of(filters);
+  scope := rag.resolve_filters(filters);
   started := clock_timestamp();
-  near := rag.nearest(rag.needle(query_vector), scope, top_k);
+  near := rag.nearest_chunks(rag.to_halfvec(query_vector), scope, top_k);
   vector_ms := rag.milliseconds_since(started);
-  return query select * from rag.show(near.hits, near.exact, near.considered, vector_ms, null,
+  return query select * from rag.to_rows(near.candidates, near.exact, near.considered, vector_ms, null,
     scope.ignored_filters);
 end;
 $$;

@@ -4,7 +4,7 @@
 -- A term of a question. Terms of one slot are the same word as several languages stem it, often to the same
 -- term; place is where it stands in the question, null for identifiers. config: a regconfig, which no type
 -- should hold that an upgrade carries over.
-create type rag.sought as (
+create type rag.query_term as (
   term text, slot integer, config oid, place integer, idf double precision, chunks bigint, documents bigint
 );
 
@@ -16,20 +16,20 @@ create type rag.word_pair as (
 -- A question taken apart: its 40 rarest words at most, rarest first; its pairs; the sum of idf that a chunk which
 -- holds everything would have; the mean lengths, in terms, that BM25 compares with; and, where there are
 -- other embedding models too, the terms that stand for a whole document of the one that is asked for.
-create type rag.question as (
-  sought rag.sought[], pairs rag.word_pair[], idf_sum double precision,
+create type rag.keyword_query as (
+  terms rag.query_term[], pairs rag.word_pair[], idf_sum double precision,
   chunk_length double precision, document_length double precision, totals text[]
 );
 
 -- What a text asks for among the documents of a scope: only terms that some visible chunk holds. The languages
 -- are those of the documents; each stems the text in its own way, and a word that one of them passes over
 -- ("the", "der") counts in none.
-create function rag.question(query_text text, scope rag.scope)
-returns rag.question
+create function rag.parse_keyword_query(query_text text, scope rag.search_scope)
+returns rag.keyword_query
 language plpgsql stable security invoker set search_path = '' set enable_seqscan = off
 as $$
 declare
-  asked rag.question;
+  keywords rag.keyword_query;
   configs regconfig[];
   chunk_count bigint;
 begin
@@ -37,7 +37,7 @@ begin
     sum(total.length) / sum(total.chunks), sum(total.length) / sum(total.documents),
     case when bool_or(rag.model_of_total(total.term) <> scope.model) then coalesce(
       array_agg(total.term) filter (where rag.model_of_total(total.term) = scope.model), '{}') end
-    into configs, chunk_count, asked.chunk_length, asked.document_length, asked.totals
+    into configs, chunk_count, keywords.chunk_length, keywords.document_length, keywords.totals
   from (
     select counts.term, sum(counts.documents) as documents, sum(counts.chunks) as chunks,
       sum(counts.length) as length
@@ -81,9 +81,9 @@ begin
     having sum(counts.chunks) > 0
   )
   select array_agg((found.term, found.slot, found.config, found.place,
-      ln(1 + (chunk_count - found.chunks + 0.5) / (found.chunks + 0.5)), found.chunks, found.documents)::rag.sought
+      ln(1 + (chunk_count - found.chunks + 0.5) / (found.chunks + 0.5)), found.chunks, found.documents)::rag.query_term
       order by found.chunks, found.term)
-    into asked.sought
+    into keywords.terms
   from (
     select slots.*, dense_rank() over (order by slots.rarest, slots.slot) as turn
     from (
@@ -93,35 +93,35 @@ begin
   ) as found
   where found.turn <= 40;
 
-  select sum(slots.idf) into asked.idf_sum
-  from (select max(sought.idf) from unnest(asked.sought) as sought group by sought.slot) as slots (idf);
+  select sum(slots.idf) into keywords.idf_sum
+  from (select max(query_term.idf) from unnest(keywords.terms) as query_term group by query_term.slot) as slots (idf);
 
   select array_agg((neighbours.config, neighbours.term, neighbours.next_term,
       neighbours.next_place - neighbours.place, neighbours.weight)::rag.word_pair)
-    into asked.pairs
+    into keywords.pairs
   from (
-    select sought.config, sought.term, sought.place,
-      lead(sought.term) over in_order as next_term, lead(sought.place) over in_order as next_place,
-      least(sought.idf, lead(sought.idf) over in_order) as weight
-    from unnest(asked.sought) as sought
-    where sought.place is not null
-    window in_order as (partition by sought.config order by sought.place)
+    select query_term.config, query_term.term, query_term.place,
+      lead(query_term.term) over in_order as next_term, lead(query_term.place) over in_order as next_place,
+      least(query_term.idf, lead(query_term.idf) over in_order) as weight
+    from unnest(keywords.terms) as query_term
+    where query_term.place is not null
+    window in_order as (partition by query_term.config order by query_term.place)
   ) as neighbours
   where neighbours.next_term <> neighbours.term;
-  return asked;
+  return keywords;
 end;
 $$;
 
 -- How much of what is asked stands together in each text as it was asked, 0 to 1: the more, the more of its
 -- words follow each other as they do in the question, the rarer those are and the fewer stand between. Texts
 -- where no two do are left out.
-create function rag.closeness(asked rag.question, ids uuid[], configs oid[], contents text[])
+create function rag.phrase_proximity(keywords rag.keyword_query, ids uuid[], configs oid[], contents text[])
 returns table (id uuid, closeness double precision)
 language plpgsql stable security invoker set search_path = ''
 as $$
 #variable_conflict use_column
 declare
-  terms constant text[] := array(select distinct sought.term from unnest(asked.sought) as sought);
+  terms constant text[] := array(select distinct query_term.term from unnest(keywords.terms) as query_term);
 begin
   return query
   with word as materialized (
@@ -132,8 +132,8 @@ begin
   )
   select one.id, sum(pair.weight / (1 + (
       select min(abs(b - a - pair.gap)) from unnest(one.positions) as a, unnest(other.positions) as b
-    ))) / asked.idf_sum
-  from unnest(asked.pairs) as pair
+    ))) / keywords.idf_sum
+  from unnest(keywords.pairs) as pair
   join word as one on one.config = pair.config and one.lexeme = pair.first
   join word as other on other.id = one.id and other.lexeme = pair.second
   group by one.id;

@@ -2,21 +2,21 @@
 -- steps. Which documents have most of what is asked, reading a bounded number of postings for each term; and
 -- the exact scores of those documents' chunks.
 
-create type rag.reference as (org_id uuid, document_id uuid);
+create type rag.document_key as (org_id uuid, document_id uuid);
 
 -- Those of the documents that have most of what is asked, by all their postings.
 --
 -- PostgREST's connections keep their plans. A plan that was made while rag.postings was empty would scan the table for
 -- each term once it is full, until autovacuum has counted its rows: so no function here scans it.
-create function rag.best_among(asked rag.question, documents rag.reference[], wanted integer)
-returns rag.reference[]
+create function rag.rank_documents(keywords rag.keyword_query, documents rag.document_key[], wanted integer)
+returns rag.document_key[]
 language plpgsql stable security invoker set search_path = '' set enable_seqscan = off
 as $$
 declare
-  terms constant text[] := array(select distinct sought.term from unnest(asked.sought) as sought);
+  terms constant text[] := array(select distinct query_term.term from unnest(keywords.terms) as query_term);
 begin
   return (
-    select array_agg((ranked.org_id, ranked.document_id)::rag.reference)
+    select array_agg((ranked.org_id, ranked.document_id)::rag.document_key)
     from (
       select postings.org_id, postings.document_id
       from unnest(documents) as document
@@ -27,9 +27,9 @@ begin
           and postings.term = any (terms)
         offset 0
       ) as postings
-      join (select distinct term, idf from unnest(asked.sought)) as sought on sought.term = postings.term
+      join (select distinct term, idf from unnest(keywords.terms)) as query_term on query_term.term = postings.term
       group by 1, 2
-      order by sum(sought.idf * postings.impact) desc, 2
+      order by sum(query_term.idf * postings.impact) desc, 2
       limit wanted
     ) as ranked);
 end;
@@ -43,9 +43,9 @@ $$;
 -- much less is each of those worth than where all were read, or a document would gain by common words that
 -- others only seem to lack; and so much more is every document of the org, or it would lose to those of a smaller
 -- org, where all were read.
-create function rag.best_by_impact(asked rag.question, scope rag.scope, allowed uuid[], wanted integer,
+create function rag.top_postings(keywords rag.keyword_query, scope rag.search_scope, allowed uuid[], wanted integer,
   read integer)
-returns rag.reference[]
+returns rag.document_key[]
 language plpgsql stable security invoker set search_path = ''
   set enable_seqscan = off
   -- Row security makes the planner believe that hardly a posting is left: it would read them all and sort.
@@ -57,12 +57,12 @@ declare
 begin
   return (with list as materialized (
     -- As arrays: windows over so many rows take longer than reading them.
-    select org.id as org_id, sought.idf, taken.ids, taken.impacts, sought.idf * taken.rest as rest
+    select org.id as org_id, query_term.idf, taken.ids, taken.impacts, query_term.idf * taken.rest as rest
     from (
       select term, idf, sum(least(documents, each * orgs)) over (order by documents, term)
         - least(documents, each * orgs) as read_before
-      from (select distinct term, idf, documents from unnest(asked.sought)) as terms
-    ) as sought
+      from (select distinct term, idf, documents from unnest(keywords.terms)) as terms
+    ) as query_term
     cross join unnest(scope.org_ids) as org (id)
     cross join lateral (
       select array_agg(most.document_id) as ids, array_agg(most.impact) as impacts,
@@ -70,20 +70,20 @@ begin
       from (
         select document_id, impact
         from rag.postings
-        where org_id = org.id and term = sought.term
+        where org_id = org.id and term = query_term.term
           and (scope.collection_ids is null or collection_id = any (scope.collection_ids))
         order by impact desc
         limit each
       ) as most
     ) as taken
-    where sought.read_before < 8 * read
+    where query_term.read_before < 8 * read
   ), scored as (
     select list.org_id, best.document_id, sum(list.idf * best.impact - list.rest) as score
     from list, unnest(list.ids, list.impacts) as best (document_id, impact)
     where allowed is null or best.document_id in (select unnest(allowed))
     group by 1, 2
   )
-  select array_agg((ranked.org_id, ranked.document_id)::rag.reference)
+  select array_agg((ranked.org_id, ranked.document_id)::rag.document_key)
   from (
     select scored.org_id, scored.document_id
     from scored
@@ -96,12 +96,12 @@ end;
 $$;
 
 -- How much of all that its orgs have the scope's collections hold, in chunks, by the log of term counts.
-create function rag.share_of_collections(scope rag.scope)
+create function rag.collection_share(scope rag.search_scope)
 returns double precision
 language plpgsql stable security invoker set search_path = ''
 as $$
 declare
-  whole rag.scope := scope;
+  whole rag.search_scope := scope;
 begin
   whole.collection_ids := null;
   return rag.count_chunks(scope)::double precision / nullif(rag.count_chunks(whole), 0);
@@ -109,39 +109,39 @@ end;
 $$;
 
 -- The documents of a scope with most of what is asked: all that hold a term of it, or about the best `wanted`.
-create function rag.documents_with(asked rag.question, scope rag.scope, wanted integer)
-returns rag.reference[]
+create function rag.candidate_documents(keywords rag.keyword_query, scope rag.search_scope, wanted integer)
+returns rag.document_key[]
 language plpgsql stable security invoker set search_path = '' set enable_seqscan = off
 as $$
 declare
   read constant integer := (select settings.postings_read from rag.settings);
-  left_over rag.reference[];
+  left_over rag.document_key[];
 begin
-  if scope.collection_ids is not null and asked.totals is null and not rag.filters_documents(scope)
-    and rag.share_of_collections(scope) >= 0.1
+  if scope.collection_ids is not null and keywords.totals is null and not rag.filters_documents(scope)
+    and rag.collection_share(scope) >= 0.1
   then
     -- Postings know their collection. Of one that is a large part of its org, the first are soon read.
-    return rag.best_by_impact(asked, scope, null, wanted, greatest(wanted, read));
+    return rag.top_postings(keywords, scope, null, wanted, greatest(wanted, read));
   elsif scope.collection_ids is not null or rag.filters_documents(scope) then
-    execute format('select array(select (org_id, id)::rag.reference from rag.documents where %s %s)',
-      rag.conditions(scope, 'id'), case when asked.totals is not null then
+    execute format('select array(select (org_id, id)::rag.document_key from rag.documents where %s %s)',
+      rag.where_clause(scope, 'id'), case when keywords.totals is not null then
       'and exists (select from rag.postings where postings.org_id = documents.org_id '
       'and postings.document_id = documents.id and postings.term = any ($2))' end)
-      into left_over using scope, asked.totals;
-  elsif asked.totals is not null then
+      into left_over using scope, keywords.totals;
+  elsif keywords.totals is not null then
     left_over := array(
-      select (postings.org_id, postings.document_id)::rag.reference
+      select (postings.org_id, postings.document_id)::rag.document_key
       from rag.postings
-      where postings.org_id = any (scope.org_ids) and postings.term = any (asked.totals));
+      where postings.org_id = any (scope.org_ids) and postings.term = any (keywords.totals));
   else
-    return rag.best_by_impact(asked, scope, null, wanted, greatest(wanted, read));
+    return rag.top_postings(keywords, scope, null, wanted, greatest(wanted, read));
   end if;
 
   -- Few are looked up one by one. Of many, the postings tell: more of them, since most may not be allowed.
   if cardinality(left_over) <= 4 * read then
-    return rag.best_among(asked, left_over, wanted);
+    return rag.rank_documents(keywords, left_over, wanted);
   end if;
-  return rag.best_by_impact(asked, scope, array(select document_id from unnest(left_over)), wanted, 20 * read);
+  return rag.top_postings(keywords, scope, array(select document_id from unnest(left_over)), wanted, 20 * read);
 end;
 $$;
 
@@ -150,7 +150,7 @@ $$;
 -- what a short passage leaves unsaid. For n occurrences in a text of length l, a term's is
 --
 --     idf * n * (k1 + 1) / (n + k1 * (1 - b + b * l / mean length))
-create function rag.word_scores(asked rag.question, documents rag.reference[])
+create function rag.bm25_scores(keywords rag.keyword_query, documents rag.document_key[])
 returns table (org_id uuid, document_id uuid, ordinal integer, score double precision)
 language plpgsql stable security invoker set search_path = '' set enable_seqscan = off
 as $$
@@ -162,18 +162,18 @@ declare
   fixed double precision;
   by_chunk double precision;
   by_document double precision;
-  terms constant text[] := array(select distinct sought.term from unnest(asked.sought) as sought);
+  terms constant text[] := array(select distinct query_term.term from unnest(keywords.terms) as query_term);
 begin
   -- A mean of 0: texts without a single term.
   select bm25_k1, 1 - document_share, bm25_k1 * (1 - bm25_b),
-    bm25_k1 * bm25_b / nullif(asked.chunk_length, 0), bm25_k1 * bm25_b / nullif(asked.document_length, 0)
+    bm25_k1 * bm25_b / nullif(keywords.chunk_length, 0), bm25_k1 * bm25_b / nullif(keywords.document_length, 0)
     into k1, own_share, fixed, by_chunk, by_document
   from rag.settings;
 
   -- Windows instead of joins, which the planner would nest: it expects hardly a row.
   return query
   with posting as materialized (
-    select wanted.org_id, wanted.document_id, found.places, sought.idf / asked.idf_sum as weight,
+    select wanted.org_id, wanted.document_id, found.places, query_term.idf / keywords.idf_sum as weight,
       fixed + by_document * found.length as holds_back, (
         select sum(place & 65535)::double precision from unnest(found.places) as place
       ) as occurrences
@@ -186,7 +186,7 @@ begin
         and postings.term = any (terms)
       offset 0
     ) as found
-    join (select distinct term, idf from unnest(asked.sought)) as sought on sought.term = found.term
+    join (select distinct term, idf from unnest(keywords.terms)) as query_term on query_term.term = found.term
   ), whole as (
     select posting.*, sum(posting.weight * posting.occurrences / (posting.occurrences + posting.holds_back))
       over (partition by posting.org_id, posting.document_id) as score

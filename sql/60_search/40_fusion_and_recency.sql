@@ -7,29 +7,29 @@
 
 -- Candidates of both legs, scored. wanted: how many the words bring; closely: for how many of those it matters
 -- whether the words stand together; whole_documents: of each document its nearest chunks too.
-create function rag.score(asked rag.question, documents rag.reference[], near rag.hit[],
-  needle extensions.halfvec, scope rag.scope, mode text, fusion text, wanted integer, closely integer,
+create function rag.score_candidates(keywords rag.keyword_query, documents rag.document_key[], near rag.candidate[],
+  query_embedding extensions.halfvec, scope rag.search_scope, mode text, fusion text, wanted integer, closely integer,
   whole_documents boolean)
-returns rag.hit[]
+returns rag.candidate[]
 language plpgsql stable security invoker set search_path = ''
 as $$
 declare
   settings rag.settings;
-  legs constant integer := (mode <> 'keyword')::integer + (asked.sought is not null)::integer;
+  legs constant integer := (mode <> 'keyword')::integer + (keywords.terms is not null)::integer;
   similarity_share double precision;
-  hits rag.hit[];
+  candidates rag.candidate[];
 begin
   select * into settings from rag.settings;
   -- A leg that there is not (nothing asked that any document says) takes no part of the score.
   similarity_share := case
-    when mode = 'keyword' then 0 when asked.sought is null then 1 else settings.similarity_share end;
+    when mode = 'keyword' then 0 when keywords.terms is null then 1 else settings.similarity_share end;
 
   with candidate as (
     -- Grouped and not joined: the planner would compare each with every scored chunk.
     select brought.org_id, brought.document_id, brought.ordinal, max(brought.score) as word_score
     from (
       select scores.*, row_number() over (order by score desc, document_id, ordinal) <= wanted as chosen
-      from rag.word_scores(asked, documents) as scores
+      from rag.bm25_scores(keywords, documents) as scores
       union all
       select near.org_id, near.document_id, near.ordinal, null, true from unnest(near) as near
       union all
@@ -39,7 +39,7 @@ begin
         select chunks.org_id, chunks.document_id, chunks.ordinal
         from rag.chunks
         where chunks.org_id = wanted_document.org_id and chunks.document_id = wanted_document.document_id
-        order by (chunks.embedding operator(extensions.<=>) needle) + 0, chunks.ordinal
+        order by (chunks.embedding operator(extensions.<=>) query_embedding) + 0, chunks.ordinal
         limit wanted
       ) as nearest
       where whole_documents
@@ -54,8 +54,8 @@ begin
     cross join lateral (
       select chunks.org_id, chunks.document_id, chunks.ordinal, chunks.id, chunks.content, chunks.span_start,
         chunks.span_end, chunks.lang,
-        case when needle is not null
-          then greatest(0, least(1, 1 - (chunks.embedding operator(extensions.<=>) needle))) end as similarity
+        case when query_embedding is not null
+          then greatest(0, least(1, 1 - (chunks.embedding operator(extensions.<=>) query_embedding))) end as similarity
       from rag.chunks
       where chunks.org_id = candidate.org_id and chunks.document_id = candidate.document_id
         and chunks.ordinal = candidate.ordinal and chunks.embedding_model = scope.model
@@ -69,12 +69,12 @@ begin
       select array_agg(known.id) as ids, array_agg(known.content) as contents,
         array_agg(rag.text_config(coalesce(known.lang, settings.language))::oid) as configs
       from known
-      where asked.pairs is not null and settings.phrase_share > 0 and known.word_score > 0
+      where keywords.pairs is not null and settings.phrase_share > 0 and known.word_score > 0
         and known.word_place <= closely
     ) as best
-    cross join rag.closeness(asked, best.ids, best.configs, best.contents) as closeness
+    cross join rag.phrase_proximity(keywords, best.ids, best.configs, best.contents) as closeness
   ), phrased as (
-    select known.*, case when asked.pairs is null then known.word_score
+    select known.*, case when keywords.pairs is null then known.word_score
       else (1 - settings.phrase_share) * known.word_score
         + settings.phrase_share * coalesce(close.closeness, 0) end as words
     from known
@@ -95,24 +95,24 @@ begin
     from placed
   )
   select array_agg((scored.org_id, scored.document_id, scored.ordinal, scored.id, scored.content,
-    scored.span_start, scored.span_end, scored.similarity, scored.words, scored.score)::rag.hit
+    scored.span_start, scored.span_end, scored.similarity, scored.words, scored.score)::rag.candidate
     order by scored.score desc, scored.id)
-    into hits
+    into candidates
   from scored;
-  return hits;
+  return candidates;
 end;
 $$;
 
 -- The best documents among the hits, as many as are needed for so many chunks and at least five: a document is
 -- worth its best hit, half its second best, a quarter of the next.
-create function rag.best_documents(hits rag.hit[], chunks_wanted integer)
-returns rag.reference[]
+create function rag.best_documents(candidates rag.candidate[], chunks_wanted integer)
+returns rag.document_key[]
 language sql stable security invoker set search_path = ''
 as $$
   with placed as (
-    select hit.org_id, hit.document_id, hit.score,
-      row_number() over (partition by hit.org_id, hit.document_id order by hit.score desc) as place
-    from unnest(hits) as hit
+    select candidate.org_id, candidate.document_id, candidate.score,
+      row_number() over (partition by candidate.org_id, candidate.document_id order by candidate.score desc) as place
+    from unnest(candidates) as candidate
   ), valued as (
     select placed.org_id, placed.document_id, count(*) as chunks,
       sum(placed.score * 0.5 ^ least(placed.place, 50)) as value
@@ -124,43 +124,43 @@ as $$
     from valued
     window in_order as (order by valued.value desc, valued.document_id)
   )
-  select array_agg((counted.org_id, counted.document_id)::rag.reference)
+  select array_agg((counted.org_id, counted.document_id)::rag.document_key)
   from counted
   where counted.place <= 5 or counted.chunks_before < chunks_wanted;
 $$;
 
 -- The hits, those of older documents held back: at one half-life a score keeps three quarters, at two five
 -- eighths, and never less than half. A document without a date is as old as its row.
-create function rag.fade(hits rag.hit[], half_life_days double precision)
-returns rag.hit[]
+create function rag.apply_recency(candidates rag.candidate[], half_life_days double precision)
+returns rag.candidate[]
 language sql stable security invoker set search_path = ''
 as $$
   with faded as (
-    select hit.*, hit.score * (0.5 + 0.5 * 0.5 ^ (least(1000 * half_life_days, greatest(0, extract(epoch from
-      now() - coalesce(documents.occurred_at, documents.created_at))::double precision
+    select candidate.*, candidate.score * (0.5 + 0.5 * 0.5 ^ (least(1000 * half_life_days, greatest(0, extract(epoch
+      from now() - coalesce(documents.occurred_at, documents.created_at))::double precision
       / 86400)) / half_life_days)) as faded_score
-    from unnest(hits) as hit
-    join rag.documents on documents.org_id = hit.org_id and documents.id = hit.document_id
+    from unnest(candidates) as candidate
+    join rag.documents on documents.org_id = candidate.org_id and documents.id = candidate.document_id
   )
   select array_agg((faded.org_id, faded.document_id, faded.ordinal, faded.chunk_id, faded.content,
-    faded.span_start, faded.span_end, faded.similarity, faded.word_score, faded.faded_score)::rag.hit
+    faded.span_start, faded.span_end, faded.similarity, faded.word_score, faded.faded_score)::rag.candidate
     order by faded.faded_score desc, faded.chunk_id)
   from faded;
 $$;
 
 -- The hits, those of other source types held back: where all else is equal, the preferred come first.
-create function rag.prefer(hits rag.hit[], source_types text[])
-returns rag.hit[]
+create function rag.boost_source_types(candidates rag.candidate[], source_types text[])
+returns rag.candidate[]
 language sql stable security invoker set search_path = ''
 as $$
   with weighed as (
-    select hit.*, hit.score * case when documents.source_type = any (source_types) then 1 else 0.85 end
+    select candidate.*, candidate.score * case when documents.source_type = any (source_types) then 1 else 0.85 end
       as weighed_score
-    from unnest(hits) as hit
-    join rag.documents on documents.org_id = hit.org_id and documents.id = hit.document_id
+    from unnest(candidates) as candidate
+    join rag.documents on documents.org_id = candidate.org_id and documents.id = candidate.document_id
   )
   select array_agg((weighed.org_id, weighed.document_id, weighed.ordinal, weighed.chunk_id, weighed.content,
-    weighed.span_start, weighed.span_end, weighed.similarity, weighed.word_score, weighed.weighed_score)::rag.hit
+    weighed.span_start, weighed.span_end, weighed.similarity, weighed.word_score, weighed.weighed_score)::rag.candidate
     order by weighed.weighed_score desc, weighed.chunk_id)
   from weighed;
 $$;

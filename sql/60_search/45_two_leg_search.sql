@@ -5,51 +5,54 @@
 -- fusion: as rag_search takes them. shown: how many somebody will see, whose order matters most. complete: whether
 -- asking for more would bring no more. reached: chunks that somebody else brings, to be scored by both legs. vector_ms,
 -- lexical_ms: how long each leg took; the words' one orders both.
-create function rag.find(needle extensions.halfvec, query_text text, scope rag.scope, mode text, fusion text,
-  wanted integer, shown integer, reached rag.hit[] default '{}', out hits rag.hit[], out exact boolean,
-  out considered integer, out complete boolean, out vector_ms real, out lexical_ms real)
+create function rag.two_leg_search(query_embedding extensions.halfvec, query_text text, scope rag.search_scope,
+  mode text, fusion text, wanted integer, shown integer, graph_candidates rag.candidate[] default '{}',
+  out candidates rag.candidate[], out exact boolean, out considered integer, out complete boolean, out vector_ms real,
+  out lexical_ms real)
 language plpgsql stable security invoker set search_path = ''
 as $$
 declare
   started timestamptz := clock_timestamp();
   -- The words find a subject too, which then takes the place of something else.
   spare constant integer := num_nonnulls(scope.without_document, scope.without_chunk);
-  by_words rag.scope := scope;
-  near rag.hit[];
-  asked rag.question;
-  documents rag.reference[];
+  by_words rag.search_scope := scope;
+  near rag.candidate[];
+  keywords rag.keyword_query;
+  documents rag.document_key[];
 begin
   considered := 0;
   if mode <> 'keyword' then
-    select nearest.hits, nearest.exact, nearest.considered into near, exact, considered
-    from rag.nearest(needle, scope, wanted) as nearest;
+    select nearest.candidates, nearest.exact, nearest.considered into near, exact, considered
+    from rag.nearest_chunks(query_embedding, scope, wanted) as nearest;
     vector_ms := rag.milliseconds_since(started);
-    hits := near;
+    candidates := near;
   end if;
   if mode <> 'semantic' then
     started := clock_timestamp();
-    asked := rag.question(query_text, scope);
+    keywords := rag.parse_keyword_query(query_text, scope);
     -- Left out afterwards: as a condition it would have every document of the org looked at.
     by_words.without_document := null;
     documents := array(
-      select (document.org_id, document.document_id)::rag.reference
-      from unnest(rag.documents_with(asked, by_words, 4 * wanted + spare)) as document
+      select (document.org_id, document.document_id)::rag.document_key
+      from unnest(rag.candidate_documents(keywords, by_words, 4 * wanted + spare)) as document
       where document.document_id is distinct from scope.without_document);
-    hits := rag.score(asked,
-      documents || array(select (hit.org_id, hit.document_id)::rag.reference from unnest(near || reached) as hit),
-      near || reached, needle, scope, mode, fusion, wanted + spare, shown, false);
+    candidates := rag.score_candidates(keywords,
+      documents || array(
+        select (candidate.org_id, candidate.document_id)::rag.document_key
+        from unnest(near || graph_candidates) as candidate),
+      near || graph_candidates, query_embedding, scope, mode, fusion, wanted + spare, shown, false);
     if mode = 'hierarchical' then
-      hits := rag.score(asked, rag.best_documents(hits, shown), null, needle, scope, mode, fusion, wanted, shown,
-        true);
+      candidates := rag.score_candidates(keywords, rag.best_documents(candidates, shown), null, query_embedding, scope, mode,
+        fusion, wanted, shown, true);
     end if;
     lexical_ms := rag.milliseconds_since(started);
   end if;
-  complete := coalesce(cardinality(case when mode = 'keyword' then hits else near end), 0) < wanted;
+  complete := coalesce(cardinality(case when mode = 'keyword' then candidates else near end), 0) < wanted;
 end;
 $$;
 
 -- Whether words have a part in a search of these collections: not where all of them have gone without hybrid search.
-create function rag.are_words_wanted(scope rag.scope)
+create function rag.uses_keywords(scope rag.search_scope)
 returns boolean
 language plpgsql stable security invoker set search_path = ''
 as $$

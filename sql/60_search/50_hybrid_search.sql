@@ -16,7 +16,7 @@ create function public.rag_search(
   fusion text default 'mean',
   prefer text[] default null
 )
-returns setof rag.found
+returns setof rag.result_row
 language plpgsql stable security invoker set search_path = ''
 -- Planning under row security takes longer than most of these statements run.
 set plan_cache_mode = force_generic_plan
@@ -24,10 +24,10 @@ as $$
 declare
   -- What each leg brings, where the order in which it does is not the last.
   pool constant integer := greatest(20, 2 * least(top_k, 300));
-  needle extensions.halfvec(1536);
-  scope rag.scope;
-  found record;
-  hits rag.hit[];
+  query_embedding extensions.halfvec(1536);
+  scope rag.search_scope;
+  search record;
+  candidates rag.candidate[];
 begin
   perform rag.begin_direct_read();
   if query_vector is null and mode in ('hybrid', 'hierarchical') then
@@ -35,30 +35,30 @@ begin
   end if;
   perform rag.check_search(query_text, query_vector, mode, expand_context, half_life_days, fusion);
   perform rag.check_top_k(top_k);
-  scope := rag.scope_of(filters);
+  scope := rag.resolve_filters(filters);
   prefer := nullif(prefer, '{}');
-  if mode in ('hybrid', 'hierarchical') and not rag.are_words_wanted(scope) then
+  if mode in ('hybrid', 'hierarchical') and not rag.uses_keywords(scope) then
     mode := 'semantic';
   end if;
   if query_vector is not null then
-    needle := rag.needle(query_vector);
+    query_embedding := rag.to_halfvec(query_vector);
   end if;
 
-  found := rag.find(needle, query_text, scope, mode, fusion,
+  search := rag.two_leg_search(query_embedding, query_text, scope, mode, fusion,
     case when mode = 'semantic' and half_life_days is null and prefer is null then top_k else pool end, top_k);
-  hits := found.hits;
+  candidates := search.candidates;
   if half_life_days is not null then
-    hits := rag.fade(hits, half_life_days);
+    candidates := rag.apply_recency(candidates, half_life_days);
   end if;
   if prefer is not null then
-    hits := rag.prefer(hits, prefer);
+    candidates := rag.boost_source_types(candidates, prefer);
   end if;
-  hits := hits[:top_k];
+  candidates := candidates[:top_k];
   if expand_context > 0 then
-    hits := rag.widen(hits, expand_context);
+    candidates := rag.expand_neighbours(candidates, expand_context);
   end if;
   return query
-  select * from rag.show(hits, found.exact, found.considered, found.vector_ms, found.lexical_ms,
+  select * from rag.to_rows(candidates, search.exact, search.considered, search.vector_ms, search.lexical_ms,
     scope.ignored_filters);
 end;
 $$;

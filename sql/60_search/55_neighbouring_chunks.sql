@@ -15,12 +15,12 @@ begin
     raise exception 'neighbours must be between 0 and 10' using errcode = 'PT400', detail = 'invalid_neighbours';
   end if;
   return query
-  select hit.chunk_id, hit.content, hit.span_start, hit.span_end
-  from unnest(rag.widen(array(
+  select candidate.chunk_id, candidate.content, candidate.span_start, candidate.span_end
+  from unnest(rag.expand_neighbours(array(
     select (chunks.org_id, chunks.document_id, chunks.ordinal, chunks.id, chunks.content, chunks.span_start,
-      chunks.span_end, null, null, null)::rag.hit
+      chunks.span_end, null, null, null)::rag.candidate
     from rag.chunks
     where chunks.org_id = any (org_ids) and chunks.id = any (chunk_ids)
-  ), neighbours)) as hit;
+  ), neighbours)) as candidate;
 end;
 $$;

@@ -1,18 +1,18 @@
 -- What is like a text, or like a chunk or a document that is already here.
 
 -- A subject as it is compared: where it stands, and in which words it says so.
-create type rag.subject as (average extensions.vector, words text, model text);
+create type rag.similarity_query as (average extensions.vector, words text, model text);
 
 -- What a chunk or a document is compared by: the mean of its vectors, and the beginning of its text. It may stand
 -- outside every filter. One that the caller cannot see is not there: PT404.
-create function rag.subject_of(chunk_id uuid, document_id uuid)
-returns rag.subject
+create function rag.load_similarity_query(chunk_id uuid, document_id uuid)
+returns rag.similarity_query
 language plpgsql stable security invoker set search_path = ''
 as $$
 #variable_conflict use_variable
 declare
   org_ids constant uuid[] := array(select rag.current_org_ids());
-  subject rag.subject;
+  subject rag.similarity_query;
 begin
   select extensions.avg(chunks.embedding::extensions.vector), min(chunks.embedding_model)
     into subject.average, subject.model
@@ -31,15 +31,15 @@ end;
 $$;
 
 -- The best hit of each document, best first.
-create function rag.best_of_documents(hits rag.hit[])
-returns rag.hit[]
+create function rag.best_per_document(candidates rag.candidate[])
+returns rag.candidate[]
 language sql stable security invoker set search_path = ''
 as $$
-  select array_agg(best.hit order by (best.hit).score desc, (best.hit).chunk_id)
+  select array_agg(best.candidate order by (best.candidate).score desc, (best.candidate).chunk_id)
   from (
-    select distinct on (hit.org_id, hit.document_id) hit
-    from unnest(hits) as hit
-    order by hit.org_id, hit.document_id, hit.score desc, hit.chunk_id
+    select distinct on (candidate.org_id, candidate.document_id) candidate
+    from unnest(candidates) as candidate
+    order by candidate.org_id, candidate.document_id, candidate.score desc, candidate.chunk_id
   ) as best;
 $$;
 
@@ -57,7 +57,7 @@ create function public.rag_similar(
   mode text default 'semantic',
   prefer text[] default null
 )
-returns setof rag.found
+returns setof rag.result_row
 language plpgsql stable security invoker set search_path = ''
 -- Planning under row security takes longer than most of these statements run.
 set plan_cache_mode = force_generic_plan
@@ -67,55 +67,56 @@ declare
   -- What each leg brings, where the order in which it does is not the last.
   wanted integer := case when mode = 'semantic' and coalesce(prefer, '{}') = '{}' then top_k
     else greatest(20, 2 * top_k) end;
-  scope rag.scope;
-  subject rag.subject;
-  needle extensions.halfvec(1536);
-  found record;
-  hits rag.hit[];
+  scope rag.search_scope;
+  subject rag.similarity_query;
+  query_embedding extensions.halfvec(1536);
+  search record;
+  candidates rag.candidate[];
   vector_ms real;
   lexical_ms real;
 begin
   perform rag.begin_direct_read();
-  perform rag.check_subject(chunk_id, document_id, query_text, query_vector, result, mode), rag.check_top_k(top_k);
-  scope := rag.scope_of(filters);
+  perform rag.check_similarity_query(chunk_id, document_id, query_text, query_vector, result, mode),
+    rag.check_top_k(top_k);
+  scope := rag.resolve_filters(filters);
   if num_nonnulls(chunk_id, document_id) = 1 then
-    subject := rag.subject_of(chunk_id, document_id);
+    subject := rag.load_similarity_query(chunk_id, document_id);
     scope.model := subject.model;
     scope.without_chunk := chunk_id;
     scope.without_document := document_id;
   else
     subject := (query_vector, query_text, null);
   end if;
-  if mode = 'hybrid' and not rag.are_words_wanted(scope) then
+  if mode = 'hybrid' and not rag.uses_keywords(scope) then
     mode := 'semantic';
   end if;
   if mode <> 'keyword' or query_vector is not null then
-    needle := rag.needle(subject.average);
+    query_embedding := rag.to_halfvec(subject.average);
   end if;
 
   loop
-    found := rag.find(needle, subject.words, scope, mode, 'mean', wanted, top_k);
-    hits := found.hits;
+    search := rag.two_leg_search(query_embedding, subject.words, scope, mode, 'mean', wanted, top_k);
+    candidates := search.candidates;
     -- All rounds took their time; where there was no such leg, nothing plus null is null.
-    vector_ms := coalesce(vector_ms, 0) + found.vector_ms;
-    lexical_ms := coalesce(lexical_ms, 0) + found.lexical_ms;
+    vector_ms := coalesce(vector_ms, 0) + search.vector_ms;
+    lexical_ms := coalesce(lexical_ms, 0) + search.lexical_ms;
     if prefer <> '{}' then
-      hits := rag.prefer(hits, prefer);
+      candidates := rag.boost_source_types(candidates, prefer);
     end if;
     exit when result = 'chunks';
-    hits := rag.best_of_documents(hits);
+    candidates := rag.best_per_document(candidates);
     -- Enough documents, or all there are.
-    exit when cardinality(hits) >= top_k or found.complete;
+    exit when cardinality(candidates) >= top_k or search.complete;
     wanted := wanted * 4;
   end loop;
-  return query select * from rag.show(hits[:top_k], found.exact, found.considered, vector_ms, lexical_ms,
+  return query select * from rag.to_rows(candidates[:top_k], search.exact, search.considered, vector_ms, lexical_ms,
     scope.ignored_filters);
 end;
 $$;
 
 -- Raises PT400, with the name of what is wrong in detail.
-create function rag.check_subject(chunk_id uuid, document_id uuid, query_text text, query_vector extensions.vector,
-  result text, mode text)
+create function rag.check_similarity_query(chunk_id uuid, document_id uuid, query_text text,
+  query_vector extensions.vector, result text, mode text)
 returns void
 language plpgsql immutable security invoker set search_path = ''
 as $$

@@ -5,7 +5,7 @@
 -- Letters without case and accents, and without what shows nothing; what stands between words is one blank. An
 -- apostrophe is nothing (O'Brien), nor is an English genitive (Boritzer's); + and # stay, for C++ and C#. Marks that
 -- are letters' own, as in Devanagari and Thai, are kept. What is punctuation is said here: versions of Postgres differ.
-create function rag.fold(content text)
+create function rag.fold_text(content text)
 returns text
 language sql immutable security invoker set search_path = ''
 as $$
@@ -28,18 +28,19 @@ $$;
 
 -- A name as an entity: without an article before it, and what stands behind it in parentheses, unless that is all. An
 -- entity's own is itself.
-create function rag.entity(name text)
+create function rag.entity_key(name text)
 returns text
 language sql immutable security invoker set search_path = ''
 as $$
   select rtrim(left(regexp_replace(
-    coalesce(nullif(rag.fold(regexp_replace(name, '\s*[(（][^()（）]*[)）]\s*$', '')), ''), rag.fold(name)),
+    coalesce(nullif(rag.fold_text(regexp_replace(name, '\s*[(（][^()（）]*[)）]\s*$', '')), ''),
+      rag.fold_text(name)),
     '^(?:the )+(?=.)', ''), 200));
 $$;
 
 -- How a folded name sounds, roughly: words that are spelled differently by mistake mostly sound alike. Vowels count at
 -- the beginning of a word alone, and there are one, Greek and Cyrillic ones too; so are c, k and q, s and z, v and w.
-create function rag.sound(entity text)
+create function rag.phonetic_key(entity text)
 returns text
 language sql immutable security invoker set search_path = ''
 as $$
@@ -51,7 +52,7 @@ $$;
 
 -- How much a folded name and others are alike, 0 to 1: the share of their pairs of letters that they have in common
 -- (Dice, 1945). Those that are not as long, by a third, are left out.
-create function rag.likenesses(name text, others text[])
+create function rag.bigram_similarity(name text, others text[])
 returns table (entity text, likeness double precision)
 language plpgsql immutable security invoker set search_path = ''
 as $$
@@ -79,22 +80,22 @@ $$;
 
 -- What a title names, and how surely: itself, with and without what it has in parentheses, and its parts. "Incident 42:
 -- Billing outage" is about both.
-create function rag.names_of_title(title text)
+create function rag.title_names(title text)
 returns table (entity text, name text, weight real)
 language sql immutable security invoker set search_path = ''
 as $$
   select found.entity, (array_agg(found.name order by found.weight desc, found.place))[1], max(found.weight)
   from (
-    select rag.entity(title), title, 1.0::real, 0
+    select rag.entity_key(title), title, 1.0::real, 0
     union all
-    select rtrim(left(regexp_replace(rag.fold(title), '^(?:the )+(?=.)', ''), 200)), title, 1.0, 0
+    select rtrim(left(regexp_replace(rag.fold_text(title), '^(?:the )+(?=.)', ''), 200)), title, 1.0, 0
     union all
     -- A file's name without its ending.
-    select rag.entity(named.base), named.base, 0.9, 0
+    select rag.entity_key(named.base), named.base, 0.9, 0
     from (select regexp_replace(title, '^(.*/)?([^/]+)\.[A-Za-z][A-Za-z0-9]{0,4}$', '\2') as base) as named
     where named.base <> title
     union all
-    select rag.entity(part), btrim(part), 0.6, place::integer
+    select rag.entity_key(part), btrim(part), 0.6, place::integer
     from regexp_split_to_table(title, '\s*[:;|–—·•»>()（）《》「」『』]\s*|\s+[-/]\s+|,\s+|，|、')
       with ordinality as parts (part, place)
     where place <= 8 and part <> title

@@ -17,7 +17,7 @@ create table rag.subjects (
   foreign key (org_id, document_id) references rag.documents (org_id, id) on delete cascade
 );
 
--- rag.link and rag.reach: the documents about an entity.
+-- rag.link_entities and rag.expand_graph: the documents about an entity.
 create index subjects_by_entity on rag.subjects (org_id, entity, weight desc)
   include (document_id, collection_id, owner_id);
 
@@ -25,7 +25,7 @@ create index subjects_by_entity on rag.subjects (org_id, entity, weight desc)
 create index subjects_by_collection on rag.subjects (org_id, collection_id, entity, weight desc)
   include (document_id, owner_id);
 
--- rag.link: names that sound like one, or begin or end with it. The ending is the sound backwards.
+-- rag.link_entities: names that sound like one, or begin or end with it. The ending is the sound backwards.
 create index subjects_by_sound on rag.subjects (org_id, sound) include (entity, collection_id, owner_id);
 create index subjects_by_ending on rag.subjects (org_id, ending) include (entity, collection_id, owner_id);
 
@@ -56,30 +56,30 @@ create policy "a bound key stays in its collection" on rag.subjects
   with check ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()));
 
 -- Whether a collection's documents go into the graph: unless its config says no.
-create function rag.is_graphed(org_id uuid, collection_id uuid)
+create function rag.is_in_graph(org_id uuid, collection_id uuid)
 returns boolean
 language sql stable security invoker set search_path = ''
 as $$
   select collections.config -> 'enable_knowledge_graph' is distinct from 'false'::jsonb
   from rag.collections
-  where collections.org_id = is_graphed.org_id and collections.id = is_graphed.collection_id;
+  where collections.org_id = is_in_graph.org_id and collections.id = is_in_graph.collection_id;
 $$;
 
 -- What a document's title names.
-create function rag.add_subjects(document rag.documents)
+create function rag.add_title_entities(document rag.documents)
 returns void
 language sql volatile security invoker set search_path = ''
 as $$
   insert into rag.subjects (org_id, document_id, entity, collection_id, owner_id, name, weight, sound, ending)
   select document.org_id, document.id, found.entity, document.collection_id, document.owner_id, found.name,
     found.weight, heard.sound, reverse(heard.sound)
-  from rag.names_of_title(document.title) as found
-  cross join lateral (select rag.sound(found.entity)) as heard (sound)
-  where rag.is_graphed(document.org_id, document.collection_id)
+  from rag.title_names(document.title) as found
+  cross join lateral (select rag.phonetic_key(found.entity)) as heard (sound)
+  where rag.is_in_graph(document.org_id, document.collection_id)
   on conflict do nothing;
 $$;
 
-create function rag.index_subjects()
+create function rag.index_title_entities()
 returns trigger
 language plpgsql volatile security invoker set search_path = ''
 as $$
@@ -87,19 +87,19 @@ begin
   if tg_op = 'UPDATE' then
     delete from rag.subjects where subjects.org_id = new.org_id and subjects.document_id = new.id;
   end if;
-  perform rag.add_subjects(new);
+  perform rag.add_title_entities(new);
   if tg_op = 'UPDATE' then
-    perform rag.read_again(new.org_id, new.id);
+    perform rag.requeue_extraction(new.org_id, new.id);
   end if;
   return null;
 end;
 $$;
 
 create trigger index_subjects_of_new_documents after insert on rag.documents
-  for each row execute function rag.index_subjects();
+  for each row execute function rag.index_title_entities();
 
 create trigger index_subjects_of_changed_documents
   after update of title, collection_id, owner_id on rag.documents
   for each row
   when ((old.title, old.collection_id, old.owner_id) is distinct from (new.title, new.collection_id, new.owner_id))
-  execute function rag.index_subjects();
+  execute function rag.index_title_entities();

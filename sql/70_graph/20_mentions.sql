@@ -8,11 +8,11 @@ create table rag.mentions (
   entity text collate "C" not null check (length(entity) between 1 and 200),
   collection_id uuid not null,
   owner_id uuid,
-  name text not null check (length(name) between 1 and 200 and rag.shows_only(name)),
+  name text not null check (length(name) between 1 and 200 and rag.is_visible_text(name)),
   -- person, organization, team, place, service, work, identifier, email, date, or name: not known which.
   kind text not null check (kind ~ '^[a-z][a-z_]{0,39}$'),
   -- As the chunk writes it, where it does so differently: a surname alone, an abbreviation.
-  said text[] not null check (cardinality(said) <= 20 and rag.shows_only(array_to_string(said, ' '))),
+  said text[] not null check (cardinality(said) <= 20 and rag.is_visible_text(array_to_string(said, ' '))),
   -- How prominent it is there, 0 to 1.
   weight real not null check (weight between 0 and 1),
   sound text collate "C" not null,
@@ -21,7 +21,7 @@ create table rag.mentions (
   foreign key (org_id, document_id, ordinal) references rag.chunks (org_id, document_id, ordinal) on delete cascade
 );
 
--- rag.link and rag.reach: the chunks that name an entity, those where it is most prominent first.
+-- rag.link_entities and rag.expand_graph: the chunks that name an entity, those where it is most prominent first.
 create index mentions_by_entity on rag.mentions (org_id, entity, weight desc)
   include (document_id, ordinal, collection_id, owner_id);
 
@@ -29,7 +29,7 @@ create index mentions_by_entity on rag.mentions (org_id, entity, weight desc)
 create index mentions_by_collection on rag.mentions (org_id, collection_id, entity, weight desc)
   include (document_id, ordinal, owner_id);
 
--- rag.link: names that sound like one, or begin or end with it. The ending is the sound backwards.
+-- rag.link_entities: names that sound like one, or begin or end with it. The ending is the sound backwards.
 create index mentions_by_sound on rag.mentions (org_id, sound) include (entity, collection_id, owner_id);
 create index mentions_by_ending on rag.mentions (org_id, ending) include (entity, collection_id, owner_id);
 

@@ -23,7 +23,7 @@ create index relations_by_subject on rag.relations (org_id, subject, confidence 
 create index relations_by_object on rag.relations (org_id, object, confidence desc)
   include (type, subject, document_id, ordinal, collection_id, owner_id);
 
--- rag.link: other names of an entity, which may have any number of other edges.
+-- rag.link_entities: other names of an entity, which may have any number of other edges.
 create index relations_aliases_by_subject on rag.relations (org_id, subject, confidence desc)
   include (object, collection_id, owner_id) where type = 'ALIAS_OF';
 create index relations_aliases_by_object on rag.relations (org_id, object, confidence desc)
@@ -56,7 +56,7 @@ create policy "a bound key stays in its collection" on rag.relations
   with check ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()));
 
 -- Mentions, relations and how far they are read follow their document, should it go to another collection or owner.
-create function rag.move_names()
+create function rag.move_graph_of_document()
 returns trigger
 language plpgsql volatile security invoker set search_path = ''
 as $$
@@ -75,11 +75,11 @@ $$;
 create trigger move_names_of_changed_documents after update of collection_id, owner_id on rag.documents
   for each row
   when ((old.collection_id, old.owner_id) is distinct from (new.collection_id, new.owner_id))
-  execute function rag.move_names();
+  execute function rag.move_graph_of_document();
 
 -- What a document names, in its text or its title, as the keys of an object: asked once a document, however many
 -- relations it states.
-create function rag.names_in(org_id uuid, document_id uuid)
+create function rag.names_of_document(org_id uuid, document_id uuid)
 returns jsonb
 language plpgsql stable security invoker set search_path = ''
 as $$
@@ -89,32 +89,33 @@ begin
     from (
       select mentions.entity
       from rag.mentions
-      where mentions.org_id = names_in.org_id and mentions.document_id = names_in.document_id
+      where mentions.org_id = names_of_document.org_id and mentions.document_id = names_of_document.document_id
       union
       select subjects.entity
       from rag.subjects
-      where subjects.org_id = names_in.org_id and subjects.document_id = names_in.document_id
+      where subjects.org_id = names_of_document.org_id and subjects.document_id = names_of_document.document_id
     ) as named);
 end;
 $$;
 
 -- Relations of a document one of whose ends nothing in it names any more are nobody's.
-create function rag.forget_loose_relations(org_id uuid, document_id uuid)
+create function rag.delete_dangling_relations(org_id uuid, document_id uuid)
 returns void
 language plpgsql volatile security invoker set search_path = ''
 as $$
 #variable_conflict use_variable
 declare
-  names constant jsonb := rag.names_in(org_id, document_id);
+  names constant jsonb := rag.names_of_document(org_id, document_id);
 begin
   delete from rag.relations
-  where relations.org_id = forget_loose_relations.org_id and relations.document_id = forget_loose_relations.document_id
+  where relations.org_id = delete_dangling_relations.org_id
+    and relations.document_id = delete_dangling_relations.document_id
     and not (names ? relations.subject and names ? relations.object);
 end;
 $$;
 
 -- The numbered entries of a list in a chunk's JSON that are objects; 200 are looked at.
-create function rag.entries_of(body jsonb, list text)
+create function rag.list_entries(body jsonb, list text)
 returns table (entry jsonb, number bigint)
 language sql immutable security invoker set search_path = ''
 as $$
@@ -125,17 +126,17 @@ as $$
 $$;
 
 -- A text in a list's entry that may be shown and is no longer than a name; null otherwise.
-create function rag.said_in(value jsonb)
+create function rag.name_value(value jsonb)
 returns text
 language sql immutable security invoker set search_path = ''
 as $$
   select said.surface
   from (select case jsonb_typeof(value) when 'string' then value #>> '{}' end) as said (surface)
-  where length(said.surface) between 1 and 200 and rag.shows_only(said.surface);
+  where length(said.surface) between 1 and 200 and rag.is_visible_text(said.surface);
 $$;
 
 -- A number in a list's entry, no more than 1 and no less than 0; null for what is no number.
-create function rag.share_in(value jsonb)
+create function rag.weight_value(value jsonb)
 returns real
 language sql immutable security invoker set search_path = ''
 as $$
@@ -158,13 +159,13 @@ begin
   insert into rag.mentions (org_id, document_id, ordinal, entity, collection_id, owner_id, name, kind, said, weight,
     sound, ending)
   with listed as materialized (
-    select item.place::integer as place, listed.number, listed.entry, rag.said_in(listed.entry -> 'name') as name
+    select item.place::integer as place, listed.number, listed.entry, rag.name_value(listed.entry -> 'name') as name
     from jsonb_array_elements(insert_names.chunks) with ordinality as item (body, place)
-    cross join lateral rag.entries_of(item.body, 'names') as listed
+    cross join lateral rag.list_entries(item.body, 'names') as listed
   ), named as materialized (
-    select listed.*, rag.entity(listed.name) as entity,
+    select listed.*, rag.entity_key(listed.name) as entity,
       case when listed.entry ->> 'kind' ~ '^[a-z][a-z_]{0,39}$' then listed.entry ->> 'kind' else 'name' end as kind,
-      coalesce(rag.share_in(listed.entry -> 'weight'), 0.5) as weight
+      coalesce(rag.weight_value(listed.entry -> 'weight'), 0.5) as weight
     from listed
     where listed.name is not null
   ), folded as materialized (
@@ -174,7 +175,7 @@ begin
       coalesce((array_agg(distinct surface.said) filter (where surface.said is not null))[:20], '{}') as said
     from named
     left join lateral (
-      select case when listed.entry = to_jsonb(named.name) then named.name else rag.said_in(listed.entry) end as said
+      select case when listed.entry = to_jsonb(named.name) then named.name else rag.name_value(listed.entry) end as said
       from jsonb_array_elements(case jsonb_typeof(named.entry -> 'said') when 'array' then named.entry -> 'said'
         else jsonb_build_array(named.name) end) with ordinality as listed (entry, number)
       where listed.number <= 20
@@ -182,7 +183,7 @@ begin
     ) as surface on true
     group by named.place, named.entity
   ), heard as materialized (
-    select folded.*, rag.sound(folded.entity) as sound from folded where length(folded.entity) between 1 and 200
+    select folded.*, rag.phonetic_key(folded.entity) as sound from folded where length(folded.entity) between 1 and 200
   )
   select stored.org_id, stored.id, insert_names."first" + heard.place - 1, heard.entity, stored.collection_id,
     stored.owner_id, heard.name, heard.kind, heard.said, heard.weight, heard.sound, reverse(heard.sound)
@@ -191,15 +192,15 @@ begin
   where stored.org_id = insert_names.org_id and stored.id = insert_names.document_id
   on conflict do nothing;
 
-  names := rag.names_in(insert_names.org_id, insert_names.document_id);
+  names := rag.names_of_document(insert_names.org_id, insert_names.document_id);
   insert into rag.relations (org_id, document_id, ordinal, subject, type, object, collection_id, owner_id, confidence)
   with listed as materialized (
     select item.place::integer as place, listed.entry ->> 'type' as type,
-      rag.entity(rag.said_in(listed.entry -> 'subject')) as subject,
-      rag.entity(rag.said_in(listed.entry -> 'object')) as object,
-      rag.share_in(listed.entry -> 'confidence') as confidence
+      rag.entity_key(rag.name_value(listed.entry -> 'subject')) as subject,
+      rag.entity_key(rag.name_value(listed.entry -> 'object')) as object,
+      rag.weight_value(listed.entry -> 'confidence') as confidence
     from jsonb_array_elements(insert_names.chunks) with ordinality as item (body, place)
-    cross join lateral rag.entries_of(item.body, 'relations') as listed
+    cross join lateral rag.list_entries(item.body, 'relations') as listed
   ), said as (
     select listed.place, listed.subject, listed.type, listed.object, max(listed.confidence) as confidence
     from listed

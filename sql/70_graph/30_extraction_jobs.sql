@@ -23,7 +23,7 @@ create table rag.extractions (
   due_at timestamptz default now(),
   lease uuid,
   error_code text check (error_code ~ '^[a-z_]{1,40}$'),
-  error_message text check (length(error_message) <= 500 and rag.shows_only(error_message)),
+  error_message text check (length(error_message) <= 500 and rag.is_visible_text(error_message)),
   updated_at timestamptz not null default now(),
   primary key (org_id, document_id),
   foreign key (org_id, document_id) references rag.documents (org_id, id) on delete cascade
@@ -57,33 +57,33 @@ create policy "a bound key stays in its collection" on rag.extractions
 
 -- Documents have new chunks: who has read them, if they come with names, is who brought them. `later` chunks of a
 -- document add to what came before. What earlier readings cost stays counted.
-create function rag.note_extraction(org_id uuid, document_id uuid, chunks jsonb, later boolean)
+create function rag.enqueue_extraction(org_id uuid, document_id uuid, chunks jsonb, later boolean)
 returns void
 language sql volatile security invoker set search_path = ''
 as $$
   insert into rag.extractions as known (org_id, document_id, collection_id, owner_id, user_id, level)
   select stored.org_id, stored.id, stored.collection_id, stored.owner_id, auth.uid(),
     case when exists (
-        select from jsonb_array_elements(note_extraction.chunks) as item (body)
+        select from jsonb_array_elements(enqueue_extraction.chunks) as item (body)
         where jsonb_typeof(item.body -> 'names') is distinct from 'array')
       then 0 else 1 end
   from rag.documents as stored
-  where stored.org_id = note_extraction.org_id and stored.id = note_extraction.document_id
+  where stored.org_id = enqueue_extraction.org_id and stored.id = enqueue_extraction.document_id
   on conflict (org_id, document_id) do update
-  set level = case when note_extraction.later then least(known.level, excluded.level) else excluded.level end,
+  set level = case when enqueue_extraction.later then least(known.level, excluded.level) else excluded.level end,
     user_id = excluded.user_id, model = null, next_ordinal = 0, attempts = 0, due_at = now(), lease = null,
     error_code = null, error_message = null, updated_at = now();
 $$;
 
 -- A document has another title: what was said of the old one is nobody's any more, and it is to be read again.
-create function rag.read_again(org_id uuid, document_id uuid)
+create function rag.requeue_extraction(org_id uuid, document_id uuid)
 returns void
 language plpgsql volatile security invoker set search_path = ''
 as $$
 begin
-  perform rag.forget_loose_relations(read_again.org_id, read_again.document_id);
+  perform rag.delete_dangling_relations(requeue_extraction.org_id, requeue_extraction.document_id);
   update rag.extractions
   set level = 0, next_ordinal = 0, attempts = 0, due_at = now(), lease = null, user_id = coalesce(auth.uid(), user_id)
-  where extractions.org_id = read_again.org_id and extractions.document_id = read_again.document_id;
+  where extractions.org_id = requeue_extraction.org_id and extractions.document_id = requeue_extraction.document_id;
 end;
 $$;

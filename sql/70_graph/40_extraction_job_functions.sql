@@ -1,6 +1,6 @@
 -- Documents that nobody has read for names yet, or that a model is to read as well: what the worker does about them
 -- (extraction_jobs.sql). It claims them under its own role, and reads each in the name of its user, with a token that
--- names the lease (rag.held_lease): a part of its chunks at a time, each part kept as soon as it is read. So whatever
+-- names the lease (rag.lease_of_token): a part of its chunks at a time, each part kept as soon as it is read. So whatever
 -- dies, and wherever, another goes on behind the last part; and who brings the document anew, retitles it or deletes it
 -- takes the lease away. A document of a collection that left the graph is not read: what was read of it goes.
 
@@ -8,17 +8,17 @@
 create index extractions_due on rag.extractions (level, org_id, due_at)
   where level < 2 and user_id is not null and due_at is not null;
 
--- rag.held_extraction
+-- rag.leased_extraction
 create index extractions_by_lease on rag.extractions (org_id, lease) where lease is not null;
 
--- rag.read_collection
+-- rag.enqueue_collection
 create index extractions_by_collection on rag.extractions (org_id, collection_id);
 
 -- No user's own token names a lease: only the worker's for one document does.
 create policy "documents are read in the name of who asks" on rag.extractions
   as restrictive for all to authenticated
   using (true)
-  with check (user_id = (select auth.uid()) and (lease is null or lease = (select rag.held_lease())));
+  with check (user_id = (select auth.uid()) and (lease is null or lease = (select rag.lease_of_token())));
 
 create policy "the worker claims what is to be read" on rag.extractions
   for select to rag_worker using (true);
@@ -122,7 +122,7 @@ $$;
 
 -- The extraction of the token's lease, locked; PT409 when the lease is lost: the document was claimed again, replaced,
 -- retitled or deleted, or the user may no longer see it. with_document: the document is locked too.
-create function rag.held_extraction(with_document boolean default true)
+create function rag.leased_extraction(with_document boolean default true)
 returns rag.extractions
 language plpgsql volatile security invoker set search_path = ''
 as $$
@@ -133,12 +133,12 @@ begin
     -- The document first: every transaction that deletes or replaces one locks it before its extraction.
     perform from rag.documents
     join rag.extractions on extractions.org_id = documents.org_id and extractions.document_id = documents.id
-    where extractions.org_id = any (array(select rag.current_org_ids())) and extractions.lease = rag.held_lease()
+    where extractions.org_id = any (array(select rag.current_org_ids())) and extractions.lease = rag.lease_of_token()
     for no key update of documents;
   end if;
   select * into held
   from rag.extractions
-  where org_id = any (array(select rag.current_org_ids())) and lease = rag.held_lease()
+  where org_id = any (array(select rag.current_org_ids())) and lease = rag.lease_of_token()
   for update;
   if not found then
     raise exception 'the lease of this reading is lost' using errcode = 'PT409', detail = 'lease_lost';
@@ -158,16 +158,16 @@ as $$
 #variable_conflict use_column
 declare
   is_admitted constant boolean := rag.begin_write();
-  held constant rag.extractions := rag.held_extraction();
+  held constant rag.extractions := rag.leased_extraction();
 begin
   if most is null or most not between 1 and 1000 then
     raise exception 'most must be between 1 and 1000' using errcode = 'PT400', detail = 'invalid_most';
-  elsif not rag.is_graphed(held.org_id, held.collection_id) then
-    perform rag.forget_names(held.org_id, held.document_id);
+  elsif not rag.is_in_graph(held.org_id, held.collection_id) then
+    perform rag.delete_graph_of_document(held.org_id, held.document_id);
     return;
   end if;
   if held.level = 0 and held.next_ordinal = 0 then
-    perform rag.add_subjects(documents)
+    perform rag.add_title_entities(documents)
     from rag.documents
     where documents.org_id = held.org_id and documents.id = held.document_id;
   end if;
@@ -207,7 +207,7 @@ as $$
 #variable_conflict use_variable
 declare
   is_admitted constant boolean := rag.begin_write();
-  held constant rag.extractions := rag.held_extraction();
+  held constant rag.extractions := rag.leased_extraction();
   behind constant integer := first + jsonb_array_length(chunks);
   read constant integer[] := array(
     select (first + item.place - 1)::integer
@@ -228,7 +228,7 @@ begin
   where mentions.org_id = held.org_id and mentions.document_id = held.document_id and mentions.ordinal = any (read);
   perform rag.insert_names(held.org_id, held.document_id, chunks, first);
   if not is_more then
-    perform rag.forget_loose_relations(held.org_id, held.document_id);
+    perform rag.delete_dangling_relations(held.org_id, held.document_id);
   end if;
   update rag.extractions as known
   set next_ordinal = case when is_more then behind else 0 end,
@@ -262,7 +262,7 @@ as $$
 #variable_conflict use_variable
 declare
   is_admitted constant boolean := rag.begin_call();
-  held constant rag.extractions := rag.held_extraction(with_document => false);
+  held constant rag.extractions := rag.leased_extraction(with_document => false);
 begin
   update rag.extractions as known
   set lease = null, attempts = case when code is null then greatest(held.attempts - 1, 0) else held.attempts end,
@@ -287,20 +287,20 @@ as $$
 #variable_conflict use_variable
 declare
   is_admitted constant boolean := rag.begin_write();
-  home constant rag.collections := rag.collection_of(collection_id);
+  home constant rag.collections := rag.get_collection(collection_id);
 begin
   perform rag.require_scope('documents:write');
-  if not rag.is_graphed(home.org_id, home.id) then
+  if not rag.is_in_graph(home.org_id, home.id) then
     raise exception 'the collection''s documents are kept out of the graph'
       using errcode = 'PT409', detail = 'graph_off';
   end if;
-  return rag.read_collection(home, coalesce(again, false));
+  return rag.enqueue_collection(home, coalesce(again, false));
 exception when lock_not_available then
-  perform rag.refuse_locked();
+  perform rag.raise_locked();
 end;
 $$;
 
-create function rag.read_collection(home rag.collections, again boolean)
+create function rag.enqueue_collection(home rag.collections, again boolean)
 returns bigint
 language plpgsql volatile security invoker set search_path = ''
 as $$
@@ -332,13 +332,13 @@ $$;
 
 -- A collection came into the graph or left it, as far as the caller sees its documents. It is the worker that reads
 -- them, and that forgets what was read; of a few documents it is forgotten at once.
-create function rag.follow_switch(home rag.collections, was_graphed boolean)
+create function rag.on_graph_setting_changed(home rag.collections, was_graphed boolean)
 returns void
 language plpgsql volatile security invoker set search_path = ''
 as $$
 declare
   at_once constant integer := 200;
-  is_graphed constant boolean := rag.is_graphed(home.org_id, home.id);
+  is_graphed constant boolean := rag.is_in_graph(home.org_id, home.id);
 begin
   if not rag.has_scope('documents:write') then
     if is_graphed is distinct from was_graphed then
@@ -346,9 +346,9 @@ begin
     end if;
     return;
   end if;
-  perform rag.read_collection(home, not is_graphed);
+  perform rag.enqueue_collection(home, not is_graphed);
   if not is_graphed then
-    perform rag.forget_names(few.org_id, few.document_id)
+    perform rag.delete_graph_of_document(few.org_id, few.document_id)
     from (
       select extractions.org_id, extractions.document_id
       from rag.extractions
@@ -360,16 +360,20 @@ end;
 $$;
 
 -- Take a document out of the graph.
-create function rag.forget_names(org_id uuid, document_id uuid)
+create function rag.delete_graph_of_document(org_id uuid, document_id uuid)
 returns void
 language sql volatile security invoker set search_path = ''
 as $$
   delete from rag.relations
-  where relations.org_id = forget_names.org_id and relations.document_id = forget_names.document_id;
+  where relations.org_id = delete_graph_of_document.org_id
+    and relations.document_id = delete_graph_of_document.document_id;
   delete from rag.mentions
-  where mentions.org_id = forget_names.org_id and mentions.document_id = forget_names.document_id;
+  where mentions.org_id = delete_graph_of_document.org_id
+    and mentions.document_id = delete_graph_of_document.document_id;
   delete from rag.subjects
-  where subjects.org_id = forget_names.org_id and subjects.document_id = forget_names.document_id;
+  where subjects.org_id = delete_graph_of_document.org_id
+    and subjects.document_id = delete_graph_of_document.document_id;
   delete from rag.extractions
-  where extractions.org_id = forget_names.org_id and extractions.document_id = forget_names.document_id;
+  where extractions.org_id = delete_graph_of_document.org_id
+    and extractions.document_id = delete_graph_of_document.document_id;
 $$;

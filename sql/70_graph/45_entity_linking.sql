@@ -3,23 +3,23 @@
 -- more, and reads a bounded number of rows.
 
 -- A name in a question: the entity, how surely it is meant (0 to 1), and which of the question's words it takes.
-create type rag.seed as (org_id uuid, entity text, weight double precision, start integer, finish integer);
+create type rag.seed_entity as (org_id uuid, entity text, weight double precision, start integer, finish integer);
 
 -- The words of a question's beginning that hold a capital or a digit, folded.
-create function rag.capitals(query_text text)
+create function rag.capitalized_words(query_text text)
 returns text[]
 language sql immutable security invoker set search_path = ''
 as $$
   select array(
     select distinct word
     from regexp_matches(left(query_text, 2000), '[^\s]*[[:upper:][:digit:]][^\s]*', 'g') as found (parts)
-    cross join lateral unnest(string_to_array(rag.fold(found.parts[1]), ' ')) as word
+    cross join lateral unnest(string_to_array(rag.fold_text(found.parts[1]), ' ')) as word
     where word <> '');
 $$;
 
 -- The words of a folded question, 64 at most, each with the blank behind it: what stands between blanks, and in scripts
 -- that are written without, or where words take endings (Thai to Burmese, Khmer, kana, Han, Hangul), every character.
-create function rag.words_asked(folded text)
+create function rag.query_words(folded text)
 returns text[]
 language sql immutable security invoker set search_path = ''
 as $$
@@ -29,15 +29,15 @@ as $$
 $$;
 
 -- The names that stand in the question as they stand in documents: of overlapping ones the longest. words: the folded
--- question's (rag.words_asked); capitals: those of them that look like a part of a name. What has none is less surely
+-- question's (rag.query_words); capitals: those of them that look like a part of a name. What has none is less surely
 -- meant as one, unless its script knows no capitals.
-create function rag.link_exactly(words text[], capitals text[], scope rag.scope)
-returns rag.seed[]
+create function rag.link_exact(words text[], capitals text[], scope rag.search_scope)
+returns rag.seed_entity[]
 language plpgsql stable security invoker set search_path = ''
 as $$
 declare
   config constant regconfig := (select rag.text_config(settings.language) from rag.settings);
-  seeds rag.seed[] := '{}';
+  seeds rag.seed_entity[] := '{}';
   taken boolean[];
   at_org uuid;
   named record;
@@ -93,20 +93,21 @@ begin
     for place in named.start..named.start + named.size - 1 loop
       taken[place] := true;
     end loop;
-    seeds := seeds || (named.org_id, named.entity, named.weight, named.start, named.start + named.size - 1)::rag.seed;
+    seeds := seeds
+      || (named.org_id, named.entity, named.weight, named.start, named.start + named.size - 1)::rag.seed_entity;
   end loop;
   return seeds;
 end;
 $$;
 
 -- Up to `wanted` entities of an org that sound like a name, or begin or end with it, most alike first.
-create function rag.alike(org_id uuid, name text, scope rag.scope, wanted integer)
+create function rag.similar_names(org_id uuid, name text, scope rag.search_scope, wanted integer)
 returns table (entity text, likeness double precision)
 language plpgsql stable security invoker set search_path = ''
 as $$
 #variable_conflict use_variable
 declare
-  heard constant text := rag.sound(name);
+  heard constant text := rag.phonetic_key(name);
   tail constant text := reverse(heard);
   -- Behind whatever begins with what it is put behind.
   beyond constant text := chr(1114111);
@@ -119,36 +120,41 @@ begin
   end if;
   near := array(
     (select named.entity from rag.subjects as named
-    where named.org_id = alike.org_id and named.sound >= left(heard, kept) and named.sound < left(heard, kept) || beyond
+    where named.org_id = similar_names.org_id and named.sound >= left(heard, kept)
+      and named.sound < left(heard, kept) || beyond
       and (scope.collection_ids is null or named.collection_id = any (scope.collection_ids))
     limit 100)
     union
     (select named.entity from rag.mentions as named
-    where named.org_id = alike.org_id and named.sound >= left(heard, kept) and named.sound < left(heard, kept) || beyond
+    where named.org_id = similar_names.org_id and named.sound >= left(heard, kept)
+      and named.sound < left(heard, kept) || beyond
       and (scope.collection_ids is null or named.collection_id = any (scope.collection_ids))
     limit 200)
     union
     (select named.entity from rag.subjects as named
-    where named.org_id = alike.org_id and named.ending >= left(tail, kept) and named.ending < left(tail, kept) || beyond
+    where named.org_id = similar_names.org_id and named.ending >= left(tail, kept)
+      and named.ending < left(tail, kept) || beyond
       and (scope.collection_ids is null or named.collection_id = any (scope.collection_ids))
     limit 100)
     union
     (select named.entity from rag.mentions as named
-    where named.org_id = alike.org_id and named.ending >= left(tail, kept) and named.ending < left(tail, kept) || beyond
+    where named.org_id = similar_names.org_id and named.ending >= left(tail, kept)
+      and named.ending < left(tail, kept) || beyond
       and (scope.collection_ids is null or named.collection_id = any (scope.collection_ids))
     limit 200));
   return query
   select found.entity, max(found.likeness)
   from (
     select found.entity, found.likeness
-    from rag.likenesses(alike.name, near) as found
+    from rag.bigram_similarity(similar_names.name, near) as found
     -- INC-4822 is another than INC-4821.
-    where regexp_replace(found.entity, '[^0-9]', '', 'g') = regexp_replace(alike.name, '[^0-9]', '', 'g')
+    where regexp_replace(found.entity, '[^0-9]', '', 'g') = regexp_replace(similar_names.name, '[^0-9]', '', 'g')
     union all
     -- A part of a name, whole words of it: a surname, a first name.
     select whole, 0.75
     from unnest(near) as whole
-    where starts_with(whole, alike.name || ' ') or right(whole, length(alike.name) + 1) = ' ' || alike.name
+    where starts_with(whole, similar_names.name || ' ')
+      or right(whole, length(similar_names.name) + 1) = ' ' || similar_names.name
   ) as found
   group by found.entity
   order by 2 desc, 1
@@ -158,13 +164,13 @@ $$;
 
 -- The names that stand in the question otherwise than in any document: misspelled, or a part of one. Runs of words that
 -- look like names and that link_exactly left, of five words at most, the longest first.
-create function rag.link_roughly(words text[], capitals text[], known rag.seed[], scope rag.scope)
-returns rag.seed[]
+create function rag.link_fuzzy(words text[], capitals text[], known rag.seed_entity[], scope rag.search_scope)
+returns rag.seed_entity[]
 language plpgsql stable security invoker set search_path = ''
 as $$
 declare
   config constant regconfig := (select rag.text_config(settings.language) from rag.settings);
-  seeds rag.seed[] := '{}';
+  seeds rag.seed_entity[] := '{}';
   open boolean[];
   at_org uuid;
   tried integer;
@@ -188,12 +194,12 @@ begin
         continue when length(name) < 4 or name !~ '[^0-9 ]';
         tried := tried + 1;
         exit when tried > 4;
-        select alike.entity, alike.likeness into best from rag.alike(at_org, name, scope, 1) as alike;
+        select alike.entity, alike.likeness into best from rag.similar_names(at_org, name, scope, 1) as alike;
         continue when not found or best.likeness < 0.6;
         for place in start..start + size - 1 loop
           open[place] := false;
         end loop;
-        seeds := seeds || (at_org, best.entity, 0.8 * best.likeness, start, start + size - 1)::rag.seed;
+        seeds := seeds || (at_org, best.entity, 0.8 * best.likeness, start, start + size - 1)::rag.seed_entity;
       end loop;
     end loop;
   end loop;
@@ -202,25 +208,25 @@ end;
 $$;
 
 -- The entities that the question names, and those that are the same by another name; at most 32, the surest first.
-create function rag.link(query_text text, scope rag.scope)
-returns rag.seed[]
+create function rag.link_entities(query_text text, scope rag.search_scope)
+returns rag.seed_entity[]
 language plpgsql stable security invoker set search_path = ''
 -- So that the indexes are read in their order, and not all of a name to sort it.
 set enable_sort = off
 as $$
 declare
-  words constant text[] := rag.words_asked(rag.fold(query_text));
-  capitals constant text[] := rag.capitals(query_text);
+  words constant text[] := rag.query_words(rag.fold_text(query_text));
+  capitals constant text[] := rag.capitalized_words(query_text);
   unfiltered constant boolean := not rag.filters_documents(scope);
-  seeds rag.seed[];
+  seeds rag.seed_entity[];
 begin
   if cardinality(words) = 0 then
     return '{}';
   end if;
-  seeds := rag.link_exactly(words, capitals, scope);
-  seeds := seeds || rag.link_roughly(words, capitals, seeds, scope);
+  seeds := rag.link_exact(words, capitals, scope);
+  seeds := seeds || rag.link_fuzzy(words, capitals, seeds, scope);
   return array(
-    select (found.org_id, found.entity, max(found.weight), min(found.start), min(found.finish))::rag.seed
+    select (found.org_id, found.entity, max(found.weight), min(found.start), min(found.finish))::rag.seed_entity
     from (
       select seed.* from unnest(seeds) as seed
       union all
@@ -231,7 +237,7 @@ begin
         from rag.relations
         where relations.org_id = seed.org_id and relations.subject = seed.entity and relations.type = 'ALIAS_OF'
           and (scope.collection_ids is null or relations.collection_id = any (scope.collection_ids))
-          and (unfiltered or rag.is_document_within(relations.org_id, relations.document_id, scope))
+          and (unfiltered or rag.is_document_in_scope(relations.org_id, relations.document_id, scope))
         order by relations.confidence desc
         limit 8)
         union all
@@ -239,7 +245,7 @@ begin
         from rag.relations
         where relations.org_id = seed.org_id and relations.object = seed.entity and relations.type = 'ALIAS_OF'
           and (scope.collection_ids is null or relations.collection_id = any (scope.collection_ids))
-          and (unfiltered or rag.is_document_within(relations.org_id, relations.document_id, scope))
+          and (unfiltered or rag.is_document_in_scope(relations.org_id, relations.document_id, scope))
         order by relations.confidence desc
         limit 8)
         offset 0

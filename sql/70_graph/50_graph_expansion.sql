@@ -5,7 +5,7 @@
 -- while there is time.
 
 -- A chunk on its way, or with ordinal null all of a document; and the entity that leads there most surely.
-create type rag.reached as (
+create type rag.graph_candidate as (
   org_id uuid, document_id uuid, ordinal integer, weight double precision, entity text
 );
 
@@ -17,9 +17,9 @@ create type rag.neighbour as (
 -- The documents about the entities, and the chunks that name them, so many of either for each. An entity that is named
 -- more often says less; how often is counted no further than is read. Of an org, or of the scope's collections one by
 -- one: one of the two look-ups is never begun.
-create function rag.places_of(seeds rag.seed[], scope rag.scope, subjects_each integer, mentions_each integer,
-  mention_share double precision)
-returns rag.reached[]
+create function rag.chunks_naming(seeds rag.seed_entity[], scope rag.search_scope, subjects_each integer,
+  mentions_each integer, mention_share double precision)
+returns rag.graph_candidate[]
 language plpgsql stable security invoker set search_path = ''
 -- Under row security the planner expects hardly a row, and would read all of a name to sort it.
 set enable_sort = off
@@ -78,14 +78,15 @@ begin
     select (found.org_id, found.document_id, found.ordinal,
       -- What several lead to is worth more: as if each were a chance of its own.
       1 - exp(sum(ln(1 - least(0.98, found.weight)))),
-      (array_agg(found.entity order by found.weight desc, found.entity))[1])::rag.reached
+      (array_agg(found.entity order by found.weight desc, found.entity))[1])::rag.graph_candidate
     from (select * from about union all select * from named) as found
     group by found.org_id, found.document_id, found.ordinal);
 end;
 $$;
 
--- Whether a document, or a chunk of one, is among those that a scope asks for: rag.conditions, of what is at hand.
-create function rag.is_within(document_id uuid, source_type text, lang text, occurred_at timestamptz, scope rag.scope)
+-- Whether a document, or a chunk of one, is among those that a scope asks for: rag.where_clause, of what is at hand.
+create function rag.is_in_scope(document_id uuid, source_type text, lang text, occurred_at timestamptz,
+  scope rag.search_scope)
 returns boolean
 language sql immutable security invoker set search_path = ''
 as $$
@@ -98,19 +99,20 @@ as $$
 $$;
 
 -- The same of a document by its id.
-create function rag.is_document_within(org_id uuid, document_id uuid, scope rag.scope)
+create function rag.is_document_in_scope(org_id uuid, document_id uuid, scope rag.search_scope)
 returns boolean
 language sql stable security invoker set search_path = ''
 as $$
   select exists (
     select from rag.documents
-    where documents.org_id = is_document_within.org_id and documents.id = is_document_within.document_id
-      and rag.is_within(documents.id, documents.source_type, documents.lang, documents.occurred_at, scope));
+    where documents.org_id = is_document_in_scope.org_id and documents.id = is_document_in_scope.document_id
+      and rag.is_in_scope(documents.id, documents.source_type, documents.lang, documents.occurred_at, scope));
 $$;
 
 -- Those of the seeds that a document of the scope names, among the places that are read of each.
-create function rag.seeds_within(seeds rag.seed[], scope rag.scope, subjects_each integer, mentions_each integer)
-returns rag.seed[]
+create function rag.seeds_in_scope(seeds rag.seed_entity[], scope rag.search_scope, subjects_each integer,
+  mentions_each integer)
+returns rag.seed_entity[]
 language plpgsql stable security invoker set search_path = ''
 set enable_sort = off
 as $$
@@ -162,15 +164,15 @@ begin
       cross join lateral (
         select from rag.documents
         where documents.org_id = seed.org_id and documents.id = named.document_id
-          and rag.is_within(documents.id, documents.source_type, documents.lang, documents.occurred_at, scope)
+          and rag.is_in_scope(documents.id, documents.source_type, documents.lang, documents.occurred_at, scope)
         offset 0
       ) as meant));
 end;
 $$;
 
 -- Those of a scope that filters documents.
-create function rag.within(places rag.reached[], scope rag.scope)
-returns rag.reached[]
+create function rag.apply_scope(places rag.graph_candidate[], scope rag.search_scope)
+returns rag.graph_candidate[]
 language plpgsql stable security invoker set search_path = ''
 as $$
 begin
@@ -184,7 +186,7 @@ begin
     cross join lateral (
       select from rag.documents
       where documents.org_id = place.org_id and documents.id = place.document_id
-        and rag.is_within(documents.id, documents.source_type, documents.lang, documents.occurred_at, scope)
+        and rag.is_in_scope(documents.id, documents.source_type, documents.lang, documents.occurred_at, scope)
       offset 0
     ) as meant);
 end;
@@ -192,7 +194,8 @@ $$;
 
 -- What stands with the seeds in the strongest of these places: the 48 entities that are worth most, each by its best
 -- way. relation_types: kinds of edges that the question asks for.
-create function rag.neighbours_in(places rag.reached[], seeds rag.seed[], scope rag.scope, relation_types text[])
+create function rag.co_occurring_entities(places rag.graph_candidate[], seeds rag.seed_entity[],
+  scope rag.search_scope, relation_types text[])
 returns rag.neighbour[]
 language plpgsql stable security invoker set search_path = ''
 as $$
@@ -258,8 +261,9 @@ $$;
 
 -- The chunks of the places, the heaviest first, `wanted` at most: of a whole document those two of its first 32
 -- that are nearest to what is asked.
-create function rag.chunks_of(places rag.reached[], needle extensions.halfvec, scope rag.scope, wanted integer)
-returns rag.reached[]
+create function rag.load_chunks(places rag.graph_candidate[], query_embedding extensions.halfvec,
+  scope rag.search_scope, wanted integer)
+returns rag.graph_candidate[]
 language plpgsql stable security invoker set search_path = ''
 as $$
 begin
@@ -276,8 +280,8 @@ begin
         select near.ordinal, case row_number() over (order by near.distance, near.ordinal)
           when 1 then 1.0 else 0.85 end as share
         from (
-          select chunks.ordinal, case when needle is null then 0
-            else (chunks.embedding operator(extensions.<=>) needle) + 0 end as distance
+          select chunks.ordinal, case when query_embedding is null then 0
+            else (chunks.embedding operator(extensions.<=>) query_embedding) + 0 end as distance
           from rag.chunks
           where chunks.org_id = place.org_id and chunks.document_id = place.document_id
             and chunks.ordinal < 32 and chunks.embedding_model = scope.model
@@ -290,7 +294,7 @@ begin
       select place.org_id, place.document_id, place.ordinal, place.weight from place where place.ordinal is not null
     )
     select (found.org_id, found.document_id, found.ordinal, 1 - exp(sum(ln(1 - least(0.98, found.weight)))),
-      null)::rag.reached
+      null)::rag.graph_candidate
     from chunk as found
     group by found.org_id, found.document_id, found.ordinal
     order by sum(found.weight) desc, found.document_id, found.ordinal
@@ -300,15 +304,15 @@ $$;
 
 -- What is reached from the seeds in so many hops: 1 is where they are named, 2 where those are that stand with them.
 -- started: since when the graph's time runs. complete: whether there was enough of it.
-create function rag.reach(seeds rag.seed[], scope rag.scope, needle extensions.halfvec, hops integer,
-  relation_types text[], wanted integer, started timestamptz, out chunks rag.reached[], out neighbours rag.neighbour[],
-  out complete boolean)
+create function rag.expand_graph(seeds rag.seed_entity[], scope rag.search_scope, query_embedding extensions.halfvec,
+  hops integer, relation_types text[], wanted integer, started timestamptz, out chunks rag.graph_candidate[],
+  out neighbours rag.neighbour[], out complete boolean)
 language plpgsql stable security invoker set search_path = ''
 as $$
 declare
   settings rag.settings;
-  first rag.reached[];
-  second rag.reached[];
+  first rag.graph_candidate[];
+  second rag.graph_candidate[];
 begin
   select * into settings from rag.settings;
   complete := true;
@@ -317,19 +321,19 @@ begin
   if cardinality(seeds) = 0 then
     return;
   end if;
-  first := rag.within(rag.places_of(seeds, scope, 24, settings.mentions_read, 0.35), scope);
+  first := rag.apply_scope(rag.chunks_naming(seeds, scope, 24, settings.mentions_read, 0.35), scope);
   if hops > 1 then
     complete := rag.milliseconds_since(started) < settings.graph_milliseconds;
     if complete then
-      neighbours := rag.neighbours_in(first, seeds, scope, relation_types);
+      neighbours := rag.co_occurring_entities(first, seeds, scope, relation_types);
       complete := rag.milliseconds_since(started) < settings.graph_milliseconds;
     end if;
     if complete then
-      second := rag.within(rag.places_of(array(
-        select (near.org_id, near.entity, near.weight, null, null)::rag.seed from unnest(neighbours) as near),
+      second := rag.apply_scope(rag.chunks_naming(array(
+        select (near.org_id, near.entity, near.weight, null, null)::rag.seed_entity from unnest(neighbours) as near),
         scope, 4, 12, 0.3), scope);
     end if;
   end if;
-  chunks := rag.chunks_of(first || second, needle, scope, wanted);
+  chunks := rag.load_chunks(first || second, query_embedding, scope, wanted);
 end;
 $$;

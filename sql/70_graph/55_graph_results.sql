@@ -2,7 +2,7 @@
 -- chunks say so. All of it is read under row security from rows of documents that the caller sees.
 
 -- The entities, by their names as documents write them most prominently, with other spellings as aliases.
-create function rag.show_entities(seeds rag.seed[], neighbours rag.neighbour[], scope rag.scope)
+create function rag.render_entities(seeds rag.seed_entity[], neighbours rag.neighbour[], scope rag.search_scope)
 returns jsonb
 language plpgsql stable security invoker set search_path = ''
 set enable_sort = off
@@ -54,7 +54,7 @@ begin
               order by inside.weight desc
               limit read)
             ) as text_named
-            where unfiltered or rag.is_document_within(wanted.org_id, text_named.document_id, scope)
+            where unfiltered or rag.is_document_in_scope(wanted.org_id, text_named.document_id, scope)
             order by text_named.weight desc
             limit 16
           ) as mentions
@@ -85,7 +85,7 @@ begin
             order by inside.weight desc
             limit read)
           ) as title_named
-          where unfiltered or rag.is_document_within(wanted.org_id, title_named.document_id, scope)
+          where unfiltered or rag.is_document_in_scope(wanted.org_id, title_named.document_id, scope)
         ) as heaviest
         order by heaviest.weight desc, heaviest.name
         limit 1
@@ -101,7 +101,7 @@ $$;
 
 -- The edges between the entities that documents state, the surest first, `wanted` at most. Several chunks that say the
 -- same make it surer: as if each were a chance of its own.
-create function rag.edges_among(org_id uuid, entities text[], scope rag.scope, wanted integer)
+create function rag.edges_among(org_id uuid, entities text[], scope rag.search_scope, wanted integer)
 returns jsonb[]
 language plpgsql stable security invoker set search_path = ''
 set enable_sort = off
@@ -130,7 +130,7 @@ begin
       join rag.chunks on chunks.org_id = edges_among.org_id and chunks.document_id = said.document_id
         and chunks.ordinal = said.ordinal and chunks.embedding_model = scope.model
         and (unfiltered
-          or rag.is_within(chunks.document_id, chunks.source_type, chunks.lang, chunks.occurred_at, scope))
+          or rag.is_in_scope(chunks.document_id, chunks.source_type, chunks.lang, chunks.occurred_at, scope))
       where said.object = any (edges_among.entities)
       group by said.subject, said.type, said.object
       order by 4 desc, 1, 2, 3
@@ -152,7 +152,7 @@ $$;
 
 -- The edges that nothing but standing together makes, where no document states more: from what the document is about
 -- to what it names, else from the seed to what stands with it.
-create function rag.edges_of_neighbours(neighbours rag.neighbour[], stated jsonb[])
+create function rag.co_occurrence_edges(neighbours rag.neighbour[], stated jsonb[])
 returns jsonb[]
 language plpgsql stable security invoker set search_path = ''
 as $$
@@ -199,7 +199,7 @@ end;
 $$;
 
 -- Entities, edges and evidence of what was reached: all seeds, and of their neighbours those that matter most, sixteen.
-create function rag.show_graph(seeds rag.seed[], neighbours rag.neighbour[], scope rag.scope)
+create function rag.render_graph(seeds rag.seed_entity[], neighbours rag.neighbour[], scope rag.search_scope)
 returns jsonb
 language plpgsql stable security invoker set search_path = ''
 as $$
@@ -216,8 +216,8 @@ begin
       union
       select other.entity from unnest(near) as other where other.org_id = at_org), scope, 32);
   end loop;
-  entities := rag.show_entities(seeds, near, scope);
-  edges := rag.edges_between(stated || rag.edges_of_neighbours(near, stated), entities);
+  entities := rag.render_entities(seeds, near, scope);
+  edges := rag.edges_between(stated || rag.co_occurrence_edges(near, stated), entities);
   return jsonb_build_object('entities', entities, 'edges', to_jsonb(edges),
     'evidence', coalesce((
       select jsonb_agg(said.id order by said.place)
@@ -245,7 +245,7 @@ begin
         ) as best
         join rag.chunks on chunks.org_id = seed.org_id and chunks.document_id = best.document_id
           and chunks.ordinal = best.ordinal and chunks.embedding_model = scope.model
-        where rag.is_within(chunks.document_id, chunks.source_type, chunks.lang, chunks.occurred_at, scope)
+        where rag.is_in_scope(chunks.document_id, chunks.source_type, chunks.lang, chunks.occurred_at, scope)
       ) as named
       where not exists (
         select from unnest(edges) as edge

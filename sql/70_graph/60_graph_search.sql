@@ -3,30 +3,32 @@
 
 -- The hits, those that the graph reached before others, `wanted` at most: of a score the graph's share is how surely
 -- the chunk was reached, the rest what the legs give it, 0 to 1 both.
-create function rag.join_graph(hits rag.hit[], reached rag.reached[], share double precision, wanted integer)
-returns rag.hit[]
+create function rag.fuse_graph_scores(candidates rag.candidate[], graph_candidates rag.graph_candidate[],
+  share double precision, wanted integer)
+returns rag.candidate[]
 language plpgsql stable security invoker set search_path = ''
 as $$
 begin
   return (
     with weighed as (
-      select hit.*, (1 - share) * coalesce(hit.score, 0) + share * coalesce(place.weight, 0) as joined_score
-      from unnest(hits) as hit
-      left join unnest(reached) as place on place.org_id = hit.org_id and place.document_id = hit.document_id
-        and place.ordinal = hit.ordinal
+      select candidate.*, (1 - share) * coalesce(candidate.score, 0) + share * coalesce(place.weight, 0) as joined_score
+      from unnest(candidates) as candidate
+      left join unnest(graph_candidates) as place on place.org_id = candidate.org_id
+        and place.document_id = candidate.document_id and place.ordinal = candidate.ordinal
     ), best as (
       select * from weighed order by joined_score desc, chunk_id limit wanted
     )
     select array_agg((best.org_id, best.document_id, best.ordinal, best.chunk_id, best.content, best.span_start,
-      best.span_end, best.similarity, best.word_score, least(1, best.joined_score))::rag.hit
+      best.span_end, best.similarity, best.word_score, least(1, best.joined_score))::rag.candidate
       order by best.joined_score desc, best.chunk_id)
     from best);
 end;
 $$;
 
 -- The hits as JSON, each with how surely the graph reached it, and whether the legs alone would not have shown it.
-create function rag.show_joined(shown rag.hit[], by_legs rag.hit[], reached rag.reached[], exact boolean,
-  considered integer, vector_ms real, lexical_ms real, ignored_filters text[])
+create function rag.render_matches(shown rag.candidate[], by_legs rag.candidate[],
+  graph_candidates rag.graph_candidate[], exact boolean, considered integer, vector_ms real, lexical_ms real,
+  ignored_filters text[])
 returns jsonb
 language plpgsql stable security invoker set search_path = ''
 as $$
@@ -34,11 +36,11 @@ begin
   return (
     select coalesce(jsonb_agg(to_jsonb(row_shown) || jsonb_build_object('graph_score', coalesce(place.weight, 0),
       'graph_sourced', coalesce(place.weight, 0) > 0 and not exists (
-        select from unnest(by_legs) as hit where hit.chunk_id = row_shown.chunk_id))), '[]')
-    from rag.show(shown, exact, considered, vector_ms, lexical_ms, ignored_filters) as row_shown
+        select from unnest(by_legs) as candidate where candidate.chunk_id = row_shown.chunk_id))), '[]')
+    from rag.to_rows(shown, exact, considered, vector_ms, lexical_ms, ignored_filters) as row_shown
     left join lateral (
       select max(found.weight)
-      from unnest(reached) as found
+      from unnest(graph_candidates) as found
       where found.org_id = row_shown.org_id and found.document_id = row_shown.document_id
         and found.ordinal = row_shown.ordinal
     ) as place (weight) on true);
@@ -47,20 +49,21 @@ $$;
 
 -- Those of the reached chunks that a leg has not brought, with the score that it would have given them; by word alone
 -- one without any of the words has none, and was reached all the same.
-create function rag.hits_reached(reached rag.reached[], known rag.hit[], query_text text,
-  needle extensions.halfvec, scope rag.scope, mode text)
-returns rag.hit[]
+create function rag.score_graph_candidates(graph_candidates rag.graph_candidate[], known rag.candidate[],
+  query_text text, query_embedding extensions.halfvec, scope rag.search_scope, mode text)
+returns rag.candidate[]
 language plpgsql stable security invoker set search_path = ''
 as $$
 declare
-  hits rag.hit[];
-  scored rag.hit[];
+  candidates rag.candidate[];
+  scored rag.candidate[];
 begin
-  hits := array(
+  candidates := array(
     select (found.org_id, found.document_id, found.ordinal, found.id, found.content, found.span_start, found.span_end,
-      case when needle is not null
-        then greatest(0, least(1, 1 - (found.embedding operator(extensions.<=>) needle))) end, null, null)::rag.hit
-    from unnest(reached) as place
+      case when query_embedding is not null
+        then greatest(0, least(1, 1 - (found.embedding operator(extensions.<=>) query_embedding))) end,
+      null, null)::rag.candidate
+    from unnest(graph_candidates) as place
     cross join lateral (
       select chunks.*
       from rag.chunks
@@ -68,22 +71,24 @@ begin
         and chunks.ordinal = place.ordinal and chunks.embedding_model = scope.model
       offset 0
     ) as found
-    where not exists (select from unnest(known) as hit where hit.chunk_id = found.id));
-  if cardinality(hits) = 0 then
-    return hits;
+    where not exists (select from unnest(known) as candidate where candidate.chunk_id = found.id));
+  if cardinality(candidates) = 0 then
+    return candidates;
   elsif mode = 'semantic' then
     -- No word has a part in it, and none is counted.
     return array(
-      select (hit.org_id, hit.document_id, hit.ordinal, hit.chunk_id, hit.content, hit.span_start, hit.span_end,
-        hit.similarity, null, hit.similarity)::rag.hit
-      from unnest(hits) as hit);
+      select (candidate.org_id, candidate.document_id, candidate.ordinal, candidate.chunk_id, candidate.content,
+        candidate.span_start, candidate.span_end, candidate.similarity, null, candidate.similarity)::rag.candidate
+      from unnest(candidates) as candidate);
   end if;
-  scored := rag.score(case when mode <> 'semantic' then rag.question(query_text, scope) end,
-    array(select distinct (hit.org_id, hit.document_id)::rag.reference from unnest(hits) as hit),
-    hits, needle, scope, mode, 'mean', 0, 0, false);
+  scored := rag.score_candidates(case when mode <> 'semantic' then rag.parse_keyword_query(query_text, scope) end,
+    array(
+      select distinct (candidate.org_id, candidate.document_id)::rag.document_key
+      from unnest(candidates) as candidate),
+    candidates, query_embedding, scope, mode, 'mean', 0, 0, false);
   return scored || array(
-    select hit from unnest(hits) as hit
-    where not exists (select from unnest(scored) as other where other.chunk_id = hit.chunk_id));
+    select candidate from unnest(candidates) as candidate
+    where not exists (select from unnest(scored) as other where other.chunk_id = candidate.chunk_id));
 end;
 $$;
 
@@ -111,58 +116,59 @@ as $$
 declare
   pool constant integer := greatest(20, 2 * least(top_k, 300));
   legs text := case mode when 'graph' then 'hybrid' else mode end;
-  needle extensions.halfvec(1536);
-  scope rag.scope;
+  query_embedding extensions.halfvec(1536);
+  scope rag.search_scope;
   settings rag.settings;
-  found record;
-  seeds rag.seed[];
-  reach record;
-  hits rag.hit[];
+  search record;
+  seeds rag.seed_entity[];
+  expansion record;
+  candidates rag.candidate[];
   started timestamptz;
   graph_ms real;
 begin
   perform rag.begin_direct_read();
   perform rag.check_search(query_text, query_vector, legs, expand_context, half_life_days, 'mean');
   perform rag.check_graph(query_text, top_k, hops, relation_types);
-  scope := rag.scope_of(filters);
+  scope := rag.resolve_filters(filters);
   select * into settings from rag.settings;
   prefer := nullif(prefer, '{}');
-  if legs in ('hybrid', 'hierarchical') and not rag.are_words_wanted(scope) then
+  if legs in ('hybrid', 'hierarchical') and not rag.uses_keywords(scope) then
     legs := 'semantic';
   end if;
   if query_vector is not null then
-    needle := rag.needle(query_vector);
+    query_embedding := rag.to_halfvec(query_vector);
   end if;
 
   started := clock_timestamp();
-  seeds := rag.seeds_within(rag.link(query_text, scope), scope, 24, settings.mentions_read);
-  reach := rag.reach(seeds, scope, needle, hops, relation_types, pool, started);
+  seeds := rag.seeds_in_scope(rag.link_entities(query_text, scope), scope, 24, settings.mentions_read);
+  expansion := rag.expand_graph(seeds, scope, query_embedding, hops, relation_types, pool, started);
   graph_ms := rag.milliseconds_since(started);
   -- Both legs score what was reached among their own candidates, as if they had brought it.
-  found := rag.find(needle, query_text, scope, legs, 'mean', pool, top_k, array(
-    select (place.org_id, place.document_id, place.ordinal, null, null, null, null, null, null, null)::rag.hit
-    from unnest(reach.chunks) as place
+  search := rag.two_leg_search(query_embedding, query_text, scope, legs, 'mean', pool, top_k, array(
+    select (place.org_id, place.document_id, place.ordinal, null, null, null, null, null, null, null)::rag.candidate
+    from unnest(expansion.chunks) as place
     where legs = 'hybrid'));
-  hits := found.hits;
-  if legs <> 'hybrid' and cardinality(reach.chunks) > 0 then
-    hits := hits || rag.hits_reached(reach.chunks, hits, query_text, needle, scope, legs);
+  candidates := search.candidates;
+  if legs <> 'hybrid' and cardinality(expansion.chunks) > 0 then
+    candidates := candidates
+      || rag.score_graph_candidates(expansion.chunks, candidates, query_text, query_embedding, scope, legs);
   end if;
-  if cardinality(reach.chunks) > 0 then
-    hits := rag.join_graph(hits, reach.chunks, settings.graph_share, pool);
+  if cardinality(expansion.chunks) > 0 then
+    candidates := rag.fuse_graph_scores(candidates, expansion.chunks, settings.graph_share, pool);
   end if;
   if half_life_days is not null then
-    hits := rag.fade(hits, half_life_days);
+    candidates := rag.apply_recency(candidates, half_life_days);
   end if;
   if prefer is not null then
-    hits := rag.prefer(hits, prefer);
+    candidates := rag.boost_source_types(candidates, prefer);
   end if;
-  hits := hits[:top_k];
+  candidates := candidates[:top_k];
   if expand_context > 0 then
-    hits := rag.widen(hits, expand_context);
+    candidates := rag.expand_neighbours(candidates, expand_context);
   end if;
-  return rag.show_graph(seeds, reach.neighbours, scope) || jsonb_build_object('complete', reach.complete,
-    'graph_ms', graph_ms, 'matches', rag.show_joined(hits, (found.hits)[:top_k], reach.chunks, found.exact,
-      found.considered, found.vector_ms, found.lexical_ms, scope.ignored_filters))
+  return rag.render_graph(seeds, expansion.neighbours, scope) || jsonb_build_object('complete', expansion.complete,
+    'graph_ms', graph_ms, 'matches', rag.render_matches(candidates, (search.candidates)[:top_k], expansion.chunks,
+      search.exact, search.considered, search.vector_ms, search.lexical_ms, scope.ignored_filters))
     || case when scope.ignored_filters is null then '{}'
       else jsonb_build_object('ignored_filters', scope.ignored_filters) end;
 end;

@@ -3,22 +3,22 @@
 
 -- The entities that a document names, those that matter most in it; `wanted` at most, its subjects first, which weigh
 -- more than whatever it names.
-create function rag.entities_of(org_id uuid, document_id uuid, wanted integer)
-returns rag.seed[]
+create function rag.document_entities(org_id uuid, document_id uuid, wanted integer)
+returns rag.seed_entity[]
 language plpgsql stable security invoker set search_path = ''
 as $$
 begin
   return array(
-    select (entities_of.org_id, named.entity, max(named.weight), null, null)::rag.seed
+    select (document_entities.org_id, named.entity, max(named.weight), null, null)::rag.seed_entity
     from (
       (select subjects.entity, subjects.weight
       from rag.subjects
-      where subjects.org_id = entities_of.org_id and subjects.document_id = entities_of.document_id
+      where subjects.org_id = document_entities.org_id and subjects.document_id = document_entities.document_id
         and subjects.weight >= 0.9)
       union all
       (select mentions.entity, 0.8 * mentions.weight
       from rag.mentions
-      where mentions.org_id = entities_of.org_id and mentions.document_id = entities_of.document_id
+      where mentions.org_id = document_entities.org_id and mentions.document_id = document_entities.document_id
       order by mentions.ordinal, mentions.weight desc
       limit 1000)
     ) as named
@@ -30,7 +30,8 @@ $$;
 
 -- The edges that chunks state which begin or end at one of the entities; only those of a document, unless that is
 -- null, a thousand statements at most.
-create function rag.edges_at(org_id uuid, entities text[], scope rag.scope, document_id uuid, wanted integer)
+create function rag.edges_touching(org_id uuid, entities text[], scope rag.search_scope, document_id uuid,
+  wanted integer)
 returns jsonb[]
 language plpgsql stable security invoker set search_path = ''
 set enable_sort = off
@@ -39,7 +40,7 @@ as $$
 begin
   return array(
     select jsonb_build_object('type', stated.type, 'from', replace(stated.subject, ' ', '_'),
-      'to', replace(stated.object, ' ', '_'), 'org_id', edges_at.org_id,
+      'to', replace(stated.object, ' ', '_'), 'org_id', edges_touching.org_id,
       'confidence', round(stated.confidence::numeric, 4), 'evidence', stated.evidence)
     from (
       select said.subject, said.type, said.object,
@@ -49,21 +50,21 @@ begin
         (select relations.subject, relations.type, relations.object, relations.confidence, relations.document_id,
           relations.ordinal
         from rag.relations
-        where relations.org_id = edges_at.org_id and relations.document_id = edges_at.document_id
-          and (relations.subject = any (edges_at.entities) or relations.object = any (edges_at.entities))
+        where relations.org_id = edges_touching.org_id and relations.document_id = edges_touching.document_id
+          and (relations.subject = any (edges_touching.entities) or relations.object = any (edges_touching.entities))
         order by relations.ordinal
         limit 1000)
         union all
         -- An edge between two of them is found at both ends.
         select distinct found.*
         from (
-          select distinct entity from unnest(edges_at.entities) as entity where edges_at.document_id is null
+          select distinct entity from unnest(edges_touching.entities) as entity where edges_touching.document_id is null
         ) as ends
         cross join lateral (
           (select relations.subject, relations.type, relations.object, relations.confidence, relations.document_id,
             relations.ordinal
           from rag.relations
-          where relations.org_id = edges_at.org_id and relations.subject = ends.entity
+          where relations.org_id = edges_touching.org_id and relations.subject = ends.entity
             and (scope.collection_ids is null or relations.collection_id = any (scope.collection_ids))
           order by relations.confidence desc
           limit 50)
@@ -71,14 +72,14 @@ begin
           (select relations.subject, relations.type, relations.object, relations.confidence, relations.document_id,
             relations.ordinal
           from rag.relations
-          where relations.org_id = edges_at.org_id and relations.object = ends.entity
+          where relations.org_id = edges_touching.org_id and relations.object = ends.entity
             and (scope.collection_ids is null or relations.collection_id = any (scope.collection_ids))
           order by relations.confidence desc
           limit 50)
           offset 0
         ) as found
       ) as said
-      join rag.chunks on chunks.org_id = edges_at.org_id and chunks.document_id = said.document_id
+      join rag.chunks on chunks.org_id = edges_touching.org_id and chunks.document_id = said.document_id
         and chunks.ordinal = said.ordinal
       group by said.subject, said.type, said.object
       order by 4 desc, 1, 2, 3
@@ -88,15 +89,15 @@ end;
 $$;
 
 -- What a document names, and what is stated of that: what is only named together is not told here.
-create function rag.graph_of_document(org_id uuid, document_id uuid, scope rag.scope, hops integer)
+create function rag.graph_of_document(org_id uuid, document_id uuid, scope rag.search_scope, hops integer)
 returns jsonb
 language plpgsql stable security invoker set search_path = ''
 as $$
 #variable_conflict use_variable
 declare
-  seeds rag.seed[] := rag.entities_of(org_id, document_id, 32);
+  seeds rag.seed_entity[] := rag.document_entities(org_id, document_id, 32);
   reached text[] := array(select seed.entity from unnest(seeds) as seed);
-  edges jsonb[] := rag.edges_at(org_id, reached, scope, case when hops = 0 then document_id end, 64);
+  edges jsonb[] := rag.edges_touching(org_id, reached, scope, case when hops = 0 then document_id end, 64);
   further rag.neighbour[] := '{}';
   entities jsonb;
 begin
@@ -108,13 +109,13 @@ begin
       cross join lateral (select replace(named.id, '_', ' ')) as ends (entity)
       where ends.entity <> all (reached));
     exit when hop >= hops;
-    edges := rag.edges_at(org_id, reached[:128], scope, null, 128);
+    edges := rag.edges_touching(org_id, reached[:128], scope, null, 128);
   end loop;
   further := array(
     select (org_id, ends.entity, 0.1, null, null, null)::rag.neighbour
     from unnest(reached) as ends (entity)
     where not exists (select from unnest(seeds) as seed where seed.entity = ends.entity));
-  entities := rag.show_entities(seeds, further, scope);
+  entities := rag.render_entities(seeds, further, scope);
   edges := rag.edges_between(edges, entities);
   return jsonb_build_object('entities', entities, 'edges', to_jsonb(edges),
     'evidence', coalesce((
@@ -135,7 +136,7 @@ set plan_cache_mode = force_generic_plan
 as $$
 #variable_conflict use_variable
 declare
-  scope rag.scope;
+  scope rag.search_scope;
 begin
   perform rag.begin_direct_read(), rag.require_scope('documents:read', 'retrievals:read', 'chat:read');
   if document_ids is null or cardinality(document_ids) > 20 then

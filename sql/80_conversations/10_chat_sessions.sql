@@ -9,7 +9,7 @@ create table rag.sessions (
   -- Null: of no one collection, or of one that has gone; the next turn in a collection gives it that one.
   collection_id uuid,
   -- From the first question.
-  title text not null check (length(title) <= 200 and rag.shows_only(title)),
+  title text not null check (length(title) <= 200 and rag.is_visible_text(title)),
   -- Also the ordinal of the message that comes next.
   message_count integer not null default 0 check (message_count >= 0),
   created_at timestamptz not null default clock_timestamp(),
@@ -122,7 +122,7 @@ end;
 $$;
 
 -- The session of that id; PT404 for one that is not the caller's.
-create function rag.session_of(session_id uuid)
+create function rag.get_session(session_id uuid)
 returns rag.sessions
 language plpgsql stable security invoker set search_path = ''
 as $$
@@ -132,7 +132,7 @@ begin
   perform rag.require_chat_scope();
   select * into found_session
   from rag.sessions
-  where org_id = any (array(select rag.current_org_ids())) and id = session_of.session_id;
+  where org_id = any (array(select rag.current_org_ids())) and id = get_session.session_id;
   if not found then
     raise exception 'there is no such session' using errcode = 'PT404', detail = 'session_not_found';
   end if;
@@ -186,7 +186,7 @@ begin
   end if;
   perform rag.require_chat_scope();
   if session_id is not null then
-    present := rag.session_of(session_id);
+    present := rag.get_session(session_id);
   else
     collection_id := coalesce(collection_id, rag.bound_collection());
   end if;
@@ -198,7 +198,7 @@ begin
   end if;
   return jsonb_build_object(
     'session_id', present.id,
-    'org_id', coalesce(present.org_id, wanted.org_id, rag.org_meant(null)),
+    'org_id', coalesce(present.org_id, wanted.org_id, rag.resolve_org(null)),
     'collection_id', coalesce(present.collection_id, wanted.id),
     'title', present.title,
     'message_count', coalesce(present.message_count, 0),
@@ -235,7 +235,7 @@ begin
   if collection_id is null then
     return null;
   end if;
-  wanted := rag.collection_of(collection_id);
+  wanted := rag.get_collection(collection_id);
   if wanted.org_id <> org_id then
     raise exception 'there is no such collection' using errcode = 'PT404', detail = 'collection_not_found';
   end if;
@@ -245,7 +245,8 @@ $$;
 
 -- Keep what was said in a turn, in order, at the end of the session, or in a new one of that org, collection and title
 -- where session_id is null: {"session_id", "message_count"}. A session stays where it began: one about the org takes no
--- collection later, or a key that is bound to that would read what was said of others. Of two turns of one session at once the later to come
+-- collection later, or a key that is bound to that would read what was said of others. Of two turns of one session at
+-- once the later to come
 -- stands after the other. PT404 for a session or a collection that has gone meanwhile.
 create function public.rag_keep_turn(session_id uuid, org_id uuid, collection_id uuid, title text, messages jsonb)
 returns jsonb
@@ -262,13 +263,13 @@ begin
   perform rag.check_json('messages', messages), rag.check_messages(messages);
   said := jsonb_array_length(messages);
   if session_id is null then
-    home.org_id := rag.org_meant(org_id);
+    home.org_id := rag.resolve_org(org_id);
     wanted := rag.collection_in(home.org_id, collection_id);
     insert into rag.sessions (org_id, owner_id, collection_id, title, message_count)
     values (home.org_id, auth.uid(), wanted.id, coalesce(title, ''), said)
     returning * into home;
   else
-    home := rag.session_of(session_id);
+    home := rag.get_session(session_id);
     -- The row is locked from here on: whoever keeps another turn of it counts from there.
     update rag.sessions as grown
     set message_count = grown.message_count + said,
@@ -316,7 +317,7 @@ as $$
 #variable_conflict use_variable
 declare
   is_admitted constant boolean := rag.begin_call();
-  home constant rag.sessions := rag.session_of(session_id);
+  home constant rag.sessions := rag.get_session(session_id);
 begin
   if "limit" is null or "limit" not between 1 and 1000 then
     raise exception 'limit must be between 1 and 1000' using errcode = 'PT400', detail = 'invalid_limit';
@@ -340,7 +341,7 @@ language plpgsql volatile security invoker set search_path = ''
 as $$
 declare
   is_admitted constant boolean := rag.begin_call();
-  gone constant rag.sessions := rag.session_of(session_id);
+  gone constant rag.sessions := rag.get_session(session_id);
 begin
   delete from rag.sessions where sessions.org_id = gone.org_id and sessions.id = gone.id;
 end;

@@ -2,12 +2,12 @@
 -- holds what the whole org may see and nothing else.
 
 -- The collection whose snapshot is made; PT400 for somebody's own.
-create function rag.collection_to_persist(collection_id uuid)
+create function rag.snapshot_collection(collection_id uuid)
 returns rag.collections
 language plpgsql stable security invoker set search_path = ''
 as $$
 declare
-  home constant rag.collections := rag.collection_of(collection_to_persist.collection_id);
+  home constant rag.collections := rag.get_collection(snapshot_collection.collection_id);
 begin
   if not rag.has_scope('documents:read', 'documents:write') then
     raise exception 'this key may not read documents' using errcode = 'PT403', detail = 'missing_scope';
@@ -29,7 +29,7 @@ as $$
 
   select jsonb_build_object('org_id', home.org_id, 'collection_id', home.id, 'description', home.description,
     'metadata', home.metadata, 'config', home.config)
-  from rag.collection_to_persist((rag.require_collection(rag_begin_persist.name)).id) as home;
+  from rag.snapshot_collection((rag.require_collection(rag_begin_persist.name)).id) as home;
 $$;
 
 -- [{id, created_at}]: up to 2,000 documents of the whole org after that one, the oldest first. Documents that have never
@@ -43,7 +43,7 @@ set statement_timeout = '60s'
 as $$
 declare
   is_admitted constant boolean := rag.begin_write();
-  home constant rag.collections := rag.collection_to_persist(rag_list_to_persist.collection_id);
+  home constant rag.collections := rag.snapshot_collection(rag_list_to_persist.collection_id);
 begin
   return (
     select coalesce(jsonb_agg(jsonb_build_object('id', page.id, 'created_at', page.created_at)
@@ -63,7 +63,7 @@ $$;
 
 -- A chunk as a snapshot has it, of at most 8,192 bytes; its text is in the document's. The embedding: its values in half
 -- precision, high byte first, as base64, without the zeros at its end.
-create function rag.persisted(chunk rag.chunks)
+create function rag.snapshot_chunk(chunk rag.chunks)
 returns jsonb
 language sql stable security invoker set search_path = ''
 as $$
@@ -73,24 +73,24 @@ as $$
 $$;
 
 -- A document's chunks from `first` on: at most `most`, and at most 512, which are four megabytes.
-create function rag.persisted_chunks(org_id uuid, document_id uuid, first integer, most integer)
+create function rag.snapshot_chunks(org_id uuid, document_id uuid, first integer, most integer)
 returns jsonb
 language sql stable security invoker set search_path = ''
 as $$
-  select coalesce(jsonb_agg(rag.persisted(page.chunk) order by page.ordinal), '[]')
+  select coalesce(jsonb_agg(rag.snapshot_chunk(page.chunk) order by page.ordinal), '[]')
   from (
     select stored as chunk, stored.ordinal
     from rag.chunks as stored
-    where stored.org_id = persisted_chunks.org_id and stored.document_id = persisted_chunks.document_id
-      and stored.ordinal >= persisted_chunks.first
+    where stored.org_id = snapshot_chunks.org_id and stored.document_id = snapshot_chunks.document_id
+      and stored.ordinal >= snapshot_chunks.first
     order by stored.ordinal
-    limit least(persisted_chunks.most, 512)
+    limit least(snapshot_chunks.most, 512)
   ) as page;
 $$;
 
 -- One document: a million characters of its text from first_character on, the text's length, the number of its chunks,
 -- and with the first part of the text the first chunks.
-create function rag.persisted_document(home rag.collections, document_id uuid, first_character integer)
+create function rag.snapshot_document(home rag.collections, document_id uuid, first_character integer)
 returns jsonb
 language sql stable security invoker set search_path = ''
 as $$
@@ -100,7 +100,7 @@ as $$
         select from rag.documents as other
         where other.org_id = home.org_id and other.collection_id = home.id and other.owner_id is null
           and other.external_id = documents.id::text)
-      then rag.name_of(documents) end,
+      then rag.external_name(documents) end,
     'source_type', documents.source_type, 'title', documents.title, 'uri', documents.uri, 'lang', documents.lang,
     'occurred_at', documents.occurred_at, 'origin', documents.origin, 'author', documents.author,
     'state', documents.state, 'labels', documents.labels, 'metadata', documents.metadata,
@@ -110,17 +110,17 @@ as $$
     'processing_info', documents.processing_info, 'created_at', documents.created_at,
     'updated_at', documents.updated_at, 'embedding_model', counted.model, 'chunk_count', counted.chunks,
     'chunks', case when first_character = 0
-      then rag.persisted_chunks(home.org_id, documents.id, 0, 256) else '[]' end)
+      then rag.snapshot_chunks(home.org_id, documents.id, 0, 256) else '[]' end)
   from rag.documents
   cross join lateral (
     select count(*) as chunks, min(chunks.embedding_model) as model
     from rag.chunks
     where chunks.org_id = home.org_id and chunks.document_id = documents.id
   ) as counted
-  where documents.org_id = home.org_id and documents.id = persisted_document.document_id;
+  where documents.org_id = home.org_id and documents.id = snapshot_document.document_id;
 $$;
 
--- The documents that still exist, the oldest first, each as rag.persisted_document reads it now. A response ends after
+-- The documents that still exist, the oldest first, each as rag.snapshot_document reads it now. A response ends after
 -- four megabytes: the caller asks again for the rest.
 create function public.rag_read_to_persist(
   collection_id uuid, document_ids uuid[], first_character integer default 0
@@ -131,7 +131,7 @@ set statement_timeout = '60s'
 as $$
 declare
   is_admitted constant boolean := rag.begin_write();
-  home constant rag.collections := rag.collection_to_persist(rag_read_to_persist.collection_id);
+  home constant rag.collections := rag.snapshot_collection(rag_read_to_persist.collection_id);
   listed_id uuid;
   document jsonb;
   page jsonb[] := '{}';
@@ -147,7 +147,7 @@ begin
       and documents.id = any (rag_read_to_persist.document_ids)
     order by documents.created_at, documents.id
   loop
-    document := rag.persisted_document(home, listed_id, first_character);
+    document := rag.snapshot_document(home, listed_id, first_character);
     page := array_append(page, document);
     bytes := bytes + pg_column_size(document);
     exit when bytes > 4 << 20;
@@ -156,7 +156,7 @@ begin
 end;
 $$;
 
--- A document's chunks from `first` on, as many as rag.persisted_chunks returns; PT409 if the document has changed.
+-- A document's chunks from `first` on, as many as rag.snapshot_chunks returns; PT409 if the document has changed.
 create function public.rag_read_chunks_to_persist(
   collection_id uuid, document_id uuid, updated_at timestamptz, first integer
 )
@@ -166,7 +166,7 @@ set statement_timeout = '60s'
 as $$
 declare
   is_admitted constant boolean := rag.begin_write();
-  home constant rag.collections := rag.collection_to_persist(rag_read_chunks_to_persist.collection_id);
+  home constant rag.collections := rag.snapshot_collection(rag_read_chunks_to_persist.collection_id);
 begin
   if not exists (
     select from rag.documents
@@ -177,6 +177,6 @@ begin
     raise exception 'a document changed while it was persisted; please try again'
       using errcode = 'PT409', detail = 'document_changed';
   end if;
-  return rag.persisted_chunks(home.org_id, rag_read_chunks_to_persist.document_id, "first", 1000);
+  return rag.snapshot_chunks(home.org_id, rag_read_chunks_to_persist.document_id, "first", 1000);
 end;
 $$;

@@ -8,7 +8,7 @@ returns uuid
 language plpgsql stable security invoker set search_path = ''
 as $$
 declare
-  org_id constant uuid := rag.org_meant(null);
+  org_id constant uuid := rag.resolve_org(null);
   present rag.collections;
 begin
   if rag.bound_collection() is not null
@@ -17,8 +17,8 @@ begin
   elsif coalesce(length(check_load.name), 0) not between 1 and 255 then
     raise exception 'a name has 1 to 255 characters' using errcode = 'PT400', detail = 'invalid_name';
   end if;
-  perform rag.check_name(check_load.name), rag.check_user_named(org_id, check_load.name);
-  select * into present from rag.collection_named(org_id, check_load.name);
+  perform rag.check_name(check_load.name), rag.check_owner_in_name(org_id, check_load.name);
+  select * into present from rag.collection_by_name(org_id, check_load.name);
   if found and not coalesce(check_load.overwrite, false) then
     raise exception 'there is a collection of that name already'
       using errcode = 'PT409', detail = 'duplicate_collection';
@@ -55,7 +55,7 @@ as $$
 declare
   is_admitted constant boolean := rag.begin_call();
   home_id constant uuid := rag.check_load(rag_begin_load.name, rag_begin_load.overwrite);
-  tier constant rag.tiers := rag.tier_of(home_id);
+  tier constant rag.tiers := rag.org_tier(home_id);
   fields record;
   made uuid;
 begin
@@ -66,11 +66,11 @@ begin
   if rag_begin_load.documents > tier.documents_per_collection then
     raise exception 'this org''s tier has room for % documents in a collection', tier.documents_per_collection
       using errcode = 'PT429', detail = 'document_limit_reached';
-  elsif not exists (select from rag.collection_named(home_id, rag_begin_load.name))
+  elsif not exists (select from rag.collection_by_name(home_id, rag_begin_load.name))
     or tier.collections < (
       select count(*) from rag.collections where collections.org_id = home_id and collections.deleted_at is null)
   then
-    perform rag.require_room_for_a_collection(home_id);
+    perform rag.check_collection_quota(home_id);
   end if;
   insert into rag.collections (org_id, name, loads, description, metadata, config)
   values (home_id, 'loading ' || gen_random_uuid(), rag_begin_load.name, fields.description,
@@ -82,7 +82,7 @@ $$;
 
 -- The collection that is being loaded, held for the rest of the transaction: it is not left behind, and nobody else
 -- ends it. PT404 when it is none, or none any more.
-create function rag.held_load(collection_id uuid)
+create function rag.running_load(collection_id uuid)
 returns rag.collections
 language plpgsql volatile security invoker set search_path = ''
 as $$
@@ -91,7 +91,7 @@ declare
 begin
   update rag.collections
   set updated_at = clock_timestamp()
-  where collections.org_id = any (array(select rag.current_org_ids())) and collections.id = held_load.collection_id
+  where collections.org_id = any (array(select rag.current_org_ids())) and collections.id = running_load.collection_id
     and collections.loads is not null and collections.deleted_at is null and collections.owner_id is null
   returning collections.* into home;
   if not found then
@@ -102,30 +102,30 @@ end;
 $$;
 
 -- The id of a document by its place among those of a load, so that they keep their order where they are of one moment.
-create function rag.placed_id(place bigint)
+create function rag.id_at_position(place bigint)
 returns uuid
 language sql volatile security invoker set search_path = ''
 as $$
-  select (lpad(to_hex(placed_id.place), 12, '0') || right(replace(gen_random_uuid()::text, '-', ''), 20))::uuid;
+  select (lpad(to_hex(id_at_position.place), 12, '0') || right(replace(gen_random_uuid()::text, '-', ''), 20))::uuid;
 $$;
 
 -- Store documents as rag_read_to_persist gives them, the first of them at that place among all; PT400 for two of one
 -- name.
 create function public.rag_load_documents(collection_id uuid, documents jsonb, first bigint)
-returns setof rag.stored
+returns setof rag.stored_document
 language plpgsql volatile security invoker set search_path = ''
 set statement_timeout = '60s'
 as $$
 declare
   is_admitted constant boolean := rag.begin_write();
-  home constant rag.collections := rag.held_load(rag_load_documents.collection_id);
+  home constant rag.collections := rag.running_load(rag_load_documents.collection_id);
   new rag.new_document[];
-  stored rag.stored[];
+  stored rag.stored_document[];
 begin
   perform rag.check_json('documents', rag_load_documents.documents);
   new := rag.new_documents(home, rag_load_documents.documents);
   for place in 1..coalesce(cardinality(new), 0) loop
-    new[place].id := rag.placed_id("first" + place - 1);
+    new[place].id := rag.id_at_position("first" + place - 1);
     new[place].owner_id := null;
   end loop;
   select array_agg(kept order by kept.place) into stored from rag.put_documents(home, new) as kept;
@@ -158,7 +158,7 @@ set statement_timeout = '60s'
 as $$
 declare
   is_admitted constant boolean := rag.begin_write();
-  home constant rag.collections := rag.held_load(rag_load_chunks.collection_id);
+  home constant rag.collections := rag.running_load(rag_load_chunks.collection_id);
   present integer;
 begin
   perform rag.check_json('chunks', rag_load_chunks.chunks);
@@ -174,7 +174,7 @@ begin
   where stored.org_id = home.org_id and stored.document_id = rag_load_chunks.document_id;
   perform set_config('rag.words_later', 'true', true);
   perform rag.insert_chunks(home.org_id, array[
-    (rag_load_chunks.document_id, rag_load_chunks.chunks, rag_load_chunks.embedding_model)::rag.chunked], present);
+    (rag_load_chunks.document_id, rag_load_chunks.chunks, rag_load_chunks.embedding_model)::rag.document_chunks], present);
   perform set_config('rag.words_later', '', true);
   if rag_load_chunks.last then
     perform rag.index_words(home.org_id, array[rag_load_chunks.document_id]);
@@ -191,13 +191,13 @@ set statement_timeout = '60s'
 as $$
 declare
   is_admitted constant boolean := rag.begin_write();
-  home constant rag.collections := rag.held_load(rag_finish_load.collection_id);
+  home constant rag.collections := rag.running_load(rag_finish_load.collection_id);
 begin
   perform pg_advisory_xact_lock(hashtextextended('rag.load ' || home.org_id || ' ' || home.loads, 0));
   perform rag.check_load(home.loads, rag_finish_load.overwrite);
   delete from rag.collections as older
   where older.org_id = home.org_id
-    and older.id = (select present.id from rag.collection_named(home.org_id, home.loads) as present);
+    and older.id = (select present.id from rag.collection_by_name(home.org_id, home.loads) as present);
   update rag.collections
   set name = home.loads, loads = null
   where collections.org_id = home.org_id and collections.id = home.id;
@@ -206,7 +206,7 @@ exception when unique_violation then
   raise exception 'there is a collection of that name already'
     using errcode = 'PT409', detail = 'duplicate_collection';
 when lock_not_available then
-  perform rag.refuse_locked();
+  perform rag.raise_locked();
 end;
 $$;
 
@@ -218,7 +218,7 @@ set statement_timeout = '60s'
 as $$
 declare
   is_admitted constant boolean := rag.begin_write();
-  home constant rag.collections := rag.held_load(rag_abandon_load.collection_id);
+  home constant rag.collections := rag.running_load(rag_abandon_load.collection_id);
 begin
   delete from rag.documents
   where documents.org_id = home.org_id and documents.id = any (array(

@@ -2,24 +2,24 @@
 -- all users. Each user has rows of their own, so that nobody waits for others, and writes no others.
 
 -- Where the buckets of a histogram end; of a counter there are none. Null for what nobody measures.
-create function rag.bounds_of(measure text)
+create function rag.histogram_bounds(measure text)
 returns double precision[]
 language sql immutable security invoker set search_path = ''
 as $$
   select case
-    when bounds_of.measure ~ '^rag_(query|retrieve|chat|index|indexes|indexes_document|indexes_update_document|indexes_delete_document|persist|load|delete_index)_(requests_total|latency_seconds)$'
-      then case when bounds_of.measure like '%seconds'
+    when histogram_bounds.measure ~ '^rag_(query|retrieve|chat|index|indexes|indexes_document|indexes_update_document|indexes_delete_document|persist|load|delete_index)_(requests_total|latency_seconds)$'
+      then case when histogram_bounds.measure like '%seconds'
         then '{0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10, 30, 60}' else '{}' end
-    when bounds_of.measure = 'gateway_knowledge_retrieval_score'
+    when histogram_bounds.measure = 'gateway_knowledge_retrieval_score'
       then '{0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1}'
-    when bounds_of.measure ~ '^gateway_knowledge_(chunks_retrieved|documents_ingested|documents_deleted|query_tokens)_total$'
+    when histogram_bounds.measure ~ '^gateway_knowledge_(chunks_retrieved|documents_ingested|documents_deleted|query_tokens)_total$'
       then '{}'
   end::double precision[];
 $$;
 
 create table rag.measures (
   user_id uuid not null,
-  name text not null check (rag.bounds_of(name) is not null),
+  name text not null check (rag.histogram_bounds(name) is not null),
   -- success or failure of a request, prompt or completion of tokens.
   label text not null default '' check (label in ('', 'success', 'failure', 'prompt', 'completion')),
   -- Of a counter: what it counts. Of a histogram: the sum of all values.
@@ -59,7 +59,7 @@ begin
     -- Of one that cannot be there is no sum.
     case when bool_and(measured.value is not null) then sum(measured.value) end, count(*), array(
       select (select count(*) from unnest(array_agg(measured.value)) as value where value <= bound)
-      from unnest(rag.bounds_of(measured.name)) as bound)
+      from unnest(rag.histogram_bounds(measured.name)) as bound)
   from measured
   group by measured.name, measured.label
   order by measured.name, measured.label

@@ -49,12 +49,12 @@ create policy "callers count their own requests, metrics read all" on rag.reques
 -- `window_seconds`), unless a tier or, before all others, the API key sets one a minute; and the tier's by
 -- day. Of several orgs' tiers the most generous counts. (A user has one day for all orgs: a key of an org
 -- with a smaller tier finds it spent by what the user asked elsewhere.)
-create function rag.limits_of_caller(bucket text, requests integer, window_seconds integer)
+create function rag.caller_limits(bucket text, requests integer, window_seconds integer)
 returns table (caller_id uuid, bucket text, requests integer, window_seconds integer)
 language sql stable security invoker set search_path = ''
 as $$
   with tiers_of_caller as (
-    select tiers.requests_per_day, case limits_of_caller.bucket
+    select tiers.requests_per_day, case caller_limits.bucket
       when 'rag' then tiers.rag_requests_per_minute else tiers.api_requests_per_minute end as per_minute
     from rag.orgs
     join rag.tiers on tiers.name = orgs.tier
@@ -64,14 +64,14 @@ as $$
     from (select (auth.jwt() -> 'rag' ->> 'requests_per_minute')::integer) as own (per_minute)
     where own.per_minute is not null
     union all
-    select coalesce(per_minute, limits_of_caller.requests),
-      case when per_minute is null then limits_of_caller.window_seconds else 60 end, 2
+    select coalesce(per_minute, caller_limits.requests),
+      case when per_minute is null then caller_limits.window_seconds else 60 end, 2
     from tiers_of_caller
     union all
-    select limits_of_caller.requests, limits_of_caller.window_seconds, 3
+    select caller_limits.requests, caller_limits.window_seconds, 3
   )
   (
-    select rag.caller_id(), limits_of_caller.bucket, rates.requests, rates.window_seconds
+    select rag.caller_id(), caller_limits.bucket, rates.requests, rates.window_seconds
     from rates
     order by rates.precedence, rates.requests::numeric / rates.window_seconds desc
     limit 1
@@ -84,9 +84,7 @@ $$;
 
 -- Count `amount` requests in one window, if there is room for them; where the window stands then. Atomic
 -- under any number of callers: the row is locked before it is judged, and kept until the caller commits.
-create function rag.count_hits(
-  caller_id uuid, bucket text, requests integer, window_seconds integer, amount integer
-)
+create function rag.count_hits( caller_id uuid, bucket text, requests integer, window_seconds integer, amount integer )
 returns table (hits bigint, resets_at timestamptz, admitted boolean)
 language plpgsql volatile security invoker set search_path = ''
 as $$
@@ -147,7 +145,7 @@ begin
 
   -- The minute before the day, always: two requests lock their rows in the same order.
   for per in
-    select named.* from rag.limits_of_caller(bucket, requests, window_seconds) as named
+    select named.* from rag.caller_limits(bucket, requests, window_seconds) as named
     order by named.bucket = 'day'
   loop
     select per.requests, per.window_seconds, counted.*
@@ -169,7 +167,7 @@ begin
   values (auth.uid(), function, case when admitted then 'admitted' else 'limited' end, 1)
   on conflict on constraint request_counts_pkey do update set total = present.total + excluded.total;
   if admitted then
-    perform rag.count_call();
+    perform rag.count_org_call();
   end if;
 end;
 $$;
@@ -194,9 +192,9 @@ as $$
   group by function, outcome
   union all
   select measures.name, jsonb_build_object('label', measures.label), sum(measures.sum), sum(measures.total),
-    rag.bounds_of(measures.name), array(
+    rag.histogram_bounds(measures.name), array(
       select sum(all_of.buckets[place])::bigint
-      from generate_subscripts(rag.bounds_of(measures.name), 1) as place
+      from generate_subscripts(rag.histogram_bounds(measures.name), 1) as place
       cross join rag.measures as all_of
       where all_of.name = measures.name and all_of.label = measures.label
       group by place

@@ -68,32 +68,32 @@ create policy "a bound key stays in its collection" on rag.replies
 
 -- What to do with a request: go (with a claim to end it by), replay what was answered, busy (it is being worked on;
 -- ask again so many seconds later), or differs (the key has been used for something else). org_id: where it is kept.
-create type rag.claimed_reply as (
+create type rag.stored_response as (
   outcome text, claim uuid, status integer, body json, request_id text, retry_after integer, org_id uuid
 );
 
 -- Whether the caller has as many replies as anybody may.
-create function rag.has_too_many_replies(org_id uuid)
+create function rag.has_too_many_responses(org_id uuid)
 returns boolean
 language sql stable security invoker set search_path = ''
 as $$
   select exists (
     select from rag.replies as present
-    where present.org_id = has_too_many_replies.org_id and present.owner_id = (select auth.uid())
+    where present.org_id = has_too_many_responses.org_id and present.owner_id = (select auth.uid())
       and present.caller_id = (select rag.caller_id()) and present.created_at > now() - interval '24 hours'
     order by present.created_at
     offset 9999 limit 1);
 $$;
 
 -- Whether the caller sees all of these.
-create function rag.sees_chunks(org_id uuid, ids uuid[])
+create function rag.can_see_chunks(org_id uuid, ids uuid[])
 returns boolean
 language sql stable security invoker set search_path = ''
 as $$
   select not exists (
     select from unnest(ids) as wanted (id)
     where not exists (
-      select from rag.chunks where chunks.org_id = sees_chunks.org_id and chunks.id = wanted.id));
+      select from rag.chunks where chunks.org_id = can_see_chunks.org_id and chunks.id = wanted.id));
 $$;
 
 -- Claim a request for so many seconds, in which nobody else does the same. Of any number at once one goes. A claim
@@ -104,16 +104,16 @@ create function public.rag_claim_reply(
   org_id uuid, key_hash text, body_hash text, lease_seconds integer, collection_id uuid default null,
   scope text default 'chat:read'
 )
-returns setof rag.claimed_reply
+returns setof rag.stored_response
 language plpgsql volatile security invoker set search_path = ''
 as $$
 #variable_conflict use_variable
 declare
   is_admitted constant boolean := rag.begin_call();
   home constant uuid := case
-    when collection_id is null then rag.org_meant(org_id) else (rag.collection_of(collection_id)).org_id end;
+    when collection_id is null then rag.resolve_org(org_id) else (rag.get_collection(collection_id)).org_id end;
   known rag.replies;
-  answer rag.claimed_reply;
+  answer rag.stored_response;
   -- The clock, not the transaction's time: one may have waited for another.
   moment timestamptz;
 begin
@@ -124,7 +124,7 @@ begin
     raise exception 'the key lacks the scope %', scope using errcode = 'PT403', detail = 'missing_scope';
   elsif lease_seconds is null or lease_seconds not between 1 and 3600 then
     raise exception 'lease_seconds must be between 1 and 3600' using errcode = 'PT400', detail = 'invalid_lease';
-  elsif rag.has_too_many_replies(home) and not exists (
+  elsif rag.has_too_many_responses(home) and not exists (
     select from rag.replies as present
     where present.org_id = home and present.owner_id = auth.uid() and present.caller_id = rag.caller_id()
       and present.key_hash = rag_claim_reply.key_hash
@@ -147,11 +147,11 @@ begin
     where present.created_at <= clock_timestamp() - interval '24 hours'
       or present.due_at <= clock_timestamp() and present.body_hash = excluded.body_hash
       or present.status is not null and present.body_hash = excluded.body_hash
-        and not rag.sees_chunks(home, present.chunk_ids)
+        and not rag.can_see_chunks(home, present.chunk_ids)
     returning present.claim into answer.claim;
     if found then
       answer.outcome := 'go';
-      perform rag.forget_replies(home);
+      perform rag.delete_expired_responses(home);
       return next answer;
       return;
     end if;
@@ -178,14 +178,14 @@ $$;
 
 -- Delete of the caller's replies those that are too old, a hundred at a time. Skipping what is locked, it waits for
 -- nobody.
-create function rag.forget_replies(org_id uuid)
+create function rag.delete_expired_responses(org_id uuid)
 returns void
 language sql volatile security invoker set search_path = ''
 as $$
   with old as (
     select present.org_id, present.owner_id, present.caller_id, present.key_hash
     from rag.replies as present
-    where present.org_id = forget_replies.org_id and present.owner_id = (select auth.uid())
+    where present.org_id = delete_expired_responses.org_id and present.owner_id = (select auth.uid())
       and present.caller_id = (select rag.caller_id()) and present.created_at <= now() - interval '24 hours'
     order by present.created_at
     limit 100
@@ -217,7 +217,7 @@ begin
   update rag.replies as present
   set claim = null, due_at = null, status = rag_keep_reply.status, body = rag_keep_reply.body::json,
     request_id = rag_keep_reply.request_id, chunk_ids = coalesce(rag_keep_reply.chunk_ids, '{}')
-  where present.org_id = rag.org_meant(rag_keep_reply.org_id) and present.owner_id = auth.uid()
+  where present.org_id = rag.resolve_org(rag_keep_reply.org_id) and present.owner_id = auth.uid()
     and present.caller_id = rag.caller_id() and present.key_hash = rag_keep_reply.key_hash
     and present.claim = rag_keep_reply.claim;
   return found;
@@ -233,7 +233,7 @@ as $$
 begin
   perform rag.begin_call();
   delete from rag.replies as present
-  where present.org_id = rag.org_meant(rag_release_reply.org_id) and present.owner_id = auth.uid()
+  where present.org_id = rag.resolve_org(rag_release_reply.org_id) and present.owner_id = auth.uid()
     and present.caller_id = rag.caller_id() and present.key_hash = rag_release_reply.key_hash
     and present.claim = rag_release_reply.claim;
   return found;

@@ -67,15 +67,15 @@ language plpgsql volatile security invoker set search_path = ''
 as $$
 declare
   is_admitted constant boolean := rag.begin_call();
-  org_id constant uuid := rag.org_meant(null);
+  org_id constant uuid := rag.resolve_org(null);
   home rag.collections;
 begin
-  perform rag.check_user_named(org_id, rag_record_event.namespace);
-  select * into home from rag.collection_named(org_id, rag_record_event.namespace, or_deleted => true);
+  perform rag.check_owner_in_name(org_id, rag_record_event.namespace);
+  select * into home from rag.collection_by_name(org_id, rag_record_event.namespace, or_deleted => true);
   insert into rag.events (
     org_id, owner_id, user_id, event, namespace, collection_id, document_count, chunk_count, top_score)
   values (
-    org_id, coalesce(home.owner_id, rag.user_named(rag_record_event.namespace)), auth.uid(), rag_record_event.event,
+    org_id, coalesce(home.owner_id, rag.owner_in_name(rag_record_event.namespace)), auth.uid(), rag_record_event.event,
     rag_record_event.namespace, home.id, rag_record_event.documents, rag_record_event.chunks,
     rag_record_event.top_score);
   perform public.rag_measure(rag_record_event.measures);

@@ -27,7 +27,7 @@ grant usage on schema rag to rag_worker;
 -- Whether a text holds only what its reader sees, besides tab and line feed: no control characters, no
 -- zero-width or bidirectional controls, no tags. The functions clean texts before they store them; tables
 -- check, because a member may also call the exposed functions directly.
-create function rag.shows_only(content text)
+create function rag.is_visible_text(content text)
 returns boolean
 language sql immutable security invoker set search_path = ''
 as $$
@@ -103,7 +103,7 @@ create table rag.settings (
   -- Up to this many candidate rows a match scans them all; above, it asks the HNSW index.
   exact_rows integer not null default 12000 check (exact_rows >= 0),
   -- How many candidates the HNSW index keeps in sight (pgvector's hnsw.ef_search), for an org of half the table;
-  -- for smaller ones more (rag.effort).
+  -- for smaller ones more (rag.ef_search_for).
   ef_search integer not null default 40 check (ef_search between 1 and 1000),
   -- The language of documents that do not say theirs.
   language text not null default 'en' check (language ~ '^[A-Za-z]{2,8}$'),
@@ -245,7 +245,7 @@ $$;
 
 -- Two claims of tokens without a user, which widen nothing but these: the hash of the API key that is
 -- looked up, and the leave to read the sums of /metrics.
-create function rag.sought_hash()
+create function rag.lookup_hash()
 returns text
 language sql stable security invoker set search_path = ''
 as $$
@@ -253,7 +253,7 @@ as $$
 $$;
 
 -- The lease of the job that the token was made for; null for every other token.
-create function rag.held_lease()
+create function rag.lease_of_token()
 returns uuid
 language sql stable security invoker set search_path = ''
 as $$
@@ -417,7 +417,7 @@ $$;
 
 -- For the exception handler of a function that did not get a lock in time: PT409 for a direct caller, to whom
 -- PostgREST would answer 500, and PT503 for our functions.
-create function rag.refuse_locked()
+create function rag.raise_locked()
 returns void
 language plpgsql volatile security invoker set search_path = ''
 as $$
@@ -533,7 +533,7 @@ create policy "users read their own memberships" on rag.members
   using (user_id = (select auth.uid()));
 
 -- The org that is meant: the one named, or the caller's only one.
-create function rag.org_meant(org_id uuid)
+create function rag.resolve_org(org_id uuid)
 returns uuid
 language plpgsql stable security invoker set search_path = ''
 as $$
@@ -550,13 +550,13 @@ end;
 $$;
 
 -- How much the org may have; the nulls of a tier without limits for one that is not the caller's.
-create function rag.tier_of(org_id uuid)
+create function rag.org_tier(org_id uuid)
 returns rag.tiers
 language sql stable security invoker set search_path = ''
 as $$
   select tiers.*
   from rag.orgs join rag.tiers on tiers.name = orgs.tier
-  where orgs.id = tier_of.org_id;
+  where orgs.id = org_tier.org_id;
 $$;
 
 -- For an adopter's own policies and for clients that want to ask.
@@ -619,7 +619,7 @@ create table rag.collections (
   -- The user who created it. No permission depends on this.
   created_by uuid not null default rag.creator_id(),
   name text not null check (length(name) between 1 and 255),
-  description text check (length(description) <= 2000 and rag.shows_only(description)),
+  description text check (length(description) <= 2000 and rag.is_visible_text(description)),
   metadata jsonb not null default '{}' check (rag.is_metadata(metadata)),
   -- How its documents are cut and embedded, and how they are searched where a request does not say: chunk_size,
   -- chunk_overlap, embedding_model, enable_hybrid_search, enable_knowledge_graph. What is not there is the
@@ -682,21 +682,21 @@ create policy "a collection keeps the name of its creator" on rag.collections
 
 -- Whose own the name says that a collection is, by its last segment alone: ":u:" and a user's id. Null where it says
 -- no user: every other name is the org's to use.
-create function rag.user_named(name text)
+create function rag.owner_in_name(name text)
 returns uuid
 language sql immutable security invoker set search_path = ''
 as $$
-  select substring(user_named.name from ':u:([0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12})$')::uuid;
+  select substring(owner_in_name.name from ':u:([0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12})$')::uuid;
 $$;
 
 -- Raises PT403 for a name that says it is another user's own, unless an admin asks.
-create function rag.check_user_named(org_id uuid, name text)
+create function rag.check_owner_in_name(org_id uuid, name text)
 returns void
 language plpgsql stable security invoker set search_path = ''
 as $$
 begin
-  if name ~ ':u:[^:]*$' and rag.user_named(name) is distinct from auth.uid()
-    and check_user_named.org_id not in (select rag.admin_org_ids())
+  if name ~ ':u:[^:]*$' and rag.owner_in_name(name) is distinct from auth.uid()
+    and check_owner_in_name.org_id not in (select rag.admin_org_ids())
   then
     raise exception 'this name belongs to another user' using errcode = 'PT403', detail = 'another_users_name';
   end if;
@@ -704,34 +704,34 @@ end;
 $$;
 
 -- The owner of a new collection of that name: the user whom the name says, null where it says none. Raises what
--- rag.check_user_named raises, and PT400 for a name that ends in no user's id.
-create function rag.owner_named(org_id uuid, name text)
+-- rag.check_owner_in_name raises, and PT400 for a name that ends in no user's id.
+create function rag.new_collection_owner(org_id uuid, name text)
 returns uuid
 language plpgsql stable security invoker set search_path = ''
 as $$
 begin
-  perform rag.check_user_named(owner_named.org_id, owner_named.name);
-  if owner_named.name ~ ':u:[^:]*$' and rag.user_named(owner_named.name) is null then
+  perform rag.check_owner_in_name(new_collection_owner.org_id, new_collection_owner.name);
+  if new_collection_owner.name ~ ':u:[^:]*$' and rag.owner_in_name(new_collection_owner.name) is null then
     raise exception 'the name ends in no user''s id' using errcode = 'PT400', detail = 'invalid_name';
   end if;
-  return rag.user_named(owner_named.name);
+  return rag.owner_in_name(new_collection_owner.name);
 end;
 $$;
 
 -- The collection that the name means to the caller, and nothing where there is none: the one of the user whom the name
 -- says, else the caller's own before the org's. One that is being loaded has no name yet. or_deleted: a deleted
 -- collection that the caller still sees has its name as long as no other collection has it.
-create function rag.collection_named(org_id uuid, name text, or_deleted boolean default false)
+create function rag.collection_by_name(org_id uuid, name text, or_deleted boolean default false)
 returns setof rag.collections
 language sql stable security invoker set search_path = ''
 as $$
   select collections.*
   from rag.collections
-  where collections.org_id = collection_named.org_id and collections.name = collection_named.name
+  where collections.org_id = collection_by_name.org_id and collections.name = collection_by_name.name
     and collections.loads is null and (collections.deleted_at is null or or_deleted)
-    and case when rag.user_named(collection_named.name) is null
+    and case when rag.owner_in_name(collection_by_name.name) is null
       then collections.owner_id is null or collections.owner_id = auth.uid()
-      else collections.owner_id = rag.user_named(collection_named.name) end
+      else collections.owner_id = rag.owner_in_name(collection_by_name.name) end
   order by collections.deleted_at desc nulls first, collections.owner_id nulls last
   limit 1;
 $$;
@@ -745,14 +745,14 @@ as $$
 declare
   home rag.collections;
 begin
-  perform rag.check_user_named(ensure_collection.org_id, ensure_collection.name);
+  perform rag.check_owner_in_name(ensure_collection.org_id, ensure_collection.name);
   for attempt in 1..2 loop
-    select * into home from rag.collection_named(ensure_collection.org_id, ensure_collection.name);
+    select * into home from rag.collection_by_name(ensure_collection.org_id, ensure_collection.name);
     exit when found;
-    perform rag.require_room_for_a_collection(ensure_collection.org_id);
+    perform rag.check_collection_quota(ensure_collection.org_id);
     -- Two writers may meet here: the second inserts nothing and reads what the first made.
     insert into rag.collections (org_id, owner_id, name)
-    values (ensure_collection.org_id, rag.owner_named(ensure_collection.org_id, ensure_collection.name),
+    values (ensure_collection.org_id, rag.new_collection_owner(ensure_collection.org_id, ensure_collection.name),
       ensure_collection.name)
     on conflict do nothing;
   end loop;
@@ -774,33 +774,33 @@ create table rag.documents (
   -- The caller's own name for it, when there is one: putting the same name again replaces the document.
   external_id text check (length(external_id) between 1 and 500),
   source_type text not null default 'doc' check (source_type ~ '^[A-Za-z0-9_-]{1,64}$'),
-  title text not null check (length(title) between 1 and 1000 and title !~ '[\n\t]' and rag.shows_only(title)),
+  title text not null check (length(title) between 1 and 1000 and title !~ '[\n\t]' and rag.is_visible_text(title)),
   -- A link that a page may show: no javascript: or data: address.
-  uri text check (length(uri) <= 2000 and uri ~ '^https?://[^[:space:]]+$' and rag.shows_only(uri)),
+  uri text check (length(uri) <= 2000 and uri ~ '^https?://[^[:space:]]+$' and rag.is_visible_text(uri)),
   lang text check (lang ~ '^[A-Za-z]{2,8}(-[A-Za-z0-9]{1,8})*$' and length(lang) <= 35),
   -- The document's own date (of the call, of the mail), not the date of its ingestion. Within what
   -- readers in other languages can represent: one document must not break a whole search.
   occurred_at timestamptz check (occurred_at >= '0001-01-02Z' and occurred_at < '9999-12-31Z'),
   -- Where it stood before it came here (github, slack), who wrote it, in which state it is (open, merged).
-  origin text check (length(origin) between 1 and 200 and rag.shows_only(origin)),
-  author text check (length(author) between 1 and 200 and rag.shows_only(author)),
-  state text check (length(state) between 1 and 200 and rag.shows_only(state)),
+  origin text check (length(origin) between 1 and 200 and rag.is_visible_text(origin)),
+  author text check (length(author) between 1 and 200 and rag.is_visible_text(author)),
+  state text check (length(state) between 1 and 200 and rag.is_visible_text(state)),
   labels text[] not null default '{}' check (
     cardinality(labels) <= 100 and array_position(labels, null) is null
-    and length(array_to_string(labels, '')) <= 10000 and rag.shows_only(array_to_string(labels, ' '))
+    and length(array_to_string(labels, '')) <= 10000 and rag.is_visible_text(array_to_string(labels, ' '))
   ),
   metadata jsonb not null default '{}' check (rag.is_metadata(metadata)),
-  content text not null check (length(content) <= 20000000 and rag.shows_only(content)),
+  content text not null check (length(content) <= 20000000 and rag.is_visible_text(content)),
   -- SHA-256 of the text; of a document with an original (original_files.sql), of the original's bytes.
   content_hash text not null check (content_hash ~ '^[0-9a-f]{64}$'),
   -- Whether what was brought last has become chunks. Until it has, those from before, if any, are found.
   status text not null default 'completed' check (status in ('processing', 'completed', 'failed')),
   -- Why not: a code, and a sentence for people.
   error_code text check (error_code ~ '^[a-z_]{1,40}$'),
-  error_message text check (length(error_message) <= 500 and rag.shows_only(error_message)),
+  error_message text check (length(error_message) <= 500 and rag.is_visible_text(error_message)),
   -- The file that it came in, if it did, and how it was read.
-  filename text check (length(filename) between 1 and 512 and filename !~ '[\n\t]' and rag.shows_only(filename)),
-  content_type text check (length(content_type) between 1 and 255 and rag.shows_only(content_type)),
+  filename text check (length(filename) between 1 and 512 and filename !~ '[\n\t]' and rag.is_visible_text(filename)),
+  content_type text check (length(content_type) between 1 and 255 and rag.is_visible_text(content_type)),
   size_bytes bigint check (size_bytes >= 0),
   processing_info jsonb not null default '{}' check (
     pg_column_size(processing_info) <= 4000 and rag.is_metadata(processing_info)
@@ -936,7 +936,7 @@ create type rag.collection as (
   document_count bigint, created_at timestamptz, updated_at timestamptz
 );
 
-create function rag.shown(collection rag.collections)
+create function rag.render(collection rag.collections)
 returns rag.collection
 language sql stable security invoker set search_path = ''
 as $$
@@ -948,7 +948,7 @@ as $$
 $$;
 
 -- The collection of that id; PT404 for one that the caller does not see.
-create function rag.collection_of(collection_id uuid)
+create function rag.get_collection(collection_id uuid)
 returns rag.collections
 language plpgsql stable security invoker set search_path = ''
 as $$
@@ -957,7 +957,7 @@ declare
 begin
   select * into found_collection
   from rag.collections
-  where org_id = any (array(select rag.current_org_ids())) and id = collection_of.collection_id;
+  where org_id = any (array(select rag.current_org_ids())) and id = get_collection.collection_id;
   if not found then
     raise exception 'there is no such collection' using errcode = 'PT404', detail = 'collection_not_found';
   end if;
@@ -983,10 +983,10 @@ begin
   perform rag.check_json('metadata', metadata, 65536);
   config := jsonb_strip_nulls(coalesce(config, '{}'));
   perform rag.check_config(config, config);
-  org_id := rag.org_meant(org_id);
+  org_id := rag.resolve_org(org_id);
   perform rag.check_name(name);
-  owner_id := coalesce(rag.owner_named(org_id, name), case when private then auth.uid() end);
-  perform rag.require_room_for_a_collection(org_id);
+  owner_id := coalesce(rag.new_collection_owner(org_id, name), case when private then auth.uid() end);
+  perform rag.check_collection_quota(org_id);
   insert into rag.collections (org_id, owner_id, name, description, metadata, config)
   values (org_id, owner_id, name, description, coalesce(metadata, '{}'), config)
   on conflict do nothing
@@ -995,7 +995,7 @@ begin
     raise exception 'there is a collection of that name already'
       using errcode = 'PT409', detail = 'duplicate_collection';
   end if;
-  return next rag.shown(made);
+  return next rag.render(made);
 end;
 $$;
 
@@ -1022,19 +1022,19 @@ returns void
 language plpgsql immutable security invoker set search_path = ''
 as $$
 begin
-  if not rag.shows_only(name) then
+  if not rag.is_visible_text(name) then
     raise exception 'a name has no invisible characters' using errcode = 'PT400', detail = 'invalid_name';
   end if;
 end;
 $$;
 
 -- Locks, so that two at once do not both see room for the last.
-create function rag.require_room_for_a_collection(org_id uuid)
+create function rag.check_collection_quota(org_id uuid)
 returns void
 language plpgsql volatile security invoker set search_path = ''
 as $$
 declare
-  allowed constant integer := (rag.tier_of(org_id)).collections;
+  allowed constant integer := (rag.org_tier(org_id)).collections;
 begin
   if allowed is null then
     return;
@@ -1043,7 +1043,7 @@ begin
   if allowed <= (
     select count(*)
     from rag.collections
-    where collections.org_id = require_room_for_a_collection.org_id and collections.deleted_at is null
+    where collections.org_id = check_collection_quota.org_id and collections.deleted_at is null
   ) then
     raise exception 'this org''s tier has room for % collections', allowed
       using errcode = 'PT429', detail = 'collection_limit_reached';
@@ -1069,7 +1069,7 @@ begin
           when 'created_at' then shown.created_at end, case sort_by
           when 'document_count' then shown.document_count end, shown.id) as place
       from rag.collections
-      cross join lateral rag.shown(collections) as shown
+      cross join lateral rag.render(collections) as shown
       where collections.org_id = any (array(select rag.current_org_ids())) and collections.loads is null
     ), page as (
       select placed.*, case "order" when 'desc' then -place else place end as turn
@@ -1110,7 +1110,7 @@ as $$
   -- Retrieval looks its collection up with the scope retrievals:read.
   select rag.begin_call(), rag.require_scope('documents:read', 'collections:manage', 'retrievals:read');
 
-  select shown.* from rag.shown(rag.collection_of(rag_get_collection.collection_id)) as shown;
+  select shown.* from rag.render(rag.get_collection(rag_get_collection.collection_id)) as shown;
 $$;
 
 -- Null leaves a field as it is. metadata takes the place of what was there; of config each key its own, and a null
@@ -1127,19 +1127,19 @@ as $$
 #variable_conflict use_variable
 declare
   is_admitted constant boolean := rag.begin_write();
-  present rag.collections := rag.collection_of(collection_id);
-  was_graphed constant boolean := rag.is_graphed(present.org_id, present.id);
+  present rag.collections := rag.get_collection(collection_id);
+  was_graphed constant boolean := rag.is_in_graph(present.org_id, present.id);
   changed rag.collections;
 begin
   perform rag.check_json('metadata', metadata, 65536), rag.check_json('config', config, 2000);
   perform rag.check_config(jsonb_strip_nulls(present.config || coalesce(config, '{}')), config), rag.check_name(name);
-  if rag.owner_named(present.org_id, name) <> coalesce(present.owner_id, '00000000-0000-0000-0000-000000000000') then
+  if rag.new_collection_owner(present.org_id, name) <> coalesce(present.owner_id, '00000000-0000-0000-0000-000000000000') then
     raise exception 'a name that ends in :u: and a user''s id is for a collection of that user'
       using errcode = 'PT400', detail = 'invalid_name';
   end if;
   if config ? 'embedding_model'
     and config -> 'embedding_model' is distinct from present.config -> 'embedding_model'
-    and (rag.shown(present)).document_count > 0
+    and (rag.render(present)).document_count > 0
   then
     raise exception 'its documents are embedded by another model'
       using errcode = 'PT409', detail = 'collection_not_empty';
@@ -1161,11 +1161,11 @@ begin
     raise exception 'this key may not change collections' using errcode = 'PT403', detail = 'missing_scope';
   end if;
   if config ? 'enable_knowledge_graph' then
-    perform rag.follow_switch(changed, was_graphed);
+    perform rag.on_graph_setting_changed(changed, was_graphed);
   end if;
-  return next rag.shown(changed);
+  return next rag.render(changed);
 exception when lock_not_available then
-  perform rag.refuse_locked();
+  perform rag.raise_locked();
 end;
 $$;
 
@@ -1178,7 +1178,7 @@ set statement_timeout = '60s'
 as $$
 declare
   is_admitted constant boolean := rag.begin_write();
-  gone rag.collections := rag.collection_of(collection_id);
+  gone rag.collections := rag.get_collection(collection_id);
 begin
   -- For the trigger that deletes the documents.
   perform set_config('rag.cascade', coalesce("cascade", false)::text, true);
@@ -1188,7 +1188,7 @@ begin
   end if;
   perform set_config('rag.cascade', '', true);
 exception when lock_not_available then
-  perform rag.refuse_locked();
+  perform rag.raise_locked();
 end;
 $$;
 
@@ -1220,7 +1220,7 @@ $$;
 
 -- Whether the value may be a chunk's place in its document: page_number, page_end and section have the types that the
 -- functions rely on.
-create function rag.is_place(value jsonb)
+create function rag.is_chunk_location(value jsonb)
 returns boolean
 language sql immutable security invoker set search_path = ''
 as $$
@@ -1236,8 +1236,8 @@ create table rag.chunks (
   collection_id uuid not null,
   owner_id uuid,
   ordinal integer not null check (ordinal >= 0),
-  -- The text of its span: rag.texts_of.
-  content text not null check (length(content) <= 100000 and rag.shows_only(content)),
+  -- The text of its span: rag.cut_texts.
+  content text not null check (length(content) <= 100000 and rag.is_visible_text(content)),
   -- Characters [span_start, span_end) of the document's content.
   span_start integer not null check (span_start >= 0),
   span_end integer not null,
@@ -1249,7 +1249,7 @@ create table rag.chunks (
   -- Shorter embeddings are padded with zeros, which leaves every cosine as it was.
   embedding extensions.halfvec(1536) not null check (extensions.l2_norm(embedding) > 0),
   -- Where in the document it stands: page_number, page_end, section.
-  metadata jsonb not null default '{}' check (rag.is_place(metadata)),
+  metadata jsonb not null default '{}' check (rag.is_chunk_location(metadata)),
   primary key (org_id, id),
   -- With token_count, so that the sum of a document's tokens is read from the index alone.
   unique (org_id, document_id, ordinal) include (token_count),
@@ -1302,7 +1302,7 @@ create policy "a bound key stays in its collection" on rag.chunks
 -- that is not within the text, and for spans that repeat the text many times: a short call would need much memory.
 -- Postgres finds a character of a text by counting from its beginning: for every chunk of a long text, that takes
 -- quadratic time. Here the text is read once, in blocks of 4,096 bytes, and a chunk is cut from its blocks.
-create function rag.texts_of(content text, chunks jsonb)
+create function rag.cut_texts(content text, chunks jsonb)
 returns text[]
 language plpgsql stable security invoker set search_path = ''
 as $$
@@ -1369,7 +1369,7 @@ create table rag.originals (
   owner_id uuid,
   -- Null for an address that nobody has fetched yet.
   bytes bytea check (length(bytes) <= 50000000),
-  url text check (length(url) <= 2000 and url ~ '^https?://[^[:space:]]+$' and rag.shows_only(url)),
+  url text check (length(url) <= 2000 and url ~ '^https?://[^[:space:]]+$' and rag.is_visible_text(url)),
   -- Of the object that a large file is: org/collection/user/anything new/name.
   path text check (path ~ '^([0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}/){4}[A-Za-z0-9_][A-Za-z0-9._-]{0,99}$'),
   -- Of an object or an address it is known once the worker has read it.
@@ -1429,11 +1429,11 @@ create policy "an object takes a place by who uploaded it" on rag.originals
 
 -- What documents are filtered by besides their own columns: origin, author, state, labels, every entry of
 -- their metadata, and their type. jsonb's own operators are not leakproof, and under row security would scan the
--- whole org; so each value becomes a row that is found by equality. Written by a trigger, read by rag.scope_of.
+-- whole org; so each value becomes a row that is found by equality. Written by a trigger, read by rag.resolve_filters.
 
 create table rag.facets (
   org_id uuid not null,
-  -- A hash of kind and value (rag.facet): as long for a long value as for a short one.
+  -- A hash of kind and value (rag.facet_hash): as long for a long value as for a short one.
   facet uuid not null,
   document_id uuid not null,
   collection_id uuid not null,
@@ -1442,7 +1442,7 @@ create table rag.facets (
   foreign key (org_id, document_id) references rag.documents (org_id, id) on delete cascade
 );
 
--- rag.scope_of: the documents with a facet.
+-- rag.resolve_filters: the documents with a facet.
 create index facets_by_value on rag.facets (org_id, facet) include (document_id, collection_id, owner_id);
 
 alter table rag.facets enable row level security;
@@ -1472,7 +1472,7 @@ create policy "a bound key stays in its collection" on rag.facets
   with check ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()));
 
 -- The value with its numbers as short as they can be, since equal ones are one: 1.0 is 1, and [1.0] is [1].
-create function rag.plain(value jsonb)
+create function rag.normalize_numbers(value jsonb)
 returns jsonb
 language plpgsql immutable security invoker set search_path = ''
 as $$
@@ -1480,32 +1480,32 @@ begin
   return case jsonb_typeof(value)
     when 'number' then to_jsonb(trim_scale(value::numeric))
     when 'array' then coalesce((
-      select jsonb_agg(rag.plain(item) order by place)
+      select jsonb_agg(rag.normalize_numbers(item) order by place)
       from jsonb_array_elements(value) with ordinality as items (item, place)), '[]')
     when 'object' then coalesce((
-      select jsonb_object_agg(entry.key, rag.plain(entry.value)) from jsonb_each(value) as entry), '{}')
+      select jsonb_object_agg(entry.key, rag.normalize_numbers(entry.value)) from jsonb_each(value) as entry), '{}')
     else value
   end;
 end;
 $$;
 
 -- The first 128 bits of SHA-256 over kind and value. No document's value is deeper than 32 levels.
-create function rag.facet(kind text, value jsonb)
+create function rag.facet_hash(kind text, value jsonb)
 returns uuid
 language sql immutable security invoker set search_path = ''
 as $$
   select encode(substr(sha256(convert_to(kind || ':' || case
-    when jsonb_path_exists(value, '$.**{32}') then value else rag.plain(value)
+    when jsonb_path_exists(value, '$.**{32}') then value else rag.normalize_numbers(value)
   end::text, 'UTF8')), 1, 16), 'hex')::uuid;
 $$;
 
 -- The facets of a document. Metadata is under "metadata.key", so that no key of it can pass for a label or an
 -- author. Its type is what somebody calls it, and what it was read as: it is found by either.
-create function rag.facets_of(document rag.documents)
+create function rag.document_facets(document rag.documents)
 returns setof uuid
 language sql immutable security invoker set search_path = ''
 as $$
-  select distinct rag.facet(found.kind, found.value)
+  select distinct rag.facet_hash(found.kind, found.value)
   from (
     select field.kind, to_jsonb(field.value)
     from (values ('origin', document.origin), ('author', document.author), ('state', document.state))
@@ -1533,7 +1533,7 @@ begin
   end if;
   insert into rag.facets (org_id, facet, document_id, collection_id, owner_id)
   select new.org_id, facet, new.id, new.collection_id, new.owner_id
-  from rag.facets_of(new) as facet;
+  from rag.document_facets(new) as facet;
   return null;
 end;
 $$;
@@ -1578,7 +1578,7 @@ create table rag.jobs (
   -- What it is at: fetching, converting, embedding, storing.
   step text check (step ~ '^[a-z]{1,40}$'),
   error_code text check (error_code ~ '^[a-z_]{1,40}$'),
-  error_message text check (length(error_message) <= 500 and rag.shows_only(error_message)),
+  error_message text check (length(error_message) <= 500 and rag.is_visible_text(error_message)),
   created_at timestamptz not null default now(),
   started_at timestamptz,
   finished_at timestamptz,
@@ -1617,7 +1617,7 @@ create policy "jobs are for oneself" on rag.jobs
 -- No user's own token names a lease: only the worker's for one job does.
 create policy "whoever holds the lease goes on with a job" on rag.jobs
   as restrictive for update to authenticated
-  using (lease = (select rag.held_lease())) with check (true);
+  using (lease = (select rag.lease_of_token())) with check (true);
 
 create policy "a key reads and writes with the scopes for it" on rag.jobs
   as restrictive for all to authenticated
@@ -1745,13 +1745,13 @@ end;
 $$;
 
 -- What the worker does with a job that it has claimed. It comes with a token of the user who brought the document,
--- which names the lease (rag.held_lease): row security lets it write what that user may, and change the one job.
+-- which names the lease (rag.lease_of_token): row security lets it write what that user may, and change the one job.
 -- The job ends in the transaction that stores its outcome, so whatever dies, and wherever, a document is stored
 -- once, or its job is claimed again.
 
 -- The job of the token's lease, locked; PT409 when the lease is lost: the job was claimed again, or its document
 -- was brought anew or deleted. with_document: the document is locked too.
-create function rag.held_job(with_document boolean default true)
+create function rag.leased_job(with_document boolean default true)
 returns rag.jobs
 language plpgsql volatile security invoker set search_path = ''
 as $$
@@ -1762,12 +1762,12 @@ begin
     -- The document first: every transaction that deletes or replaces one locks it before its job.
     perform from rag.documents
     join rag.jobs on jobs.org_id = documents.org_id and jobs.document_id = documents.id
-    where jobs.org_id = any (array(select rag.current_org_ids())) and jobs.lease = rag.held_lease()
+    where jobs.org_id = any (array(select rag.current_org_ids())) and jobs.lease = rag.lease_of_token()
     for update of documents;
   end if;
   select * into held
   from rag.jobs
-  where org_id = any (array(select rag.current_org_ids())) and lease = rag.held_lease() and state = 'running'
+  where org_id = any (array(select rag.current_org_ids())) and lease = rag.lease_of_token() and state = 'running'
   for update;
   if not found then
     raise exception 'the lease of this job is lost' using errcode = 'PT409', detail = 'lease_lost';
@@ -1787,7 +1787,7 @@ language plpgsql volatile security invoker set search_path = ''
 as $$
 declare
   is_admitted constant boolean := rag.begin_call();
-  held constant rag.jobs := rag.held_job();
+  held constant rag.jobs := rag.leased_job();
 begin
   update rag.jobs
   set step = case when num_nonnulls(originals.url, originals.path) > 0 then 'fetching' else 'converting' end,
@@ -1798,7 +1798,7 @@ begin
 
   return query
   select held.document_id, held.document, encode(originals.bytes, 'base64'), originals.url, originals.path,
-    collections.config, (rag.tier_of(held.org_id)).file_bytes
+    collections.config, (rag.org_tier(held.org_id)).file_bytes
   from rag.originals
   join rag.collections on collections.org_id = originals.org_id and collections.id = originals.collection_id
   where originals.org_id = held.org_id and originals.document_id = held.document_id;
@@ -1814,14 +1814,14 @@ language plpgsql volatile security invoker set search_path = ''
 as $$
 declare
   is_admitted constant boolean := rag.begin_call();
-  held constant rag.jobs := rag.held_job();
+  held constant rag.jobs := rag.leased_job();
   stored rag.documents;
 begin
   select documents.* into stored
   from rag.documents
   where documents.org_id = held.org_id and documents.id = held.document_id;
-  perform rag.remove_failed_twin(stored, rag_keep_content.content_hash);
-  perform rag.require_no_twin(stored, rag_keep_content.content_hash);
+  perform rag.delete_failed_duplicate(stored, rag_keep_content.content_hash);
+  perform rag.check_not_duplicate(stored, rag_keep_content.content_hash);
   update rag.originals
   set content_hash = rag_keep_content.content_hash
   where originals.org_id = held.org_id and originals.document_id = held.document_id
@@ -1842,7 +1842,7 @@ language plpgsql volatile security invoker set search_path = ''
 as $$
 declare
   is_admitted constant boolean := rag.begin_call();
-  held constant rag.jobs := rag.held_job();
+  held constant rag.jobs := rag.leased_job();
 begin
   update rag.jobs
   set step = rag_report_job.step, due_at = clock_timestamp() + make_interval(secs => lease_seconds)
@@ -1860,7 +1860,7 @@ set statement_timeout = '60s'
 as $$
 declare
   is_admitted constant boolean := rag.begin_write();
-  held constant rag.jobs := rag.held_job();
+  held constant rag.jobs := rag.leased_job();
   input record;
   -- What was changed since the document was brought is not changed back.
   changed constant boolean := (
@@ -1897,7 +1897,7 @@ begin
     where originals.org_id = held.org_id and originals.document_id = held.document_id
       and originals.url is not null;
   end if;
-  perform rag.replace_chunks(held.org_id, array[(held.document_id, chunks, input.embedding_model)::rag.chunked]);
+  perform rag.replace_chunks(held.org_id, array[(held.document_id, chunks, input.embedding_model)::rag.document_chunks]);
   update rag.jobs
   set state = 'done', lease = null, step = null, error_code = null, error_message = null,
     finished_at = clock_timestamp()
@@ -1917,7 +1917,7 @@ language plpgsql volatile security invoker set search_path = ''
 as $$
 declare
   is_admitted constant boolean := rag.begin_call();
-  held constant rag.jobs := rag.held_job(with_document => retry_seconds is null);
+  held constant rag.jobs := rag.leased_job(with_document => retry_seconds is null);
 begin
   if retry_seconds is null then
     update rag.documents
@@ -1946,7 +1946,7 @@ create type rag.document as (
   processed_at timestamptz
 );
 
-create function rag.shown(document rag.documents)
+create function rag.render(document rag.documents)
 returns rag.document
 language sql stable security invoker set search_path = ''
 as $$
@@ -1981,7 +1981,7 @@ as $$
 $$;
 
 -- The document of that id; PT404 for one that the caller does not see.
-create function rag.document_of(document_id uuid)
+create function rag.get_document(document_id uuid)
 returns rag.documents
 language plpgsql stable security invoker set search_path = ''
 as $$
@@ -1990,7 +1990,7 @@ declare
 begin
   select * into found_document
   from rag.documents
-  where org_id = any (array(select rag.current_org_ids())) and id = document_of.document_id;
+  where org_id = any (array(select rag.current_org_ids())) and id = get_document.document_id;
   if not found then
     raise exception 'there is no such document' using errcode = 'PT404', detail = 'document_not_found';
   end if;
@@ -2012,8 +2012,8 @@ as $$
 #variable_conflict use_column
 declare
   is_admitted constant boolean := rag.begin_write();
-  home constant rag.collections := rag.collection_of(rag_add_document.collection_id);
-  largest constant bigint := (rag.tier_of(home.org_id)).file_bytes;
+  home constant rag.collections := rag.get_collection(rag_add_document.collection_id);
+  largest constant bigint := (rag.org_tier(home.org_id)).file_bytes;
   sent bytea;
   -- Unknown for an object or an address until the worker has read it (rag_keep_content).
   hash text;
@@ -2043,7 +2043,7 @@ begin
     where originals.org_id = home.org_id and originals.collection_id = home.id and originals.path = input.path
       and split_part(originals.path, '/', 3) = auth.uid()::text;
     if found then
-      return next rag.shown(stored);
+      return next rag.render(stored);
       return;
     end if;
     perform rag.take_upload(home, input.path);
@@ -2062,9 +2062,9 @@ begin
   do update set status = 'processing', error_code = null, error_message = null, updated_at = now()
   returning present.* into stored;
 
-  perform rag.remove_failed_twin(stored, hash);
-  perform rag.require_room_for_a_document(home);
-  perform rag.require_no_twin(stored, hash);
+  perform rag.delete_failed_duplicate(stored, hash);
+  perform rag.check_document_quota(home);
+  perform rag.check_not_duplicate(stored, hash);
 
   begin
     insert into rag.originals as present (org_id, document_id, collection_id, owner_id, bytes, url, path,
@@ -2086,14 +2086,14 @@ begin
   insert into rag.jobs (org_id, document_id, collection_id, owner_id, user_id, document)
   values (stored.org_id, stored.id, stored.collection_id, stored.owner_id, auth.uid(),
     rag_add_document.document - array['bytes', 'url', 'path', 'private', 'external_id']);
-  return next rag.shown(stored);
+  return next rag.render(stored);
 exception when lock_not_available then
-  perform rag.refuse_locked();
+  perform rag.raise_locked();
 end;
 $$;
 
 -- A document of the same content that failed, and of which nothing is found, gives way.
-create function rag.remove_failed_twin(stored rag.documents, content_hash text)
+create function rag.delete_failed_duplicate(stored rag.documents, content_hash text)
 returns void
 language sql volatile security invoker set search_path = ''
 as $$
@@ -2101,14 +2101,14 @@ as $$
   using rag.originals
   where originals.org_id = stored.org_id and originals.collection_id = stored.collection_id
     and originals.owner_id is not distinct from stored.owner_id
-    and originals.content_hash = remove_failed_twin.content_hash and originals.document_id <> stored.id
+    and originals.content_hash = delete_failed_duplicate.content_hash and originals.document_id <> stored.id
     and failed.org_id = originals.org_id and failed.id = originals.document_id and failed.status = 'failed'
     and not exists (
       select from rag.chunks where chunks.org_id = failed.org_id and chunks.document_id = failed.id);
 $$;
 
 -- PT409, with the id of the other in hint, where the collection has a document of the same content and owner.
-create function rag.require_no_twin(stored rag.documents, content_hash text)
+create function rag.check_not_duplicate(stored rag.documents, content_hash text)
 returns void
 language plpgsql stable security invoker set search_path = ''
 as $$
@@ -2119,7 +2119,7 @@ begin
   from rag.originals
   where originals.org_id = stored.org_id and originals.collection_id = stored.collection_id
     and originals.owner_id is not distinct from stored.owner_id
-    and originals.content_hash = require_no_twin.content_hash and originals.document_id <> stored.id;
+    and originals.content_hash = check_not_duplicate.content_hash and originals.document_id <> stored.id;
   if found then
     raise exception 'the collection has a document of the same content'
       using errcode = 'PT409', detail = 'duplicate_document', hint = twin::text;
@@ -2128,18 +2128,18 @@ end;
 $$;
 
 -- For a document that has just been inserted. Locks, so that two at once do not both see room for the last.
-create function rag.require_room_for_a_document(home rag.collections)
+create function rag.check_document_quota(home rag.collections)
 returns void
 language plpgsql volatile security invoker set search_path = ''
 as $$
 declare
-  allowed constant integer := (rag.tier_of(home.org_id)).documents_per_collection;
+  allowed constant integer := (rag.org_tier(home.org_id)).documents_per_collection;
 begin
   if allowed is null then
     return;
   end if;
   perform pg_advisory_xact_lock(hashtextextended('rag.documents ' || home.id::text, 0));
-  if allowed < (rag.shown(home)).document_count then
+  if allowed < (rag.render(home)).document_count then
     raise exception 'this org''s tier has room for % documents in a collection', allowed
       using errcode = 'PT429', detail = 'document_limit_reached';
   end if;
@@ -2157,7 +2157,7 @@ as $$
 #variable_conflict use_variable
 declare
   is_admitted constant boolean := rag.begin_call();
-  home constant rag.collections := rag.collection_of(collection_id);
+  home constant rag.collections := rag.get_collection(collection_id);
 begin
   perform rag.check_page("limit", "offset", "order", sort_by, array['created_at', 'title', 'size_bytes']);
   if status not in ('processing', 'completed', 'failed') then
@@ -2184,7 +2184,7 @@ begin
       'documents', coalesce(jsonb_agg(to_jsonb(shown) order by page.turn), '[]'))
     from page
     join rag.documents on documents.org_id = home.org_id and documents.id = page.id
-    cross join lateral rag.shown(documents) as shown);
+    cross join lateral rag.render(documents) as shown);
 end;
 $$;
 
@@ -2194,7 +2194,7 @@ language sql stable security invoker set search_path = ''
 as $$
   select rag.begin_call();
 
-  select shown.* from rag.shown(rag.document_of(rag_get_document.document_id)) as shown;
+  select shown.* from rag.render(rag.get_document(rag_get_document.document_id)) as shown;
 $$;
 
 -- changes: title, metadata and the fields that metadata fill; what is not there, or null, stays. New metadata take the
@@ -2205,7 +2205,7 @@ language plpgsql volatile security invoker set search_path = ''
 as $$
 declare
   is_admitted constant boolean := rag.begin_call();
-  present rag.documents := rag.document_of(document_id);
+  present rag.documents := rag.get_document(document_id);
   wanted rag.documents;
 begin
   perform rag.check_json('changes', changes, 100000);
@@ -2227,7 +2227,7 @@ begin
   where chunks.org_id = wanted.org_id and chunks.document_id = wanted.id
     and (chunks.source_type, chunks.lang, chunks.occurred_at)
       is distinct from (wanted.source_type, wanted.lang, wanted.occurred_at);
-  return next rag.shown(wanted);
+  return next rag.render(wanted);
 end;
 $$;
 
@@ -2240,7 +2240,7 @@ as $$
 
   select document.filename, document.content_type, encode(originals.bytes, 'base64'), originals.url,
     originals.path
-  from rag.document_of(rag_get_original.document_id) as document
+  from rag.get_document(rag_get_original.document_id) as document
   join rag.originals on originals.org_id = document.org_id and originals.document_id = document.id;
 $$;
 
@@ -2256,12 +2256,12 @@ create type rag.new_document as (
 );
 
 -- What became of it.
-create type rag.stored as (place integer, document_id uuid, replaced boolean, chunk_count integer);
+create type rag.stored_document as (place integer, document_id uuid, replaced boolean, chunk_count integer);
 
 -- The chunks that a document is to have, as an array of {span_start, span_end, token_count, embedding, metadata, names,
 -- relations} in reading order. The text of a chunk is that of its span. names: its entities, {name, kind, said, weight};
 -- relations: their relations, {subject, type, object, confidence}. Without names the worker extracts both.
-create type rag.chunked as (document_id uuid, chunks jsonb, embedding_model text);
+create type rag.document_chunks as (document_id uuid, chunks jsonb, embedding_model text);
 
 -- document: org_id, title, content and embedding_model; optionally external_id, collection
 -- (a name, "default" unless given), private (true: only the caller and the org's admins see it),
@@ -2291,7 +2291,7 @@ begin
   from rag.put_documents(home, rag.new_documents(home, jsonb_build_array(
     rag_put_document.document || jsonb_build_object('chunks', rag_put_document.chunks)))) as stored;
 exception when lock_not_available then
-  perform rag.refuse_locked();
+  perform rag.raise_locked();
 end;
 $$;
 
@@ -2316,7 +2316,7 @@ $$;
 -- are not there nothing is stored, nor said.
 create function rag.put_documents(home rag.collections, new rag.new_document[],
   only_present boolean default false)
-returns setof rag.stored
+returns setof rag.stored_document
 language plpgsql volatile security invoker set search_path = ''
 as $$
 #variable_conflict use_variable
@@ -2324,11 +2324,11 @@ declare
   made uuid[] := '{}';
   absent rag.new_document[] := new;
   present uuid[];
-  stored rag.stored[];
+  stored rag.stored_document[];
 begin
   if exists (
     select from unnest(new) as input
-    where octet_length(input.content) > (rag.tier_of(home.org_id)).file_bytes
+    where octet_length(input.content) > (rag.org_tier(home.org_id)).file_bytes
   ) then
     raise exception 'this org''s tier takes no texts of that size' using errcode = 'PT413', detail = 'file_too_large';
   end if;
@@ -2341,12 +2341,12 @@ begin
       select documents.id
       from rag.documents
       where documents.org_id = home.org_id
-        and documents.id = any (array(select found.document_id from rag.documents_meant(home, new) as found))
+        and documents.id = any (array(select found.document_id from rag.resolve_documents(home, new) as found))
       order by documents.id
       for update);
     select coalesce(array_agg((found.place, found.document_id, found.document_id <> all (made),
-      jsonb_array_length(input.chunks))::rag.stored order by found.place), '{}') into stored
-    from rag.documents_meant(home, new) as found
+      jsonb_array_length(input.chunks))::rag.stored_document order by found.place), '{}') into stored
+    from rag.resolve_documents(home, new) as found
     join unnest(new) as input on input.place = found.place
     where found.document_id = any (present);
     -- One that was there, and that somebody deleted before it was locked, is made anew.
@@ -2362,7 +2362,7 @@ begin
   perform rag.replace_documents(home.org_id, new, array(
     select kept from unnest(stored) as kept where kept.replaced));
   perform rag.replace_chunks(home.org_id, array(
-    select (kept.document_id, input.chunks, input.embedding_model)::rag.chunked
+    select (kept.document_id, input.chunks, input.embedding_model)::rag.document_chunks
     from unnest(stored) as kept
     join unnest(new) as input on input.place = kept.place));
   return query select kept.* from unnest(stored) as kept;
@@ -2371,7 +2371,7 @@ $$;
 
 -- Which documents they are: by their own ids, or by name and owner. Each way is a look-up in an index of its own, which
 -- one condition for all of them would not be.
-create function rag.documents_meant(home rag.collections, new rag.new_document[])
+create function rag.resolve_documents(home rag.collections, new rag.new_document[])
 returns table (place integer, document_id uuid)
 language sql stable security invoker set search_path = ''
 as $$
@@ -2417,14 +2417,14 @@ begin
   )
   select coalesce(array_agg(inserted.id), '{}') into made from inserted;
   if made <> '{}' then
-    perform rag.require_room_for_a_document(home);
+    perform rag.check_document_quota(home);
   end if;
   return made;
 end;
 $$;
 
 -- What was said of them before is gone, and so is what was brought and is still to be worked on: it is older.
-create function rag.replace_documents(org_id uuid, new rag.new_document[], present rag.stored[])
+create function rag.replace_documents(org_id uuid, new rag.new_document[], present rag.stored_document[])
 returns void
 language plpgsql volatile security invoker set search_path = ''
 as $$
@@ -2454,7 +2454,7 @@ $$;
 
 -- Documents' chunks, in the place of those that they had. Whoever calls this holds the documents' rows: a second
 -- writer waits for them, and then replaces these.
-create function rag.replace_chunks(org_id uuid, documents rag.chunked[])
+create function rag.replace_chunks(org_id uuid, documents rag.document_chunks[])
 returns void
 language plpgsql volatile security invoker set search_path = ''
 as $$
@@ -2467,7 +2467,7 @@ end;
 $$;
 
 -- Documents' chunks, numbered from `first` on, with the texts of their spans. Each repeats its document's row.
-create function rag.insert_chunks(org_id uuid, documents rag.chunked[], first integer)
+create function rag.insert_chunks(org_id uuid, documents rag.document_chunks[], first integer)
 returns void
 language plpgsql volatile security invoker set search_path = ''
 as $$
@@ -2484,19 +2484,19 @@ begin
     select documents.*
     from rag.documents
     where documents.org_id = insert_chunks.org_id and documents.id = chunked.document_id
-    -- Without this, the planner may call rag.texts_of for other documents too, before it filters them out.
+    -- Without this, the planner may call rag.cut_texts for other documents too, before it filters them out.
     offset 0
   ) as stored
-  cross join rows from (jsonb_array_elements(chunked.chunks), unnest(rag.texts_of(stored.content, chunked.chunks)))
+  cross join rows from (jsonb_array_elements(chunked.chunks), unnest(rag.cut_texts(stored.content, chunked.chunks)))
     with ordinality as item (body, content, position)
   cross join jsonb_to_record(item.body) as fields (span_start integer, span_end integer, token_count integer,
     embedding extensions.halfvec(1536), metadata jsonb);
 
   perform rag.insert_names(insert_chunks.org_id, chunked.document_id, chunked.chunks, insert_chunks.first),
-    rag.note_extraction(insert_chunks.org_id, chunked.document_id, chunked.chunks, insert_chunks.first > 0)
+    rag.enqueue_extraction(insert_chunks.org_id, chunked.document_id, chunked.chunks, insert_chunks.first > 0)
   from unnest(insert_chunks.documents) as chunked
   join rag.documents as stored on stored.org_id = insert_chunks.org_id and stored.id = chunked.document_id
-  where rag.is_graphed(stored.org_id, stored.collection_id);
+  where rag.is_in_graph(stored.org_id, stored.collection_id);
 end;
 $$;
 
@@ -2520,7 +2520,7 @@ $$;
 -- Of several orgs the caller's token must say which: an API key does.
 
 -- What the caller calls the document.
-create function rag.name_of(document rag.documents)
+create function rag.external_name(document rag.documents)
 returns text
 language sql immutable security invoker set search_path = ''
 as $$
@@ -2533,11 +2533,11 @@ returns rag.collections
 language plpgsql stable security invoker set search_path = ''
 as $$
 declare
-  org_id constant uuid := rag.org_meant(null);
+  org_id constant uuid := rag.resolve_org(null);
   home rag.collections;
 begin
-  perform rag.check_user_named(org_id, require_collection.name);
-  select * into home from rag.collection_named(org_id, require_collection.name, or_deleted => true);
+  perform rag.check_owner_in_name(org_id, require_collection.name);
+  select * into home from rag.collection_by_name(org_id, require_collection.name, or_deleted => true);
   if not found then
     raise exception 'there is no such collection' using errcode = 'PT404', detail = 'collection_not_found';
   end if;
@@ -2547,7 +2547,7 @@ $$;
 
 -- Its documents of those names: one that is the caller's own before the shared one, and one that is called so before
 -- the one that has it for its id.
-create function rag.documents_named(home rag.collections, names text[])
+create function rag.documents_by_name(home rag.collections, names text[])
 returns setof rag.documents
 language plpgsql stable security invoker set search_path = ''
 as $$
@@ -2605,9 +2605,9 @@ as $$
 
   select coalesce(jsonb_agg(distinct collections.name), '[]')
   from rag.collections
-  where collections.org_id = rag.org_meant(null) and collections.loads is null
+  where collections.org_id = rag.resolve_org(null) and collections.loads is null
     and collections.id = (
-      select named.id from rag.collection_named(collections.org_id, collections.name, or_deleted => true) as named);
+      select named.id from rag.collection_by_name(collections.org_id, collections.name, or_deleted => true) as named);
 $$;
 
 -- Those of the collection's documents that have such names, as far as it takes to know whether they are the same.
@@ -2617,15 +2617,15 @@ language sql stable security invoker set search_path = ''
 as $$
   select rag.begin_call();
 
-  select rag.name_of(found), found.id, found.content_hash, found.metadata
-  from rag.documents_named(rag.require_collection(rag_find_documents.collection), rag_find_documents.names) as found;
+  select rag.external_name(found), found.id, found.content_hash, found.metadata
+  from rag.documents_by_name(rag.require_collection(rag_find_documents.collection), rag_find_documents.names) as found;
 $$;
 
 -- Store documents in the collection, which is made when it is new: each in the place of the one of its name.
 -- documents: as rag_put_document takes one, each with its chunks and no two with one external_id. only_present: those
 -- that are not there are passed over. place counts from 1.
 create function public.rag_put_documents(collection text, documents jsonb, only_present boolean default false)
-returns setof rag.stored
+returns setof rag.stored_document
 language plpgsql volatile security invoker set search_path = ''
 set statement_timeout = '60s'
 as $$
@@ -2639,20 +2639,20 @@ begin
     home := rag.require_collection(rag_put_documents.collection);
   else
     perform rag.check_name(rag_put_documents.collection);
-    home := rag.ensure_collection(rag.org_meant(null), rag_put_documents.collection);
+    home := rag.ensure_collection(rag.resolve_org(null), rag_put_documents.collection);
   end if;
   wanted := rag.new_documents(home, rag_put_documents.documents);
   if rag_put_documents.only_present then
     for place in 1..coalesce(cardinality(wanted), 0) loop
       -- By id alone: the one that has the name may be anybody's.
       wanted[place].id := (
-        select found.id from rag.documents_named(home, array[wanted[place].external_id]) as found);
+        select found.id from rag.documents_by_name(home, array[wanted[place].external_id]) as found);
       wanted[place].external_id := null;
     end loop;
   end if;
   return query select stored.* from rag.put_documents(home, wanted, rag_put_documents.only_present) as stored;
 exception when lock_not_available then
-  perform rag.refuse_locked();
+  perform rag.raise_locked();
 end;
 $$;
 
@@ -2675,7 +2675,7 @@ declare
 begin
   perform rag.check_json('metadata', rag_list_named.metadata, 65536);
   facets := array(
-    select rag.facet('metadata.' || entry.key, entry.value) from jsonb_each(rag_list_named.metadata) as entry);
+    select rag.facet_hash('metadata.' || entry.key, entry.value) from jsonb_each(rag_list_named.metadata) as entry);
   return (
     with listed as (
       select documents.id, documents.created_at
@@ -2702,7 +2702,7 @@ begin
     )
     select jsonb_build_object('total', (select count(*) from listed), 'documents', coalesce(jsonb_agg(
       jsonb_build_object(
-        'name', rag.name_of(documents), 'document_id', documents.id,
+        'name', rag.external_name(documents), 'document_id', documents.id,
         'content', left(documents.content, most_characters),
         'is_truncated', length(documents.content) > most_characters,
         'content_hash', documents.content_hash, 'metadata', documents.metadata, 'title', documents.title,
@@ -2724,7 +2724,7 @@ as $$
 declare
   is_admitted constant boolean := rag.begin_write();
   home constant rag.collections := rag.require_collection(rag_delete_named.collection);
-  present constant uuid[] := array(select found.id from rag.documents_named(home, names) as found);
+  present constant uuid[] := array(select found.id from rag.documents_by_name(home, names) as found);
 begin
   -- In the order in which writers lock them.
   perform from (
@@ -2735,9 +2735,9 @@ begin
   return query
   delete from rag.documents as gone
   where gone.org_id = home.org_id and gone.id = any (present)
-  returning rag.name_of(gone);
+  returning rag.external_name(gone);
 exception when lock_not_available then
-  perform rag.refuse_locked();
+  perform rag.raise_locked();
 end;
 $$;
 
@@ -2745,7 +2745,7 @@ $$;
 -- what the caller does not see, and what is nowhere, is left out alike.
 
 -- How many bytes a text takes in an answer, which is JSON.
-create function rag.size_of(content text)
+create function rag.text_bytes(content text)
 returns bigint
 language sql immutable security invoker set search_path = ''
 as $$
@@ -2774,7 +2774,7 @@ begin
     where present.org_id = first_chunks.org_id and present.document_id = first_chunks.document_id
     order by present.ordinal
   loop
-    size := rag.size_of(part.text);
+    size := rag.text_bytes(part.text);
     complete := taken + size <= room;
     exit when not complete;
     taken := taken + size;
@@ -2842,7 +2842,7 @@ begin
     room := room - octet_length(coalesce(own.document, own.passage)::text);
     -- A text far too long is not even read.
     size := case when (text or own.document is null) and octet_length(own.content) <= room
-      then rag.size_of(own.content) end;
+      then rag.text_bytes(own.content) end;
     fits := coalesce(size <= room, false);
     if fits then
       room := room - size;
@@ -2867,19 +2867,19 @@ $$;
 -- Where a request of the search API looks: a workspace, which is a collection, or a whole org. Asked once by each
 -- request, before anything is paid for; every later call is told the ids that this one answers.
 
-create type rag.place as (org_id uuid, collection_id uuid);
+create type rag.workspace as (org_id uuid, collection_id uuid);
 
 -- The place that the ids mean to the caller; without a workspace, the org. PT404 for a workspace that the caller does
 -- not see, that is of another org than the one given, or that is only being loaded; and for an org that is not theirs.
 create function public.rag_locate(workspace_id uuid default null, org_id uuid default null)
-returns setof rag.place
+returns setof rag.workspace
 language plpgsql stable security invoker set search_path = ''
 as $$
 #variable_conflict use_column
 declare
   is_admitted constant boolean := rag.begin_call();
   org_ids constant uuid[] := case when rag_locate.org_id is null then array(select rag.current_org_ids())
-    else array[rag.org_meant(rag_locate.org_id)] end;
+    else array[rag.resolve_org(rag_locate.org_id)] end;
 begin
   if workspace_id is null and rag_locate.org_id is null then
     raise exception 'a workspace or an org must be named' using errcode = 'PT400', detail = 'workspace_required';
@@ -2907,7 +2907,7 @@ create table rag.api_keys (
   id uuid not null default gen_random_uuid(),
   -- Whom the key acts as: it can never do what its owner cannot, and ends with their membership.
   owner_id uuid not null references auth.users (id) on delete cascade,
-  name text not null check (length(name) between 1 and 100 and rag.shows_only(name)),
+  name text not null check (length(name) between 1 and 100 and rag.is_visible_text(name)),
   -- How the key begins, to tell keys apart in a list.
   prefix text not null check (prefix ~ '^(mn_live|mn_test|mn_admin|sk)_[A-Za-z0-9_-]{4}$'),
   -- SHA-256 of the whole key, whose 256 random bits need no slower hash.
@@ -2945,11 +2945,11 @@ create policy "owners and admins use their keys, and a key finds itself" on rag.
   using ((org_id = any (array(select rag.current_org_ids()))
     and (owner_id is null or owner_id = (select auth.uid())
       or org_id = any (array(select rag.admin_org_ids()))))
-    or hash = (select rag.sought_hash()))
+    or hash = (select rag.lookup_hash()))
   with check ((org_id = any (array(select rag.current_org_ids()))
     and (owner_id is null or owner_id = (select auth.uid())
       or org_id = any (array(select rag.admin_org_ids()))))
-    or hash = (select rag.sought_hash()));
+    or hash = (select rag.lookup_hash()));
 
 -- An admin's key for somebody else would act in that person's name; and a key that could make keys would
 -- outlive its own end in them. (The caller of a key's token is the key.)
@@ -2967,7 +2967,7 @@ create policy "a bound key stays in its collection" on rag.api_keys
   using ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()))
   with check ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()));
 
-create function rag.key_only_ends()
+create function rag.prevent_key_revival()
 returns trigger
 language plpgsql volatile security invoker set search_path = ''
 as $$
@@ -2984,7 +2984,7 @@ $$;
 
 -- Whatever the caller may update: no key comes back, and none lives longer than it was made for.
 create trigger key_only_ends before update on rag.api_keys
-  for each row execute function rag.key_only_ends();
+  for each row execute function rag.prevent_key_revival();
 
 -- What owners and admins do with API keys, and what the functions do with one that arrives. All run as their
 -- caller; row security decides whose keys are whose.
@@ -2995,7 +2995,7 @@ create type rag.api_key as (
   created_at timestamptz, expires_at timestamptz, last_used_at timestamptz, revoked_at timestamptz
 );
 
-create function rag.shown(key rag.api_keys)
+create function rag.render(key rag.api_keys)
 returns rag.api_key
 language sql stable security invoker set search_path = ''
 as $$
@@ -3015,7 +3015,7 @@ as $$
   -- Joined, not expanded: (f(row)).* would call it once for each column.
   select shown.*
   from rag.api_keys
-  cross join lateral rag.shown(api_keys) as shown
+  cross join lateral rag.render(api_keys) as shown
   where api_keys.org_id = any (array(select rag.current_org_ids()))
     and (rag_list_keys.key_id is null or api_keys.id = rag_list_keys.key_id)
   order by api_keys.revoked_at is not null or coalesce(api_keys.expires_at < now(), false),
@@ -3025,7 +3025,7 @@ $$;
 
 -- Refuses, with a reason, a key that would be one too many or not made by its owner. Locks, so that two at
 -- once do not both see room for the last.
-create function rag.require_room_for_a_key(org_id uuid)
+create function rag.check_key_quota(org_id uuid)
 returns void
 language plpgsql volatile security invoker set search_path = ''
 as $$
@@ -3038,7 +3038,7 @@ begin
   if 100 <= (
     select count(*)
     from rag.api_keys
-    where api_keys.org_id = require_room_for_a_key.org_id and owner_id = auth.uid()
+    where api_keys.org_id = check_key_quota.org_id and owner_id = auth.uid()
       and revoked_at is null and (expires_at is null or expires_at > now())
   ) then
     raise exception 'there are 100 working keys already; revoke one first'
@@ -3062,14 +3062,14 @@ declare
   made rag.api_keys;
 begin
   perform rag.begin_call();
-  org_id := rag.org_meant(org_id);
+  org_id := rag.resolve_org(org_id);
   if 'admin' = any (scopes) and org_id not in (select rag.admin_org_ids()) then
     raise exception 'the scope admin is for the org''s admins'
       using errcode = 'PT403', detail = 'admin_required';
   elsif expires_at <= now() then
     raise exception 'expires_at is in the past' using errcode = 'PT400', detail = 'invalid_expiry';
   end if;
-  perform rag.require_room_for_a_key(org_id);
+  perform rag.check_key_quota(org_id);
 
   if collection is not null then
     select named.id into bound
@@ -3086,7 +3086,7 @@ begin
   insert into rag.api_keys (org_id, owner_id, name, prefix, hash, scopes, collection_id, expires_at)
   values (org_id, auth.uid(), name, prefix, hash, scopes, bound, expires_at)
   returning * into made;
-  return next rag.shown(made);
+  return next rag.render(made);
 end;
 $$;
 
@@ -3126,14 +3126,14 @@ begin
       else least(old.expires_at, now() + make_interval(secs => overlap_seconds)) end
   where ending.org_id = old.org_id and ending.id = old.id;
   -- After the old one has ended; one that goes on for a while counts.
-  perform rag.require_room_for_a_key(old.org_id);
+  perform rag.check_key_quota(old.org_id);
 
   insert into rag.api_keys (org_id, owner_id, name, prefix, hash, scopes, collection_id, expires_at,
     requests_per_minute)
   values (old.org_id, old.owner_id, old.name, prefix, hash, old.scopes, old.collection_id,
     now() + (old.expires_at - old.created_at), old.requests_per_minute)
   returning * into made;
-  return next rag.shown(made);
+  return next rag.render(made);
 end;
 $$;
 
@@ -3162,7 +3162,7 @@ as $$
   select rag.begin_call();
 
   update rag.api_keys set last_used_at = now()
-  where hash = (select rag.sought_hash()) and revoked_at is null
+  where hash = (select rag.lookup_hash()) and revoked_at is null
     and (expires_at is null or expires_at > now())
   returning id, org_id, owner_id, collection_id, scopes, requests_per_minute, expires_at;
 $$;
@@ -3259,7 +3259,7 @@ create table rag.postings (
   foreign key (org_id, document_id) references rag.documents (org_id, id) on delete cascade
 );
 
--- rag.documents_with: the postings of a term, those with the most of it first.
+-- rag.candidate_documents: the postings of a term, those with the most of it first.
 create index postings_by_term on rag.postings (org_id, term, impact desc)
   include (document_id, collection_id, owner_id);
 
@@ -3599,7 +3599,7 @@ create policy "the worker ends removals" on rag.removals
 create policy "the worker sees which objects documents have" on rag.originals
   for select to rag_worker using (path is not null);
 
-create function rag.remove_object()
+create function rag.enqueue_object_removal()
 returns trigger
 language plpgsql volatile security invoker set search_path = ''
 as $$
@@ -3613,11 +3613,11 @@ $$;
 
 -- Whatever takes the document away: who deletes it, its collection's end, its org's.
 create trigger remove_object after delete on rag.originals
-  for each row when (old.path is not null) execute function rag.remove_object();
+  for each row when (old.path is not null) execute function rag.enqueue_object_removal();
 
 create trigger remove_replaced_object after update of path on rag.originals
   for each row when (old.path is not null and old.path is distinct from new.path)
-  execute function rag.remove_object();
+  execute function rag.enqueue_object_removal();
 
 -- For the worker: objects to delete now, of each org as many as of any other. Each comes again, later and later,
 -- until rag_end_removal.
@@ -3681,18 +3681,18 @@ $$;
 -- leave its other buckets alone. Without the schema storage there is nothing to do.
 
 -- Whether the caller was told to upload it, and has made no document of it yet.
-create function rag.awaits_object(name text)
+create function rag.may_upload_object(name text)
 returns boolean
 language sql stable security invoker set search_path = ''
 as $$
   select exists (
     select from rag.removals
-    where removals.org_id = any (array(select rag.current_org_ids())) and removals.path = awaits_object.name
+    where removals.org_id = any (array(select rag.current_org_ids())) and removals.path = may_upload_object.name
       and removals.expected_until > now() and split_part(removals.path, '/', 3) = auth.uid()::text);
 $$;
 
 -- The object that the token was made to delete; null for every other token.
-create function rag.removed_object()
+create function rag.deletable_object()
 returns text
 language sql stable security invoker set search_path = ''
 as $$
@@ -3700,14 +3700,14 @@ as $$
 $$;
 
 -- Whether the caller may know of it: row security on the document's original decides.
-create function rag.sees_object(name text)
+create function rag.may_read_object(name text)
 returns boolean
 language sql stable security invoker set search_path = ''
 as $$
   select exists (
       select from rag.originals
-      where originals.org_id = any (array(select rag.current_org_ids())) and originals.path = sees_object.name)
-    or rag.awaits_object(sees_object.name) or coalesce(sees_object.name = rag.removed_object(), false);
+      where originals.org_id = any (array(select rag.current_org_ids())) and originals.path = may_read_object.name)
+    or rag.may_upload_object(may_read_object.name) or coalesce(may_read_object.name = rag.deletable_object(), false);
 $$;
 
 do $$
@@ -3726,11 +3726,11 @@ begin
 
   create policy "rag: an object is read by who reads its document" on storage.objects
     as restrictive for select to authenticated
-    using (bucket_id is distinct from 'rag-originals' or rag.sees_object(name));
+    using (bucket_id is distinct from 'rag-originals' or rag.may_read_object(name));
 
   create policy "rag: an object is stored by who was told to" on storage.objects
     as restrictive for insert to authenticated
-    with check (bucket_id is distinct from 'rag-originals' or rag.awaits_object(name));
+    with check (bucket_id is distinct from 'rag-originals' or rag.may_upload_object(name));
 
   create policy "rag: no object is changed" on storage.objects
     as restrictive for update to authenticated
@@ -3738,7 +3738,7 @@ begin
 
   create policy "rag: an object is deleted by a token that names it" on storage.objects
     as restrictive for delete to authenticated
-    using (bucket_id is distinct from 'rag-originals' or name = rag.removed_object());
+    using (bucket_id is distinct from 'rag-originals' or name = rag.deletable_object());
 
   create policy "rag: nobody else uses the bucket of originals" on storage.objects
     as restrictive for all to anon
@@ -3761,8 +3761,8 @@ as $$
 #variable_conflict use_column
 declare
   is_admitted constant boolean := rag.begin_call();
-  home constant rag.collections := rag.collection_of(rag_begin_upload.collection_id);
-  largest constant bigint := (rag.tier_of(home.org_id)).file_bytes;
+  home constant rag.collections := rag.get_collection(rag_begin_upload.collection_id);
+  largest constant bigint := (rag.org_tier(home.org_id)).file_bytes;
 begin
   if rag_begin_upload.size_bytes > largest then
     raise exception 'this org''s tier takes files of at most % bytes', largest
@@ -3822,8 +3822,8 @@ create table rag.endpoints (
   org_id uuid not null,
   webhook_id uuid not null,
   owner_id uuid check (owner_id is null),
-  url text not null check (length(url) <= 2000 and url ~ '^https?://[^[:space:]]+$' and rag.shows_only(url)),
-  description text check (length(description) <= 500 and rag.shows_only(description)),
+  url text not null check (length(url) <= 2000 and url ~ '^https?://[^[:space:]]+$' and rag.is_visible_text(url)),
+  description text check (length(description) <= 500 and rag.is_visible_text(description)),
   secret text not null check (secret ~ '^whsec_[A-Za-z0-9+/]{43}=$'),
   -- The one before, for as long as both sign.
   old_secret text check (old_secret ~ '^whsec_[A-Za-z0-9+/]{43}=$'),
@@ -3892,7 +3892,7 @@ create policy "the worker knows where webhooks lead" on rag.endpoints
 create policy "the worker notes whether anybody answers" on rag.endpoints
   for update to rag_worker using (true) with check (true);
 
-create function rag.keep_old_secret()
+create function rag.store_old_secret()
 returns trigger
 language plpgsql volatile security invoker set search_path = ''
 as $$
@@ -3904,7 +3904,7 @@ $$;
 
 -- Who has it renewed cannot read it.
 create trigger keep_old_secret before update on rag.endpoints
-  for each row when (new.secret <> old.secret) execute function rag.keep_old_secret();
+  for each row when (new.secret <> old.secret) execute function rag.store_old_secret();
 
 -- The outbox of webhooks: what is to be sent, and what became of it.
 create table rag.deliveries (
@@ -3979,19 +3979,19 @@ create policy "the worker sends deliveries" on rag.deliveries
 -- there without the other. At its end, when a document's chunks can be counted and it is plain what went with what.
 
 -- Whether anybody listens for that.
-create function rag.is_awaited(org_id uuid, collection_id uuid, event text)
+create function rag.has_subscriber(org_id uuid, collection_id uuid, event text)
 returns boolean
 language sql stable security invoker set search_path = ''
 as $$
   select exists (
     select from rag.webhooks
-    where webhooks.org_id = is_awaited.org_id and enabled and event = any (events)
-      and (webhooks.collection_id is null or webhooks.collection_id = is_awaited.collection_id));
+    where webhooks.org_id = has_subscriber.org_id and enabled and event = any (events)
+      and (webhooks.collection_id is null or webhooks.collection_id = has_subscriber.collection_id));
 $$;
 
 -- To everybody who does. A webhook that is deleted meanwhile is told nothing, and whoever changes something is not
 -- kept from it.
-create function rag.tell(org_id uuid, collection_id uuid, owner_id uuid, event text, object jsonb)
+create function rag.enqueue_event(org_id uuid, collection_id uuid, owner_id uuid, event text, object jsonb)
 returns void
 language plpgsql volatile security invoker set search_path = ''
 as $$
@@ -4001,10 +4001,11 @@ begin
   loop
     begin
       insert into rag.deliveries (org_id, webhook_id, collection_id, owner_id, event_id, event, object)
-      select tell.org_id, webhooks.id, tell.collection_id, tell.owner_id, event_id, tell.event, object
+      select enqueue_event.org_id, webhooks.id, enqueue_event.collection_id, enqueue_event.owner_id, event_id,
+        enqueue_event.event, object
       from rag.webhooks
-      where webhooks.org_id = tell.org_id and enabled and tell.event = any (events)
-        and (webhooks.collection_id is null or webhooks.collection_id = tell.collection_id);
+      where webhooks.org_id = enqueue_event.org_id and enabled and enqueue_event.event = any (events)
+        and (webhooks.collection_id is null or webhooks.collection_id = enqueue_event.collection_id);
       return;
     exception
       when foreign_key_violation then
@@ -4012,13 +4013,13 @@ begin
         null;
       when lock_not_available then
         -- This runs at the end of the transaction, where the exception handler of the called function has ended.
-        perform rag.refuse_locked();
+        perform rag.raise_locked();
     end;
   end loop;
 end;
 $$;
 
-create function rag.tell_of_collection()
+create function rag.enqueue_collection_event()
 returns trigger
 language plpgsql volatile security invoker set search_path = ''
 as $$
@@ -4034,15 +4035,15 @@ begin
   if collection.loads is not null or collection.deleted_at is not null then
     return null;
   end if;
-  if rag.is_awaited(collection.org_id, collection.id, event) then
-    perform rag.tell(collection.org_id, collection.id, collection.owner_id, event,
+  if rag.has_subscriber(collection.org_id, collection.id, event) then
+    perform rag.enqueue_event(collection.org_id, collection.id, collection.owner_id, event,
       jsonb_build_object('id', collection.id, 'name', collection.name));
   end if;
   return null;
 end;
 $$;
 
-create function rag.tell_of_document()
+create function rag.enqueue_document_event()
 returns trigger
 language plpgsql volatile security invoker set search_path = ''
 as $$
@@ -4055,7 +4056,7 @@ declare
   object jsonb := jsonb_build_object(
     'id', document.id, 'collection_id', document.collection_id, 'status', document.status);
 begin
-  if not rag.is_awaited(document.org_id, document.collection_id, event) then
+  if not rag.has_subscriber(document.org_id, document.collection_id, event) then
     return null;
   end if;
   -- Nobody knows of what is being loaded: of the collection is told when it is loaded. (That one has failed, the worker
@@ -4084,18 +4085,18 @@ begin
     -- The collection was deleted too, and has an event of its own.
     return null;
   end if;
-  perform rag.tell(document.org_id, document.collection_id, document.owner_id, event, object);
+  perform rag.enqueue_event(document.org_id, document.collection_id, document.owner_id, event, object);
   return null;
 end;
 $$;
 
 create constraint trigger tell_of_collection
   after insert or update or delete on rag.collections
-  deferrable initially deferred for each row execute function rag.tell_of_collection();
+  deferrable initially deferred for each row execute function rag.enqueue_collection_event();
 
 create constraint trigger tell_of_document
   after insert or update of status or delete on rag.documents
-  deferrable initially deferred for each row execute function rag.tell_of_document();
+  deferrable initially deferred for each row execute function rag.enqueue_document_event();
 
 -- What the worker does with the outbox of webhooks: it claims what is due, sends it, and says what came of it. All of
 -- it under the worker's own role, in no user's name.
@@ -4317,14 +4318,14 @@ as $$
 $$;
 
 -- The one of that id; PT404 for one that the caller does not keep.
-create function rag.webhook_of(webhook_id uuid)
+create function rag.get_webhook(webhook_id uuid)
 returns rag.webhook
 language plpgsql stable security invoker set search_path = ''
 as $$
 declare
   found_webhook rag.webhook;
 begin
-  select * into found_webhook from public.rag_list_webhooks(webhook_of.webhook_id) where webhook_id is not null;
+  select * into found_webhook from public.rag_list_webhooks(get_webhook.webhook_id) where webhook_id is not null;
   if not found then
     raise exception 'there is no such webhook' using errcode = 'PT404', detail = 'webhook_not_found';
   end if;
@@ -4348,10 +4349,10 @@ declare
 begin
   perform rag.begin_call();
   if collection_id is not null then
-    home := rag.collection_of(collection_id);
+    home := rag.get_collection(collection_id);
     org_id := coalesce(org_id, home.org_id);
   end if;
-  org_id := rag.org_meant(org_id);
+  org_id := rag.resolve_org(org_id);
   if org_id not in (select rag.admin_org_ids()) or rag.bound_collection() is not null then
     raise exception 'webhooks are for the org''s admins' using errcode = 'PT403', detail = 'admin_required';
   elsif home.org_id <> org_id then
@@ -4381,7 +4382,7 @@ as $$
 #variable_conflict use_variable
 declare
   is_admitted constant boolean := rag.begin_call();
-  present constant rag.webhook := rag.webhook_of(webhook_id);
+  present constant rag.webhook := rag.get_webhook(webhook_id);
   anew constant boolean := coalesce(enabled, url is not null);
 begin
   update rag.webhooks as renewed
@@ -4406,7 +4407,7 @@ as $$
 #variable_conflict use_variable
 declare
   is_admitted constant boolean := rag.begin_call();
-  present constant rag.webhook := rag.webhook_of(webhook_id);
+  present constant rag.webhook := rag.get_webhook(webhook_id);
 begin
   if overlap_seconds is null or overlap_seconds not between 0 and 604800 then
     raise exception 'overlap_seconds must be between 0 and 604800'
@@ -4426,7 +4427,7 @@ language plpgsql volatile security invoker set search_path = ''
 as $$
 declare
   is_admitted constant boolean := rag.begin_call();
-  gone constant rag.webhook := rag.webhook_of(webhook_id);
+  gone constant rag.webhook := rag.get_webhook(webhook_id);
 begin
   delete from rag.webhooks where webhooks.org_id = gone.org_id and webhooks.id = gone.id;
 end;
@@ -4442,7 +4443,7 @@ as $$
 #variable_conflict use_variable
 declare
   is_admitted constant boolean := rag.begin_call();
-  webhook constant rag.webhook := rag.webhook_of(webhook_id);
+  webhook constant rag.webhook := rag.get_webhook(webhook_id);
 begin
   perform rag.check_page("limit", "offset", 'desc', 'created_at', array['created_at']);
   return (
@@ -4471,7 +4472,7 @@ language plpgsql volatile security invoker set search_path = ''
 as $$
 declare
   is_admitted constant boolean := rag.begin_call();
-  webhook constant rag.webhook := rag.webhook_of(webhook_id);
+  webhook constant rag.webhook := rag.get_webhook(webhook_id);
 begin
   if not webhook.enabled then
     raise exception 'the webhook is off' using errcode = 'PT409', detail = 'webhook_disabled';
@@ -4601,7 +4602,7 @@ create type rag.filters as (
 );
 
 -- The same, resolved: null where nothing is asked. document_ids: the documents with the facets asked for.
-create type rag.scope as (
+create type rag.search_scope as (
   org_ids uuid[], model text, collection_ids uuid[], source_types text[], lang text,
   date_from timestamptz, date_to timestamptz, document_ids uuid[], without_document uuid, without_chunk uuid,
   ignored_filters text[]
@@ -4634,13 +4635,13 @@ $$;
 
 -- Raises PT400 for filters that are no object, PT403 for a key without a scope that reads, and for a collection by name
 -- what rag.require_collection raises.
-create function rag.scope_of(filters jsonb)
-returns rag.scope
+create function rag.resolve_filters(filters jsonb)
+returns rag.search_scope
 language plpgsql stable security invoker set search_path = ''
 as $$
 declare
   wanted rag.filters;
-  scope rag.scope;
+  scope rag.search_scope;
   groups integer[];
   facets uuid[];
 begin
@@ -4686,7 +4687,7 @@ begin
 
   -- One facet of each group must be there.
   -- A null in a list is no document's.
-  select array_agg(found.number), array_agg(rag.facet(found.kind, coalesce(found.value, 'null')))
+  select array_agg(found.number), array_agg(rag.facet_hash(found.kind, coalesce(found.value, 'null')))
     into groups, facets
   from (
     select 1, 'origin', to_jsonb(value) from unnest(wanted.origins) as value
@@ -4717,7 +4718,7 @@ end;
 $$;
 
 -- Whether a scope asks for nothing but orgs and a model.
-create function rag.has_no_filters(scope rag.scope)
+create function rag.has_no_filters(scope rag.search_scope)
 returns boolean
 language sql immutable security invoker set search_path = ''
 as $$
@@ -4726,7 +4727,7 @@ as $$
 $$;
 
 -- Whether it asks for one source type and nothing else.
-create function rag.has_one_source_type(scope rag.scope)
+create function rag.has_one_source_type(scope rag.search_scope)
 returns boolean
 language sql immutable security invoker set search_path = ''
 as $$
@@ -4736,7 +4737,7 @@ as $$
 $$;
 
 -- Whether it asks for what only documents and chunks know, and not their postings.
-create function rag.filters_documents(scope rag.scope)
+create function rag.filters_documents(scope rag.search_scope)
 returns boolean
 language sql immutable security invoker set search_path = ''
 as $$
@@ -4746,7 +4747,7 @@ $$;
 
 -- The conditions of a scope, $1, on documents or on their chunks; document_id is the column that holds the
 -- document's id.
-create function rag.conditions(scope rag.scope, document_id text)
+create function rag.where_clause(scope rag.search_scope, document_id text)
 returns text
 language sql immutable security invoker set search_path = ''
 as $$
@@ -4762,11 +4763,11 @@ as $$
     case when scope.without_document is not null then format('%I <> ($1).without_document', document_id) end);
 $$;
 
-create function rag.chunk_conditions(scope rag.scope)
+create function rag.chunk_where_clause(scope rag.search_scope)
 returns text
 language sql immutable security invoker set search_path = ''
 as $$
-  select concat_ws(' and ', rag.conditions(scope, 'document_id'), 'embedding_model = ($1).model',
+  select concat_ws(' and ', rag.where_clause(scope, 'document_id'), 'embedding_model = ($1).model',
     case when scope.without_chunk is not null then 'id <> ($1).without_chunk' end);
 $$;
 
@@ -4774,7 +4775,7 @@ $$;
 
 -- A chunk on its way through a search, with what is shown of it, so that nobody reads it twice. Scores are 0 to
 -- 1; null where nobody has computed them.
-create type rag.hit as (
+create type rag.candidate as (
   org_id uuid, document_id uuid, ordinal integer, chunk_id uuid, content text, span_start integer,
   span_end integer, similarity double precision, word_score double precision, score double precision
 );
@@ -4785,7 +4786,7 @@ create type rag.hit as (
 -- compared, by word alone. considered: how many; by the index, those that it handed out. vector_ms, lexical_ms: how
 -- long looking for the nearest took, and how long looking for the words and ordering both; null where nobody did.
 -- ignored_filters: the unknown keys of the filters, the same in each row; null if there are none.
-create type rag.found as (
+create type rag.result_row as (
   chunk_id uuid, document_id uuid, org_id uuid, ordinal integer, content text,
   span_start integer, span_end integer, similarity double precision, word_score double precision,
   score double precision, collection_id uuid, source_type text, title text, uri text, lang text,
@@ -4807,87 +4808,88 @@ end;
 $$;
 
 -- The query's vector as it is compared. Raises PT400 for one that cannot be.
-create function rag.needle(query_vector extensions.vector)
+create function rag.to_halfvec(query_vector extensions.vector)
 returns extensions.halfvec
 language plpgsql immutable security invoker set search_path = ''
 as $$
 declare
   dimensions constant integer := extensions.vector_dims(query_vector);
-  needle extensions.halfvec(1536);
+  query_embedding extensions.halfvec(1536);
 begin
   if dimensions is distinct from 1536 then
     raise exception 'query_vector has % dimensions, not 1536', dimensions
       using errcode = 'PT400', detail = 'wrong_dimensions', hint = 'pad shorter embeddings with zeros';
   end if;
-  needle := query_vector::extensions.halfvec(1536);
+  query_embedding := query_vector::extensions.halfvec(1536);
   -- Asked of the half-precision vector: a tiny one may have become zero.
-  if extensions.l2_norm(needle) = 0 then
+  if extensions.l2_norm(query_embedding) = 0 then
     raise exception 'query_vector has no direction' using errcode = 'PT400', detail = 'zero_vector';
   end if;
-  return needle;
+  return query_embedding;
 end;
 $$;
 
 -- The hits as rows, in their order.
-create function rag.show(hits rag.hit[], exact boolean, considered integer, vector_ms real, lexical_ms real,
-  ignored_filters text[] default null)
-returns setof rag.found
+create function rag.to_rows(candidates rag.candidate[], exact boolean, considered integer, vector_ms real,
+  lexical_ms real, ignored_filters text[] default null)
+returns setof rag.result_row
 language plpgsql stable security invoker set search_path = ''
 as $$
 begin
   return query
-  select hit.chunk_id, hit.document_id, hit.org_id, hit.ordinal, hit.content, hit.span_start, hit.span_end,
-    hit.similarity, hit.word_score, hit.score, documents.collection_id, documents.source_type,
+  select candidate.chunk_id, candidate.document_id, candidate.org_id, candidate.ordinal, candidate.content,
+    candidate.span_start, candidate.span_end, candidate.similarity, candidate.word_score, candidate.score, documents.collection_id, documents.source_type,
     documents.title, documents.uri, documents.lang, documents.occurred_at, documents.origin,
-    documents.author, documents.state, documents.labels, documents.metadata, show.exact, show.considered,
-    documents.external_id, stood.place, show.vector_ms, show.lexical_ms, documents.filename,
-    documents.owner_id, documents.created_by, show.ignored_filters
-  from unnest(hits) with ordinality as hit (org_id, document_id, ordinal, chunk_id, content, span_start,
+    documents.author, documents.state, documents.labels, documents.metadata, to_rows.exact, to_rows.considered,
+    documents.external_id, stood.place, to_rows.vector_ms, to_rows.lexical_ms, documents.filename,
+    documents.owner_id, documents.created_by, to_rows.ignored_filters
+  from unnest(candidates) with ordinality as candidate (org_id, document_id, ordinal, chunk_id, content, span_start,
     span_end, similarity, word_score, score, place)
-  join rag.documents on documents.org_id = hit.org_id and documents.id = hit.document_id
+  join rag.documents on documents.org_id = candidate.org_id and documents.id = candidate.document_id
   -- Offset 0 keeps this a look-up of each.
   cross join lateral (
     select chunks.metadata as place
     from rag.chunks
-    where chunks.org_id = hit.org_id and chunks.id = hit.chunk_id
+    where chunks.org_id = candidate.org_id and chunks.id = candidate.chunk_id
     offset 0
   ) as stood
-  order by hit.place;
+  order by candidate.place;
 end;
 $$;
 
 -- The hits, each text so many chunks longer to both sides, as far as its document goes and no further than
 -- half-way to the document's next hit; where chunks overlap, it begins behind the hit before: no text comes
 -- twice.
-create function rag.widen(hits rag.hit[], neighbours integer)
-returns rag.hit[]
+create function rag.expand_neighbours(candidates rag.candidate[], neighbours integer)
+returns rag.candidate[]
 language plpgsql stable security invoker set search_path = ''
 as $$
 begin
   return (
-    with hit as (
-      select hit.*,
-        lag(hit.ordinal) over of_document as before,
-        lead(hit.ordinal) over of_document as after
-      from unnest(hits) with ordinality as hit (org_id, document_id, ordinal, chunk_id, content, span_start,
+    with candidate as (
+      select candidate.*,
+        lag(candidate.ordinal) over of_document as before,
+        lead(candidate.ordinal) over of_document as after
+      from unnest(candidates) with ordinality as candidate (org_id, document_id, ordinal, chunk_id, content, span_start,
         span_end, similarity, word_score, score, place)
-      window of_document as (partition by hit.org_id, hit.document_id order by hit.ordinal)
+      window of_document as (partition by candidate.org_id, candidate.document_id order by candidate.ordinal)
     ), wide as (
-      select hit.*, around.span_end as wide_end, greatest(around.span_start,
+      select candidate.*, around.span_end as wide_end, greatest(around.span_start,
         least(coalesce(lag(around.span_end) over of_document, 0), around.span_end - 1)) as wide_start
-      from hit
+      from candidate
       cross join lateral (
         select min(chunks.span_start), max(chunks.span_end)
         from rag.chunks
-        where chunks.org_id = hit.org_id and chunks.document_id = hit.document_id
-          and chunks.ordinal between greatest(hit.ordinal - neighbours, (hit.before + hit.ordinal) / 2 + 1)
-            and least(hit.ordinal + neighbours, (hit.ordinal + hit.after) / 2)
+        where chunks.org_id = candidate.org_id and chunks.document_id = candidate.document_id
+          and chunks.ordinal
+            between greatest(candidate.ordinal - neighbours, (candidate.before + candidate.ordinal) / 2 + 1)
+            and least(candidate.ordinal + neighbours, (candidate.ordinal + candidate.after) / 2)
       ) as around (span_start, span_end)
-      window of_document as (partition by hit.org_id, hit.document_id order by hit.ordinal)
+      window of_document as (partition by candidate.org_id, candidate.document_id order by candidate.ordinal)
     )
     select array_agg((wide.org_id, wide.document_id, wide.ordinal, wide.chunk_id,
         substr(documents.content, wide.wide_start + 1, wide.wide_end - wide.wide_start), wide.wide_start,
-        wide.wide_end, wide.similarity, wide.word_score, wide.score)::rag.hit order by wide.place)
+        wide.wide_end, wide.similarity, wide.word_score, wide.score)::rag.candidate order by wide.place)
     from wide
     join rag.documents on documents.org_id = wide.org_id and documents.id = wide.document_id);
 end;
@@ -4913,7 +4915,7 @@ $$;
 -- that partitions prune and a distributed table goes to one shard.
 
 -- How many chunks of its model a scope leaves that asks for no more than collections, by the log of term counts.
-create function rag.count_chunks(scope rag.scope)
+create function rag.count_chunks(scope rag.search_scope)
 returns bigint
 language plpgsql stable security invoker set search_path = ''
 as $$
@@ -4934,8 +4936,8 @@ $$;
 
 -- The nearest chunks of a scope without filters by comparing them all. Planning takes longer than scanning a
 -- small tenant: this plan is kept.
-create function rag.nearest_of_all(needle extensions.halfvec, scope rag.scope, wanted integer)
-returns rag.hit[]
+create function rag.exact_scan(query_embedding extensions.halfvec, scope rag.search_scope, wanted integer)
+returns rag.candidate[]
 language plpgsql stable security invoker set search_path = ''
 -- A kept plan knows no org: among few, it takes any for a large part of the table, and would read all of it.
 set enable_seqscan = off
@@ -4943,12 +4945,12 @@ as $$
 begin
   return (
     select array_agg((org_id, document_id, ordinal, id, content, span_start, span_end,
-      greatest(0, least(1, 1 - distance)), null, greatest(0, least(1, 1 - distance)))::rag.hit
+      greatest(0, least(1, 1 - distance)), null, greatest(0, least(1, 1 - distance)))::rag.candidate
       order by distance, id)
     from (
       -- "+ 0" keeps the HNSW index out of the scan.
       select org_id, document_id, ordinal, id, content, span_start, span_end,
-        (embedding operator(extensions.<=>) needle) + 0 as distance
+        (embedding operator(extensions.<=>) query_embedding) + 0 as distance
       from rag.chunks
       where org_id = any (scope.org_ids) and embedding_model = scope.model
       order by distance, id
@@ -4960,8 +4962,8 @@ $$;
 -- The same with filters, as long as they leave no more than `bound`; considered: how many they leave, counted no
 -- further than that. The commonest, one source type, keeps its plan; others are planned for the filters at
 -- hand. Texts are fetched of those that are kept: with all of them the rows would not fit into memory.
-create function rag.nearest_of_filtered(needle extensions.halfvec, scope rag.scope, wanted integer,
-  bound bigint, out hits rag.hit[], out considered integer)
+create function rag.filtered_scan(query_embedding extensions.halfvec, scope rag.search_scope, wanted integer,
+  bound bigint, out candidates rag.candidate[], out considered integer)
 language plpgsql stable security invoker set search_path = ''
 -- As above: a kept plan knows neither org nor source type.
 set enable_seqscan = off
@@ -4974,7 +4976,7 @@ begin
       select found.*
       from unnest(scope.org_ids) as orgs (one_org)
       cross join lateral (
-        select org_id, id, (embedding operator(extensions.<=>) needle) + 0 as distance
+        select org_id, id, (embedding operator(extensions.<=>) query_embedding) + 0 as distance
         from rag.chunks
         where org_id = one_org and embedding_model = scope.model and source_type = one_type
         offset 0
@@ -4982,9 +4984,9 @@ begin
       limit bound + 1
     )
     select array_agg((org_id, document_id, ordinal, id, content, span_start, span_end,
-        greatest(0, least(1, 1 - distance)), null, greatest(0, least(1, 1 - distance)))::rag.hit
+        greatest(0, least(1, 1 - distance)), null, greatest(0, least(1, 1 - distance)))::rag.candidate
         order by distance, id), (select count(*) from visible)
-      into hits, considered
+      into candidates, considered
     from (select * from visible order by distance, id limit wanted) as nearest
     cross join lateral (
       select document_id, ordinal, content, span_start, span_end
@@ -5003,7 +5005,7 @@ begin
       limit $4 + 1
     )
     select array_agg((org_id, document_id, ordinal, id, content, span_start, span_end,
-        greatest(0, least(1, 1 - distance)), null, greatest(0, least(1, 1 - distance)))::rag.hit
+        greatest(0, least(1, 1 - distance)), null, greatest(0, least(1, 1 - distance)))::rag.candidate
         order by distance, id), (select count(*) from visible)
     from (select * from visible order by distance, id limit $3) as nearest
     cross join lateral (
@@ -5012,16 +5014,16 @@ begin
       where chunks.org_id = nearest.org_id and chunks.id = nearest.id
       offset 0
     ) as text
-  $query$, rag.chunk_conditions(scope))
-    into hits, considered using scope, needle, wanted, bound;
+  $query$, rag.chunk_where_clause(scope))
+    into candidates, considered using scope, query_embedding, wanted, bound;
 end;
 $$;
 
 -- The nearest chunks of a scope by the HNSW index, `fetched` of them, of which the nearest `wanted` are kept.
 -- complete: whether these are all that there need be; not when the index gave up, and not when the last that is
 -- kept is as near as the last that was fetched, since which of those it happened upon must not decide.
-create function rag.nearest_of_index(needle extensions.halfvec, scope rag.scope, wanted integer,
-  fetched integer, ef_search integer, out hits rag.hit[], out considered integer, out complete boolean)
+create function rag.hnsw_scan(query_embedding extensions.halfvec, scope rag.search_scope, wanted integer,
+  fetched integer, ef_search integer, out candidates rag.candidate[], out considered integer, out complete boolean)
 language plpgsql stable security invoker set search_path = ''
 as $$
 declare
@@ -5035,21 +5037,21 @@ begin
     set_config('hnsw.ef_search', least(1000, greatest(ef_search, 3 * fetched))::text, true);
   if rag.has_no_filters(scope) then
     select array_agg((org_id, document_id, ordinal, id, content, span_start, span_end,
-        greatest(0, least(1, 1 - distance)), null, greatest(0, least(1, 1 - distance)))::rag.hit
+        greatest(0, least(1, 1 - distance)), null, greatest(0, least(1, 1 - distance)))::rag.candidate
         order by distance, id), array_agg(distance order by distance)
-      into hits, distances
+      into candidates, distances
     from (
       select org_id, document_id, ordinal, id, content, span_start, span_end,
-        (embedding operator(extensions.<=>) needle) + 0 as distance
+        (embedding operator(extensions.<=>) query_embedding) + 0 as distance
       from rag.chunks
       where org_id = any (scope.org_ids) and embedding_model = scope.model
-      order by embedding operator(extensions.<=>) needle
+      order by embedding operator(extensions.<=>) query_embedding
       limit fetched
     ) as nearest;
   else
     execute format($query$
       select array_agg((org_id, document_id, ordinal, id, content, span_start, span_end,
-          greatest(0, least(1, 1 - distance)), null, greatest(0, least(1, 1 - distance)))::rag.hit
+          greatest(0, least(1, 1 - distance)), null, greatest(0, least(1, 1 - distance)))::rag.candidate
           order by distance, id), array_agg(distance order by distance)
       from (
         select org_id, document_id, ordinal, id, content, span_start, span_end,
@@ -5059,20 +5061,20 @@ begin
         order by embedding operator(extensions.<=>) $2
         limit $3
       ) as nearest
-    $query$, rag.chunk_conditions(scope))
-      into hits, distances using scope, needle, fetched;
+    $query$, rag.chunk_where_clause(scope))
+      into candidates, distances using scope, query_embedding, fetched;
   end if;
   perform set_config('enable_sort', sorting, true);
-  considered := coalesce(cardinality(hits), 0);
+  considered := coalesce(cardinality(candidates), 0);
   complete := considered = fetched and distances[wanted] < distances[fetched];
-  hits := hits[:wanted];
+  candidates := candidates[:wanted];
 end;
 $$;
 
 -- How many candidates the HNSW index has to keep in sight to find the nearest of so many rows: the more, the
 -- smaller their share of the table, and four times as many where they are scattered over several orgs, whose
 -- neighbourhoods then hold few of ours. (bench/exact_vs_index.py)
-create function rag.effort(scope rag.scope, candidates bigint, ef_search integer)
+create function rag.ef_search_for(scope rag.search_scope, candidates bigint, ef_search integer)
 returns integer
 language plpgsql stable security invoker set search_path = ''
 as $$
@@ -5087,7 +5089,7 @@ $$;
 
 -- How many rows are few: `exact_rows`, twice as many where they are scattered over several orgs and so hard to find
 -- by the index; and no more than 4,000 of those that are most of the table, of which the index loses none.
-create function rag.exact_bound(scope rag.scope, candidates bigint, exact_rows integer)
+create function rag.exact_threshold(scope rag.search_scope, candidates bigint, exact_rows integer)
 returns bigint
 language plpgsql stable security invoker set search_path = ''
 as $$
@@ -5102,8 +5104,8 @@ $$;
 
 -- The nearest chunks of a scope, best first; equally near ones by id. exact: whether all that the scope leaves
 -- were compared; considered: how many were.
-create function rag.nearest(needle extensions.halfvec, scope rag.scope, wanted integer,
-  out hits rag.hit[], out exact boolean, out considered integer)
+create function rag.nearest_chunks(query_embedding extensions.halfvec, scope rag.search_scope, wanted integer,
+  out candidates rag.candidate[], out exact boolean, out considered integer)
 language plpgsql stable security invoker set search_path = ''
 as $$
 declare
@@ -5111,7 +5113,7 @@ declare
   filtered constant boolean := not rag.has_no_filters(scope);
   every_row constant bigint := 9223372036854775806;
   bound bigint;
-  effort integer;
+  ef_search integer;
   more integer;
   complete boolean;
 begin
@@ -5121,29 +5123,29 @@ begin
   if not rag.filters_documents(scope) and scope.without_chunk is null then
     considered := rag.count_chunks(scope);
   end if;
-  bound := rag.exact_bound(scope, considered, settings.exact_rows);
+  bound := rag.exact_threshold(scope, considered, settings.exact_rows);
   if filtered and coalesce(considered <= bound, true) then
-    select * into hits, considered from rag.nearest_of_filtered(needle, scope, wanted, bound);
+    select * into candidates, considered from rag.filtered_scan(query_embedding, scope, wanted, bound);
   end if;
   exact := considered <= bound;
   if exact then
     if not filtered then
-      hits := rag.nearest_of_all(needle, scope, wanted);
+      candidates := rag.exact_scan(query_embedding, scope, wanted);
     end if;
     return;
   end if;
 
-  effort := rag.effort(scope, considered, settings.ef_search);
+  ef_search := rag.ef_search_for(scope, considered, settings.ef_search);
   -- One more than wanted shows whether the last is nearer than what is left out; many more, where passages
   -- repeat themselves, as footers do.
   foreach more in array array[1, 100] loop
-    select * into hits, considered, complete
-    from rag.nearest_of_index(needle, scope, wanted, wanted + more, effort);
+    select * into candidates, considered, complete
+    from rag.hnsw_scan(query_embedding, scope, wanted, wanted + more, ef_search);
     exit when complete or considered < wanted + more;
   end loop;
   if not complete then
     exact := true;
-    select * into hits, considered from rag.nearest_of_filtered(needle, scope, wanted, every_row);
+    select * into candidates, considered from rag.filtered_scan(query_embedding, scope, wanted, every_row);
   end if;
 end;
 $$;
@@ -5154,24 +5156,24 @@ create function public.rag_match(
   top_k integer default 8,
   filters jsonb default '{}'
 )
-returns setof rag.found
+returns setof rag.result_row
 language plpgsql stable security invoker set search_path = ''
 -- Planning under row security takes longer than most of these statements run.
 set plan_cache_mode = force_generic_plan
 as $$
 declare
-  scope rag.scope;
+  scope rag.search_scope;
   near record;
   started timestamptz;
   vector_ms real;
 begin
   perform rag.begin_direct_read();
   perform rag.check_top_k(top_k);
-  scope := rag.scope_of(filters);
+  scope := rag.resolve_filters(filters);
   started := clock_timestamp();
-  near := rag.nearest(rag.needle(query_vector), scope, top_k);
+  near := rag.nearest_chunks(rag.to_halfvec(query_vector), scope, top_k);
   vector_ms := rag.milliseconds_since(started);
-  return query select * from rag.show(near.hits, near.exact, near.considered, vector_ms, null,
+  return query select * from rag.to_rows(near.candidates, near.exact, near.considered, vector_ms, null,
     scope.ignored_filters);
 end;
 $$;
@@ -5182,7 +5184,7 @@ $$;
 -- A term of a question. Terms of one slot are the same word as several languages stem it, often to the same
 -- term; place is where it stands in the question, null for identifiers. config: a regconfig, which no type
 -- should hold that an upgrade carries over.
-create type rag.sought as (
+create type rag.query_term as (
   term text, slot integer, config oid, place integer, idf double precision, chunks bigint, documents bigint
 );
 
@@ -5194,20 +5196,20 @@ create type rag.word_pair as (
 -- A question taken apart: its 40 rarest words at most, rarest first; its pairs; the sum of idf that a chunk which
 -- holds everything would have; the mean lengths, in terms, that BM25 compares with; and, where there are
 -- other embedding models too, the terms that stand for a whole document of the one that is asked for.
-create type rag.question as (
-  sought rag.sought[], pairs rag.word_pair[], idf_sum double precision,
+create type rag.keyword_query as (
+  terms rag.query_term[], pairs rag.word_pair[], idf_sum double precision,
   chunk_length double precision, document_length double precision, totals text[]
 );
 
 -- What a text asks for among the documents of a scope: only terms that some visible chunk holds. The languages
 -- are those of the documents; each stems the text in its own way, and a word that one of them passes over
 -- ("the", "der") counts in none.
-create function rag.question(query_text text, scope rag.scope)
-returns rag.question
+create function rag.parse_keyword_query(query_text text, scope rag.search_scope)
+returns rag.keyword_query
 language plpgsql stable security invoker set search_path = '' set enable_seqscan = off
 as $$
 declare
-  asked rag.question;
+  keywords rag.keyword_query;
   configs regconfig[];
   chunk_count bigint;
 begin
@@ -5215,7 +5217,7 @@ begin
     sum(total.length) / sum(total.chunks), sum(total.length) / sum(total.documents),
     case when bool_or(rag.model_of_total(total.term) <> scope.model) then coalesce(
       array_agg(total.term) filter (where rag.model_of_total(total.term) = scope.model), '{}') end
-    into configs, chunk_count, asked.chunk_length, asked.document_length, asked.totals
+    into configs, chunk_count, keywords.chunk_length, keywords.document_length, keywords.totals
   from (
     select counts.term, sum(counts.documents) as documents, sum(counts.chunks) as chunks,
       sum(counts.length) as length
@@ -5259,9 +5261,9 @@ begin
     having sum(counts.chunks) > 0
   )
   select array_agg((found.term, found.slot, found.config, found.place,
-      ln(1 + (chunk_count - found.chunks + 0.5) / (found.chunks + 0.5)), found.chunks, found.documents)::rag.sought
+      ln(1 + (chunk_count - found.chunks + 0.5) / (found.chunks + 0.5)), found.chunks, found.documents)::rag.query_term
       order by found.chunks, found.term)
-    into asked.sought
+    into keywords.terms
   from (
     select slots.*, dense_rank() over (order by slots.rarest, slots.slot) as turn
     from (
@@ -5271,35 +5273,35 @@ begin
   ) as found
   where found.turn <= 40;
 
-  select sum(slots.idf) into asked.idf_sum
-  from (select max(sought.idf) from unnest(asked.sought) as sought group by sought.slot) as slots (idf);
+  select sum(slots.idf) into keywords.idf_sum
+  from (select max(query_term.idf) from unnest(keywords.terms) as query_term group by query_term.slot) as slots (idf);
 
   select array_agg((neighbours.config, neighbours.term, neighbours.next_term,
       neighbours.next_place - neighbours.place, neighbours.weight)::rag.word_pair)
-    into asked.pairs
+    into keywords.pairs
   from (
-    select sought.config, sought.term, sought.place,
-      lead(sought.term) over in_order as next_term, lead(sought.place) over in_order as next_place,
-      least(sought.idf, lead(sought.idf) over in_order) as weight
-    from unnest(asked.sought) as sought
-    where sought.place is not null
-    window in_order as (partition by sought.config order by sought.place)
+    select query_term.config, query_term.term, query_term.place,
+      lead(query_term.term) over in_order as next_term, lead(query_term.place) over in_order as next_place,
+      least(query_term.idf, lead(query_term.idf) over in_order) as weight
+    from unnest(keywords.terms) as query_term
+    where query_term.place is not null
+    window in_order as (partition by query_term.config order by query_term.place)
   ) as neighbours
   where neighbours.next_term <> neighbours.term;
-  return asked;
+  return keywords;
 end;
 $$;
 
 -- How much of what is asked stands together in each text as it was asked, 0 to 1: the more, the more of its
 -- words follow each other as they do in the question, the rarer those are and the fewer stand between. Texts
 -- where no two do are left out.
-create function rag.closeness(asked rag.question, ids uuid[], configs oid[], contents text[])
+create function rag.phrase_proximity(keywords rag.keyword_query, ids uuid[], configs oid[], contents text[])
 returns table (id uuid, closeness double precision)
 language plpgsql stable security invoker set search_path = ''
 as $$
 #variable_conflict use_column
 declare
-  terms constant text[] := array(select distinct sought.term from unnest(asked.sought) as sought);
+  terms constant text[] := array(select distinct query_term.term from unnest(keywords.terms) as query_term);
 begin
   return query
   with word as materialized (
@@ -5310,8 +5312,8 @@ begin
   )
   select one.id, sum(pair.weight / (1 + (
       select min(abs(b - a - pair.gap)) from unnest(one.positions) as a, unnest(other.positions) as b
-    ))) / asked.idf_sum
-  from unnest(asked.pairs) as pair
+    ))) / keywords.idf_sum
+  from unnest(keywords.pairs) as pair
   join word as one on one.config = pair.config and one.lexeme = pair.first
   join word as other on other.id = one.id and other.lexeme = pair.second
   group by one.id;
@@ -5322,21 +5324,21 @@ $$;
 -- steps. Which documents have most of what is asked, reading a bounded number of postings for each term; and
 -- the exact scores of those documents' chunks.
 
-create type rag.reference as (org_id uuid, document_id uuid);
+create type rag.document_key as (org_id uuid, document_id uuid);
 
 -- Those of the documents that have most of what is asked, by all their postings.
 --
 -- PostgREST's connections keep their plans. A plan that was made while rag.postings was empty would scan the table for
 -- each term once it is full, until autovacuum has counted its rows: so no function here scans it.
-create function rag.best_among(asked rag.question, documents rag.reference[], wanted integer)
-returns rag.reference[]
+create function rag.rank_documents(keywords rag.keyword_query, documents rag.document_key[], wanted integer)
+returns rag.document_key[]
 language plpgsql stable security invoker set search_path = '' set enable_seqscan = off
 as $$
 declare
-  terms constant text[] := array(select distinct sought.term from unnest(asked.sought) as sought);
+  terms constant text[] := array(select distinct query_term.term from unnest(keywords.terms) as query_term);
 begin
   return (
-    select array_agg((ranked.org_id, ranked.document_id)::rag.reference)
+    select array_agg((ranked.org_id, ranked.document_id)::rag.document_key)
     from (
       select postings.org_id, postings.document_id
       from unnest(documents) as document
@@ -5347,9 +5349,9 @@ begin
           and postings.term = any (terms)
         offset 0
       ) as postings
-      join (select distinct term, idf from unnest(asked.sought)) as sought on sought.term = postings.term
+      join (select distinct term, idf from unnest(keywords.terms)) as query_term on query_term.term = postings.term
       group by 1, 2
-      order by sum(sought.idf * postings.impact) desc, 2
+      order by sum(query_term.idf * postings.impact) desc, 2
       limit wanted
     ) as ranked);
 end;
@@ -5363,9 +5365,9 @@ $$;
 -- much less is each of those worth than where all were read, or a document would gain by common words that
 -- others only seem to lack; and so much more is every document of the org, or it would lose to those of a smaller
 -- org, where all were read.
-create function rag.best_by_impact(asked rag.question, scope rag.scope, allowed uuid[], wanted integer,
+create function rag.top_postings(keywords rag.keyword_query, scope rag.search_scope, allowed uuid[], wanted integer,
   read integer)
-returns rag.reference[]
+returns rag.document_key[]
 language plpgsql stable security invoker set search_path = ''
   set enable_seqscan = off
   -- Row security makes the planner believe that hardly a posting is left: it would read them all and sort.
@@ -5377,12 +5379,12 @@ declare
 begin
   return (with list as materialized (
     -- As arrays: windows over so many rows take longer than reading them.
-    select org.id as org_id, sought.idf, taken.ids, taken.impacts, sought.idf * taken.rest as rest
+    select org.id as org_id, query_term.idf, taken.ids, taken.impacts, query_term.idf * taken.rest as rest
     from (
       select term, idf, sum(least(documents, each * orgs)) over (order by documents, term)
         - least(documents, each * orgs) as read_before
-      from (select distinct term, idf, documents from unnest(asked.sought)) as terms
-    ) as sought
+      from (select distinct term, idf, documents from unnest(keywords.terms)) as terms
+    ) as query_term
     cross join unnest(scope.org_ids) as org (id)
     cross join lateral (
       select array_agg(most.document_id) as ids, array_agg(most.impact) as impacts,
@@ -5390,20 +5392,20 @@ begin
       from (
         select document_id, impact
         from rag.postings
-        where org_id = org.id and term = sought.term
+        where org_id = org.id and term = query_term.term
           and (scope.collection_ids is null or collection_id = any (scope.collection_ids))
         order by impact desc
         limit each
       ) as most
     ) as taken
-    where sought.read_before < 8 * read
+    where query_term.read_before < 8 * read
   ), scored as (
     select list.org_id, best.document_id, sum(list.idf * best.impact - list.rest) as score
     from list, unnest(list.ids, list.impacts) as best (document_id, impact)
     where allowed is null or best.document_id in (select unnest(allowed))
     group by 1, 2
   )
-  select array_agg((ranked.org_id, ranked.document_id)::rag.reference)
+  select array_agg((ranked.org_id, ranked.document_id)::rag.document_key)
   from (
     select scored.org_id, scored.document_id
     from scored
@@ -5416,12 +5418,12 @@ end;
 $$;
 
 -- How much of all that its orgs have the scope's collections hold, in chunks, by the log of term counts.
-create function rag.share_of_collections(scope rag.scope)
+create function rag.collection_share(scope rag.search_scope)
 returns double precision
 language plpgsql stable security invoker set search_path = ''
 as $$
 declare
-  whole rag.scope := scope;
+  whole rag.search_scope := scope;
 begin
   whole.collection_ids := null;
   return rag.count_chunks(scope)::double precision / nullif(rag.count_chunks(whole), 0);
@@ -5429,39 +5431,39 @@ end;
 $$;
 
 -- The documents of a scope with most of what is asked: all that hold a term of it, or about the best `wanted`.
-create function rag.documents_with(asked rag.question, scope rag.scope, wanted integer)
-returns rag.reference[]
+create function rag.candidate_documents(keywords rag.keyword_query, scope rag.search_scope, wanted integer)
+returns rag.document_key[]
 language plpgsql stable security invoker set search_path = '' set enable_seqscan = off
 as $$
 declare
   read constant integer := (select settings.postings_read from rag.settings);
-  left_over rag.reference[];
+  left_over rag.document_key[];
 begin
-  if scope.collection_ids is not null and asked.totals is null and not rag.filters_documents(scope)
-    and rag.share_of_collections(scope) >= 0.1
+  if scope.collection_ids is not null and keywords.totals is null and not rag.filters_documents(scope)
+    and rag.collection_share(scope) >= 0.1
   then
     -- Postings know their collection. Of one that is a large part of its org, the first are soon read.
-    return rag.best_by_impact(asked, scope, null, wanted, greatest(wanted, read));
+    return rag.top_postings(keywords, scope, null, wanted, greatest(wanted, read));
   elsif scope.collection_ids is not null or rag.filters_documents(scope) then
-    execute format('select array(select (org_id, id)::rag.reference from rag.documents where %s %s)',
-      rag.conditions(scope, 'id'), case when asked.totals is not null then
+    execute format('select array(select (org_id, id)::rag.document_key from rag.documents where %s %s)',
+      rag.where_clause(scope, 'id'), case when keywords.totals is not null then
       'and exists (select from rag.postings where postings.org_id = documents.org_id '
       'and postings.document_id = documents.id and postings.term = any ($2))' end)
-      into left_over using scope, asked.totals;
-  elsif asked.totals is not null then
+      into left_over using scope, keywords.totals;
+  elsif keywords.totals is not null then
     left_over := array(
-      select (postings.org_id, postings.document_id)::rag.reference
+      select (postings.org_id, postings.document_id)::rag.document_key
       from rag.postings
-      where postings.org_id = any (scope.org_ids) and postings.term = any (asked.totals));
+      where postings.org_id = any (scope.org_ids) and postings.term = any (keywords.totals));
   else
-    return rag.best_by_impact(asked, scope, null, wanted, greatest(wanted, read));
+    return rag.top_postings(keywords, scope, null, wanted, greatest(wanted, read));
   end if;
 
   -- Few are looked up one by one. Of many, the postings tell: more of them, since most may not be allowed.
   if cardinality(left_over) <= 4 * read then
-    return rag.best_among(asked, left_over, wanted);
+    return rag.rank_documents(keywords, left_over, wanted);
   end if;
-  return rag.best_by_impact(asked, scope, array(select document_id from unnest(left_over)), wanted, 20 * read);
+  return rag.top_postings(keywords, scope, array(select document_id from unnest(left_over)), wanted, 20 * read);
 end;
 $$;
 
@@ -5470,7 +5472,7 @@ $$;
 -- what a short passage leaves unsaid. For n occurrences in a text of length l, a term's is
 --
 --     idf * n * (k1 + 1) / (n + k1 * (1 - b + b * l / mean length))
-create function rag.word_scores(asked rag.question, documents rag.reference[])
+create function rag.bm25_scores(keywords rag.keyword_query, documents rag.document_key[])
 returns table (org_id uuid, document_id uuid, ordinal integer, score double precision)
 language plpgsql stable security invoker set search_path = '' set enable_seqscan = off
 as $$
@@ -5482,18 +5484,18 @@ declare
   fixed double precision;
   by_chunk double precision;
   by_document double precision;
-  terms constant text[] := array(select distinct sought.term from unnest(asked.sought) as sought);
+  terms constant text[] := array(select distinct query_term.term from unnest(keywords.terms) as query_term);
 begin
   -- A mean of 0: texts without a single term.
   select bm25_k1, 1 - document_share, bm25_k1 * (1 - bm25_b),
-    bm25_k1 * bm25_b / nullif(asked.chunk_length, 0), bm25_k1 * bm25_b / nullif(asked.document_length, 0)
+    bm25_k1 * bm25_b / nullif(keywords.chunk_length, 0), bm25_k1 * bm25_b / nullif(keywords.document_length, 0)
     into k1, own_share, fixed, by_chunk, by_document
   from rag.settings;
 
   -- Windows instead of joins, which the planner would nest: it expects hardly a row.
   return query
   with posting as materialized (
-    select wanted.org_id, wanted.document_id, found.places, sought.idf / asked.idf_sum as weight,
+    select wanted.org_id, wanted.document_id, found.places, query_term.idf / keywords.idf_sum as weight,
       fixed + by_document * found.length as holds_back, (
         select sum(place & 65535)::double precision from unnest(found.places) as place
       ) as occurrences
@@ -5506,7 +5508,7 @@ begin
         and postings.term = any (terms)
       offset 0
     ) as found
-    join (select distinct term, idf from unnest(asked.sought)) as sought on sought.term = found.term
+    join (select distinct term, idf from unnest(keywords.terms)) as query_term on query_term.term = found.term
   ), whole as (
     select posting.*, sum(posting.weight * posting.occurrences / (posting.occurrences + posting.holds_back))
       over (partition by posting.org_id, posting.document_id) as score
@@ -5534,29 +5536,29 @@ $$;
 
 -- Candidates of both legs, scored. wanted: how many the words bring; closely: for how many of those it matters
 -- whether the words stand together; whole_documents: of each document its nearest chunks too.
-create function rag.score(asked rag.question, documents rag.reference[], near rag.hit[],
-  needle extensions.halfvec, scope rag.scope, mode text, fusion text, wanted integer, closely integer,
+create function rag.score_candidates(keywords rag.keyword_query, documents rag.document_key[], near rag.candidate[],
+  query_embedding extensions.halfvec, scope rag.search_scope, mode text, fusion text, wanted integer, closely integer,
   whole_documents boolean)
-returns rag.hit[]
+returns rag.candidate[]
 language plpgsql stable security invoker set search_path = ''
 as $$
 declare
   settings rag.settings;
-  legs constant integer := (mode <> 'keyword')::integer + (asked.sought is not null)::integer;
+  legs constant integer := (mode <> 'keyword')::integer + (keywords.terms is not null)::integer;
   similarity_share double precision;
-  hits rag.hit[];
+  candidates rag.candidate[];
 begin
   select * into settings from rag.settings;
   -- A leg that there is not (nothing asked that any document says) takes no part of the score.
   similarity_share := case
-    when mode = 'keyword' then 0 when asked.sought is null then 1 else settings.similarity_share end;
+    when mode = 'keyword' then 0 when keywords.terms is null then 1 else settings.similarity_share end;
 
   with candidate as (
     -- Grouped and not joined: the planner would compare each with every scored chunk.
     select brought.org_id, brought.document_id, brought.ordinal, max(brought.score) as word_score
     from (
       select scores.*, row_number() over (order by score desc, document_id, ordinal) <= wanted as chosen
-      from rag.word_scores(asked, documents) as scores
+      from rag.bm25_scores(keywords, documents) as scores
       union all
       select near.org_id, near.document_id, near.ordinal, null, true from unnest(near) as near
       union all
@@ -5566,7 +5568,7 @@ begin
         select chunks.org_id, chunks.document_id, chunks.ordinal
         from rag.chunks
         where chunks.org_id = wanted_document.org_id and chunks.document_id = wanted_document.document_id
-        order by (chunks.embedding operator(extensions.<=>) needle) + 0, chunks.ordinal
+        order by (chunks.embedding operator(extensions.<=>) query_embedding) + 0, chunks.ordinal
         limit wanted
       ) as nearest
       where whole_documents
@@ -5581,8 +5583,8 @@ begin
     cross join lateral (
       select chunks.org_id, chunks.document_id, chunks.ordinal, chunks.id, chunks.content, chunks.span_start,
         chunks.span_end, chunks.lang,
-        case when needle is not null
-          then greatest(0, least(1, 1 - (chunks.embedding operator(extensions.<=>) needle))) end as similarity
+        case when query_embedding is not null
+          then greatest(0, least(1, 1 - (chunks.embedding operator(extensions.<=>) query_embedding))) end as similarity
       from rag.chunks
       where chunks.org_id = candidate.org_id and chunks.document_id = candidate.document_id
         and chunks.ordinal = candidate.ordinal and chunks.embedding_model = scope.model
@@ -5596,12 +5598,12 @@ begin
       select array_agg(known.id) as ids, array_agg(known.content) as contents,
         array_agg(rag.text_config(coalesce(known.lang, settings.language))::oid) as configs
       from known
-      where asked.pairs is not null and settings.phrase_share > 0 and known.word_score > 0
+      where keywords.pairs is not null and settings.phrase_share > 0 and known.word_score > 0
         and known.word_place <= closely
     ) as best
-    cross join rag.closeness(asked, best.ids, best.configs, best.contents) as closeness
+    cross join rag.phrase_proximity(keywords, best.ids, best.configs, best.contents) as closeness
   ), phrased as (
-    select known.*, case when asked.pairs is null then known.word_score
+    select known.*, case when keywords.pairs is null then known.word_score
       else (1 - settings.phrase_share) * known.word_score
         + settings.phrase_share * coalesce(close.closeness, 0) end as words
     from known
@@ -5622,24 +5624,24 @@ begin
     from placed
   )
   select array_agg((scored.org_id, scored.document_id, scored.ordinal, scored.id, scored.content,
-    scored.span_start, scored.span_end, scored.similarity, scored.words, scored.score)::rag.hit
+    scored.span_start, scored.span_end, scored.similarity, scored.words, scored.score)::rag.candidate
     order by scored.score desc, scored.id)
-    into hits
+    into candidates
   from scored;
-  return hits;
+  return candidates;
 end;
 $$;
 
 -- The best documents among the hits, as many as are needed for so many chunks and at least five: a document is
 -- worth its best hit, half its second best, a quarter of the next.
-create function rag.best_documents(hits rag.hit[], chunks_wanted integer)
-returns rag.reference[]
+create function rag.best_documents(candidates rag.candidate[], chunks_wanted integer)
+returns rag.document_key[]
 language sql stable security invoker set search_path = ''
 as $$
   with placed as (
-    select hit.org_id, hit.document_id, hit.score,
-      row_number() over (partition by hit.org_id, hit.document_id order by hit.score desc) as place
-    from unnest(hits) as hit
+    select candidate.org_id, candidate.document_id, candidate.score,
+      row_number() over (partition by candidate.org_id, candidate.document_id order by candidate.score desc) as place
+    from unnest(candidates) as candidate
   ), valued as (
     select placed.org_id, placed.document_id, count(*) as chunks,
       sum(placed.score * 0.5 ^ least(placed.place, 50)) as value
@@ -5651,43 +5653,43 @@ as $$
     from valued
     window in_order as (order by valued.value desc, valued.document_id)
   )
-  select array_agg((counted.org_id, counted.document_id)::rag.reference)
+  select array_agg((counted.org_id, counted.document_id)::rag.document_key)
   from counted
   where counted.place <= 5 or counted.chunks_before < chunks_wanted;
 $$;
 
 -- The hits, those of older documents held back: at one half-life a score keeps three quarters, at two five
 -- eighths, and never less than half. A document without a date is as old as its row.
-create function rag.fade(hits rag.hit[], half_life_days double precision)
-returns rag.hit[]
+create function rag.apply_recency(candidates rag.candidate[], half_life_days double precision)
+returns rag.candidate[]
 language sql stable security invoker set search_path = ''
 as $$
   with faded as (
-    select hit.*, hit.score * (0.5 + 0.5 * 0.5 ^ (least(1000 * half_life_days, greatest(0, extract(epoch from
-      now() - coalesce(documents.occurred_at, documents.created_at))::double precision
+    select candidate.*, candidate.score * (0.5 + 0.5 * 0.5 ^ (least(1000 * half_life_days, greatest(0, extract(epoch
+      from now() - coalesce(documents.occurred_at, documents.created_at))::double precision
       / 86400)) / half_life_days)) as faded_score
-    from unnest(hits) as hit
-    join rag.documents on documents.org_id = hit.org_id and documents.id = hit.document_id
+    from unnest(candidates) as candidate
+    join rag.documents on documents.org_id = candidate.org_id and documents.id = candidate.document_id
   )
   select array_agg((faded.org_id, faded.document_id, faded.ordinal, faded.chunk_id, faded.content,
-    faded.span_start, faded.span_end, faded.similarity, faded.word_score, faded.faded_score)::rag.hit
+    faded.span_start, faded.span_end, faded.similarity, faded.word_score, faded.faded_score)::rag.candidate
     order by faded.faded_score desc, faded.chunk_id)
   from faded;
 $$;
 
 -- The hits, those of other source types held back: where all else is equal, the preferred come first.
-create function rag.prefer(hits rag.hit[], source_types text[])
-returns rag.hit[]
+create function rag.boost_source_types(candidates rag.candidate[], source_types text[])
+returns rag.candidate[]
 language sql stable security invoker set search_path = ''
 as $$
   with weighed as (
-    select hit.*, hit.score * case when documents.source_type = any (source_types) then 1 else 0.85 end
+    select candidate.*, candidate.score * case when documents.source_type = any (source_types) then 1 else 0.85 end
       as weighed_score
-    from unnest(hits) as hit
-    join rag.documents on documents.org_id = hit.org_id and documents.id = hit.document_id
+    from unnest(candidates) as candidate
+    join rag.documents on documents.org_id = candidate.org_id and documents.id = candidate.document_id
   )
   select array_agg((weighed.org_id, weighed.document_id, weighed.ordinal, weighed.chunk_id, weighed.content,
-    weighed.span_start, weighed.span_end, weighed.similarity, weighed.word_score, weighed.weighed_score)::rag.hit
+    weighed.span_start, weighed.span_end, weighed.similarity, weighed.word_score, weighed.weighed_score)::rag.candidate
     order by weighed.weighed_score desc, weighed.chunk_id)
   from weighed;
 $$;
@@ -5699,51 +5701,54 @@ $$;
 -- fusion: as rag_search takes them. shown: how many somebody will see, whose order matters most. complete: whether
 -- asking for more would bring no more. reached: chunks that somebody else brings, to be scored by both legs. vector_ms,
 -- lexical_ms: how long each leg took; the words' one orders both.
-create function rag.find(needle extensions.halfvec, query_text text, scope rag.scope, mode text, fusion text,
-  wanted integer, shown integer, reached rag.hit[] default '{}', out hits rag.hit[], out exact boolean,
-  out considered integer, out complete boolean, out vector_ms real, out lexical_ms real)
+create function rag.two_leg_search(query_embedding extensions.halfvec, query_text text, scope rag.search_scope,
+  mode text, fusion text, wanted integer, shown integer, graph_candidates rag.candidate[] default '{}',
+  out candidates rag.candidate[], out exact boolean, out considered integer, out complete boolean, out vector_ms real,
+  out lexical_ms real)
 language plpgsql stable security invoker set search_path = ''
 as $$
 declare
   started timestamptz := clock_timestamp();
   -- The words find a subject too, which then takes the place of something else.
   spare constant integer := num_nonnulls(scope.without_document, scope.without_chunk);
-  by_words rag.scope := scope;
-  near rag.hit[];
-  asked rag.question;
-  documents rag.reference[];
+  by_words rag.search_scope := scope;
+  near rag.candidate[];
+  keywords rag.keyword_query;
+  documents rag.document_key[];
 begin
   considered := 0;
   if mode <> 'keyword' then
-    select nearest.hits, nearest.exact, nearest.considered into near, exact, considered
-    from rag.nearest(needle, scope, wanted) as nearest;
+    select nearest.candidates, nearest.exact, nearest.considered into near, exact, considered
+    from rag.nearest_chunks(query_embedding, scope, wanted) as nearest;
     vector_ms := rag.milliseconds_since(started);
-    hits := near;
+    candidates := near;
   end if;
   if mode <> 'semantic' then
     started := clock_timestamp();
-    asked := rag.question(query_text, scope);
+    keywords := rag.parse_keyword_query(query_text, scope);
     -- Left out afterwards: as a condition it would have every document of the org looked at.
     by_words.without_document := null;
     documents := array(
-      select (document.org_id, document.document_id)::rag.reference
-      from unnest(rag.documents_with(asked, by_words, 4 * wanted + spare)) as document
+      select (document.org_id, document.document_id)::rag.document_key
+      from unnest(rag.candidate_documents(keywords, by_words, 4 * wanted + spare)) as document
       where document.document_id is distinct from scope.without_document);
-    hits := rag.score(asked,
-      documents || array(select (hit.org_id, hit.document_id)::rag.reference from unnest(near || reached) as hit),
-      near || reached, needle, scope, mode, fusion, wanted + spare, shown, false);
+    candidates := rag.score_candidates(keywords,
+      documents || array(
+        select (candidate.org_id, candidate.document_id)::rag.document_key
+        from unnest(near || graph_candidates) as candidate),
+      near || graph_candidates, query_embedding, scope, mode, fusion, wanted + spare, shown, false);
     if mode = 'hierarchical' then
-      hits := rag.score(asked, rag.best_documents(hits, shown), null, needle, scope, mode, fusion, wanted, shown,
-        true);
+      candidates := rag.score_candidates(keywords, rag.best_documents(candidates, shown), null, query_embedding, scope, mode,
+        fusion, wanted, shown, true);
     end if;
     lexical_ms := rag.milliseconds_since(started);
   end if;
-  complete := coalesce(cardinality(case when mode = 'keyword' then hits else near end), 0) < wanted;
+  complete := coalesce(cardinality(case when mode = 'keyword' then candidates else near end), 0) < wanted;
 end;
 $$;
 
 -- Whether words have a part in a search of these collections: not where all of them have gone without hybrid search.
-create function rag.are_words_wanted(scope rag.scope)
+create function rag.uses_keywords(scope rag.search_scope)
 returns boolean
 language plpgsql stable security invoker set search_path = ''
 as $$
@@ -5773,7 +5778,7 @@ create function public.rag_search(
   fusion text default 'mean',
   prefer text[] default null
 )
-returns setof rag.found
+returns setof rag.result_row
 language plpgsql stable security invoker set search_path = ''
 -- Planning under row security takes longer than most of these statements run.
 set plan_cache_mode = force_generic_plan
@@ -5781,10 +5786,10 @@ as $$
 declare
   -- What each leg brings, where the order in which it does is not the last.
   pool constant integer := greatest(20, 2 * least(top_k, 300));
-  needle extensions.halfvec(1536);
-  scope rag.scope;
-  found record;
-  hits rag.hit[];
+  query_embedding extensions.halfvec(1536);
+  scope rag.search_scope;
+  search record;
+  candidates rag.candidate[];
 begin
   perform rag.begin_direct_read();
   if query_vector is null and mode in ('hybrid', 'hierarchical') then
@@ -5792,30 +5797,30 @@ begin
   end if;
   perform rag.check_search(query_text, query_vector, mode, expand_context, half_life_days, fusion);
   perform rag.check_top_k(top_k);
-  scope := rag.scope_of(filters);
+  scope := rag.resolve_filters(filters);
   prefer := nullif(prefer, '{}');
-  if mode in ('hybrid', 'hierarchical') and not rag.are_words_wanted(scope) then
+  if mode in ('hybrid', 'hierarchical') and not rag.uses_keywords(scope) then
     mode := 'semantic';
   end if;
   if query_vector is not null then
-    needle := rag.needle(query_vector);
+    query_embedding := rag.to_halfvec(query_vector);
   end if;
 
-  found := rag.find(needle, query_text, scope, mode, fusion,
+  search := rag.two_leg_search(query_embedding, query_text, scope, mode, fusion,
     case when mode = 'semantic' and half_life_days is null and prefer is null then top_k else pool end, top_k);
-  hits := found.hits;
+  candidates := search.candidates;
   if half_life_days is not null then
-    hits := rag.fade(hits, half_life_days);
+    candidates := rag.apply_recency(candidates, half_life_days);
   end if;
   if prefer is not null then
-    hits := rag.prefer(hits, prefer);
+    candidates := rag.boost_source_types(candidates, prefer);
   end if;
-  hits := hits[:top_k];
+  candidates := candidates[:top_k];
   if expand_context > 0 then
-    hits := rag.widen(hits, expand_context);
+    candidates := rag.expand_neighbours(candidates, expand_context);
   end if;
   return query
-  select * from rag.show(hits, found.exact, found.considered, found.vector_ms, found.lexical_ms,
+  select * from rag.to_rows(candidates, search.exact, search.considered, search.vector_ms, search.lexical_ms,
     scope.ignored_filters);
 end;
 $$;
@@ -5867,31 +5872,31 @@ begin
     raise exception 'neighbours must be between 0 and 10' using errcode = 'PT400', detail = 'invalid_neighbours';
   end if;
   return query
-  select hit.chunk_id, hit.content, hit.span_start, hit.span_end
-  from unnest(rag.widen(array(
+  select candidate.chunk_id, candidate.content, candidate.span_start, candidate.span_end
+  from unnest(rag.expand_neighbours(array(
     select (chunks.org_id, chunks.document_id, chunks.ordinal, chunks.id, chunks.content, chunks.span_start,
-      chunks.span_end, null, null, null)::rag.hit
+      chunks.span_end, null, null, null)::rag.candidate
     from rag.chunks
     where chunks.org_id = any (org_ids) and chunks.id = any (chunk_ids)
-  ), neighbours)) as hit;
+  ), neighbours)) as candidate;
 end;
 $$;
 
 -- What is like a text, or like a chunk or a document that is already here.
 
 -- A subject as it is compared: where it stands, and in which words it says so.
-create type rag.subject as (average extensions.vector, words text, model text);
+create type rag.similarity_query as (average extensions.vector, words text, model text);
 
 -- What a chunk or a document is compared by: the mean of its vectors, and the beginning of its text. It may stand
 -- outside every filter. One that the caller cannot see is not there: PT404.
-create function rag.subject_of(chunk_id uuid, document_id uuid)
-returns rag.subject
+create function rag.load_similarity_query(chunk_id uuid, document_id uuid)
+returns rag.similarity_query
 language plpgsql stable security invoker set search_path = ''
 as $$
 #variable_conflict use_variable
 declare
   org_ids constant uuid[] := array(select rag.current_org_ids());
-  subject rag.subject;
+  subject rag.similarity_query;
 begin
   select extensions.avg(chunks.embedding::extensions.vector), min(chunks.embedding_model)
     into subject.average, subject.model
@@ -5910,15 +5915,15 @@ end;
 $$;
 
 -- The best hit of each document, best first.
-create function rag.best_of_documents(hits rag.hit[])
-returns rag.hit[]
+create function rag.best_per_document(candidates rag.candidate[])
+returns rag.candidate[]
 language sql stable security invoker set search_path = ''
 as $$
-  select array_agg(best.hit order by (best.hit).score desc, (best.hit).chunk_id)
+  select array_agg(best.candidate order by (best.candidate).score desc, (best.candidate).chunk_id)
   from (
-    select distinct on (hit.org_id, hit.document_id) hit
-    from unnest(hits) as hit
-    order by hit.org_id, hit.document_id, hit.score desc, hit.chunk_id
+    select distinct on (candidate.org_id, candidate.document_id) candidate
+    from unnest(candidates) as candidate
+    order by candidate.org_id, candidate.document_id, candidate.score desc, candidate.chunk_id
   ) as best;
 $$;
 
@@ -5936,7 +5941,7 @@ create function public.rag_similar(
   mode text default 'semantic',
   prefer text[] default null
 )
-returns setof rag.found
+returns setof rag.result_row
 language plpgsql stable security invoker set search_path = ''
 -- Planning under row security takes longer than most of these statements run.
 set plan_cache_mode = force_generic_plan
@@ -5946,55 +5951,56 @@ declare
   -- What each leg brings, where the order in which it does is not the last.
   wanted integer := case when mode = 'semantic' and coalesce(prefer, '{}') = '{}' then top_k
     else greatest(20, 2 * top_k) end;
-  scope rag.scope;
-  subject rag.subject;
-  needle extensions.halfvec(1536);
-  found record;
-  hits rag.hit[];
+  scope rag.search_scope;
+  subject rag.similarity_query;
+  query_embedding extensions.halfvec(1536);
+  search record;
+  candidates rag.candidate[];
   vector_ms real;
   lexical_ms real;
 begin
   perform rag.begin_direct_read();
-  perform rag.check_subject(chunk_id, document_id, query_text, query_vector, result, mode), rag.check_top_k(top_k);
-  scope := rag.scope_of(filters);
+  perform rag.check_similarity_query(chunk_id, document_id, query_text, query_vector, result, mode),
+    rag.check_top_k(top_k);
+  scope := rag.resolve_filters(filters);
   if num_nonnulls(chunk_id, document_id) = 1 then
-    subject := rag.subject_of(chunk_id, document_id);
+    subject := rag.load_similarity_query(chunk_id, document_id);
     scope.model := subject.model;
     scope.without_chunk := chunk_id;
     scope.without_document := document_id;
   else
     subject := (query_vector, query_text, null);
   end if;
-  if mode = 'hybrid' and not rag.are_words_wanted(scope) then
+  if mode = 'hybrid' and not rag.uses_keywords(scope) then
     mode := 'semantic';
   end if;
   if mode <> 'keyword' or query_vector is not null then
-    needle := rag.needle(subject.average);
+    query_embedding := rag.to_halfvec(subject.average);
   end if;
 
   loop
-    found := rag.find(needle, subject.words, scope, mode, 'mean', wanted, top_k);
-    hits := found.hits;
+    search := rag.two_leg_search(query_embedding, subject.words, scope, mode, 'mean', wanted, top_k);
+    candidates := search.candidates;
     -- All rounds took their time; where there was no such leg, nothing plus null is null.
-    vector_ms := coalesce(vector_ms, 0) + found.vector_ms;
-    lexical_ms := coalesce(lexical_ms, 0) + found.lexical_ms;
+    vector_ms := coalesce(vector_ms, 0) + search.vector_ms;
+    lexical_ms := coalesce(lexical_ms, 0) + search.lexical_ms;
     if prefer <> '{}' then
-      hits := rag.prefer(hits, prefer);
+      candidates := rag.boost_source_types(candidates, prefer);
     end if;
     exit when result = 'chunks';
-    hits := rag.best_of_documents(hits);
+    candidates := rag.best_per_document(candidates);
     -- Enough documents, or all there are.
-    exit when cardinality(hits) >= top_k or found.complete;
+    exit when cardinality(candidates) >= top_k or search.complete;
     wanted := wanted * 4;
   end loop;
-  return query select * from rag.show(hits[:top_k], found.exact, found.considered, vector_ms, lexical_ms,
+  return query select * from rag.to_rows(candidates[:top_k], search.exact, search.considered, vector_ms, lexical_ms,
     scope.ignored_filters);
 end;
 $$;
 
 -- Raises PT400, with the name of what is wrong in detail.
-create function rag.check_subject(chunk_id uuid, document_id uuid, query_text text, query_vector extensions.vector,
-  result text, mode text)
+create function rag.check_similarity_query(chunk_id uuid, document_id uuid, query_text text,
+  query_vector extensions.vector, result text, mode text)
 returns void
 language plpgsql immutable security invoker set search_path = ''
 as $$
@@ -6019,7 +6025,7 @@ $$;
 -- Letters without case and accents, and without what shows nothing; what stands between words is one blank. An
 -- apostrophe is nothing (O'Brien), nor is an English genitive (Boritzer's); + and # stay, for C++ and C#. Marks that
 -- are letters' own, as in Devanagari and Thai, are kept. What is punctuation is said here: versions of Postgres differ.
-create function rag.fold(content text)
+create function rag.fold_text(content text)
 returns text
 language sql immutable security invoker set search_path = ''
 as $$
@@ -6042,18 +6048,19 @@ $$;
 
 -- A name as an entity: without an article before it, and what stands behind it in parentheses, unless that is all. An
 -- entity's own is itself.
-create function rag.entity(name text)
+create function rag.entity_key(name text)
 returns text
 language sql immutable security invoker set search_path = ''
 as $$
   select rtrim(left(regexp_replace(
-    coalesce(nullif(rag.fold(regexp_replace(name, '\s*[(（][^()（）]*[)）]\s*$', '')), ''), rag.fold(name)),
+    coalesce(nullif(rag.fold_text(regexp_replace(name, '\s*[(（][^()（）]*[)）]\s*$', '')), ''),
+      rag.fold_text(name)),
     '^(?:the )+(?=.)', ''), 200));
 $$;
 
 -- How a folded name sounds, roughly: words that are spelled differently by mistake mostly sound alike. Vowels count at
 -- the beginning of a word alone, and there are one, Greek and Cyrillic ones too; so are c, k and q, s and z, v and w.
-create function rag.sound(entity text)
+create function rag.phonetic_key(entity text)
 returns text
 language sql immutable security invoker set search_path = ''
 as $$
@@ -6065,7 +6072,7 @@ $$;
 
 -- How much a folded name and others are alike, 0 to 1: the share of their pairs of letters that they have in common
 -- (Dice, 1945). Those that are not as long, by a third, are left out.
-create function rag.likenesses(name text, others text[])
+create function rag.bigram_similarity(name text, others text[])
 returns table (entity text, likeness double precision)
 language plpgsql immutable security invoker set search_path = ''
 as $$
@@ -6093,22 +6100,22 @@ $$;
 
 -- What a title names, and how surely: itself, with and without what it has in parentheses, and its parts. "Incident 42:
 -- Billing outage" is about both.
-create function rag.names_of_title(title text)
+create function rag.title_names(title text)
 returns table (entity text, name text, weight real)
 language sql immutable security invoker set search_path = ''
 as $$
   select found.entity, (array_agg(found.name order by found.weight desc, found.place))[1], max(found.weight)
   from (
-    select rag.entity(title), title, 1.0::real, 0
+    select rag.entity_key(title), title, 1.0::real, 0
     union all
-    select rtrim(left(regexp_replace(rag.fold(title), '^(?:the )+(?=.)', ''), 200)), title, 1.0, 0
+    select rtrim(left(regexp_replace(rag.fold_text(title), '^(?:the )+(?=.)', ''), 200)), title, 1.0, 0
     union all
     -- A file's name without its ending.
-    select rag.entity(named.base), named.base, 0.9, 0
+    select rag.entity_key(named.base), named.base, 0.9, 0
     from (select regexp_replace(title, '^(.*/)?([^/]+)\.[A-Za-z][A-Za-z0-9]{0,4}$', '\2') as base) as named
     where named.base <> title
     union all
-    select rag.entity(part), btrim(part), 0.6, place::integer
+    select rag.entity_key(part), btrim(part), 0.6, place::integer
     from regexp_split_to_table(title, '\s*[:;|–—·•»>()（）《》「」『』]\s*|\s+[-/]\s+|,\s+|，|、')
       with ordinality as parts (part, place)
     where place <= 8 and part <> title
@@ -6136,7 +6143,7 @@ create table rag.subjects (
   foreign key (org_id, document_id) references rag.documents (org_id, id) on delete cascade
 );
 
--- rag.link and rag.reach: the documents about an entity.
+-- rag.link_entities and rag.expand_graph: the documents about an entity.
 create index subjects_by_entity on rag.subjects (org_id, entity, weight desc)
   include (document_id, collection_id, owner_id);
 
@@ -6144,7 +6151,7 @@ create index subjects_by_entity on rag.subjects (org_id, entity, weight desc)
 create index subjects_by_collection on rag.subjects (org_id, collection_id, entity, weight desc)
   include (document_id, owner_id);
 
--- rag.link: names that sound like one, or begin or end with it. The ending is the sound backwards.
+-- rag.link_entities: names that sound like one, or begin or end with it. The ending is the sound backwards.
 create index subjects_by_sound on rag.subjects (org_id, sound) include (entity, collection_id, owner_id);
 create index subjects_by_ending on rag.subjects (org_id, ending) include (entity, collection_id, owner_id);
 
@@ -6175,30 +6182,30 @@ create policy "a bound key stays in its collection" on rag.subjects
   with check ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()));
 
 -- Whether a collection's documents go into the graph: unless its config says no.
-create function rag.is_graphed(org_id uuid, collection_id uuid)
+create function rag.is_in_graph(org_id uuid, collection_id uuid)
 returns boolean
 language sql stable security invoker set search_path = ''
 as $$
   select collections.config -> 'enable_knowledge_graph' is distinct from 'false'::jsonb
   from rag.collections
-  where collections.org_id = is_graphed.org_id and collections.id = is_graphed.collection_id;
+  where collections.org_id = is_in_graph.org_id and collections.id = is_in_graph.collection_id;
 $$;
 
 -- What a document's title names.
-create function rag.add_subjects(document rag.documents)
+create function rag.add_title_entities(document rag.documents)
 returns void
 language sql volatile security invoker set search_path = ''
 as $$
   insert into rag.subjects (org_id, document_id, entity, collection_id, owner_id, name, weight, sound, ending)
   select document.org_id, document.id, found.entity, document.collection_id, document.owner_id, found.name,
     found.weight, heard.sound, reverse(heard.sound)
-  from rag.names_of_title(document.title) as found
-  cross join lateral (select rag.sound(found.entity)) as heard (sound)
-  where rag.is_graphed(document.org_id, document.collection_id)
+  from rag.title_names(document.title) as found
+  cross join lateral (select rag.phonetic_key(found.entity)) as heard (sound)
+  where rag.is_in_graph(document.org_id, document.collection_id)
   on conflict do nothing;
 $$;
 
-create function rag.index_subjects()
+create function rag.index_title_entities()
 returns trigger
 language plpgsql volatile security invoker set search_path = ''
 as $$
@@ -6206,22 +6213,22 @@ begin
   if tg_op = 'UPDATE' then
     delete from rag.subjects where subjects.org_id = new.org_id and subjects.document_id = new.id;
   end if;
-  perform rag.add_subjects(new);
+  perform rag.add_title_entities(new);
   if tg_op = 'UPDATE' then
-    perform rag.read_again(new.org_id, new.id);
+    perform rag.requeue_extraction(new.org_id, new.id);
   end if;
   return null;
 end;
 $$;
 
 create trigger index_subjects_of_new_documents after insert on rag.documents
-  for each row execute function rag.index_subjects();
+  for each row execute function rag.index_title_entities();
 
 create trigger index_subjects_of_changed_documents
   after update of title, collection_id, owner_id on rag.documents
   for each row
   when ((old.title, old.collection_id, old.owner_id) is distinct from (new.title, new.collection_id, new.owner_id))
-  execute function rag.index_subjects();
+  execute function rag.index_title_entities();
 
 -- Which names stand in which chunks: the evidence that an entity is there at all. Rows come with the chunks
 -- (put_documents.sql), or from the worker when nobody has looked yet (extraction_job_functions.sql).
@@ -6233,11 +6240,11 @@ create table rag.mentions (
   entity text collate "C" not null check (length(entity) between 1 and 200),
   collection_id uuid not null,
   owner_id uuid,
-  name text not null check (length(name) between 1 and 200 and rag.shows_only(name)),
+  name text not null check (length(name) between 1 and 200 and rag.is_visible_text(name)),
   -- person, organization, team, place, service, work, identifier, email, date, or name: not known which.
   kind text not null check (kind ~ '^[a-z][a-z_]{0,39}$'),
   -- As the chunk writes it, where it does so differently: a surname alone, an abbreviation.
-  said text[] not null check (cardinality(said) <= 20 and rag.shows_only(array_to_string(said, ' '))),
+  said text[] not null check (cardinality(said) <= 20 and rag.is_visible_text(array_to_string(said, ' '))),
   -- How prominent it is there, 0 to 1.
   weight real not null check (weight between 0 and 1),
   sound text collate "C" not null,
@@ -6246,7 +6253,7 @@ create table rag.mentions (
   foreign key (org_id, document_id, ordinal) references rag.chunks (org_id, document_id, ordinal) on delete cascade
 );
 
--- rag.link and rag.reach: the chunks that name an entity, those where it is most prominent first.
+-- rag.link_entities and rag.expand_graph: the chunks that name an entity, those where it is most prominent first.
 create index mentions_by_entity on rag.mentions (org_id, entity, weight desc)
   include (document_id, ordinal, collection_id, owner_id);
 
@@ -6254,7 +6261,7 @@ create index mentions_by_entity on rag.mentions (org_id, entity, weight desc)
 create index mentions_by_collection on rag.mentions (org_id, collection_id, entity, weight desc)
   include (document_id, ordinal, owner_id);
 
--- rag.link: names that sound like one, or begin or end with it. The ending is the sound backwards.
+-- rag.link_entities: names that sound like one, or begin or end with it. The ending is the sound backwards.
 create index mentions_by_sound on rag.mentions (org_id, sound) include (entity, collection_id, owner_id);
 create index mentions_by_ending on rag.mentions (org_id, ending) include (entity, collection_id, owner_id);
 
@@ -6309,7 +6316,7 @@ create index relations_by_subject on rag.relations (org_id, subject, confidence 
 create index relations_by_object on rag.relations (org_id, object, confidence desc)
   include (type, subject, document_id, ordinal, collection_id, owner_id);
 
--- rag.link: other names of an entity, which may have any number of other edges.
+-- rag.link_entities: other names of an entity, which may have any number of other edges.
 create index relations_aliases_by_subject on rag.relations (org_id, subject, confidence desc)
   include (object, collection_id, owner_id) where type = 'ALIAS_OF';
 create index relations_aliases_by_object on rag.relations (org_id, object, confidence desc)
@@ -6342,7 +6349,7 @@ create policy "a bound key stays in its collection" on rag.relations
   with check ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()));
 
 -- Mentions, relations and how far they are read follow their document, should it go to another collection or owner.
-create function rag.move_names()
+create function rag.move_graph_of_document()
 returns trigger
 language plpgsql volatile security invoker set search_path = ''
 as $$
@@ -6361,11 +6368,11 @@ $$;
 create trigger move_names_of_changed_documents after update of collection_id, owner_id on rag.documents
   for each row
   when ((old.collection_id, old.owner_id) is distinct from (new.collection_id, new.owner_id))
-  execute function rag.move_names();
+  execute function rag.move_graph_of_document();
 
 -- What a document names, in its text or its title, as the keys of an object: asked once a document, however many
 -- relations it states.
-create function rag.names_in(org_id uuid, document_id uuid)
+create function rag.names_of_document(org_id uuid, document_id uuid)
 returns jsonb
 language plpgsql stable security invoker set search_path = ''
 as $$
@@ -6375,32 +6382,33 @@ begin
     from (
       select mentions.entity
       from rag.mentions
-      where mentions.org_id = names_in.org_id and mentions.document_id = names_in.document_id
+      where mentions.org_id = names_of_document.org_id and mentions.document_id = names_of_document.document_id
       union
       select subjects.entity
       from rag.subjects
-      where subjects.org_id = names_in.org_id and subjects.document_id = names_in.document_id
+      where subjects.org_id = names_of_document.org_id and subjects.document_id = names_of_document.document_id
     ) as named);
 end;
 $$;
 
 -- Relations of a document one of whose ends nothing in it names any more are nobody's.
-create function rag.forget_loose_relations(org_id uuid, document_id uuid)
+create function rag.delete_dangling_relations(org_id uuid, document_id uuid)
 returns void
 language plpgsql volatile security invoker set search_path = ''
 as $$
 #variable_conflict use_variable
 declare
-  names constant jsonb := rag.names_in(org_id, document_id);
+  names constant jsonb := rag.names_of_document(org_id, document_id);
 begin
   delete from rag.relations
-  where relations.org_id = forget_loose_relations.org_id and relations.document_id = forget_loose_relations.document_id
+  where relations.org_id = delete_dangling_relations.org_id
+    and relations.document_id = delete_dangling_relations.document_id
     and not (names ? relations.subject and names ? relations.object);
 end;
 $$;
 
 -- The numbered entries of a list in a chunk's JSON that are objects; 200 are looked at.
-create function rag.entries_of(body jsonb, list text)
+create function rag.list_entries(body jsonb, list text)
 returns table (entry jsonb, number bigint)
 language sql immutable security invoker set search_path = ''
 as $$
@@ -6411,17 +6419,17 @@ as $$
 $$;
 
 -- A text in a list's entry that may be shown and is no longer than a name; null otherwise.
-create function rag.said_in(value jsonb)
+create function rag.name_value(value jsonb)
 returns text
 language sql immutable security invoker set search_path = ''
 as $$
   select said.surface
   from (select case jsonb_typeof(value) when 'string' then value #>> '{}' end) as said (surface)
-  where length(said.surface) between 1 and 200 and rag.shows_only(said.surface);
+  where length(said.surface) between 1 and 200 and rag.is_visible_text(said.surface);
 $$;
 
 -- A number in a list's entry, no more than 1 and no less than 0; null for what is no number.
-create function rag.share_in(value jsonb)
+create function rag.weight_value(value jsonb)
 returns real
 language sql immutable security invoker set search_path = ''
 as $$
@@ -6444,13 +6452,13 @@ begin
   insert into rag.mentions (org_id, document_id, ordinal, entity, collection_id, owner_id, name, kind, said, weight,
     sound, ending)
   with listed as materialized (
-    select item.place::integer as place, listed.number, listed.entry, rag.said_in(listed.entry -> 'name') as name
+    select item.place::integer as place, listed.number, listed.entry, rag.name_value(listed.entry -> 'name') as name
     from jsonb_array_elements(insert_names.chunks) with ordinality as item (body, place)
-    cross join lateral rag.entries_of(item.body, 'names') as listed
+    cross join lateral rag.list_entries(item.body, 'names') as listed
   ), named as materialized (
-    select listed.*, rag.entity(listed.name) as entity,
+    select listed.*, rag.entity_key(listed.name) as entity,
       case when listed.entry ->> 'kind' ~ '^[a-z][a-z_]{0,39}$' then listed.entry ->> 'kind' else 'name' end as kind,
-      coalesce(rag.share_in(listed.entry -> 'weight'), 0.5) as weight
+      coalesce(rag.weight_value(listed.entry -> 'weight'), 0.5) as weight
     from listed
     where listed.name is not null
   ), folded as materialized (
@@ -6460,7 +6468,7 @@ begin
       coalesce((array_agg(distinct surface.said) filter (where surface.said is not null))[:20], '{}') as said
     from named
     left join lateral (
-      select case when listed.entry = to_jsonb(named.name) then named.name else rag.said_in(listed.entry) end as said
+      select case when listed.entry = to_jsonb(named.name) then named.name else rag.name_value(listed.entry) end as said
       from jsonb_array_elements(case jsonb_typeof(named.entry -> 'said') when 'array' then named.entry -> 'said'
         else jsonb_build_array(named.name) end) with ordinality as listed (entry, number)
       where listed.number <= 20
@@ -6468,7 +6476,7 @@ begin
     ) as surface on true
     group by named.place, named.entity
   ), heard as materialized (
-    select folded.*, rag.sound(folded.entity) as sound from folded where length(folded.entity) between 1 and 200
+    select folded.*, rag.phonetic_key(folded.entity) as sound from folded where length(folded.entity) between 1 and 200
   )
   select stored.org_id, stored.id, insert_names."first" + heard.place - 1, heard.entity, stored.collection_id,
     stored.owner_id, heard.name, heard.kind, heard.said, heard.weight, heard.sound, reverse(heard.sound)
@@ -6477,15 +6485,15 @@ begin
   where stored.org_id = insert_names.org_id and stored.id = insert_names.document_id
   on conflict do nothing;
 
-  names := rag.names_in(insert_names.org_id, insert_names.document_id);
+  names := rag.names_of_document(insert_names.org_id, insert_names.document_id);
   insert into rag.relations (org_id, document_id, ordinal, subject, type, object, collection_id, owner_id, confidence)
   with listed as materialized (
     select item.place::integer as place, listed.entry ->> 'type' as type,
-      rag.entity(rag.said_in(listed.entry -> 'subject')) as subject,
-      rag.entity(rag.said_in(listed.entry -> 'object')) as object,
-      rag.share_in(listed.entry -> 'confidence') as confidence
+      rag.entity_key(rag.name_value(listed.entry -> 'subject')) as subject,
+      rag.entity_key(rag.name_value(listed.entry -> 'object')) as object,
+      rag.weight_value(listed.entry -> 'confidence') as confidence
     from jsonb_array_elements(insert_names.chunks) with ordinality as item (body, place)
-    cross join lateral rag.entries_of(item.body, 'relations') as listed
+    cross join lateral rag.list_entries(item.body, 'relations') as listed
   ), said as (
     select listed.place, listed.subject, listed.type, listed.object, max(listed.confidence) as confidence
     from listed
@@ -6527,7 +6535,7 @@ create table rag.extractions (
   due_at timestamptz default now(),
   lease uuid,
   error_code text check (error_code ~ '^[a-z_]{1,40}$'),
-  error_message text check (length(error_message) <= 500 and rag.shows_only(error_message)),
+  error_message text check (length(error_message) <= 500 and rag.is_visible_text(error_message)),
   updated_at timestamptz not null default now(),
   primary key (org_id, document_id),
   foreign key (org_id, document_id) references rag.documents (org_id, id) on delete cascade
@@ -6561,88 +6569,40 @@ create policy "a bound key stays in its collection" on rag.extractions
 
 -- Documents have new chunks: who has read them, if they come with names, is who brought them. `later` chunks of a
 -- document add to what came before. What earlier readings cost stays counted.
-create function rag.note_extraction(org_id uuid, document_id uuid, chunks jsonb, later boolean)
+create function rag.enqueue_extraction(org_id uuid, document_id uuid, chunks jsonb, later boolean)
 returns void
 language sql volatile security invoker set search_path = ''
 as $$
   insert into rag.extractions as known (org_id, document_id, collection_id, owner_id, user_id, level)
   select stored.org_id, stored.id, stored.collection_id, stored.owner_id, auth.uid(),
     case when exists (
-        select from jsonb_array_elements(note_extraction.chunks) as item (body)
+        select from jsonb_array_elements(enqueue_extraction.chunks) as item (body)
         where jsonb_typeof(item.body -> 'names') is distinct from 'array')
       then 0 else 1 end
   from rag.documents as stored
-  where stored.org_id = note_extraction.org_id and stored.id = note_extraction.document_id
+  where stored.org_id = enqueue_extraction.org_id and stored.id = enqueue_extraction.document_id
   on conflict (org_id, document_id) do update
-  set level = case when note_extraction.later then least(known.level, excluded.level) else excluded.level end,
+  set level = case when enqueue_extraction.later then least(known.level, excluded.level) else excluded.level end,
     user_id = excluded.user_id, model = null, next_ordinal = 0, attempts = 0, due_at = now(), lease = null,
     error_code = null, error_message = null, updated_at = now();
 $$;
 
 -- A document has another title: what was said of the old one is nobody's any more, and it is to be read again.
-create function rag.read_again(org_id uuid, document_id uuid)
+create function rag.requeue_extraction(org_id uuid, document_id uuid)
 returns void
 language plpgsql volatile security invoker set search_path = ''
 as $$
 begin
-  perform rag.forget_loose_relations(read_again.org_id, read_again.document_id);
+  perform rag.delete_dangling_relations(requeue_extraction.org_id, requeue_extraction.document_id);
   update rag.extractions
   set level = 0, next_ordinal = 0, attempts = 0, due_at = now(), lease = null, user_id = coalesce(auth.uid(), user_id)
-  where extractions.org_id = read_again.org_id and extractions.document_id = read_again.document_id;
+  where extractions.org_id = requeue_extraction.org_id and extractions.document_id = requeue_extraction.document_id;
 end;
-$$;
-
--- Who calls an org, and how often today: what the administrators of an org are shown. A row is a user's today in one
--- org, and is used again the next day, so there is one for each who ever called. Written by rag_hit, read by rag_stats.
-
-create table rag.calls (
-  org_id uuid not null references rag.orgs (id) on delete cascade,
-  -- Who calls.
-  owner_id uuid not null,
-  -- In UTC, as is the midnight that starts it.
-  day date not null,
-  total bigint not null check (total > 0),
-  primary key (org_id, owner_id)
-);
-
-alter table rag.calls enable row level security;
-alter table rag.calls force row level security;
-
-create policy "callers see their own calls, admins their org's" on rag.calls
-  for all to authenticated
-  using (org_id = any (array(select rag.current_org_ids()))
-    and (owner_id is null or owner_id = (select auth.uid())
-      or org_id = any (array(select rag.admin_org_ids()))))
-  with check (org_id = any (array(select rag.current_org_ids()))
-    and (owner_id is null or owner_id = (select auth.uid())
-      or org_id = any (array(select rag.admin_org_ids()))));
-
-create policy "calls are of oneself" on rag.calls
-  as restrictive for insert to authenticated
-  with check (owner_id = (select auth.uid()));
-
-create policy "nobody counts for another" on rag.calls
-  as restrictive for update to authenticated
-  using (owner_id = (select auth.uid())) with check (owner_id = (select auth.uid()));
-
--- One call more, of a token that counts for one org alone: which of several orgs a call concerns is not known here, and
--- none of the others may learn of it.
-create function rag.count_call()
-returns void
-language sql volatile security invoker set search_path = ''
-as $$
-  insert into rag.calls as present (org_id, owner_id, day, total)
-  select own.ids[1], auth.uid(), (clock_timestamp() at time zone 'UTC')::date, 1
-  from (select array(select rag.current_org_ids()) as ids) as own
-  where cardinality(own.ids) = 1
-  on conflict on constraint calls_pkey do update set
-    day = greatest(present.day, excluded.day),
-    total = case when present.day < excluded.day then 0 else present.total end + 1;
 $$;
 
 -- Documents that nobody has read for names yet, or that a model is to read as well: what the worker does about them
 -- (extraction_jobs.sql). It claims them under its own role, and reads each in the name of its user, with a token that
--- names the lease (rag.held_lease): a part of its chunks at a time, each part kept as soon as it is read. So whatever
+-- names the lease (rag.lease_of_token): a part of its chunks at a time, each part kept as soon as it is read. So whatever
 -- dies, and wherever, another goes on behind the last part; and who brings the document anew, retitles it or deletes it
 -- takes the lease away. A document of a collection that left the graph is not read: what was read of it goes.
 
@@ -6650,17 +6610,17 @@ $$;
 create index extractions_due on rag.extractions (level, org_id, due_at)
   where level < 2 and user_id is not null and due_at is not null;
 
--- rag.held_extraction
+-- rag.leased_extraction
 create index extractions_by_lease on rag.extractions (org_id, lease) where lease is not null;
 
--- rag.read_collection
+-- rag.enqueue_collection
 create index extractions_by_collection on rag.extractions (org_id, collection_id);
 
 -- No user's own token names a lease: only the worker's for one document does.
 create policy "documents are read in the name of who asks" on rag.extractions
   as restrictive for all to authenticated
   using (true)
-  with check (user_id = (select auth.uid()) and (lease is null or lease = (select rag.held_lease())));
+  with check (user_id = (select auth.uid()) and (lease is null or lease = (select rag.lease_of_token())));
 
 create policy "the worker claims what is to be read" on rag.extractions
   for select to rag_worker using (true);
@@ -6764,7 +6724,7 @@ $$;
 
 -- The extraction of the token's lease, locked; PT409 when the lease is lost: the document was claimed again, replaced,
 -- retitled or deleted, or the user may no longer see it. with_document: the document is locked too.
-create function rag.held_extraction(with_document boolean default true)
+create function rag.leased_extraction(with_document boolean default true)
 returns rag.extractions
 language plpgsql volatile security invoker set search_path = ''
 as $$
@@ -6775,12 +6735,12 @@ begin
     -- The document first: every transaction that deletes or replaces one locks it before its extraction.
     perform from rag.documents
     join rag.extractions on extractions.org_id = documents.org_id and extractions.document_id = documents.id
-    where extractions.org_id = any (array(select rag.current_org_ids())) and extractions.lease = rag.held_lease()
+    where extractions.org_id = any (array(select rag.current_org_ids())) and extractions.lease = rag.lease_of_token()
     for no key update of documents;
   end if;
   select * into held
   from rag.extractions
-  where org_id = any (array(select rag.current_org_ids())) and lease = rag.held_lease()
+  where org_id = any (array(select rag.current_org_ids())) and lease = rag.lease_of_token()
   for update;
   if not found then
     raise exception 'the lease of this reading is lost' using errcode = 'PT409', detail = 'lease_lost';
@@ -6800,16 +6760,16 @@ as $$
 #variable_conflict use_column
 declare
   is_admitted constant boolean := rag.begin_write();
-  held constant rag.extractions := rag.held_extraction();
+  held constant rag.extractions := rag.leased_extraction();
 begin
   if most is null or most not between 1 and 1000 then
     raise exception 'most must be between 1 and 1000' using errcode = 'PT400', detail = 'invalid_most';
-  elsif not rag.is_graphed(held.org_id, held.collection_id) then
-    perform rag.forget_names(held.org_id, held.document_id);
+  elsif not rag.is_in_graph(held.org_id, held.collection_id) then
+    perform rag.delete_graph_of_document(held.org_id, held.document_id);
     return;
   end if;
   if held.level = 0 and held.next_ordinal = 0 then
-    perform rag.add_subjects(documents)
+    perform rag.add_title_entities(documents)
     from rag.documents
     where documents.org_id = held.org_id and documents.id = held.document_id;
   end if;
@@ -6849,7 +6809,7 @@ as $$
 #variable_conflict use_variable
 declare
   is_admitted constant boolean := rag.begin_write();
-  held constant rag.extractions := rag.held_extraction();
+  held constant rag.extractions := rag.leased_extraction();
   behind constant integer := first + jsonb_array_length(chunks);
   read constant integer[] := array(
     select (first + item.place - 1)::integer
@@ -6870,7 +6830,7 @@ begin
   where mentions.org_id = held.org_id and mentions.document_id = held.document_id and mentions.ordinal = any (read);
   perform rag.insert_names(held.org_id, held.document_id, chunks, first);
   if not is_more then
-    perform rag.forget_loose_relations(held.org_id, held.document_id);
+    perform rag.delete_dangling_relations(held.org_id, held.document_id);
   end if;
   update rag.extractions as known
   set next_ordinal = case when is_more then behind else 0 end,
@@ -6904,7 +6864,7 @@ as $$
 #variable_conflict use_variable
 declare
   is_admitted constant boolean := rag.begin_call();
-  held constant rag.extractions := rag.held_extraction(with_document => false);
+  held constant rag.extractions := rag.leased_extraction(with_document => false);
 begin
   update rag.extractions as known
   set lease = null, attempts = case when code is null then greatest(held.attempts - 1, 0) else held.attempts end,
@@ -6929,20 +6889,20 @@ as $$
 #variable_conflict use_variable
 declare
   is_admitted constant boolean := rag.begin_write();
-  home constant rag.collections := rag.collection_of(collection_id);
+  home constant rag.collections := rag.get_collection(collection_id);
 begin
   perform rag.require_scope('documents:write');
-  if not rag.is_graphed(home.org_id, home.id) then
+  if not rag.is_in_graph(home.org_id, home.id) then
     raise exception 'the collection''s documents are kept out of the graph'
       using errcode = 'PT409', detail = 'graph_off';
   end if;
-  return rag.read_collection(home, coalesce(again, false));
+  return rag.enqueue_collection(home, coalesce(again, false));
 exception when lock_not_available then
-  perform rag.refuse_locked();
+  perform rag.raise_locked();
 end;
 $$;
 
-create function rag.read_collection(home rag.collections, again boolean)
+create function rag.enqueue_collection(home rag.collections, again boolean)
 returns bigint
 language plpgsql volatile security invoker set search_path = ''
 as $$
@@ -6974,13 +6934,13 @@ $$;
 
 -- A collection came into the graph or left it, as far as the caller sees its documents. It is the worker that reads
 -- them, and that forgets what was read; of a few documents it is forgotten at once.
-create function rag.follow_switch(home rag.collections, was_graphed boolean)
+create function rag.on_graph_setting_changed(home rag.collections, was_graphed boolean)
 returns void
 language plpgsql volatile security invoker set search_path = ''
 as $$
 declare
   at_once constant integer := 200;
-  is_graphed constant boolean := rag.is_graphed(home.org_id, home.id);
+  is_graphed constant boolean := rag.is_in_graph(home.org_id, home.id);
 begin
   if not rag.has_scope('documents:write') then
     if is_graphed is distinct from was_graphed then
@@ -6988,9 +6948,9 @@ begin
     end if;
     return;
   end if;
-  perform rag.read_collection(home, not is_graphed);
+  perform rag.enqueue_collection(home, not is_graphed);
   if not is_graphed then
-    perform rag.forget_names(few.org_id, few.document_id)
+    perform rag.delete_graph_of_document(few.org_id, few.document_id)
     from (
       select extractions.org_id, extractions.document_id
       from rag.extractions
@@ -7002,18 +6962,22 @@ end;
 $$;
 
 -- Take a document out of the graph.
-create function rag.forget_names(org_id uuid, document_id uuid)
+create function rag.delete_graph_of_document(org_id uuid, document_id uuid)
 returns void
 language sql volatile security invoker set search_path = ''
 as $$
   delete from rag.relations
-  where relations.org_id = forget_names.org_id and relations.document_id = forget_names.document_id;
+  where relations.org_id = delete_graph_of_document.org_id
+    and relations.document_id = delete_graph_of_document.document_id;
   delete from rag.mentions
-  where mentions.org_id = forget_names.org_id and mentions.document_id = forget_names.document_id;
+  where mentions.org_id = delete_graph_of_document.org_id
+    and mentions.document_id = delete_graph_of_document.document_id;
   delete from rag.subjects
-  where subjects.org_id = forget_names.org_id and subjects.document_id = forget_names.document_id;
+  where subjects.org_id = delete_graph_of_document.org_id
+    and subjects.document_id = delete_graph_of_document.document_id;
   delete from rag.extractions
-  where extractions.org_id = forget_names.org_id and extractions.document_id = forget_names.document_id;
+  where extractions.org_id = delete_graph_of_document.org_id
+    and extractions.document_id = delete_graph_of_document.document_id;
 $$;
 
 -- Entity linking: which entities a question names. Longer names come before shorter ones within them, what is written
@@ -7021,23 +6985,23 @@ $$;
 -- more, and reads a bounded number of rows.
 
 -- A name in a question: the entity, how surely it is meant (0 to 1), and which of the question's words it takes.
-create type rag.seed as (org_id uuid, entity text, weight double precision, start integer, finish integer);
+create type rag.seed_entity as (org_id uuid, entity text, weight double precision, start integer, finish integer);
 
 -- The words of a question's beginning that hold a capital or a digit, folded.
-create function rag.capitals(query_text text)
+create function rag.capitalized_words(query_text text)
 returns text[]
 language sql immutable security invoker set search_path = ''
 as $$
   select array(
     select distinct word
     from regexp_matches(left(query_text, 2000), '[^\s]*[[:upper:][:digit:]][^\s]*', 'g') as found (parts)
-    cross join lateral unnest(string_to_array(rag.fold(found.parts[1]), ' ')) as word
+    cross join lateral unnest(string_to_array(rag.fold_text(found.parts[1]), ' ')) as word
     where word <> '');
 $$;
 
 -- The words of a folded question, 64 at most, each with the blank behind it: what stands between blanks, and in scripts
 -- that are written without, or where words take endings (Thai to Burmese, Khmer, kana, Han, Hangul), every character.
-create function rag.words_asked(folded text)
+create function rag.query_words(folded text)
 returns text[]
 language sql immutable security invoker set search_path = ''
 as $$
@@ -7047,15 +7011,15 @@ as $$
 $$;
 
 -- The names that stand in the question as they stand in documents: of overlapping ones the longest. words: the folded
--- question's (rag.words_asked); capitals: those of them that look like a part of a name. What has none is less surely
+-- question's (rag.query_words); capitals: those of them that look like a part of a name. What has none is less surely
 -- meant as one, unless its script knows no capitals.
-create function rag.link_exactly(words text[], capitals text[], scope rag.scope)
-returns rag.seed[]
+create function rag.link_exact(words text[], capitals text[], scope rag.search_scope)
+returns rag.seed_entity[]
 language plpgsql stable security invoker set search_path = ''
 as $$
 declare
   config constant regconfig := (select rag.text_config(settings.language) from rag.settings);
-  seeds rag.seed[] := '{}';
+  seeds rag.seed_entity[] := '{}';
   taken boolean[];
   at_org uuid;
   named record;
@@ -7111,20 +7075,21 @@ begin
     for place in named.start..named.start + named.size - 1 loop
       taken[place] := true;
     end loop;
-    seeds := seeds || (named.org_id, named.entity, named.weight, named.start, named.start + named.size - 1)::rag.seed;
+    seeds := seeds
+      || (named.org_id, named.entity, named.weight, named.start, named.start + named.size - 1)::rag.seed_entity;
   end loop;
   return seeds;
 end;
 $$;
 
 -- Up to `wanted` entities of an org that sound like a name, or begin or end with it, most alike first.
-create function rag.alike(org_id uuid, name text, scope rag.scope, wanted integer)
+create function rag.similar_names(org_id uuid, name text, scope rag.search_scope, wanted integer)
 returns table (entity text, likeness double precision)
 language plpgsql stable security invoker set search_path = ''
 as $$
 #variable_conflict use_variable
 declare
-  heard constant text := rag.sound(name);
+  heard constant text := rag.phonetic_key(name);
   tail constant text := reverse(heard);
   -- Behind whatever begins with what it is put behind.
   beyond constant text := chr(1114111);
@@ -7137,36 +7102,41 @@ begin
   end if;
   near := array(
     (select named.entity from rag.subjects as named
-    where named.org_id = alike.org_id and named.sound >= left(heard, kept) and named.sound < left(heard, kept) || beyond
+    where named.org_id = similar_names.org_id and named.sound >= left(heard, kept)
+      and named.sound < left(heard, kept) || beyond
       and (scope.collection_ids is null or named.collection_id = any (scope.collection_ids))
     limit 100)
     union
     (select named.entity from rag.mentions as named
-    where named.org_id = alike.org_id and named.sound >= left(heard, kept) and named.sound < left(heard, kept) || beyond
+    where named.org_id = similar_names.org_id and named.sound >= left(heard, kept)
+      and named.sound < left(heard, kept) || beyond
       and (scope.collection_ids is null or named.collection_id = any (scope.collection_ids))
     limit 200)
     union
     (select named.entity from rag.subjects as named
-    where named.org_id = alike.org_id and named.ending >= left(tail, kept) and named.ending < left(tail, kept) || beyond
+    where named.org_id = similar_names.org_id and named.ending >= left(tail, kept)
+      and named.ending < left(tail, kept) || beyond
       and (scope.collection_ids is null or named.collection_id = any (scope.collection_ids))
     limit 100)
     union
     (select named.entity from rag.mentions as named
-    where named.org_id = alike.org_id and named.ending >= left(tail, kept) and named.ending < left(tail, kept) || beyond
+    where named.org_id = similar_names.org_id and named.ending >= left(tail, kept)
+      and named.ending < left(tail, kept) || beyond
       and (scope.collection_ids is null or named.collection_id = any (scope.collection_ids))
     limit 200));
   return query
   select found.entity, max(found.likeness)
   from (
     select found.entity, found.likeness
-    from rag.likenesses(alike.name, near) as found
+    from rag.bigram_similarity(similar_names.name, near) as found
     -- INC-4822 is another than INC-4821.
-    where regexp_replace(found.entity, '[^0-9]', '', 'g') = regexp_replace(alike.name, '[^0-9]', '', 'g')
+    where regexp_replace(found.entity, '[^0-9]', '', 'g') = regexp_replace(similar_names.name, '[^0-9]', '', 'g')
     union all
     -- A part of a name, whole words of it: a surname, a first name.
     select whole, 0.75
     from unnest(near) as whole
-    where starts_with(whole, alike.name || ' ') or right(whole, length(alike.name) + 1) = ' ' || alike.name
+    where starts_with(whole, similar_names.name || ' ')
+      or right(whole, length(similar_names.name) + 1) = ' ' || similar_names.name
   ) as found
   group by found.entity
   order by 2 desc, 1
@@ -7176,13 +7146,13 @@ $$;
 
 -- The names that stand in the question otherwise than in any document: misspelled, or a part of one. Runs of words that
 -- look like names and that link_exactly left, of five words at most, the longest first.
-create function rag.link_roughly(words text[], capitals text[], known rag.seed[], scope rag.scope)
-returns rag.seed[]
+create function rag.link_fuzzy(words text[], capitals text[], known rag.seed_entity[], scope rag.search_scope)
+returns rag.seed_entity[]
 language plpgsql stable security invoker set search_path = ''
 as $$
 declare
   config constant regconfig := (select rag.text_config(settings.language) from rag.settings);
-  seeds rag.seed[] := '{}';
+  seeds rag.seed_entity[] := '{}';
   open boolean[];
   at_org uuid;
   tried integer;
@@ -7206,12 +7176,12 @@ begin
         continue when length(name) < 4 or name !~ '[^0-9 ]';
         tried := tried + 1;
         exit when tried > 4;
-        select alike.entity, alike.likeness into best from rag.alike(at_org, name, scope, 1) as alike;
+        select alike.entity, alike.likeness into best from rag.similar_names(at_org, name, scope, 1) as alike;
         continue when not found or best.likeness < 0.6;
         for place in start..start + size - 1 loop
           open[place] := false;
         end loop;
-        seeds := seeds || (at_org, best.entity, 0.8 * best.likeness, start, start + size - 1)::rag.seed;
+        seeds := seeds || (at_org, best.entity, 0.8 * best.likeness, start, start + size - 1)::rag.seed_entity;
       end loop;
     end loop;
   end loop;
@@ -7220,25 +7190,25 @@ end;
 $$;
 
 -- The entities that the question names, and those that are the same by another name; at most 32, the surest first.
-create function rag.link(query_text text, scope rag.scope)
-returns rag.seed[]
+create function rag.link_entities(query_text text, scope rag.search_scope)
+returns rag.seed_entity[]
 language plpgsql stable security invoker set search_path = ''
 -- So that the indexes are read in their order, and not all of a name to sort it.
 set enable_sort = off
 as $$
 declare
-  words constant text[] := rag.words_asked(rag.fold(query_text));
-  capitals constant text[] := rag.capitals(query_text);
+  words constant text[] := rag.query_words(rag.fold_text(query_text));
+  capitals constant text[] := rag.capitalized_words(query_text);
   unfiltered constant boolean := not rag.filters_documents(scope);
-  seeds rag.seed[];
+  seeds rag.seed_entity[];
 begin
   if cardinality(words) = 0 then
     return '{}';
   end if;
-  seeds := rag.link_exactly(words, capitals, scope);
-  seeds := seeds || rag.link_roughly(words, capitals, seeds, scope);
+  seeds := rag.link_exact(words, capitals, scope);
+  seeds := seeds || rag.link_fuzzy(words, capitals, seeds, scope);
   return array(
-    select (found.org_id, found.entity, max(found.weight), min(found.start), min(found.finish))::rag.seed
+    select (found.org_id, found.entity, max(found.weight), min(found.start), min(found.finish))::rag.seed_entity
     from (
       select seed.* from unnest(seeds) as seed
       union all
@@ -7249,7 +7219,7 @@ begin
         from rag.relations
         where relations.org_id = seed.org_id and relations.subject = seed.entity and relations.type = 'ALIAS_OF'
           and (scope.collection_ids is null or relations.collection_id = any (scope.collection_ids))
-          and (unfiltered or rag.is_document_within(relations.org_id, relations.document_id, scope))
+          and (unfiltered or rag.is_document_in_scope(relations.org_id, relations.document_id, scope))
         order by relations.confidence desc
         limit 8)
         union all
@@ -7257,7 +7227,7 @@ begin
         from rag.relations
         where relations.org_id = seed.org_id and relations.object = seed.entity and relations.type = 'ALIAS_OF'
           and (scope.collection_ids is null or relations.collection_id = any (scope.collection_ids))
-          and (unfiltered or rag.is_document_within(relations.org_id, relations.document_id, scope))
+          and (unfiltered or rag.is_document_in_scope(relations.org_id, relations.document_id, scope))
         order by relations.confidence desc
         limit 8)
         offset 0
@@ -7276,7 +7246,7 @@ $$;
 -- while there is time.
 
 -- A chunk on its way, or with ordinal null all of a document; and the entity that leads there most surely.
-create type rag.reached as (
+create type rag.graph_candidate as (
   org_id uuid, document_id uuid, ordinal integer, weight double precision, entity text
 );
 
@@ -7288,9 +7258,9 @@ create type rag.neighbour as (
 -- The documents about the entities, and the chunks that name them, so many of either for each. An entity that is named
 -- more often says less; how often is counted no further than is read. Of an org, or of the scope's collections one by
 -- one: one of the two look-ups is never begun.
-create function rag.places_of(seeds rag.seed[], scope rag.scope, subjects_each integer, mentions_each integer,
-  mention_share double precision)
-returns rag.reached[]
+create function rag.chunks_naming(seeds rag.seed_entity[], scope rag.search_scope, subjects_each integer,
+  mentions_each integer, mention_share double precision)
+returns rag.graph_candidate[]
 language plpgsql stable security invoker set search_path = ''
 -- Under row security the planner expects hardly a row, and would read all of a name to sort it.
 set enable_sort = off
@@ -7349,14 +7319,15 @@ begin
     select (found.org_id, found.document_id, found.ordinal,
       -- What several lead to is worth more: as if each were a chance of its own.
       1 - exp(sum(ln(1 - least(0.98, found.weight)))),
-      (array_agg(found.entity order by found.weight desc, found.entity))[1])::rag.reached
+      (array_agg(found.entity order by found.weight desc, found.entity))[1])::rag.graph_candidate
     from (select * from about union all select * from named) as found
     group by found.org_id, found.document_id, found.ordinal);
 end;
 $$;
 
--- Whether a document, or a chunk of one, is among those that a scope asks for: rag.conditions, of what is at hand.
-create function rag.is_within(document_id uuid, source_type text, lang text, occurred_at timestamptz, scope rag.scope)
+-- Whether a document, or a chunk of one, is among those that a scope asks for: rag.where_clause, of what is at hand.
+create function rag.is_in_scope(document_id uuid, source_type text, lang text, occurred_at timestamptz,
+  scope rag.search_scope)
 returns boolean
 language sql immutable security invoker set search_path = ''
 as $$
@@ -7369,19 +7340,20 @@ as $$
 $$;
 
 -- The same of a document by its id.
-create function rag.is_document_within(org_id uuid, document_id uuid, scope rag.scope)
+create function rag.is_document_in_scope(org_id uuid, document_id uuid, scope rag.search_scope)
 returns boolean
 language sql stable security invoker set search_path = ''
 as $$
   select exists (
     select from rag.documents
-    where documents.org_id = is_document_within.org_id and documents.id = is_document_within.document_id
-      and rag.is_within(documents.id, documents.source_type, documents.lang, documents.occurred_at, scope));
+    where documents.org_id = is_document_in_scope.org_id and documents.id = is_document_in_scope.document_id
+      and rag.is_in_scope(documents.id, documents.source_type, documents.lang, documents.occurred_at, scope));
 $$;
 
 -- Those of the seeds that a document of the scope names, among the places that are read of each.
-create function rag.seeds_within(seeds rag.seed[], scope rag.scope, subjects_each integer, mentions_each integer)
-returns rag.seed[]
+create function rag.seeds_in_scope(seeds rag.seed_entity[], scope rag.search_scope, subjects_each integer,
+  mentions_each integer)
+returns rag.seed_entity[]
 language plpgsql stable security invoker set search_path = ''
 set enable_sort = off
 as $$
@@ -7433,15 +7405,15 @@ begin
       cross join lateral (
         select from rag.documents
         where documents.org_id = seed.org_id and documents.id = named.document_id
-          and rag.is_within(documents.id, documents.source_type, documents.lang, documents.occurred_at, scope)
+          and rag.is_in_scope(documents.id, documents.source_type, documents.lang, documents.occurred_at, scope)
         offset 0
       ) as meant));
 end;
 $$;
 
 -- Those of a scope that filters documents.
-create function rag.within(places rag.reached[], scope rag.scope)
-returns rag.reached[]
+create function rag.apply_scope(places rag.graph_candidate[], scope rag.search_scope)
+returns rag.graph_candidate[]
 language plpgsql stable security invoker set search_path = ''
 as $$
 begin
@@ -7455,7 +7427,7 @@ begin
     cross join lateral (
       select from rag.documents
       where documents.org_id = place.org_id and documents.id = place.document_id
-        and rag.is_within(documents.id, documents.source_type, documents.lang, documents.occurred_at, scope)
+        and rag.is_in_scope(documents.id, documents.source_type, documents.lang, documents.occurred_at, scope)
       offset 0
     ) as meant);
 end;
@@ -7463,7 +7435,8 @@ $$;
 
 -- What stands with the seeds in the strongest of these places: the 48 entities that are worth most, each by its best
 -- way. relation_types: kinds of edges that the question asks for.
-create function rag.neighbours_in(places rag.reached[], seeds rag.seed[], scope rag.scope, relation_types text[])
+create function rag.co_occurring_entities(places rag.graph_candidate[], seeds rag.seed_entity[],
+  scope rag.search_scope, relation_types text[])
 returns rag.neighbour[]
 language plpgsql stable security invoker set search_path = ''
 as $$
@@ -7529,8 +7502,9 @@ $$;
 
 -- The chunks of the places, the heaviest first, `wanted` at most: of a whole document those two of its first 32
 -- that are nearest to what is asked.
-create function rag.chunks_of(places rag.reached[], needle extensions.halfvec, scope rag.scope, wanted integer)
-returns rag.reached[]
+create function rag.load_chunks(places rag.graph_candidate[], query_embedding extensions.halfvec,
+  scope rag.search_scope, wanted integer)
+returns rag.graph_candidate[]
 language plpgsql stable security invoker set search_path = ''
 as $$
 begin
@@ -7547,8 +7521,8 @@ begin
         select near.ordinal, case row_number() over (order by near.distance, near.ordinal)
           when 1 then 1.0 else 0.85 end as share
         from (
-          select chunks.ordinal, case when needle is null then 0
-            else (chunks.embedding operator(extensions.<=>) needle) + 0 end as distance
+          select chunks.ordinal, case when query_embedding is null then 0
+            else (chunks.embedding operator(extensions.<=>) query_embedding) + 0 end as distance
           from rag.chunks
           where chunks.org_id = place.org_id and chunks.document_id = place.document_id
             and chunks.ordinal < 32 and chunks.embedding_model = scope.model
@@ -7561,7 +7535,7 @@ begin
       select place.org_id, place.document_id, place.ordinal, place.weight from place where place.ordinal is not null
     )
     select (found.org_id, found.document_id, found.ordinal, 1 - exp(sum(ln(1 - least(0.98, found.weight)))),
-      null)::rag.reached
+      null)::rag.graph_candidate
     from chunk as found
     group by found.org_id, found.document_id, found.ordinal
     order by sum(found.weight) desc, found.document_id, found.ordinal
@@ -7571,15 +7545,15 @@ $$;
 
 -- What is reached from the seeds in so many hops: 1 is where they are named, 2 where those are that stand with them.
 -- started: since when the graph's time runs. complete: whether there was enough of it.
-create function rag.reach(seeds rag.seed[], scope rag.scope, needle extensions.halfvec, hops integer,
-  relation_types text[], wanted integer, started timestamptz, out chunks rag.reached[], out neighbours rag.neighbour[],
-  out complete boolean)
+create function rag.expand_graph(seeds rag.seed_entity[], scope rag.search_scope, query_embedding extensions.halfvec,
+  hops integer, relation_types text[], wanted integer, started timestamptz, out chunks rag.graph_candidate[],
+  out neighbours rag.neighbour[], out complete boolean)
 language plpgsql stable security invoker set search_path = ''
 as $$
 declare
   settings rag.settings;
-  first rag.reached[];
-  second rag.reached[];
+  first rag.graph_candidate[];
+  second rag.graph_candidate[];
 begin
   select * into settings from rag.settings;
   complete := true;
@@ -7588,20 +7562,20 @@ begin
   if cardinality(seeds) = 0 then
     return;
   end if;
-  first := rag.within(rag.places_of(seeds, scope, 24, settings.mentions_read, 0.35), scope);
+  first := rag.apply_scope(rag.chunks_naming(seeds, scope, 24, settings.mentions_read, 0.35), scope);
   if hops > 1 then
     complete := rag.milliseconds_since(started) < settings.graph_milliseconds;
     if complete then
-      neighbours := rag.neighbours_in(first, seeds, scope, relation_types);
+      neighbours := rag.co_occurring_entities(first, seeds, scope, relation_types);
       complete := rag.milliseconds_since(started) < settings.graph_milliseconds;
     end if;
     if complete then
-      second := rag.within(rag.places_of(array(
-        select (near.org_id, near.entity, near.weight, null, null)::rag.seed from unnest(neighbours) as near),
+      second := rag.apply_scope(rag.chunks_naming(array(
+        select (near.org_id, near.entity, near.weight, null, null)::rag.seed_entity from unnest(neighbours) as near),
         scope, 4, 12, 0.3), scope);
     end if;
   end if;
-  chunks := rag.chunks_of(first || second, needle, scope, wanted);
+  chunks := rag.load_chunks(first || second, query_embedding, scope, wanted);
 end;
 $$;
 
@@ -7609,7 +7583,7 @@ $$;
 -- chunks say so. All of it is read under row security from rows of documents that the caller sees.
 
 -- The entities, by their names as documents write them most prominently, with other spellings as aliases.
-create function rag.show_entities(seeds rag.seed[], neighbours rag.neighbour[], scope rag.scope)
+create function rag.render_entities(seeds rag.seed_entity[], neighbours rag.neighbour[], scope rag.search_scope)
 returns jsonb
 language plpgsql stable security invoker set search_path = ''
 set enable_sort = off
@@ -7661,7 +7635,7 @@ begin
               order by inside.weight desc
               limit read)
             ) as text_named
-            where unfiltered or rag.is_document_within(wanted.org_id, text_named.document_id, scope)
+            where unfiltered or rag.is_document_in_scope(wanted.org_id, text_named.document_id, scope)
             order by text_named.weight desc
             limit 16
           ) as mentions
@@ -7692,7 +7666,7 @@ begin
             order by inside.weight desc
             limit read)
           ) as title_named
-          where unfiltered or rag.is_document_within(wanted.org_id, title_named.document_id, scope)
+          where unfiltered or rag.is_document_in_scope(wanted.org_id, title_named.document_id, scope)
         ) as heaviest
         order by heaviest.weight desc, heaviest.name
         limit 1
@@ -7708,7 +7682,7 @@ $$;
 
 -- The edges between the entities that documents state, the surest first, `wanted` at most. Several chunks that say the
 -- same make it surer: as if each were a chance of its own.
-create function rag.edges_among(org_id uuid, entities text[], scope rag.scope, wanted integer)
+create function rag.edges_among(org_id uuid, entities text[], scope rag.search_scope, wanted integer)
 returns jsonb[]
 language plpgsql stable security invoker set search_path = ''
 set enable_sort = off
@@ -7737,7 +7711,7 @@ begin
       join rag.chunks on chunks.org_id = edges_among.org_id and chunks.document_id = said.document_id
         and chunks.ordinal = said.ordinal and chunks.embedding_model = scope.model
         and (unfiltered
-          or rag.is_within(chunks.document_id, chunks.source_type, chunks.lang, chunks.occurred_at, scope))
+          or rag.is_in_scope(chunks.document_id, chunks.source_type, chunks.lang, chunks.occurred_at, scope))
       where said.object = any (edges_among.entities)
       group by said.subject, said.type, said.object
       order by 4 desc, 1, 2, 3
@@ -7759,7 +7733,7 @@ $$;
 
 -- The edges that nothing but standing together makes, where no document states more: from what the document is about
 -- to what it names, else from the seed to what stands with it.
-create function rag.edges_of_neighbours(neighbours rag.neighbour[], stated jsonb[])
+create function rag.co_occurrence_edges(neighbours rag.neighbour[], stated jsonb[])
 returns jsonb[]
 language plpgsql stable security invoker set search_path = ''
 as $$
@@ -7806,7 +7780,7 @@ end;
 $$;
 
 -- Entities, edges and evidence of what was reached: all seeds, and of their neighbours those that matter most, sixteen.
-create function rag.show_graph(seeds rag.seed[], neighbours rag.neighbour[], scope rag.scope)
+create function rag.render_graph(seeds rag.seed_entity[], neighbours rag.neighbour[], scope rag.search_scope)
 returns jsonb
 language plpgsql stable security invoker set search_path = ''
 as $$
@@ -7823,8 +7797,8 @@ begin
       union
       select other.entity from unnest(near) as other where other.org_id = at_org), scope, 32);
   end loop;
-  entities := rag.show_entities(seeds, near, scope);
-  edges := rag.edges_between(stated || rag.edges_of_neighbours(near, stated), entities);
+  entities := rag.render_entities(seeds, near, scope);
+  edges := rag.edges_between(stated || rag.co_occurrence_edges(near, stated), entities);
   return jsonb_build_object('entities', entities, 'edges', to_jsonb(edges),
     'evidence', coalesce((
       select jsonb_agg(said.id order by said.place)
@@ -7852,7 +7826,7 @@ begin
         ) as best
         join rag.chunks on chunks.org_id = seed.org_id and chunks.document_id = best.document_id
           and chunks.ordinal = best.ordinal and chunks.embedding_model = scope.model
-        where rag.is_within(chunks.document_id, chunks.source_type, chunks.lang, chunks.occurred_at, scope)
+        where rag.is_in_scope(chunks.document_id, chunks.source_type, chunks.lang, chunks.occurred_at, scope)
       ) as named
       where not exists (
         select from unnest(edges) as edge
@@ -7866,30 +7840,32 @@ $$;
 
 -- The hits, those that the graph reached before others, `wanted` at most: of a score the graph's share is how surely
 -- the chunk was reached, the rest what the legs give it, 0 to 1 both.
-create function rag.join_graph(hits rag.hit[], reached rag.reached[], share double precision, wanted integer)
-returns rag.hit[]
+create function rag.fuse_graph_scores(candidates rag.candidate[], graph_candidates rag.graph_candidate[],
+  share double precision, wanted integer)
+returns rag.candidate[]
 language plpgsql stable security invoker set search_path = ''
 as $$
 begin
   return (
     with weighed as (
-      select hit.*, (1 - share) * coalesce(hit.score, 0) + share * coalesce(place.weight, 0) as joined_score
-      from unnest(hits) as hit
-      left join unnest(reached) as place on place.org_id = hit.org_id and place.document_id = hit.document_id
-        and place.ordinal = hit.ordinal
+      select candidate.*, (1 - share) * coalesce(candidate.score, 0) + share * coalesce(place.weight, 0) as joined_score
+      from unnest(candidates) as candidate
+      left join unnest(graph_candidates) as place on place.org_id = candidate.org_id
+        and place.document_id = candidate.document_id and place.ordinal = candidate.ordinal
     ), best as (
       select * from weighed order by joined_score desc, chunk_id limit wanted
     )
     select array_agg((best.org_id, best.document_id, best.ordinal, best.chunk_id, best.content, best.span_start,
-      best.span_end, best.similarity, best.word_score, least(1, best.joined_score))::rag.hit
+      best.span_end, best.similarity, best.word_score, least(1, best.joined_score))::rag.candidate
       order by best.joined_score desc, best.chunk_id)
     from best);
 end;
 $$;
 
 -- The hits as JSON, each with how surely the graph reached it, and whether the legs alone would not have shown it.
-create function rag.show_joined(shown rag.hit[], by_legs rag.hit[], reached rag.reached[], exact boolean,
-  considered integer, vector_ms real, lexical_ms real, ignored_filters text[])
+create function rag.render_matches(shown rag.candidate[], by_legs rag.candidate[],
+  graph_candidates rag.graph_candidate[], exact boolean, considered integer, vector_ms real, lexical_ms real,
+  ignored_filters text[])
 returns jsonb
 language plpgsql stable security invoker set search_path = ''
 as $$
@@ -7897,11 +7873,11 @@ begin
   return (
     select coalesce(jsonb_agg(to_jsonb(row_shown) || jsonb_build_object('graph_score', coalesce(place.weight, 0),
       'graph_sourced', coalesce(place.weight, 0) > 0 and not exists (
-        select from unnest(by_legs) as hit where hit.chunk_id = row_shown.chunk_id))), '[]')
-    from rag.show(shown, exact, considered, vector_ms, lexical_ms, ignored_filters) as row_shown
+        select from unnest(by_legs) as candidate where candidate.chunk_id = row_shown.chunk_id))), '[]')
+    from rag.to_rows(shown, exact, considered, vector_ms, lexical_ms, ignored_filters) as row_shown
     left join lateral (
       select max(found.weight)
-      from unnest(reached) as found
+      from unnest(graph_candidates) as found
       where found.org_id = row_shown.org_id and found.document_id = row_shown.document_id
         and found.ordinal = row_shown.ordinal
     ) as place (weight) on true);
@@ -7910,20 +7886,21 @@ $$;
 
 -- Those of the reached chunks that a leg has not brought, with the score that it would have given them; by word alone
 -- one without any of the words has none, and was reached all the same.
-create function rag.hits_reached(reached rag.reached[], known rag.hit[], query_text text,
-  needle extensions.halfvec, scope rag.scope, mode text)
-returns rag.hit[]
+create function rag.score_graph_candidates(graph_candidates rag.graph_candidate[], known rag.candidate[],
+  query_text text, query_embedding extensions.halfvec, scope rag.search_scope, mode text)
+returns rag.candidate[]
 language plpgsql stable security invoker set search_path = ''
 as $$
 declare
-  hits rag.hit[];
-  scored rag.hit[];
+  candidates rag.candidate[];
+  scored rag.candidate[];
 begin
-  hits := array(
+  candidates := array(
     select (found.org_id, found.document_id, found.ordinal, found.id, found.content, found.span_start, found.span_end,
-      case when needle is not null
-        then greatest(0, least(1, 1 - (found.embedding operator(extensions.<=>) needle))) end, null, null)::rag.hit
-    from unnest(reached) as place
+      case when query_embedding is not null
+        then greatest(0, least(1, 1 - (found.embedding operator(extensions.<=>) query_embedding))) end,
+      null, null)::rag.candidate
+    from unnest(graph_candidates) as place
     cross join lateral (
       select chunks.*
       from rag.chunks
@@ -7931,22 +7908,24 @@ begin
         and chunks.ordinal = place.ordinal and chunks.embedding_model = scope.model
       offset 0
     ) as found
-    where not exists (select from unnest(known) as hit where hit.chunk_id = found.id));
-  if cardinality(hits) = 0 then
-    return hits;
+    where not exists (select from unnest(known) as candidate where candidate.chunk_id = found.id));
+  if cardinality(candidates) = 0 then
+    return candidates;
   elsif mode = 'semantic' then
     -- No word has a part in it, and none is counted.
     return array(
-      select (hit.org_id, hit.document_id, hit.ordinal, hit.chunk_id, hit.content, hit.span_start, hit.span_end,
-        hit.similarity, null, hit.similarity)::rag.hit
-      from unnest(hits) as hit);
+      select (candidate.org_id, candidate.document_id, candidate.ordinal, candidate.chunk_id, candidate.content,
+        candidate.span_start, candidate.span_end, candidate.similarity, null, candidate.similarity)::rag.candidate
+      from unnest(candidates) as candidate);
   end if;
-  scored := rag.score(case when mode <> 'semantic' then rag.question(query_text, scope) end,
-    array(select distinct (hit.org_id, hit.document_id)::rag.reference from unnest(hits) as hit),
-    hits, needle, scope, mode, 'mean', 0, 0, false);
+  scored := rag.score_candidates(case when mode <> 'semantic' then rag.parse_keyword_query(query_text, scope) end,
+    array(
+      select distinct (candidate.org_id, candidate.document_id)::rag.document_key
+      from unnest(candidates) as candidate),
+    candidates, query_embedding, scope, mode, 'mean', 0, 0, false);
   return scored || array(
-    select hit from unnest(hits) as hit
-    where not exists (select from unnest(scored) as other where other.chunk_id = hit.chunk_id));
+    select candidate from unnest(candidates) as candidate
+    where not exists (select from unnest(scored) as other where other.chunk_id = candidate.chunk_id));
 end;
 $$;
 
@@ -7974,58 +7953,59 @@ as $$
 declare
   pool constant integer := greatest(20, 2 * least(top_k, 300));
   legs text := case mode when 'graph' then 'hybrid' else mode end;
-  needle extensions.halfvec(1536);
-  scope rag.scope;
+  query_embedding extensions.halfvec(1536);
+  scope rag.search_scope;
   settings rag.settings;
-  found record;
-  seeds rag.seed[];
-  reach record;
-  hits rag.hit[];
+  search record;
+  seeds rag.seed_entity[];
+  expansion record;
+  candidates rag.candidate[];
   started timestamptz;
   graph_ms real;
 begin
   perform rag.begin_direct_read();
   perform rag.check_search(query_text, query_vector, legs, expand_context, half_life_days, 'mean');
   perform rag.check_graph(query_text, top_k, hops, relation_types);
-  scope := rag.scope_of(filters);
+  scope := rag.resolve_filters(filters);
   select * into settings from rag.settings;
   prefer := nullif(prefer, '{}');
-  if legs in ('hybrid', 'hierarchical') and not rag.are_words_wanted(scope) then
+  if legs in ('hybrid', 'hierarchical') and not rag.uses_keywords(scope) then
     legs := 'semantic';
   end if;
   if query_vector is not null then
-    needle := rag.needle(query_vector);
+    query_embedding := rag.to_halfvec(query_vector);
   end if;
 
   started := clock_timestamp();
-  seeds := rag.seeds_within(rag.link(query_text, scope), scope, 24, settings.mentions_read);
-  reach := rag.reach(seeds, scope, needle, hops, relation_types, pool, started);
+  seeds := rag.seeds_in_scope(rag.link_entities(query_text, scope), scope, 24, settings.mentions_read);
+  expansion := rag.expand_graph(seeds, scope, query_embedding, hops, relation_types, pool, started);
   graph_ms := rag.milliseconds_since(started);
   -- Both legs score what was reached among their own candidates, as if they had brought it.
-  found := rag.find(needle, query_text, scope, legs, 'mean', pool, top_k, array(
-    select (place.org_id, place.document_id, place.ordinal, null, null, null, null, null, null, null)::rag.hit
-    from unnest(reach.chunks) as place
+  search := rag.two_leg_search(query_embedding, query_text, scope, legs, 'mean', pool, top_k, array(
+    select (place.org_id, place.document_id, place.ordinal, null, null, null, null, null, null, null)::rag.candidate
+    from unnest(expansion.chunks) as place
     where legs = 'hybrid'));
-  hits := found.hits;
-  if legs <> 'hybrid' and cardinality(reach.chunks) > 0 then
-    hits := hits || rag.hits_reached(reach.chunks, hits, query_text, needle, scope, legs);
+  candidates := search.candidates;
+  if legs <> 'hybrid' and cardinality(expansion.chunks) > 0 then
+    candidates := candidates
+      || rag.score_graph_candidates(expansion.chunks, candidates, query_text, query_embedding, scope, legs);
   end if;
-  if cardinality(reach.chunks) > 0 then
-    hits := rag.join_graph(hits, reach.chunks, settings.graph_share, pool);
+  if cardinality(expansion.chunks) > 0 then
+    candidates := rag.fuse_graph_scores(candidates, expansion.chunks, settings.graph_share, pool);
   end if;
   if half_life_days is not null then
-    hits := rag.fade(hits, half_life_days);
+    candidates := rag.apply_recency(candidates, half_life_days);
   end if;
   if prefer is not null then
-    hits := rag.prefer(hits, prefer);
+    candidates := rag.boost_source_types(candidates, prefer);
   end if;
-  hits := hits[:top_k];
+  candidates := candidates[:top_k];
   if expand_context > 0 then
-    hits := rag.widen(hits, expand_context);
+    candidates := rag.expand_neighbours(candidates, expand_context);
   end if;
-  return rag.show_graph(seeds, reach.neighbours, scope) || jsonb_build_object('complete', reach.complete,
-    'graph_ms', graph_ms, 'matches', rag.show_joined(hits, (found.hits)[:top_k], reach.chunks, found.exact,
-      found.considered, found.vector_ms, found.lexical_ms, scope.ignored_filters))
+  return rag.render_graph(seeds, expansion.neighbours, scope) || jsonb_build_object('complete', expansion.complete,
+    'graph_ms', graph_ms, 'matches', rag.render_matches(candidates, (search.candidates)[:top_k], expansion.chunks,
+      search.exact, search.considered, search.vector_ms, search.lexical_ms, scope.ignored_filters))
     || case when scope.ignored_filters is null then '{}'
       else jsonb_build_object('ignored_filters', scope.ignored_filters) end;
 end;
@@ -8053,22 +8033,22 @@ $$;
 
 -- The entities that a document names, those that matter most in it; `wanted` at most, its subjects first, which weigh
 -- more than whatever it names.
-create function rag.entities_of(org_id uuid, document_id uuid, wanted integer)
-returns rag.seed[]
+create function rag.document_entities(org_id uuid, document_id uuid, wanted integer)
+returns rag.seed_entity[]
 language plpgsql stable security invoker set search_path = ''
 as $$
 begin
   return array(
-    select (entities_of.org_id, named.entity, max(named.weight), null, null)::rag.seed
+    select (document_entities.org_id, named.entity, max(named.weight), null, null)::rag.seed_entity
     from (
       (select subjects.entity, subjects.weight
       from rag.subjects
-      where subjects.org_id = entities_of.org_id and subjects.document_id = entities_of.document_id
+      where subjects.org_id = document_entities.org_id and subjects.document_id = document_entities.document_id
         and subjects.weight >= 0.9)
       union all
       (select mentions.entity, 0.8 * mentions.weight
       from rag.mentions
-      where mentions.org_id = entities_of.org_id and mentions.document_id = entities_of.document_id
+      where mentions.org_id = document_entities.org_id and mentions.document_id = document_entities.document_id
       order by mentions.ordinal, mentions.weight desc
       limit 1000)
     ) as named
@@ -8080,7 +8060,8 @@ $$;
 
 -- The edges that chunks state which begin or end at one of the entities; only those of a document, unless that is
 -- null, a thousand statements at most.
-create function rag.edges_at(org_id uuid, entities text[], scope rag.scope, document_id uuid, wanted integer)
+create function rag.edges_touching(org_id uuid, entities text[], scope rag.search_scope, document_id uuid,
+  wanted integer)
 returns jsonb[]
 language plpgsql stable security invoker set search_path = ''
 set enable_sort = off
@@ -8089,7 +8070,7 @@ as $$
 begin
   return array(
     select jsonb_build_object('type', stated.type, 'from', replace(stated.subject, ' ', '_'),
-      'to', replace(stated.object, ' ', '_'), 'org_id', edges_at.org_id,
+      'to', replace(stated.object, ' ', '_'), 'org_id', edges_touching.org_id,
       'confidence', round(stated.confidence::numeric, 4), 'evidence', stated.evidence)
     from (
       select said.subject, said.type, said.object,
@@ -8099,21 +8080,21 @@ begin
         (select relations.subject, relations.type, relations.object, relations.confidence, relations.document_id,
           relations.ordinal
         from rag.relations
-        where relations.org_id = edges_at.org_id and relations.document_id = edges_at.document_id
-          and (relations.subject = any (edges_at.entities) or relations.object = any (edges_at.entities))
+        where relations.org_id = edges_touching.org_id and relations.document_id = edges_touching.document_id
+          and (relations.subject = any (edges_touching.entities) or relations.object = any (edges_touching.entities))
         order by relations.ordinal
         limit 1000)
         union all
         -- An edge between two of them is found at both ends.
         select distinct found.*
         from (
-          select distinct entity from unnest(edges_at.entities) as entity where edges_at.document_id is null
+          select distinct entity from unnest(edges_touching.entities) as entity where edges_touching.document_id is null
         ) as ends
         cross join lateral (
           (select relations.subject, relations.type, relations.object, relations.confidence, relations.document_id,
             relations.ordinal
           from rag.relations
-          where relations.org_id = edges_at.org_id and relations.subject = ends.entity
+          where relations.org_id = edges_touching.org_id and relations.subject = ends.entity
             and (scope.collection_ids is null or relations.collection_id = any (scope.collection_ids))
           order by relations.confidence desc
           limit 50)
@@ -8121,14 +8102,14 @@ begin
           (select relations.subject, relations.type, relations.object, relations.confidence, relations.document_id,
             relations.ordinal
           from rag.relations
-          where relations.org_id = edges_at.org_id and relations.object = ends.entity
+          where relations.org_id = edges_touching.org_id and relations.object = ends.entity
             and (scope.collection_ids is null or relations.collection_id = any (scope.collection_ids))
           order by relations.confidence desc
           limit 50)
           offset 0
         ) as found
       ) as said
-      join rag.chunks on chunks.org_id = edges_at.org_id and chunks.document_id = said.document_id
+      join rag.chunks on chunks.org_id = edges_touching.org_id and chunks.document_id = said.document_id
         and chunks.ordinal = said.ordinal
       group by said.subject, said.type, said.object
       order by 4 desc, 1, 2, 3
@@ -8138,15 +8119,15 @@ end;
 $$;
 
 -- What a document names, and what is stated of that: what is only named together is not told here.
-create function rag.graph_of_document(org_id uuid, document_id uuid, scope rag.scope, hops integer)
+create function rag.graph_of_document(org_id uuid, document_id uuid, scope rag.search_scope, hops integer)
 returns jsonb
 language plpgsql stable security invoker set search_path = ''
 as $$
 #variable_conflict use_variable
 declare
-  seeds rag.seed[] := rag.entities_of(org_id, document_id, 32);
+  seeds rag.seed_entity[] := rag.document_entities(org_id, document_id, 32);
   reached text[] := array(select seed.entity from unnest(seeds) as seed);
-  edges jsonb[] := rag.edges_at(org_id, reached, scope, case when hops = 0 then document_id end, 64);
+  edges jsonb[] := rag.edges_touching(org_id, reached, scope, case when hops = 0 then document_id end, 64);
   further rag.neighbour[] := '{}';
   entities jsonb;
 begin
@@ -8158,13 +8139,13 @@ begin
       cross join lateral (select replace(named.id, '_', ' ')) as ends (entity)
       where ends.entity <> all (reached));
     exit when hop >= hops;
-    edges := rag.edges_at(org_id, reached[:128], scope, null, 128);
+    edges := rag.edges_touching(org_id, reached[:128], scope, null, 128);
   end loop;
   further := array(
     select (org_id, ends.entity, 0.1, null, null, null)::rag.neighbour
     from unnest(reached) as ends (entity)
     where not exists (select from unnest(seeds) as seed where seed.entity = ends.entity));
-  entities := rag.show_entities(seeds, further, scope);
+  entities := rag.render_entities(seeds, further, scope);
   edges := rag.edges_between(edges, entities);
   return jsonb_build_object('entities', entities, 'edges', to_jsonb(edges),
     'evidence', coalesce((
@@ -8185,7 +8166,7 @@ set plan_cache_mode = force_generic_plan
 as $$
 #variable_conflict use_variable
 declare
-  scope rag.scope;
+  scope rag.search_scope;
 begin
   perform rag.begin_direct_read(), rag.require_scope('documents:read', 'retrievals:read', 'chat:read');
   if document_ids is null or cardinality(document_ids) > 20 then
@@ -8214,7 +8195,7 @@ create table rag.sessions (
   -- Null: of no one collection, or of one that has gone; the next turn in a collection gives it that one.
   collection_id uuid,
   -- From the first question.
-  title text not null check (length(title) <= 200 and rag.shows_only(title)),
+  title text not null check (length(title) <= 200 and rag.is_visible_text(title)),
   -- Also the ordinal of the message that comes next.
   message_count integer not null default 0 check (message_count >= 0),
   created_at timestamptz not null default clock_timestamp(),
@@ -8327,7 +8308,7 @@ end;
 $$;
 
 -- The session of that id; PT404 for one that is not the caller's.
-create function rag.session_of(session_id uuid)
+create function rag.get_session(session_id uuid)
 returns rag.sessions
 language plpgsql stable security invoker set search_path = ''
 as $$
@@ -8337,7 +8318,7 @@ begin
   perform rag.require_chat_scope();
   select * into found_session
   from rag.sessions
-  where org_id = any (array(select rag.current_org_ids())) and id = session_of.session_id;
+  where org_id = any (array(select rag.current_org_ids())) and id = get_session.session_id;
   if not found then
     raise exception 'there is no such session' using errcode = 'PT404', detail = 'session_not_found';
   end if;
@@ -8391,7 +8372,7 @@ begin
   end if;
   perform rag.require_chat_scope();
   if session_id is not null then
-    present := rag.session_of(session_id);
+    present := rag.get_session(session_id);
   else
     collection_id := coalesce(collection_id, rag.bound_collection());
   end if;
@@ -8403,7 +8384,7 @@ begin
   end if;
   return jsonb_build_object(
     'session_id', present.id,
-    'org_id', coalesce(present.org_id, wanted.org_id, rag.org_meant(null)),
+    'org_id', coalesce(present.org_id, wanted.org_id, rag.resolve_org(null)),
     'collection_id', coalesce(present.collection_id, wanted.id),
     'title', present.title,
     'message_count', coalesce(present.message_count, 0),
@@ -8440,7 +8421,7 @@ begin
   if collection_id is null then
     return null;
   end if;
-  wanted := rag.collection_of(collection_id);
+  wanted := rag.get_collection(collection_id);
   if wanted.org_id <> org_id then
     raise exception 'there is no such collection' using errcode = 'PT404', detail = 'collection_not_found';
   end if;
@@ -8450,7 +8431,8 @@ $$;
 
 -- Keep what was said in a turn, in order, at the end of the session, or in a new one of that org, collection and title
 -- where session_id is null: {"session_id", "message_count"}. A session stays where it began: one about the org takes no
--- collection later, or a key that is bound to that would read what was said of others. Of two turns of one session at once the later to come
+-- collection later, or a key that is bound to that would read what was said of others. Of two turns of one session at
+-- once the later to come
 -- stands after the other. PT404 for a session or a collection that has gone meanwhile.
 create function public.rag_keep_turn(session_id uuid, org_id uuid, collection_id uuid, title text, messages jsonb)
 returns jsonb
@@ -8467,13 +8449,13 @@ begin
   perform rag.check_json('messages', messages), rag.check_messages(messages);
   said := jsonb_array_length(messages);
   if session_id is null then
-    home.org_id := rag.org_meant(org_id);
+    home.org_id := rag.resolve_org(org_id);
     wanted := rag.collection_in(home.org_id, collection_id);
     insert into rag.sessions (org_id, owner_id, collection_id, title, message_count)
     values (home.org_id, auth.uid(), wanted.id, coalesce(title, ''), said)
     returning * into home;
   else
-    home := rag.session_of(session_id);
+    home := rag.get_session(session_id);
     -- The row is locked from here on: whoever keeps another turn of it counts from there.
     update rag.sessions as grown
     set message_count = grown.message_count + said,
@@ -8521,7 +8503,7 @@ as $$
 #variable_conflict use_variable
 declare
   is_admitted constant boolean := rag.begin_call();
-  home constant rag.sessions := rag.session_of(session_id);
+  home constant rag.sessions := rag.get_session(session_id);
 begin
   if "limit" is null or "limit" not between 1 and 1000 then
     raise exception 'limit must be between 1 and 1000' using errcode = 'PT400', detail = 'invalid_limit';
@@ -8545,7 +8527,7 @@ language plpgsql volatile security invoker set search_path = ''
 as $$
 declare
   is_admitted constant boolean := rag.begin_call();
-  gone constant rag.sessions := rag.session_of(session_id);
+  gone constant rag.sessions := rag.get_session(session_id);
 begin
   delete from rag.sessions where sessions.org_id = gone.org_id and sessions.id = gone.id;
 end;
@@ -8555,12 +8537,12 @@ $$;
 -- holds what the whole org may see and nothing else.
 
 -- The collection whose snapshot is made; PT400 for somebody's own.
-create function rag.collection_to_persist(collection_id uuid)
+create function rag.snapshot_collection(collection_id uuid)
 returns rag.collections
 language plpgsql stable security invoker set search_path = ''
 as $$
 declare
-  home constant rag.collections := rag.collection_of(collection_to_persist.collection_id);
+  home constant rag.collections := rag.get_collection(snapshot_collection.collection_id);
 begin
   if not rag.has_scope('documents:read', 'documents:write') then
     raise exception 'this key may not read documents' using errcode = 'PT403', detail = 'missing_scope';
@@ -8582,7 +8564,7 @@ as $$
 
   select jsonb_build_object('org_id', home.org_id, 'collection_id', home.id, 'description', home.description,
     'metadata', home.metadata, 'config', home.config)
-  from rag.collection_to_persist((rag.require_collection(rag_begin_persist.name)).id) as home;
+  from rag.snapshot_collection((rag.require_collection(rag_begin_persist.name)).id) as home;
 $$;
 
 -- [{id, created_at}]: up to 2,000 documents of the whole org after that one, the oldest first. Documents that have never
@@ -8596,7 +8578,7 @@ set statement_timeout = '60s'
 as $$
 declare
   is_admitted constant boolean := rag.begin_write();
-  home constant rag.collections := rag.collection_to_persist(rag_list_to_persist.collection_id);
+  home constant rag.collections := rag.snapshot_collection(rag_list_to_persist.collection_id);
 begin
   return (
     select coalesce(jsonb_agg(jsonb_build_object('id', page.id, 'created_at', page.created_at)
@@ -8616,7 +8598,7 @@ $$;
 
 -- A chunk as a snapshot has it, of at most 8,192 bytes; its text is in the document's. The embedding: its values in half
 -- precision, high byte first, as base64, without the zeros at its end.
-create function rag.persisted(chunk rag.chunks)
+create function rag.snapshot_chunk(chunk rag.chunks)
 returns jsonb
 language sql stable security invoker set search_path = ''
 as $$
@@ -8626,24 +8608,24 @@ as $$
 $$;
 
 -- A document's chunks from `first` on: at most `most`, and at most 512, which are four megabytes.
-create function rag.persisted_chunks(org_id uuid, document_id uuid, first integer, most integer)
+create function rag.snapshot_chunks(org_id uuid, document_id uuid, first integer, most integer)
 returns jsonb
 language sql stable security invoker set search_path = ''
 as $$
-  select coalesce(jsonb_agg(rag.persisted(page.chunk) order by page.ordinal), '[]')
+  select coalesce(jsonb_agg(rag.snapshot_chunk(page.chunk) order by page.ordinal), '[]')
   from (
     select stored as chunk, stored.ordinal
     from rag.chunks as stored
-    where stored.org_id = persisted_chunks.org_id and stored.document_id = persisted_chunks.document_id
-      and stored.ordinal >= persisted_chunks.first
+    where stored.org_id = snapshot_chunks.org_id and stored.document_id = snapshot_chunks.document_id
+      and stored.ordinal >= snapshot_chunks.first
     order by stored.ordinal
-    limit least(persisted_chunks.most, 512)
+    limit least(snapshot_chunks.most, 512)
   ) as page;
 $$;
 
 -- One document: a million characters of its text from first_character on, the text's length, the number of its chunks,
 -- and with the first part of the text the first chunks.
-create function rag.persisted_document(home rag.collections, document_id uuid, first_character integer)
+create function rag.snapshot_document(home rag.collections, document_id uuid, first_character integer)
 returns jsonb
 language sql stable security invoker set search_path = ''
 as $$
@@ -8653,7 +8635,7 @@ as $$
         select from rag.documents as other
         where other.org_id = home.org_id and other.collection_id = home.id and other.owner_id is null
           and other.external_id = documents.id::text)
-      then rag.name_of(documents) end,
+      then rag.external_name(documents) end,
     'source_type', documents.source_type, 'title', documents.title, 'uri', documents.uri, 'lang', documents.lang,
     'occurred_at', documents.occurred_at, 'origin', documents.origin, 'author', documents.author,
     'state', documents.state, 'labels', documents.labels, 'metadata', documents.metadata,
@@ -8663,17 +8645,17 @@ as $$
     'processing_info', documents.processing_info, 'created_at', documents.created_at,
     'updated_at', documents.updated_at, 'embedding_model', counted.model, 'chunk_count', counted.chunks,
     'chunks', case when first_character = 0
-      then rag.persisted_chunks(home.org_id, documents.id, 0, 256) else '[]' end)
+      then rag.snapshot_chunks(home.org_id, documents.id, 0, 256) else '[]' end)
   from rag.documents
   cross join lateral (
     select count(*) as chunks, min(chunks.embedding_model) as model
     from rag.chunks
     where chunks.org_id = home.org_id and chunks.document_id = documents.id
   ) as counted
-  where documents.org_id = home.org_id and documents.id = persisted_document.document_id;
+  where documents.org_id = home.org_id and documents.id = snapshot_document.document_id;
 $$;
 
--- The documents that still exist, the oldest first, each as rag.persisted_document reads it now. A response ends after
+-- The documents that still exist, the oldest first, each as rag.snapshot_document reads it now. A response ends after
 -- four megabytes: the caller asks again for the rest.
 create function public.rag_read_to_persist(
   collection_id uuid, document_ids uuid[], first_character integer default 0
@@ -8684,7 +8666,7 @@ set statement_timeout = '60s'
 as $$
 declare
   is_admitted constant boolean := rag.begin_write();
-  home constant rag.collections := rag.collection_to_persist(rag_read_to_persist.collection_id);
+  home constant rag.collections := rag.snapshot_collection(rag_read_to_persist.collection_id);
   listed_id uuid;
   document jsonb;
   page jsonb[] := '{}';
@@ -8700,7 +8682,7 @@ begin
       and documents.id = any (rag_read_to_persist.document_ids)
     order by documents.created_at, documents.id
   loop
-    document := rag.persisted_document(home, listed_id, first_character);
+    document := rag.snapshot_document(home, listed_id, first_character);
     page := array_append(page, document);
     bytes := bytes + pg_column_size(document);
     exit when bytes > 4 << 20;
@@ -8709,7 +8691,7 @@ begin
 end;
 $$;
 
--- A document's chunks from `first` on, as many as rag.persisted_chunks returns; PT409 if the document has changed.
+-- A document's chunks from `first` on, as many as rag.snapshot_chunks returns; PT409 if the document has changed.
 create function public.rag_read_chunks_to_persist(
   collection_id uuid, document_id uuid, updated_at timestamptz, first integer
 )
@@ -8719,7 +8701,7 @@ set statement_timeout = '60s'
 as $$
 declare
   is_admitted constant boolean := rag.begin_write();
-  home constant rag.collections := rag.collection_to_persist(rag_read_chunks_to_persist.collection_id);
+  home constant rag.collections := rag.snapshot_collection(rag_read_chunks_to_persist.collection_id);
 begin
   if not exists (
     select from rag.documents
@@ -8730,7 +8712,7 @@ begin
     raise exception 'a document changed while it was persisted; please try again'
       using errcode = 'PT409', detail = 'document_changed';
   end if;
-  return rag.persisted_chunks(home.org_id, rag_read_chunks_to_persist.document_id, "first", 1000);
+  return rag.snapshot_chunks(home.org_id, rag_read_chunks_to_persist.document_id, "first", 1000);
 end;
 $$;
 
@@ -8744,7 +8726,7 @@ returns uuid
 language plpgsql stable security invoker set search_path = ''
 as $$
 declare
-  org_id constant uuid := rag.org_meant(null);
+  org_id constant uuid := rag.resolve_org(null);
   present rag.collections;
 begin
   if rag.bound_collection() is not null
@@ -8753,8 +8735,8 @@ begin
   elsif coalesce(length(check_load.name), 0) not between 1 and 255 then
     raise exception 'a name has 1 to 255 characters' using errcode = 'PT400', detail = 'invalid_name';
   end if;
-  perform rag.check_name(check_load.name), rag.check_user_named(org_id, check_load.name);
-  select * into present from rag.collection_named(org_id, check_load.name);
+  perform rag.check_name(check_load.name), rag.check_owner_in_name(org_id, check_load.name);
+  select * into present from rag.collection_by_name(org_id, check_load.name);
   if found and not coalesce(check_load.overwrite, false) then
     raise exception 'there is a collection of that name already'
       using errcode = 'PT409', detail = 'duplicate_collection';
@@ -8791,7 +8773,7 @@ as $$
 declare
   is_admitted constant boolean := rag.begin_call();
   home_id constant uuid := rag.check_load(rag_begin_load.name, rag_begin_load.overwrite);
-  tier constant rag.tiers := rag.tier_of(home_id);
+  tier constant rag.tiers := rag.org_tier(home_id);
   fields record;
   made uuid;
 begin
@@ -8802,11 +8784,11 @@ begin
   if rag_begin_load.documents > tier.documents_per_collection then
     raise exception 'this org''s tier has room for % documents in a collection', tier.documents_per_collection
       using errcode = 'PT429', detail = 'document_limit_reached';
-  elsif not exists (select from rag.collection_named(home_id, rag_begin_load.name))
+  elsif not exists (select from rag.collection_by_name(home_id, rag_begin_load.name))
     or tier.collections < (
       select count(*) from rag.collections where collections.org_id = home_id and collections.deleted_at is null)
   then
-    perform rag.require_room_for_a_collection(home_id);
+    perform rag.check_collection_quota(home_id);
   end if;
   insert into rag.collections (org_id, name, loads, description, metadata, config)
   values (home_id, 'loading ' || gen_random_uuid(), rag_begin_load.name, fields.description,
@@ -8818,7 +8800,7 @@ $$;
 
 -- The collection that is being loaded, held for the rest of the transaction: it is not left behind, and nobody else
 -- ends it. PT404 when it is none, or none any more.
-create function rag.held_load(collection_id uuid)
+create function rag.running_load(collection_id uuid)
 returns rag.collections
 language plpgsql volatile security invoker set search_path = ''
 as $$
@@ -8827,7 +8809,7 @@ declare
 begin
   update rag.collections
   set updated_at = clock_timestamp()
-  where collections.org_id = any (array(select rag.current_org_ids())) and collections.id = held_load.collection_id
+  where collections.org_id = any (array(select rag.current_org_ids())) and collections.id = running_load.collection_id
     and collections.loads is not null and collections.deleted_at is null and collections.owner_id is null
   returning collections.* into home;
   if not found then
@@ -8838,30 +8820,30 @@ end;
 $$;
 
 -- The id of a document by its place among those of a load, so that they keep their order where they are of one moment.
-create function rag.placed_id(place bigint)
+create function rag.id_at_position(place bigint)
 returns uuid
 language sql volatile security invoker set search_path = ''
 as $$
-  select (lpad(to_hex(placed_id.place), 12, '0') || right(replace(gen_random_uuid()::text, '-', ''), 20))::uuid;
+  select (lpad(to_hex(id_at_position.place), 12, '0') || right(replace(gen_random_uuid()::text, '-', ''), 20))::uuid;
 $$;
 
 -- Store documents as rag_read_to_persist gives them, the first of them at that place among all; PT400 for two of one
 -- name.
 create function public.rag_load_documents(collection_id uuid, documents jsonb, first bigint)
-returns setof rag.stored
+returns setof rag.stored_document
 language plpgsql volatile security invoker set search_path = ''
 set statement_timeout = '60s'
 as $$
 declare
   is_admitted constant boolean := rag.begin_write();
-  home constant rag.collections := rag.held_load(rag_load_documents.collection_id);
+  home constant rag.collections := rag.running_load(rag_load_documents.collection_id);
   new rag.new_document[];
-  stored rag.stored[];
+  stored rag.stored_document[];
 begin
   perform rag.check_json('documents', rag_load_documents.documents);
   new := rag.new_documents(home, rag_load_documents.documents);
   for place in 1..coalesce(cardinality(new), 0) loop
-    new[place].id := rag.placed_id("first" + place - 1);
+    new[place].id := rag.id_at_position("first" + place - 1);
     new[place].owner_id := null;
   end loop;
   select array_agg(kept order by kept.place) into stored from rag.put_documents(home, new) as kept;
@@ -8894,7 +8876,7 @@ set statement_timeout = '60s'
 as $$
 declare
   is_admitted constant boolean := rag.begin_write();
-  home constant rag.collections := rag.held_load(rag_load_chunks.collection_id);
+  home constant rag.collections := rag.running_load(rag_load_chunks.collection_id);
   present integer;
 begin
   perform rag.check_json('chunks', rag_load_chunks.chunks);
@@ -8910,7 +8892,7 @@ begin
   where stored.org_id = home.org_id and stored.document_id = rag_load_chunks.document_id;
   perform set_config('rag.words_later', 'true', true);
   perform rag.insert_chunks(home.org_id, array[
-    (rag_load_chunks.document_id, rag_load_chunks.chunks, rag_load_chunks.embedding_model)::rag.chunked], present);
+    (rag_load_chunks.document_id, rag_load_chunks.chunks, rag_load_chunks.embedding_model)::rag.document_chunks], present);
   perform set_config('rag.words_later', '', true);
   if rag_load_chunks.last then
     perform rag.index_words(home.org_id, array[rag_load_chunks.document_id]);
@@ -8927,13 +8909,13 @@ set statement_timeout = '60s'
 as $$
 declare
   is_admitted constant boolean := rag.begin_write();
-  home constant rag.collections := rag.held_load(rag_finish_load.collection_id);
+  home constant rag.collections := rag.running_load(rag_finish_load.collection_id);
 begin
   perform pg_advisory_xact_lock(hashtextextended('rag.load ' || home.org_id || ' ' || home.loads, 0));
   perform rag.check_load(home.loads, rag_finish_load.overwrite);
   delete from rag.collections as older
   where older.org_id = home.org_id
-    and older.id = (select present.id from rag.collection_named(home.org_id, home.loads) as present);
+    and older.id = (select present.id from rag.collection_by_name(home.org_id, home.loads) as present);
   update rag.collections
   set name = home.loads, loads = null
   where collections.org_id = home.org_id and collections.id = home.id;
@@ -8942,7 +8924,7 @@ exception when unique_violation then
   raise exception 'there is a collection of that name already'
     using errcode = 'PT409', detail = 'duplicate_collection';
 when lock_not_available then
-  perform rag.refuse_locked();
+  perform rag.raise_locked();
 end;
 $$;
 
@@ -8954,7 +8936,7 @@ set statement_timeout = '60s'
 as $$
 declare
   is_admitted constant boolean := rag.begin_write();
-  home constant rag.collections := rag.held_load(rag_abandon_load.collection_id);
+  home constant rag.collections := rag.running_load(rag_abandon_load.collection_id);
 begin
   delete from rag.documents
   where documents.org_id = home.org_id and documents.id = any (array(
@@ -8974,24 +8956,24 @@ $$;
 -- all users. Each user has rows of their own, so that nobody waits for others, and writes no others.
 
 -- Where the buckets of a histogram end; of a counter there are none. Null for what nobody measures.
-create function rag.bounds_of(measure text)
+create function rag.histogram_bounds(measure text)
 returns double precision[]
 language sql immutable security invoker set search_path = ''
 as $$
   select case
-    when bounds_of.measure ~ '^rag_(query|retrieve|chat|index|indexes|indexes_document|indexes_update_document|indexes_delete_document|persist|load|delete_index)_(requests_total|latency_seconds)$'
-      then case when bounds_of.measure like '%seconds'
+    when histogram_bounds.measure ~ '^rag_(query|retrieve|chat|index|indexes|indexes_document|indexes_update_document|indexes_delete_document|persist|load|delete_index)_(requests_total|latency_seconds)$'
+      then case when histogram_bounds.measure like '%seconds'
         then '{0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10, 30, 60}' else '{}' end
-    when bounds_of.measure = 'gateway_knowledge_retrieval_score'
+    when histogram_bounds.measure = 'gateway_knowledge_retrieval_score'
       then '{0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1}'
-    when bounds_of.measure ~ '^gateway_knowledge_(chunks_retrieved|documents_ingested|documents_deleted|query_tokens)_total$'
+    when histogram_bounds.measure ~ '^gateway_knowledge_(chunks_retrieved|documents_ingested|documents_deleted|query_tokens)_total$'
       then '{}'
   end::double precision[];
 $$;
 
 create table rag.measures (
   user_id uuid not null,
-  name text not null check (rag.bounds_of(name) is not null),
+  name text not null check (rag.histogram_bounds(name) is not null),
   -- success or failure of a request, prompt or completion of tokens.
   label text not null default '' check (label in ('', 'success', 'failure', 'prompt', 'completion')),
   -- Of a counter: what it counts. Of a histogram: the sum of all values.
@@ -9031,7 +9013,7 @@ begin
     -- Of one that cannot be there is no sum.
     case when bool_and(measured.value is not null) then sum(measured.value) end, count(*), array(
       select (select count(*) from unnest(array_agg(measured.value)) as value where value <= bound)
-      from unnest(rag.bounds_of(measured.name)) as bound)
+      from unnest(rag.histogram_bounds(measured.name)) as bound)
   from measured
   group by measured.name, measured.label
   order by measured.name, measured.label
@@ -9096,12 +9078,12 @@ create policy "callers count their own requests, metrics read all" on rag.reques
 -- `window_seconds`), unless a tier or, before all others, the API key sets one a minute; and the tier's by
 -- day. Of several orgs' tiers the most generous counts. (A user has one day for all orgs: a key of an org
 -- with a smaller tier finds it spent by what the user asked elsewhere.)
-create function rag.limits_of_caller(bucket text, requests integer, window_seconds integer)
+create function rag.caller_limits(bucket text, requests integer, window_seconds integer)
 returns table (caller_id uuid, bucket text, requests integer, window_seconds integer)
 language sql stable security invoker set search_path = ''
 as $$
   with tiers_of_caller as (
-    select tiers.requests_per_day, case limits_of_caller.bucket
+    select tiers.requests_per_day, case caller_limits.bucket
       when 'rag' then tiers.rag_requests_per_minute else tiers.api_requests_per_minute end as per_minute
     from rag.orgs
     join rag.tiers on tiers.name = orgs.tier
@@ -9111,14 +9093,14 @@ as $$
     from (select (auth.jwt() -> 'rag' ->> 'requests_per_minute')::integer) as own (per_minute)
     where own.per_minute is not null
     union all
-    select coalesce(per_minute, limits_of_caller.requests),
-      case when per_minute is null then limits_of_caller.window_seconds else 60 end, 2
+    select coalesce(per_minute, caller_limits.requests),
+      case when per_minute is null then caller_limits.window_seconds else 60 end, 2
     from tiers_of_caller
     union all
-    select limits_of_caller.requests, limits_of_caller.window_seconds, 3
+    select caller_limits.requests, caller_limits.window_seconds, 3
   )
   (
-    select rag.caller_id(), limits_of_caller.bucket, rates.requests, rates.window_seconds
+    select rag.caller_id(), caller_limits.bucket, rates.requests, rates.window_seconds
     from rates
     order by rates.precedence, rates.requests::numeric / rates.window_seconds desc
     limit 1
@@ -9131,9 +9113,7 @@ $$;
 
 -- Count `amount` requests in one window, if there is room for them; where the window stands then. Atomic
 -- under any number of callers: the row is locked before it is judged, and kept until the caller commits.
-create function rag.count_hits(
-  caller_id uuid, bucket text, requests integer, window_seconds integer, amount integer
-)
+create function rag.count_hits( caller_id uuid, bucket text, requests integer, window_seconds integer, amount integer )
 returns table (hits bigint, resets_at timestamptz, admitted boolean)
 language plpgsql volatile security invoker set search_path = ''
 as $$
@@ -9194,7 +9174,7 @@ begin
 
   -- The minute before the day, always: two requests lock their rows in the same order.
   for per in
-    select named.* from rag.limits_of_caller(bucket, requests, window_seconds) as named
+    select named.* from rag.caller_limits(bucket, requests, window_seconds) as named
     order by named.bucket = 'day'
   loop
     select per.requests, per.window_seconds, counted.*
@@ -9216,7 +9196,7 @@ begin
   values (auth.uid(), function, case when admitted then 'admitted' else 'limited' end, 1)
   on conflict on constraint request_counts_pkey do update set total = present.total + excluded.total;
   if admitted then
-    perform rag.count_call();
+    perform rag.count_org_call();
   end if;
 end;
 $$;
@@ -9241,9 +9221,9 @@ as $$
   group by function, outcome
   union all
   select measures.name, jsonb_build_object('label', measures.label), sum(measures.sum), sum(measures.total),
-    rag.bounds_of(measures.name), array(
+    rag.histogram_bounds(measures.name), array(
       select sum(all_of.buckets[place])::bigint
-      from generate_subscripts(rag.bounds_of(measures.name), 1) as place
+      from generate_subscripts(rag.histogram_bounds(measures.name), 1) as place
       cross join rag.measures as all_of
       where all_of.name = measures.name and all_of.label = measures.label
       group by place
@@ -9251,6 +9231,54 @@ as $$
   from rag.measures
   where (select rag.reads_metrics())
   group by measures.name, measures.label;
+$$;
+
+-- Who calls an org, and how often today: what the administrators of an org are shown. A row is a user's today in one
+-- org, and is used again the next day, so there is one for each who ever called. Written by rag_hit, read by rag_stats.
+
+create table rag.calls (
+  org_id uuid not null references rag.orgs (id) on delete cascade,
+  -- Who calls.
+  owner_id uuid not null,
+  -- In UTC, as is the midnight that starts it.
+  day date not null,
+  total bigint not null check (total > 0),
+  primary key (org_id, owner_id)
+);
+
+alter table rag.calls enable row level security;
+alter table rag.calls force row level security;
+
+create policy "callers see their own calls, admins their org's" on rag.calls
+  for all to authenticated
+  using (org_id = any (array(select rag.current_org_ids()))
+    and (owner_id is null or owner_id = (select auth.uid())
+      or org_id = any (array(select rag.admin_org_ids()))))
+  with check (org_id = any (array(select rag.current_org_ids()))
+    and (owner_id is null or owner_id = (select auth.uid())
+      or org_id = any (array(select rag.admin_org_ids()))));
+
+create policy "calls are of oneself" on rag.calls
+  as restrictive for insert to authenticated
+  with check (owner_id = (select auth.uid()));
+
+create policy "nobody counts for another" on rag.calls
+  as restrictive for update to authenticated
+  using (owner_id = (select auth.uid())) with check (owner_id = (select auth.uid()));
+
+-- One call more, of a token that counts for one org alone: which of several orgs a call concerns is not known here, and
+-- none of the others may learn of it.
+create function rag.count_org_call()
+returns void
+language sql volatile security invoker set search_path = ''
+as $$
+  insert into rag.calls as present (org_id, owner_id, day, total)
+  select own.ids[1], auth.uid(), (clock_timestamp() at time zone 'UTC')::date, 1
+  from (select array(select rag.current_org_ids()) as ids) as own
+  where cardinality(own.ids) = 1
+  on conflict on constraint calls_pkey do update set
+    day = greatest(present.day, excluded.day),
+    total = case when present.day < excluded.day then 0 else present.total end + 1;
 $$;
 
 -- What was answered to a request that carried an Idempotency-Key, so that sending it again pays for nothing twice,
@@ -9323,32 +9351,32 @@ create policy "a bound key stays in its collection" on rag.replies
 
 -- What to do with a request: go (with a claim to end it by), replay what was answered, busy (it is being worked on;
 -- ask again so many seconds later), or differs (the key has been used for something else). org_id: where it is kept.
-create type rag.claimed_reply as (
+create type rag.stored_response as (
   outcome text, claim uuid, status integer, body json, request_id text, retry_after integer, org_id uuid
 );
 
 -- Whether the caller has as many replies as anybody may.
-create function rag.has_too_many_replies(org_id uuid)
+create function rag.has_too_many_responses(org_id uuid)
 returns boolean
 language sql stable security invoker set search_path = ''
 as $$
   select exists (
     select from rag.replies as present
-    where present.org_id = has_too_many_replies.org_id and present.owner_id = (select auth.uid())
+    where present.org_id = has_too_many_responses.org_id and present.owner_id = (select auth.uid())
       and present.caller_id = (select rag.caller_id()) and present.created_at > now() - interval '24 hours'
     order by present.created_at
     offset 9999 limit 1);
 $$;
 
 -- Whether the caller sees all of these.
-create function rag.sees_chunks(org_id uuid, ids uuid[])
+create function rag.can_see_chunks(org_id uuid, ids uuid[])
 returns boolean
 language sql stable security invoker set search_path = ''
 as $$
   select not exists (
     select from unnest(ids) as wanted (id)
     where not exists (
-      select from rag.chunks where chunks.org_id = sees_chunks.org_id and chunks.id = wanted.id));
+      select from rag.chunks where chunks.org_id = can_see_chunks.org_id and chunks.id = wanted.id));
 $$;
 
 -- Claim a request for so many seconds, in which nobody else does the same. Of any number at once one goes. A claim
@@ -9359,16 +9387,16 @@ create function public.rag_claim_reply(
   org_id uuid, key_hash text, body_hash text, lease_seconds integer, collection_id uuid default null,
   scope text default 'chat:read'
 )
-returns setof rag.claimed_reply
+returns setof rag.stored_response
 language plpgsql volatile security invoker set search_path = ''
 as $$
 #variable_conflict use_variable
 declare
   is_admitted constant boolean := rag.begin_call();
   home constant uuid := case
-    when collection_id is null then rag.org_meant(org_id) else (rag.collection_of(collection_id)).org_id end;
+    when collection_id is null then rag.resolve_org(org_id) else (rag.get_collection(collection_id)).org_id end;
   known rag.replies;
-  answer rag.claimed_reply;
+  answer rag.stored_response;
   -- The clock, not the transaction's time: one may have waited for another.
   moment timestamptz;
 begin
@@ -9379,7 +9407,7 @@ begin
     raise exception 'the key lacks the scope %', scope using errcode = 'PT403', detail = 'missing_scope';
   elsif lease_seconds is null or lease_seconds not between 1 and 3600 then
     raise exception 'lease_seconds must be between 1 and 3600' using errcode = 'PT400', detail = 'invalid_lease';
-  elsif rag.has_too_many_replies(home) and not exists (
+  elsif rag.has_too_many_responses(home) and not exists (
     select from rag.replies as present
     where present.org_id = home and present.owner_id = auth.uid() and present.caller_id = rag.caller_id()
       and present.key_hash = rag_claim_reply.key_hash
@@ -9402,11 +9430,11 @@ begin
     where present.created_at <= clock_timestamp() - interval '24 hours'
       or present.due_at <= clock_timestamp() and present.body_hash = excluded.body_hash
       or present.status is not null and present.body_hash = excluded.body_hash
-        and not rag.sees_chunks(home, present.chunk_ids)
+        and not rag.can_see_chunks(home, present.chunk_ids)
     returning present.claim into answer.claim;
     if found then
       answer.outcome := 'go';
-      perform rag.forget_replies(home);
+      perform rag.delete_expired_responses(home);
       return next answer;
       return;
     end if;
@@ -9433,14 +9461,14 @@ $$;
 
 -- Delete of the caller's replies those that are too old, a hundred at a time. Skipping what is locked, it waits for
 -- nobody.
-create function rag.forget_replies(org_id uuid)
+create function rag.delete_expired_responses(org_id uuid)
 returns void
 language sql volatile security invoker set search_path = ''
 as $$
   with old as (
     select present.org_id, present.owner_id, present.caller_id, present.key_hash
     from rag.replies as present
-    where present.org_id = forget_replies.org_id and present.owner_id = (select auth.uid())
+    where present.org_id = delete_expired_responses.org_id and present.owner_id = (select auth.uid())
       and present.caller_id = (select rag.caller_id()) and present.created_at <= now() - interval '24 hours'
     order by present.created_at
     limit 100
@@ -9472,7 +9500,7 @@ begin
   update rag.replies as present
   set claim = null, due_at = null, status = rag_keep_reply.status, body = rag_keep_reply.body::json,
     request_id = rag_keep_reply.request_id, chunk_ids = coalesce(rag_keep_reply.chunk_ids, '{}')
-  where present.org_id = rag.org_meant(rag_keep_reply.org_id) and present.owner_id = auth.uid()
+  where present.org_id = rag.resolve_org(rag_keep_reply.org_id) and present.owner_id = auth.uid()
     and present.caller_id = rag.caller_id() and present.key_hash = rag_keep_reply.key_hash
     and present.claim = rag_keep_reply.claim;
   return found;
@@ -9488,7 +9516,7 @@ as $$
 begin
   perform rag.begin_call();
   delete from rag.replies as present
-  where present.org_id = rag.org_meant(rag_release_reply.org_id) and present.owner_id = auth.uid()
+  where present.org_id = rag.resolve_org(rag_release_reply.org_id) and present.owner_id = auth.uid()
     and present.caller_id = rag.caller_id() and present.key_hash = rag_release_reply.key_hash
     and present.claim = rag_release_reply.claim;
   return found;
@@ -9564,15 +9592,15 @@ language plpgsql volatile security invoker set search_path = ''
 as $$
 declare
   is_admitted constant boolean := rag.begin_call();
-  org_id constant uuid := rag.org_meant(null);
+  org_id constant uuid := rag.resolve_org(null);
   home rag.collections;
 begin
-  perform rag.check_user_named(org_id, rag_record_event.namespace);
-  select * into home from rag.collection_named(org_id, rag_record_event.namespace, or_deleted => true);
+  perform rag.check_owner_in_name(org_id, rag_record_event.namespace);
+  select * into home from rag.collection_by_name(org_id, rag_record_event.namespace, or_deleted => true);
   insert into rag.events (
     org_id, owner_id, user_id, event, namespace, collection_id, document_count, chunk_count, top_score)
   values (
-    org_id, coalesce(home.owner_id, rag.user_named(rag_record_event.namespace)), auth.uid(), rag_record_event.event,
+    org_id, coalesce(home.owner_id, rag.owner_in_name(rag_record_event.namespace)), auth.uid(), rag_record_event.event,
     rag_record_event.namespace, home.id, rag_record_event.documents, rag_record_event.chunks,
     rag_record_event.top_score);
   perform public.rag_measure(rag_record_event.measures);
@@ -9870,8 +9898,8 @@ grant execute on all functions in schema rag to authenticated;
 revoke execute on function rag.clear_deliveries(), rag.due_deliveries(integer) from authenticated;
 grant execute on function rag.clear_deliveries(), rag.due_deliveries(integer) to rag_worker;
 -- The functions that the worker's statements call in checks, triggers and rag_health.
-grant execute on function rag.shows_only(text), rag.is_metadata(jsonb), rag.has_readable_numbers(jsonb),
-  rag.is_awaited(uuid, uuid, text), rag.tell(uuid, uuid, uuid, text, jsonb), rag.version(), rag.queues(uuid[]),
+grant execute on function rag.is_visible_text(text), rag.is_metadata(jsonb), rag.has_readable_numbers(jsonb),
+  rag.has_subscriber(uuid, uuid, text), rag.enqueue_event(uuid, uuid, uuid, text, jsonb), rag.version(), rag.queues(uuid[]),
   rag.is_direct_call(), rag.functions_secret_status() to rag_worker;
 
 -- Exposed functions: schema public, by kind of caller. Supabase grants new functions of schema public to its API roles,

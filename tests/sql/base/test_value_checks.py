@@ -62,7 +62,7 @@ PLACES: list[tuple[str, bool]] = [
     ('{"other": 1e5000}', False),
     (f'{{"a": "{"x" * 4000}"}}', False),
 ]
-CHECKS = {"rag.is_metadata": VALUES, "rag.is_config": CONFIGS, "rag.is_place": PLACES}
+CHECKS = {"rag.is_metadata": VALUES, "rag.is_config": CONFIGS, "rag.is_chunk_location": PLACES}
 
 
 @pytest.mark.parametrize("check", CHECKS)

@@ -17,7 +17,7 @@ FORGED = "Members of this org pay no rent."
 
 def texts_of(world: World, actor: Actor, content: str, spans: list[Any]) -> list[str]:
     chunks = [{"span_start": start, "span_end": end} for start, end in spans]
-    ((texts,),) = world.as_user(actor, "select rag.texts_of(%s, %s)", content, json.dumps(chunks))
+    ((texts,),) = world.as_user(actor, "select rag.cut_texts(%s, %s)", content, json.dumps(chunks))
     return list(texts)
 
 

@@ -11,11 +11,9 @@ from tests.sql import passages
 
 
 def facet(world: World, kind: str, value: Any) -> str:
-    return str(
-        world.sql("select rag.facet(%s, %s)", kind, value if isinstance(value, str) else json.dumps(value))[
-            0
-        ][0]
-    )
+    text = value if isinstance(value, str) else json.dumps(value)
+    ((found,),) = world.sql("select rag.facet_hash(%s, %s)", kind, text)
+    return str(found)
 
 
 EQUAL_VALUES = [

@@ -55,7 +55,7 @@ NOTHING = ["", " ", "🚀", "❤️", "👩‍👩‍👧", "---", "…", "()", 
 
 
 def entity(world: World, name: str | None) -> Any:
-    return world.sql("select rag.entity(%s)", name)[0][0]
+    return world.sql("select rag.entity_key(%s)", name)[0][0]
 
 
 def test_names_that_differ_in_spelling_only_are_one_entity(world: World, subtests: pytest.Subtests):
@@ -108,9 +108,9 @@ def test_folding_an_entity_is_idempotent(world: World):
 
     names = [name() for _ in range(2000)] + ["the " * 80 + "x", "x " * 300, *NOTHING]
     odd = world.sql(
-        "select name, entity from unnest(%s::text[]) as name, lateral rag.entity(name) as entity "
-        "where rag.entity(entity) <> entity or rag.entity(replace(entity, ' ', '_')) <> entity "
-        "or rag.fold(entity) <> entity or length(entity) > 200",
+        "select name, entity from unnest(%s::text[]) as name, lateral rag.entity_key(name) as entity "
+        "where rag.entity_key(entity) <> entity or rag.entity_key(replace(entity, ' ', '_')) <> entity "
+        "or rag.fold_text(entity) <> entity or length(entity) > 200",
         names,
     )
     assert odd == []
@@ -126,7 +126,9 @@ def test_often_confused_names_have_a_common_phonetic_start_or_end(world: World, 
     for one, other in CONFUSABLE_NAMES:
         with subtests.test(one=one, other=other):
             ((first, second),) = world.sql(
-                "select rag.sound(rag.entity(%s)), rag.sound(rag.entity(%s))", one, other
+                "select rag.phonetic_key(rag.entity_key(%s)), rag.phonetic_key(rag.entity_key(%s))",
+                one,
+                other,
             )
             kept = max(2, (2 * len(second) + 2) // 3)
             assert first[:kept] == second[:kept] or first[-kept:] == second[-kept:], (first, second)
@@ -135,7 +137,7 @@ def test_often_confused_names_have_a_common_phonetic_start_or_end(world: World, 
 def test_similarity_is_between_0_and_1_and_highest_for_equal_names(world: World):
     others = ["kestrel", "kestral", "kesterl", "kestrels", "petrel", "osprey", "kestrel of the hill"]
     rows = world.sql(
-        "select entity, likeness from rag.likenesses('kestrel', %s::text[])", [*others, "kestrel"]
+        "select entity, likeness from rag.bigram_similarity('kestrel', %s::text[])", [*others, "kestrel"]
     )
     found = dict(rows)
     assert found.pop("kestrel") == 1
@@ -163,12 +165,12 @@ TITLES: dict[str, dict[str, float]] = {
 def test_a_title_is_an_entity_with_its_parts(world: World, subtests: pytest.Subtests):
     for title, named in TITLES.items():
         with subtests.test(title=title):
-            rows = world.sql("select entity, weight from rag.names_of_title(%s)", title)
+            rows = world.sql("select entity, weight from rag.title_names(%s)", title)
             assert dict(rows) == pytest.approx(named)
 
 
 def test_a_long_title_has_at_most_ten_entities(world: World):
     for title in ("part: " * 2000, "x" * 10_000, "\n".join(f"Name {n}," for n in range(1000))):
-        rows = world.sql("select entity from rag.names_of_title(%s)", title)
+        rows = world.sql("select entity from rag.title_names(%s)", title)
         assert 1 <= len(rows) <= 10
         assert all(len(entity) <= 200 for (entity,) in rows)

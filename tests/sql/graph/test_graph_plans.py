@@ -32,8 +32,8 @@ CROWD = """
     insert into rag.subjects (org_id, document_id, entity, collection_id, name, weight, sound, ending)
     select org_id, documents.id, entity, collection_id, title, weight, sound, reverse(sound)
     from rag.documents,
-      lateral (values (rag.entity(title), 1), ('everywhere', 0.6)) as named (entity, weight),
-      rag.sound(entity)
+      lateral (values (rag.entity_key(title), 1), ('everywhere', 0.6)) as named (entity, weight),
+      rag.phonetic_key(entity) as sound
     where org_id = %(org)s and title ~ '^Everywhere';
     insert into rag.mentions (org_id, document_id, ordinal, entity, collection_id, name, kind, said, weight,
       sound, ending)
@@ -41,7 +41,7 @@ CROWD = """
       reverse(sound)
     from rag.chunks,
       lateral (values ('everywhere'), ('thing ' || left(document_id::text, 3))) as named (entity),
-      rag.sound(entity)
+      rag.phonetic_key(entity) as sound
     where org_id = %(org)s and content = 'x'
     on conflict do nothing;
     insert into rag.relations (org_id, document_id, ordinal, subject, type, object, collection_id, confidence)

@@ -33,7 +33,7 @@ create policy "nobody counts for another" on rag.calls
 
 -- One call more, of a token that counts for one org alone: which of several orgs a call concerns is not known here, and
 -- none of the others may learn of it.
-create function rag.count_call()
+create function rag.count_org_call()
 returns void
 language sql volatile security invoker set search_path = ''
 as $$
