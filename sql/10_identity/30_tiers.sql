@@ -1,6 +1,6 @@
 -- How much each org may ask, as data: a tier's requests a day for each of its people, and, where it says
 -- so, other limits a minute than the deployment's own. Written by the deployer, read by every signed-in
--- caller inside rag_hit. The tiers are the same for all orgs: a table without an org.
+-- caller inside rag_check_rate_limit. The tiers are the same for all orgs: a table without an org.
 
 create table rag.tiers (
   name text primary key check (name ~ '^[a-z][a-z0-9-]{0,39}$'),

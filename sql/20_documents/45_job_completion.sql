@@ -62,7 +62,7 @@ $$;
 -- The hash of the content of the document's object or address, when the worker has read it: a second document of the
 -- same content ends here, with PT409 and the id of the first in hint, before anything is made of it. The step is then
 -- converting, and the lease lasts so much longer.
-create function public.rag_keep_content(content_hash text, lease_seconds integer default 300)
+create function public.rag_store_content(content_hash text, lease_seconds integer default 300)
 returns void
 language plpgsql volatile security invoker set search_path = ''
 as $$
@@ -74,10 +74,10 @@ begin
   select documents.* into stored
   from rag.documents
   where documents.org_id = held.org_id and documents.id = held.document_id;
-  perform rag.delete_failed_duplicate(stored, rag_keep_content.content_hash);
-  perform rag.check_not_duplicate(stored, rag_keep_content.content_hash);
+  perform rag.delete_failed_duplicate(stored, rag_store_content.content_hash);
+  perform rag.check_not_duplicate(stored, rag_store_content.content_hash);
   update rag.originals
-  set content_hash = rag_keep_content.content_hash
+  set content_hash = rag_store_content.content_hash
   where originals.org_id = held.org_id and originals.document_id = held.document_id
     and num_nonnulls(originals.url, originals.path) > 0;
   update rag.jobs
@@ -90,7 +90,7 @@ end;
 $$;
 
 -- The step of a job; its lease lasts so much longer.
-create function public.rag_report_job(step text, lease_seconds integer)
+create function public.rag_extend_job(step text, lease_seconds integer)
 returns void
 language plpgsql volatile security invoker set search_path = ''
 as $$
@@ -99,7 +99,7 @@ declare
   held constant rag.jobs := rag.leased_job();
 begin
   update rag.jobs
-  set step = rag_report_job.step, due_at = clock_timestamp() + make_interval(secs => lease_seconds)
+  set step = rag_extend_job.step, due_at = clock_timestamp() + make_interval(secs => lease_seconds)
   where jobs.org_id = held.org_id and jobs.id = held.id;
 end;
 $$;

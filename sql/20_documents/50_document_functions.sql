@@ -79,7 +79,7 @@ declare
   home constant rag.collections := rag.get_collection(rag_add_document.collection_id);
   largest constant bigint := (rag.org_tier(home.org_id)).file_bytes;
   sent bytea;
-  -- Unknown for an object or an address until the worker has read it (rag_keep_content).
+  -- Unknown for an object or an address until the worker has read it (rag_store_content).
   hash text;
   input record;
   stored rag.documents;

@@ -45,7 +45,7 @@ $$;
 -- documents come with these. In the order of the ids 4,500,000 bytes are given out: a text is whole or null, of chunks
 -- there are the first; where something did not fit, truncated is true. What is not found is not there. PT403
 -- for a key without a scope that reads.
-create function public.rag_contents(
+create function public.rag_get_contents(
   org_id uuid, kinds text[], ids uuid[], collection_id uuid default null, text boolean default true,
   chunks boolean default false
 )
@@ -81,16 +81,16 @@ begin
         'author', present.author, 'state', present.state, 'labels', present.labels,
         'occurred_at', present.occurred_at, 'metadata', present.metadata) as shown
       from rag.documents as present
-      where wanted.kind = 'document' and present.org_id = rag_contents.org_id and present.id = wanted.id
-        and (collection_id is null or present.collection_id = rag_contents.collection_id)
+      where wanted.kind = 'document' and present.org_id = rag_get_contents.org_id and present.id = wanted.id
+        and (collection_id is null or present.collection_id = rag_get_contents.collection_id)
       offset 0
     ) as document on true
     left join lateral (
       select present.content, jsonb_build_object('id', present.id, 'document_id', present.document_id,
         'ordinal', present.ordinal, 'span_start', present.span_start, 'span_end', present.span_end) as shown
       from rag.chunks as present
-      where wanted.kind = 'chunk' and present.org_id = rag_contents.org_id and present.id = wanted.id
-        and (collection_id is null or present.collection_id = rag_contents.collection_id)
+      where wanted.kind = 'chunk' and present.org_id = rag_get_contents.org_id and present.id = wanted.id
+        and (collection_id is null or present.collection_id = rag_get_contents.collection_id)
       offset 0
     ) as passage on true
     where document.shown is not null or passage.shown is not null

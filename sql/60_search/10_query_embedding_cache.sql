@@ -27,7 +27,7 @@ create policy "users remember their own questions" on rag.query_embeddings
   with check (user_id = (select auth.uid()));
 
 -- The vector that the caller had remembered within the last `max_age_seconds`, or null.
-create function public.rag_recall_embedding(hash text, max_age_seconds integer)
+create function public.rag_get_query_embedding(hash text, max_age_seconds integer)
 returns real[]
 language sql stable security invoker set search_path = ''
 as $$
@@ -35,13 +35,13 @@ as $$
 
   select remembered.embedding::real[]
   from rag.query_embeddings as remembered
-  where remembered.user_id = (select auth.uid()) and remembered.hash = rag_recall_embedding.hash
+  where remembered.user_id = (select auth.uid()) and remembered.hash = rag_get_query_embedding.hash
     and remembered.created_at > now() - make_interval(secs => max_age_seconds);
 $$;
 
 -- Remember a vector for the caller, in the place of an older one of that hash, and forget the caller's that
 -- have expired and the oldest of more than 64.
-create function public.rag_remember_embedding(
+create function public.rag_put_query_embedding(
   hash text, embedding extensions.vector, max_age_seconds integer
 )
 returns void

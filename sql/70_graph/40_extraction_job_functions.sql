@@ -195,7 +195,7 @@ $$;
 -- of what was known of them; a chunk without names keeps what it has. model: which one has read them; none: the rules.
 -- What it cost, in tokens. code, message: why one of them could not be read. Whether there are more: the lease then
 -- lasts so much longer, and ends otherwise.
-create function public.rag_keep_extraction(
+create function public.rag_store_extraction(
   first integer, chunks jsonb, model text default null, prompt_tokens bigint default 0,
   completion_tokens bigint default 0, code text default null, message text default null,
   lease_seconds integer default 300
@@ -233,9 +233,9 @@ begin
   update rag.extractions as known
   set next_ordinal = case when is_more then behind else 0 end,
     level = case when is_more then held.level when model is null then 1 else 2 end,
-    model = coalesce(rag_keep_extraction.model, held.model),
-    prompt_tokens = held.prompt_tokens + rag_keep_extraction.prompt_tokens,
-    completion_tokens = held.completion_tokens + rag_keep_extraction.completion_tokens,
+    model = coalesce(rag_store_extraction.model, held.model),
+    prompt_tokens = held.prompt_tokens + rag_store_extraction.prompt_tokens,
+    completion_tokens = held.completion_tokens + rag_store_extraction.completion_tokens,
     lease = case when is_more then held.lease end,
     due_at = case when is_more then clock_timestamp() + make_interval(secs => lease_seconds) else clock_timestamp() end,
     -- It went on.

@@ -1,6 +1,6 @@
 -- What was said in chats: sessions, and their messages in order. A session is its user's alone; the org's admins do not
 -- read other people's conversations. It is about one collection, or about all that its user sees. A turn, a question
--- with its answer, is kept when it is done, as its user (rag_keep_turn), and the next one reads it (rag_open_session).
+-- with its answer, is kept when it is done, as its user (rag_save_turn), and the next one reads it (rag_open_session).
 
 create table rag.sessions (
   org_id uuid not null references rag.orgs (id) on delete cascade,
@@ -248,7 +248,7 @@ $$;
 -- collection later, or a key that is bound to that would read what was said of others. Of two turns of one session at
 -- once the later to come
 -- stands after the other. PT404 for a session or a collection that has gone meanwhile.
-create function public.rag_keep_turn(session_id uuid, org_id uuid, collection_id uuid, title text, messages jsonb)
+create function public.rag_save_turn(session_id uuid, org_id uuid, collection_id uuid, title text, messages jsonb)
 returns jsonb
 language plpgsql volatile security invoker set search_path = ''
 as $$

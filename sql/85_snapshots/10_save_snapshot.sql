@@ -21,7 +21,7 @@ begin
 end;
 $$;
 
-create function public.rag_begin_persist(name text)
+create function public.rag_begin_snapshot(name text)
 returns jsonb
 language sql stable security invoker set search_path = ''
 as $$
@@ -29,12 +29,12 @@ as $$
 
   select jsonb_build_object('org_id', home.org_id, 'collection_id', home.id, 'description', home.description,
     'metadata', home.metadata, 'config', home.config)
-  from rag.snapshot_collection((rag.require_collection(rag_begin_persist.name)).id) as home;
+  from rag.snapshot_collection((rag.require_collection(rag_begin_snapshot.name)).id) as home;
 $$;
 
 -- [{id, created_at}]: up to 2,000 documents of the whole org after that one, the oldest first. Documents that have never
 -- become chunks are left out.
-create function public.rag_list_to_persist(
+create function public.rag_snapshot_documents(
   collection_id uuid, after_created_at timestamptz default null, after_id uuid default null
 )
 returns jsonb
@@ -43,7 +43,7 @@ set statement_timeout = '60s'
 as $$
 declare
   is_admitted constant boolean := rag.begin_write();
-  home constant rag.collections := rag.snapshot_collection(rag_list_to_persist.collection_id);
+  home constant rag.collections := rag.snapshot_collection(rag_snapshot_documents.collection_id);
 begin
   return (
     select coalesce(jsonb_agg(jsonb_build_object('id', page.id, 'created_at', page.created_at)
@@ -122,7 +122,7 @@ $$;
 
 -- The documents that still exist, the oldest first, each as rag.snapshot_document reads it now. A response ends after
 -- four megabytes: the caller asks again for the rest.
-create function public.rag_read_to_persist(
+create function public.rag_read_snapshot_documents(
   collection_id uuid, document_ids uuid[], first_character integer default 0
 )
 returns jsonb
@@ -131,7 +131,7 @@ set statement_timeout = '60s'
 as $$
 declare
   is_admitted constant boolean := rag.begin_write();
-  home constant rag.collections := rag.snapshot_collection(rag_read_to_persist.collection_id);
+  home constant rag.collections := rag.snapshot_collection(rag_read_snapshot_documents.collection_id);
   listed_id uuid;
   document jsonb;
   page jsonb[] := '{}';
@@ -144,7 +144,7 @@ begin
     select documents.id
     from rag.documents
     where documents.org_id = home.org_id and documents.collection_id = home.id and documents.owner_id is null
-      and documents.id = any (rag_read_to_persist.document_ids)
+      and documents.id = any (rag_read_snapshot_documents.document_ids)
     order by documents.created_at, documents.id
   loop
     document := rag.snapshot_document(home, listed_id, first_character);
@@ -157,7 +157,7 @@ end;
 $$;
 
 -- A document's chunks from `first` on, as many as rag.snapshot_chunks returns; PT409 if the document has changed.
-create function public.rag_read_chunks_to_persist(
+create function public.rag_read_snapshot_chunks(
   collection_id uuid, document_id uuid, updated_at timestamptz, first integer
 )
 returns jsonb
@@ -166,17 +166,17 @@ set statement_timeout = '60s'
 as $$
 declare
   is_admitted constant boolean := rag.begin_write();
-  home constant rag.collections := rag.snapshot_collection(rag_read_chunks_to_persist.collection_id);
+  home constant rag.collections := rag.snapshot_collection(rag_read_snapshot_chunks.collection_id);
 begin
   if not exists (
     select from rag.documents
     where documents.org_id = home.org_id and documents.collection_id = home.id and documents.owner_id is null
-      and documents.id = rag_read_chunks_to_persist.document_id
-      and documents.updated_at = rag_read_chunks_to_persist.updated_at
+      and documents.id = rag_read_snapshot_chunks.document_id
+      and documents.updated_at = rag_read_snapshot_chunks.updated_at
   ) then
     raise exception 'a document changed while it was persisted; please try again'
       using errcode = 'PT409', detail = 'document_changed';
   end if;
-  return rag.snapshot_chunks(home.org_id, rag_read_chunks_to_persist.document_id, "first", 1000);
+  return rag.snapshot_chunks(home.org_id, rag_read_snapshot_chunks.document_id, "first", 1000);
 end;
 $$;

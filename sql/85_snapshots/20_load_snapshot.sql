@@ -109,8 +109,8 @@ as $$
   select (lpad(to_hex(id_at_position.place), 12, '0') || right(replace(gen_random_uuid()::text, '-', ''), 20))::uuid;
 $$;
 
--- Store documents as rag_read_to_persist gives them, the first of them at that place among all; PT400 for two of one
--- name.
+-- Store documents as rag_read_snapshot_documents returns them, the first of them at that place among all; PT400 for two
+-- of one name.
 create function public.rag_load_documents(collection_id uuid, documents jsonb, first bigint)
 returns setof rag.stored_document
 language plpgsql volatile security invoker set search_path = ''
@@ -211,14 +211,14 @@ end;
 $$;
 
 -- Delete a collection that was not loaded to its end, a hundred documents at a time; whether there are more.
-create function public.rag_abandon_load(collection_id uuid)
+create function public.rag_cancel_load(collection_id uuid)
 returns boolean
 language plpgsql volatile security invoker set search_path = ''
 set statement_timeout = '60s'
 as $$
 declare
   is_admitted constant boolean := rag.begin_write();
-  home constant rag.collections := rag.running_load(rag_abandon_load.collection_id);
+  home constant rag.collections := rag.running_load(rag_cancel_load.collection_id);
 begin
   delete from rag.documents
   where documents.org_id = home.org_id and documents.id = any (array(

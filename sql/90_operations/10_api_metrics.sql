@@ -40,18 +40,18 @@ create policy "callers measure their own requests, metrics read all" on rag.meas
 
 -- Add up to twenty measures of the caller's: [{name, label, value}]. A value is at most a million, so that nobody's
 -- hide the others'.
-create function public.rag_measure(measures jsonb)
+create function public.rag_record_metrics(measures jsonb)
 returns void
 language plpgsql volatile security invoker set search_path = ''
 as $$
 #variable_conflict use_column
 begin
   perform rag.begin_call();
-  perform rag.check_json('measures', rag_measure.measures, 10000);
+  perform rag.check_json('measures', rag_record_metrics.measures, 10000);
   with measured as (
     select fields.name, coalesce(fields.label, '') as label,
       case when fields.value between 0 and 1000000 then fields.value end as value
-    from (select item from jsonb_array_elements(rag_measure.measures) as item limit 20) as items
+    from (select item from jsonb_array_elements(rag_record_metrics.measures) as item limit 20) as items
     cross join jsonb_to_record(items.item) as fields (name text, label text, value double precision)
   )
   insert into rag.measures as present (user_id, name, label, sum, total, buckets)

@@ -118,7 +118,7 @@ $$;
 -- Count `amount` requests of a function, or `amount` kilobytes of the bucket ingest: a row for each limit of the caller,
 -- with the state of its window. The call is admitted only if all windows have room, and then counted in all, else in
 -- none. One round trip. It returns rows and never raises for a limit, since raising would roll the count back.
-create function public.rag_hit(
+create function public.rag_check_rate_limit(
   function text, bucket text, requests integer, window_seconds integer, amount integer default 1
 )
 returns table (allowed integer, seconds integer, hits bigint, resets_at timestamptz, admitted boolean)

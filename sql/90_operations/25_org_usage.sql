@@ -1,5 +1,6 @@
 -- Who calls an org, and how often today: what the administrators of an org are shown. A row is a user's today in one
--- org, and is used again the next day, so there is one for each who ever called. Written by rag_hit, read by rag_stats.
+-- org, and is used again the next day, so there is one for each who ever called. Written by
+-- rag_check_rate_limit, read by rag_stats.
 
 create table rag.calls (
   org_id uuid not null references rag.orgs (id) on delete cascade,

@@ -32,7 +32,7 @@ create table rag.replies (
     or num_nonnulls(claim, due_at) = 0 and num_nonnulls(status, body, request_id) = 3)
 );
 
--- rag_claim_reply: what of the caller's is too old.
+-- rag_claim_response: what of the caller's is too old.
 create index replies_by_age on rag.replies (org_id, owner_id, caller_id, created_at);
 
 alter table rag.replies enable row level security;
@@ -100,7 +100,7 @@ $$;
 -- that has run out goes to the next who asks the same; what is older than 24 hours was never asked. It is kept in the
 -- org of the collection that it is about, where there is one (PT404 for one that the caller does not see), else in the
 -- one that is meant. scope: what a key needs for what is asked.
-create function public.rag_claim_reply(
+create function public.rag_claim_response(
   org_id uuid, key_hash text, body_hash text, lease_seconds integer, collection_id uuid default null,
   scope text default 'chat:read'
 )
@@ -127,7 +127,7 @@ begin
   elsif rag.has_too_many_responses(home) and not exists (
     select from rag.replies as present
     where present.org_id = home and present.owner_id = auth.uid() and present.caller_id = rag.caller_id()
-      and present.key_hash = rag_claim_reply.key_hash
+      and present.key_hash = rag_claim_response.key_hash
   ) then
     -- Rather than forget what was promised. (What was is replayed.)
     raise exception 'too many answers are kept: send fewer requests with an Idempotency-Key'
@@ -159,7 +159,7 @@ begin
     select * into known
     from rag.replies as present
     where present.org_id = home and present.owner_id = auth.uid() and present.caller_id = rag.caller_id()
-      and present.key_hash = rag_claim_reply.key_hash;
+      and present.key_hash = rag_claim_response.key_hash;
     exit when found;
   end loop;
   if known.body_hash <> body_hash then
@@ -200,7 +200,7 @@ $$;
 -- Keep what was answered, by the claim alone that it was worked under; whether it is kept. A body above 250 kB is
 -- not, and releases the claim. chunk_ids: what it shows, without which it is not replayed. body: as JSON, in a text: an
 -- argument that is JSON itself is refused for a null character.
-create function public.rag_keep_reply(
+create function public.rag_store_response(
   org_id uuid, key_hash text, claim uuid, status integer, body text, request_id text,
   chunk_ids uuid[] default '{}'
 )
@@ -211,21 +211,21 @@ as $$
 begin
   perform rag.begin_call();
   if octet_length(body) > 250000 then
-    perform public.rag_release_reply(org_id, key_hash, claim);
+    perform public.rag_release_response(org_id, key_hash, claim);
     return false;
   end if;
   update rag.replies as present
-  set claim = null, due_at = null, status = rag_keep_reply.status, body = rag_keep_reply.body::json,
-    request_id = rag_keep_reply.request_id, chunk_ids = coalesce(rag_keep_reply.chunk_ids, '{}')
-  where present.org_id = rag.resolve_org(rag_keep_reply.org_id) and present.owner_id = auth.uid()
-    and present.caller_id = rag.caller_id() and present.key_hash = rag_keep_reply.key_hash
-    and present.claim = rag_keep_reply.claim;
+  set claim = null, due_at = null, status = rag_store_response.status, body = rag_store_response.body::json,
+    request_id = rag_store_response.request_id, chunk_ids = coalesce(rag_store_response.chunk_ids, '{}')
+  where present.org_id = rag.resolve_org(rag_store_response.org_id) and present.owner_id = auth.uid()
+    and present.caller_id = rag.caller_id() and present.key_hash = rag_store_response.key_hash
+    and present.claim = rag_store_response.claim;
   return found;
 end;
 $$;
 
 -- Give a claim back, so that the next who asks goes; whether it was still held.
-create function public.rag_release_reply(org_id uuid, key_hash text, claim uuid)
+create function public.rag_release_response(org_id uuid, key_hash text, claim uuid)
 returns boolean
 language plpgsql volatile security invoker set search_path = ''
 as $$
@@ -233,9 +233,9 @@ as $$
 begin
   perform rag.begin_call();
   delete from rag.replies as present
-  where present.org_id = rag.resolve_org(rag_release_reply.org_id) and present.owner_id = auth.uid()
-    and present.caller_id = rag.caller_id() and present.key_hash = rag_release_reply.key_hash
-    and present.claim = rag_release_reply.claim;
+  where present.org_id = rag.resolve_org(rag_release_response.org_id) and present.owner_id = auth.uid()
+    and present.caller_id = rag.caller_id() and present.key_hash = rag_release_response.key_hash
+    and present.claim = rag_release_response.claim;
   return found;
 end;
 $$;

@@ -57,7 +57,7 @@ create policy "a bound key stays in its collection" on rag.events
   with check ((select rag.bound_collection()) is null or collection_id is null
     or collection_id = (select rag.bound_collection()));
 
--- Note what the caller has done in a namespace, and count it: measures as rag_measure takes them.
+-- Note what the caller has done in a namespace, and count it: measures as rag_record_metrics takes them.
 create function public.rag_record_event(
   event text, namespace text, documents integer default 0, chunks integer default 0,
   top_score double precision default null, measures jsonb default '[]'
@@ -78,7 +78,7 @@ begin
     org_id, coalesce(home.owner_id, rag.owner_in_name(rag_record_event.namespace)), auth.uid(), rag_record_event.event,
     rag_record_event.namespace, home.id, rag_record_event.documents, rag_record_event.chunks,
     rag_record_event.top_score);
-  perform public.rag_measure(rag_record_event.measures);
+  perform public.rag_record_metrics(rag_record_event.measures);
 end;
 $$;
 

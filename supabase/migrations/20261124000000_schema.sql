@@ -429,7 +429,7 @@ $$;
 
 -- How much each org may ask, as data: a tier's requests a day for each of its people, and, where it says
 -- so, other limits a minute than the deployment's own. Written by the deployer, read by every signed-in
--- caller inside rag_hit. The tiers are the same for all orgs: a table without an org.
+-- caller inside rag_check_rate_limit. The tiers are the same for all orgs: a table without an org.
 
 create table rag.tiers (
   name text primary key check (name ~ '^[a-z][a-z0-9-]{0,39}$'),
@@ -1808,7 +1808,7 @@ $$;
 -- The hash of the content of the document's object or address, when the worker has read it: a second document of the
 -- same content ends here, with PT409 and the id of the first in hint, before anything is made of it. The step is then
 -- converting, and the lease lasts so much longer.
-create function public.rag_keep_content(content_hash text, lease_seconds integer default 300)
+create function public.rag_store_content(content_hash text, lease_seconds integer default 300)
 returns void
 language plpgsql volatile security invoker set search_path = ''
 as $$
@@ -1820,10 +1820,10 @@ begin
   select documents.* into stored
   from rag.documents
   where documents.org_id = held.org_id and documents.id = held.document_id;
-  perform rag.delete_failed_duplicate(stored, rag_keep_content.content_hash);
-  perform rag.check_not_duplicate(stored, rag_keep_content.content_hash);
+  perform rag.delete_failed_duplicate(stored, rag_store_content.content_hash);
+  perform rag.check_not_duplicate(stored, rag_store_content.content_hash);
   update rag.originals
-  set content_hash = rag_keep_content.content_hash
+  set content_hash = rag_store_content.content_hash
   where originals.org_id = held.org_id and originals.document_id = held.document_id
     and num_nonnulls(originals.url, originals.path) > 0;
   update rag.jobs
@@ -1836,7 +1836,7 @@ end;
 $$;
 
 -- The step of a job; its lease lasts so much longer.
-create function public.rag_report_job(step text, lease_seconds integer)
+create function public.rag_extend_job(step text, lease_seconds integer)
 returns void
 language plpgsql volatile security invoker set search_path = ''
 as $$
@@ -1845,7 +1845,7 @@ declare
   held constant rag.jobs := rag.leased_job();
 begin
   update rag.jobs
-  set step = rag_report_job.step, due_at = clock_timestamp() + make_interval(secs => lease_seconds)
+  set step = rag_extend_job.step, due_at = clock_timestamp() + make_interval(secs => lease_seconds)
   where jobs.org_id = held.org_id and jobs.id = held.id;
 end;
 $$;
@@ -2015,7 +2015,7 @@ declare
   home constant rag.collections := rag.get_collection(rag_add_document.collection_id);
   largest constant bigint := (rag.org_tier(home.org_id)).file_bytes;
   sent bytea;
-  -- Unknown for an object or an address until the worker has read it (rag_keep_content).
+  -- Unknown for an object or an address until the worker has read it (rag_store_content).
   hash text;
   input record;
   stored rag.documents;
@@ -2788,7 +2788,7 @@ $$;
 -- documents come with these. In the order of the ids 4,500,000 bytes are given out: a text is whole or null, of chunks
 -- there are the first; where something did not fit, truncated is true. What is not found is not there. PT403
 -- for a key without a scope that reads.
-create function public.rag_contents(
+create function public.rag_get_contents(
   org_id uuid, kinds text[], ids uuid[], collection_id uuid default null, text boolean default true,
   chunks boolean default false
 )
@@ -2824,16 +2824,16 @@ begin
         'author', present.author, 'state', present.state, 'labels', present.labels,
         'occurred_at', present.occurred_at, 'metadata', present.metadata) as shown
       from rag.documents as present
-      where wanted.kind = 'document' and present.org_id = rag_contents.org_id and present.id = wanted.id
-        and (collection_id is null or present.collection_id = rag_contents.collection_id)
+      where wanted.kind = 'document' and present.org_id = rag_get_contents.org_id and present.id = wanted.id
+        and (collection_id is null or present.collection_id = rag_get_contents.collection_id)
       offset 0
     ) as document on true
     left join lateral (
       select present.content, jsonb_build_object('id', present.id, 'document_id', present.document_id,
         'ordinal', present.ordinal, 'span_start', present.span_start, 'span_end', present.span_end) as shown
       from rag.chunks as present
-      where wanted.kind = 'chunk' and present.org_id = rag_contents.org_id and present.id = wanted.id
-        and (collection_id is null or present.collection_id = rag_contents.collection_id)
+      where wanted.kind = 'chunk' and present.org_id = rag_get_contents.org_id and present.id = wanted.id
+        and (collection_id is null or present.collection_id = rag_get_contents.collection_id)
       offset 0
     ) as passage on true
     where document.shown is not null or passage.shown is not null
@@ -2871,17 +2871,17 @@ create type rag.workspace as (org_id uuid, collection_id uuid);
 
 -- The place that the ids mean to the caller; without a workspace, the org. PT404 for a workspace that the caller does
 -- not see, that is of another org than the one given, or that is only being loaded; and for an org that is not theirs.
-create function public.rag_locate(workspace_id uuid default null, org_id uuid default null)
+create function public.rag_resolve_workspace(workspace_id uuid default null, org_id uuid default null)
 returns setof rag.workspace
 language plpgsql stable security invoker set search_path = ''
 as $$
 #variable_conflict use_column
 declare
   is_admitted constant boolean := rag.begin_call();
-  org_ids constant uuid[] := case when rag_locate.org_id is null then array(select rag.current_org_ids())
-    else array[rag.resolve_org(rag_locate.org_id)] end;
+  org_ids constant uuid[] := case when rag_resolve_workspace.org_id is null then array(select rag.current_org_ids())
+    else array[rag.resolve_org(rag_resolve_workspace.org_id)] end;
 begin
-  if workspace_id is null and rag_locate.org_id is null then
+  if workspace_id is null and rag_resolve_workspace.org_id is null then
     raise exception 'a workspace or an org must be named' using errcode = 'PT400', detail = 'workspace_required';
   elsif workspace_id is null then
     return query select org_ids[1], null::uuid;
@@ -4523,7 +4523,7 @@ create policy "users remember their own questions" on rag.query_embeddings
   with check (user_id = (select auth.uid()));
 
 -- The vector that the caller had remembered within the last `max_age_seconds`, or null.
-create function public.rag_recall_embedding(hash text, max_age_seconds integer)
+create function public.rag_get_query_embedding(hash text, max_age_seconds integer)
 returns real[]
 language sql stable security invoker set search_path = ''
 as $$
@@ -4531,13 +4531,13 @@ as $$
 
   select remembered.embedding::real[]
   from rag.query_embeddings as remembered
-  where remembered.user_id = (select auth.uid()) and remembered.hash = rag_recall_embedding.hash
+  where remembered.user_id = (select auth.uid()) and remembered.hash = rag_get_query_embedding.hash
     and remembered.created_at > now() - make_interval(secs => max_age_seconds);
 $$;
 
 -- Remember a vector for the caller, in the place of an older one of that hash, and forget the caller's that
 -- have expired and the oldest of more than 64.
-create function public.rag_remember_embedding(
+create function public.rag_put_query_embedding(
   hash text, embedding extensions.vector, max_age_seconds integer
 )
 returns void
@@ -6797,7 +6797,7 @@ $$;
 -- of what was known of them; a chunk without names keeps what it has. model: which one has read them; none: the rules.
 -- What it cost, in tokens. code, message: why one of them could not be read. Whether there are more: the lease then
 -- lasts so much longer, and ends otherwise.
-create function public.rag_keep_extraction(
+create function public.rag_store_extraction(
   first integer, chunks jsonb, model text default null, prompt_tokens bigint default 0,
   completion_tokens bigint default 0, code text default null, message text default null,
   lease_seconds integer default 300
@@ -6835,9 +6835,9 @@ begin
   update rag.extractions as known
   set next_ordinal = case when is_more then behind else 0 end,
     level = case when is_more then held.level when model is null then 1 else 2 end,
-    model = coalesce(rag_keep_extraction.model, held.model),
-    prompt_tokens = held.prompt_tokens + rag_keep_extraction.prompt_tokens,
-    completion_tokens = held.completion_tokens + rag_keep_extraction.completion_tokens,
+    model = coalesce(rag_store_extraction.model, held.model),
+    prompt_tokens = held.prompt_tokens + rag_store_extraction.prompt_tokens,
+    completion_tokens = held.completion_tokens + rag_store_extraction.completion_tokens,
     lease = case when is_more then held.lease end,
     due_at = case when is_more then clock_timestamp() + make_interval(secs => lease_seconds) else clock_timestamp() end,
     -- It went on.
@@ -8186,7 +8186,7 @@ $$;
 
 -- What was said in chats: sessions, and their messages in order. A session is its user's alone; the org's admins do not
 -- read other people's conversations. It is about one collection, or about all that its user sees. A turn, a question
--- with its answer, is kept when it is done, as its user (rag_keep_turn), and the next one reads it (rag_open_session).
+-- with its answer, is kept when it is done, as its user (rag_save_turn), and the next one reads it (rag_open_session).
 
 create table rag.sessions (
   org_id uuid not null references rag.orgs (id) on delete cascade,
@@ -8434,7 +8434,7 @@ $$;
 -- collection later, or a key that is bound to that would read what was said of others. Of two turns of one session at
 -- once the later to come
 -- stands after the other. PT404 for a session or a collection that has gone meanwhile.
-create function public.rag_keep_turn(session_id uuid, org_id uuid, collection_id uuid, title text, messages jsonb)
+create function public.rag_save_turn(session_id uuid, org_id uuid, collection_id uuid, title text, messages jsonb)
 returns jsonb
 language plpgsql volatile security invoker set search_path = ''
 as $$
@@ -8556,7 +8556,7 @@ begin
 end;
 $$;
 
-create function public.rag_begin_persist(name text)
+create function public.rag_begin_snapshot(name text)
 returns jsonb
 language sql stable security invoker set search_path = ''
 as $$
@@ -8564,12 +8564,12 @@ as $$
 
   select jsonb_build_object('org_id', home.org_id, 'collection_id', home.id, 'description', home.description,
     'metadata', home.metadata, 'config', home.config)
-  from rag.snapshot_collection((rag.require_collection(rag_begin_persist.name)).id) as home;
+  from rag.snapshot_collection((rag.require_collection(rag_begin_snapshot.name)).id) as home;
 $$;
 
 -- [{id, created_at}]: up to 2,000 documents of the whole org after that one, the oldest first. Documents that have never
 -- become chunks are left out.
-create function public.rag_list_to_persist(
+create function public.rag_snapshot_documents(
   collection_id uuid, after_created_at timestamptz default null, after_id uuid default null
 )
 returns jsonb
@@ -8578,7 +8578,7 @@ set statement_timeout = '60s'
 as $$
 declare
   is_admitted constant boolean := rag.begin_write();
-  home constant rag.collections := rag.snapshot_collection(rag_list_to_persist.collection_id);
+  home constant rag.collections := rag.snapshot_collection(rag_snapshot_documents.collection_id);
 begin
   return (
     select coalesce(jsonb_agg(jsonb_build_object('id', page.id, 'created_at', page.created_at)
@@ -8657,7 +8657,7 @@ $$;
 
 -- The documents that still exist, the oldest first, each as rag.snapshot_document reads it now. A response ends after
 -- four megabytes: the caller asks again for the rest.
-create function public.rag_read_to_persist(
+create function public.rag_read_snapshot_documents(
   collection_id uuid, document_ids uuid[], first_character integer default 0
 )
 returns jsonb
@@ -8666,7 +8666,7 @@ set statement_timeout = '60s'
 as $$
 declare
   is_admitted constant boolean := rag.begin_write();
-  home constant rag.collections := rag.snapshot_collection(rag_read_to_persist.collection_id);
+  home constant rag.collections := rag.snapshot_collection(rag_read_snapshot_documents.collection_id);
   listed_id uuid;
   document jsonb;
   page jsonb[] := '{}';
@@ -8679,7 +8679,7 @@ begin
     select documents.id
     from rag.documents
     where documents.org_id = home.org_id and documents.collection_id = home.id and documents.owner_id is null
-      and documents.id = any (rag_read_to_persist.document_ids)
+      and documents.id = any (rag_read_snapshot_documents.document_ids)
     order by documents.created_at, documents.id
   loop
     document := rag.snapshot_document(home, listed_id, first_character);
@@ -8692,7 +8692,7 @@ end;
 $$;
 
 -- A document's chunks from `first` on, as many as rag.snapshot_chunks returns; PT409 if the document has changed.
-create function public.rag_read_chunks_to_persist(
+create function public.rag_read_snapshot_chunks(
   collection_id uuid, document_id uuid, updated_at timestamptz, first integer
 )
 returns jsonb
@@ -8701,18 +8701,18 @@ set statement_timeout = '60s'
 as $$
 declare
   is_admitted constant boolean := rag.begin_write();
-  home constant rag.collections := rag.snapshot_collection(rag_read_chunks_to_persist.collection_id);
+  home constant rag.collections := rag.snapshot_collection(rag_read_snapshot_chunks.collection_id);
 begin
   if not exists (
     select from rag.documents
     where documents.org_id = home.org_id and documents.collection_id = home.id and documents.owner_id is null
-      and documents.id = rag_read_chunks_to_persist.document_id
-      and documents.updated_at = rag_read_chunks_to_persist.updated_at
+      and documents.id = rag_read_snapshot_chunks.document_id
+      and documents.updated_at = rag_read_snapshot_chunks.updated_at
   ) then
     raise exception 'a document changed while it was persisted; please try again'
       using errcode = 'PT409', detail = 'document_changed';
   end if;
-  return rag.snapshot_chunks(home.org_id, rag_read_chunks_to_persist.document_id, "first", 1000);
+  return rag.snapshot_chunks(home.org_id, rag_read_snapshot_chunks.document_id, "first", 1000);
 end;
 $$;
 
@@ -8827,8 +8827,8 @@ as $$
   select (lpad(to_hex(id_at_position.place), 12, '0') || right(replace(gen_random_uuid()::text, '-', ''), 20))::uuid;
 $$;
 
--- Store documents as rag_read_to_persist gives them, the first of them at that place among all; PT400 for two of one
--- name.
+-- Store documents as rag_read_snapshot_documents returns them, the first of them at that place among all; PT400 for two
+-- of one name.
 create function public.rag_load_documents(collection_id uuid, documents jsonb, first bigint)
 returns setof rag.stored_document
 language plpgsql volatile security invoker set search_path = ''
@@ -8929,14 +8929,14 @@ end;
 $$;
 
 -- Delete a collection that was not loaded to its end, a hundred documents at a time; whether there are more.
-create function public.rag_abandon_load(collection_id uuid)
+create function public.rag_cancel_load(collection_id uuid)
 returns boolean
 language plpgsql volatile security invoker set search_path = ''
 set statement_timeout = '60s'
 as $$
 declare
   is_admitted constant boolean := rag.begin_write();
-  home constant rag.collections := rag.running_load(rag_abandon_load.collection_id);
+  home constant rag.collections := rag.running_load(rag_cancel_load.collection_id);
 begin
   delete from rag.documents
   where documents.org_id = home.org_id and documents.id = any (array(
@@ -8994,18 +8994,18 @@ create policy "callers measure their own requests, metrics read all" on rag.meas
 
 -- Add up to twenty measures of the caller's: [{name, label, value}]. A value is at most a million, so that nobody's
 -- hide the others'.
-create function public.rag_measure(measures jsonb)
+create function public.rag_record_metrics(measures jsonb)
 returns void
 language plpgsql volatile security invoker set search_path = ''
 as $$
 #variable_conflict use_column
 begin
   perform rag.begin_call();
-  perform rag.check_json('measures', rag_measure.measures, 10000);
+  perform rag.check_json('measures', rag_record_metrics.measures, 10000);
   with measured as (
     select fields.name, coalesce(fields.label, '') as label,
       case when fields.value between 0 and 1000000 then fields.value end as value
-    from (select item from jsonb_array_elements(rag_measure.measures) as item limit 20) as items
+    from (select item from jsonb_array_elements(rag_record_metrics.measures) as item limit 20) as items
     cross join jsonb_to_record(items.item) as fields (name text, label text, value double precision)
   )
   insert into rag.measures as present (user_id, name, label, sum, total, buckets)
@@ -9147,7 +9147,7 @@ $$;
 -- Count `amount` requests of a function, or `amount` kilobytes of the bucket ingest: a row for each limit of the caller,
 -- with the state of its window. The call is admitted only if all windows have room, and then counted in all, else in
 -- none. One round trip. It returns rows and never raises for a limit, since raising would roll the count back.
-create function public.rag_hit(
+create function public.rag_check_rate_limit(
   function text, bucket text, requests integer, window_seconds integer, amount integer default 1
 )
 returns table (allowed integer, seconds integer, hits bigint, resets_at timestamptz, admitted boolean)
@@ -9234,7 +9234,8 @@ as $$
 $$;
 
 -- Who calls an org, and how often today: what the administrators of an org are shown. A row is a user's today in one
--- org, and is used again the next day, so there is one for each who ever called. Written by rag_hit, read by rag_stats.
+-- org, and is used again the next day, so there is one for each who ever called. Written by
+-- rag_check_rate_limit, read by rag_stats.
 
 create table rag.calls (
   org_id uuid not null references rag.orgs (id) on delete cascade,
@@ -9315,7 +9316,7 @@ create table rag.replies (
     or num_nonnulls(claim, due_at) = 0 and num_nonnulls(status, body, request_id) = 3)
 );
 
--- rag_claim_reply: what of the caller's is too old.
+-- rag_claim_response: what of the caller's is too old.
 create index replies_by_age on rag.replies (org_id, owner_id, caller_id, created_at);
 
 alter table rag.replies enable row level security;
@@ -9383,7 +9384,7 @@ $$;
 -- that has run out goes to the next who asks the same; what is older than 24 hours was never asked. It is kept in the
 -- org of the collection that it is about, where there is one (PT404 for one that the caller does not see), else in the
 -- one that is meant. scope: what a key needs for what is asked.
-create function public.rag_claim_reply(
+create function public.rag_claim_response(
   org_id uuid, key_hash text, body_hash text, lease_seconds integer, collection_id uuid default null,
   scope text default 'chat:read'
 )
@@ -9410,7 +9411,7 @@ begin
   elsif rag.has_too_many_responses(home) and not exists (
     select from rag.replies as present
     where present.org_id = home and present.owner_id = auth.uid() and present.caller_id = rag.caller_id()
-      and present.key_hash = rag_claim_reply.key_hash
+      and present.key_hash = rag_claim_response.key_hash
   ) then
     -- Rather than forget what was promised. (What was is replayed.)
     raise exception 'too many answers are kept: send fewer requests with an Idempotency-Key'
@@ -9442,7 +9443,7 @@ begin
     select * into known
     from rag.replies as present
     where present.org_id = home and present.owner_id = auth.uid() and present.caller_id = rag.caller_id()
-      and present.key_hash = rag_claim_reply.key_hash;
+      and present.key_hash = rag_claim_response.key_hash;
     exit when found;
   end loop;
   if known.body_hash <> body_hash then
@@ -9483,7 +9484,7 @@ $$;
 -- Keep what was answered, by the claim alone that it was worked under; whether it is kept. A body above 250 kB is
 -- not, and releases the claim. chunk_ids: what it shows, without which it is not replayed. body: as JSON, in a text: an
 -- argument that is JSON itself is refused for a null character.
-create function public.rag_keep_reply(
+create function public.rag_store_response(
   org_id uuid, key_hash text, claim uuid, status integer, body text, request_id text,
   chunk_ids uuid[] default '{}'
 )
@@ -9494,21 +9495,21 @@ as $$
 begin
   perform rag.begin_call();
   if octet_length(body) > 250000 then
-    perform public.rag_release_reply(org_id, key_hash, claim);
+    perform public.rag_release_response(org_id, key_hash, claim);
     return false;
   end if;
   update rag.replies as present
-  set claim = null, due_at = null, status = rag_keep_reply.status, body = rag_keep_reply.body::json,
-    request_id = rag_keep_reply.request_id, chunk_ids = coalesce(rag_keep_reply.chunk_ids, '{}')
-  where present.org_id = rag.resolve_org(rag_keep_reply.org_id) and present.owner_id = auth.uid()
-    and present.caller_id = rag.caller_id() and present.key_hash = rag_keep_reply.key_hash
-    and present.claim = rag_keep_reply.claim;
+  set claim = null, due_at = null, status = rag_store_response.status, body = rag_store_response.body::json,
+    request_id = rag_store_response.request_id, chunk_ids = coalesce(rag_store_response.chunk_ids, '{}')
+  where present.org_id = rag.resolve_org(rag_store_response.org_id) and present.owner_id = auth.uid()
+    and present.caller_id = rag.caller_id() and present.key_hash = rag_store_response.key_hash
+    and present.claim = rag_store_response.claim;
   return found;
 end;
 $$;
 
 -- Give a claim back, so that the next who asks goes; whether it was still held.
-create function public.rag_release_reply(org_id uuid, key_hash text, claim uuid)
+create function public.rag_release_response(org_id uuid, key_hash text, claim uuid)
 returns boolean
 language plpgsql volatile security invoker set search_path = ''
 as $$
@@ -9516,9 +9517,9 @@ as $$
 begin
   perform rag.begin_call();
   delete from rag.replies as present
-  where present.org_id = rag.resolve_org(rag_release_reply.org_id) and present.owner_id = auth.uid()
-    and present.caller_id = rag.caller_id() and present.key_hash = rag_release_reply.key_hash
-    and present.claim = rag_release_reply.claim;
+  where present.org_id = rag.resolve_org(rag_release_response.org_id) and present.owner_id = auth.uid()
+    and present.caller_id = rag.caller_id() and present.key_hash = rag_release_response.key_hash
+    and present.claim = rag_release_response.claim;
   return found;
 end;
 $$;
@@ -9582,7 +9583,7 @@ create policy "a bound key stays in its collection" on rag.events
   with check ((select rag.bound_collection()) is null or collection_id is null
     or collection_id = (select rag.bound_collection()));
 
--- Note what the caller has done in a namespace, and count it: measures as rag_measure takes them.
+-- Note what the caller has done in a namespace, and count it: measures as rag_record_metrics takes them.
 create function public.rag_record_event(
   event text, namespace text, documents integer default 0, chunks integer default 0,
   top_score double precision default null, measures jsonb default '[]'
@@ -9603,7 +9604,7 @@ begin
     org_id, coalesce(home.owner_id, rag.owner_in_name(rag_record_event.namespace)), auth.uid(), rag_record_event.event,
     rag_record_event.namespace, home.id, rag_record_event.documents, rag_record_event.chunks,
     rag_record_event.top_score);
-  perform public.rag_measure(rag_record_event.measures);
+  perform public.rag_record_metrics(rag_record_event.measures);
 end;
 $$;
 
@@ -9929,16 +9930,16 @@ begin
       ('worker', 'rag_end_removal(uuid,text)'),
       ('worker', 'rag_remove_deleted_collections()'),
       -- These also require the functions' secret (rag.begin_call, rag.begin_write).
-      ('guarded', 'rag_abandon_load(uuid)'),
       ('guarded', 'rag_add_document(uuid,jsonb)'),
       ('guarded', 'rag_begin_load(text,boolean,integer,jsonb)'),
-      ('guarded', 'rag_begin_persist(text)'),
+      ('guarded', 'rag_begin_snapshot(text)'),
       ('guarded', 'rag_begin_upload(uuid,text,bigint)'),
       ('guarded', 'rag_build_graph(uuid,boolean)'),
+      ('guarded', 'rag_cancel_load(uuid)'),
       ('guarded', 'rag_check_load(text,boolean)'),
-      ('guarded', 'rag_claim_reply(uuid,text,text,integer,uuid,text)'),
+      ('guarded', 'rag_check_rate_limit(text,text,integer,integer,integer)'),
+      ('guarded', 'rag_claim_response(uuid,text,text,integer,uuid,text)'),
       ('guarded', 'rag_complete_job(jsonb,jsonb)'),
-      ('guarded', 'rag_contents(uuid,text[],uuid[],uuid,boolean,boolean)'),
       ('guarded', 'rag_create_collection(text,text,jsonb,jsonb,uuid,boolean)'),
       ('guarded', 'rag_create_key(text,text,text,text[],uuid,text,timestamp with time zone)'),
       ('guarded', 'rag_create_webhook(text,text,text[],uuid,text,uuid)'),
@@ -9947,19 +9948,17 @@ begin
       ('guarded', 'rag_delete_named(text,text[])'),
       ('guarded', 'rag_delete_session(uuid)'),
       ('guarded', 'rag_delete_webhook(uuid)'),
+      ('guarded', 'rag_extend_job(text,integer)'),
       ('guarded', 'rag_fail_extraction(text,text,integer,bigint,bigint)'),
       ('guarded', 'rag_fail_job(text,text,integer,boolean)'),
       ('guarded', 'rag_find_collection(text)'),
       ('guarded', 'rag_find_documents(text,text[])'),
       ('guarded', 'rag_finish_load(uuid,boolean)'),
       ('guarded', 'rag_get_collection(uuid)'),
+      ('guarded', 'rag_get_contents(uuid,text[],uuid[],uuid,boolean,boolean)'),
       ('guarded', 'rag_get_document(uuid)'),
       ('guarded', 'rag_get_original(uuid)'),
-      ('guarded', 'rag_hit(text,text,integer,integer,integer)'),
-      ('guarded', 'rag_keep_content(text,integer)'),
-      ('guarded', 'rag_keep_extraction(integer,jsonb,text,bigint,bigint,text,text,integer)'),
-      ('guarded', 'rag_keep_reply(uuid,text,uuid,integer,text,text,uuid[])'),
-      ('guarded', 'rag_keep_turn(uuid,uuid,uuid,text,jsonb)'),
+      ('guarded', 'rag_get_query_embedding(text,integer)'),
       ('guarded', 'rag_list_collections(integer,integer,text,text)'),
       ('guarded', 'rag_list_deliveries(uuid,integer,integer)'),
       ('guarded', 'rag_list_documents(uuid,integer,integer,text,text,text)'),
@@ -9970,12 +9969,9 @@ begin
       ('guarded', 'rag_list_orgs()'),
       ('guarded', 'rag_list_session_messages(uuid,integer,integer)'),
       ('guarded', 'rag_list_sessions(integer,integer)'),
-      ('guarded', 'rag_list_to_persist(uuid,timestamp with time zone,uuid)'),
       ('guarded', 'rag_list_webhooks(uuid)'),
       ('guarded', 'rag_load_chunks(uuid,uuid,jsonb,text,boolean)'),
       ('guarded', 'rag_load_documents(uuid,jsonb,bigint)'),
-      ('guarded', 'rag_locate(uuid,uuid)'),
-      ('guarded', 'rag_measure(jsonb)'),
       ('guarded', 'rag_metrics()'),
       ('guarded', 'rag_open_extraction(integer)'),
       ('guarded', 'rag_open_job(integer)'),
@@ -9983,18 +9979,23 @@ begin
       ('guarded', 'rag_open_session(uuid,uuid,integer)'),
       ('guarded', 'rag_put_document(jsonb,jsonb)'),
       ('guarded', 'rag_put_documents(text,jsonb,boolean)'),
-      ('guarded', 'rag_read_chunks_to_persist(uuid,uuid,timestamp with time zone,integer)'),
-      ('guarded', 'rag_read_to_persist(uuid,uuid[],integer)'),
-      ('guarded', 'rag_recall_embedding(text,integer)'),
+      ('guarded', 'rag_put_query_embedding(text,extensions.vector,integer)'),
+      ('guarded', 'rag_read_snapshot_chunks(uuid,uuid,timestamp with time zone,integer)'),
+      ('guarded', 'rag_read_snapshot_documents(uuid,uuid[],integer)'),
       ('guarded', 'rag_record_event(text,text,integer,integer,double precision,jsonb)'),
-      ('guarded', 'rag_release_reply(uuid,text,uuid)'),
-      ('guarded', 'rag_remember_embedding(text,extensions.vector,integer)'),
+      ('guarded', 'rag_record_metrics(jsonb)'),
+      ('guarded', 'rag_release_response(uuid,text,uuid)'),
       ('guarded', 'rag_repeat_delivery(uuid,uuid)'),
-      ('guarded', 'rag_report_job(text,integer)'),
+      ('guarded', 'rag_resolve_workspace(uuid,uuid)'),
       ('guarded', 'rag_revoke_key(uuid)'),
       ('guarded', 'rag_rotate_key(uuid,text,text,integer)'),
       ('guarded', 'rag_rotate_webhook(uuid,text,integer)'),
+      ('guarded', 'rag_save_turn(uuid,uuid,uuid,text,jsonb)'),
+      ('guarded', 'rag_snapshot_documents(uuid,timestamp with time zone,uuid)'),
       ('guarded', 'rag_stats(integer)'),
+      ('guarded', 'rag_store_content(text,integer)'),
+      ('guarded', 'rag_store_extraction(integer,jsonb,text,bigint,bigint,text,text,integer)'),
+      ('guarded', 'rag_store_response(uuid,text,uuid,integer,text,text,uuid[])'),
       ('guarded', 'rag_update_collection(uuid,text,text,jsonb,jsonb)'),
       ('guarded', 'rag_update_document(uuid,jsonb)'),
       ('guarded', 'rag_update_webhook(uuid,text,text[],text,boolean)')

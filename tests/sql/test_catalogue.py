@@ -2,22 +2,16 @@
 apart. Whoever adds a table or a function has to come here and say so.
 """
 
-import re
-
 import httpx
 import pytest
 
-from local import ROOT
+from local.schema import exposed_functions
 from shared.clients.supabase_storage import MAX_BYTES
 from tests.actors import World, client
 from tests.conftest import People
 
 # Every exposed function, with its kind of caller. Each runs as its caller.
-EXPOSED_FUNCTIONS = ROOT / "sql" / "99_grants.sql"
-CALLERS = {
-    signature: caller
-    for caller, signature in re.findall(r"\('(\w+)', '(.+)'\)", EXPOSED_FUNCTIONS.read_text())
-}
+CALLERS = exposed_functions()
 EXPOSED = set(CALLERS)
 # An owner with BYPASSRLS is bound by no policy inside a definer function: each one needs a reason here.
 SECURITY_DEFINER: dict[str, str] = {}
@@ -324,7 +318,7 @@ def test_every_function_declares_its_volatility(world: World):
         "rag.begin_direct_read()",
         "rag.begin_write()",
         "rag_delete_session(uuid)",
-        "rag_keep_turn(uuid,uuid,uuid,text,jsonb)",
+        "rag_save_turn(uuid,uuid,uuid,text,jsonb)",
         "rag.raise_locked()",
         "rag.take_slot(text,integer)",
         "rag.add_title_entities(rag.documents)",
@@ -341,19 +335,19 @@ def test_every_function_declares_its_volatility(world: World):
         "rag_build_graph(uuid,boolean)",
         "rag_claim_extractions(integer,integer,boolean)",
         "rag_fail_extraction(text,text,integer,bigint,bigint)",
-        "rag_keep_extraction(integer,jsonb,text,bigint,bigint,text,text,integer)",
+        "rag_store_extraction(integer,jsonb,text,bigint,bigint,text,text,integer)",
         "rag_open_extraction(integer)",
         "rag.clear_deliveries()",
         "rag.delete_expired_responses(uuid)",
-        "rag_claim_reply(uuid,text,text,integer,uuid,text)",
-        "rag_keep_reply(uuid,text,uuid,integer,text,text,uuid[])",
-        "rag_release_reply(uuid,text,uuid)",
+        "rag_claim_response(uuid,text,text,integer,uuid,text)",
+        "rag_store_response(uuid,text,uuid,integer,text,text,uuid[])",
+        "rag_release_response(uuid,text,uuid)",
         "rag.milliseconds_since(timestamp with time zone)",
         "rag.count_org_call()",
         "rag.running_load(uuid)",
         "rag.insert_chunks(uuid,rag.document_chunks[],integer)",
         "rag.id_at_position(bigint)",
-        "rag_abandon_load(uuid)",
+        "rag_cancel_load(uuid)",
         "rag_begin_load(text,boolean,integer,jsonb)",
         "rag_finish_load(uuid,boolean)",
         "rag_load_chunks(uuid,uuid,jsonb,text,boolean)",
@@ -364,7 +358,7 @@ def test_every_function_declares_its_volatility(world: World):
         "rag.replace_documents(uuid,rag.new_document[],rag.stored_document[])",
         "rag_put_documents(text,jsonb,boolean)",
         "rag_delete_named(text,text[])",
-        "rag_measure(jsonb)",
+        "rag_record_metrics(jsonb)",
         "rag.count_changed_terms()",
         "rag.count_hits(uuid,text,integer,integer,integer)",
         "rag.ensure_collection(uuid,text)",
@@ -395,7 +389,7 @@ def test_every_function_declares_its_volatility(world: World):
         "rag_claim_removals(integer)",
         "rag_end_removal(uuid,text)",
         "rag_remove_deleted_collections()",
-        "rag_keep_content(text,integer)",
+        "rag_store_content(text,integer)",
         "rag_complete_job(jsonb,jsonb)",
         "rag_create_collection(text,text,jsonb,jsonb,uuid,boolean)",
         "rag_create_key(text,text,text,text[],uuid,text,timestamp with time zone)",
@@ -405,14 +399,14 @@ def test_every_function_declares_its_volatility(world: World):
         "rag_delete_webhook(uuid)",
         "rag_end_delivery(uuid,uuid,uuid,integer,text,integer)",
         "rag_fail_job(text,text,integer,boolean)",
-        "rag_hit(text,text,integer,integer,integer)",
+        "rag_check_rate_limit(text,text,integer,integer,integer)",
         "rag_open_job(integer)",
         "rag_open_key()",
         "rag_put_document(jsonb,jsonb)",
         "rag_record_event(text,text,integer,integer,double precision,jsonb)",
-        "rag_remember_embedding(text,extensions.vector,integer)",
+        "rag_put_query_embedding(text,extensions.vector,integer)",
         "rag_repeat_delivery(uuid,uuid)",
-        "rag_report_job(text,integer)",
+        "rag_extend_job(text,integer)",
         "rag_revoke_key(uuid)",
         "rag_rotate_key(uuid,text,text,integer)",
         "rag_rotate_webhook(uuid,text,integer)",

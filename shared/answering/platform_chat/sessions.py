@@ -53,7 +53,7 @@ def keep_turn(
         ],
     }
     with error_details(session_id=session.session_id):
-        kept = database.call(caller, "rag_keep_turn", arguments)
+        kept = database.call(caller, "rag_save_turn", arguments)
     return str(kept["session_id"])
 
 

@@ -102,8 +102,8 @@ def right_arguments(people: People) -> dict[str, dict[str, Any]]:
         "rag_complete_job": LEASED["rag_complete_job"],
         "rag_create_collection": {"name": "bomb", "metadata": {}, "config": {}},
         "rag_graph_search": {"query_text": "x", "query_vector": vector(1), "filters": {}},
-        "rag_keep_extraction": READING["rag_keep_extraction"],
-        "rag_keep_turn": {
+        "rag_store_extraction": READING["rag_store_extraction"],
+        "rag_save_turn": {
             "session_id": None, "org_id": None, "collection_id": None, "title": "x", "messages": [],
         },
         "rag_list_named": {"collection": "home", "limit": 1, "metadata": {}},
@@ -113,7 +113,7 @@ def right_arguments(people: People) -> dict[str, dict[str, Any]]:
         },
         "rag_load_documents": {"collection_id": load, "documents": [], "first": 0},
         "rag_match": {"query_vector": vector(1), "filters": {}},
-        "rag_measure": {"measures": []},
+        "rag_record_metrics": {"measures": []},
         "rag_put_document": put,
         "rag_put_documents": {"collection": "home", "documents": []},
         "rag_record_event": {"event": "knowledge.ingest", "namespace": "home", "measures": []},
@@ -168,7 +168,7 @@ def test_every_exposed_function_refuses_a_json_bomb(people: People, world: World
     # PostgREST's pool is open by now.
     with largest_growth(world) as largest:
         for function, name in sorted(parameters):
-            is_leased = function in ("rag_complete_job", "rag_keep_extraction")
+            is_leased = function in ("rag_complete_job", "rag_store_extraction")
             token = leased(people, world, function) if is_leased else None
             for bomb in (BOMB, BOMB.replace("1e131071", "1e-16383")):
                 with subtests.test(function=function, parameter=name):

@@ -34,7 +34,7 @@ def refused(answer: Any) -> tuple[int, str | None]:
 def keep(actor: Actor, session: str | None = None, *messages: Row, **more: Any) -> Any:
     org = actor.org.id if actor.org and session is None else None
     place = {"session_id": session, "org_id": org, "collection_id": None, "title": "How?"}
-    return actor.rpc("rag_keep_turn", place | {"messages": list(messages or (ASKED, TOLD))} | more)
+    return actor.rpc("rag_save_turn", place | {"messages": list(messages or (ASKED, TOLD))} | more)
 
 
 def kept(actor: Actor, session: str | None = None, *messages: Row, **more: Any) -> str:

@@ -41,7 +41,7 @@ def held(world: World, actor: Actor, row: Row, statement: str, *parameters: Any)
 def keep(world: World, actor: Actor, row: Row, first: int, chunks: list[Row], **more: Any) -> bool:
     arguments = {"first": first, "chunks": json.dumps(chunks), **more}
     said = ", ".join(f"{name} => %s" for name in arguments)
-    statement = f"select public.rag_keep_extraction({said})"
+    statement = f"select public.rag_store_extraction({said})"
     ((is_more,),) = held(world, actor, row, statement, *arguments.values())
     return bool(is_more)
 
@@ -369,7 +369,7 @@ def test_an_admin_s_extraction_of_a_private_document_belongs_to_its_owner(world:
     assert (row["user_id"], row["as_admin"]) == (people.ada.id, "True")
     assert lost(world, people.ada, row), "without the scope of an admin"
     claims = {"org": row["org_id"], "scopes": ["admin"], "lease": row["lease"]}
-    statement = "select public.rag_keep_extraction(0, %s)"
+    statement = "select public.rag_store_extraction(0, %s)"
     world.as_user(people.ada, statement, json.dumps(names("Ann Lee")), rag=claims)
     assert mentions(world, document) == [(0, "ann lee")]
     seen = "select count(*) from rag.mentions where document_id = %s"
@@ -493,7 +493,7 @@ def test_a_user_s_token_cannot_name_a_lease(world: World, people: People):
     ):
         for function, arguments in (
             ("rag_open_extraction", {}),
-            ("rag_keep_extraction", {"first": 0, "chunks": names("Eve Root")}),
+            ("rag_store_extraction", {"first": 0, "chunks": names("Eve Root")}),
             ("rag_fail_extraction", {"code": "reading_failed", "message": "x"}),
         ):
             answer = people.ann.rpc(function, arguments, token=token)

@@ -160,7 +160,9 @@ def test_a_malformed_key_claim_has_no_caller(people: People, world: World, subte
             before = world.sql(spent, people.ann.id)
             with pytest.raises(psycopg.errors.InvalidTextRepresentation):
                 asked(world, people, "rag.caller_id()", rag={"key": claim})
-            answer = people.ann.rpc("rag_hit", hit_arguments(), token=people.ann.token(rag={"key": claim}))
+            answer = people.ann.rpc(
+                "rag_check_rate_limit", hit_arguments(), token=people.ann.token(rag={"key": claim})
+            )
             assert answer.status_code == 400, answer.text
             assert world.sql(spent, people.ann.id) == before
 

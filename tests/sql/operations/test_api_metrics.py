@@ -18,7 +18,7 @@ TOKEN = "a token of the operator's"
 
 def measure(actor: Actor, name: str, value: float, label: str = "") -> None:
     one = {"name": name, "value": value, "label": label}
-    assert actor.rpc("rag_measure", {"measures": [one]}).status_code == 204
+    assert actor.rpc("rag_record_metrics", {"measures": [one]}).status_code == 204
 
 
 def samples(client: TestClient, family: str) -> dict[tuple[str, ...], float]:
@@ -90,14 +90,14 @@ def test_an_index_request_is_counted_and_timed_by_outcome(people: People, world:
 def test_one_invalid_value_does_not_hide_the_others(people: People, world: World, value: float):
     for more in ([], [{"name": "rag_query_requests_total", "label": "success", "value": 1}]):
         wrong = {"name": "rag_query_requests_total", "label": "success", "value": value}
-        answer = people.ann.rpc("rag_measure", {"measures": [wrong, *more]})
+        answer = people.ann.rpc("rag_record_metrics", {"measures": [wrong, *more]})
         assert answer.status_code == 400, answer.text
     assert world.sql("select count(*) from rag.measures where user_id = %s", people.ann.id) == [(0,)]
 
 
 def test_twenty_counters_of_one_call_are_all_counted(people: People, world: World):
     one = {"name": "rag_query_latency_seconds", "value": 0.02, "label": "success"}
-    assert people.ann.rpc("rag_measure", {"measures": [one] * 25}).status_code == 204
+    assert people.ann.rpc("rag_record_metrics", {"measures": [one] * 25}).status_code == 204
     ((total, sum_of_all, buckets),) = world.sql(
         "select total, sum, buckets from rag.measures where user_id = %s", people.ann.id
     )

@@ -18,7 +18,7 @@ PLENTY = 1_000_000
 def hit(actor: Actor, bucket: Any = "rag", window_seconds: Any = 60, **more: Any) -> httpx.Response:
     """Under a limit that nobody reaches, unless `requests` says so."""
     arguments = {"bucket": bucket, "window_seconds": window_seconds, "requests": PLENTY, **more}
-    return actor.rpc("rag_hit", hit_arguments(**arguments))
+    return actor.rpc("rag_check_rate_limit", hit_arguments(**arguments))
 
 
 def spent(actor: Actor, bucket: str = "rag", window_seconds: int = 60, **more: Any) -> int:
@@ -97,7 +97,9 @@ def test_a_call_cannot_name_another_user(people: People, world: World, subtests:
 def test_a_token_restricted_to_an_org_spends_the_same_quota(people: People):
     arguments = hit_arguments()
     for number, org in enumerate((people.acme, people.bolt), start=1):
-        answer = people.kim.rpc("rag_hit", arguments, token=people.kim.token(rag={"org": org.id}))
+        answer = people.kim.rpc(
+            "rag_check_rate_limit", arguments, token=people.kim.token(rag={"org": org.id})
+        )
         assert answer.json()[0]["hits"] == number
 
 
@@ -195,7 +197,7 @@ def test_anon_is_refused(people: People, world: World):
     before = world.sql("select count(*), sum(hits) from rag.rate_limits")
     for headers in ({}, {"Authorization": f"Bearer {stack.anon_key}"}):
         answer = httpx.post(
-            f"{stack.url}/rest/v1/rpc/rag_hit",
+            f"{stack.url}/rest/v1/rpc/rag_check_rate_limit",
             json=hit_arguments(),
             headers={"apikey": stack.anon_key, **headers},
         )
@@ -205,7 +207,7 @@ def test_anon_is_refused(people: People, world: World):
 
 def test_a_token_without_a_user_is_refused(people: People, world: World):
     before = world.sql("select count(*) from rag.rate_limits")
-    answer = people.ann.rpc("rag_hit", hit_arguments(), token=people.ann.token(sub=None))
+    answer = people.ann.rpc("rag_check_rate_limit", hit_arguments(), token=people.ann.token(sub=None))
     assert (answer.status_code, answer.json()) == (200, [])
     assert world.sql("select count(*) from rag.rate_limits") == before
 
@@ -228,7 +230,7 @@ def tried(actor: Actor, times: int, *, token: str | None = None, **more: Any) ->
     """Which of so many requests, one after the other, were let through by all limits."""
     outcomes = []
     for _ in range(times):
-        answer = actor.rpc("rag_hit", hit_arguments(**more), token=token)
+        answer = actor.rpc("rag_check_rate_limit", hit_arguments(**more), token=token)
         assert answer.status_code == 200, answer.text
         outcomes.append(all(row["admitted"] for row in answer.json()))
     return outcomes
@@ -236,7 +238,7 @@ def tried(actor: Actor, times: int, *, token: str | None = None, **more: Any) ->
 
 def windows(actor: Actor, *, token: str | None = None, **more: Any) -> dict[int, tuple[int, int, bool]]:
     """By window: the limit, the count after this request, and whether it was let through."""
-    answer = actor.rpc("rag_hit", hit_arguments(**more), token=token)
+    answer = actor.rpc("rag_check_rate_limit", hit_arguments(**more), token=token)
     assert answer.status_code == 200, answer.text
     return {row["seconds"]: (row["allowed"], row["hits"], row["admitted"]) for row in answer.json()}
 
@@ -295,7 +297,7 @@ def test_a_limit_of_zero_admits_nothing(people: People, world: World, subtests: 
     for requests in (0, -1, -(2**31), None):
         with subtests.test(requests=requests):
             before = counts(world, people.ann)
-            answer = people.ann.rpc("rag_hit", hit_arguments(requests=requests))
+            answer = people.ann.rpc("rag_check_rate_limit", hit_arguments(requests=requests))
             assert (answer.status_code, answer.json()) == (200, [])
             assert counts(world, people.ann) == before
 
@@ -441,7 +443,7 @@ def test_a_malformed_key_limit_admits_nothing(people: People, world: World, subt
     for own in limits:
         with subtests.test(own=own):
             key_id, token = key_of(people.ann, requests_per_minute=own)
-            answer = people.ann.rpc("rag_hit", hit_arguments(bucket="api"), token=token)
+            answer = people.ann.rpc("rag_check_rate_limit", hit_arguments(bucket="api"), token=token)
             assert answer.status_code == 400, answer.text
             assert key_counts(world, key_id) == []
 
@@ -480,7 +482,7 @@ def test_no_direct_call_lowers_the_count_of_bytes(people: People, world: World, 
     ]  # fmt: skip
     for more in tries:
         with subtests.test(**more):
-            people.ann.rpc("rag_hit", hit_arguments(**{**text, **more}))
+            people.ann.rpc("rag_check_rate_limit", hit_arguments(**{**text, **more}))
             assert windows(people.ann, **text, amount=1)[60][2] is False
 
 
@@ -565,7 +567,9 @@ def test_the_metrics_token_reads_sums_and_changes_nothing(people: People, world:
         assert actor.rpc("rag_metrics").json() == []
     for claim in (False, None, "yes", 1, [True], {"metrics": True}):
         assert world.as_user(people.ann, read, sub=None, rag={"metrics": claim}) == []
-    changed = world.as_user(people.ann, "select * from public.rag_hit('rag-search', 'rag', 60, 60)", **claims)
+    changed = world.as_user(
+        people.ann, "select * from public.rag_check_rate_limit('rag-search', 'rag', 60, 60)", **claims
+    )
     assert changed == []
     with pytest.raises(psycopg.errors.InsufficientPrivilege):
         world.as_user(people.ann, "update rag.request_counts set total = total + 1", **claims)

@@ -239,7 +239,9 @@ def test_contents_are_looked_up_by_primary_key(crowd: Crowd):
         "chunks": True,
     }
     given = ", ".join(f"{name} => %s" for name in asked)
-    found = uses(world, lambda: world.as_user(bob, f"select public.rag_contents({given})", *asked.values()))
+    found = uses(
+        world, lambda: world.as_user(bob, f"select public.rag_get_contents({given})", *asked.values())
+    )
     assert_uses(found, "documents_pkey", "chunks_pkey", "chunks_org_id_document_id_ordinal_token_count_key")
     assert found["chunks_by_scope"] + found["chunks_by_collection"] + found["documents_by_scope"] == 0
 

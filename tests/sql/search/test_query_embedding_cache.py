@@ -29,11 +29,11 @@ def remember(actor: Actor, number: object, embedding: Sequence[float] | None = N
 
 def remembering(actor: Actor, **more: Any) -> httpx.Response:
     arguments = {"hash": hash_of(0), "embedding": vector(1), "max_age_seconds": HOUR, **more}
-    return actor.rpc("rag_remember_embedding", arguments)
+    return actor.rpc("rag_put_query_embedding", arguments)
 
 
 def recall(actor: Actor, number: object, seconds: Any = HOUR) -> list[float] | None:
-    answer = actor.rpc("rag_recall_embedding", {"hash": hash_of(number), "max_age_seconds": seconds})
+    answer = actor.rpc("rag_get_query_embedding", {"hash": hash_of(number), "max_age_seconds": seconds})
     assert answer.status_code == 200, answer.text
     found: list[float] | None = answer.json()
     return found
@@ -206,7 +206,7 @@ def test_an_invalid_vector_is_refused(people: People, world: World, subtests: py
 def test_a_malformed_hash_returns_nothing(people: People):
     for malformed in ("", "x", None, "0" * 1000):
         arguments = {"hash": malformed, "max_age_seconds": HOUR}
-        assert people.ann.rpc("rag_recall_embedding", arguments).json() is None
+        assert people.ann.rpc("rag_get_query_embedding", arguments).json() is None
 
 
 def test_concurrent_writes_neither_deadlock_nor_exceed_the_limit(people: People, world: World):
@@ -219,7 +219,7 @@ def test_concurrent_writes_neither_deadlock_nor_exceed_the_limit(people: People,
 
 
 def test_a_call_waits_only_for_calls_of_its_own_user(people: People, world: World):
-    call = "select public.rag_remember_embedding(%s, %s, 3600)"
+    call = "select public.rag_put_query_embedding(%s, %s, 3600)"
     address = people.ann.stack.database_url()
     with psycopg.connect(address) as first, psycopg.connect(address) as second:
         become(first, people.ann)
@@ -238,7 +238,7 @@ def test_a_read_does_not_wait_for_a_write(people: People, world: World):
     remember(people.ann, 1, vector(1))
     with psycopg.connect(people.ann.stack.database_url()) as writing:
         become(writing, people.ann)
-        writing.execute("select public.rag_remember_embedding(%s, %s, 3600)", [hash_of(1), str(vector(2))])
+        writing.execute("select public.rag_put_query_embedding(%s, %s, 3600)", [hash_of(1), str(vector(2))])
         assert recall(people.ann, 1) == pytest.approx(vector(1), rel=1e-3, abs=1e-4)
     assert recall(people.ann, 1) == pytest.approx(vector(2), rel=1e-3, abs=1e-4)
 

@@ -45,7 +45,7 @@ def test_an_index_is_hidden_while_it_is_loaded(people: People):
     assert people.alf.rpc("rag_list_names").json() == ["i"]
     # And it is none any more: neither filled again nor ended.
     assert code(fill(people.ann, collection, document("b")), 404) == "collection_not_found"
-    assert code(people.ann.rpc("rag_abandon_load", {"collection_id": collection}), 404)
+    assert code(people.ann.rpc("rag_cancel_load", {"collection_id": collection}), 404)
 
 
 def test_a_name_taken_during_a_load_keeps_its_owner(people: People):
@@ -53,7 +53,7 @@ def test_a_name_taken_during_a_load_keeps_its_owner(people: People):
     people.alf.put([vector(1)], collection="i")
     answer = people.ann.rpc("rag_finish_load", {"collection_id": collection})
     assert code(answer, 409) == "duplicate_collection"
-    assert people.ann.rpc("rag_abandon_load", {"collection_id": collection}).json() is False
+    assert people.ann.rpc("rag_cancel_load", {"collection_id": collection}).json() is False
     assert len(people.ann.match(vector(1))) == 1
 
 
@@ -119,8 +119,8 @@ def test_an_hour_old_abandoned_load_is_reported_to_its_org_only(people: People, 
     fill(people.ann, fresh, document("a"))
     assert people.alf.rpc("rag_check_load", {"name": "x"}).json()["left_behind"] == [left]
     assert people.bob.rpc("rag_check_load", {"name": "x"}).json()["left_behind"] == []
-    assert people.alf.rpc("rag_abandon_load", {"collection_id": left}).json() is False
-    while people.alf.rpc("rag_abandon_load", {"collection_id": fresh}).json():
+    assert people.alf.rpc("rag_cancel_load", {"collection_id": left}).json() is False
+    while people.alf.rpc("rag_cancel_load", {"collection_id": fresh}).json():
         pass
     assert people.alf.rpc("rag_check_load", {"name": "x"}).json()["left_behind"] == []
     undeleted = "select from rag.collections where org_id = %s and deleted_at is null"
@@ -135,14 +135,14 @@ def test_an_invalid_name_is_refused(people: People, subtests: pytest.Subtests):
 
 def test_a_document_that_changed_during_persist_is_not_continued(people: People):
     people.ann.put([vector(1)], collection="i", external_id="a")
-    home = people.ann.rpc("rag_begin_persist", {"name": "i"}).json()
+    home = people.ann.rpc("rag_begin_snapshot", {"name": "i"}).json()
     place = {"collection_id": home["collection_id"]}
-    (listed,) = people.ann.rpc("rag_list_to_persist", place).json()
-    (read,) = people.ann.rpc("rag_read_to_persist", {**place, "document_ids": [listed["id"]]}).json()
+    (listed,) = people.ann.rpc("rag_snapshot_documents", place).json()
+    (read,) = people.ann.rpc("rag_read_snapshot_documents", {**place, "document_ids": [listed["id"]]}).json()
     wanted = {**place, "document_id": read["id"], "updated_at": read["updated_at"], "first": 0}
-    assert len(people.ann.rpc("rag_read_chunks_to_persist", wanted).json()) == 1
+    assert len(people.ann.rpc("rag_read_snapshot_chunks", wanted).json()) == 1
     people.ann.put([vector(2)], collection="i", external_id="a")
-    assert code(people.ann.rpc("rag_read_chunks_to_persist", wanted), 409) == "document_changed"
+    assert code(people.ann.rpc("rag_read_snapshot_chunks", wanted), 409) == "document_changed"
 
 
 def test_pages_have_every_document_once(people: People, world: World):
@@ -157,11 +157,11 @@ def test_pages_have_every_document_once(people: People, world: World):
         "where org_id = %s",
         people.acme.id,
     )
-    home = people.ann.rpc("rag_begin_persist", {"name": "many"}).json()
+    home = people.ann.rpc("rag_begin_snapshot", {"name": "many"}).json()
     seen: list[str] = []
     after: Row = {}
     while page := people.ann.rpc(
-        "rag_list_to_persist", {"collection_id": home["collection_id"], **after}
+        "rag_snapshot_documents", {"collection_id": home["collection_id"], **after}
     ).json():
         seen += [row["id"] for row in page]
         after = {"after_created_at": page[-1]["created_at"], "after_id": page[-1]["id"]}
@@ -175,7 +175,7 @@ def test_admins_get_an_event_when_an_index_is_loaded(people: People, world: Worl
     collection = begin(people.ann)
     fill(people.ann, collection, document("a"))
     broken = begin(people.ann, "broken")
-    people.ann.rpc("rag_abandon_load", {"collection_id": broken})
+    people.ann.rpc("rag_cancel_load", {"collection_id": broken})
     told = "select event, object ->> 'name' from rag.deliveries where org_id = %s"
     assert world.sql(told, people.acme.id) == []
     people.ann.rpc("rag_finish_load", {"collection_id": collection})
@@ -183,4 +183,6 @@ def test_admins_get_an_event_when_an_index_is_loaded(people: People, world: Worl
 
 
 def test_requests_of_the_function_are_counted(people: People):
-    assert people.ann.rpc("rag_hit", hit_arguments(function="index-snapshots")).status_code == 200
+    assert (
+        people.ann.rpc("rag_check_rate_limit", hit_arguments(function="index-snapshots")).status_code == 200
+    )

@@ -46,9 +46,9 @@ def test_the_size_of_a_response_is_limited_and_the_parts_are_complete(
     people: People, world: World, core: Services
 ):
     collection = index(world, people)
-    _, listed = answer(people.ann, "rag_list_to_persist", collection_id=collection)
+    _, listed = answer(people.ann, "rag_snapshot_documents", collection_id=collection)
     ids = [row["id"] for row in listed]
-    size, rows = answer(people.ann, "rag_read_to_persist", collection_id=collection, document_ids=ids)
+    size, rows = answer(people.ann, "rag_read_snapshot_documents", collection_id=collection, document_ids=ids)
     # The fourth megabyte ends within the sixth document.
     long = rows[2]
     assert (len(rows), size < 12 << 20) == (6, True)
@@ -57,7 +57,7 @@ def test_the_size_of_a_response_is_limited_and_the_parts_are_complete(
     place = {"document_id": long["id"], "updated_at": long["updated_at"]}
     for first, count in ((0, 512), (256, 344)):
         arguments = {"collection_id": collection, **place, "first": first}
-        size, chunks = answer(people.ann, "rag_read_chunks_to_persist", **arguments)
+        size, chunks = answer(people.ann, "rag_read_snapshot_chunks", **arguments)
         assert (len(chunks), size < 5 << 20) == (count, True)
 
     read = [
