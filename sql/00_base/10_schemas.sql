@@ -1,6 +1,6 @@
--- Two schemas share the work. `rag` holds tables and internals and is never exposed by PostgREST;
--- the whole exposed surface is a handful of functions in `public`, named rag_* so that they stay polite
--- inside somebody's existing project. They run as their caller, so row security decides everywhere.
+-- Schemas, extensions and the worker's role. `rag` holds tables and internal functions; PostgREST never exposes it. The
+-- exposed functions are in `public`, named rag_*, so that they do not collide with those of an existing project. They
+-- run as their caller, so row security applies everywhere.
 --
 -- pgvector lives in `extensions`, where hosted Supabase keeps it. Functions here set an empty search_path
 -- and therefore spell its operators out: operator(extensions.<=>).

@@ -1,7 +1,6 @@
--- What one deployment decides once, as data: which embedding model its vectors come from, when a match is
--- exact, how words are ranked. Written by the deployer in SQL, read by every signed-in caller inside the
--- match functions. One row, the same for all orgs: the one table that has no org. Figures behind the
--- defaults: CONTRIBUTING.md and bench/results.
+-- Settings of a deployment: the embedding model, the bound of exact matches, the weights of ranking. The deployer
+-- writes the row in SQL; every signed-in caller reads it inside the functions. One row for all orgs. The defaults are
+-- measured: CONTRIBUTING.md and bench/results.
 
 create table rag.settings (
   singleton boolean primary key default true check (singleton),

@@ -1,8 +1,7 @@
--- What a token says about itself beyond its user. A user's own token says nothing here and is not narrowed.
--- The short-lived token that stands for an API key carries {"rag": {"org", "collection", "scopes", "key",
--- "requests_per_minute"}}, and every policy asks these functions. They only ever narrow, and a claim that
--- cannot be read allows nothing. (The org is rag.current_org_ids()'s to read.) The first two are asked by every
--- statement, in PL/pgSQL, which keeps their plans: that saves a search a twentieth of its time.
+-- Claims of the JWT beyond its user. A user's own token has none and is not restricted. The short-lived token of an API
+-- key carries {"rag": {"org", "collection", "scopes", "key", "requests_per_minute"}}, which every policy reads through
+-- these functions. Claims only restrict, and a malformed claim permits nothing. (rag.current_org_ids reads the org.)
+-- Every statement calls the first two: PL/pgSQL keeps their plans, which saves a search a twentieth of its time.
 
 -- Whether the token carries one of the scopes, or admin, which implies them all.
 create function rag.has_scope(variadic wanted text[])

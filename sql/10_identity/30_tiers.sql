@@ -1,6 +1,6 @@
--- How much each org may ask, as data: a tier's requests a day for each of its people, and, where it says
--- so, other limits a minute than the deployment's own. Written by the deployer, read by every signed-in
--- caller inside rag_check_rate_limit. The tiers are the same for all orgs: a table without an org.
+-- Tiers: the limits of each org. A tier has a number of requests a day for each user and, optionally, limits a minute
+-- that replace the deployment's. The deployer writes tiers; every signed-in caller reads them inside
+-- rag_check_rate_limit. All orgs share the tiers, so the table has no org.
 
 create table rag.tiers (
   name text primary key check (name ~ '^[a-z][a-z0-9-]{0,39}$'),

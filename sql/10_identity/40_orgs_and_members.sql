@@ -1,5 +1,5 @@
--- Who belongs where. An org is a tenant; a member belongs to it as admin or member. Orgs and members are
--- written by the deployer (SQL editor, seed, own back office); signed-in callers read their own rows.
+-- Orgs and their members. An org is a tenant; a member belongs to it as admin or member. The deployer writes orgs and
+-- members (SQL editor, seed, own back office); signed-in callers read their own rows.
 --
 -- rag.memberships() is the one function that an adopter replaces to plug in a membership table of their
 -- own. Everything else asks rag.current_org_ids() and rag.admin_org_ids(), which stay as they are: they

@@ -1,7 +1,6 @@
--- A collection is a named set of documents: an index, a namespace or a workspace on the wire. It belongs
--- to an org and, when owner_id is set, inside the org to one user. Members write and read through
--- functions (collection_functions.sql); a collection also comes into being with the first document that names
--- it.
+-- Collections: named sets of documents (an index, a namespace or a workspace in the APIs). A collection belongs to an
+-- org and, when owner_id is set, to one user in the org. Members write and read through functions
+-- (collection_functions.sql); a collection is also created with the first document that names it.
 
 -- Whether the value may be a collection's config: the known keys have the types and bounds that the functions rely on.
 -- Without chunk_size, chunk_overlap must be below 512, the functions' default.

@@ -1,6 +1,6 @@
--- A document is what a person brought: a call, a mail, a page. It keeps its converted text, so that every
--- chunk's span can be checked against it, and the fields that searches filter by. Written and replaced by
--- rag_put_document, read when a match is rendered. owner_id null: the whole org sees it.
+-- Documents: a call, a mail, a page. A document keeps its converted text, so that the span of every chunk can be
+-- checked against it, and the fields that searches filter by. rag_put_document writes and replaces documents; searches
+-- read them when they return rows. owner_id null: the whole org sees it.
 
 create table rag.documents (
   org_id uuid not null,

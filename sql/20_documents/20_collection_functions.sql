@@ -1,5 +1,5 @@
--- What people do with collections. All of it runs as its caller; row security decides whose are whose, and which
--- documents count: a private one is counted for those who see it.
+-- Functions to create, list, change and delete collections. They run as their caller: row security decides which
+-- collections a caller sees, and which documents are counted.
 
 -- What a list shows of a collection.
 create type rag.collection as (

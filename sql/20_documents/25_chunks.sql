@@ -1,7 +1,7 @@
--- A chunk is a passage of a document with its embedding: what a search finds. It repeats its document's
--- owner and filter fields, because under row security only columns of the scanned table, compared by
--- leakproof operators (= on uuid and text, < on timestamptz), reach an index. Only rag_put_document writes
--- chunks, from the document row itself, so the copies cannot disagree.
+-- Chunks: passages of documents with their embeddings, which searches return. A chunk repeats its document's owner and
+-- filter fields, because under row security only columns of the scanned table, compared by leakproof operators (= on
+-- uuid and text, < on timestamptz), reach an index. Only rag_put_document writes chunks, from the row of the document,
+-- so the copies cannot disagree.
 
 -- Whether the value may be a chunk's place in its document: page_number, page_end and section have the types that the
 -- functions rely on.

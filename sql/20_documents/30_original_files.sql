@@ -1,6 +1,6 @@
--- What a document was made of, as it was brought: a file's bytes, a text's, an address, or an object of Supabase
--- Storage. Kept, so that it can be converted once more and handed back. Written with the document and its job in one
--- transaction, read by the worker and by whoever may read the document.
+-- Original files: the bytes, the address or the object of Supabase Storage that a document was made of, kept so that it
+-- can be converted again and downloaded. Written with the document and its job in one transaction; read by the worker
+-- and by everyone who may read the document.
 
 create table rag.originals (
   org_id uuid not null,

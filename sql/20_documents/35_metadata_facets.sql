@@ -1,6 +1,6 @@
--- What documents are filtered by besides their own columns: origin, author, state, labels, every entry of
--- their metadata, and their type. jsonb's own operators are not leakproof, and under row security would scan the
--- whole org; so each value becomes a row that is found by equality. Written by a trigger, read by rag.resolve_filters.
+-- Facets: the filterable values of a document besides its own columns (origin, author, state, labels, type, each entry
+-- of its metadata). The operators of jsonb are not leakproof, and under row security would scan the whole org; so each
+-- value is a row that a search finds by equality. A trigger writes facets, rag.resolve_filters reads them.
 
 create table rag.facets (
   org_id uuid not null,

@@ -1,8 +1,7 @@
--- Work that is still to be done: a document that was brought and has to be converted, cut, embedded and stored. A
--- job is written in the transaction that brings the document, so neither is there without the other. The
--- worker claims it under a role of its own, which sees jobs and nothing else; what the job writes, it writes as
--- the user who brought the document, with a token that names the job and its lease. A finished job stays as a
--- log of what was done.
+-- Ingestion jobs: a queue of documents to convert, chunk, embed and store. A job is written in the transaction that
+-- adds the document. The worker claims it under a role of its own, which sees jobs and nothing else; it stores the
+-- result as the user who added the document, with a token that names the job and its lease. A finished job stays as a
+-- log.
 
 create table rag.jobs (
   org_id uuid not null,

@@ -1,7 +1,7 @@
--- What the worker does with a job that it has claimed. It comes with a token of the user who brought the document,
--- which names the lease (rag.lease_of_token): row security lets it write what that user may, and change the one job.
--- The job ends in the transaction that stores its outcome, so whatever dies, and wherever, a document is stored
--- once, or its job is claimed again.
+-- Functions that the worker calls for a job that it has claimed. Its token is of the user who added the document and
+-- names the lease (rag.lease_of_token): row security lets it write what that user may, and change the one job. The job
+-- ends in the transaction that stores its result, so after a crash the document is stored once, or the job is claimed
+-- again.
 
 -- The job of the token's lease, locked; PT409 when the lease is lost: the job was claimed again, or its document
 -- was brought anew or deleted. with_document: the document is locked too.

@@ -1,5 +1,4 @@
--- What people do with documents besides searching them: bring one to be worked on, look how far it is, list them,
--- change what is said of them, have the original back. All of it runs as its caller.
+-- Functions to add, list, read, change and download documents. They run as their caller.
 
 -- What a list shows of a document.
 create type rag.document as (

@@ -1,6 +1,5 @@
--- The write path of every API: documents and their chunks go in, are replaced or go away in one
--- transaction, so that no reader ever sees half of one. The callers are the functions of this project,
--- as their user; row security checks every row that is written.
+-- Functions that write documents and their chunks: insert, replace and delete in one transaction, so that no reader
+-- sees half of a document. The functions of this project call them as their user; row security checks every row.
 
 -- A document as it comes, and its place among those that come with it.
 create type rag.new_document as (

@@ -1,6 +1,6 @@
--- Collections and documents by the names that callers give them, for APIs that know no ids: an index or a namespace is
--- a collection, and a document goes by its external_id, or by its id where it came through another API and has none.
--- Of several orgs the caller's token must say which: an API key does.
+-- Collections and documents by the caller's names, for APIs without ids: an index or a namespace is a collection, and a
+-- document has its external_id as its name, or its id if it has none. With several orgs the caller's token must name
+-- one, as that of an API key does.
 
 -- What the caller calls the document.
 create function rag.external_name(document rag.documents)

@@ -1,5 +1,5 @@
--- Documents and chunks by their ids, with as much of their texts as one answer holds. Looked up by key, one by one:
--- what the caller does not see, and what is nowhere, is left out alike.
+-- Documents and chunks by their ids, with as much text as one response holds. Ids that the caller does not see, and ids
+-- that do not exist, are left out alike.
 
 -- How many bytes a text takes in an answer, which is JSON.
 create function rag.text_bytes(content text)

@@ -1,5 +1,5 @@
--- Where a request of the search API looks: a workspace, which is a collection, or a whole org. Asked once by each
--- request, before anything is paid for; every later call is told the ids that this one answers.
+-- Resolution of the workspace (a collection) or org that a request of the search API names. Each request resolves it
+-- once, before it costs anything; its later calls pass the resolved ids.
 
 create type rag.workspace as (org_id uuid, collection_id uuid);
 

@@ -1,7 +1,7 @@
--- An API key is a name for a token. The functions that accept keys look its hash up, then mint a token of
--- a minute that acts as the key's owner in the key's org, narrowed to its scopes and its collection; row
--- security does the rest. Only the hash is stored, and no function hands it out. Owners make, list, rotate
--- and revoke their own keys; an org's admins list and revoke all of the org's.
+-- API keys. A function that receives a key looks up its hash and signs a token of one minute, which acts as the key's
+-- owner in the key's org, restricted to its scopes and its collection; row security applies to that token. Only the
+-- hash is stored, and no function returns it. Owners create, list, rotate and revoke their own keys; an org's admins
+-- list and revoke all of the org's keys.
 
 create table rag.api_keys (
   org_id uuid not null references rag.orgs (id) on delete cascade,

@@ -1,5 +1,4 @@
--- What owners and admins do with API keys, and what the functions do with one that arrives. All run as their
--- caller; row security decides whose keys are whose.
+-- Functions to create, list, rotate, revoke and look up API keys. They run as their caller.
 
 -- What a list shows of a key.
 create type rag.api_key as (

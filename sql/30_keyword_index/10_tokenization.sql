@@ -1,6 +1,5 @@
--- What a text is made of for keyword search: the stems of its words, in its own language, and its
--- identifiers, which are found whole (INC-4821, a/b, mail addresses, v1.2.3). Documents and questions go
--- through the same functions, so that what was written is found as it was written.
+-- Tokenization for keyword search: the stems of a text's words in its language, and its identifiers, which stay whole
+-- (INC-4821, a/b, mail addresses, v1.2.3). Documents and queries use the same functions.
 
 -- Postgres' text search configuration for a language tag: fr-CA is French. Languages that it has no stemmer
 -- for are searched by their words as they stand.

@@ -1,7 +1,7 @@
--- The inverted index of keyword search. A posting says in which chunks of a document a term stands, and how
--- often. It follows the chunks by triggers, in the transaction that writes them, so a search never sees the
--- words of a text that is gone. It repeats its document's owner and collection for its policies; searches
--- reach it by equality of text and uuid, which are leakproof and so may use the index under row security.
+-- Postings: the inverted index of keyword search. A posting lists the chunks of a document that contain a term, and how
+-- often. Triggers update it in the transaction that writes the chunks, so a search never sees words of a deleted text.
+-- It repeats its document's owner and collection for its policies; searches use equality of text and uuid, which is
+-- leakproof and so may use the index under row security.
 
 create table rag.postings (
   org_id uuid not null,

@@ -1,5 +1,4 @@
--- Keeps postings and their counts equal to the chunks, whoever writes those: triggers on chunks, documents
--- and postings, once a statement.
+-- Triggers that keep postings and term counts equal to the chunks: on chunks, documents and postings, once a statement.
 
 -- Make the documents' postings anew. A document's title counts as part of each of its chunks, as it does for
 -- their embeddings.

@@ -1,7 +1,7 @@
--- Objects of Supabase Storage that no document has, and when they go: one that somebody was told to upload and has
--- made no document of, and one whose document has gone. Written in the transaction that makes it so; done by the
--- worker, who deletes the object with a token that names it, and then the row. An object that a document has is not
--- deleted, whatever stands here. No foreign keys: these rows outlive their collection and their org.
+-- Removals: a queue of objects of Supabase Storage to delete, because no document has them: announced uploads without a
+-- document, and objects of deleted documents. A removal is written in the transaction that causes it. The worker
+-- deletes the object with a token that names it, and then the row. It does not delete an object that a document has. No
+-- foreign keys: these rows outlive their collection and their org.
 
 create table rag.removals (
   org_id uuid not null,

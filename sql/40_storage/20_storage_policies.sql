@@ -1,7 +1,7 @@
--- What Supabase Storage lets whom do with originals: its server asks row security on storage.objects, as the caller. An
--- object is stored where rag_begin_upload said, read by who reads its document, and deleted by a token that names it;
--- nothing in its path gives anybody a right. The restrictive policies hold whatever other policies a project has, and
--- leave its other buckets alone. Without the schema storage there is nothing to do.
+-- Policies on storage.objects for the bucket of originals. The Storage server evaluates them as the caller. A caller
+-- stores an object at the path that rag_begin_upload returned, reads it if they may read its document, and deletes it
+-- with a token that names it; the path itself grants nothing. The restrictive policies apply whatever other policies a
+-- project has, and do not affect its other buckets. Without the schema storage this file does nothing.
 
 -- Whether the caller was told to upload it, and has made no document of it yet.
 create function rag.may_upload_object(name text)

@@ -1,7 +1,6 @@
--- Who outside is told when collections and documents change. An org's admins name an address and the events; what
--- happens is written down in the transaction in which it happens, one row for each address (webhook_outbox.sql,
--- webhook_events.sql), and the worker sends it (webhook_delivery.sql). What is told is ids, states and the names of
--- collections, never what a document says.
+-- Webhooks: subscriptions of an org's admins to changes of collections and documents. An event is written in the
+-- transaction of the change, one row for each endpoint (webhook_outbox.sql, webhook_events.sql); the worker sends it
+-- (webhook_delivery.sql). Events contain ids, states and names of collections, never the text of a document.
 
 -- What is listened for. Members read it, since it is their changes that are told; where it goes they do not.
 create table rag.webhooks (

@@ -1,5 +1,5 @@
--- What happens to collections and documents is told by who makes it happen, in the same transaction: neither is
--- there without the other. At its end, when a document's chunks can be counted and it is plain what went with what.
+-- Triggers that write webhook events, in the transaction of the change and at its end, when a document's chunks can be
+-- counted and it is known whether its collection was deleted too.
 
 -- Whether anybody listens for that.
 create function rag.has_subscriber(org_id uuid, collection_id uuid, event text)

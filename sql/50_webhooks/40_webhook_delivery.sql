@@ -1,5 +1,4 @@
--- What the worker does with the outbox of webhooks: it claims what is due, sends it, and says what came of it. All of
--- it under the worker's own role, in no user's name.
+-- Functions that the worker calls to claim, send and finish deliveries, under its own role.
 
 -- What nobody needs any more: deliveries that ended a month ago, what waits for webhooks that are off, old secrets.
 create function rag.clear_deliveries()

@@ -1,4 +1,4 @@
--- What an org's admins do with webhooks. All of it runs as its caller; for everybody else there are none.
+-- Functions of an org's admins to create, list, change and delete webhooks. They run as their caller.
 
 -- What a list shows of a webhook. (Its secret is nobody's to read.)
 create type rag.webhook as (

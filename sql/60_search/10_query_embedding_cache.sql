@@ -1,5 +1,5 @@
--- Questions embedded a short while ago, so that asking one again (a search followed by an answer, the pages
--- of a list) saves the call to the embedding model. Written and read by the functions, as their user.
+-- Cache of query embeddings: a repeated query (a search and then an answer, the pages of a list) needs no second call
+-- of the embedding model. The functions write and read it as their user.
 --
 -- Each user has a cache of their own. A shared one would tell by its speed that somebody asked the same, and
 -- would let one member store a wrong vector for the questions of all others. An API key shares its owner's,

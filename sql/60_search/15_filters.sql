@@ -1,6 +1,6 @@
--- What a search may find besides what row security says: its filters, read and resolved once, and then used
--- by every way of searching. Conditions are text that the match functions execute with the scope as a
--- parameter: planned for the filters at hand, and all of them reach an index as row security allows.
+-- Filters of a search, resolved once and used by every kind of search. Conditions are text that the match functions
+-- execute with the scope as a parameter: the planner then knows the filters, and each condition can use an index under
+-- row security.
 
 -- The filters as they come. Dates are inclusive and mean the document's own date; lang "fr" finds fr-CA too;
 -- of a list one suffices, an empty one is none; metadata are equalities that all must hold. collection is the name of

@@ -1,4 +1,4 @@
--- What every way of searching gives back: chunks with their documents' fields, best first.
+-- Candidates and result rows that all searches share: chunks with their documents' fields, best first.
 
 -- A chunk on its way through a search, with what is shown of it, so that nobody reads it twice. Scores are 0 to
 -- 1; null where nobody has computed them.

@@ -1,4 +1,4 @@
--- The heart: the chunks nearest to a query vector, among those that the caller may see.
+-- Vector search: the chunks nearest to a query vector, among those that the caller may see.
 --
 -- The recipe in every tutorial (an HNSW index and a row-security filter behind it) silently returns too
 -- few rows to small tenants: the index hands out its nearest candidates first, and the filter throws

@@ -1,5 +1,4 @@
--- A question taken apart for keyword search: what is sought, how rare it is, and which of its words follow
--- each other.
+-- Parsed keyword queries: the terms of a query, how rare they are, and which of them are adjacent.
 
 -- A term of a question. Terms of one slot are the same word as several languages stem it, often to the same
 -- term; place is where it stands in the question, null for identifiers. config: a regconfig, which no type

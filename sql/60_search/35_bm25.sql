@@ -1,6 +1,5 @@
--- The chunks that say what a question says: BM25 (Robertson and Zaragoza, 2009) over rag.postings, in two
--- steps. Which documents have most of what is asked, reading a bounded number of postings for each term; and
--- the exact scores of those documents' chunks.
+-- BM25 (Robertson and Zaragoza, 2009) over rag.postings, in two steps: the documents that contain most of the query,
+-- with a bounded number of postings for each term; then the exact scores of those documents' chunks.
 
 create type rag.document_key as (org_id uuid, document_id uuid);
 

@@ -1,4 +1,4 @@
--- The candidates of a search by word or by both: scored, and then what changes their scores.
+-- Fusion of vector and keyword scores, and what changes the fused score: recency and boosted source types.
 --
 -- The two legs each bring their best candidates; then every candidate is scored by both, whichever leg brought
 -- it, and the mean of the two orders the list. Both scores are 0 to 1 by themselves: the cosine, and BM25 over

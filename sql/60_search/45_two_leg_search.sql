@@ -1,5 +1,4 @@
--- What there is to find, by meaning, by word or by both, for all who look: rag_search has a question, rag_similar
--- a subject.
+-- Vector search, keyword search, or both: the two legs that rag_search, rag_similar and rag_graph_search share.
 
 -- The hits of both legs, best first: of the nearest, and of those with most of the words, `wanted` each. mode and
 -- fusion: as rag_search takes them. shown: how many somebody will see, whose order matters most. complete: whether

@@ -1,5 +1,5 @@
--- The texts of chunks that were found, longer by their neighbours: for a search that reorders what it has found
--- before it shows it (rag_search's expand_context widens at once).
+-- Texts of chunks extended by their neighbours, for a search that reorders its candidates before it returns them
+-- (expand_context of rag_search extends texts at once).
 create function public.rag_widen(chunk_ids uuid[], neighbours integer)
 returns table (chunk_id uuid, content text, span_start integer, span_end integer)
 language plpgsql stable security invoker set search_path = ''

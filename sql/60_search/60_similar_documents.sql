@@ -1,4 +1,4 @@
--- What is like a text, or like a chunk or a document that is already here.
+-- Chunks or documents similar to a text, or to a stored chunk or document.
 
 -- A subject as it is compared: where it stands, and in which words it says so.
 create type rag.similarity_query as (average extensions.vector, words text, model text);

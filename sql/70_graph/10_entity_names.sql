@@ -1,6 +1,6 @@
--- What makes two names one: an entity is a folded name within an org. It has no row of its own. It is there as long as
--- something that the caller sees names it: a document's title (title_entities.sql), a chunk (mentions.sql). So an
--- entity of somebody's private document is nobody else's, and a name that two orgs share joins nothing.
+-- Normalization of entity names: an entity is a normalized name within an org. It has no row of its own: it exists as
+-- long as a row that the caller sees names it, a document's title (title_entities.sql) or a chunk (mentions.sql). So an
+-- entity of a private document does not exist for others, and a name in two orgs connects nothing.
 
 -- Letters without case and accents, and without what shows nothing; what stands between words is one blank. An
 -- apostrophe is nothing (O'Brien), nor is an English genitive (Boritzer's); + and # stay, for C++ and C#. Marks that

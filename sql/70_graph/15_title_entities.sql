@@ -1,6 +1,5 @@
--- What documents are about, as far as their titles say: one row for each name in a title. Kept by triggers on
--- documents, so that whoever writes a title, and however, names its subjects. Graph search goes from a name to the
--- documents about it, and from what these name on to the documents about that.
+-- Subjects: the entities that a document's title names. Triggers on documents write them. A graph search goes from an
+-- entity to the documents about it, and from the entities that these name to the documents about those.
 
 create table rag.subjects (
   org_id uuid not null,

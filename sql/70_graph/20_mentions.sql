@@ -1,5 +1,5 @@
--- Which names stand in which chunks: the evidence that an entity is there at all. Rows come with the chunks
--- (put_documents.sql), or from the worker when nobody has looked yet (extraction_job_functions.sql).
+-- Mentions: the entities that a chunk names, which are the evidence that an entity exists. Rows come with the chunks
+-- (put_documents.sql), or later from the worker (extraction_job_functions.sql).
 
 create table rag.mentions (
   org_id uuid not null,

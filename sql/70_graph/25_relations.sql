@@ -1,5 +1,5 @@
--- What chunks say of how entities are related: one row for each edge and chunk that says so, so that an edge lives as
--- long as its evidence. That two names stand together is no row here: rag.mentions says it.
+-- Relations that chunks state between entities: one row for each edge and chunk, so that an edge exists as long as its
+-- evidence. Co-occurrence is not stored: rag.mentions has it.
 
 create table rag.relations (
   org_id uuid not null,

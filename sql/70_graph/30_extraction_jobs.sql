@@ -1,7 +1,6 @@
--- How far the reading of a document for names has come: one row for each document with chunks, of a collection whose
--- documents go into the graph. Most are read where they are brought, by the rules, and done at once. What nobody has
--- read yet, or what a model is to read as well, the worker reads chunk by chunk, in the name of who
--- brought the document.
+-- Extractions: a queue of documents whose entities are to be extracted, one row for each document with chunks in a
+-- collection of the graph. Rules extract most documents when they are added, which needs no job. The worker processes
+-- the others chunk by chunk, as the user who added the document, and with a model if there is one.
 
 create table rag.extractions (
   org_id uuid not null,

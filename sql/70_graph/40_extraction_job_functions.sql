@@ -1,8 +1,7 @@
--- Documents that nobody has read for names yet, or that a model is to read as well: what the worker does about them
--- (extraction_jobs.sql). It claims them under its own role, and reads each in the name of its user, with a token that
--- names the lease (rag.lease_of_token): a part of its chunks at a time, each part kept as soon as it is read. So whatever
--- dies, and wherever, another goes on behind the last part; and who brings the document anew, retitles it or deletes it
--- takes the lease away. A document of a collection that left the graph is not read: what was read of it goes.
+-- Functions that the worker calls for extractions. It claims them under its own role, and processes each as its user,
+-- with a token that names the lease (rag.lease_of_token), some chunks at a time; each part is stored at once, so after
+-- a crash the next attempt continues behind the last part. Replacing, retitling or deleting the document revokes the
+-- lease. For a document whose collection left the graph, the extracted rows are deleted.
 
 -- rag_claim_extractions: which orgs have some to read, and of each what is due.
 create index extractions_due on rag.extractions (level, org_id, due_at)

@@ -1,6 +1,5 @@
--- Entity linking: which entities a question names. Longer names come before shorter ones within them, what is written
--- exactly before what sounds alike. Every look-up is an equality or a range in an index, so row security costs nothing
--- more, and reads a bounded number of rows.
+-- Entity linking: the entities that a query names. Longer names have priority over shorter ones inside them, exact
+-- names over similar ones. Each look-up is an equality or a range in an index, and reads a bounded number of rows.
 
 -- A name in a question: the entity, how surely it is meant (0 to 1), and which of the question's words it takes.
 create type rag.seed_entity as (org_id uuid, entity text, weight double precision, start integer, finish integer);

@@ -1,8 +1,7 @@
--- From the entities that a question names to the chunks that may answer it. A document about one of them is first, a
--- chunk that names it second; and from what those name on, one hop further, to the documents about that. What an edge
--- is worth depends on how it is known: said in so many words, and asked for; said; or only named together. All
--- steps read a bounded number of rows, so an entity in every document costs no more than another; and each begins only
--- while there is time.
+-- Graph expansion: from the linked entities of a query to the chunks that may answer it. Documents about an entity
+-- weigh most, then chunks that name it, and one hop further the documents about entities that these name. The weight of
+-- an edge depends on its evidence: a stated relation of a requested type, a stated relation, or co-occurrence. Each
+-- step reads a bounded number of rows, and starts only within the time limit.
 
 -- A chunk on its way, or with ordinal null all of a document; and the entity that leads there most surely.
 create type rag.graph_candidate as (

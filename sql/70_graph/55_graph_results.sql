@@ -1,5 +1,5 @@
--- What a graph search shows besides chunks: the entities that had a part in it, the edges between them, and which
--- chunks say so. All of it is read under row security from rows of documents that the caller sees.
+-- Entities, edges and evidence in the response of a graph search, read under row security from documents that the
+-- caller sees.
 
 -- The entities, by their names as documents write them most prominently, with other spellings as aliases.
 create function rag.render_entities(seeds rag.seed_entity[], neighbours rag.neighbour[], scope rag.search_scope)

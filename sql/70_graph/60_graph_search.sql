@@ -1,5 +1,5 @@
--- Search by the graph: the legs of rag_search, and what the entities that a question names lead to, ordered together in
--- one call. A question that names nothing known is answered by the legs alone.
+-- Graph search: the legs of rag_search and the expanded graph, ordered together in one call. A query without known
+-- entities uses the legs alone.
 
 -- The hits, those that the graph reached before others, `wanted` at most: of a score the graph's share is how surely
 -- the chunk was reached, the rest what the legs give it, 0 to 1 both.

@@ -1,5 +1,5 @@
--- The graph around documents: what they name, how that is related, and, going on from there, what other documents that
--- the caller sees say of it. For /v1/contents.
+-- Graph of given documents: their entities and relations, and the relations that other visible documents state of
+-- these, for /v1/contents.
 
 -- The entities that a document names, those that matter most in it; `wanted` at most, its subjects first, which weigh
 -- more than whatever it names.

@@ -1,6 +1,6 @@
--- What was said in chats: sessions, and their messages in order. A session is its user's alone; the org's admins do not
--- read other people's conversations. It is about one collection, or about all that its user sees. A turn, a question
--- with its answer, is kept when it is done, as its user (rag_save_turn), and the next one reads it (rag_open_session).
+-- Chat sessions and their messages. A session belongs to its user alone: the org's admins do not read it. It is about
+-- one collection, or about everything that its user sees. A turn (a question and its answer) is stored when it is
+-- complete, as its user (rag_save_turn); the next turn reads it (rag_open_session).
 
 create table rag.sessions (
   org_id uuid not null references rag.orgs (id) on delete cascade,

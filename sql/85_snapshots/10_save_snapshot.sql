@@ -1,5 +1,5 @@
--- A collection as a file: what persisting reads, a page at a time. A snapshot may be loaded by anybody of the org, so it
--- holds what the whole org may see and nothing else.
+-- Export of a collection to a snapshot, a page at a time. Every member of the org may load a snapshot, so it contains
+-- only documents that the whole org sees.
 
 -- The collection whose snapshot is made; PT400 for somebody's own.
 create function rag.snapshot_collection(collection_id uuid)

@@ -1,5 +1,5 @@
--- A file as a collection: what loading a snapshot writes, a page at a time. It fills a collection that has no name yet
--- (collections.loads) and takes the name in one transaction at its end.
+-- Import of a snapshot into a collection, a page at a time. The collection has no name (collections.loads) until the
+-- end of the import, which names it in one transaction.
 
 -- The caller's org, once it is certain that a snapshot may become its collection of that name. PT409 for a name that
 -- is taken, without overwrite; PT400 for the name of somebody's own.

@@ -1,5 +1,5 @@
--- What the index and knowledge APIs did, counted and timed where every instance can see it: what /metrics sums over
--- all users. Each user has rows of their own, so that nobody waits for others, and writes no others.
+-- Metrics of the index and knowledge APIs, counted in the database for all instances; /metrics sums them over all
+-- users. Each user has rows of their own, so that no user waits for others or writes theirs.
 
 -- Where the buckets of a histogram end; of a counter there are none. Null for what nobody measures.
 create function rag.histogram_bounds(measure text)

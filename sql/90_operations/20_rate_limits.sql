@@ -1,7 +1,7 @@
--- Requests counted where every instance can see them. A row is one caller's current window in one bucket;
--- it starts with the first request and is reused when it has run out, so the table never grows past
--- callers x buckets x windows. Callers spend only their own: who they are comes from the token, never from
--- an argument, and no exposed function counts backwards. (A deleted user's few rows stay.)
+-- Rate limits, counted in the database for all instances. A row is one caller's current window in one bucket; the
+-- window starts with the first request, and an expired row is reused, so the table has at most callers x buckets x
+-- windows rows. The token, never an argument, identifies the caller, and no exposed function decreases a count. (A
+-- deleted user's few rows stay.)
 
 create table rag.rate_limits (
   -- A user, or an API key: rag.caller_id().

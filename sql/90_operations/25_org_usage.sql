@@ -1,6 +1,5 @@
--- Who calls an org, and how often today: what the administrators of an org are shown. A row is a user's today in one
--- org, and is used again the next day, so there is one for each who ever called. Written by
--- rag_check_rate_limit, read by rag_stats.
+-- Calls of each user in an org today, for the org's admins. A row is reused the next day, so there is one for each user
+-- who ever called. rag_check_rate_limit writes it, rag_stats reads it.
 
 create table rag.calls (
   org_id uuid not null references rag.orgs (id) on delete cascade,

@@ -1,8 +1,7 @@
--- What was answered to a request that carried an Idempotency-Key, so that sending it again pays for nothing twice,
--- makes nothing twice and says the same: claimed before the work, kept when it is done, replayed for 24 hours. The key
--- and the body are known by their hashes alone. Written and read by the functions, each as its caller: nobody else ever
--- sees a reply, no member, no admin, and no other key of the same user's; nor do they themselves once they have left
--- the org.
+-- Idempotency keys: stored responses, so that a repeated request costs nothing twice, creates nothing twice and returns
+-- the same. A response is claimed before the work, stored after it and replayed for 24 hours. The key and the body are
+-- stored as hashes. The functions write and read as the caller: no other user, admin or API key sees a response, nor
+-- does the caller after leaving the org.
 
 create table rag.replies (
   org_id uuid not null references rag.orgs (id) on delete cascade,

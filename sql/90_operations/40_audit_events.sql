@@ -1,6 +1,6 @@
--- What was done with knowledge, by whom and when: an audit trail that holds counts and a score, and never a text or a
--- question. The functions write each event as the caller of the request. The org's admins read the events; members do
--- not, because the counts include private documents. No user changes or deletes an event: the deployer prunes, in SQL.
+-- Audit events of the knowledge API: counts and a score, never a text or a query. The functions write each event as the
+-- caller of the request. The org's admins read the events; members do not, because the counts include private
+-- documents. No user changes or deletes an event: the deployer prunes them in SQL.
 
 create table rag.events (
   org_id uuid not null references rag.orgs (id) on delete cascade,

@@ -1,4 +1,4 @@
--- What an org's administrators are told of it: how much there is, and whether the database is as it should be.
+-- Statistics for an org's admins, the schema's version, and the state of the queues for health checks.
 
 -- How many there are in the orgs that the caller administers. Of each table at most so many rows are counted, and of
 -- what has to be read for that fewer: it must end within eight seconds. is_complete says whether that was enough.

@@ -1,6 +1,6 @@
--- Two schemas share the work. `rag` holds tables and internals and is never exposed by PostgREST;
--- the whole exposed surface is a handful of functions in `public`, named rag_* so that they stay polite
--- inside somebody's existing project. They run as their caller, so row security decides everywhere.
+-- Schemas, extensions and the worker's role. `rag` holds tables and internal functions; PostgREST never exposes it. The
+-- exposed functions are in `public`, named rag_*, so that they do not collide with those of an existing project. They
+-- run as their caller, so row security applies everywhere.
 --
 -- pgvector lives in `extensions`, where hosted Supabase keeps it. Functions here set an empty search_path
 -- and therefore spell its operators out: operator(extensions.<=>).
@@ -88,10 +88,9 @@ begin
 end;
 $$;
 
--- What one deployment decides once, as data: which embedding model its vectors come from, when a match is
--- exact, how words are ranked. Written by the deployer in SQL, read by every signed-in caller inside the
--- match functions. One row, the same for all orgs: the one table that has no org. Figures behind the
--- defaults: CONTRIBUTING.md and bench/results.
+-- Settings of a deployment: the embedding model, the bound of exact matches, the weights of ranking. The deployer
+-- writes the row in SQL; every signed-in caller reads it inside the functions. One row for all orgs. The defaults are
+-- measured: CONTRIBUTING.md and bench/results.
 
 create table rag.settings (
   singleton boolean primary key default true check (singleton),
@@ -167,11 +166,10 @@ begin
 end;
 $$;
 
--- What a token says about itself beyond its user. A user's own token says nothing here and is not narrowed.
--- The short-lived token that stands for an API key carries {"rag": {"org", "collection", "scopes", "key",
--- "requests_per_minute"}}, and every policy asks these functions. They only ever narrow, and a claim that
--- cannot be read allows nothing. (The org is rag.current_org_ids()'s to read.) The first two are asked by every
--- statement, in PL/pgSQL, which keeps their plans: that saves a search a twentieth of its time.
+-- Claims of the JWT beyond its user. A user's own token has none and is not restricted. The short-lived token of an API
+-- key carries {"rag": {"org", "collection", "scopes", "key", "requests_per_minute"}}, which every policy reads through
+-- these functions. Claims only restrict, and a malformed claim permits nothing. (rag.current_org_ids reads the org.)
+-- Every statement calls the first two: PL/pgSQL keeps their plans, which saves a search a twentieth of its time.
 
 -- Whether the token carries one of the scopes, or admin, which implies them all.
 create function rag.has_scope(variadic wanted text[])
@@ -427,9 +425,9 @@ begin
 end;
 $$;
 
--- How much each org may ask, as data: a tier's requests a day for each of its people, and, where it says
--- so, other limits a minute than the deployment's own. Written by the deployer, read by every signed-in
--- caller inside rag_check_rate_limit. The tiers are the same for all orgs: a table without an org.
+-- Tiers: the limits of each org. A tier has a number of requests a day for each user and, optionally, limits a minute
+-- that replace the deployment's. The deployer writes tiers; every signed-in caller reads them inside
+-- rag_check_rate_limit. All orgs share the tiers, so the table has no org.
 
 create table rag.tiers (
   name text primary key check (name ~ '^[a-z][a-z0-9-]{0,39}$'),
@@ -456,8 +454,8 @@ insert into rag.tiers (name, requests_per_day, collections, documents_per_collec
   ('standard', null, null, null, null), ('free', 100, 5, 10, 10 << 20), ('developer', 10000, 50, 1000, 100 << 20),
   ('professional', 100000, null, null, 500 << 20);
 
--- Who belongs where. An org is a tenant; a member belongs to it as admin or member. Orgs and members are
--- written by the deployer (SQL editor, seed, own back office); signed-in callers read their own rows.
+-- Orgs and their members. An org is a tenant; a member belongs to it as admin or member. The deployer writes orgs and
+-- members (SQL editor, seed, own back office); signed-in callers read their own rows.
 --
 -- rag.memberships() is the one function that an adopter replaces to plug in a membership table of their
 -- own. Everything else asks rag.current_org_ids() and rag.admin_org_ids(), which stay as they are: they
@@ -589,10 +587,9 @@ begin
 end;
 $$;
 
--- A collection is a named set of documents: an index, a namespace or a workspace on the wire. It belongs
--- to an org and, when owner_id is set, inside the org to one user. Members write and read through
--- functions (collection_functions.sql); a collection also comes into being with the first document that names
--- it.
+-- Collections: named sets of documents (an index, a namespace or a workspace in the APIs). A collection belongs to an
+-- org and, when owner_id is set, to one user in the org. Members write and read through functions
+-- (collection_functions.sql); a collection is also created with the first document that names it.
 
 -- Whether the value may be a collection's config: the known keys have the types and bounds that the functions rely on.
 -- Without chunk_size, chunk_overlap must be below 512, the functions' default.
@@ -760,9 +757,9 @@ begin
 end;
 $$;
 
--- A document is what a person brought: a call, a mail, a page. It keeps its converted text, so that every
--- chunk's span can be checked against it, and the fields that searches filter by. Written and replaced by
--- rag_put_document, read when a match is rendered. owner_id null: the whole org sees it.
+-- Documents: a call, a mail, a page. A document keeps its converted text, so that the span of every chunk can be
+-- checked against it, and the fields that searches filter by. rag_put_document writes and replaces documents; searches
+-- read them when they return rows. owner_id null: the whole org sees it.
 
 create table rag.documents (
   org_id uuid not null,
@@ -927,8 +924,8 @@ create trigger require_undeleted_collection after insert on rag.documents
   referencing new table as added
   for each statement execute function rag.require_undeleted_collection();
 
--- What people do with collections. All of it runs as its caller; row security decides whose are whose, and which
--- documents count: a private one is counted for those who see it.
+-- Functions to create, list, change and delete collections. They run as their caller: row security decides which
+-- collections a caller sees, and which documents are counted.
 
 -- What a list shows of a collection.
 create type rag.collection as (
@@ -1213,10 +1210,10 @@ as $$
   select count(*) from removed;
 $$;
 
--- A chunk is a passage of a document with its embedding: what a search finds. It repeats its document's
--- owner and filter fields, because under row security only columns of the scanned table, compared by
--- leakproof operators (= on uuid and text, < on timestamptz), reach an index. Only rag_put_document writes
--- chunks, from the document row itself, so the copies cannot disagree.
+-- Chunks: passages of documents with their embeddings, which searches return. A chunk repeats its document's owner and
+-- filter fields, because under row security only columns of the scanned table, compared by leakproof operators (= on
+-- uuid and text, < on timestamptz), reach an index. Only rag_put_document writes chunks, from the row of the document,
+-- so the copies cannot disagree.
 
 -- Whether the value may be a chunk's place in its document: page_number, page_end and section have the types that the
 -- functions rely on.
@@ -1358,9 +1355,9 @@ begin
 end;
 $$;
 
--- What a document was made of, as it was brought: a file's bytes, a text's, an address, or an object of Supabase
--- Storage. Kept, so that it can be converted once more and handed back. Written with the document and its job in one
--- transaction, read by the worker and by whoever may read the document.
+-- Original files: the bytes, the address or the object of Supabase Storage that a document was made of, kept so that it
+-- can be converted again and downloaded. Written with the document and its job in one transaction; read by the worker
+-- and by everyone who may read the document.
 
 create table rag.originals (
   org_id uuid not null,
@@ -1427,9 +1424,9 @@ create policy "an object takes a place by who uploaded it" on rag.originals
   as restrictive for update to authenticated
   using (true) with check (path is null or split_part(path, '/', 3) = (select auth.uid())::text);
 
--- What documents are filtered by besides their own columns: origin, author, state, labels, every entry of
--- their metadata, and their type. jsonb's own operators are not leakproof, and under row security would scan the
--- whole org; so each value becomes a row that is found by equality. Written by a trigger, read by rag.resolve_filters.
+-- Facets: the filterable values of a document besides its own columns (origin, author, state, labels, type, each entry
+-- of its metadata). The operators of jsonb are not leakproof, and under row security would scan the whole org; so each
+-- value is a row that a search finds by equality. A trigger writes facets, rag.resolve_filters reads them.
 
 create table rag.facets (
   org_id uuid not null,
@@ -1551,11 +1548,10 @@ create trigger index_facets_of_changed_documents
       new.collection_id, new.owner_id))
   execute function rag.index_facets();
 
--- Work that is still to be done: a document that was brought and has to be converted, cut, embedded and stored. A
--- job is written in the transaction that brings the document, so neither is there without the other. The
--- worker claims it under a role of its own, which sees jobs and nothing else; what the job writes, it writes as
--- the user who brought the document, with a token that names the job and its lease. A finished job stays as a
--- log of what was done.
+-- Ingestion jobs: a queue of documents to convert, chunk, embed and store. A job is written in the transaction that
+-- adds the document. The worker claims it under a role of its own, which sees jobs and nothing else; it stores the
+-- result as the user who added the document, with a token that names the job and its lease. A finished job stays as a
+-- log.
 
 create table rag.jobs (
   org_id uuid not null,
@@ -1744,10 +1740,10 @@ begin
 end;
 $$;
 
--- What the worker does with a job that it has claimed. It comes with a token of the user who brought the document,
--- which names the lease (rag.lease_of_token): row security lets it write what that user may, and change the one job.
--- The job ends in the transaction that stores its outcome, so whatever dies, and wherever, a document is stored
--- once, or its job is claimed again.
+-- Functions that the worker calls for a job that it has claimed. Its token is of the user who added the document and
+-- names the lease (rag.lease_of_token): row security lets it write what that user may, and change the one job. The job
+-- ends in the transaction that stores its result, so after a crash the document is stored once, or the job is claimed
+-- again.
 
 -- The job of the token's lease, locked; PT409 when the lease is lost: the job was claimed again, or its document
 -- was brought anew or deleted. with_document: the document is locked too.
@@ -1934,8 +1930,7 @@ begin
 end;
 $$;
 
--- What people do with documents besides searching them: bring one to be worked on, look how far it is, list them,
--- change what is said of them, have the original back. All of it runs as its caller.
+-- Functions to add, list, read, change and download documents. They run as their caller.
 
 -- What a list shows of a document.
 create type rag.document as (
@@ -2244,9 +2239,8 @@ as $$
   join rag.originals on originals.org_id = document.org_id and originals.document_id = document.id;
 $$;
 
--- The write path of every API: documents and their chunks go in, are replaced or go away in one
--- transaction, so that no reader ever sees half of one. The callers are the functions of this project,
--- as their user; row security checks every row that is written.
+-- Functions that write documents and their chunks: insert, replace and delete in one transaction, so that no reader
+-- sees half of a document. The functions of this project call them as their user; row security checks every row.
 
 -- A document as it comes, and its place among those that come with it.
 create type rag.new_document as (
@@ -2515,9 +2509,9 @@ as $$
   select exists (select from gone);
 $$;
 
--- Collections and documents by the names that callers give them, for APIs that know no ids: an index or a namespace is
--- a collection, and a document goes by its external_id, or by its id where it came through another API and has none.
--- Of several orgs the caller's token must say which: an API key does.
+-- Collections and documents by the caller's names, for APIs without ids: an index or a namespace is a collection, and a
+-- document has its external_id as its name, or its id if it has none. With several orgs the caller's token must name
+-- one, as that of an API key does.
 
 -- What the caller calls the document.
 create function rag.external_name(document rag.documents)
@@ -2741,8 +2735,8 @@ exception when lock_not_available then
 end;
 $$;
 
--- Documents and chunks by their ids, with as much of their texts as one answer holds. Looked up by key, one by one:
--- what the caller does not see, and what is nowhere, is left out alike.
+-- Documents and chunks by their ids, with as much text as one response holds. Ids that the caller does not see, and ids
+-- that do not exist, are left out alike.
 
 -- How many bytes a text takes in an answer, which is JSON.
 create function rag.text_bytes(content text)
@@ -2864,8 +2858,8 @@ begin
 end;
 $$;
 
--- Where a request of the search API looks: a workspace, which is a collection, or a whole org. Asked once by each
--- request, before anything is paid for; every later call is told the ids that this one answers.
+-- Resolution of the workspace (a collection) or org that a request of the search API names. Each request resolves it
+-- once, before it costs anything; its later calls pass the resolved ids.
 
 create type rag.workspace as (org_id uuid, collection_id uuid);
 
@@ -2897,10 +2891,10 @@ begin
 end;
 $$;
 
--- An API key is a name for a token. The functions that accept keys look its hash up, then mint a token of
--- a minute that acts as the key's owner in the key's org, narrowed to its scopes and its collection; row
--- security does the rest. Only the hash is stored, and no function hands it out. Owners make, list, rotate
--- and revoke their own keys; an org's admins list and revoke all of the org's.
+-- API keys. A function that receives a key looks up its hash and signs a token of one minute, which acts as the key's
+-- owner in the key's org, restricted to its scopes and its collection; row security applies to that token. Only the
+-- hash is stored, and no function returns it. Owners create, list, rotate and revoke their own keys; an org's admins
+-- list and revoke all of the org's keys.
 
 create table rag.api_keys (
   org_id uuid not null references rag.orgs (id) on delete cascade,
@@ -2986,8 +2980,7 @@ $$;
 create trigger key_only_ends before update on rag.api_keys
   for each row execute function rag.prevent_key_revival();
 
--- What owners and admins do with API keys, and what the functions do with one that arrives. All run as their
--- caller; row security decides whose keys are whose.
+-- Functions to create, list, rotate, revoke and look up API keys. They run as their caller.
 
 -- What a list shows of a key.
 create type rag.api_key as (
@@ -3167,9 +3160,8 @@ as $$
   returning id, org_id, owner_id, collection_id, scopes, requests_per_minute, expires_at;
 $$;
 
--- What a text is made of for keyword search: the stems of its words, in its own language, and its
--- identifiers, which are found whole (INC-4821, a/b, mail addresses, v1.2.3). Documents and questions go
--- through the same functions, so that what was written is found as it was written.
+-- Tokenization for keyword search: the stems of a text's words in its language, and its identifiers, which stay whole
+-- (INC-4821, a/b, mail addresses, v1.2.3). Documents and queries use the same functions.
 
 -- Postgres' text search configuration for a language tag: fr-CA is French. Languages that it has no stemmer
 -- for are searched by their words as they stand.
@@ -3235,10 +3227,10 @@ as $$
   group by 1;
 $$;
 
--- The inverted index of keyword search. A posting says in which chunks of a document a term stands, and how
--- often. It follows the chunks by triggers, in the transaction that writes them, so a search never sees the
--- words of a text that is gone. It repeats its document's owner and collection for its policies; searches
--- reach it by equality of text and uuid, which are leakproof and so may use the index under row security.
+-- Postings: the inverted index of keyword search. A posting lists the chunks of a document that contain a term, and how
+-- often. Triggers update it in the transaction that writes the chunks, so a search never sees words of a deleted text.
+-- It repeats its document's owner and collection for its policies; searches use equality of text and uuid, which is
+-- leakproof and so may use the index under row security.
 
 create table rag.postings (
   org_id uuid not null,
@@ -3358,8 +3350,7 @@ as $$
   select substr(term, length(split_part(term, ' ', 2)) + 3);
 $$;
 
--- Keeps postings and their counts equal to the chunks, whoever writes those: triggers on chunks, documents
--- and postings, once a statement.
+-- Triggers that keep postings and term counts equal to the chunks: on chunks, documents and postings, once a statement.
 
 -- Make the documents' postings anew. A document's title counts as part of each of its chunks, as it does for
 -- their embeddings.
@@ -3526,10 +3517,10 @@ create trigger count_deleted_terms after delete on rag.postings
   referencing old table as changed
   for each statement execute function rag.count_changed_terms();
 
--- Objects of Supabase Storage that no document has, and when they go: one that somebody was told to upload and has
--- made no document of, and one whose document has gone. Written in the transaction that makes it so; done by the
--- worker, who deletes the object with a token that names it, and then the row. An object that a document has is not
--- deleted, whatever stands here. No foreign keys: these rows outlive their collection and their org.
+-- Removals: a queue of objects of Supabase Storage to delete, because no document has them: announced uploads without a
+-- document, and objects of deleted documents. A removal is written in the transaction that causes it. The worker
+-- deletes the object with a token that names it, and then the row. It does not delete an object that a document has. No
+-- foreign keys: these rows outlive their collection and their org.
 
 create table rag.removals (
   org_id uuid not null,
@@ -3675,10 +3666,10 @@ begin
 end;
 $$;
 
--- What Supabase Storage lets whom do with originals: its server asks row security on storage.objects, as the caller. An
--- object is stored where rag_begin_upload said, read by who reads its document, and deleted by a token that names it;
--- nothing in its path gives anybody a right. The restrictive policies hold whatever other policies a project has, and
--- leave its other buckets alone. Without the schema storage there is nothing to do.
+-- Policies on storage.objects for the bucket of originals. The Storage server evaluates them as the caller. A caller
+-- stores an object at the path that rag_begin_upload returned, reads it if they may read its document, and deletes it
+-- with a token that names it; the path itself grants nothing. The restrictive policies apply whatever other policies a
+-- project has, and do not affect its other buckets. Without the schema storage this file does nothing.
 
 -- Whether the caller was told to upload it, and has made no document of it yet.
 create function rag.may_upload_object(name text)
@@ -3793,10 +3784,9 @@ begin
 end;
 $$;
 
--- Who outside is told when collections and documents change. An org's admins name an address and the events; what
--- happens is written down in the transaction in which it happens, one row for each address (webhook_outbox.sql,
--- webhook_events.sql), and the worker sends it (webhook_delivery.sql). What is told is ids, states and the names of
--- collections, never what a document says.
+-- Webhooks: subscriptions of an org's admins to changes of collections and documents. An event is written in the
+-- transaction of the change, one row for each endpoint (webhook_outbox.sql, webhook_events.sql); the worker sends it
+-- (webhook_delivery.sql). Events contain ids, states and names of collections, never the text of a document.
 
 -- What is listened for. Members read it, since it is their changes that are told; where it goes they do not.
 create table rag.webhooks (
@@ -3906,7 +3896,7 @@ $$;
 create trigger keep_old_secret before update on rag.endpoints
   for each row when (new.secret <> old.secret) execute function rag.store_old_secret();
 
--- The outbox of webhooks: what is to be sent, and what became of it.
+-- Deliveries: the outbox of webhooks, with the result of each event's last attempt.
 create table rag.deliveries (
   org_id uuid not null,
   id uuid not null default gen_random_uuid(),
@@ -3975,8 +3965,8 @@ create policy "admins have it told again" on rag.deliveries
 create policy "the worker sends deliveries" on rag.deliveries
   for all to rag_worker using (true) with check (true);
 
--- What happens to collections and documents is told by who makes it happen, in the same transaction: neither is
--- there without the other. At its end, when a document's chunks can be counted and it is plain what went with what.
+-- Triggers that write webhook events, in the transaction of the change and at its end, when a document's chunks can be
+-- counted and it is known whether its collection was deleted too.
 
 -- Whether anybody listens for that.
 create function rag.has_subscriber(org_id uuid, collection_id uuid, event text)
@@ -4098,8 +4088,7 @@ create constraint trigger tell_of_document
   after insert or update of status or delete on rag.documents
   deferrable initially deferred for each row execute function rag.enqueue_document_event();
 
--- What the worker does with the outbox of webhooks: it claims what is due, sends it, and says what came of it. All of
--- it under the worker's own role, in no user's name.
+-- Functions that the worker calls to claim, send and finish deliveries, under its own role.
 
 -- What nobody needs any more: deliveries that ended a month ago, what waits for webhooks that are off, old secrets.
 create function rag.clear_deliveries()
@@ -4293,7 +4282,7 @@ begin
 end;
 $$;
 
--- What an org's admins do with webhooks. All of it runs as its caller; for everybody else there are none.
+-- Functions of an org's admins to create, list, change and delete webhooks. They run as their caller.
 
 -- What a list shows of a webhook. (Its secret is nobody's to read.)
 create type rag.webhook as (
@@ -4494,8 +4483,8 @@ begin
 end;
 $$;
 
--- Questions embedded a short while ago, so that asking one again (a search followed by an answer, the pages
--- of a list) saves the call to the embedding model. Written and read by the functions, as their user.
+-- Cache of query embeddings: a repeated query (a search and then an answer, the pages of a list) needs no second call
+-- of the embedding model. The functions write and read it as their user.
 --
 -- Each user has a cache of their own. A shared one would tell by its speed that somebody asked the same, and
 -- would let one member store a wrong vector for the questions of all others. An API key shares its owner's,
@@ -4587,9 +4576,9 @@ begin
 end;
 $$;
 
--- What a search may find besides what row security says: its filters, read and resolved once, and then used
--- by every way of searching. Conditions are text that the match functions execute with the scope as a
--- parameter: planned for the filters at hand, and all of them reach an index as row security allows.
+-- Filters of a search, resolved once and used by every kind of search. Conditions are text that the match functions
+-- execute with the scope as a parameter: the planner then knows the filters, and each condition can use an index under
+-- row security.
 
 -- The filters as they come. Dates are inclusive and mean the document's own date; lang "fr" finds fr-CA too;
 -- of a list one suffices, an empty one is none; metadata are equalities that all must hold. collection is the name of
@@ -4771,7 +4760,7 @@ as $$
     case when scope.without_chunk is not null then 'id <> ($1).without_chunk' end);
 $$;
 
--- What every way of searching gives back: chunks with their documents' fields, best first.
+-- Candidates and result rows that all searches share: chunks with their documents' fields, best first.
 
 -- A chunk on its way through a search, with what is shown of it, so that nobody reads it twice. Scores are 0 to
 -- 1; null where nobody has computed them.
@@ -4903,7 +4892,7 @@ as $$
   select (1000 * extract(epoch from clock_timestamp() - started))::real;
 $$;
 
--- The heart: the chunks nearest to a query vector, among those that the caller may see.
+-- Vector search: the chunks nearest to a query vector, among those that the caller may see.
 --
 -- The recipe in every tutorial (an HNSW index and a row-security filter behind it) silently returns too
 -- few rows to small tenants: the index hands out its nearest candidates first, and the filter throws
@@ -5178,8 +5167,7 @@ begin
 end;
 $$;
 
--- A question taken apart for keyword search: what is sought, how rare it is, and which of its words follow
--- each other.
+-- Parsed keyword queries: the terms of a query, how rare they are, and which of them are adjacent.
 
 -- A term of a question. Terms of one slot are the same word as several languages stem it, often to the same
 -- term; place is where it stands in the question, null for identifiers. config: a regconfig, which no type
@@ -5320,9 +5308,8 @@ begin
 end;
 $$;
 
--- The chunks that say what a question says: BM25 (Robertson and Zaragoza, 2009) over rag.postings, in two
--- steps. Which documents have most of what is asked, reading a bounded number of postings for each term; and
--- the exact scores of those documents' chunks.
+-- BM25 (Robertson and Zaragoza, 2009) over rag.postings, in two steps: the documents that contain most of the query,
+-- with a bounded number of postings for each term; then the exact scores of those documents' chunks.
 
 create type rag.document_key as (org_id uuid, document_id uuid);
 
@@ -5527,7 +5514,7 @@ begin
 end;
 $$;
 
--- The candidates of a search by word or by both: scored, and then what changes their scores.
+-- Fusion of vector and keyword scores, and what changes the fused score: recency and boosted source types.
 --
 -- The two legs each bring their best candidates; then every candidate is scored by both, whichever leg brought
 -- it, and the mean of the two orders the list. Both scores are 0 to 1 by themselves: the cosine, and BM25 over
@@ -5694,8 +5681,7 @@ as $$
   from weighed;
 $$;
 
--- What there is to find, by meaning, by word or by both, for all who look: rag_search has a question, rag_similar
--- a subject.
+-- Vector search, keyword search, or both: the two legs that rag_search, rag_similar and rag_graph_search share.
 
 -- The hits of both legs, best first: of the nearest, and of those with most of the words, `wanted` each. mode and
 -- fusion: as rag_search takes them. shown: how many somebody will see, whose order matters most. complete: whether
@@ -5855,8 +5841,8 @@ begin
 end;
 $$;
 
--- The texts of chunks that were found, longer by their neighbours: for a search that reorders what it has found
--- before it shows it (rag_search's expand_context widens at once).
+-- Texts of chunks extended by their neighbours, for a search that reorders its candidates before it returns them
+-- (expand_context of rag_search extends texts at once).
 create function public.rag_widen(chunk_ids uuid[], neighbours integer)
 returns table (chunk_id uuid, content text, span_start integer, span_end integer)
 language plpgsql stable security invoker set search_path = ''
@@ -5882,7 +5868,7 @@ begin
 end;
 $$;
 
--- What is like a text, or like a chunk or a document that is already here.
+-- Chunks or documents similar to a text, or to a stored chunk or document.
 
 -- A subject as it is compared: where it stands, and in which words it says so.
 create type rag.similarity_query as (average extensions.vector, words text, model text);
@@ -6018,9 +6004,9 @@ begin
 end;
 $$;
 
--- What makes two names one: an entity is a folded name within an org. It has no row of its own. It is there as long as
--- something that the caller sees names it: a document's title (title_entities.sql), a chunk (mentions.sql). So an
--- entity of somebody's private document is nobody else's, and a name that two orgs share joins nothing.
+-- Normalization of entity names: an entity is a normalized name within an org. It has no row of its own: it exists as
+-- long as a row that the caller sees names it, a document's title (title_entities.sql) or a chunk (mentions.sql). So an
+-- entity of a private document does not exist for others, and a name in two orgs connects nothing.
 
 -- Letters without case and accents, and without what shows nothing; what stands between words is one blank. An
 -- apostrophe is nothing (O'Brien), nor is an English genitive (Boritzer's); + and # stay, for C++ and C#. Marks that
@@ -6124,9 +6110,8 @@ as $$
   group by found.entity;
 $$;
 
--- What documents are about, as far as their titles say: one row for each name in a title. Kept by triggers on
--- documents, so that whoever writes a title, and however, names its subjects. Graph search goes from a name to the
--- documents about it, and from what these name on to the documents about that.
+-- Subjects: the entities that a document's title names. Triggers on documents write them. A graph search goes from an
+-- entity to the documents about it, and from the entities that these name to the documents about those.
 
 create table rag.subjects (
   org_id uuid not null,
@@ -6230,8 +6215,8 @@ create trigger index_subjects_of_changed_documents
   when ((old.title, old.collection_id, old.owner_id) is distinct from (new.title, new.collection_id, new.owner_id))
   execute function rag.index_title_entities();
 
--- Which names stand in which chunks: the evidence that an entity is there at all. Rows come with the chunks
--- (put_documents.sql), or from the worker when nobody has looked yet (extraction_job_functions.sql).
+-- Mentions: the entities that a chunk names, which are the evidence that an entity exists. Rows come with the chunks
+-- (put_documents.sql), or later from the worker (extraction_job_functions.sql).
 
 create table rag.mentions (
   org_id uuid not null,
@@ -6291,8 +6276,8 @@ create policy "a bound key stays in its collection" on rag.mentions
   using ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()))
   with check ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()));
 
--- What chunks say of how entities are related: one row for each edge and chunk that says so, so that an edge lives as
--- long as its evidence. That two names stand together is no row here: rag.mentions says it.
+-- Relations that chunks state between entities: one row for each edge and chunk, so that an edge exists as long as its
+-- evidence. Co-occurrence is not stored: rag.mentions has it.
 
 create table rag.relations (
   org_id uuid not null,
@@ -6510,10 +6495,9 @@ begin
 end;
 $$;
 
--- How far the reading of a document for names has come: one row for each document with chunks, of a collection whose
--- documents go into the graph. Most are read where they are brought, by the rules, and done at once. What nobody has
--- read yet, or what a model is to read as well, the worker reads chunk by chunk, in the name of who
--- brought the document.
+-- Extractions: a queue of documents whose entities are to be extracted, one row for each document with chunks in a
+-- collection of the graph. Rules extract most documents when they are added, which needs no job. The worker processes
+-- the others chunk by chunk, as the user who added the document, and with a model if there is one.
 
 create table rag.extractions (
   org_id uuid not null,
@@ -6600,11 +6584,10 @@ begin
 end;
 $$;
 
--- Documents that nobody has read for names yet, or that a model is to read as well: what the worker does about them
--- (extraction_jobs.sql). It claims them under its own role, and reads each in the name of its user, with a token that
--- names the lease (rag.lease_of_token): a part of its chunks at a time, each part kept as soon as it is read. So whatever
--- dies, and wherever, another goes on behind the last part; and who brings the document anew, retitles it or deletes it
--- takes the lease away. A document of a collection that left the graph is not read: what was read of it goes.
+-- Functions that the worker calls for extractions. It claims them under its own role, and processes each as its user,
+-- with a token that names the lease (rag.lease_of_token), some chunks at a time; each part is stored at once, so after
+-- a crash the next attempt continues behind the last part. Replacing, retitling or deleting the document revokes the
+-- lease. For a document whose collection left the graph, the extracted rows are deleted.
 
 -- rag_claim_extractions: which orgs have some to read, and of each what is due.
 create index extractions_due on rag.extractions (level, org_id, due_at)
@@ -6980,9 +6963,8 @@ as $$
     and extractions.document_id = delete_graph_of_document.document_id;
 $$;
 
--- Entity linking: which entities a question names. Longer names come before shorter ones within them, what is written
--- exactly before what sounds alike. Every look-up is an equality or a range in an index, so row security costs nothing
--- more, and reads a bounded number of rows.
+-- Entity linking: the entities that a query names. Longer names have priority over shorter ones inside them, exact
+-- names over similar ones. Each look-up is an equality or a range in an index, and reads a bounded number of rows.
 
 -- A name in a question: the entity, how surely it is meant (0 to 1), and which of the question's words it takes.
 create type rag.seed_entity as (org_id uuid, entity text, weight double precision, start integer, finish integer);
@@ -7239,11 +7221,10 @@ begin
 end;
 $$;
 
--- From the entities that a question names to the chunks that may answer it. A document about one of them is first, a
--- chunk that names it second; and from what those name on, one hop further, to the documents about that. What an edge
--- is worth depends on how it is known: said in so many words, and asked for; said; or only named together. All
--- steps read a bounded number of rows, so an entity in every document costs no more than another; and each begins only
--- while there is time.
+-- Graph expansion: from the linked entities of a query to the chunks that may answer it. Documents about an entity
+-- weigh most, then chunks that name it, and one hop further the documents about entities that these name. The weight of
+-- an edge depends on its evidence: a stated relation of a requested type, a stated relation, or co-occurrence. Each
+-- step reads a bounded number of rows, and starts only within the time limit.
 
 -- A chunk on its way, or with ordinal null all of a document; and the entity that leads there most surely.
 create type rag.graph_candidate as (
@@ -7579,8 +7560,8 @@ begin
 end;
 $$;
 
--- What a graph search shows besides chunks: the entities that had a part in it, the edges between them, and which
--- chunks say so. All of it is read under row security from rows of documents that the caller sees.
+-- Entities, edges and evidence in the response of a graph search, read under row security from documents that the
+-- caller sees.
 
 -- The entities, by their names as documents write them most prominently, with other spellings as aliases.
 create function rag.render_entities(seeds rag.seed_entity[], neighbours rag.neighbour[], scope rag.search_scope)
@@ -7835,8 +7816,8 @@ begin
 end;
 $$;
 
--- Search by the graph: the legs of rag_search, and what the entities that a question names lead to, ordered together in
--- one call. A question that names nothing known is answered by the legs alone.
+-- Graph search: the legs of rag_search and the expanded graph, ordered together in one call. A query without known
+-- entities uses the legs alone.
 
 -- The hits, those that the graph reached before others, `wanted` at most: of a score the graph's share is how surely
 -- the chunk was reached, the rest what the legs give it, 0 to 1 both.
@@ -8028,8 +8009,8 @@ begin
 end;
 $$;
 
--- The graph around documents: what they name, how that is related, and, going on from there, what other documents that
--- the caller sees say of it. For /v1/contents.
+-- Graph of given documents: their entities and relations, and the relations that other visible documents state of
+-- these, for /v1/contents.
 
 -- The entities that a document names, those that matter most in it; `wanted` at most, its subjects first, which weigh
 -- more than whatever it names.
@@ -8184,9 +8165,9 @@ begin
 end;
 $$;
 
--- What was said in chats: sessions, and their messages in order. A session is its user's alone; the org's admins do not
--- read other people's conversations. It is about one collection, or about all that its user sees. A turn, a question
--- with its answer, is kept when it is done, as its user (rag_save_turn), and the next one reads it (rag_open_session).
+-- Chat sessions and their messages. A session belongs to its user alone: the org's admins do not read it. It is about
+-- one collection, or about everything that its user sees. A turn (a question and its answer) is stored when it is
+-- complete, as its user (rag_save_turn); the next turn reads it (rag_open_session).
 
 create table rag.sessions (
   org_id uuid not null references rag.orgs (id) on delete cascade,
@@ -8533,8 +8514,8 @@ begin
 end;
 $$;
 
--- A collection as a file: what persisting reads, a page at a time. A snapshot may be loaded by anybody of the org, so it
--- holds what the whole org may see and nothing else.
+-- Export of a collection to a snapshot, a page at a time. Every member of the org may load a snapshot, so it contains
+-- only documents that the whole org sees.
 
 -- The collection whose snapshot is made; PT400 for somebody's own.
 create function rag.snapshot_collection(collection_id uuid)
@@ -8716,8 +8697,8 @@ begin
 end;
 $$;
 
--- A file as a collection: what loading a snapshot writes, a page at a time. It fills a collection that has no name yet
--- (collections.loads) and takes the name in one transaction at its end.
+-- Import of a snapshot into a collection, a page at a time. The collection has no name (collections.loads) until the
+-- end of the import, which names it in one transaction.
 
 -- The caller's org, once it is certain that a snapshot may become its collection of that name. PT409 for a name that
 -- is taken, without overwrite; PT400 for the name of somebody's own.
@@ -8952,8 +8933,8 @@ begin
 end;
 $$;
 
--- What the index and knowledge APIs did, counted and timed where every instance can see it: what /metrics sums over
--- all users. Each user has rows of their own, so that nobody waits for others, and writes no others.
+-- Metrics of the index and knowledge APIs, counted in the database for all instances; /metrics sums them over all
+-- users. Each user has rows of their own, so that no user waits for others or writes theirs.
 
 -- Where the buckets of a histogram end; of a counter there are none. Null for what nobody measures.
 create function rag.histogram_bounds(measure text)
@@ -9027,10 +9008,10 @@ begin
 end;
 $$;
 
--- Requests counted where every instance can see them. A row is one caller's current window in one bucket;
--- it starts with the first request and is reused when it has run out, so the table never grows past
--- callers x buckets x windows. Callers spend only their own: who they are comes from the token, never from
--- an argument, and no exposed function counts backwards. (A deleted user's few rows stay.)
+-- Rate limits, counted in the database for all instances. A row is one caller's current window in one bucket; the
+-- window starts with the first request, and an expired row is reused, so the table has at most callers x buckets x
+-- windows rows. The token, never an argument, identifies the caller, and no exposed function decreases a count. (A
+-- deleted user's few rows stay.)
 
 create table rag.rate_limits (
   -- A user, or an API key: rag.caller_id().
@@ -9233,9 +9214,8 @@ as $$
   group by measures.name, measures.label;
 $$;
 
--- Who calls an org, and how often today: what the administrators of an org are shown. A row is a user's today in one
--- org, and is used again the next day, so there is one for each who ever called. Written by
--- rag_check_rate_limit, read by rag_stats.
+-- Calls of each user in an org today, for the org's admins. A row is reused the next day, so there is one for each user
+-- who ever called. rag_check_rate_limit writes it, rag_stats reads it.
 
 create table rag.calls (
   org_id uuid not null references rag.orgs (id) on delete cascade,
@@ -9282,11 +9262,10 @@ as $$
     total = case when present.day < excluded.day then 0 else present.total end + 1;
 $$;
 
--- What was answered to a request that carried an Idempotency-Key, so that sending it again pays for nothing twice,
--- makes nothing twice and says the same: claimed before the work, kept when it is done, replayed for 24 hours. The key
--- and the body are known by their hashes alone. Written and read by the functions, each as its caller: nobody else ever
--- sees a reply, no member, no admin, and no other key of the same user's; nor do they themselves once they have left
--- the org.
+-- Idempotency keys: stored responses, so that a repeated request costs nothing twice, creates nothing twice and returns
+-- the same. A response is claimed before the work, stored after it and replayed for 24 hours. The key and the body are
+-- stored as hashes. The functions write and read as the caller: no other user, admin or API key sees a response, nor
+-- does the caller after leaving the org.
 
 create table rag.replies (
   org_id uuid not null references rag.orgs (id) on delete cascade,
@@ -9524,9 +9503,9 @@ begin
 end;
 $$;
 
--- What was done with knowledge, by whom and when: an audit trail that holds counts and a score, and never a text or a
--- question. The functions write each event as the caller of the request. The org's admins read the events; members do
--- not, because the counts include private documents. No user changes or deletes an event: the deployer prunes, in SQL.
+-- Audit events of the knowledge API: counts and a score, never a text or a query. The functions write each event as the
+-- caller of the request. The org's admins read the events; members do not, because the counts include private
+-- documents. No user changes or deletes an event: the deployer prunes them in SQL.
 
 create table rag.events (
   org_id uuid not null references rag.orgs (id) on delete cascade,
@@ -9643,7 +9622,7 @@ begin
 end;
 $$;
 
--- What an org's administrators are told of it: how much there is, and whether the database is as it should be.
+-- Statistics for an org's admins, the schema's version, and the state of the queues for health checks.
 
 -- How many there are in the orgs that the caller administers. Of each table at most so many rows are counted, and of
 -- what has to be read for that fewer: it must end within eight seconds. is_complete says whether that was enough.
