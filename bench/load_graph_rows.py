@@ -14,8 +14,8 @@ DRAFTS = """
 create temporary table named as
 select number, name, kind, entity, sound, reverse(sound) as ending
 from unnest(%s::integer[], %s::text[], %s::text[]) as named (number, name, kind)
-cross join lateral (select rag.entity(name)) as folded (entity)
-cross join lateral (select rag.sound(entity)) as heard (sound);
+cross join lateral (select rag.entity_key(name)) as folded (entity)
+cross join lateral (select rag.phonetic_key(entity)) as heard (sound);
 """
 NAMING = "create temporary table naming (document_id uuid, ordinal integer, number integer, weight real)"
 RELATING = """
@@ -26,8 +26,8 @@ SUBJECTS = """
 insert into rag.subjects (org_id, document_id, entity, collection_id, name, weight, sound, ending)
 select org_id, id, found.entity, collection_id, found.name, found.weight, heard.sound, reverse(heard.sound)
 from rag.documents
-cross join lateral rag.names_of_title(title) as found
-cross join lateral (select rag.sound(found.entity)) as heard (sound)
+cross join lateral rag.title_names(title) as found
+cross join lateral (select rag.phonetic_key(found.entity)) as heard (sound)
 where org_id = %s
 """
 MENTIONS = """

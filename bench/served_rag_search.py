@@ -56,6 +56,6 @@ def search(body: dict[str, Any], authorization: Annotated[str, Header()]) -> dic
     """The least that gives the same rows: one counter call, one match, the rows as they come."""
     headers = {"Authorization": authorization, "apikey": os.environ["SUPABASE_ANON_KEY"]}
     counter = {"function": "rag-search", "bucket": "rag", "requests": 1_000_000, "window_seconds": 60}
-    _client.post(f"{POSTGREST}/rpc/rag_hit", json=counter, headers=headers)
+    _client.post(f"{POSTGREST}/rpc/rag_check_rate_limit", json=counter, headers=headers)
     matching = {"query_vector": VECTOR, "top_k": body["top_k"], "filters": {"model": FixedEmbedder.model}}
     return {"results": _client.post(f"{POSTGREST}/rpc/rag_match", json=matching, headers=headers).json()}

@@ -52,7 +52,7 @@ def _call_twice(authorization: str, function: str, arguments: dict[str, Any]) ->
     """One counter call, and the one that finds something."""
     headers = {"Authorization": authorization, "apikey": os.environ["SUPABASE_ANON_KEY"]}
     counter = {"function": "v1-search", "bucket": "api", "requests": 1_000_000, "window_seconds": 60}
-    _client.post("/rpc/rag_hit", json=counter, headers=headers)
+    _client.post("/rpc/rag_check_rate_limit", json=counter, headers=headers)
     answer = _client.post(f"/rpc/{function}", json=arguments, headers=headers)
     answer.raise_for_status()
     return answer.json()
@@ -72,7 +72,7 @@ def search(body: dict[str, Any], authorization: Authorization) -> dict[str, Any]
 
 @bare.post("/contents")
 def contents(body: dict[str, Any], authorization: Authorization) -> dict[str, Any]:
-    return {"results": _call_twice(authorization, "rag_contents", body)}
+    return {"results": _call_twice(authorization, "rag_get_contents", body)}
 
 
 @bare.post("/similar")

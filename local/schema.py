@@ -1,6 +1,7 @@
 """The schema that sql/ declares, and the migration generated from it."""
 
 import hashlib
+import re
 from pathlib import Path
 
 from local import ROOT
@@ -12,8 +13,14 @@ SOURCES = ROOT / "sql"
 
 
 def declared_schema() -> str:
-    """All files of sql/, in order."""
-    return "\n".join(path.read_text() for path in sorted(SOURCES.glob("*.sql")))
+    """All files of sql/ and its folders, in order of their paths."""
+    return "\n".join(path.read_text() for path in sorted(SOURCES.rglob("*.sql")))
+
+
+def exposed_functions() -> dict[str, str]:
+    """The kind of caller of each exposed function (direct, unguarded, worker, guarded), by its signature."""
+    rows = re.findall(r"\('(\w+)', '(.+)'\)", (SOURCES / "99_grants.sql").read_text())
+    return {signature: caller for caller, signature in rows}
 
 
 def write() -> Path:

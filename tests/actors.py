@@ -27,15 +27,15 @@ SECRET = f"whsec_{'A' * 43}="
 # What a lease lets its holder call, and with what.
 LEASED: dict[str, dict[str, Any]] = {
     "rag_open_job": {},
-    "rag_keep_content": {"content_hash": "0" * 64},
-    "rag_report_job": {"step": "storing", "lease_seconds": 60},
+    "rag_store_content": {"content_hash": "0" * 64},
+    "rag_extend_job": {"step": "storing", "lease_seconds": 60},
     "rag_complete_job": {"document": {"title": "x", "content": "x"}, "chunks": []},
     "rag_fail_job": {"code": "processing_failed", "message": "x"},
 }
 # The same of a document that is read for names.
 READING: dict[str, dict[str, Any]] = {
     "rag_open_extraction": {"most": 10},
-    "rag_keep_extraction": {"first": 0, "chunks": [{"names": [{"name": "Eve Root"}]}]},
+    "rag_store_extraction": {"first": 0, "chunks": [{"names": [{"name": "Eve Root"}]}]},
     "rag_fail_extraction": {"code": "reading_failed", "message": "x"},
 }
 
@@ -143,7 +143,7 @@ def put_arguments(org: Org | None, vectors: Sequence[Sequence[float]], **fields:
 
 
 def hit_arguments(**more: Any) -> dict[str, Any]:
-    """What rag_hit takes, by default for one of sixty requests a minute of rag-search."""
+    """What rag_check_rate_limit takes, by default for one of sixty requests a minute of rag-search."""
     return {"function": "rag-search", "bucket": "rag", "requests": 60, "window_seconds": 60, **more}
 
 

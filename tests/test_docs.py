@@ -55,7 +55,7 @@ def test_every_make_target_in_the_documents_exists():
 
 
 def test_nothing_in_this_project_is_security_definer():
-    for path in (ROOT / "sql").glob("*.sql"):
+    for path in (ROOT / "sql").rglob("*.sql"):
         assert "security definer" not in path.read_text().lower(), path.name
 
 

@@ -86,7 +86,7 @@ class ObjectFactory:
         load = {"name": f"load {marker}", "overwrite": False, "documents": 1, "collection": {}}
         load_id = self._rpc(actors.admin, "rag_begin_load", load)
         embedding_arguments = {"hash": HASH, "embedding": vector, "max_age_seconds": 3600}
-        self._rpc(actors.member, "rag_remember_embedding", embedding_arguments)
+        self._rpc(actors.member, "rag_put_query_embedding", embedding_arguments)
         event = {"event": "knowledge.retrieve", "namespace": name}
         self._rpc(actors.admin, "rag_record_event", event)
         common = {
@@ -221,7 +221,7 @@ class ObjectFactory:
             "title": f"Talk {actors.private_marker}",
             "messages": [{"role": "user", "content": f"Tell {actors.private_marker}"}],
         }  # fmt: skip
-        self._rpc(actors.member, "rag_keep_turn", turn)
+        self._rpc(actors.member, "rag_save_turn", turn)
         ((session_id,),) = actors.sql("select id from rag.sessions where org_id = %s", actors.org_id)
         return str(session_id)
 

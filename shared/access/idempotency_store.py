@@ -40,14 +40,14 @@ class Reservation:
         same."""
         text = json.dumps(body, ensure_ascii=False, separators=(",", ":"))
         response = {"status": status, "body": text, "request_id": request_id, "chunk_ids": list(chunk_ids)}
-        is_stored = self._end("rag_keep_reply", **response)
+        is_stored = self._end("rag_store_response", **response)
         if is_stored is None:
             self.release()
         return bool(is_stored)
 
     def release(self) -> None:
         """End without a response: the next such request is executed. Never raises."""
-        self._end("rag_release_reply")
+        self._end("rag_release_response")
 
     def _end(self, function: str, **response: Any) -> bool | None:
         """The database's result; None where the call fails."""
@@ -92,7 +92,7 @@ def begin(
         "collection_id": collection,
         "scope": scope,
     }
-    (row,) = database.call(caller, "rag_claim_reply", arguments)
+    (row,) = database.call(caller, "rag_claim_response", arguments)
     match row["outcome"]:
         case "go":
             claim = {"org_id": row["org_id"], "key_hash": key_hash, "claim": row["claim"]}

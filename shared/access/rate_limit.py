@@ -76,7 +76,7 @@ class RateLimitCheck:
             "amount": self.amount,
         }
         # Again after a broken connection: a request may then count twice, and none goes uncounted.
-        rows = self.database.call(self.caller, "rag_hit", arguments, again=True)
+        rows = self.database.call(self.caller, "rag_check_rate_limit", arguments, again=True)
         if not rows:
             raise DatabaseFailed
         for window in map(Window.of, rows):
@@ -108,7 +108,7 @@ _current: ContextVar[RateLimitCheck] = ContextVar("rate_limit")
 
 
 class PostgresRateLimitStorage(Storage):
-    """`limits` storage over rag_hit. It counts for the caller of the current check; keys are ignored."""
+    """`limits` storage over rag_check_rate_limit, which counts for the current caller. Keys are ignored."""
 
     STORAGE_SCHEME = ["rag"]  # noqa: RUF012  # as the base class declares it
 

@@ -41,7 +41,7 @@ NOT_OURS = {"PGRST202", "PGRST106", "42883", "3F000"}
 PERHAPS_DONE = {"PGRST001", "57P01", "57P02", "08000", "08003", "08006"}
 
 
-# Header of the functions' secret (sql/09_admission.sql).
+# Header of the functions' secret (sql/10_identity).
 SECRET_HEADER = "X-Rag-Functions-Secret"  # noqa: S105  # a name
 
 

@@ -1,5 +1,5 @@
 """Supabase Storage by storage3, always as the caller: Storage asks row security on storage.objects for each
-call (sql/32_storage.sql). Its responses carry tokens: neither responses nor URLs get into errors or logs.
+call (sql/40_storage). Its responses carry tokens: neither responses nor URLs get into errors or logs.
 """
 
 from collections.abc import Iterator

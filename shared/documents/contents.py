@@ -52,7 +52,7 @@ def hydrate(
         "text": text,
         "chunks": chunks,
     }
-    found = database.call(caller, "rag_contents", arguments, again=True)
+    found = database.call(caller, "rag_get_contents", arguments, again=True)
     documents = readable(found["documents"], _document)
     if documents and hops is not None:
         documents = _with_graphs(database, caller, documents, arguments, hops)

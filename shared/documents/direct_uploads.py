@@ -1,6 +1,6 @@
 """Uploads of files that are too large for a request, straight to Storage.
 
-Between the two calls the database only knows that an upload is expected (sql/29_removals.sql). The file's
+Between the two calls the database only knows that an upload is expected (sql/40_storage). The file's
 fields travel with the client in a signed ticket, which fixes the user, the collection and the path.
 """
 

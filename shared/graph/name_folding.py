@@ -1,6 +1,6 @@
 """When two spellings are one name, and whether a text names something: by folded comparison.
 
-Much as rag.entity folds, which decides what is one entity: case, accents, punctuation, a leading article
+Much as rag.entity_key folds, which decides what is one entity: case, accents, punctuation, a leading article
 and a trailing parenthesis do not count.
 """
 

@@ -48,7 +48,7 @@ class Reading:
             number = first + names.index(None) + 1
             message = f"What the model said of chunk {number} could not be read: there the rules' names stay."
             arguments |= {"code": UNREADABLE, "message": message}
-        return bool(self._tell("rag_keep_extraction", arguments))
+        return bool(self._tell("rag_store_extraction", arguments))
 
     def leave(self) -> None:
         """Postpone the rest of the document."""

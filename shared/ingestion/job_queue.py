@@ -95,7 +95,7 @@ class Jobs:
 
     def report(self, job: Job, step: str) -> None:
         """Write the job's step and renew its lease."""
-        self.call(job, "rag_report_job", {"step": step, "lease_seconds": LEASE_SECONDS})
+        self.call(job, "rag_extend_job", {"step": step, "lease_seconds": LEASE_SECONDS})
 
     def give_up(self, job: Job, code: str, message: str, pause: int | None, is_attempt: bool = True) -> None:
         """Write why the job was not done, and after how many seconds it is due again; never, for None.

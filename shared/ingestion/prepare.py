@@ -103,7 +103,7 @@ class DocumentLoader:
             return base64.b64decode(opened["bytes"])
         row["size_bytes"] = len(data)
         content = {"content_hash": hashlib.sha256(data).hexdigest(), "lease_seconds": LEASE_SECONDS}
-        self._jobs.call(job, "rag_keep_content", content)
+        self._jobs.call(job, "rag_store_content", content)
         return data
 
     def _object(self, job: Job, path: str, max_bytes: int | None) -> bytes:

@@ -1,7 +1,7 @@
 """Removal of unused objects of Storage and of deleted collections.
 
-An object (sql/29_removals.sql) is deleted by a token that names it and nothing else: its user may have left.
-A deleted collection stays as long as private documents are in it (sql/21_documents.sql).
+An object (sql/40_storage) is deleted by a token that names it and nothing else: its user may have left.
+A deleted collection stays as long as private documents are in it (sql/20_documents).
 """
 
 import logging

@@ -1,7 +1,7 @@
 """Step three for a question: its vector, remembered from when the same user asked it before, or embedded.
 
 What is remembered lives in Postgres, where all instances find it, and is each user's own: see
-sql/45_query_embeddings.sql. Best effort: without it a question is embedded once more, and no search fails.
+sql/60_search. Best effort: without it a question is embedded once more, and no search fails.
 """
 
 import json
@@ -44,7 +44,7 @@ def embed_query(
 def _recall(database: Database, caller: Principal, question: dict[str, object]) -> list[float] | None:
     """None when the caller has not asked this lately. Raises a RagError, also for what is no vector."""
     with deadline(PATIENCE_SECONDS):
-        known = database.call(caller, "rag_recall_embedding", question, again=True)
+        known = database.call(caller, "rag_get_query_embedding", question, again=True)
     if known is None:
         return None
     vector = padded(known)
@@ -57,7 +57,7 @@ def _remember(database: Database, caller: Principal, answered: dict[str, object]
     """Before the answer, not beside it: Lambda freezes what still runs when the answer is out."""
     try:
         with deadline(PATIENCE_SECONDS):
-            database.call(caller, "rag_remember_embedding", answered, again=True)
+            database.call(caller, "rag_put_query_embedding", answered, again=True)
     except RagError as error:
         log.warning("a query's embedding could not be remembered (%s)", error.because)
 

@@ -28,7 +28,7 @@ class Measure:
 def record(database: Database, caller: PrincipalSource, *measures: Measure) -> None:
     """Count them in one call. What was done is done: no request fails because it could not be counted."""
     try:
-        database.call(caller, "rag_measure", {"measures": [asdict(measure) for measure in measures]})
+        database.call(caller, "rag_record_metrics", {"measures": [asdict(measure) for measure in measures]})
     except RagError as error:
         log.warning("measures were lost: %s", error.because)
 

@@ -1,6 +1,6 @@
--- Two schemas share the work. `rag` holds tables and internals and is never exposed by PostgREST;
--- the whole exposed surface is a handful of functions in `public`, named rag_* so that they stay polite
--- inside somebody's existing project. They run as their caller, so row security decides everywhere.
+-- Schemas, extensions and the worker's role. `rag` holds tables and internal functions; PostgREST never exposes it. The
+-- exposed functions are in `public`, named rag_*, so that they do not collide with those of an existing project. They
+-- run as their caller, so row security applies everywhere.
 --
 -- pgvector lives in `extensions`, where hosted Supabase keeps it. Functions here set an empty search_path
 -- and therefore spell its operators out: operator(extensions.<=>).
@@ -22,10 +22,12 @@ $$;
 grant rag_worker to authenticator;
 grant usage on schema rag to rag_worker;
 
+-- Checks of values that tables and exposed functions share: texts, metadata, numbers and the size of JSON.
+
 -- Whether a text holds only what its reader sees, besides tab and line feed: no control characters, no
 -- zero-width or bidirectional controls, no tags. The functions clean texts before they store them; tables
 -- check, because a member may also call the exposed functions directly.
-create function rag.shows_only(content text)
+create function rag.is_visible_text(content text)
 returns boolean
 language sql immutable security invoker set search_path = ''
 as $$
@@ -86,15 +88,9 @@ begin
 end;
 $$;
 
-revoke all on function rag.shows_only(text), rag.has_readable_numbers(jsonb), rag.is_metadata(jsonb),
-  rag.is_whole(jsonb, integer, integer), rag.check_json(text, jsonb, integer) from public, anon, service_role;
-grant execute on function rag.shows_only(text), rag.has_readable_numbers(jsonb), rag.is_metadata(jsonb),
-  rag.is_whole(jsonb, integer, integer), rag.check_json(text, jsonb, integer) to authenticated;
-
--- What one deployment decides once, as data: which embedding model its vectors come from, when a match is
--- exact, how words are ranked. Written by the deployer in SQL, read by every signed-in caller inside the
--- match functions. One row, the same for all orgs: the one table that has no org. Figures behind the
--- defaults: CONTRIBUTING.md and bench/results.
+-- Settings of a deployment: the embedding model, the bound of exact matches, the weights of ranking. The deployer
+-- writes the row in SQL; every signed-in caller reads it inside the functions. One row for all orgs. The defaults are
+-- measured: CONTRIBUTING.md and bench/results.
 
 create table rag.settings (
   singleton boolean primary key default true check (singleton),
@@ -106,7 +102,7 @@ create table rag.settings (
   -- Up to this many candidate rows a match scans them all; above, it asks the HNSW index.
   exact_rows integer not null default 12000 check (exact_rows >= 0),
   -- How many candidates the HNSW index keeps in sight (pgvector's hnsw.ef_search), for an org of half the table;
-  -- for smaller ones more (rag.effort).
+  -- for smaller ones more (rag.ef_search_for).
   ef_search integer not null default 40 check (ef_search between 1 and 1000),
   -- The language of documents that do not say theirs.
   language text not null default 'en' check (language ~ '^[A-Za-z]{2,8}$'),
@@ -147,8 +143,6 @@ alter table rag.settings force row level security;
 create policy "signed-in callers read the settings" on rag.settings
   for select to authenticated using (true);
 
-grant select on rag.settings to authenticated;
-
 insert into rag.settings default values;
 
 -- Raises PT400 for an embedding model that rag.settings does not list. A database session without a user (the
@@ -172,45 +166,10 @@ begin
 end;
 $$;
 
-revoke all on function rag.check_models(text[]) from public, anon, service_role;
-grant execute on function rag.check_models(text[]) to authenticated;
-
--- How much each org may ask, as data: a tier's requests a day for each of its people, and, where it says
--- so, other limits a minute than the deployment's own. Written by the deployer, read by every signed-in
--- caller inside rag_hit. The tiers are the same for all orgs: a table without an org.
-
-create table rag.tiers (
-  name text primary key check (name ~ '^[a-z][a-z0-9-]{0,39}$'),
-  -- A user's requests a day, those of all their API keys included; null is no limit by day.
-  requests_per_day integer check (requests_per_day > 0),
-  -- A user's over the rag pair, and a user's or a key's over all other functions; null leaves it to the
-  -- deployment (RAG_RATE_LIMIT_RAG, RAG_RATE_LIMIT_API).
-  rag_requests_per_minute integer check (rag_requests_per_minute > 0),
-  api_requests_per_minute integer check (api_requests_per_minute > 0),
-  -- How much an org may keep: collections, and documents in each; null is no limit.
-  collections integer check (collections > 0),
-  documents_per_collection integer check (documents_per_collection > 0),
-  -- The largest file that it may bring.
-  file_bytes bigint check (file_bytes > 0)
-);
-
-alter table rag.tiers enable row level security;
-alter table rag.tiers force row level security;
-
-create policy "signed-in callers read the tiers" on rag.tiers
-  for select to authenticated using (true);
-
-grant select on rag.tiers to authenticated;
-
-insert into rag.tiers (name, requests_per_day, collections, documents_per_collection, file_bytes) values
-  ('standard', null, null, null, null), ('free', 100, 5, 10, 10 << 20), ('developer', 10000, 50, 1000, 100 << 20),
-  ('professional', 100000, null, null, 500 << 20);
-
--- What a token says about itself beyond its user. A user's own token says nothing here and is not narrowed.
--- The short-lived token that stands for an API key carries {"rag": {"org", "collection", "scopes", "key",
--- "requests_per_minute"}}, and every policy asks these functions. They only ever narrow, and a claim that
--- cannot be read allows nothing. (The org is rag.current_org_ids()'s to read.) The first two are asked by every
--- statement, in PL/pgSQL, which keeps their plans: that saves a search a twentieth of its time.
+-- Claims of the JWT beyond its user. A user's own token has none and is not restricted. The short-lived token of an API
+-- key carries {"rag": {"org", "collection", "scopes", "key", "requests_per_minute"}}, which every policy reads through
+-- these functions. Claims only restrict, and a malformed claim permits nothing. (rag.current_org_ids reads the org.)
+-- Every statement calls the first two: PL/pgSQL keeps their plans, which saves a search a twentieth of its time.
 
 -- Whether the token carries one of the scopes, or admin, which implies them all.
 create function rag.has_scope(variadic wanted text[])
@@ -284,7 +243,7 @@ $$;
 
 -- Two claims of tokens without a user, which widen nothing but these: the hash of the API key that is
 -- looked up, and the leave to read the sums of /metrics.
-create function rag.sought_hash()
+create function rag.lookup_hash()
 returns text
 language sql stable security invoker set search_path = ''
 as $$
@@ -292,7 +251,7 @@ as $$
 $$;
 
 -- The lease of the job that the token was made for; null for every other token.
-create function rag.held_lease()
+create function rag.lease_of_token()
 returns uuid
 language sql stable security invoker set search_path = ''
 as $$
@@ -305,11 +264,6 @@ language sql stable security invoker set search_path = ''
 as $$
   select coalesce(auth.jwt() -> 'rag' -> 'metrics' = 'true', false);
 $$;
-
-revoke all on function rag.has_scope(text[]), rag.require_scope(text[]), rag.bound_collection(), rag.caller_id(),
-  rag.creator_id(), rag.sought_hash(), rag.held_lease(), rag.reads_metrics() from public, anon, service_role;
-grant execute on function rag.has_scope(text[]), rag.require_scope(text[]), rag.bound_collection(), rag.caller_id(),
-  rag.creator_id(), rag.sought_hash(), rag.held_lease(), rag.reads_metrics() to authenticated;
 
 -- Admission of calls to exposed functions. Browsers call a short list of readers with the user's token alone. Every
 -- other exposed function also requires a secret header, which only our own functions send. The secret shows that a
@@ -461,7 +415,7 @@ $$;
 
 -- For the exception handler of a function that did not get a lock in time: PT409 for a direct caller, to whom
 -- PostgREST would answer 500, and PT503 for our functions.
-create function rag.refuse_locked()
+create function rag.raise_locked()
 returns void
 language plpgsql volatile security invoker set search_path = ''
 as $$
@@ -471,15 +425,37 @@ begin
 end;
 $$;
 
-revoke all on function rag.functions_secret_status(), rag.is_direct_call(), rag.check_direct_size(), rag.require_org(),
-  rag.take_slot(text, integer), rag.begin_direct_read(), rag.begin_call(), rag.begin_write(), rag.refuse_locked()
-  from public, anon, service_role;
-grant execute on function rag.functions_secret_status(), rag.is_direct_call(), rag.check_direct_size(),
-  rag.require_org(), rag.take_slot(text, integer), rag.begin_direct_read(), rag.begin_call(), rag.begin_write(),
-  rag.refuse_locked() to authenticated;
+-- Tiers: the limits of each org. A tier has a number of requests a day for each user and, optionally, limits a minute
+-- that replace the deployment's. The deployer writes tiers; every signed-in caller reads them inside
+-- rag_check_rate_limit. All orgs share the tiers, so the table has no org.
 
--- Who belongs where. An org is a tenant; a member belongs to it as admin or member. Orgs and members are
--- written by the deployer (SQL editor, seed, own back office); signed-in callers read their own rows.
+create table rag.tiers (
+  name text primary key check (name ~ '^[a-z][a-z0-9-]{0,39}$'),
+  -- A user's requests a day, those of all their API keys included; null is no limit by day.
+  requests_per_day integer check (requests_per_day > 0),
+  -- A user's over the rag pair, and a user's or a key's over all other functions; null leaves it to the
+  -- deployment (RAG_RATE_LIMIT_RAG, RAG_RATE_LIMIT_API).
+  rag_requests_per_minute integer check (rag_requests_per_minute > 0),
+  api_requests_per_minute integer check (api_requests_per_minute > 0),
+  -- How much an org may keep: collections, and documents in each; null is no limit.
+  collections integer check (collections > 0),
+  documents_per_collection integer check (documents_per_collection > 0),
+  -- The largest file that it may bring.
+  file_bytes bigint check (file_bytes > 0)
+);
+
+alter table rag.tiers enable row level security;
+alter table rag.tiers force row level security;
+
+create policy "signed-in callers read the tiers" on rag.tiers
+  for select to authenticated using (true);
+
+insert into rag.tiers (name, requests_per_day, collections, documents_per_collection, file_bytes) values
+  ('standard', null, null, null, null), ('free', 100, 5, 10, 10 << 20), ('developer', 10000, 50, 1000, 100 << 20),
+  ('professional', 100000, null, null, 500 << 20);
+
+-- Orgs and their members. An org is a tenant; a member belongs to it as admin or member. The deployer writes orgs and
+-- members (SQL editor, seed, own back office); signed-in callers read their own rows.
 --
 -- rag.memberships() is the one function that an adopter replaces to plug in a membership table of their
 -- own. Everything else asks rag.current_org_ids() and rag.admin_org_ids(), which stay as they are: they
@@ -554,10 +530,8 @@ create policy "users read their own memberships" on rag.members
   for select to authenticated
   using (user_id = (select auth.uid()));
 
-grant select on rag.orgs, rag.members to authenticated;
-
 -- The org that is meant: the one named, or the caller's only one.
-create function rag.org_meant(org_id uuid)
+create function rag.resolve_org(org_id uuid)
 returns uuid
 language plpgsql stable security invoker set search_path = ''
 as $$
@@ -574,13 +548,13 @@ end;
 $$;
 
 -- How much the org may have; the nulls of a tier without limits for one that is not the caller's.
-create function rag.tier_of(org_id uuid)
+create function rag.org_tier(org_id uuid)
 returns rag.tiers
 language sql stable security invoker set search_path = ''
 as $$
   select tiers.*
   from rag.orgs join rag.tiers on tiers.name = orgs.tier
-  where orgs.id = tier_of.org_id;
+  where orgs.id = org_tier.org_id;
 $$;
 
 -- For an adopter's own policies and for clients that want to ask.
@@ -613,15 +587,9 @@ begin
 end;
 $$;
 
-revoke all on function rag.memberships(), rag.current_org_ids(), rag.admin_org_ids(), rag.org_meant(uuid),
-  rag.tier_of(uuid) from public, anon, service_role;
-grant execute on function rag.memberships(), rag.current_org_ids(), rag.admin_org_ids(), rag.org_meant(uuid),
-  rag.tier_of(uuid) to authenticated;
-
--- A collection is a named set of documents: an index, a namespace or a workspace on the wire. It belongs
--- to an org and, when owner_id is set, inside the org to one user. Members write and read through
--- functions (57_manage_collections.sql); a collection also comes into being with the first document that names
--- it.
+-- Collections: named sets of documents (an index, a namespace or a workspace in the APIs). A collection belongs to an
+-- org and, when owner_id is set, to one user in the org. Members write and read through functions
+-- (collection_functions.sql); a collection is also created with the first document that names it.
 
 -- Whether the value may be a collection's config: the known keys have the types and bounds that the functions rely on.
 -- Without chunk_size, chunk_overlap must be below 512, the functions' default.
@@ -641,9 +609,6 @@ as $$
   end;
 $$;
 
-revoke all on function rag.is_config(jsonb) from public, anon, service_role;
-grant execute on function rag.is_config(jsonb) to authenticated;
-
 create table rag.collections (
   org_id uuid not null references rag.orgs (id) on delete cascade,
   id uuid not null default gen_random_uuid(),
@@ -651,7 +616,7 @@ create table rag.collections (
   -- The user who created it. No permission depends on this.
   created_by uuid not null default rag.creator_id(),
   name text not null check (length(name) between 1 and 255),
-  description text check (length(description) <= 2000 and rag.shows_only(description)),
+  description text check (length(description) <= 2000 and rag.is_visible_text(description)),
   metadata jsonb not null default '{}' check (rag.is_metadata(metadata)),
   -- How its documents are cut and embedded, and how they are searched where a request does not say: chunk_size,
   -- chunk_overlap, embedding_model, enable_hybrid_search, enable_knowledge_graph. What is not there is the
@@ -660,7 +625,7 @@ create table rag.collections (
   -- While it is loaded from a snapshot: the name that it will have. Until then nobody finds it by any name.
   loads text check (length(loads) between 1 and 255),
   -- When a member deleted it. It then exists only for the owners of private documents in it and for the org's
-  -- admins, until the last of these documents goes (21_documents.sql).
+  -- admins, until the last of these documents goes (documents.sql).
   deleted_at timestamptz,
   created_at timestamptz not null default now(),
   updated_at timestamptz not null default now(),
@@ -707,33 +672,28 @@ create policy "a bound key stays in its collection" on rag.collections
   using ((select rag.bound_collection()) is null or id = (select rag.bound_collection()))
   with check ((select rag.bound_collection()) is null or id = (select rag.bound_collection()));
 
--- Except the row that comes back as deleted (21_documents.sql).
+-- Except the row that comes back as deleted (documents.sql).
 create policy "a collection keeps the name of its creator" on rag.collections
   as restrictive for insert to authenticated
   with check (created_by = (select rag.creator_id()) or deleted_at is not null);
 
-grant select, insert, delete on rag.collections to authenticated;
--- All columns but created_by.
-grant update (org_id, id, owner_id, name, description, metadata, config, loads, deleted_at, created_at, updated_at)
-  on rag.collections to authenticated;
-
 -- Whose own the name says that a collection is, by its last segment alone: ":u:" and a user's id. Null where it says
 -- no user: every other name is the org's to use.
-create function rag.user_named(name text)
+create function rag.owner_in_name(name text)
 returns uuid
 language sql immutable security invoker set search_path = ''
 as $$
-  select substring(user_named.name from ':u:([0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12})$')::uuid;
+  select substring(owner_in_name.name from ':u:([0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12})$')::uuid;
 $$;
 
 -- Raises PT403 for a name that says it is another user's own, unless an admin asks.
-create function rag.check_user_named(org_id uuid, name text)
+create function rag.check_owner_in_name(org_id uuid, name text)
 returns void
 language plpgsql stable security invoker set search_path = ''
 as $$
 begin
-  if name ~ ':u:[^:]*$' and rag.user_named(name) is distinct from auth.uid()
-    and check_user_named.org_id not in (select rag.admin_org_ids())
+  if name ~ ':u:[^:]*$' and rag.owner_in_name(name) is distinct from auth.uid()
+    and check_owner_in_name.org_id not in (select rag.admin_org_ids())
   then
     raise exception 'this name belongs to another user' using errcode = 'PT403', detail = 'another_users_name';
   end if;
@@ -741,34 +701,34 @@ end;
 $$;
 
 -- The owner of a new collection of that name: the user whom the name says, null where it says none. Raises what
--- rag.check_user_named raises, and PT400 for a name that ends in no user's id.
-create function rag.owner_named(org_id uuid, name text)
+-- rag.check_owner_in_name raises, and PT400 for a name that ends in no user's id.
+create function rag.new_collection_owner(org_id uuid, name text)
 returns uuid
 language plpgsql stable security invoker set search_path = ''
 as $$
 begin
-  perform rag.check_user_named(owner_named.org_id, owner_named.name);
-  if owner_named.name ~ ':u:[^:]*$' and rag.user_named(owner_named.name) is null then
+  perform rag.check_owner_in_name(new_collection_owner.org_id, new_collection_owner.name);
+  if new_collection_owner.name ~ ':u:[^:]*$' and rag.owner_in_name(new_collection_owner.name) is null then
     raise exception 'the name ends in no user''s id' using errcode = 'PT400', detail = 'invalid_name';
   end if;
-  return rag.user_named(owner_named.name);
+  return rag.owner_in_name(new_collection_owner.name);
 end;
 $$;
 
 -- The collection that the name means to the caller, and nothing where there is none: the one of the user whom the name
 -- says, else the caller's own before the org's. One that is being loaded has no name yet. or_deleted: a deleted
 -- collection that the caller still sees has its name as long as no other collection has it.
-create function rag.collection_named(org_id uuid, name text, or_deleted boolean default false)
+create function rag.collection_by_name(org_id uuid, name text, or_deleted boolean default false)
 returns setof rag.collections
 language sql stable security invoker set search_path = ''
 as $$
   select collections.*
   from rag.collections
-  where collections.org_id = collection_named.org_id and collections.name = collection_named.name
+  where collections.org_id = collection_by_name.org_id and collections.name = collection_by_name.name
     and collections.loads is null and (collections.deleted_at is null or or_deleted)
-    and case when rag.user_named(collection_named.name) is null
+    and case when rag.owner_in_name(collection_by_name.name) is null
       then collections.owner_id is null or collections.owner_id = auth.uid()
-      else collections.owner_id = rag.user_named(collection_named.name) end
+      else collections.owner_id = rag.owner_in_name(collection_by_name.name) end
   order by collections.deleted_at desc nulls first, collections.owner_id nulls last
   limit 1;
 $$;
@@ -782,14 +742,14 @@ as $$
 declare
   home rag.collections;
 begin
-  perform rag.check_user_named(ensure_collection.org_id, ensure_collection.name);
+  perform rag.check_owner_in_name(ensure_collection.org_id, ensure_collection.name);
   for attempt in 1..2 loop
-    select * into home from rag.collection_named(ensure_collection.org_id, ensure_collection.name);
+    select * into home from rag.collection_by_name(ensure_collection.org_id, ensure_collection.name);
     exit when found;
-    perform rag.require_room_for_a_collection(ensure_collection.org_id);
+    perform rag.check_collection_quota(ensure_collection.org_id);
     -- Two writers may meet here: the second inserts nothing and reads what the first made.
     insert into rag.collections (org_id, owner_id, name)
-    values (ensure_collection.org_id, rag.owner_named(ensure_collection.org_id, ensure_collection.name),
+    values (ensure_collection.org_id, rag.new_collection_owner(ensure_collection.org_id, ensure_collection.name),
       ensure_collection.name)
     on conflict do nothing;
   end loop;
@@ -797,14 +757,9 @@ begin
 end;
 $$;
 
-revoke all on function rag.user_named(text), rag.check_user_named(uuid, text), rag.owner_named(uuid, text),
-  rag.collection_named(uuid, text, boolean), rag.ensure_collection(uuid, text) from public, anon, service_role;
-grant execute on function rag.user_named(text), rag.check_user_named(uuid, text), rag.owner_named(uuid, text),
-  rag.collection_named(uuid, text, boolean), rag.ensure_collection(uuid, text) to authenticated;
-
--- A document is what a person brought: a call, a mail, a page. It keeps its converted text, so that every
--- chunk's span can be checked against it, and the fields that searches filter by. Written and replaced by
--- rag_put_document, read when a match is rendered. owner_id null: the whole org sees it.
+-- Documents: a call, a mail, a page. A document keeps its converted text, so that the span of every chunk can be
+-- checked against it, and the fields that searches filter by. rag_put_document writes and replaces documents; searches
+-- read them when they return rows. owner_id null: the whole org sees it.
 
 create table rag.documents (
   org_id uuid not null,
@@ -816,33 +771,33 @@ create table rag.documents (
   -- The caller's own name for it, when there is one: putting the same name again replaces the document.
   external_id text check (length(external_id) between 1 and 500),
   source_type text not null default 'doc' check (source_type ~ '^[A-Za-z0-9_-]{1,64}$'),
-  title text not null check (length(title) between 1 and 1000 and title !~ '[\n\t]' and rag.shows_only(title)),
+  title text not null check (length(title) between 1 and 1000 and title !~ '[\n\t]' and rag.is_visible_text(title)),
   -- A link that a page may show: no javascript: or data: address.
-  uri text check (length(uri) <= 2000 and uri ~ '^https?://[^[:space:]]+$' and rag.shows_only(uri)),
+  uri text check (length(uri) <= 2000 and uri ~ '^https?://[^[:space:]]+$' and rag.is_visible_text(uri)),
   lang text check (lang ~ '^[A-Za-z]{2,8}(-[A-Za-z0-9]{1,8})*$' and length(lang) <= 35),
   -- The document's own date (of the call, of the mail), not the date of its ingestion. Within what
   -- readers in other languages can represent: one document must not break a whole search.
   occurred_at timestamptz check (occurred_at >= '0001-01-02Z' and occurred_at < '9999-12-31Z'),
   -- Where it stood before it came here (github, slack), who wrote it, in which state it is (open, merged).
-  origin text check (length(origin) between 1 and 200 and rag.shows_only(origin)),
-  author text check (length(author) between 1 and 200 and rag.shows_only(author)),
-  state text check (length(state) between 1 and 200 and rag.shows_only(state)),
+  origin text check (length(origin) between 1 and 200 and rag.is_visible_text(origin)),
+  author text check (length(author) between 1 and 200 and rag.is_visible_text(author)),
+  state text check (length(state) between 1 and 200 and rag.is_visible_text(state)),
   labels text[] not null default '{}' check (
     cardinality(labels) <= 100 and array_position(labels, null) is null
-    and length(array_to_string(labels, '')) <= 10000 and rag.shows_only(array_to_string(labels, ' '))
+    and length(array_to_string(labels, '')) <= 10000 and rag.is_visible_text(array_to_string(labels, ' '))
   ),
   metadata jsonb not null default '{}' check (rag.is_metadata(metadata)),
-  content text not null check (length(content) <= 20000000 and rag.shows_only(content)),
-  -- SHA-256 of the text; of a document with an original (28_originals.sql), of the original's bytes.
+  content text not null check (length(content) <= 20000000 and rag.is_visible_text(content)),
+  -- SHA-256 of the text; of a document with an original (original_files.sql), of the original's bytes.
   content_hash text not null check (content_hash ~ '^[0-9a-f]{64}$'),
   -- Whether what was brought last has become chunks. Until it has, those from before, if any, are found.
   status text not null default 'completed' check (status in ('processing', 'completed', 'failed')),
   -- Why not: a code, and a sentence for people.
   error_code text check (error_code ~ '^[a-z_]{1,40}$'),
-  error_message text check (length(error_message) <= 500 and rag.shows_only(error_message)),
+  error_message text check (length(error_message) <= 500 and rag.is_visible_text(error_message)),
   -- The file that it came in, if it did, and how it was read.
-  filename text check (length(filename) between 1 and 512 and filename !~ '[\n\t]' and rag.shows_only(filename)),
-  content_type text check (length(content_type) between 1 and 255 and rag.shows_only(content_type)),
+  filename text check (length(filename) between 1 and 512 and filename !~ '[\n\t]' and rag.is_visible_text(filename)),
+  content_type text check (length(content_type) between 1 and 255 and rag.is_visible_text(content_type)),
   size_bytes bigint check (size_bytes >= 0),
   processing_info jsonb not null default '{}' check (
     pg_column_size(processing_info) <= 4000 and rag.is_metadata(processing_info)
@@ -900,16 +855,6 @@ create policy "a bound key stays in its collection" on rag.documents
   as restrictive for all to authenticated
   using ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()))
   with check ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()));
-
-grant select, delete on rag.documents to authenticated;
--- All columns but created_by, which keeps its default.
-grant insert (org_id, id, collection_id, owner_id, external_id, source_type, title, uri, lang, occurred_at, origin, author,
-  state, labels, metadata, content, content_hash, status, error_code, error_message, filename, content_type,
-  size_bytes, processing_info, created_at, updated_at),
-  update (org_id, id, collection_id, owner_id, external_id, source_type, title, uri, lang, occurred_at, origin, author,
-  state, labels, metadata, content, content_hash, status, error_code, error_message, filename, content_type,
-  size_bytes, processing_info, created_at, updated_at)
-  on rag.documents to authenticated;
 
 -- For collections that a member deleted. Row security applies to the documents in this condition.
 create policy "a deleted collection is seen by those who see documents in it" on rag.collections
@@ -979,19 +924,300 @@ create trigger require_undeleted_collection after insert on rag.documents
   referencing new table as added
   for each statement execute function rag.require_undeleted_collection();
 
-revoke all on function rag.deleted_collection(), rag.delete_documents_of_collection(),
-  rag.require_undeleted_collection() from public, anon, service_role;
-grant execute on function rag.deleted_collection(), rag.delete_documents_of_collection(),
-  rag.require_undeleted_collection() to authenticated;
+-- Functions to create, list, change and delete collections. They run as their caller: row security decides which
+-- collections a caller sees, and which documents are counted.
 
--- A chunk is a passage of a document with its embedding: what a search finds. It repeats its document's
--- owner and filter fields, because under row security only columns of the scanned table, compared by
--- leakproof operators (= on uuid and text, < on timestamptz), reach an index. Only rag_put_document writes
--- chunks, from the document row itself, so the copies cannot disagree.
+-- What a list shows of a collection.
+create type rag.collection as (
+  id uuid, org_id uuid, owner_id uuid, created_by uuid, name text, description text, metadata jsonb, config jsonb,
+  document_count bigint, created_at timestamptz, updated_at timestamptz
+);
+
+create function rag.render(collection rag.collections)
+returns rag.collection
+language sql stable security invoker set search_path = ''
+as $$
+  select collection.id, collection.org_id, collection.owner_id, collection.created_by, collection.name,
+    collection.description, collection.metadata, collection.config,
+    (select count(*) from rag.documents
+      where documents.org_id = collection.org_id and documents.collection_id = collection.id),
+    collection.created_at, collection.updated_at;
+$$;
+
+-- The collection of that id; PT404 for one that the caller does not see.
+create function rag.get_collection(collection_id uuid)
+returns rag.collections
+language plpgsql stable security invoker set search_path = ''
+as $$
+declare
+  found_collection rag.collections;
+begin
+  select * into found_collection
+  from rag.collections
+  where org_id = any (array(select rag.current_org_ids())) and id = get_collection.collection_id;
+  if not found then
+    raise exception 'there is no such collection' using errcode = 'PT404', detail = 'collection_not_found';
+  end if;
+  return found_collection;
+end;
+$$;
+
+-- A new collection, in the caller's only org unless it is named. private: seen by its maker and the org's admins.
+-- PT409 for a name that is taken, PT429 for one collection more than the org's tier allows.
+create function public.rag_create_collection(
+  name text, description text default null, metadata jsonb default '{}', config jsonb default '{}',
+  org_id uuid default null, private boolean default false
+)
+returns setof rag.collection
+language plpgsql volatile security invoker set search_path = ''
+as $$
+#variable_conflict use_variable
+declare
+  made rag.collections;
+  owner_id uuid;
+begin
+  perform rag.begin_call();
+  perform rag.check_json('metadata', metadata, 65536);
+  config := jsonb_strip_nulls(coalesce(config, '{}'));
+  perform rag.check_config(config, config);
+  org_id := rag.resolve_org(org_id);
+  perform rag.check_name(name);
+  owner_id := coalesce(rag.new_collection_owner(org_id, name), case when private then auth.uid() end);
+  perform rag.check_collection_quota(org_id);
+  insert into rag.collections (org_id, owner_id, name, description, metadata, config)
+  values (org_id, owner_id, name, description, coalesce(metadata, '{}'), config)
+  on conflict do nothing
+  returning * into made;
+  if made.id is null then
+    raise exception 'there is a collection of that name already'
+      using errcode = 'PT409', detail = 'duplicate_collection';
+  end if;
+  return next rag.render(made);
+end;
+$$;
+
+-- Raises PT400 for an invalid config (rag.is_config). changes: the part of the config that this call sets; its embedding
+-- model must be one of the deployment's.
+create function rag.check_config(config jsonb, changes jsonb)
+returns void
+language plpgsql stable security invoker set search_path = ''
+as $$
+begin
+  if not rag.is_config(config) then
+    raise exception 'config: chunk_size must be 32 to 8000, chunk_overlap 0 to 4000 and below chunk_size, '
+      'embedding_model a string, enable_hybrid_search and enable_knowledge_graph booleans; at most 2000 bytes in all'
+      using errcode = 'PT400', detail = 'invalid_config';
+  end if;
+  perform rag.check_models(array[changes ->> 'embedding_model']);
+end;
+$$;
+
+-- Raises PT400 for a name that hides something from its reader. (Not the table's check: a collection that came into
+-- being with a document may have one.)
+create function rag.check_name(name text)
+returns void
+language plpgsql immutable security invoker set search_path = ''
+as $$
+begin
+  if not rag.is_visible_text(name) then
+    raise exception 'a name has no invisible characters' using errcode = 'PT400', detail = 'invalid_name';
+  end if;
+end;
+$$;
+
+-- Locks, so that two at once do not both see room for the last.
+create function rag.check_collection_quota(org_id uuid)
+returns void
+language plpgsql volatile security invoker set search_path = ''
+as $$
+declare
+  allowed constant integer := (rag.org_tier(org_id)).collections;
+begin
+  if allowed is null then
+    return;
+  end if;
+  perform pg_advisory_xact_lock(hashtextextended('rag.collections ' || org_id::text, 0));
+  if allowed <= (
+    select count(*)
+    from rag.collections
+    where collections.org_id = check_collection_quota.org_id and collections.deleted_at is null
+  ) then
+    raise exception 'this org''s tier has room for % collections', allowed
+      using errcode = 'PT429', detail = 'collection_limit_reached';
+  end if;
+end;
+$$;
+
+-- {"total", "collections": [...]}: a page of those that the caller sees, and how many there are.
+create function public.rag_list_collections(
+  "limit" integer default 20, "offset" integer default 0, sort_by text default 'created_at',
+  "order" text default 'desc'
+)
+returns jsonb
+language plpgsql stable security invoker set search_path = ''
+as $$
+begin
+  perform rag.begin_call(), rag.require_scope('documents:read', 'collections:manage');
+  perform rag.check_page("limit", "offset", "order", sort_by, array['created_at', 'name', 'document_count']);
+  return (
+    with placed as (
+      select shown.*, count(*) over () as total, row_number() over (
+        order by case sort_by when 'name' then shown.name end, case sort_by
+          when 'created_at' then shown.created_at end, case sort_by
+          when 'document_count' then shown.document_count end, shown.id) as place
+      from rag.collections
+      cross join lateral rag.render(collections) as shown
+      where collections.org_id = any (array(select rag.current_org_ids())) and collections.loads is null
+    ), page as (
+      select placed.*, case "order" when 'desc' then -place else place end as turn
+      from placed
+      order by turn
+      limit "limit" offset "offset"
+    )
+    select jsonb_build_object(
+      'total', (select count(*) from placed),
+      'collections', coalesce(jsonb_agg(to_jsonb(page) - array['total', 'place', 'turn'] order by page.turn), '[]'))
+    from page);
+end;
+$$;
+
+-- Raises PT400 for a page that nobody gets.
+create function rag.check_page("limit" integer, "offset" integer, "order" text, sort_by text, sortable text[])
+returns void
+language plpgsql immutable security invoker set search_path = ''
+as $$
+begin
+  if "limit" is null or "limit" not between 1 and 100 then
+    raise exception 'limit must be between 1 and 100' using errcode = 'PT400', detail = 'invalid_limit';
+  elsif "offset" is null or "offset" < 0 then
+    raise exception 'offset must be at least 0' using errcode = 'PT400', detail = 'invalid_offset';
+  elsif "order" is null or "order" not in ('asc', 'desc') then
+    raise exception 'order must be asc or desc' using errcode = 'PT400', detail = 'invalid_order';
+  elsif sort_by is null or not sort_by = any (sortable) then
+    raise exception 'sort_by must be one of %', array_to_string(sortable, ', ')
+      using errcode = 'PT400', detail = 'invalid_sort_by';
+  end if;
+end;
+$$;
+
+create function public.rag_get_collection(collection_id uuid)
+returns setof rag.collection
+language sql stable security invoker set search_path = ''
+as $$
+  -- Retrieval looks its collection up with the scope retrievals:read.
+  select rag.begin_call(), rag.require_scope('documents:read', 'collections:manage', 'retrievals:read');
+
+  select shown.* from rag.render(rag.get_collection(rag_get_collection.collection_id)) as shown;
+$$;
+
+-- Null leaves a field as it is. metadata takes the place of what was there; of config each key its own, and a null
+-- in it takes one out. enable_knowledge_graph has its documents read, or taken out of the graph (70_graph).
+-- PT409 for a name that is taken, and for another embedding model once there are documents.
+create function public.rag_update_collection(
+  collection_id uuid, name text default null, description text default null, metadata jsonb default null,
+  config jsonb default null
+)
+returns setof rag.collection
+language plpgsql volatile security invoker set search_path = ''
+set statement_timeout = '60s'
+as $$
+#variable_conflict use_variable
+declare
+  is_admitted constant boolean := rag.begin_write();
+  present rag.collections := rag.get_collection(collection_id);
+  was_graphed constant boolean := rag.is_in_graph(present.org_id, present.id);
+  changed rag.collections;
+begin
+  perform rag.check_json('metadata', metadata, 65536), rag.check_json('config', config, 2000);
+  perform rag.check_config(jsonb_strip_nulls(present.config || coalesce(config, '{}')), config), rag.check_name(name);
+  if rag.new_collection_owner(present.org_id, name) <> coalesce(present.owner_id, '00000000-0000-0000-0000-000000000000') then
+    raise exception 'a name that ends in :u: and a user''s id is for a collection of that user'
+      using errcode = 'PT400', detail = 'invalid_name';
+  end if;
+  if config ? 'embedding_model'
+    and config -> 'embedding_model' is distinct from present.config -> 'embedding_model'
+    and (rag.render(present)).document_count > 0
+  then
+    raise exception 'its documents are embedded by another model'
+      using errcode = 'PT409', detail = 'collection_not_empty';
+  end if;
+  begin
+    update rag.collections as renewed
+    set name = coalesce(rag_update_collection.name, renewed.name),
+      description = coalesce(rag_update_collection.description, renewed.description),
+      metadata = coalesce(rag_update_collection.metadata, renewed.metadata),
+      config = jsonb_strip_nulls(renewed.config || coalesce(rag_update_collection.config, '{}')),
+      updated_at = clock_timestamp()
+    where renewed.org_id = present.org_id and renewed.id = present.id
+    returning renewed.* into changed;
+  exception when unique_violation then
+    raise exception 'there is a collection of that name already'
+      using errcode = 'PT409', detail = 'duplicate_collection';
+  end;
+  if changed.id is null then
+    raise exception 'this key may not change collections' using errcode = 'PT403', detail = 'missing_scope';
+  end if;
+  if config ? 'enable_knowledge_graph' then
+    perform rag.on_graph_setting_changed(changed, was_graphed);
+  end if;
+  return next rag.render(changed);
+exception when lock_not_available then
+  perform rag.raise_locked();
+end;
+$$;
+
+-- cascade: its documents are deleted too; without cascade, PT409 if the collection has documents. Unless the caller is an
+-- admin, private documents of others are neither deleted nor counted: their owners keep the collection (documents.sql).
+create function public.rag_delete_collection(collection_id uuid, "cascade" boolean default false)
+returns void
+language plpgsql volatile security invoker set search_path = ''
+set statement_timeout = '60s'
+as $$
+declare
+  is_admitted constant boolean := rag.begin_write();
+  gone rag.collections := rag.get_collection(collection_id);
+begin
+  -- For the trigger that deletes the documents.
+  perform set_config('rag.cascade', coalesce("cascade", false)::text, true);
+  delete from rag.collections where org_id = gone.org_id and id = gone.id;
+  if not found then
+    raise exception 'this key may not delete collections' using errcode = 'PT403', detail = 'missing_scope';
+  end if;
+  perform set_config('rag.cascade', '', true);
+exception when lock_not_available then
+  perform rag.raise_locked();
+end;
+$$;
+
+create policy "the worker sees deleted collections" on rag.collections
+  for select to rag_worker using (deleted_at is not null);
+
+create policy "the worker removes deleted collections" on rag.collections
+  for delete to rag_worker using (deleted_at is not null);
+
+-- For the worker: remove the deleted collections that have no document, and return their number.
+create function public.rag_remove_deleted_collections()
+returns bigint
+language sql volatile security invoker set search_path = ''
+as $$
+  with removed as (
+    delete from rag.collections
+    where collections.deleted_at is not null and not exists (
+      select from rag.documents
+      where documents.org_id = collections.org_id and documents.collection_id = collections.id)
+    returning 1
+  )
+  select count(*) from removed;
+$$;
+
+-- Chunks: passages of documents with their embeddings, which searches return. A chunk repeats its document's owner and
+-- filter fields, because under row security only columns of the scanned table, compared by leakproof operators (= on
+-- uuid and text, < on timestamptz), reach an index. Only rag_put_document writes chunks, from the row of the document,
+-- so the copies cannot disagree.
 
 -- Whether the value may be a chunk's place in its document: page_number, page_end and section have the types that the
 -- functions rely on.
-create function rag.is_place(value jsonb)
+create function rag.is_chunk_location(value jsonb)
 returns boolean
 language sql immutable security invoker set search_path = ''
 as $$
@@ -1000,9 +1226,6 @@ as $$
     and coalesce(jsonb_typeof(value -> 'section') = 'string', true);
 $$;
 
-revoke all on function rag.is_place(jsonb) from public, anon, service_role;
-grant execute on function rag.is_place(jsonb) to authenticated;
-
 create table rag.chunks (
   org_id uuid not null,
   id uuid not null default gen_random_uuid(),
@@ -1010,8 +1233,8 @@ create table rag.chunks (
   collection_id uuid not null,
   owner_id uuid,
   ordinal integer not null check (ordinal >= 0),
-  -- The text of its span: rag.texts_of.
-  content text not null check (length(content) <= 100000 and rag.shows_only(content)),
+  -- The text of its span: rag.cut_texts.
+  content text not null check (length(content) <= 100000 and rag.is_visible_text(content)),
   -- Characters [span_start, span_end) of the document's content.
   span_start integer not null check (span_start >= 0),
   span_end integer not null,
@@ -1023,7 +1246,7 @@ create table rag.chunks (
   -- Shorter embeddings are padded with zeros, which leaves every cosine as it was.
   embedding extensions.halfvec(1536) not null check (extensions.l2_norm(embedding) > 0),
   -- Where in the document it stands: page_number, page_end, section.
-  metadata jsonb not null default '{}' check (rag.is_place(metadata)),
+  metadata jsonb not null default '{}' check (rag.is_chunk_location(metadata)),
   primary key (org_id, id),
   -- With token_count, so that the sum of a document's tokens is read from the index alone.
   unique (org_id, document_id, ordinal) include (token_count),
@@ -1072,13 +1295,11 @@ create policy "a bound key stays in its collection" on rag.chunks
   using ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()))
   with check ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()));
 
-grant select, insert, update, delete on rag.chunks to authenticated;
-
 -- The texts of chunks, {span_start, span_end} in characters of the document's text, in their order. PT400 for a span
 -- that is not within the text, and for spans that repeat the text many times: a short call would need much memory.
 -- Postgres finds a character of a text by counting from its beginning: for every chunk of a long text, that takes
 -- quadratic time. Here the text is read once, in blocks of 4,096 bytes, and a chunk is cut from its blocks.
-create function rag.texts_of(content text, chunks jsonb)
+create function rag.cut_texts(content text, chunks jsonb)
 returns text[]
 language plpgsql stable security invoker set search_path = ''
 as $$
@@ -1134,12 +1355,1813 @@ begin
 end;
 $$;
 
-revoke all on function rag.texts_of(text, jsonb) from public, anon, service_role;
-grant execute on function rag.texts_of(text, jsonb) to authenticated;
+-- Original files: the bytes, the address or the object of Supabase Storage that a document was made of, kept so that it
+-- can be converted again and downloaded. Written with the document and its job in one transaction; read by the worker
+-- and by everyone who may read the document.
 
--- What a text is made of for keyword search: the stems of its words, in its own language, and its
--- identifiers, which are found whole (INC-4821, a/b, mail addresses, v1.2.3). Documents and questions go
--- through the same functions, so that what was written is found as it was written.
+create table rag.originals (
+  org_id uuid not null,
+  document_id uuid not null,
+  collection_id uuid not null,
+  owner_id uuid,
+  -- Null for an address that nobody has fetched yet.
+  bytes bytea check (length(bytes) <= 50000000),
+  url text check (length(url) <= 2000 and url ~ '^https?://[^[:space:]]+$' and rag.is_visible_text(url)),
+  -- Of the object that a large file is: org/collection/user/anything new/name.
+  path text check (path ~ '^([0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}/){4}[A-Za-z0-9_][A-Za-z0-9._-]{0,99}$'),
+  -- Of an object or an address it is known once the worker has read it.
+  content_hash text check (content_hash ~ '^[0-9a-f]{64}$'),
+  created_at timestamptz not null default now(),
+  primary key (org_id, document_id),
+  foreign key (org_id, document_id) references rag.documents (org_id, id) on delete cascade,
+  check (num_nonnulls(bytes, url, path) > 0),
+  check (split_part(path, '/', 1) = org_id::text)
+);
+
+-- Files are packed already: compressing them once more costs time and saves nothing.
+alter table rag.originals alter column bytes set storage external;
+
+-- The same bytes twice are one document. The owner is part of it, so that nobody learns what another keeps.
+create unique index originals_content
+  on rag.originals (org_id, collection_id, owner_id, content_hash) nulls not distinct
+  where content_hash is not null;
+
+-- An object is one document's; and whether it is anybody's, Storage's policies ask.
+create unique index originals_path on rag.originals (org_id, path) where path is not null;
+
+alter table rag.originals enable row level security;
+alter table rag.originals force row level security;
+
+create policy "members use their org's originals" on rag.originals
+  for all to authenticated
+  using (org_id = any (array(select rag.current_org_ids()))
+    and (owner_id is null or owner_id = (select auth.uid())
+      or org_id = any (array(select rag.admin_org_ids()))))
+  with check (org_id = any (array(select rag.current_org_ids()))
+    and (owner_id is null or owner_id = (select auth.uid())
+      or org_id = any (array(select rag.admin_org_ids()))));
+
+create policy "a key reads and writes with the scopes for it" on rag.originals
+  as restrictive for all to authenticated
+  using ((select rag.has_scope('documents:read', 'documents:write')))
+  with check ((select rag.has_scope('documents:write')));
+
+create policy "a key deletes with documents:write" on rag.originals
+  as restrictive for delete to authenticated
+  using ((select rag.has_scope('documents:write')));
+
+create policy "a bound key stays in its collection" on rag.originals
+  as restrictive for all to authenticated
+  using ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()))
+  with check ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()));
+
+-- Whoever may read a document may read its object: nobody makes theirs of an object that another uploaded.
+create policy "an object is brought by who uploaded it" on rag.originals
+  as restrictive for insert to authenticated
+  with check (path is null or split_part(path, '/', 3) = (select auth.uid())::text);
+
+create policy "an object takes a place by who uploaded it" on rag.originals
+  as restrictive for update to authenticated
+  using (true) with check (path is null or split_part(path, '/', 3) = (select auth.uid())::text);
+
+-- Facets: the filterable values of a document besides its own columns (origin, author, state, labels, type, each entry
+-- of its metadata). The operators of jsonb are not leakproof, and under row security would scan the whole org; so each
+-- value is a row that a search finds by equality. A trigger writes facets, rag.resolve_filters reads them.
+
+create table rag.facets (
+  org_id uuid not null,
+  -- A hash of kind and value (rag.facet_hash): as long for a long value as for a short one.
+  facet uuid not null,
+  document_id uuid not null,
+  collection_id uuid not null,
+  owner_id uuid,
+  primary key (org_id, document_id, facet),
+  foreign key (org_id, document_id) references rag.documents (org_id, id) on delete cascade
+);
+
+-- rag.resolve_filters: the documents with a facet.
+create index facets_by_value on rag.facets (org_id, facet) include (document_id, collection_id, owner_id);
+
+alter table rag.facets enable row level security;
+alter table rag.facets force row level security;
+
+create policy "members use their org's facets" on rag.facets
+  for all to authenticated
+  using (org_id = any (array(select rag.current_org_ids()))
+    and (owner_id is null or owner_id = (select auth.uid())
+      or org_id = any (array(select rag.admin_org_ids()))))
+  with check (org_id = any (array(select rag.current_org_ids()))
+    and (owner_id is null or owner_id = (select auth.uid())
+      or org_id = any (array(select rag.admin_org_ids()))));
+
+create policy "a key reads and writes with the scopes for it" on rag.facets
+  as restrictive for all to authenticated
+  using ((select rag.has_scope('documents:read', 'documents:write', 'retrievals:read', 'chat:read')))
+  with check ((select rag.has_scope('documents:write')));
+
+create policy "a key deletes with documents:write" on rag.facets
+  as restrictive for delete to authenticated
+  using ((select rag.has_scope('documents:write')));
+
+create policy "a bound key stays in its collection" on rag.facets
+  as restrictive for all to authenticated
+  using ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()))
+  with check ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()));
+
+-- The value with its numbers as short as they can be, since equal ones are one: 1.0 is 1, and [1.0] is [1].
+create function rag.normalize_numbers(value jsonb)
+returns jsonb
+language plpgsql immutable security invoker set search_path = ''
+as $$
+begin
+  return case jsonb_typeof(value)
+    when 'number' then to_jsonb(trim_scale(value::numeric))
+    when 'array' then coalesce((
+      select jsonb_agg(rag.normalize_numbers(item) order by place)
+      from jsonb_array_elements(value) with ordinality as items (item, place)), '[]')
+    when 'object' then coalesce((
+      select jsonb_object_agg(entry.key, rag.normalize_numbers(entry.value)) from jsonb_each(value) as entry), '{}')
+    else value
+  end;
+end;
+$$;
+
+-- The first 128 bits of SHA-256 over kind and value. No document's value is deeper than 32 levels.
+create function rag.facet_hash(kind text, value jsonb)
+returns uuid
+language sql immutable security invoker set search_path = ''
+as $$
+  select encode(substr(sha256(convert_to(kind || ':' || case
+    when jsonb_path_exists(value, '$.**{32}') then value else rag.normalize_numbers(value)
+  end::text, 'UTF8')), 1, 16), 'hex')::uuid;
+$$;
+
+-- The facets of a document. Metadata is under "metadata.key", so that no key of it can pass for a label or an
+-- author. Its type is what somebody calls it, and what it was read as: it is found by either.
+create function rag.document_facets(document rag.documents)
+returns setof uuid
+language sql immutable security invoker set search_path = ''
+as $$
+  select distinct rag.facet_hash(found.kind, found.value)
+  from (
+    select field.kind, to_jsonb(field.value)
+    from (values ('origin', document.origin), ('author', document.author), ('state', document.state))
+      as field (kind, value)
+    where field.value is not null
+    union all
+    select 'label', to_jsonb(label) from unnest(document.labels) as label
+    union all
+    select 'metadata.' || entry.key, entry.value from jsonb_each(document.metadata) as entry
+    union all
+    select 'document_type', said.value
+    from (values (document.metadata -> 'document_type'), (document.processing_info -> 'document_type'))
+      as said (value)
+    where jsonb_typeof(said.value) = 'string'
+  ) as found (kind, value);
+$$;
+
+create function rag.index_facets()
+returns trigger
+language plpgsql volatile security invoker set search_path = ''
+as $$
+begin
+  if tg_op = 'UPDATE' then
+    delete from rag.facets where facets.org_id = new.org_id and facets.document_id = new.id;
+  end if;
+  insert into rag.facets (org_id, facet, document_id, collection_id, owner_id)
+  select new.org_id, facet, new.id, new.collection_id, new.owner_id
+  from rag.document_facets(new) as facet;
+  return null;
+end;
+$$;
+
+create trigger index_facets_of_new_documents after insert on rag.documents
+  for each row execute function rag.index_facets();
+
+create trigger index_facets_of_changed_documents
+  after update of origin, author, state, labels, metadata, processing_info, collection_id, owner_id on rag.documents
+  for each row
+  when ((old.origin, old.author, old.state, old.labels, old.metadata, old.processing_info -> 'document_type',
+      old.collection_id, old.owner_id)
+    is distinct from
+    (new.origin, new.author, new.state, new.labels, new.metadata, new.processing_info -> 'document_type',
+      new.collection_id, new.owner_id))
+  execute function rag.index_facets();
+
+-- Ingestion jobs: a queue of documents to convert, chunk, embed and store. A job is written in the transaction that
+-- adds the document. The worker claims it under a role of its own, which sees jobs and nothing else; it stores the
+-- result as the user who added the document, with a token that names the job and its lease. A finished job stays as a
+-- log.
+
+create table rag.jobs (
+  org_id uuid not null,
+  id uuid not null default gen_random_uuid(),
+  document_id uuid not null,
+  collection_id uuid not null,
+  owner_id uuid,
+  -- In whose name it is done: who brought the document.
+  user_id uuid not null,
+  -- What was said of the document when it was brought, and becomes true of it with the job's end.
+  document jsonb not null check (
+    jsonb_typeof(document) = 'object' and pg_column_size(document) <= 100000 and rag.has_readable_numbers(document)
+  ),
+  state text not null default 'waiting' check (state in ('waiting', 'running', 'done', 'failed')),
+  attempts integer not null default 0,
+  -- Not before this. While it runs: when its lease ends, and anybody may claim it again.
+  due_at timestamptz not null default now(),
+  -- Who holds this may finish it, and nobody else.
+  lease uuid,
+  -- What it is at: fetching, converting, embedding, storing.
+  step text check (step ~ '^[a-z]{1,40}$'),
+  error_code text check (error_code ~ '^[a-z_]{1,40}$'),
+  error_message text check (length(error_message) <= 500 and rag.is_visible_text(error_message)),
+  created_at timestamptz not null default now(),
+  started_at timestamptz,
+  finished_at timestamptz,
+  primary key (org_id, id),
+  foreign key (org_id, document_id) references rag.documents (org_id, id) on delete cascade,
+  check ((state = 'running') = (lease is not null))
+);
+
+-- Deleting a document, and showing what becomes of it.
+create index jobs_by_document on rag.jobs (org_id, document_id, created_at);
+
+-- rag_claim_jobs: of each org the jobs that are due.
+create index jobs_due on rag.jobs (org_id, due_at) where state in ('waiting', 'running');
+
+-- One at a time: a document that is brought anew has its older job taken away.
+create unique index jobs_one_of_a_document on rag.jobs (org_id, document_id)
+  where state in ('waiting', 'running');
+
+alter table rag.jobs enable row level security;
+alter table rag.jobs force row level security;
+
+create policy "members use their org's jobs" on rag.jobs
+  for all to authenticated
+  using (org_id = any (array(select rag.current_org_ids()))
+    and (owner_id is null or owner_id = (select auth.uid())
+      or org_id = any (array(select rag.admin_org_ids()))))
+  with check (org_id = any (array(select rag.current_org_ids()))
+    and (owner_id is null or owner_id = (select auth.uid())
+      or org_id = any (array(select rag.admin_org_ids()))));
+
+-- Work is done in the name of who asks for it, and of nobody else.
+create policy "jobs are for oneself" on rag.jobs
+  as restrictive for insert to authenticated
+  with check (user_id = (select auth.uid()) and state = 'waiting' and attempts = 0);
+
+-- No user's own token names a lease: only the worker's for one job does.
+create policy "whoever holds the lease goes on with a job" on rag.jobs
+  as restrictive for update to authenticated
+  using (lease = (select rag.lease_of_token())) with check (true);
+
+create policy "a key reads and writes with the scopes for it" on rag.jobs
+  as restrictive for all to authenticated
+  using ((select rag.has_scope('documents:read', 'documents:write')))
+  with check ((select rag.has_scope('documents:write')));
+
+create policy "a key deletes with documents:write" on rag.jobs
+  as restrictive for delete to authenticated
+  using ((select rag.has_scope('documents:write')));
+
+create policy "a bound key stays in its collection" on rag.jobs
+  as restrictive for all to authenticated
+  using ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()))
+  with check ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()));
+
+create policy "the worker claims jobs" on rag.jobs
+  for select to rag_worker using (true);
+
+create policy "the worker leases jobs" on rag.jobs
+  for update to rag_worker using (true) with check (state in ('running', 'failed'));
+
+-- Ids and states, to give documents up and to find collections without documents.
+create policy "the worker sees which documents there are" on rag.documents
+  for select to rag_worker using (true);
+
+create policy "the worker gives documents up" on rag.documents
+  for update to rag_worker using (status = 'processing') with check (status = 'failed');
+
+-- Jobs that are due, leased: of every org as many as of any other, those first that wait longest. A lease that has
+-- run out is nobody's: its job is claimed again, alone, since it may be what its worker died of; and whoever held
+-- it can finish nothing. One that nobody ever finished, sixteen times, ends here: its document says so. as_admin: it is
+-- done for somebody else, as only an admin may.
+create function public.rag_claim_jobs(wanted integer default 1, lease_seconds integer default 60)
+returns table (
+  job_id uuid, org_id uuid, document_id uuid, collection_id uuid, user_id uuid, as_admin boolean, lease uuid,
+  attempts integer
+)
+language plpgsql volatile security invoker set search_path = ''
+as $$
+#variable_conflict use_column
+begin
+  if wanted is null or wanted not between 1 and 100
+    or lease_seconds is null or lease_seconds not between 5 and 3600
+  then
+    raise exception 'so many jobs, or so long, nobody may have' using errcode = 'PT400', detail = 'invalid_claim';
+  end if;
+  -- Documents are locked before their jobs, by everybody: who deletes one goes that way too.
+  with dying as (
+    select documents.org_id, documents.id
+    from rag.documents
+    join rag.jobs on jobs.org_id = documents.org_id and jobs.document_id = documents.id
+    where jobs.state = 'running' and jobs.due_at <= clock_timestamp() and jobs.attempts >= 16
+    for update of documents skip locked
+  ), given_up as (
+    update rag.jobs
+    set state = 'failed', lease = null, step = null, finished_at = clock_timestamp(),
+      error_code = 'processing_failed', error_message = 'Nobody could finish this document.'
+    from dying
+    where jobs.org_id = dying.org_id and jobs.document_id = dying.id
+      and jobs.state = 'running' and jobs.due_at <= clock_timestamp()
+    returning jobs.org_id, jobs.document_id, jobs.error_code, jobs.error_message
+  )
+  update rag.documents
+  set status = 'failed', error_code = given_up.error_code, error_message = given_up.error_message
+  from given_up
+  where documents.org_id = given_up.org_id and documents.id = given_up.document_id
+    and documents.status = 'processing';
+
+  return query
+  with recursive busy (org_id) as (
+    -- The next org with a job, by the index: there may be many jobs and few orgs.
+    (select jobs.org_id from rag.jobs where jobs.state in ('waiting', 'running') order by jobs.org_id limit 1)
+    union all
+    select (
+      select jobs.org_id from rag.jobs
+      where jobs.state in ('waiting', 'running') and jobs.org_id > busy.org_id
+      order by jobs.org_id limit 1)
+    from busy
+    where busy.org_id is not null
+  ), due as materialized (
+    select found.org_id, found.id, found.due_at, found.state, row_number() over (
+      partition by found.org_id order by found.due_at, found.id) as turn
+    from busy
+    cross join lateral (
+      select jobs.org_id, jobs.id, jobs.due_at, jobs.state
+      from rag.jobs
+      where jobs.org_id = busy.org_id and jobs.state in ('waiting', 'running')
+        and jobs.due_at <= clock_timestamp()
+      order by jobs.due_at, jobs.id
+      limit wanted
+    ) as found
+    where busy.org_id is not null
+  ), locked as materialized (
+    select jobs.org_id, jobs.id
+    from (
+      select due.*
+      from due
+      where due.state = 'running' or not exists (select from due as dead where dead.state = 'running')
+      order by due.turn, due.due_at, due.id
+      limit 4 * wanted
+    ) as due
+    cross join lateral (
+      select jobs.org_id, jobs.id
+      from rag.jobs
+      where jobs.org_id = due.org_id and jobs.id = due.id and jobs.state in ('waiting', 'running')
+        and jobs.due_at <= clock_timestamp()
+      for update skip locked
+    ) as jobs
+    limit case when exists (select from due where due.state = 'running') then 1 else wanted end
+  ), claimed as (
+    update rag.jobs
+    set state = 'running', attempts = jobs.attempts + 1, lease = gen_random_uuid(), step = null,
+      started_at = clock_timestamp(), due_at = clock_timestamp() + make_interval(secs => lease_seconds)
+    from locked
+    where jobs.org_id = locked.org_id and jobs.id = locked.id
+    returning jobs.*
+  )
+  -- In that order: of two documents with the same text the one that came first is the one that stays.
+  select claimed.id, claimed.org_id, claimed.document_id, claimed.collection_id, claimed.user_id,
+    coalesce(claimed.owner_id <> claimed.user_id, false), claimed.lease, claimed.attempts
+  from claimed
+  join due on due.org_id = claimed.org_id and due.id = claimed.id
+  order by due.turn, due.due_at, due.id;
+end;
+$$;
+
+-- Functions that the worker calls for a job that it has claimed. Its token is of the user who added the document and
+-- names the lease (rag.lease_of_token): row security lets it write what that user may, and change the one job. The job
+-- ends in the transaction that stores its result, so after a crash the document is stored once, or the job is claimed
+-- again.
+
+-- The job of the token's lease, locked; PT409 when the lease is lost: the job was claimed again, or its document
+-- was brought anew or deleted. with_document: the document is locked too.
+create function rag.leased_job(with_document boolean default true)
+returns rag.jobs
+language plpgsql volatile security invoker set search_path = ''
+as $$
+declare
+  held rag.jobs;
+begin
+  if with_document then
+    -- The document first: every transaction that deletes or replaces one locks it before its job.
+    perform from rag.documents
+    join rag.jobs on jobs.org_id = documents.org_id and jobs.document_id = documents.id
+    where jobs.org_id = any (array(select rag.current_org_ids())) and jobs.lease = rag.lease_of_token()
+    for update of documents;
+  end if;
+  select * into held
+  from rag.jobs
+  where org_id = any (array(select rag.current_org_ids())) and lease = rag.lease_of_token() and state = 'running'
+  for update;
+  if not found then
+    raise exception 'the lease of this job is lost' using errcode = 'PT409', detail = 'lease_lost';
+  end if;
+  return held;
+end;
+$$;
+
+-- The job's work: the document's fields, its original, its collection's config, and the most bytes that an address or an
+-- uploaded object may have. The lease lasts so much longer, and the step is fetching, or converting where the original
+-- is here.
+create function public.rag_open_job(lease_seconds integer default 300)
+returns table (
+  document_id uuid, document jsonb, bytes text, url text, path text, config jsonb, file_bytes bigint
+)
+language plpgsql volatile security invoker set search_path = ''
+as $$
+declare
+  is_admitted constant boolean := rag.begin_call();
+  held constant rag.jobs := rag.leased_job();
+begin
+  update rag.jobs
+  set step = case when num_nonnulls(originals.url, originals.path) > 0 then 'fetching' else 'converting' end,
+    due_at = clock_timestamp() + make_interval(secs => lease_seconds)
+  from rag.originals
+  where jobs.org_id = held.org_id and jobs.id = held.id
+    and originals.org_id = held.org_id and originals.document_id = held.document_id;
+
+  return query
+  select held.document_id, held.document, encode(originals.bytes, 'base64'), originals.url, originals.path,
+    collections.config, (rag.org_tier(held.org_id)).file_bytes
+  from rag.originals
+  join rag.collections on collections.org_id = originals.org_id and collections.id = originals.collection_id
+  where originals.org_id = held.org_id and originals.document_id = held.document_id;
+end;
+$$;
+
+-- The hash of the content of the document's object or address, when the worker has read it: a second document of the
+-- same content ends here, with PT409 and the id of the first in hint, before anything is made of it. The step is then
+-- converting, and the lease lasts so much longer.
+create function public.rag_store_content(content_hash text, lease_seconds integer default 300)
+returns void
+language plpgsql volatile security invoker set search_path = ''
+as $$
+declare
+  is_admitted constant boolean := rag.begin_call();
+  held constant rag.jobs := rag.leased_job();
+  stored rag.documents;
+begin
+  select documents.* into stored
+  from rag.documents
+  where documents.org_id = held.org_id and documents.id = held.document_id;
+  perform rag.delete_failed_duplicate(stored, rag_store_content.content_hash);
+  perform rag.check_not_duplicate(stored, rag_store_content.content_hash);
+  update rag.originals
+  set content_hash = rag_store_content.content_hash
+  where originals.org_id = held.org_id and originals.document_id = held.document_id
+    and num_nonnulls(originals.url, originals.path) > 0;
+  update rag.jobs
+  set step = 'converting', due_at = clock_timestamp() + make_interval(secs => lease_seconds)
+  where jobs.org_id = held.org_id and jobs.id = held.id;
+exception when unique_violation then
+  raise exception 'somebody brings a document of the same content just now'
+    using errcode = 'PT409', detail = 'duplicate_document';
+end;
+$$;
+
+-- The step of a job; its lease lasts so much longer.
+create function public.rag_extend_job(step text, lease_seconds integer)
+returns void
+language plpgsql volatile security invoker set search_path = ''
+as $$
+declare
+  is_admitted constant boolean := rag.begin_call();
+  held constant rag.jobs := rag.leased_job();
+begin
+  update rag.jobs
+  set step = rag_extend_job.step, due_at = clock_timestamp() + make_interval(secs => lease_seconds)
+  where jobs.org_id = held.org_id and jobs.id = held.id;
+end;
+$$;
+
+-- The document as it was read, in place of what was there before: found from now on. document: title, content,
+-- embedding_model, processing_info; filename, content_type, size_bytes and the fields that a search filters by, where
+-- they are known; bytes, in base64, of a document from an address. chunks: as rag_put_document takes them.
+create function public.rag_complete_job(document jsonb, chunks jsonb)
+returns integer
+language plpgsql volatile security invoker set search_path = ''
+set statement_timeout = '60s'
+as $$
+declare
+  is_admitted constant boolean := rag.begin_write();
+  held constant rag.jobs := rag.leased_job();
+  input record;
+  -- What was changed since the document was brought is not changed back.
+  changed constant boolean := (
+    select documents.updated_at > held.created_at
+    from rag.documents
+    where documents.org_id = held.org_id and documents.id = held.document_id);
+begin
+  perform rag.check_json('document', rag_complete_job.document), rag.check_json('chunks', rag_complete_job.chunks);
+  select * into input from jsonb_to_record(rag_complete_job.document) as fields (
+    source_type text, title text, uri text, lang text, occurred_at timestamptz, origin text, author text,
+    state text, labels text[], metadata jsonb, filename text, content_type text, size_bytes bigint,
+    content text, embedding_model text, processing_info jsonb, bytes text);
+
+  if not changed then
+    update rag.documents as renewed
+    set source_type = coalesce(input.source_type, 'doc'), title = input.title, uri = input.uri,
+      lang = input.lang, occurred_at = input.occurred_at, origin = input.origin, author = input.author,
+      state = input.state, labels = coalesce(input.labels, '{}'), metadata = coalesce(input.metadata, '{}')
+    where renewed.org_id = held.org_id and renewed.id = held.document_id;
+  end if;
+  update rag.documents as renewed
+  set filename = input.filename, content_type = input.content_type, size_bytes = input.size_bytes,
+    content = input.content, content_hash = coalesce((
+      select originals.content_hash
+      from rag.originals
+      where originals.org_id = held.org_id and originals.document_id = held.document_id), renewed.content_hash),
+    status = 'completed', error_code = null, error_message = null,
+    processing_info = coalesce(input.processing_info, '{}'), updated_at = clock_timestamp()
+  where renewed.org_id = held.org_id and renewed.id = held.document_id;
+
+  if input.bytes is not null then
+    update rag.originals
+    set bytes = decode(input.bytes, 'base64')
+    where originals.org_id = held.org_id and originals.document_id = held.document_id
+      and originals.url is not null;
+  end if;
+  perform rag.replace_chunks(held.org_id, array[(held.document_id, chunks, input.embedding_model)::rag.document_chunks]);
+  update rag.jobs
+  set state = 'done', lease = null, step = null, error_code = null, error_message = null,
+    finished_at = clock_timestamp()
+  where jobs.org_id = held.org_id and jobs.id = held.id;
+  return jsonb_array_length(chunks);
+end;
+$$;
+
+-- End a job that failed, with its error. The job is due again after retry_seconds; null: never, and the document gets
+-- the error. is_attempt: false does not count the attempt. For a job that is due again, the document is neither changed
+-- nor locked: its lock may be the lock that the job could not get.
+create function public.rag_fail_job(
+  code text, message text, retry_seconds integer default null, is_attempt boolean default true
+)
+returns void
+language plpgsql volatile security invoker set search_path = ''
+as $$
+declare
+  is_admitted constant boolean := rag.begin_call();
+  held constant rag.jobs := rag.leased_job(with_document => retry_seconds is null);
+begin
+  if retry_seconds is null then
+    update rag.documents
+    set status = 'failed', error_code = code, error_message = message, updated_at = clock_timestamp()
+    where documents.org_id = held.org_id and documents.id = held.document_id;
+  end if;
+  update rag.jobs
+  set state = case when retry_seconds is null then 'failed' else 'waiting' end, lease = null, step = null,
+    attempts = jobs.attempts - case when is_attempt then 0 else 1 end,
+    due_at = clock_timestamp() + make_interval(secs => coalesce(retry_seconds, 0)),
+    error_code = code, error_message = message,
+    finished_at = case when retry_seconds is null then clock_timestamp() end
+  where jobs.org_id = held.org_id and jobs.id = held.id;
+end;
+$$;
+
+-- Functions to add, list, read, change and download documents. They run as their caller.
+
+-- What a list shows of a document.
+create type rag.document as (
+  id uuid, org_id uuid, collection_id uuid, owner_id uuid, created_by uuid, external_id text, title text,
+  source_type text, uri text, lang text, metadata jsonb, filename text, content_type text, size_bytes bigint, content_hash text,
+  status text, error_code text, error_message text, processing_info jsonb, chunk_count bigint,
+  total_tokens bigint, step text, attempts integer, created_at timestamptz, updated_at timestamptz,
+  processed_at timestamptz
+);
+
+create function rag.render(document rag.documents)
+returns rag.document
+language sql stable security invoker set search_path = ''
+as $$
+  select document.id, document.org_id, document.collection_id, document.owner_id, document.created_by,
+    document.external_id, document.title, document.source_type, document.uri, document.lang, document.metadata,
+    document.filename, document.content_type, document.size_bytes,
+    -- For a failed document, the hash of its latest original, although searches may still find an earlier version.
+    coalesce(
+      case when document.status = 'failed' then (
+        select originals.content_hash from rag.originals
+        where originals.org_id = document.org_id and originals.document_id = document.id) end,
+      document.content_hash),
+    document.status,
+    -- While it is worked on: why it did not work at once.
+    coalesce(document.error_code, job.error_code), coalesce(document.error_message, job.error_message),
+    document.processing_info, counted.chunks, counted.tokens, job.step, job.attempts, document.created_at,
+    document.updated_at,
+    -- Without a job: the time of the last change.
+    case when document.status <> 'processing' then coalesce(job.finished_at, document.updated_at) end
+  from (
+    select count(*) as chunks, coalesce(sum(chunks.token_count), 0) as tokens
+    from rag.chunks
+    where chunks.org_id = document.org_id and chunks.document_id = document.id
+  ) as counted
+  left join lateral (
+    select jobs.step, jobs.attempts, jobs.error_code, jobs.error_message, jobs.finished_at
+    from rag.jobs
+    where jobs.org_id = document.org_id and jobs.document_id = document.id
+    order by jobs.created_at desc
+    limit 1
+  ) as job on true;
+$$;
+
+-- The document of that id; PT404 for one that the caller does not see.
+create function rag.get_document(document_id uuid)
+returns rag.documents
+language plpgsql stable security invoker set search_path = ''
+as $$
+declare
+  found_document rag.documents;
+begin
+  select * into found_document
+  from rag.documents
+  where org_id = any (array(select rag.current_org_ids())) and id = get_document.document_id;
+  if not found then
+    raise exception 'there is no such document' using errcode = 'PT404', detail = 'document_not_found';
+  end if;
+  return found_document;
+end;
+$$;
+
+-- Add a document: its row, its original and its job, all or none. document: title; optionally private, external_id,
+-- source_type, uri, lang, occurred_at, origin, author, state, labels, metadata, filename, content_type, size_bytes; and
+-- bytes in base64, url, or the path of an object that the caller has uploaded (rag_begin_upload). A repeated path is the
+-- same document. A document of the same external_id replaces the older, which searches find until the job is done. PT409
+-- for bytes that the collection has already, with the id of the document in hint, and for a deleted collection; PT429
+-- for more documents and PT413 for larger files than the org's tier allows; PT404 for an unknown upload.
+create function public.rag_add_document(collection_id uuid, document jsonb)
+returns setof rag.document
+language plpgsql volatile security invoker set search_path = ''
+set statement_timeout = '60s'
+as $$
+#variable_conflict use_column
+declare
+  is_admitted constant boolean := rag.begin_write();
+  home constant rag.collections := rag.get_collection(rag_add_document.collection_id);
+  largest constant bigint := (rag.org_tier(home.org_id)).file_bytes;
+  sent bytea;
+  -- Unknown for an object or an address until the worker has read it (rag_store_content).
+  hash text;
+  input record;
+  stored rag.documents;
+begin
+  perform rag.check_json('document', rag_add_document.document - 'bytes', 100000);
+  sent := case jsonb_typeof(document -> 'bytes') when 'string' then decode(document ->> 'bytes', 'base64') end;
+  hash := encode(sha256(sent), 'hex');
+  select * into input from jsonb_to_record(rag_add_document.document) as fields (
+    external_id text, private boolean, source_type text, title text, uri text, lang text,
+    occurred_at timestamptz, origin text, author text, state text, labels text[], metadata jsonb,
+    filename text, content_type text, size_bytes bigint, url text, path text);
+  if home.deleted_at is not null then
+    raise exception 'the collection was deleted; it takes no more documents'
+      using errcode = 'PT409', detail = 'collection_deleted';
+  elsif coalesce(length(sent), case when input.path is not null then input.size_bytes end) > largest then
+    raise exception 'this org''s tier takes files of at most % bytes', largest
+      using errcode = 'PT413', detail = 'file_too_large';
+  end if;
+  if input.path is not null then
+    -- Whoever says it a second time waits for the first.
+    perform pg_advisory_xact_lock(hashtextextended('rag.uploads ' || input.path, 0));
+    select documents.* into stored
+    from rag.originals
+    join rag.documents on documents.org_id = originals.org_id and documents.id = originals.document_id
+    where originals.org_id = home.org_id and originals.collection_id = home.id and originals.path = input.path
+      and split_part(originals.path, '/', 3) = auth.uid()::text;
+    if found then
+      return next rag.render(stored);
+      return;
+    end if;
+    perform rag.take_upload(home, input.path);
+  end if;
+
+  insert into rag.documents as present (org_id, collection_id, owner_id, external_id, source_type, title,
+    uri, lang, occurred_at, origin, author, state, labels, metadata, filename, content_type, size_bytes,
+    content, content_hash, status)
+  values (home.org_id, home.id, case when input.private then auth.uid() else home.owner_id end,
+    input.external_id, coalesce(input.source_type, 'doc'), input.title, input.uri, input.lang,
+    input.occurred_at, input.origin, input.author, input.state, coalesce(input.labels, '{}'),
+    coalesce(input.metadata, '{}'), input.filename, input.content_type, input.size_bytes, '',
+    coalesce(hash, repeat('0', 64)), 'processing')
+  -- Only that it is being worked on: what is found of it stays as it was until the job is done.
+  on conflict (org_id, collection_id, owner_id, external_id) where external_id is not null
+  do update set status = 'processing', error_code = null, error_message = null, updated_at = now()
+  returning present.* into stored;
+
+  perform rag.delete_failed_duplicate(stored, hash);
+  perform rag.check_document_quota(home);
+  perform rag.check_not_duplicate(stored, hash);
+
+  begin
+    insert into rag.originals as present (org_id, document_id, collection_id, owner_id, bytes, url, path,
+      content_hash)
+    values (stored.org_id, stored.id, stored.collection_id, stored.owner_id, sent,
+      input.url, input.path, hash)
+    on conflict (org_id, document_id)
+    -- Until an address is fetched anew, what it gave before is kept.
+    do update set bytes = case when excluded.url is null then excluded.bytes else present.bytes end,
+      url = excluded.url, path = excluded.path, created_at = now(),
+      content_hash = case when excluded.url is null then excluded.content_hash else present.content_hash end;
+  exception when unique_violation then
+    raise exception 'somebody brings a document of the same content just now'
+      using errcode = 'PT409', detail = 'duplicate_document';
+  end;
+
+  delete from rag.jobs
+  where jobs.org_id = stored.org_id and jobs.document_id = stored.id and jobs.state in ('waiting', 'running');
+  insert into rag.jobs (org_id, document_id, collection_id, owner_id, user_id, document)
+  values (stored.org_id, stored.id, stored.collection_id, stored.owner_id, auth.uid(),
+    rag_add_document.document - array['bytes', 'url', 'path', 'private', 'external_id']);
+  return next rag.render(stored);
+exception when lock_not_available then
+  perform rag.raise_locked();
+end;
+$$;
+
+-- A document of the same content that failed, and of which nothing is found, gives way.
+create function rag.delete_failed_duplicate(stored rag.documents, content_hash text)
+returns void
+language sql volatile security invoker set search_path = ''
+as $$
+  delete from rag.documents as failed
+  using rag.originals
+  where originals.org_id = stored.org_id and originals.collection_id = stored.collection_id
+    and originals.owner_id is not distinct from stored.owner_id
+    and originals.content_hash = delete_failed_duplicate.content_hash and originals.document_id <> stored.id
+    and failed.org_id = originals.org_id and failed.id = originals.document_id and failed.status = 'failed'
+    and not exists (
+      select from rag.chunks where chunks.org_id = failed.org_id and chunks.document_id = failed.id);
+$$;
+
+-- PT409, with the id of the other in hint, where the collection has a document of the same content and owner.
+create function rag.check_not_duplicate(stored rag.documents, content_hash text)
+returns void
+language plpgsql stable security invoker set search_path = ''
+as $$
+declare
+  twin uuid;
+begin
+  select originals.document_id into twin
+  from rag.originals
+  where originals.org_id = stored.org_id and originals.collection_id = stored.collection_id
+    and originals.owner_id is not distinct from stored.owner_id
+    and originals.content_hash = check_not_duplicate.content_hash and originals.document_id <> stored.id;
+  if found then
+    raise exception 'the collection has a document of the same content'
+      using errcode = 'PT409', detail = 'duplicate_document', hint = twin::text;
+  end if;
+end;
+$$;
+
+-- For a document that has just been inserted. Locks, so that two at once do not both see room for the last.
+create function rag.check_document_quota(home rag.collections)
+returns void
+language plpgsql volatile security invoker set search_path = ''
+as $$
+declare
+  allowed constant integer := (rag.org_tier(home.org_id)).documents_per_collection;
+begin
+  if allowed is null then
+    return;
+  end if;
+  perform pg_advisory_xact_lock(hashtextextended('rag.documents ' || home.id::text, 0));
+  if allowed < (rag.render(home)).document_count then
+    raise exception 'this org''s tier has room for % documents in a collection', allowed
+      using errcode = 'PT429', detail = 'document_limit_reached';
+  end if;
+end;
+$$;
+
+-- {"total", "documents": [...]}: a page of a collection's documents, and how many there are.
+create function public.rag_list_documents(
+  collection_id uuid, "limit" integer default 20, "offset" integer default 0, status text default null,
+  sort_by text default 'created_at', "order" text default 'desc'
+)
+returns jsonb
+language plpgsql stable security invoker set search_path = ''
+as $$
+#variable_conflict use_variable
+declare
+  is_admitted constant boolean := rag.begin_call();
+  home constant rag.collections := rag.get_collection(collection_id);
+begin
+  perform rag.check_page("limit", "offset", "order", sort_by, array['created_at', 'title', 'size_bytes']);
+  if status not in ('processing', 'completed', 'failed') then
+    raise exception 'status must be processing, completed or failed'
+      using errcode = 'PT400', detail = 'invalid_status';
+  end if;
+  return (
+    with placed as (
+      select listed.id, row_number() over (
+        order by case sort_by when 'title' then listed.title end, case sort_by
+          when 'created_at' then listed.created_at end, case sort_by
+          when 'size_bytes' then coalesce(listed.size_bytes, 0) end, listed.id) as place
+      from rag.documents as listed
+      where listed.org_id = home.org_id and listed.collection_id = home.id
+        and (rag_list_documents.status is null or listed.status = rag_list_documents.status)
+    ), page as (
+      select placed.id, case "order" when 'desc' then -placed.place else placed.place end as turn
+      from placed
+      order by turn
+      limit "limit" offset "offset"
+    )
+    select jsonb_build_object(
+      'total', (select count(*) from placed),
+      'documents', coalesce(jsonb_agg(to_jsonb(shown) order by page.turn), '[]'))
+    from page
+    join rag.documents on documents.org_id = home.org_id and documents.id = page.id
+    cross join lateral rag.render(documents) as shown);
+end;
+$$;
+
+create function public.rag_get_document(document_id uuid)
+returns setof rag.document
+language sql stable security invoker set search_path = ''
+as $$
+  select rag.begin_call();
+
+  select shown.* from rag.render(rag.get_document(rag_get_document.document_id)) as shown;
+$$;
+
+-- changes: title, metadata and the fields that metadata fill; what is not there, or null, stays. New metadata take the
+-- place of the old, and so do the fields that they fill, null ones too.
+create function public.rag_update_document(document_id uuid, changes jsonb)
+returns setof rag.document
+language plpgsql volatile security invoker set search_path = ''
+as $$
+declare
+  is_admitted constant boolean := rag.begin_call();
+  present rag.documents := rag.get_document(document_id);
+  wanted rag.documents;
+begin
+  perform rag.check_json('changes', changes, 100000);
+  wanted := jsonb_populate_record(present, (
+    select coalesce(jsonb_object_agg(change.key, change.value), '{}')
+    from jsonb_each(changes) as change
+    where change.value <> 'null' or (changes ? 'metadata' and change.key <> 'title')));
+  update rag.documents as renewed
+  set title = wanted.title, metadata = wanted.metadata, source_type = coalesce(wanted.source_type, 'doc'), uri = wanted.uri,
+    lang = wanted.lang, occurred_at = wanted.occurred_at, origin = wanted.origin, author = wanted.author,
+    state = wanted.state, labels = wanted.labels, updated_at = clock_timestamp()
+  where renewed.org_id = present.org_id and renewed.id = present.id
+  returning renewed.* into wanted;
+  if wanted.id is null then
+    raise exception 'this key may not change documents' using errcode = 'PT403', detail = 'missing_scope';
+  end if;
+  update rag.chunks
+  set source_type = wanted.source_type, lang = wanted.lang, occurred_at = wanted.occurred_at
+  where chunks.org_id = wanted.org_id and chunks.document_id = wanted.id
+    and (chunks.source_type, chunks.lang, chunks.occurred_at)
+      is distinct from (wanted.source_type, wanted.lang, wanted.occurred_at);
+  return next rag.render(wanted);
+end;
+$$;
+
+-- The original as it was brought: bytes in base64, the address, or the object's path.
+create function public.rag_get_original(document_id uuid)
+returns table (filename text, content_type text, bytes text, url text, path text)
+language sql stable security invoker set search_path = ''
+as $$
+  select rag.begin_call();
+
+  select document.filename, document.content_type, encode(originals.bytes, 'base64'), originals.url,
+    originals.path
+  from rag.get_document(rag_get_original.document_id) as document
+  join rag.originals on originals.org_id = document.org_id and originals.document_id = document.id;
+$$;
+
+-- Functions that write documents and their chunks: insert, replace and delete in one transaction, so that no reader
+-- sees half of a document. The functions of this project call them as their user; row security checks every row.
+
+-- A document as it comes, and its place among those that come with it.
+create type rag.new_document as (
+  place integer, id uuid, owner_id uuid, external_id text, source_type text, title text, uri text, lang text,
+  occurred_at timestamptz, origin text, author text, state text, labels text[], metadata jsonb, content text,
+  content_hash text, embedding_model text, chunks jsonb
+);
+
+-- What became of it.
+create type rag.stored_document as (place integer, document_id uuid, replaced boolean, chunk_count integer);
+
+-- The chunks that a document is to have, as an array of {span_start, span_end, token_count, embedding, metadata, names,
+-- relations} in reading order. The text of a chunk is that of its span. names: its entities, {name, kind, said, weight};
+-- relations: their relations, {subject, type, object, confidence}. Without names the worker extracts both.
+create type rag.document_chunks as (document_id uuid, chunks jsonb, embedding_model text);
+
+-- document: org_id, title, content and embedding_model; optionally external_id, collection
+-- (a name, "default" unless given), private (true: only the caller and the org's admins see it),
+-- source_type, uri, lang, occurred_at, origin, author, state, labels, metadata. A private and a shared document
+-- of one external_id are two documents: to make one private, put it as private and delete the shared one.
+create function public.rag_put_document(document jsonb, chunks jsonb)
+returns table (document_id uuid, replaced boolean, chunk_count integer)
+language plpgsql volatile security invoker set search_path = ''
+-- PostgREST applies it before the call. A document of thousands of chunks takes its time: each is entered
+-- into the HNSW index.
+set statement_timeout = '60s'
+as $$
+declare
+  org_id uuid;
+  home rag.collections;
+begin
+  perform rag.begin_write();
+  perform rag.check_json('document', rag_put_document.document), rag.check_json('chunks', rag_put_document.chunks);
+  org_id := rag_put_document.document ->> 'org_id';
+  -- Row security would refuse the rows as well, but with an error that reads like a fault of ours.
+  if org_id is null or org_id not in (select rag.current_org_ids()) then
+    raise exception 'no such org' using errcode = 'PT404', detail = 'org_not_found';
+  end if;
+  home := rag.ensure_collection(org_id, coalesce(rag_put_document.document ->> 'collection', 'default'));
+  return query
+  select stored.document_id, stored.replaced, stored.chunk_count
+  from rag.put_documents(home, rag.new_documents(home, jsonb_build_array(
+    rag_put_document.document || jsonb_build_object('chunks', rag_put_document.chunks)))) as stored;
+exception when lock_not_available then
+  perform rag.raise_locked();
+end;
+$$;
+
+-- The documents as rows. Where they are private the caller is their owner.
+create function rag.new_documents(home rag.collections, documents jsonb)
+returns rag.new_document[]
+language sql volatile security invoker set search_path = ''
+as $$
+  select array_agg((item.place, gen_random_uuid(),
+    case when fields.private then auth.uid() else home.owner_id end, fields.external_id,
+    coalesce(fields.source_type, 'doc'), fields.title, fields.uri, fields.lang, fields.occurred_at, fields.origin,
+    fields.author, fields.state, coalesce(fields.labels, '{}'), coalesce(fields.metadata, '{}'), fields.content,
+    encode(sha256(convert_to(fields.content, 'UTF8')), 'hex'), fields.embedding_model,
+    item.body -> 'chunks')::rag.new_document order by item.place)
+  from jsonb_array_elements(new_documents.documents) with ordinality as item (body, place),
+    jsonb_to_record(item.body) as fields (external_id text, private boolean, source_type text, title text,
+      uri text, lang text, occurred_at timestamptz, origin text, author text, state text, labels text[],
+      metadata jsonb, content text, embedding_model text);
+$$;
+
+-- Store them, each in the place of the one of its name and owner; no two have the same. only_present: of those that
+-- are not there nothing is stored, nor said.
+create function rag.put_documents(home rag.collections, new rag.new_document[],
+  only_present boolean default false)
+returns setof rag.stored_document
+language plpgsql volatile security invoker set search_path = ''
+as $$
+#variable_conflict use_variable
+declare
+  made uuid[] := '{}';
+  absent rag.new_document[] := new;
+  present uuid[];
+  stored rag.stored_document[];
+begin
+  if exists (
+    select from unnest(new) as input
+    where octet_length(input.content) > (rag.org_tier(home.org_id)).file_bytes
+  ) then
+    raise exception 'this org''s tier takes no texts of that size' using errcode = 'PT413', detail = 'file_too_large';
+  end if;
+  for attempt in 1..10 loop
+    if not only_present then
+      made := made || rag.insert_documents(home, absent);
+    end if;
+    -- Locked in one order, so that of two who replace the same documents one waits for the other.
+    present := array(
+      select documents.id
+      from rag.documents
+      where documents.org_id = home.org_id
+        and documents.id = any (array(select found.document_id from rag.resolve_documents(home, new) as found))
+      order by documents.id
+      for update);
+    select coalesce(array_agg((found.place, found.document_id, found.document_id <> all (made),
+      jsonb_array_length(input.chunks))::rag.stored_document order by found.place), '{}') into stored
+    from rag.resolve_documents(home, new) as found
+    join unnest(new) as input on input.place = found.place
+    where found.document_id = any (present);
+    -- One that was there, and that somebody deleted before it was locked, is made anew.
+    absent := array(
+      select input from unnest(new) as input
+      where input.place not in (select kept.place from unnest(stored) as kept));
+    exit when only_present or absent = '{}';
+  end loop;
+  if not only_present and absent <> '{}' then
+    raise exception 'somebody deletes these documents again and again' using errcode = 'PT409', detail = 'conflict';
+  end if;
+
+  perform rag.replace_documents(home.org_id, new, array(
+    select kept from unnest(stored) as kept where kept.replaced));
+  perform rag.replace_chunks(home.org_id, array(
+    select (kept.document_id, input.chunks, input.embedding_model)::rag.document_chunks
+    from unnest(stored) as kept
+    join unnest(new) as input on input.place = kept.place));
+  return query select kept.* from unnest(stored) as kept;
+end;
+$$;
+
+-- Which documents they are: by their own ids, or by name and owner. Each way is a look-up in an index of its own, which
+-- one condition for all of them would not be.
+create function rag.resolve_documents(home rag.collections, new rag.new_document[])
+returns table (place integer, document_id uuid)
+language sql stable security invoker set search_path = ''
+as $$
+  select input.place, found.id
+  from unnest(new) as input
+  cross join lateral (
+    select documents.id
+    from rag.documents
+    where documents.org_id = home.org_id and documents.id = input.id
+    union
+    select documents.id
+    from rag.documents
+    where documents.org_id = home.org_id and documents.collection_id = home.id
+      and documents.owner_id = input.owner_id and documents.external_id = input.external_id
+    union
+    select documents.id
+    from rag.documents
+    where documents.org_id = home.org_id and documents.collection_id = home.id and documents.owner_id is null
+      and input.owner_id is null and documents.external_id = input.external_id
+  ) as found;
+$$;
+
+-- Those that are new; their ids.
+create function rag.insert_documents(home rag.collections, new rag.new_document[])
+returns uuid[]
+language plpgsql volatile security invoker set search_path = ''
+as $$
+declare
+  made uuid[];
+begin
+  with inserted as (
+    insert into rag.documents (org_id, id, collection_id, owner_id, external_id, source_type, title, uri, lang,
+      occurred_at, origin, author, state, labels, metadata, content, content_hash, created_at, updated_at)
+    select home.org_id, input.id, home.id, input.owner_id, input.external_id, input.source_type, input.title,
+      input.uri, input.lang, input.occurred_at, input.origin, input.author, input.state, input.labels,
+      input.metadata, input.content, input.content_hash,
+      -- Lists show them in the order in which they came.
+      now() + input.place * interval '1 microsecond', now() + input.place * interval '1 microsecond'
+    from unnest(new) as input
+    order by input.external_id
+    on conflict (org_id, collection_id, owner_id, external_id) where external_id is not null do nothing
+    returning documents.id
+  )
+  select coalesce(array_agg(inserted.id), '{}') into made from inserted;
+  if made <> '{}' then
+    perform rag.check_document_quota(home);
+  end if;
+  return made;
+end;
+$$;
+
+-- What was said of them before is gone, and so is what was brought and is still to be worked on: it is older.
+create function rag.replace_documents(org_id uuid, new rag.new_document[], present rag.stored_document[])
+returns void
+language plpgsql volatile security invoker set search_path = ''
+as $$
+begin
+  if present = '{}' then
+    return;
+  end if;
+  update rag.documents as renewed
+  set source_type = input.source_type, title = input.title, uri = input.uri, lang = input.lang,
+    occurred_at = input.occurred_at, origin = input.origin, author = input.author, state = input.state,
+    labels = input.labels, metadata = input.metadata, content = input.content,
+    content_hash = input.content_hash, status = 'completed', error_code = null, error_message = null,
+    updated_at = clock_timestamp()
+  from unnest(present) as kept
+  join unnest(new) as input on input.place = kept.place
+  where renewed.org_id = replace_documents.org_id and renewed.id = kept.document_id;
+
+  delete from rag.jobs
+  using unnest(present) as kept
+  where jobs.org_id = replace_documents.org_id and jobs.document_id = kept.document_id
+    and jobs.state in ('waiting', 'running');
+  delete from rag.originals
+  using unnest(present) as kept
+  where originals.org_id = replace_documents.org_id and originals.document_id = kept.document_id;
+end;
+$$;
+
+-- Documents' chunks, in the place of those that they had. Whoever calls this holds the documents' rows: a second
+-- writer waits for them, and then replaces these.
+create function rag.replace_chunks(org_id uuid, documents rag.document_chunks[])
+returns void
+language plpgsql volatile security invoker set search_path = ''
+as $$
+begin
+  delete from rag.chunks
+  using unnest(replace_chunks.documents) as chunked
+  where chunks.org_id = replace_chunks.org_id and chunks.document_id = chunked.document_id;
+  perform rag.insert_chunks(replace_chunks.org_id, replace_chunks.documents, 0);
+end;
+$$;
+
+-- Documents' chunks, numbered from `first` on, with the texts of their spans. Each repeats its document's row.
+create function rag.insert_chunks(org_id uuid, documents rag.document_chunks[], first integer)
+returns void
+language plpgsql volatile security invoker set search_path = ''
+as $$
+begin
+  perform rag.check_models(array(select chunked.embedding_model from unnest(insert_chunks.documents) as chunked));
+  insert into rag.chunks (org_id, document_id, collection_id, owner_id, ordinal, content, span_start,
+    span_end, token_count, source_type, lang, occurred_at, embedding_model, embedding, metadata)
+  select stored.org_id, stored.id, stored.collection_id, stored.owner_id, insert_chunks.first + item.position - 1,
+    item.content, fields.span_start, fields.span_end, fields.token_count, stored.source_type,
+    stored.lang, stored.occurred_at, chunked.embedding_model, fields.embedding,
+    coalesce(fields.metadata, '{}')
+  from unnest(insert_chunks.documents) as chunked
+  cross join lateral (
+    select documents.*
+    from rag.documents
+    where documents.org_id = insert_chunks.org_id and documents.id = chunked.document_id
+    -- Without this, the planner may call rag.cut_texts for other documents too, before it filters them out.
+    offset 0
+  ) as stored
+  cross join rows from (jsonb_array_elements(chunked.chunks), unnest(rag.cut_texts(stored.content, chunked.chunks)))
+    with ordinality as item (body, content, position)
+  cross join jsonb_to_record(item.body) as fields (span_start integer, span_end integer, token_count integer,
+    embedding extensions.halfvec(1536), metadata jsonb);
+
+  perform rag.insert_names(insert_chunks.org_id, chunked.document_id, chunked.chunks, insert_chunks.first),
+    rag.enqueue_extraction(insert_chunks.org_id, chunked.document_id, chunked.chunks, insert_chunks.first > 0)
+  from unnest(insert_chunks.documents) as chunked
+  join rag.documents as stored on stored.org_id = insert_chunks.org_id and stored.id = chunked.document_id
+  where rag.is_in_graph(stored.org_id, stored.collection_id);
+end;
+$$;
+
+-- True when it was there to delete; another org's document is not there.
+create function public.rag_delete_document(document_id uuid)
+returns boolean
+language sql volatile security invoker set search_path = ''
+as $$
+  select rag.begin_call();
+
+  with gone as (
+    delete from rag.documents
+    where org_id = any (array(select rag.current_org_ids())) and id = rag_delete_document.document_id
+    returning 1
+  )
+  select exists (select from gone);
+$$;
+
+-- Collections and documents by the caller's names, for APIs without ids: an index or a namespace is a collection, and a
+-- document has its external_id as its name, or its id if it has none. With several orgs the caller's token must name
+-- one, as that of an API key does.
+
+-- What the caller calls the document.
+create function rag.external_name(document rag.documents)
+returns text
+language sql immutable security invoker set search_path = ''
+as $$
+  select coalesce(document.external_id, document.id::text);
+$$;
+
+-- The collection of that name; PT404 where there is none, PT403 for another user's own.
+create function rag.require_collection(name text)
+returns rag.collections
+language plpgsql stable security invoker set search_path = ''
+as $$
+declare
+  org_id constant uuid := rag.resolve_org(null);
+  home rag.collections;
+begin
+  perform rag.check_owner_in_name(org_id, require_collection.name);
+  select * into home from rag.collection_by_name(org_id, require_collection.name, or_deleted => true);
+  if not found then
+    raise exception 'there is no such collection' using errcode = 'PT404', detail = 'collection_not_found';
+  end if;
+  return home;
+end;
+$$;
+
+-- Its documents of those names: one that is the caller's own before the shared one, and one that is called so before
+-- the one that has it for its id.
+create function rag.documents_by_name(home rag.collections, names text[])
+returns setof rag.documents
+language plpgsql stable security invoker set search_path = ''
+as $$
+#variable_conflict use_column
+begin
+  return query
+  select distinct on (name) (found.document).*
+  from unnest(names) as name
+  cross join lateral (
+    select documents
+    from rag.documents
+    where documents.org_id = home.org_id and documents.collection_id = home.id
+      and documents.owner_id = auth.uid() and documents.external_id = name
+    union all
+    select documents
+    from rag.documents
+    where documents.org_id = home.org_id and documents.collection_id = home.id
+      and documents.owner_id = home.owner_id and documents.external_id = name
+    union all
+    select documents
+    from rag.documents
+    where documents.org_id = home.org_id and documents.collection_id = home.id
+      and documents.owner_id is null and documents.external_id = name
+    union all
+    select documents
+    from rag.documents
+    where documents.org_id = home.org_id and documents.collection_id = home.id and documents.external_id is null
+      and documents.id = case
+        when name ~ '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$' then name::uuid end
+  ) as found (document)
+  order by name, (found.document).owner_id nulls last, (found.document).external_id nulls last;
+end;
+$$;
+
+-- Without counting its documents, which would take longer than whatever it is asked for.
+create function public.rag_find_collection(name text)
+returns table (id uuid, org_id uuid, owner_id uuid, name text, description text, metadata jsonb, config jsonb)
+language sql stable security invoker set search_path = ''
+as $$
+  -- The scopes of those who write, delete or search by name. Lists of documents look the collection up themselves.
+  select rag.begin_call(),
+    rag.require_scope('documents:write', 'collections:manage', 'retrievals:read', 'chat:read');
+
+  select home.id, home.org_id, home.owner_id, home.name, home.description, home.metadata, home.config
+  from rag.require_collection(rag_find_collection.name) as home;
+$$;
+
+-- The names of all collections that the caller can name, in their order.
+create function public.rag_list_names()
+returns jsonb
+language sql stable security invoker set search_path = ''
+as $$
+  select rag.begin_call(),
+    rag.require_scope('documents:read', 'documents:write', 'retrievals:read', 'chat:read');
+
+  select coalesce(jsonb_agg(distinct collections.name), '[]')
+  from rag.collections
+  where collections.org_id = rag.resolve_org(null) and collections.loads is null
+    and collections.id = (
+      select named.id from rag.collection_by_name(collections.org_id, collections.name, or_deleted => true) as named);
+$$;
+
+-- Those of the collection's documents that have such names, as far as it takes to know whether they are the same.
+create function public.rag_find_documents(collection text, names text[])
+returns table (name text, document_id uuid, content_hash text, metadata jsonb)
+language sql stable security invoker set search_path = ''
+as $$
+  select rag.begin_call();
+
+  select rag.external_name(found), found.id, found.content_hash, found.metadata
+  from rag.documents_by_name(rag.require_collection(rag_find_documents.collection), rag_find_documents.names) as found;
+$$;
+
+-- Store documents in the collection, which is made when it is new: each in the place of the one of its name.
+-- documents: as rag_put_document takes one, each with its chunks and no two with one external_id. only_present: those
+-- that are not there are passed over. place counts from 1.
+create function public.rag_put_documents(collection text, documents jsonb, only_present boolean default false)
+returns setof rag.stored_document
+language plpgsql volatile security invoker set search_path = ''
+set statement_timeout = '60s'
+as $$
+declare
+  home rag.collections;
+  wanted rag.new_document[];
+begin
+  perform rag.begin_write();
+  perform rag.check_json('documents', rag_put_documents.documents);
+  if rag_put_documents.only_present then
+    home := rag.require_collection(rag_put_documents.collection);
+  else
+    perform rag.check_name(rag_put_documents.collection);
+    home := rag.ensure_collection(rag.resolve_org(null), rag_put_documents.collection);
+  end if;
+  wanted := rag.new_documents(home, rag_put_documents.documents);
+  if rag_put_documents.only_present then
+    for place in 1..coalesce(cardinality(wanted), 0) loop
+      -- By id alone: the one that has the name may be anybody's.
+      wanted[place].id := (
+        select found.id from rag.documents_by_name(home, array[wanted[place].external_id]) as found);
+      wanted[place].external_id := null;
+    end loop;
+  end if;
+  return query select stored.* from rag.put_documents(home, wanted, rag_put_documents.only_present) as stored;
+exception when lock_not_available then
+  perform rag.raise_locked();
+end;
+$$;
+
+-- {"total", "documents": [{name, document_id, content, is_truncated, content_hash, metadata, title, source_type, uri,
+-- status, created_at, updated_at}]}: a page, the oldest first, of the documents whose metadata have all these values,
+-- with so many characters of their texts (at most 100,000), and how many there are. A page ends early after eight
+-- megabytes: the caller asks again for the rest.
+create function public.rag_list_named(
+  collection text, "limit" integer, "offset" integer default 0, characters integer default null,
+  metadata jsonb default '{}'
+)
+returns jsonb
+language plpgsql stable security invoker set search_path = ''
+as $$
+declare
+  is_admitted constant boolean := rag.begin_call();
+  home constant rag.collections := rag.require_collection(rag_list_named.collection);
+  facets uuid[];
+  most_characters constant integer := greatest(least(coalesce(characters, 100000), 100000), 0);
+begin
+  perform rag.check_json('metadata', rag_list_named.metadata, 65536);
+  facets := array(
+    select rag.facet_hash('metadata.' || entry.key, entry.value) from jsonb_each(rag_list_named.metadata) as entry);
+  return (
+    with listed as (
+      select documents.id, documents.created_at
+      from rag.documents
+      where documents.org_id = home.org_id and documents.collection_id = home.id
+        -- An admin sees more, but not by these names.
+        and (documents.owner_id is null or documents.owner_id = any (array[auth.uid(), home.owner_id]))
+        and not exists (
+          select from unnest(facets) as asked (facet)
+          where not exists (
+            select from rag.facets as own
+            where own.org_id = home.org_id and own.document_id = documents.id and own.facet = asked.facet))
+    ), page as (
+      select sized.*, sum(sized.bytes) over (order by sized.created_at, sized.id) - sized.bytes as bytes_before
+      from (
+        select listed.*, least(octet_length(documents.content), 4 * most_characters)
+          -- The result of || is not compressed.
+          + pg_column_size(documents.metadata || '{}') as bytes
+        from listed
+        join rag.documents on documents.org_id = home.org_id and documents.id = listed.id
+        order by listed.created_at, listed.id
+        limit least("limit", 1000) offset "offset"
+      ) as sized
+    )
+    select jsonb_build_object('total', (select count(*) from listed), 'documents', coalesce(jsonb_agg(
+      jsonb_build_object(
+        'name', rag.external_name(documents), 'document_id', documents.id,
+        'content', left(documents.content, most_characters),
+        'is_truncated', length(documents.content) > most_characters,
+        'content_hash', documents.content_hash, 'metadata', documents.metadata, 'title', documents.title,
+        'source_type', documents.source_type, 'uri', documents.uri, 'status', documents.status,
+        'created_at', documents.created_at, 'updated_at', documents.updated_at)
+      order by page.created_at, page.id), '[]'))
+    from page
+    join rag.documents on documents.org_id = home.org_id and documents.id = page.id
+    where page.bytes_before < 8 << 20);
+end;
+$$;
+
+-- Delete those of the collection's documents that have such names; their names.
+create function public.rag_delete_named(collection text, names text[])
+returns setof text
+language plpgsql volatile security invoker set search_path = ''
+set statement_timeout = '60s'
+as $$
+declare
+  is_admitted constant boolean := rag.begin_write();
+  home constant rag.collections := rag.require_collection(rag_delete_named.collection);
+  present constant uuid[] := array(select found.id from rag.documents_by_name(home, names) as found);
+begin
+  -- In the order in which writers lock them.
+  perform from (
+    select from rag.documents where documents.org_id = home.org_id and documents.id = any (present)
+    order by documents.id
+    for update
+  ) as locked;
+  return query
+  delete from rag.documents as gone
+  where gone.org_id = home.org_id and gone.id = any (present)
+  returning rag.external_name(gone);
+exception when lock_not_available then
+  perform rag.raise_locked();
+end;
+$$;
+
+-- Documents and chunks by their ids, with as much text as one response holds. Ids that the caller does not see, and ids
+-- that do not exist, are left out alike.
+
+-- How many bytes a text takes in an answer, which is JSON.
+create function rag.text_bytes(content text)
+returns bigint
+language sql immutable security invoker set search_path = ''
+as $$
+  select octet_length(to_json(content)::text);
+$$;
+
+-- The first chunks of a document that take no more than `room` bytes together; complete: whether these are all.
+create function rag.first_chunks(org_id uuid, document_id uuid, room bigint, out chunks jsonb,
+  out taken bigint, out complete boolean)
+language plpgsql stable security invoker set search_path = ''
+set plan_cache_mode = force_generic_plan
+as $$
+#variable_conflict use_variable
+declare
+  parts jsonb[] := '{}';
+  part record;
+  size bigint;
+begin
+  taken := 0;
+  complete := true;
+  -- A loop reads no more texts than there is room for, however many there are.
+  for part in
+    select present.id, present.document_id, present.ordinal, present.content as text, present.span_start,
+      present.span_end
+    from rag.chunks as present
+    where present.org_id = first_chunks.org_id and present.document_id = first_chunks.document_id
+    order by present.ordinal
+  loop
+    size := rag.text_bytes(part.text);
+    complete := taken + size <= room;
+    exit when not complete;
+    taken := taken + size;
+    parts := parts || to_jsonb(part);
+  end loop;
+  chunks := to_jsonb(parts);
+end;
+$$;
+
+-- ids of documents and chunks, as their kinds say, of an org, or of one of its collections. text, chunks: whether
+-- documents come with these. In the order of the ids 4,500,000 bytes are given out: a text is whole or null, of chunks
+-- there are the first; where something did not fit, truncated is true. What is not found is not there. PT403
+-- for a key without a scope that reads.
+create function public.rag_get_contents(
+  org_id uuid, kinds text[], ids uuid[], collection_id uuid default null, text boolean default true,
+  chunks boolean default false
+)
+returns jsonb
+language plpgsql stable security invoker set search_path = ''
+-- Planning under row security takes longer than these statements run.
+set plan_cache_mode = force_generic_plan
+as $$
+#variable_conflict use_variable
+declare
+  -- Lambda gives back six megabytes at most.
+  room bigint := 4500000;
+  documents jsonb[] := '{}';
+  passages jsonb[] := '{}';
+  own record;
+  size bigint;
+  fits boolean;
+  parts jsonb;
+  taken bigint;
+  complete boolean;
+begin
+  perform rag.begin_call(), rag.require_scope('documents:read', 'retrievals:read', 'chat:read');
+  if ids is null or kinds is null or cardinality(ids) > 100 or cardinality(ids) <> cardinality(kinds) then
+    raise exception 'ids must be at most 100, each of a kind' using errcode = 'PT400', detail = 'invalid_ids';
+  end if;
+  for own in
+    select wanted.kind, coalesce(document.content, passage.content) as content, document.shown as document,
+      passage.shown as passage, wanted.id
+    from unnest(kinds, ids) with ordinality as wanted (kind, id, place)
+    left join lateral (
+      select present.content, jsonb_build_object('id', present.id, 'collection_id', present.collection_id,
+        'title', present.title, 'source_type', present.source_type, 'origin', present.origin, 'uri', present.uri,
+        'author', present.author, 'state', present.state, 'labels', present.labels,
+        'occurred_at', present.occurred_at, 'metadata', present.metadata) as shown
+      from rag.documents as present
+      where wanted.kind = 'document' and present.org_id = rag_get_contents.org_id and present.id = wanted.id
+        and (collection_id is null or present.collection_id = rag_get_contents.collection_id)
+      offset 0
+    ) as document on true
+    left join lateral (
+      select present.content, jsonb_build_object('id', present.id, 'document_id', present.document_id,
+        'ordinal', present.ordinal, 'span_start', present.span_start, 'span_end', present.span_end) as shown
+      from rag.chunks as present
+      where wanted.kind = 'chunk' and present.org_id = rag_get_contents.org_id and present.id = wanted.id
+        and (collection_id is null or present.collection_id = rag_get_contents.collection_id)
+      offset 0
+    ) as passage on true
+    where document.shown is not null or passage.shown is not null
+    order by wanted.place
+  loop
+    room := room - octet_length(coalesce(own.document, own.passage)::text);
+    -- A text far too long is not even read.
+    size := case when (text or own.document is null) and octet_length(own.content) <= room
+      then rag.text_bytes(own.content) end;
+    fits := coalesce(size <= room, false);
+    if fits then
+      room := room - size;
+    end if;
+    if own.passage is not null then
+      passages := passages || (own.passage || jsonb_build_object('text', case when fits then own.content end));
+      continue;
+    end if;
+    if chunks then
+      select first.chunks, first.taken, first.complete into parts, taken, complete
+      from rag.first_chunks(org_id, own.id, room) as first;
+      room := room - taken;
+    end if;
+    documents := documents || (own.document || jsonb_build_object(
+      'text', case when fits then own.content end, 'chunks', parts,
+      'truncated', text and not fits or chunks and not complete));
+  end loop;
+  return jsonb_build_object('documents', to_jsonb(documents), 'chunks', to_jsonb(passages));
+end;
+$$;
+
+-- Resolution of the workspace (a collection) or org that a request of the search API names. Each request resolves it
+-- once, before it costs anything; its later calls pass the resolved ids.
+
+create type rag.workspace as (org_id uuid, collection_id uuid);
+
+-- The place that the ids mean to the caller; without a workspace, the org. PT404 for a workspace that the caller does
+-- not see, that is of another org than the one given, or that is only being loaded; and for an org that is not theirs.
+create function public.rag_resolve_workspace(workspace_id uuid default null, org_id uuid default null)
+returns setof rag.workspace
+language plpgsql stable security invoker set search_path = ''
+as $$
+#variable_conflict use_column
+declare
+  is_admitted constant boolean := rag.begin_call();
+  org_ids constant uuid[] := case when rag_resolve_workspace.org_id is null then array(select rag.current_org_ids())
+    else array[rag.resolve_org(rag_resolve_workspace.org_id)] end;
+begin
+  if workspace_id is null and rag_resolve_workspace.org_id is null then
+    raise exception 'a workspace or an org must be named' using errcode = 'PT400', detail = 'workspace_required';
+  elsif workspace_id is null then
+    return query select org_ids[1], null::uuid;
+    return;
+  end if;
+  return query
+  select collections.org_id, collections.id
+  from rag.collections
+  where collections.org_id = any (org_ids) and collections.id = workspace_id and collections.loads is null;
+  if not found then
+    raise exception 'There is no such workspace.' using errcode = 'PT404', detail = 'workspace_not_found';
+  end if;
+end;
+$$;
+
+-- API keys. A function that receives a key looks up its hash and signs a token of one minute, which acts as the key's
+-- owner in the key's org, restricted to its scopes and its collection; row security applies to that token. Only the
+-- hash is stored, and no function returns it. Owners create, list, rotate and revoke their own keys; an org's admins
+-- list and revoke all of the org's keys.
+
+create table rag.api_keys (
+  org_id uuid not null references rag.orgs (id) on delete cascade,
+  id uuid not null default gen_random_uuid(),
+  -- Whom the key acts as: it can never do what its owner cannot, and ends with their membership.
+  owner_id uuid not null references auth.users (id) on delete cascade,
+  name text not null check (length(name) between 1 and 100 and rag.is_visible_text(name)),
+  -- How the key begins, to tell keys apart in a list.
+  prefix text not null check (prefix ~ '^(mn_live|mn_test|mn_admin|sk)_[A-Za-z0-9_-]{4}$'),
+  -- SHA-256 of the whole key, whose 256 random bits need no slower hash.
+  hash text not null check (hash ~ '^[0-9a-f]{64}$'),
+  scopes text[] not null check (array_ndims(scopes) = 1 and cardinality(scopes) between 1 and 6
+    and scopes <@ array['documents:read', 'documents:write', 'retrievals:read', 'chat:read',
+      'collections:manage', 'admin']),
+  -- Null is every collection that the owner may use.
+  collection_id uuid,
+  -- Set by the deployer: this key's own limit a minute over the functions that take keys.
+  requests_per_minute integer check (requests_per_minute > 0),
+  created_at timestamptz not null default now(),
+  expires_at timestamptz check (expires_at < '9999-12-31Z'),
+  -- As exact as the functions' caches, which keep a key for less than a minute.
+  last_used_at timestamptz,
+  revoked_at timestamptz,
+  -- When a new key took its place; it may still go on for a while.
+  replaced_at timestamptz,
+  primary key (org_id, id),
+  -- rag_open_key: a key is found by its hash, before anybody knows its org.
+  constraint api_keys_hash unique (hash),
+  foreign key (org_id, collection_id) references rag.collections (org_id, id) on delete cascade
+);
+
+-- Deleting a user, or a collection, with the keys that go with it.
+create index api_keys_by_owner on rag.api_keys (owner_id);
+create index api_keys_by_collection on rag.api_keys (org_id, collection_id);
+
+alter table rag.api_keys enable row level security;
+alter table rag.api_keys force row level security;
+
+-- The token that looks a key up has no user and no org: it names a hash and sees that one row.
+create policy "owners and admins use their keys, and a key finds itself" on rag.api_keys
+  for all to authenticated
+  using ((org_id = any (array(select rag.current_org_ids()))
+    and (owner_id is null or owner_id = (select auth.uid())
+      or org_id = any (array(select rag.admin_org_ids()))))
+    or hash = (select rag.lookup_hash()))
+  with check ((org_id = any (array(select rag.current_org_ids()))
+    and (owner_id is null or owner_id = (select auth.uid())
+      or org_id = any (array(select rag.admin_org_ids()))))
+    or hash = (select rag.lookup_hash()));
+
+-- An admin's key for somebody else would act in that person's name; and a key that could make keys would
+-- outlive its own end in them. (The caller of a key's token is the key.)
+create policy "keys are made for oneself, by oneself" on rag.api_keys
+  as restrictive for insert to authenticated
+  with check (owner_id = (select rag.caller_id()));
+
+create policy "a key manages keys with the scope for it" on rag.api_keys
+  as restrictive for all to authenticated
+  using ((select rag.has_scope('admin')))
+  with check ((select rag.has_scope('admin')));
+
+create policy "a bound key stays in its collection" on rag.api_keys
+  as restrictive for all to authenticated
+  using ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()))
+  with check ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()));
+
+create function rag.prevent_key_revival()
+returns trigger
+language plpgsql volatile security invoker set search_path = ''
+as $$
+begin
+  if new.revoked_at is distinct from coalesce(old.revoked_at, new.revoked_at)
+    or new.replaced_at is distinct from coalesce(old.replaced_at, new.replaced_at)
+    or coalesce(new.expires_at, 'infinity') > coalesce(old.expires_at, 'infinity')
+  then
+    raise exception 'a key that has ended stays so' using errcode = 'PT400', detail = 'key_ended';
+  end if;
+  return new;
+end;
+$$;
+
+-- Whatever the caller may update: no key comes back, and none lives longer than it was made for.
+create trigger key_only_ends before update on rag.api_keys
+  for each row execute function rag.prevent_key_revival();
+
+-- Functions to create, list, rotate, revoke and look up API keys. They run as their caller.
+
+-- What a list shows of a key.
+create type rag.api_key as (
+  id uuid, org_id uuid, owner_id uuid, name text, prefix text, scopes text[], collection text,
+  created_at timestamptz, expires_at timestamptz, last_used_at timestamptz, revoked_at timestamptz
+);
+
+create function rag.render(key rag.api_keys)
+returns rag.api_key
+language sql stable security invoker set search_path = ''
+as $$
+  select key.id, key.org_id, key.owner_id, key.name, key.prefix, key.scopes,
+    (select collections.name from rag.collections
+      where collections.org_id = key.org_id and collections.id = key.collection_id),
+    key.created_at, key.expires_at, key.last_used_at, key.revoked_at;
+$$;
+
+-- The keys that the caller may manage, or the one: working ones first, then the newest.
+create function public.rag_list_keys(key_id uuid default null)
+returns setof rag.api_key
+language sql stable security invoker set search_path = ''
+as $$
+  select rag.begin_call();
+
+  -- Joined, not expanded: (f(row)).* would call it once for each column.
+  select shown.*
+  from rag.api_keys
+  cross join lateral rag.render(api_keys) as shown
+  where api_keys.org_id = any (array(select rag.current_org_ids()))
+    and (rag_list_keys.key_id is null or api_keys.id = rag_list_keys.key_id)
+  order by api_keys.revoked_at is not null or coalesce(api_keys.expires_at < now(), false),
+    api_keys.created_at desc, api_keys.id
+  limit 1000;
+$$;
+
+-- Refuses, with a reason, a key that would be one too many or not made by its owner. Locks, so that two at
+-- once do not both see room for the last.
+create function rag.check_key_quota(org_id uuid)
+returns void
+language plpgsql volatile security invoker set search_path = ''
+as $$
+begin
+  if rag.caller_id() <> auth.uid() then
+    raise exception 'API keys are made with a user''s own token'
+      using errcode = 'PT403', detail = 'user_required';
+  end if;
+  perform pg_advisory_xact_lock(hashtextextended('rag.api_keys ' || auth.uid()::text, 0));
+  if 100 <= (
+    select count(*)
+    from rag.api_keys
+    where api_keys.org_id = check_key_quota.org_id and owner_id = auth.uid()
+      and revoked_at is null and (expires_at is null or expires_at > now())
+  ) then
+    raise exception 'there are 100 working keys already; revoke one first'
+      using errcode = 'PT400', detail = 'too_many_keys';
+  end if;
+end;
+$$;
+
+-- A new key of the caller's, in their only org unless it is named. collection is the name of one, or null
+-- for all.
+create function public.rag_create_key(
+  name text, prefix text, hash text, scopes text[],
+  org_id uuid default null, collection text default null, expires_at timestamptz default null
+)
+returns setof rag.api_key
+language plpgsql volatile security invoker set search_path = ''
+as $$
+#variable_conflict use_variable
+declare
+  bound uuid;
+  made rag.api_keys;
+begin
+  perform rag.begin_call();
+  org_id := rag.resolve_org(org_id);
+  if 'admin' = any (scopes) and org_id not in (select rag.admin_org_ids()) then
+    raise exception 'the scope admin is for the org''s admins'
+      using errcode = 'PT403', detail = 'admin_required';
+  elsif expires_at <= now() then
+    raise exception 'expires_at is in the past' using errcode = 'PT400', detail = 'invalid_expiry';
+  end if;
+  perform rag.check_key_quota(org_id);
+
+  if collection is not null then
+    select named.id into bound
+    from rag.collections as named
+    where named.org_id = rag_create_key.org_id and named.name = collection and named.deleted_at is null
+      and (named.owner_id is null or named.owner_id = auth.uid())
+    order by named.owner_id nulls last
+    limit 1;
+    if bound is null then
+      raise exception 'no such collection' using errcode = 'PT404', detail = 'collection_not_found';
+    end if;
+  end if;
+
+  insert into rag.api_keys (org_id, owner_id, name, prefix, hash, scopes, collection_id, expires_at)
+  values (org_id, auth.uid(), name, prefix, hash, scopes, bound, expires_at)
+  returning * into made;
+  return next rag.render(made);
+end;
+$$;
+
+-- Replace a key of the caller's by a new one of the same name, scopes, collection and lifetime. The old
+-- one works for `overlap_seconds` more, so that its users can change over; at most a week.
+create function public.rag_rotate_key(
+  key_id uuid, prefix text, hash text, overlap_seconds integer default 0
+)
+returns setof rag.api_key
+language plpgsql volatile security invoker set search_path = ''
+as $$
+#variable_conflict use_variable
+declare
+  old rag.api_keys;
+  made rag.api_keys;
+begin
+  perform rag.begin_call();
+  if overlap_seconds is null or overlap_seconds not between 0 and 604800 then
+    raise exception 'overlap_seconds must be between 0 and 604800'
+      using errcode = 'PT400', detail = 'invalid_overlap';
+  end if;
+
+  -- Taken for update: of two rotations at once the second finds it replaced.
+  select * into old
+  from rag.api_keys as present
+  where present.org_id = any (array(select rag.current_org_ids())) and present.id = key_id
+    and present.owner_id = auth.uid() and present.revoked_at is null and present.replaced_at is null
+    and (present.expires_at is null or present.expires_at > now())
+  for update;
+  if not found then
+    raise exception 'no such key' using errcode = 'PT404', detail = 'key_not_found';
+  end if;
+
+  update rag.api_keys as ending
+  set replaced_at = now(), revoked_at = case when overlap_seconds = 0 then now() end,
+    expires_at = case when overlap_seconds = 0 then old.expires_at
+      else least(old.expires_at, now() + make_interval(secs => overlap_seconds)) end
+  where ending.org_id = old.org_id and ending.id = old.id;
+  -- After the old one has ended; one that goes on for a while counts.
+  perform rag.check_key_quota(old.org_id);
+
+  insert into rag.api_keys (org_id, owner_id, name, prefix, hash, scopes, collection_id, expires_at,
+    requests_per_minute)
+  values (old.org_id, old.owner_id, old.name, prefix, hash, old.scopes, old.collection_id,
+    now() + (old.expires_at - old.created_at), old.requests_per_minute)
+  returning * into made;
+  return next rag.render(made);
+end;
+$$;
+
+-- True when the caller has such a key; it has ended then, now or before.
+create function public.rag_revoke_key(key_id uuid)
+returns boolean
+language sql volatile security invoker set search_path = ''
+as $$
+  select rag.begin_call();
+
+  with ended as (
+    update rag.api_keys set revoked_at = coalesce(revoked_at, now())
+    where org_id = any (array(select rag.current_org_ids())) and id = rag_revoke_key.key_id
+    returning 1
+  )
+  select exists (select from ended);
+$$;
+
+-- What the key stands for whose hash the token names; nothing for a key that is unknown, revoked or has
+-- expired. One index look-up, whichever it is.
+create function public.rag_open_key()
+returns table (key_id uuid, org_id uuid, owner_id uuid, collection_id uuid, scopes text[],
+  requests_per_minute integer, expires_at timestamptz)
+language sql volatile security invoker set search_path = ''
+as $$
+  select rag.begin_call();
+
+  update rag.api_keys set last_used_at = now()
+  where hash = (select rag.lookup_hash()) and revoked_at is null
+    and (expires_at is null or expires_at > now())
+  returning id, org_id, owner_id, collection_id, scopes, requests_per_minute, expires_at;
+$$;
+
+-- Tokenization for keyword search: the stems of a text's words in its language, and its identifiers, which stay whole
+-- (INC-4821, a/b, mail addresses, v1.2.3). Documents and queries use the same functions.
 
 -- Postgres' text search configuration for a language tag: fr-CA is French. Languages that it has no stemmer
 -- for are searched by their words as they stand.
@@ -1205,15 +3227,10 @@ as $$
   group by 1;
 $$;
 
-revoke all on function rag.text_config(text), rag.words(regconfig, text), rag.identifiers(text),
-  rag.terms(regconfig, text) from public, anon, service_role;
-grant execute on function rag.text_config(text), rag.words(regconfig, text), rag.identifiers(text),
-  rag.terms(regconfig, text) to authenticated;
-
--- The inverted index of keyword search. A posting says in which chunks of a document a term stands, and how
--- often. It follows the chunks by triggers, in the transaction that writes them, so a search never sees the
--- words of a text that is gone. It repeats its document's owner and collection for its policies; searches
--- reach it by equality of text and uuid, which are leakproof and so may use the index under row security.
+-- Postings: the inverted index of keyword search. A posting lists the chunks of a document that contain a term, and how
+-- often. Triggers update it in the transaction that writes the chunks, so a search never sees words of a deleted text.
+-- It repeats its document's owner and collection for its policies; searches use equality of text and uuid, which is
+-- leakproof and so may use the index under row security.
 
 create table rag.postings (
   org_id uuid not null,
@@ -1234,7 +3251,7 @@ create table rag.postings (
   foreign key (org_id, document_id) references rag.documents (org_id, id) on delete cascade
 );
 
--- rag.documents_with: the postings of a term, those with the most of it first.
+-- rag.candidate_documents: the postings of a term, those with the most of it first.
 create index postings_by_term on rag.postings (org_id, term, impact desc)
   include (document_id, collection_id, owner_id);
 
@@ -1310,8 +3327,6 @@ create policy "a bound key stays in its collection" on rag.term_counts
   using ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()))
   with check ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()));
 
-grant select, insert, update, delete on rag.postings, rag.term_counts to authenticated;
-
 create function rag.total_term(config regconfig, embedding_model text)
 returns text
 language sql stable security invoker set search_path = ''
@@ -1335,241 +3350,7 @@ as $$
   select substr(term, length(split_part(term, ' ', 2)) + 3);
 $$;
 
-revoke all on function rag.total_term(regconfig, text), rag.config_of_total(text), rag.model_of_total(text)
-  from public, anon, service_role;
-grant execute on function rag.total_term(regconfig, text), rag.config_of_total(text),
-  rag.model_of_total(text) to authenticated;
-
--- An API key is a name for a token. The functions that accept keys look its hash up, then mint a token of
--- a minute that acts as the key's owner in the key's org, narrowed to its scopes and its collection; row
--- security does the rest. Only the hash is stored, and no function hands it out. Owners make, list, rotate
--- and revoke their own keys; an org's admins list and revoke all of the org's.
-
-create table rag.api_keys (
-  org_id uuid not null references rag.orgs (id) on delete cascade,
-  id uuid not null default gen_random_uuid(),
-  -- Whom the key acts as: it can never do what its owner cannot, and ends with their membership.
-  owner_id uuid not null references auth.users (id) on delete cascade,
-  name text not null check (length(name) between 1 and 100 and rag.shows_only(name)),
-  -- How the key begins, to tell keys apart in a list.
-  prefix text not null check (prefix ~ '^(mn_live|mn_test|mn_admin|sk)_[A-Za-z0-9_-]{4}$'),
-  -- SHA-256 of the whole key, whose 256 random bits need no slower hash.
-  hash text not null check (hash ~ '^[0-9a-f]{64}$'),
-  scopes text[] not null check (array_ndims(scopes) = 1 and cardinality(scopes) between 1 and 6
-    and scopes <@ array['documents:read', 'documents:write', 'retrievals:read', 'chat:read',
-      'collections:manage', 'admin']),
-  -- Null is every collection that the owner may use.
-  collection_id uuid,
-  -- Set by the deployer: this key's own limit a minute over the functions that take keys.
-  requests_per_minute integer check (requests_per_minute > 0),
-  created_at timestamptz not null default now(),
-  expires_at timestamptz check (expires_at < '9999-12-31Z'),
-  -- As exact as the functions' caches, which keep a key for less than a minute.
-  last_used_at timestamptz,
-  revoked_at timestamptz,
-  -- When a new key took its place; it may still go on for a while.
-  replaced_at timestamptz,
-  primary key (org_id, id),
-  -- rag_open_key: a key is found by its hash, before anybody knows its org.
-  constraint api_keys_hash unique (hash),
-  foreign key (org_id, collection_id) references rag.collections (org_id, id) on delete cascade
-);
-
--- Deleting a user, or a collection, with the keys that go with it.
-create index api_keys_by_owner on rag.api_keys (owner_id);
-create index api_keys_by_collection on rag.api_keys (org_id, collection_id);
-
-alter table rag.api_keys enable row level security;
-alter table rag.api_keys force row level security;
-
--- The token that looks a key up has no user and no org: it names a hash and sees that one row.
-create policy "owners and admins use their keys, and a key finds itself" on rag.api_keys
-  for all to authenticated
-  using ((org_id = any (array(select rag.current_org_ids()))
-    and (owner_id is null or owner_id = (select auth.uid())
-      or org_id = any (array(select rag.admin_org_ids()))))
-    or hash = (select rag.sought_hash()))
-  with check ((org_id = any (array(select rag.current_org_ids()))
-    and (owner_id is null or owner_id = (select auth.uid())
-      or org_id = any (array(select rag.admin_org_ids()))))
-    or hash = (select rag.sought_hash()));
-
--- An admin's key for somebody else would act in that person's name; and a key that could make keys would
--- outlive its own end in them. (The caller of a key's token is the key.)
-create policy "keys are made for oneself, by oneself" on rag.api_keys
-  as restrictive for insert to authenticated
-  with check (owner_id = (select rag.caller_id()));
-
-create policy "a key manages keys with the scope for it" on rag.api_keys
-  as restrictive for all to authenticated
-  using ((select rag.has_scope('admin')))
-  with check ((select rag.has_scope('admin')));
-
-create policy "a bound key stays in its collection" on rag.api_keys
-  as restrictive for all to authenticated
-  using ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()))
-  with check ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()));
-
-grant select on rag.api_keys to authenticated;
-grant insert (org_id, owner_id, name, prefix, hash, scopes, collection_id, expires_at, requests_per_minute)
-  on rag.api_keys to authenticated;
-grant update (last_used_at, expires_at, revoked_at, replaced_at) on rag.api_keys to authenticated;
-
-create function rag.key_only_ends()
-returns trigger
-language plpgsql volatile security invoker set search_path = ''
-as $$
-begin
-  if new.revoked_at is distinct from coalesce(old.revoked_at, new.revoked_at)
-    or new.replaced_at is distinct from coalesce(old.replaced_at, new.replaced_at)
-    or coalesce(new.expires_at, 'infinity') > coalesce(old.expires_at, 'infinity')
-  then
-    raise exception 'a key that has ended stays so' using errcode = 'PT400', detail = 'key_ended';
-  end if;
-  return new;
-end;
-$$;
-
--- Whatever the caller may update: no key comes back, and none lives longer than it was made for.
-create trigger key_only_ends before update on rag.api_keys
-  for each row execute function rag.key_only_ends();
-
-revoke all on function rag.key_only_ends() from public, anon, service_role;
-grant execute on function rag.key_only_ends() to authenticated;
-
--- What documents are filtered by besides their own columns: origin, author, state, labels, every entry of
--- their metadata, and their type. jsonb's own operators are not leakproof, and under row security would scan the
--- whole org; so each value becomes a row that is found by equality. Written by a trigger, read by rag.scope_of.
-
-create table rag.facets (
-  org_id uuid not null,
-  -- A hash of kind and value (rag.facet): as long for a long value as for a short one.
-  facet uuid not null,
-  document_id uuid not null,
-  collection_id uuid not null,
-  owner_id uuid,
-  primary key (org_id, document_id, facet),
-  foreign key (org_id, document_id) references rag.documents (org_id, id) on delete cascade
-);
-
--- rag.scope_of: the documents with a facet.
-create index facets_by_value on rag.facets (org_id, facet) include (document_id, collection_id, owner_id);
-
-alter table rag.facets enable row level security;
-alter table rag.facets force row level security;
-
-create policy "members use their org's facets" on rag.facets
-  for all to authenticated
-  using (org_id = any (array(select rag.current_org_ids()))
-    and (owner_id is null or owner_id = (select auth.uid())
-      or org_id = any (array(select rag.admin_org_ids()))))
-  with check (org_id = any (array(select rag.current_org_ids()))
-    and (owner_id is null or owner_id = (select auth.uid())
-      or org_id = any (array(select rag.admin_org_ids()))));
-
-create policy "a key reads and writes with the scopes for it" on rag.facets
-  as restrictive for all to authenticated
-  using ((select rag.has_scope('documents:read', 'documents:write', 'retrievals:read', 'chat:read')))
-  with check ((select rag.has_scope('documents:write')));
-
-create policy "a key deletes with documents:write" on rag.facets
-  as restrictive for delete to authenticated
-  using ((select rag.has_scope('documents:write')));
-
-create policy "a bound key stays in its collection" on rag.facets
-  as restrictive for all to authenticated
-  using ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()))
-  with check ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()));
-
-grant select, insert, update, delete on rag.facets to authenticated;
-
--- The value with its numbers as short as they can be, since equal ones are one: 1.0 is 1, and [1.0] is [1].
-create function rag.plain(value jsonb)
-returns jsonb
-language plpgsql immutable security invoker set search_path = ''
-as $$
-begin
-  return case jsonb_typeof(value)
-    when 'number' then to_jsonb(trim_scale(value::numeric))
-    when 'array' then coalesce((
-      select jsonb_agg(rag.plain(item) order by place)
-      from jsonb_array_elements(value) with ordinality as items (item, place)), '[]')
-    when 'object' then coalesce((
-      select jsonb_object_agg(entry.key, rag.plain(entry.value)) from jsonb_each(value) as entry), '{}')
-    else value
-  end;
-end;
-$$;
-
--- The first 128 bits of SHA-256 over kind and value. No document's value is deeper than 32 levels.
-create function rag.facet(kind text, value jsonb)
-returns uuid
-language sql immutable security invoker set search_path = ''
-as $$
-  select encode(substr(sha256(convert_to(kind || ':' || case
-    when jsonb_path_exists(value, '$.**{32}') then value else rag.plain(value)
-  end::text, 'UTF8')), 1, 16), 'hex')::uuid;
-$$;
-
--- The facets of a document. Metadata is under "metadata.key", so that no key of it can pass for a label or an
--- author. Its type is what somebody calls it, and what it was read as: it is found by either.
-create function rag.facets_of(document rag.documents)
-returns setof uuid
-language sql immutable security invoker set search_path = ''
-as $$
-  select distinct rag.facet(found.kind, found.value)
-  from (
-    select field.kind, to_jsonb(field.value)
-    from (values ('origin', document.origin), ('author', document.author), ('state', document.state))
-      as field (kind, value)
-    where field.value is not null
-    union all
-    select 'label', to_jsonb(label) from unnest(document.labels) as label
-    union all
-    select 'metadata.' || entry.key, entry.value from jsonb_each(document.metadata) as entry
-    union all
-    select 'document_type', said.value
-    from (values (document.metadata -> 'document_type'), (document.processing_info -> 'document_type'))
-      as said (value)
-    where jsonb_typeof(said.value) = 'string'
-  ) as found (kind, value);
-$$;
-
-create function rag.index_facets()
-returns trigger
-language plpgsql volatile security invoker set search_path = ''
-as $$
-begin
-  if tg_op = 'UPDATE' then
-    delete from rag.facets where facets.org_id = new.org_id and facets.document_id = new.id;
-  end if;
-  insert into rag.facets (org_id, facet, document_id, collection_id, owner_id)
-  select new.org_id, facet, new.id, new.collection_id, new.owner_id
-  from rag.facets_of(new) as facet;
-  return null;
-end;
-$$;
-
-create trigger index_facets_of_new_documents after insert on rag.documents
-  for each row execute function rag.index_facets();
-
-create trigger index_facets_of_changed_documents
-  after update of origin, author, state, labels, metadata, processing_info, collection_id, owner_id on rag.documents
-  for each row
-  when ((old.origin, old.author, old.state, old.labels, old.metadata, old.processing_info -> 'document_type',
-      old.collection_id, old.owner_id)
-    is distinct from
-    (new.origin, new.author, new.state, new.labels, new.metadata, new.processing_info -> 'document_type',
-      new.collection_id, new.owner_id))
-  execute function rag.index_facets();
-
-revoke all on function rag.plain(jsonb), rag.facet(text, jsonb), rag.facets_of(rag.documents), rag.index_facets()
-  from public, anon, service_role;
-grant execute on function rag.plain(jsonb), rag.facet(text, jsonb), rag.facets_of(rag.documents), rag.index_facets()
-  to authenticated;
-
--- Keeps postings and their counts equal to the chunks, whoever writes those: triggers on chunks, documents
--- and postings, once a statement.
+-- Triggers that keep postings and term counts equal to the chunks: on chunks, documents and postings, once a statement.
 
 -- Make the documents' postings anew. A document's title counts as part of each of its chunks, as it does for
 -- their embeddings.
@@ -1736,87 +3517,10 @@ create trigger count_deleted_terms after delete on rag.postings
   referencing old table as changed
   for each statement execute function rag.count_changed_terms();
 
-revoke all on function rag.index_words(uuid, uuid[]), rag.index_changed_chunks(), rag.index_changed_document(),
-  rag.count_changed_terms(), rag.fold_term_counts(uuid, uuid, uuid, text[]) from public, anon, service_role;
-grant execute on function rag.index_words(uuid, uuid[]), rag.index_changed_chunks(),
-  rag.index_changed_document(), rag.count_changed_terms(),
-  rag.fold_term_counts(uuid, uuid, uuid, text[]) to authenticated;
-
--- What a document was made of, as it was brought: a file's bytes, a text's, an address, or an object of Supabase
--- Storage. Kept, so that it can be converted once more and handed back. Written with the document and its job in one
--- transaction, read by the worker and by whoever may read the document.
-
-create table rag.originals (
-  org_id uuid not null,
-  document_id uuid not null,
-  collection_id uuid not null,
-  owner_id uuid,
-  -- Null for an address that nobody has fetched yet.
-  bytes bytea check (length(bytes) <= 50000000),
-  url text check (length(url) <= 2000 and url ~ '^https?://[^[:space:]]+$' and rag.shows_only(url)),
-  -- Of the object that a large file is: org/collection/user/anything new/name.
-  path text check (path ~ '^([0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}/){4}[A-Za-z0-9_][A-Za-z0-9._-]{0,99}$'),
-  -- Of an object or an address it is known once the worker has read it.
-  content_hash text check (content_hash ~ '^[0-9a-f]{64}$'),
-  created_at timestamptz not null default now(),
-  primary key (org_id, document_id),
-  foreign key (org_id, document_id) references rag.documents (org_id, id) on delete cascade,
-  check (num_nonnulls(bytes, url, path) > 0),
-  check (split_part(path, '/', 1) = org_id::text)
-);
-
--- Files are packed already: compressing them once more costs time and saves nothing.
-alter table rag.originals alter column bytes set storage external;
-
--- The same bytes twice are one document. The owner is part of it, so that nobody learns what another keeps.
-create unique index originals_content
-  on rag.originals (org_id, collection_id, owner_id, content_hash) nulls not distinct
-  where content_hash is not null;
-
--- An object is one document's; and whether it is anybody's, Storage's policies ask.
-create unique index originals_path on rag.originals (org_id, path) where path is not null;
-
-alter table rag.originals enable row level security;
-alter table rag.originals force row level security;
-
-create policy "members use their org's originals" on rag.originals
-  for all to authenticated
-  using (org_id = any (array(select rag.current_org_ids()))
-    and (owner_id is null or owner_id = (select auth.uid())
-      or org_id = any (array(select rag.admin_org_ids()))))
-  with check (org_id = any (array(select rag.current_org_ids()))
-    and (owner_id is null or owner_id = (select auth.uid())
-      or org_id = any (array(select rag.admin_org_ids()))));
-
-create policy "a key reads and writes with the scopes for it" on rag.originals
-  as restrictive for all to authenticated
-  using ((select rag.has_scope('documents:read', 'documents:write')))
-  with check ((select rag.has_scope('documents:write')));
-
-create policy "a key deletes with documents:write" on rag.originals
-  as restrictive for delete to authenticated
-  using ((select rag.has_scope('documents:write')));
-
-create policy "a bound key stays in its collection" on rag.originals
-  as restrictive for all to authenticated
-  using ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()))
-  with check ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()));
-
--- Whoever may read a document may read its object: nobody makes theirs of an object that another uploaded.
-create policy "an object is brought by who uploaded it" on rag.originals
-  as restrictive for insert to authenticated
-  with check (path is null or split_part(path, '/', 3) = (select auth.uid())::text);
-
-create policy "an object takes a place by who uploaded it" on rag.originals
-  as restrictive for update to authenticated
-  using (true) with check (path is null or split_part(path, '/', 3) = (select auth.uid())::text);
-
-grant select, insert, update, delete on rag.originals to authenticated;
-
--- Objects of Supabase Storage that no document has, and when they go: one that somebody was told to upload and has
--- made no document of, and one whose document has gone. Written in the transaction that makes it so; done by the
--- worker, who deletes the object with a token that names it, and then the row. An object that a document has is not
--- deleted, whatever stands here. No foreign keys: these rows outlive their collection and their org.
+-- Removals: a queue of objects of Supabase Storage to delete, because no document has them: announced uploads without a
+-- document, and objects of deleted documents. A removal is written in the transaction that causes it. The worker
+-- deletes the object with a token that names it, and then the row. It does not delete an object that a document has. No
+-- foreign keys: these rows outlive their collection and their org.
 
 create table rag.removals (
   org_id uuid not null,
@@ -1886,12 +3590,7 @@ create policy "the worker ends removals" on rag.removals
 create policy "the worker sees which objects documents have" on rag.originals
   for select to rag_worker using (path is not null);
 
-grant select, insert, delete on rag.removals to authenticated;
-grant select, delete on rag.removals to rag_worker;
-grant update (due_at, attempts) on rag.removals to rag_worker;
-grant select (org_id, path) on rag.originals to rag_worker;
-
-create function rag.remove_object()
+create function rag.enqueue_object_removal()
 returns trigger
 language plpgsql volatile security invoker set search_path = ''
 as $$
@@ -1905,19 +3604,189 @@ $$;
 
 -- Whatever takes the document away: who deletes it, its collection's end, its org's.
 create trigger remove_object after delete on rag.originals
-  for each row when (old.path is not null) execute function rag.remove_object();
+  for each row when (old.path is not null) execute function rag.enqueue_object_removal();
 
 create trigger remove_replaced_object after update of path on rag.originals
   for each row when (old.path is not null and old.path is distinct from new.path)
-  execute function rag.remove_object();
+  execute function rag.enqueue_object_removal();
 
-revoke all on function rag.remove_object() from public, anon, service_role;
-grant execute on function rag.remove_object() to authenticated;
+-- For the worker: objects to delete now, of each org as many as of any other. Each comes again, later and later,
+-- until rag_end_removal.
+create function public.rag_claim_removals(wanted integer default 20)
+returns table (org_id uuid, path text)
+language plpgsql volatile security invoker set search_path = ''
+as $$
+#variable_conflict use_column
+begin
+  delete from rag.removals
+  using rag.originals
+  where removals.due_at <= clock_timestamp()
+    and originals.org_id = removals.org_id and originals.path = removals.path;
+  return query
+  with placed as (
+    select removals.org_id, removals.path, removals.due_at, row_number() over (
+      partition by removals.org_id order by removals.due_at) as turn
+    from rag.removals
+    where removals.due_at <= clock_timestamp()
+  ), due as materialized (
+    select locked.org_id, locked.path
+    from (select placed.* from placed order by placed.turn, placed.due_at limit 4 * wanted) as placed
+    cross join lateral (
+      select removals.org_id, removals.path
+      from rag.removals
+      where removals.org_id = placed.org_id and removals.path = placed.path
+        and removals.due_at <= clock_timestamp()
+      for update skip locked
+    ) as locked
+    limit wanted
+  )
+  update rag.removals as claimed
+  set attempts = claimed.attempts + 1,
+    due_at = clock_timestamp() + least(interval '1 day', interval '1 minute' * 2 ^ least(claimed.attempts, 12))
+  from due
+  where claimed.org_id = due.org_id and claimed.path = due.path
+  returning claimed.org_id, claimed.path;
+end;
+$$;
 
--- Who outside is told when collections and documents change. An org's admins name an address and the events; what
--- happens is written down in the transaction in which it happens, one row for each address (31_deliveries.sql,
--- 33_tell.sql), and the worker sends it (51_deliver.sql). What is told is ids, states and the names of collections,
--- never what a document says.
+-- The object is gone, and for good once nobody can store it any more.
+create function public.rag_end_removal(org_id uuid, path text)
+returns void
+language plpgsql volatile security invoker set search_path = ''
+as $$
+begin
+  update rag.removals
+  set due_at = storable_until, attempts = 0
+  where removals.org_id = rag_end_removal.org_id and removals.path = rag_end_removal.path
+    and storable_until > clock_timestamp();
+  if not found then
+    delete from rag.removals
+    where removals.org_id = rag_end_removal.org_id and removals.path = rag_end_removal.path;
+  end if;
+end;
+$$;
+
+-- Policies on storage.objects for the bucket of originals. The Storage server evaluates them as the caller. A caller
+-- stores an object at the path that rag_begin_upload returned, reads it if they may read its document, and deletes it
+-- with a token that names it; the path itself grants nothing. The restrictive policies apply whatever other policies a
+-- project has, and do not affect its other buckets. Without the schema storage this file does nothing.
+
+-- Whether the caller was told to upload it, and has made no document of it yet.
+create function rag.may_upload_object(name text)
+returns boolean
+language sql stable security invoker set search_path = ''
+as $$
+  select exists (
+    select from rag.removals
+    where removals.org_id = any (array(select rag.current_org_ids())) and removals.path = may_upload_object.name
+      and removals.expected_until > now() and split_part(removals.path, '/', 3) = auth.uid()::text);
+$$;
+
+-- The object that the token was made to delete; null for every other token.
+create function rag.deletable_object()
+returns text
+language sql stable security invoker set search_path = ''
+as $$
+  select auth.jwt() -> 'rag' ->> 'object';
+$$;
+
+-- Whether the caller may know of it: row security on the document's original decides.
+create function rag.may_read_object(name text)
+returns boolean
+language sql stable security invoker set search_path = ''
+as $$
+  select exists (
+      select from rag.originals
+      where originals.org_id = any (array(select rag.current_org_ids())) and originals.path = may_read_object.name)
+    or rag.may_upload_object(may_read_object.name) or coalesce(may_read_object.name = rag.deletable_object(), false);
+$$;
+
+do $$
+begin
+  if to_regclass('storage.objects') is null then
+    return;
+  end if;
+  insert into storage.buckets (id, name, public, file_size_limit)
+  values ('rag-originals', 'rag-originals', false, 100 << 20)
+  -- What is in a public bucket, no policy protects.
+  on conflict (id) do update set public = false;
+
+  create policy "rag: signed-in users use the bucket of originals" on storage.objects
+    for all to authenticated
+    using (bucket_id = 'rag-originals') with check (bucket_id = 'rag-originals');
+
+  create policy "rag: an object is read by who reads its document" on storage.objects
+    as restrictive for select to authenticated
+    using (bucket_id is distinct from 'rag-originals' or rag.may_read_object(name));
+
+  create policy "rag: an object is stored by who was told to" on storage.objects
+    as restrictive for insert to authenticated
+    with check (bucket_id is distinct from 'rag-originals' or rag.may_upload_object(name));
+
+  create policy "rag: no object is changed" on storage.objects
+    as restrictive for update to authenticated
+    using (bucket_id is distinct from 'rag-originals') with check (bucket_id is distinct from 'rag-originals');
+
+  create policy "rag: an object is deleted by a token that names it" on storage.objects
+    as restrictive for delete to authenticated
+    using (bucket_id is distinct from 'rag-originals' or name = rag.deletable_object());
+
+  create policy "rag: nobody else uses the bucket of originals" on storage.objects
+    as restrictive for all to anon
+    using (bucket_id is distinct from 'rag-originals') with check (bucket_id is distinct from 'rag-originals');
+exception when insufficient_privilege then
+  -- All of it or nothing: without its policies there is no bucket.
+  raise warning 'rag: for large files, run the end of sql/40_storage/20_storage_policies.sql as the owner of storage.objects';
+end;
+$$;
+
+-- Direct uploads to Supabase Storage, for files that are too large for a request. The caller announces an upload and
+-- then makes a document of it. rag.removals holds uploads without a document, so that the worker deletes them.
+
+-- Expect an upload into the collection: where it goes, and until when a document may be made of it. name: of ASCII
+-- letters, digits, dots, dashes and underscores. PT413 for a larger file than the org's tier takes.
+create function public.rag_begin_upload(collection_id uuid, name text, size_bytes bigint)
+returns table (path text, expires_at timestamptz)
+language plpgsql volatile security invoker set search_path = ''
+as $$
+#variable_conflict use_column
+declare
+  is_admitted constant boolean := rag.begin_call();
+  home constant rag.collections := rag.get_collection(rag_begin_upload.collection_id);
+  largest constant bigint := (rag.org_tier(home.org_id)).file_bytes;
+begin
+  if rag_begin_upload.size_bytes > largest then
+    raise exception 'this org''s tier takes files of at most % bytes', largest
+      using errcode = 'PT413', detail = 'file_too_large';
+  end if;
+  path := concat_ws('/', home.org_id, home.id, auth.uid(), gen_random_uuid(), rag_begin_upload.name);
+  -- As long as Storage's own links for uploads last; what is on its way then has an hour more.
+  expires_at := now() + interval '2 hours';
+  insert into rag.removals (org_id, path, collection_id, owner_id, expected_until, due_at)
+  values (home.org_id, rag_begin_upload.path, home.id, auth.uid(), rag_begin_upload.expires_at,
+    rag_begin_upload.expires_at + interval '1 hour');
+  return next;
+end;
+$$;
+
+-- The upload becomes a document's: once, by who was told to upload it, and in time.
+create function rag.take_upload(home rag.collections, path text)
+returns void
+language plpgsql volatile security invoker set search_path = ''
+as $$
+begin
+  delete from rag.removals
+  where removals.org_id = home.org_id and removals.collection_id = home.id and removals.path = take_upload.path
+    and removals.expected_until > now() and split_part(removals.path, '/', 3) = auth.uid()::text;
+  if not found then
+    raise exception 'there is no such upload' using errcode = 'PT404', detail = 'upload_not_found';
+  end if;
+end;
+$$;
+
+-- Webhooks: subscriptions of an org's admins to changes of collections and documents. An event is written in the
+-- transaction of the change, one row for each endpoint (webhook_outbox.sql, webhook_events.sql); the worker sends it
+-- (webhook_delivery.sql). Events contain ids, states and names of collections, never the text of a document.
 
 -- What is listened for. Members read it, since it is their changes that are told; where it goes they do not.
 create table rag.webhooks (
@@ -1943,8 +3812,8 @@ create table rag.endpoints (
   org_id uuid not null,
   webhook_id uuid not null,
   owner_id uuid check (owner_id is null),
-  url text not null check (length(url) <= 2000 and url ~ '^https?://[^[:space:]]+$' and rag.shows_only(url)),
-  description text check (length(description) <= 500 and rag.shows_only(description)),
+  url text not null check (length(url) <= 2000 and url ~ '^https?://[^[:space:]]+$' and rag.is_visible_text(url)),
+  description text check (length(description) <= 500 and rag.is_visible_text(description)),
   secret text not null check (secret ~ '^whsec_[A-Za-z0-9+/]{43}=$'),
   -- The one before, for as long as both sign.
   old_secret text check (old_secret ~ '^whsec_[A-Za-z0-9+/]{43}=$'),
@@ -2013,7 +3882,7 @@ create policy "the worker knows where webhooks lead" on rag.endpoints
 create policy "the worker notes whether anybody answers" on rag.endpoints
   for update to rag_worker using (true) with check (true);
 
-create function rag.keep_old_secret()
+create function rag.store_old_secret()
 returns trigger
 language plpgsql volatile security invoker set search_path = ''
 as $$
@@ -2025,23 +3894,9 @@ $$;
 
 -- Who has it renewed cannot read it.
 create trigger keep_old_secret before update on rag.endpoints
-  for each row when (new.secret <> old.secret) execute function rag.keep_old_secret();
+  for each row when (new.secret <> old.secret) execute function rag.store_old_secret();
 
-revoke all on function rag.keep_old_secret() from public, anon, service_role;
-grant execute on function rag.keep_old_secret() to authenticated;
-
-grant select, insert, delete on rag.webhooks to authenticated;
-grant update (events, enabled, updated_at) on rag.webhooks to authenticated;
-grant select (org_id, webhook_id, owner_id, url, description, failing_since, rests_until)
-  on rag.endpoints to authenticated;
-grant insert (org_id, webhook_id, url, description, secret) on rag.endpoints to authenticated;
-grant update (url, description, secret, old_secret_until, failing_since, rests_until)
-  on rag.endpoints to authenticated;
-grant select on rag.webhooks, rag.endpoints to rag_worker;
-grant update (enabled, updated_at) on rag.webhooks to rag_worker;
-grant update (old_secret, failing_since, rests_until) on rag.endpoints to rag_worker;
-
--- The outbox of webhooks: what is to be sent, and what became of it.
+-- Deliveries: the outbox of webhooks, with the result of each event's last attempt.
 create table rag.deliveries (
   org_id uuid not null,
   id uuid not null default gen_random_uuid(),
@@ -2110,110 +3965,23 @@ create policy "admins have it told again" on rag.deliveries
 create policy "the worker sends deliveries" on rag.deliveries
   for all to rag_worker using (true) with check (true);
 
-grant select on rag.deliveries to authenticated;
-grant insert (org_id, webhook_id, collection_id, owner_id, event_id, event, object)
-  on rag.deliveries to authenticated;
-grant update (state, attempts, due_at, response_status, error, finished_at) on rag.deliveries to authenticated;
-grant select, delete on rag.deliveries to rag_worker;
-grant insert (org_id, webhook_id, collection_id, owner_id, event_id, event, object) on rag.deliveries to rag_worker;
-grant update (state, attempts, due_at, lease, response_status, error, finished_at)
-  on rag.deliveries to rag_worker;
-
--- What Supabase Storage lets whom do with originals: its server asks row security on storage.objects, as the caller. An
--- object is stored where rag_begin_upload said, read by who reads its document, and deleted by a token that names it;
--- nothing in its path gives anybody a right. The restrictive policies hold whatever other policies a project has, and
--- leave its other buckets alone. Without the schema storage there is nothing to do.
-
--- Whether the caller was told to upload it, and has made no document of it yet.
-create function rag.awaits_object(name text)
-returns boolean
-language sql stable security invoker set search_path = ''
-as $$
-  select exists (
-    select from rag.removals
-    where removals.org_id = any (array(select rag.current_org_ids())) and removals.path = awaits_object.name
-      and removals.expected_until > now() and split_part(removals.path, '/', 3) = auth.uid()::text);
-$$;
-
--- The object that the token was made to delete; null for every other token.
-create function rag.removed_object()
-returns text
-language sql stable security invoker set search_path = ''
-as $$
-  select auth.jwt() -> 'rag' ->> 'object';
-$$;
-
--- Whether the caller may know of it: row security on the document's original decides.
-create function rag.sees_object(name text)
-returns boolean
-language sql stable security invoker set search_path = ''
-as $$
-  select exists (
-      select from rag.originals
-      where originals.org_id = any (array(select rag.current_org_ids())) and originals.path = sees_object.name)
-    or rag.awaits_object(sees_object.name) or coalesce(sees_object.name = rag.removed_object(), false);
-$$;
-
-revoke all on function rag.awaits_object(text), rag.removed_object(), rag.sees_object(text)
-  from public, anon, service_role;
-grant execute on function rag.awaits_object(text), rag.removed_object(), rag.sees_object(text) to authenticated;
-
-do $$
-begin
-  if to_regclass('storage.objects') is null then
-    return;
-  end if;
-  insert into storage.buckets (id, name, public, file_size_limit)
-  values ('rag-originals', 'rag-originals', false, 100 << 20)
-  -- What is in a public bucket, no policy protects.
-  on conflict (id) do update set public = false;
-
-  create policy "rag: signed-in users use the bucket of originals" on storage.objects
-    for all to authenticated
-    using (bucket_id = 'rag-originals') with check (bucket_id = 'rag-originals');
-
-  create policy "rag: an object is read by who reads its document" on storage.objects
-    as restrictive for select to authenticated
-    using (bucket_id is distinct from 'rag-originals' or rag.sees_object(name));
-
-  create policy "rag: an object is stored by who was told to" on storage.objects
-    as restrictive for insert to authenticated
-    with check (bucket_id is distinct from 'rag-originals' or rag.awaits_object(name));
-
-  create policy "rag: no object is changed" on storage.objects
-    as restrictive for update to authenticated
-    using (bucket_id is distinct from 'rag-originals') with check (bucket_id is distinct from 'rag-originals');
-
-  create policy "rag: an object is deleted by a token that names it" on storage.objects
-    as restrictive for delete to authenticated
-    using (bucket_id is distinct from 'rag-originals' or name = rag.removed_object());
-
-  create policy "rag: nobody else uses the bucket of originals" on storage.objects
-    as restrictive for all to anon
-    using (bucket_id is distinct from 'rag-originals') with check (bucket_id is distinct from 'rag-originals');
-exception when insufficient_privilege then
-  -- All of it or nothing: without its policies there is no bucket.
-  raise warning 'rag: large files need whoever owns storage.objects to run the end of sql/32_storage.sql';
-end;
-$$;
-
--- What happens to collections and documents is told by who makes it happen, in the same transaction: neither is
--- there without the other. At its end, when a document's chunks can be counted and it is plain what went with what.
+-- Triggers that write webhook events, in the transaction of the change and at its end, when a document's chunks can be
+-- counted and it is known whether its collection was deleted too.
 
 -- Whether anybody listens for that.
-create function rag.is_awaited(org_id uuid, collection_id uuid, event text)
+create function rag.has_subscriber(org_id uuid, collection_id uuid, event text)
 returns boolean
 language sql stable security invoker set search_path = ''
 as $$
   select exists (
     select from rag.webhooks
-    where webhooks.org_id = is_awaited.org_id and enabled and event = any (events)
-      and (webhooks.collection_id is null or webhooks.collection_id = is_awaited.collection_id));
+    where webhooks.org_id = has_subscriber.org_id and enabled and event = any (events)
+      and (webhooks.collection_id is null or webhooks.collection_id = has_subscriber.collection_id));
 $$;
 
 -- To everybody who does. A webhook that is deleted meanwhile is told nothing, and whoever changes something is not
 -- kept from it.
-create function rag.tell(org_id uuid, collection_id uuid, owner_id uuid, event text, object jsonb)
+create function rag.enqueue_event(org_id uuid, collection_id uuid, owner_id uuid, event text, object jsonb)
 returns void
 language plpgsql volatile security invoker set search_path = ''
 as $$
@@ -2223,10 +3991,11 @@ begin
   loop
     begin
       insert into rag.deliveries (org_id, webhook_id, collection_id, owner_id, event_id, event, object)
-      select tell.org_id, webhooks.id, tell.collection_id, tell.owner_id, event_id, tell.event, object
+      select enqueue_event.org_id, webhooks.id, enqueue_event.collection_id, enqueue_event.owner_id, event_id,
+        enqueue_event.event, object
       from rag.webhooks
-      where webhooks.org_id = tell.org_id and enabled and tell.event = any (events)
-        and (webhooks.collection_id is null or webhooks.collection_id = tell.collection_id);
+      where webhooks.org_id = enqueue_event.org_id and enabled and enqueue_event.event = any (events)
+        and (webhooks.collection_id is null or webhooks.collection_id = enqueue_event.collection_id);
       return;
     exception
       when foreign_key_violation then
@@ -2234,13 +4003,13 @@ begin
         null;
       when lock_not_available then
         -- This runs at the end of the transaction, where the exception handler of the called function has ended.
-        perform rag.refuse_locked();
+        perform rag.raise_locked();
     end;
   end loop;
 end;
 $$;
 
-create function rag.tell_of_collection()
+create function rag.enqueue_collection_event()
 returns trigger
 language plpgsql volatile security invoker set search_path = ''
 as $$
@@ -2256,15 +4025,15 @@ begin
   if collection.loads is not null or collection.deleted_at is not null then
     return null;
   end if;
-  if rag.is_awaited(collection.org_id, collection.id, event) then
-    perform rag.tell(collection.org_id, collection.id, collection.owner_id, event,
+  if rag.has_subscriber(collection.org_id, collection.id, event) then
+    perform rag.enqueue_event(collection.org_id, collection.id, collection.owner_id, event,
       jsonb_build_object('id', collection.id, 'name', collection.name));
   end if;
   return null;
 end;
 $$;
 
-create function rag.tell_of_document()
+create function rag.enqueue_document_event()
 returns trigger
 language plpgsql volatile security invoker set search_path = ''
 as $$
@@ -2277,7 +4046,7 @@ declare
   object jsonb := jsonb_build_object(
     'id', document.id, 'collection_id', document.collection_id, 'status', document.status);
 begin
-  if not rag.is_awaited(document.org_id, document.collection_id, event) then
+  if not rag.has_subscriber(document.org_id, document.collection_id, event) then
     return null;
   end if;
   -- Nobody knows of what is being loaded: of the collection is told when it is loaded. (That one has failed, the worker
@@ -2306,2118 +4075,20 @@ begin
     -- The collection was deleted too, and has an event of its own.
     return null;
   end if;
-  perform rag.tell(document.org_id, document.collection_id, document.owner_id, event, object);
+  perform rag.enqueue_event(document.org_id, document.collection_id, document.owner_id, event, object);
   return null;
 end;
 $$;
 
 create constraint trigger tell_of_collection
   after insert or update or delete on rag.collections
-  deferrable initially deferred for each row execute function rag.tell_of_collection();
+  deferrable initially deferred for each row execute function rag.enqueue_collection_event();
 
 create constraint trigger tell_of_document
   after insert or update of status or delete on rag.documents
-  deferrable initially deferred for each row execute function rag.tell_of_document();
+  deferrable initially deferred for each row execute function rag.enqueue_document_event();
 
-revoke all on function rag.is_awaited(uuid, uuid, text), rag.tell(uuid, uuid, uuid, text, jsonb),
-  rag.tell_of_collection(), rag.tell_of_document() from public, anon, service_role;
--- The worker gives documents up, of which is told too.
-grant execute on function rag.is_awaited(uuid, uuid, text), rag.tell(uuid, uuid, uuid, text, jsonb)
-  to authenticated, rag_worker;
-grant execute on function rag.tell_of_collection(), rag.tell_of_document() to authenticated;
-
--- What makes two names one: an entity is a folded name within an org. It has no row of its own. It is there as long as
--- something that the caller sees names it: a document's title (37_subjects.sql), a chunk (38_mentions.sql). So an
--- entity of somebody's private document is nobody else's, and a name that two orgs share joins nothing.
-
--- Letters without case and accents, and without what shows nothing; what stands between words is one blank. An
--- apostrophe is nothing (O'Brien), nor is an English genitive (Boritzer's); + and # stay, for C++ and C#. Marks that
--- are letters' own, as in Devanagari and Thai, are kept. What is punctuation is said here: versions of Postgres differ.
-create function rag.fold(content text)
-returns text
-language sql immutable security invoker set search_path = ''
-as $$
-  select normalize(btrim(regexp_replace(regexp_replace(translate(replace(replace(replace(
-      regexp_replace(lower(normalize(replace(content, '´', ''''), nfkd)),
-        -- Accents; points of Hebrew and Arabic; joiners, directions, variants.
-        '[\u0300-\u036f\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe20-\ufe2f'
-        '\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7\u0610-\u061a\u0640\u064b-\u065f\u0670\u06d6-\u06dc'
-        '\u06df-\u06e4\u06e7\u06e8\u06ea-\u06ed\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufe00-\ufe0f\ufeff]',
-        '', 'g'),
-      'ß', 'ss'), 'æ', 'ae'), 'œ', 'oe'), 'øłđðıς', 'olddiσ'),
-    '[''’‘`ʼ](?:s\M)?', '', 'g'),
-    -- Of ASCII and Latin-1, of other alphabets, of all of them, of East Asia; emoji.
-    '[\u0001-"$-*,-/:-@[-`{-¿×÷\u055a-\u055f\u0589\u058a\u05be\u05c0\u05c3\u05c6\u05f3\u05f4\u0609-\u060d'
-    '\u061b-\u061f\u066a-\u066d\u06d4\u0964\u0965\u0970\u0df4\u0e3f\u0e4f\u0e5a\u0e5b\u0f04-\u0f14\u0f3a-\u0f3d'
-    '\u104a-\u104f\u10fb\u1360-\u1368\u17d4-\u17d6\u17d8-\u17db\u1800-\u180a\u2000-\u20cf\u2190-\u2bff'
-    '\u2e00-\u2e7f\u3000-\u3004\u3008-\u3020\u3030\u303d-\u303f\u30a0\u30fb\ufe30-\ufe4f'
-    '\U0001f000-\U0001faff]+', ' ', 'g')), nfc);
-$$;
-
--- A name as an entity: without an article before it, and what stands behind it in parentheses, unless that is all. An
--- entity's own is itself.
-create function rag.entity(name text)
-returns text
-language sql immutable security invoker set search_path = ''
-as $$
-  select rtrim(left(regexp_replace(
-    coalesce(nullif(rag.fold(regexp_replace(name, '\s*[(（][^()（）]*[)）]\s*$', '')), ''), rag.fold(name)),
-    '^(?:the )+(?=.)', ''), 200));
-$$;
-
--- How a folded name sounds, roughly: words that are spelled differently by mistake mostly sound alike. Vowels count at
--- the beginning of a word alone, and there are one, Greek and Cyrillic ones too; so are c, k and q, s and z, v and w.
-create function rag.sound(entity text)
-returns text
-language sql immutable security invoker set search_path = ''
-as $$
-  select regexp_replace(regexp_replace(regexp_replace(translate(replace(replace(entity, 'ph', 'f'), 'x', 'ks'),
-    'cqzwyj', 'kksvii'),
-    '\m[aeiouαεηιουωаеиоуыэюя]', 'a', 'g'), '\Y[aeiouhαεηιουωаеиоуыэюяьъ]', '', 'g'),
-    '(.)\1+', '\1', 'g');
-$$;
-
--- How much a folded name and others are alike, 0 to 1: the share of their pairs of letters that they have in common
--- (Dice, 1945). Those that are not as long, by a third, are left out.
-create function rag.likenesses(name text, others text[])
-returns table (entity text, likeness double precision)
-language plpgsql immutable security invoker set search_path = ''
-as $$
-#variable_conflict use_column
-begin
-  return query
-  with mine as (
-    select substr(' ' || name || ' ', place, 2) as letters, count(*) as times
-    from generate_series(1, length(name) + 1) as place
-    group by 1
-  ), theirs as (
-    select other.entity, substr(' ' || other.entity || ' ', place, 2) as letters, count(*) as times
-    from (select distinct unnest(others) as entity) as other
-    cross join generate_series(1, length(other.entity) + 1) as place
-    where length(other.entity) between 0.75 * length(name) and 1.34 * length(name)
-    group by 1, 2
-  )
-  select theirs.entity,
-    (2.0 * sum(least(mine.times, theirs.times)) / (length(name) + length(theirs.entity) + 2))::double precision
-  from theirs
-  join mine on mine.letters = theirs.letters
-  group by theirs.entity;
-end;
-$$;
-
--- What a title names, and how surely: itself, with and without what it has in parentheses, and its parts. "Incident 42:
--- Billing outage" is about both.
-create function rag.names_of_title(title text)
-returns table (entity text, name text, weight real)
-language sql immutable security invoker set search_path = ''
-as $$
-  select found.entity, (array_agg(found.name order by found.weight desc, found.place))[1], max(found.weight)
-  from (
-    select rag.entity(title), title, 1.0::real, 0
-    union all
-    select rtrim(left(regexp_replace(rag.fold(title), '^(?:the )+(?=.)', ''), 200)), title, 1.0, 0
-    union all
-    -- A file's name without its ending.
-    select rag.entity(named.base), named.base, 0.9, 0
-    from (select regexp_replace(title, '^(.*/)?([^/]+)\.[A-Za-z][A-Za-z0-9]{0,4}$', '\2') as base) as named
-    where named.base <> title
-    union all
-    select rag.entity(part), btrim(part), 0.6, place::integer
-    from regexp_split_to_table(title, '\s*[:;|–—·•»>()（）《》「」『』]\s*|\s+[-/]\s+|,\s+|，|、')
-      with ordinality as parts (part, place)
-    where place <= 8 and part <> title
-  ) as found (entity, name, weight, place)
-  where length(found.entity) > 1
-  group by found.entity;
-$$;
-
-revoke all on function rag.fold(text), rag.entity(text), rag.sound(text), rag.likenesses(text, text[]),
-  rag.names_of_title(text) from public, anon, service_role;
-grant execute on function rag.fold(text), rag.entity(text), rag.sound(text), rag.likenesses(text, text[]),
-  rag.names_of_title(text) to authenticated;
-
--- What the index and knowledge APIs did, counted and timed where every instance can see it: what /metrics sums over
--- all users. Each user has rows of their own, so that nobody waits for others, and writes no others.
-
--- Where the buckets of a histogram end; of a counter there are none. Null for what nobody measures.
-create function rag.bounds_of(measure text)
-returns double precision[]
-language sql immutable security invoker set search_path = ''
-as $$
-  select case
-    when bounds_of.measure ~ '^rag_(query|retrieve|chat|index|indexes|indexes_document|indexes_update_document|indexes_delete_document|persist|load|delete_index)_(requests_total|latency_seconds)$'
-      then case when bounds_of.measure like '%seconds'
-        then '{0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10, 30, 60}' else '{}' end
-    when bounds_of.measure = 'gateway_knowledge_retrieval_score'
-      then '{0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1}'
-    when bounds_of.measure ~ '^gateway_knowledge_(chunks_retrieved|documents_ingested|documents_deleted|query_tokens)_total$'
-      then '{}'
-  end::double precision[];
-$$;
-
-create table rag.measures (
-  user_id uuid not null,
-  name text not null check (rag.bounds_of(name) is not null),
-  -- success or failure of a request, prompt or completion of tokens.
-  label text not null default '' check (label in ('', 'success', 'failure', 'prompt', 'completion')),
-  -- Of a counter: what it counts. Of a histogram: the sum of all values.
-  sum double precision not null check (sum >= 0 and sum < 1e15),
-  -- How often; and how often up to each bound.
-  total bigint not null check (total > 0),
-  buckets bigint[] not null,
-  primary key (user_id, name, label)
-);
-
-alter table rag.measures enable row level security;
-alter table rag.measures force row level security;
-
-create policy "callers measure their own requests, metrics read all" on rag.measures
-  for all to authenticated
-  using (user_id = (select auth.uid()) or (select rag.reads_metrics()))
-  with check (user_id = (select auth.uid()));
-
-grant select, insert, update on rag.measures to authenticated;
-
--- Add up to twenty measures of the caller's: [{name, label, value}]. A value is at most a million, so that nobody's
--- hide the others'.
-create function public.rag_measure(measures jsonb)
-returns void
-language plpgsql volatile security invoker set search_path = ''
-as $$
-#variable_conflict use_column
-begin
-  perform rag.begin_call();
-  perform rag.check_json('measures', rag_measure.measures, 10000);
-  with measured as (
-    select fields.name, coalesce(fields.label, '') as label,
-      case when fields.value between 0 and 1000000 then fields.value end as value
-    from (select item from jsonb_array_elements(rag_measure.measures) as item limit 20) as items
-    cross join jsonb_to_record(items.item) as fields (name text, label text, value double precision)
-  )
-  insert into rag.measures as present (user_id, name, label, sum, total, buckets)
-  select auth.uid(), measured.name, measured.label, 
-    -- Of one that cannot be there is no sum.
-    case when bool_and(measured.value is not null) then sum(measured.value) end, count(*), array(
-      select (select count(*) from unnest(array_agg(measured.value)) as value where value <= bound)
-      from unnest(rag.bounds_of(measured.name)) as bound)
-  from measured
-  group by measured.name, measured.label
-  order by measured.name, measured.label
-  on conflict on constraint measures_pkey do update set
-    sum = present.sum + excluded.sum,
-    total = present.total + excluded.total,
-    buckets = array(
-      select had + added
-      from unnest(present.buckets, excluded.buckets) with ordinality as counted (had, added, place)
-      order by place);
-end;
-$$;
-
-revoke all on function rag.bounds_of(text) from public, anon, service_role;
-grant execute on function rag.bounds_of(text) to authenticated;
-
--- What was done with knowledge, by whom and when: an audit trail that holds counts and a score, and never a text or a
--- question. The functions write each event as the caller of the request. The org's admins read the events; members do
--- not, because the counts include private documents. No user changes or deletes an event: the deployer prunes, in SQL.
-
-create table rag.events (
-  org_id uuid not null references rag.orgs (id) on delete cascade,
-  id uuid not null default gen_random_uuid(),
-  -- Whose own the namespace is; null: the org's.
-  owner_id uuid,
-  -- Who did it.
-  user_id uuid not null,
-  event text not null check (event in ('knowledge.ingest', 'knowledge.retrieve', 'knowledge.query', 'knowledge.delete')),
-  namespace text not null check (length(namespace) between 1 and 255),
-  -- Null where there was none of that name. It may be gone by now: what was done remains.
-  collection_id uuid,
-  document_count integer not null check (document_count >= 0),
-  chunk_count integer not null check (chunk_count >= 0),
-  -- Of the best chunk; null where there was none.
-  top_score double precision check (top_score between 0 and 1),
-  created_at timestamptz not null default now(),
-  primary key (org_id, id)
-);
-
--- rag_list_events; and pruning, org by org.
-create index events_by_time on rag.events (org_id, created_at desc, id);
-
-alter table rag.events enable row level security;
-alter table rag.events force row level security;
-
-create policy "members use their org's events" on rag.events
-  for all to authenticated
-  using (org_id = any (array(select rag.current_org_ids()))
-    and (owner_id is null or owner_id = (select auth.uid())
-      or org_id = any (array(select rag.admin_org_ids()))))
-  with check (org_id = any (array(select rag.current_org_ids()))
-    and (owner_id is null or owner_id = (select auth.uid())
-      or org_id = any (array(select rag.admin_org_ids()))));
-
-create policy "events are of oneself" on rag.events
-  as restrictive for insert to authenticated
-  with check (user_id = (select auth.uid()));
-
-create policy "a key notes what its scopes let it do" on rag.events
-  as restrictive for insert to authenticated
-  with check (case when event in ('knowledge.ingest', 'knowledge.delete')
-    then (select rag.has_scope('documents:write'))
-    else (select rag.has_scope('retrievals:read', 'chat:read')) end);
-
-create policy "admins read events" on rag.events
-  as restrictive for select to authenticated
-  using (org_id = any (array(select rag.admin_org_ids())));
-
--- What a bound key asks for elsewhere is in no collection that it knows of.
-create policy "a bound key stays in its collection" on rag.events
-  as restrictive for all to authenticated
-  using ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()))
-  with check ((select rag.bound_collection()) is null or collection_id is null
-    or collection_id = (select rag.bound_collection()));
-
-grant select, insert (org_id, owner_id, user_id, event, namespace, collection_id, document_count, chunk_count, top_score)
-  on rag.events to authenticated;
-
--- Note what the caller has done in a namespace, and count it: measures as rag_measure takes them.
-create function public.rag_record_event(
-  event text, namespace text, documents integer default 0, chunks integer default 0,
-  top_score double precision default null, measures jsonb default '[]'
-)
-returns void
-language plpgsql volatile security invoker set search_path = ''
-as $$
-declare
-  is_admitted constant boolean := rag.begin_call();
-  org_id constant uuid := rag.org_meant(null);
-  home rag.collections;
-begin
-  perform rag.check_user_named(org_id, rag_record_event.namespace);
-  select * into home from rag.collection_named(org_id, rag_record_event.namespace, or_deleted => true);
-  insert into rag.events (
-    org_id, owner_id, user_id, event, namespace, collection_id, document_count, chunk_count, top_score)
-  values (
-    org_id, coalesce(home.owner_id, rag.user_named(rag_record_event.namespace)), auth.uid(), rag_record_event.event,
-    rag_record_event.namespace, home.id, rag_record_event.documents, rag_record_event.chunks,
-    rag_record_event.top_score);
-  perform public.rag_measure(rag_record_event.measures);
-end;
-$$;
-
--- {"total", "events": [...]}: a page of the events of the orgs that the caller administers, the latest first, and their
--- number; namespace and event filter them. PT403 for a caller who administers no org.
-create function public.rag_list_events(
-  "limit" integer default 20, "offset" integer default 0, namespace text default null, event text default null
-)
-returns jsonb
-language plpgsql stable security invoker set search_path = ''
-as $$
-begin
-  perform rag.begin_call();
-  perform rag.check_page("limit", "offset", 'desc', 'created_at', array['created_at']);
-  if not exists (select from rag.admin_org_ids()) then
-    raise exception 'only an admin of the org, with a key that has the scope admin, may see this'
-      using errcode = 'PT403', detail = 'admin_required';
-  end if;
-  return (
-    with listed as (
-      select events.*
-      from rag.events
-      where events.org_id = any (array(select rag.admin_org_ids()))
-        and (rag_list_events.namespace is null or events.namespace = rag_list_events.namespace)
-        and (rag_list_events.event is null or events.event = rag_list_events.event)
-    ), page as (
-      select listed.*
-      from listed
-      order by listed.created_at desc, listed.id
-      limit "limit" offset "offset"
-    )
-    select jsonb_build_object(
-      'total', (select count(*) from listed),
-      'events', coalesce(jsonb_agg(to_jsonb(page) order by page.created_at desc, page.id), '[]'))
-    from page);
-end;
-$$;
-
--- What documents are about, as far as their titles say: one row for each name in a title. Kept by triggers on
--- documents, so that whoever writes a title, and however, names its subjects. Graph search goes from a name to the
--- documents about it, and from what these name on to the documents about that.
-
-create table rag.subjects (
-  org_id uuid not null,
-  document_id uuid not null,
-  entity text collate "C" not null check (length(entity) between 1 and 200),
-  collection_id uuid not null,
-  owner_id uuid,
-  name text not null,
-  -- 1 is the whole title.
-  weight real not null check (weight between 0 and 1),
-  sound text collate "C" not null,
-  ending text collate "C" not null,
-  primary key (org_id, document_id, entity),
-  foreign key (org_id, document_id) references rag.documents (org_id, id) on delete cascade
-);
-
--- rag.link and rag.reach: the documents about an entity.
-create index subjects_by_entity on rag.subjects (org_id, entity, weight desc)
-  include (document_id, collection_id, owner_id);
-
--- The same within a collection, which may be a small part of its org.
-create index subjects_by_collection on rag.subjects (org_id, collection_id, entity, weight desc)
-  include (document_id, owner_id);
-
--- rag.link: names that sound like one, or begin or end with it. The ending is the sound backwards.
-create index subjects_by_sound on rag.subjects (org_id, sound) include (entity, collection_id, owner_id);
-create index subjects_by_ending on rag.subjects (org_id, ending) include (entity, collection_id, owner_id);
-
-alter table rag.subjects enable row level security;
-alter table rag.subjects force row level security;
-
-create policy "members use their org's subjects" on rag.subjects
-  for all to authenticated
-  using (org_id = any (array(select rag.current_org_ids()))
-    and (owner_id is null or owner_id = (select auth.uid())
-      or org_id = any (array(select rag.admin_org_ids()))))
-  with check (org_id = any (array(select rag.current_org_ids()))
-    and (owner_id is null or owner_id = (select auth.uid())
-      or org_id = any (array(select rag.admin_org_ids()))));
-
-create policy "a key reads and writes with the scopes for it" on rag.subjects
-  as restrictive for all to authenticated
-  using ((select rag.has_scope('documents:read', 'documents:write', 'retrievals:read', 'chat:read')))
-  with check ((select rag.has_scope('documents:write')));
-
-create policy "a key deletes with documents:write" on rag.subjects
-  as restrictive for delete to authenticated
-  using ((select rag.has_scope('documents:write')));
-
-create policy "a bound key stays in its collection" on rag.subjects
-  as restrictive for all to authenticated
-  using ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()))
-  with check ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()));
-
-grant select, insert, update, delete on rag.subjects to authenticated;
-
--- Whether a collection's documents go into the graph: unless its config says no.
-create function rag.is_graphed(org_id uuid, collection_id uuid)
-returns boolean
-language sql stable security invoker set search_path = ''
-as $$
-  select collections.config -> 'enable_knowledge_graph' is distinct from 'false'::jsonb
-  from rag.collections
-  where collections.org_id = is_graphed.org_id and collections.id = is_graphed.collection_id;
-$$;
-
--- What a document's title names.
-create function rag.add_subjects(document rag.documents)
-returns void
-language sql volatile security invoker set search_path = ''
-as $$
-  insert into rag.subjects (org_id, document_id, entity, collection_id, owner_id, name, weight, sound, ending)
-  select document.org_id, document.id, found.entity, document.collection_id, document.owner_id, found.name,
-    found.weight, heard.sound, reverse(heard.sound)
-  from rag.names_of_title(document.title) as found
-  cross join lateral (select rag.sound(found.entity)) as heard (sound)
-  where rag.is_graphed(document.org_id, document.collection_id)
-  on conflict do nothing;
-$$;
-
-create function rag.index_subjects()
-returns trigger
-language plpgsql volatile security invoker set search_path = ''
-as $$
-begin
-  if tg_op = 'UPDATE' then
-    delete from rag.subjects where subjects.org_id = new.org_id and subjects.document_id = new.id;
-  end if;
-  perform rag.add_subjects(new);
-  if tg_op = 'UPDATE' then
-    perform rag.read_again(new.org_id, new.id);
-  end if;
-  return null;
-end;
-$$;
-
-create trigger index_subjects_of_new_documents after insert on rag.documents
-  for each row execute function rag.index_subjects();
-
-create trigger index_subjects_of_changed_documents
-  after update of title, collection_id, owner_id on rag.documents
-  for each row
-  when ((old.title, old.collection_id, old.owner_id) is distinct from (new.title, new.collection_id, new.owner_id))
-  execute function rag.index_subjects();
-
-revoke all on function rag.is_graphed(uuid, uuid), rag.add_subjects(rag.documents), rag.index_subjects()
-  from public, anon, service_role;
-grant execute on function rag.is_graphed(uuid, uuid), rag.add_subjects(rag.documents), rag.index_subjects()
-  to authenticated;
-
--- Which names stand in which chunks: the evidence that an entity is there at all. Rows come with the chunks
--- (55_ingest.sql), or from the worker when nobody has looked yet (72_extract.sql), and go with them.
-
-create table rag.mentions (
-  org_id uuid not null,
-  document_id uuid not null,
-  ordinal integer not null,
-  entity text collate "C" not null check (length(entity) between 1 and 200),
-  collection_id uuid not null,
-  owner_id uuid,
-  name text not null check (length(name) between 1 and 200 and rag.shows_only(name)),
-  -- person, organization, team, place, service, work, identifier, email, date, or name: not known which.
-  kind text not null check (kind ~ '^[a-z][a-z_]{0,39}$'),
-  -- As the chunk writes it, where it does so differently: a surname alone, an abbreviation.
-  said text[] not null check (cardinality(said) <= 20 and rag.shows_only(array_to_string(said, ' '))),
-  -- How prominent it is there, 0 to 1.
-  weight real not null check (weight between 0 and 1),
-  sound text collate "C" not null,
-  ending text collate "C" not null,
-  primary key (org_id, document_id, ordinal, entity),
-  foreign key (org_id, document_id, ordinal) references rag.chunks (org_id, document_id, ordinal) on delete cascade
-);
-
--- rag.link and rag.reach: the chunks that name an entity, those where it is most prominent first.
-create index mentions_by_entity on rag.mentions (org_id, entity, weight desc)
-  include (document_id, ordinal, collection_id, owner_id);
-
--- The same within a collection, which may be a small part of an org that names the entity everywhere.
-create index mentions_by_collection on rag.mentions (org_id, collection_id, entity, weight desc)
-  include (document_id, ordinal, owner_id);
-
--- rag.link: names that sound like one, or begin or end with it. The ending is the sound backwards.
-create index mentions_by_sound on rag.mentions (org_id, sound) include (entity, collection_id, owner_id);
-create index mentions_by_ending on rag.mentions (org_id, ending) include (entity, collection_id, owner_id);
-
-alter table rag.mentions enable row level security;
-alter table rag.mentions force row level security;
-
-create policy "members use their org's mentions" on rag.mentions
-  for all to authenticated
-  using (org_id = any (array(select rag.current_org_ids()))
-    and (owner_id is null or owner_id = (select auth.uid())
-      or org_id = any (array(select rag.admin_org_ids()))))
-  with check (org_id = any (array(select rag.current_org_ids()))
-    and (owner_id is null or owner_id = (select auth.uid())
-      or org_id = any (array(select rag.admin_org_ids()))));
-
-create policy "a key reads and writes with the scopes for it" on rag.mentions
-  as restrictive for all to authenticated
-  using ((select rag.has_scope('documents:read', 'documents:write', 'retrievals:read', 'chat:read')))
-  with check ((select rag.has_scope('documents:write')));
-
-create policy "a key deletes with documents:write" on rag.mentions
-  as restrictive for delete to authenticated
-  using ((select rag.has_scope('documents:write')));
-
-create policy "a bound key stays in its collection" on rag.mentions
-  as restrictive for all to authenticated
-  using ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()))
-  with check ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()));
-
-grant select, insert, update, delete on rag.mentions to authenticated;
-
--- What chunks say of how entities are related: one row for each edge and chunk that says so, so that an edge lives as
--- long as its evidence. That two names stand together is no row here: rag.mentions says it.
-
-create table rag.relations (
-  org_id uuid not null,
-  document_id uuid not null,
-  ordinal integer not null,
-  subject text collate "C" not null check (length(subject) between 1 and 200),
-  -- Read forwards: subject OWNED_BY object.
-  type text collate "C" not null check (type ~ '^[A-Z][A-Z_]{1,49}$'),
-  object text collate "C" not null check (length(object) between 1 and 200),
-  collection_id uuid not null,
-  owner_id uuid,
-  confidence real not null check (confidence > 0 and confidence <= 1),
-  primary key (org_id, document_id, ordinal, subject, type, object),
-  foreign key (org_id, document_id, ordinal) references rag.chunks (org_id, document_id, ordinal) on delete cascade,
-  check (subject <> object)
-);
-
--- rag.edges_among, both ways; the surest first.
-create index relations_by_subject on rag.relations (org_id, subject, confidence desc)
-  include (type, object, document_id, ordinal, collection_id, owner_id);
-create index relations_by_object on rag.relations (org_id, object, confidence desc)
-  include (type, subject, document_id, ordinal, collection_id, owner_id);
-
--- rag.link: other names of an entity, which may have any number of other edges.
-create index relations_aliases_by_subject on rag.relations (org_id, subject, confidence desc)
-  include (object, collection_id, owner_id) where type = 'ALIAS_OF';
-create index relations_aliases_by_object on rag.relations (org_id, object, confidence desc)
-  include (subject, collection_id, owner_id) where type = 'ALIAS_OF';
-
-alter table rag.relations enable row level security;
-alter table rag.relations force row level security;
-
-create policy "members use their org's relations" on rag.relations
-  for all to authenticated
-  using (org_id = any (array(select rag.current_org_ids()))
-    and (owner_id is null or owner_id = (select auth.uid())
-      or org_id = any (array(select rag.admin_org_ids()))))
-  with check (org_id = any (array(select rag.current_org_ids()))
-    and (owner_id is null or owner_id = (select auth.uid())
-      or org_id = any (array(select rag.admin_org_ids()))));
-
-create policy "a key reads and writes with the scopes for it" on rag.relations
-  as restrictive for all to authenticated
-  using ((select rag.has_scope('documents:read', 'documents:write', 'retrievals:read', 'chat:read')))
-  with check ((select rag.has_scope('documents:write')));
-
-create policy "a key deletes with documents:write" on rag.relations
-  as restrictive for delete to authenticated
-  using ((select rag.has_scope('documents:write')));
-
-create policy "a bound key stays in its collection" on rag.relations
-  as restrictive for all to authenticated
-  using ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()))
-  with check ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()));
-
-grant select, insert, update, delete on rag.relations to authenticated;
-
--- Mentions, relations and how far they are read follow their document, should it go to another collection or owner.
-create function rag.move_names()
-returns trigger
-language plpgsql volatile security invoker set search_path = ''
-as $$
-begin
-  update rag.mentions set collection_id = new.collection_id, owner_id = new.owner_id
-  where mentions.org_id = new.org_id and mentions.document_id = new.id;
-  update rag.relations set collection_id = new.collection_id, owner_id = new.owner_id
-  where relations.org_id = new.org_id and relations.document_id = new.id;
-  update rag.extractions
-  set collection_id = new.collection_id, owner_id = new.owner_id, user_id = coalesce(auth.uid(), user_id), lease = null
-  where extractions.org_id = new.org_id and extractions.document_id = new.id;
-  return null;
-end;
-$$;
-
-create trigger move_names_of_changed_documents after update of collection_id, owner_id on rag.documents
-  for each row
-  when ((old.collection_id, old.owner_id) is distinct from (new.collection_id, new.owner_id))
-  execute function rag.move_names();
-
--- What a document names, in its text or its title, as the keys of an object: asked once a document, however many
--- relations it states.
-create function rag.names_in(org_id uuid, document_id uuid)
-returns jsonb
-language plpgsql stable security invoker set search_path = ''
-as $$
-begin
-  return (
-    select coalesce(jsonb_object_agg(named.entity, true), '{}')
-    from (
-      select mentions.entity
-      from rag.mentions
-      where mentions.org_id = names_in.org_id and mentions.document_id = names_in.document_id
-      union
-      select subjects.entity
-      from rag.subjects
-      where subjects.org_id = names_in.org_id and subjects.document_id = names_in.document_id
-    ) as named);
-end;
-$$;
-
--- Relations of a document one of whose ends nothing in it names any more are nobody's.
-create function rag.forget_loose_relations(org_id uuid, document_id uuid)
-returns void
-language plpgsql volatile security invoker set search_path = ''
-as $$
-#variable_conflict use_variable
-declare
-  names constant jsonb := rag.names_in(org_id, document_id);
-begin
-  delete from rag.relations
-  where relations.org_id = forget_loose_relations.org_id and relations.document_id = forget_loose_relations.document_id
-    and not (names ? relations.subject and names ? relations.object);
-end;
-$$;
-
--- The numbered entries of a list in a chunk's JSON that are objects; 200 are looked at.
-create function rag.entries_of(body jsonb, list text)
-returns table (entry jsonb, number bigint)
-language sql immutable security invoker set search_path = ''
-as $$
-  select listed.entry, listed.number
-  from jsonb_array_elements(case jsonb_typeof(body -> list) when 'array' then body -> list else '[]' end)
-    with ordinality as listed (entry, number)
-  where listed.number <= 200 and jsonb_typeof(listed.entry) = 'object';
-$$;
-
--- A text in a list's entry that may be shown and is no longer than a name; null otherwise.
-create function rag.said_in(value jsonb)
-returns text
-language sql immutable security invoker set search_path = ''
-as $$
-  select said.surface
-  from (select case jsonb_typeof(value) when 'string' then value #>> '{}' end) as said (surface)
-  where length(said.surface) between 1 and 200 and rag.shows_only(said.surface);
-$$;
-
--- A number in a list's entry, no more than 1 and no less than 0; null for what is no number.
-create function rag.share_in(value jsonb)
-returns real
-language sql immutable security invoker set search_path = ''
-as $$
-  select case jsonb_typeof(value) when 'number' then round(least(1, greatest(0, value::numeric)), 6)::real end;
-$$;
-
--- Store what each chunk of a document names and relates: chunks as rag_put_document takes them, the first of them
--- with that ordinal. What is no name is left out, whatever stands in its place: a document is worth more than its
--- names. Of one entity there is one row a chunk, and relations need both ends named in the document. At most 200 names
--- and 200 relations a chunk.
-create function rag.insert_names(org_id uuid, document_id uuid, chunks jsonb, first integer)
-returns void
-language plpgsql volatile security invoker set search_path = ''
-as $$
-#variable_conflict use_column
-declare
-  names jsonb;
-begin
-  -- Materialized, so that what costs is done once for each name.
-  insert into rag.mentions (org_id, document_id, ordinal, entity, collection_id, owner_id, name, kind, said, weight,
-    sound, ending)
-  with listed as materialized (
-    select item.place::integer as place, listed.number, listed.entry, rag.said_in(listed.entry -> 'name') as name
-    from jsonb_array_elements(insert_names.chunks) with ordinality as item (body, place)
-    cross join lateral rag.entries_of(item.body, 'names') as listed
-  ), named as materialized (
-    select listed.*, rag.entity(listed.name) as entity,
-      case when listed.entry ->> 'kind' ~ '^[a-z][a-z_]{0,39}$' then listed.entry ->> 'kind' else 'name' end as kind,
-      coalesce(rag.share_in(listed.entry -> 'weight'), 0.5) as weight
-    from listed
-    where listed.name is not null
-  ), folded as materialized (
-    select named.place, named.entity, max(named.weight) as weight,
-      (array_agg(named.name order by named.weight desc, named.number))[1] as name,
-      (array_agg(named.kind order by named.kind = 'name', named.weight desc, named.number))[1] as kind,
-      coalesce((array_agg(distinct surface.said) filter (where surface.said is not null))[:20], '{}') as said
-    from named
-    left join lateral (
-      select case when listed.entry = to_jsonb(named.name) then named.name else rag.said_in(listed.entry) end as said
-      from jsonb_array_elements(case jsonb_typeof(named.entry -> 'said') when 'array' then named.entry -> 'said'
-        else jsonb_build_array(named.name) end) with ordinality as listed (entry, number)
-      where listed.number <= 20
-      offset 0
-    ) as surface on true
-    group by named.place, named.entity
-  ), heard as materialized (
-    select folded.*, rag.sound(folded.entity) as sound from folded where length(folded.entity) between 1 and 200
-  )
-  select stored.org_id, stored.id, insert_names."first" + heard.place - 1, heard.entity, stored.collection_id,
-    stored.owner_id, heard.name, heard.kind, heard.said, heard.weight, heard.sound, reverse(heard.sound)
-  from rag.documents as stored
-  cross join heard
-  where stored.org_id = insert_names.org_id and stored.id = insert_names.document_id
-  on conflict do nothing;
-
-  names := rag.names_in(insert_names.org_id, insert_names.document_id);
-  insert into rag.relations (org_id, document_id, ordinal, subject, type, object, collection_id, owner_id, confidence)
-  with listed as materialized (
-    select item.place::integer as place, listed.entry ->> 'type' as type,
-      rag.entity(rag.said_in(listed.entry -> 'subject')) as subject,
-      rag.entity(rag.said_in(listed.entry -> 'object')) as object,
-      rag.share_in(listed.entry -> 'confidence') as confidence
-    from jsonb_array_elements(insert_names.chunks) with ordinality as item (body, place)
-    cross join lateral rag.entries_of(item.body, 'relations') as listed
-  ), said as (
-    select listed.place, listed.subject, listed.type, listed.object, max(listed.confidence) as confidence
-    from listed
-    where listed.subject <> listed.object and listed.type ~ '^[A-Z][A-Z_]{1,49}$' and listed.confidence > 0
-      and names ? listed.subject and names ? listed.object
-    group by 1, 2, 3, 4
-  )
-  select stored.org_id, stored.id, insert_names."first" + said.place - 1, said.subject, said.type, said.object,
-    stored.collection_id, stored.owner_id, said.confidence
-  from rag.documents as stored
-  cross join said
-  where stored.org_id = insert_names.org_id and stored.id = insert_names.document_id
-  on conflict do nothing;
-end;
-$$;
-
-revoke all on function rag.move_names(), rag.names_in(uuid, uuid), rag.forget_loose_relations(uuid, uuid),
-  rag.entries_of(jsonb, text), rag.said_in(jsonb), rag.share_in(jsonb), rag.insert_names(uuid, uuid, jsonb, integer)
-  from public, anon, service_role;
-grant execute on function rag.move_names(), rag.names_in(uuid, uuid), rag.forget_loose_relations(uuid, uuid),
-  rag.entries_of(jsonb, text), rag.said_in(jsonb), rag.share_in(jsonb), rag.insert_names(uuid, uuid, jsonb, integer)
-  to authenticated;
-
--- Requests counted where every instance can see them. A row is one caller's current window in one bucket;
--- it starts with the first request and is reused when it has run out, so the table never grows past
--- callers x buckets x windows. Callers spend only their own: who they are comes from the token, never from
--- an argument, and no exposed function counts backwards. (A deleted user's few rows stay.)
-
-create table rag.rate_limits (
-  -- A user, or an API key: rag.caller_id().
-  caller_id uuid not null,
-  -- rag: the rag pair; api: all other functions; day: both, with all keys of a user, by their tier. ingest: kilobytes of
-  -- text that a user, with all keys, sent to functions that store it before they answer.
-  bucket text not null check (bucket in ('rag', 'api', 'day', 'ingest')),
-  window_seconds integer not null check (window_seconds in (1, 60, 3600, 86400)),
-  started_at timestamptz not null,
-  hits bigint not null check (hits >= 0),
-  primary key (caller_id, bucket, window_seconds)
-);
-
-alter table rag.rate_limits enable row level security;
-alter table rag.rate_limits force row level security;
-
-create policy "callers spend their own budget" on rag.rate_limits
-  for all to authenticated
-  using (caller_id = any (array[(select auth.uid()), (select rag.caller_id())]))
-  with check (caller_id = any (array[(select auth.uid()), (select rag.caller_id())]));
-
-grant select, insert, update on rag.rate_limits to authenticated;
-
--- Requests by user, function and outcome, since ever: what /metrics sums over all users, so that its
--- counters are true over all instances. Each user has rows of their own, so that nobody waits for others.
-create table rag.request_counts (
-  user_id uuid not null,
-  -- The deployed functions; whoever adds one says so here.
-  function text not null check (
-    function in ('rag-search', 'rag-answer', 'api-keys', 'collections', 'documents', 'webhooks', 'indexes',
-      'index-query', 'index-snapshots', 'chat-completions', 'knowledge', 'v1-search',
-      'v1-contents', 'v1-similar', 'v1-answer', 'retrievals', 'chat', 'administration')),
-  outcome text not null check (outcome in ('admitted', 'limited')),
-  total bigint not null check (total > 0),
-  primary key (user_id, function, outcome)
-);
-
-alter table rag.request_counts enable row level security;
-alter table rag.request_counts force row level security;
-
-create policy "callers count their own requests, metrics read all" on rag.request_counts
-  for all to authenticated
-  using (user_id = (select auth.uid()) or (select rag.reads_metrics()))
-  with check (user_id = (select auth.uid()));
-
-grant select, insert, update on rag.request_counts to authenticated;
-
--- Under which limits the caller stands: the deployment's own for the bucket (`requests` in
--- `window_seconds`), unless a tier or, before all others, the API key sets one a minute; and the tier's by
--- day. Of several orgs' tiers the most generous counts. (A user has one day for all orgs: a key of an org
--- with a smaller tier finds it spent by what the user asked elsewhere.)
-create function rag.limits_of_caller(bucket text, requests integer, window_seconds integer)
-returns table (caller_id uuid, bucket text, requests integer, window_seconds integer)
-language sql stable security invoker set search_path = ''
-as $$
-  with tiers_of_caller as (
-    select tiers.requests_per_day, case limits_of_caller.bucket
-      when 'rag' then tiers.rag_requests_per_minute else tiers.api_requests_per_minute end as per_minute
-    from rag.orgs
-    join rag.tiers on tiers.name = orgs.tier
-    where orgs.id = any (array(select rag.current_org_ids()))
-  ), rates (requests, window_seconds, precedence) as (
-    select own.per_minute, 60, 1
-    from (select (auth.jwt() -> 'rag' ->> 'requests_per_minute')::integer) as own (per_minute)
-    where own.per_minute is not null
-    union all
-    select coalesce(per_minute, limits_of_caller.requests),
-      case when per_minute is null then limits_of_caller.window_seconds else 60 end, 2
-    from tiers_of_caller
-    union all
-    select limits_of_caller.requests, limits_of_caller.window_seconds, 3
-  )
-  (
-    select rag.caller_id(), limits_of_caller.bucket, rates.requests, rates.window_seconds
-    from rates
-    order by rates.precedence, rates.requests::numeric / rates.window_seconds desc
-    limit 1
-  )
-  union all
-  select auth.uid(), 'day', max(requests_per_day), 86400
-  from tiers_of_caller
-  having bool_and(requests_per_day is not null);
-$$;
-
--- Count `amount` requests in one window, if there is room for them; where the window stands then. Atomic
--- under any number of callers: the row is locked before it is judged, and kept until the caller commits.
-create function rag.count_hits(
-  caller_id uuid, bucket text, requests integer, window_seconds integer, amount integer
-)
-returns table (hits bigint, resets_at timestamptz, admitted boolean)
-language plpgsql volatile security invoker set search_path = ''
-as $$
-#variable_conflict use_variable
-declare
-  length constant interval := make_interval(secs => window_seconds);
-begin
-  insert into rag.rate_limits as spent (caller_id, bucket, window_seconds, started_at, hits)
-  select caller_id, bucket, window_seconds, clock_timestamp(), amount
-  where amount <= requests
-  on conflict on constraint rate_limits_pkey do update set
-    hits = case when spent.started_at + length > excluded.started_at
-      then spent.hits + excluded.hits else excluded.hits end,
-    started_at = case when spent.started_at + length > excluded.started_at
-      then spent.started_at else excluded.started_at end
-  where spent.hits + excluded.hits <= requests or spent.started_at + length <= excluded.started_at
-  returning spent.hits, spent.started_at + length, true into hits, resets_at, admitted;
-  if not found then
-    select spent.hits, spent.started_at + length into hits, resets_at
-    from rag.rate_limits as spent
-    where spent.caller_id = count_hits.caller_id and spent.bucket = count_hits.bucket
-      and spent.window_seconds = count_hits.window_seconds and spent.started_at + length > clock_timestamp();
-    hits := coalesce(hits, 0);
-    resets_at := coalesce(resets_at, clock_timestamp() + length);
-    admitted := false;
-  end if;
-  return next;
-end;
-$$;
-
--- Count `amount` requests of a function, or `amount` kilobytes of the bucket ingest: a row for each limit of the caller,
--- with the state of its window. The call is admitted only if all windows have room, and then counted in all, else in
--- none. One round trip. It returns rows and never raises for a limit, since raising would roll the count back.
-create function public.rag_hit(
-  function text, bucket text, requests integer, window_seconds integer, amount integer default 1
-)
-returns table (allowed integer, seconds integer, hits bigint, resets_at timestamptz, admitted boolean)
-language plpgsql volatile security invoker set search_path = ''
-as $$
-#variable_conflict use_variable
-declare
-  per record;
-  paid record;
-begin
-  perform rag.begin_call();
-  if auth.uid() is null or coalesce(requests, 0) < 1
-    or coalesce(amount, 0) not between 1 and (case bucket when 'ingest' then 10000 else 1000 end) then
-    return;
-  elsif bucket not in ('rag', 'api', 'ingest') or window_seconds not in (1, 60, 3600, 86400) then
-    raise exception 'unknown bucket or window' using errcode = 'PT400', detail = 'invalid_limit';
-  elsif bucket = 'ingest' then
-    -- This call belongs to a request that has been counted.
-    return query
-    select requests, window_seconds, counted.*
-    from rag.count_hits(auth.uid(), bucket, requests, window_seconds, amount) as counted;
-    return;
-  end if;
-
-  -- The minute before the day, always: two requests lock their rows in the same order.
-  for per in
-    select named.* from rag.limits_of_caller(bucket, requests, window_seconds) as named
-    order by named.bucket = 'day'
-  loop
-    select per.requests, per.window_seconds, counted.*
-    into allowed, seconds, hits, resets_at, admitted
-    from rag.count_hits(per.caller_id, per.bucket, per.requests, per.window_seconds, amount) as counted;
-    return next;
-    exit when not admitted;
-    paid := per;
-  end loop;
-
-  if not admitted and paid is not null then
-    -- The day is spent: the minute gets back what it was charged for this request.
-    update rag.rate_limits as spent set hits = spent.hits - amount
-    where spent.caller_id = paid.caller_id and spent.bucket = paid.bucket
-      and spent.window_seconds = paid.window_seconds;
-  end if;
-
-  insert into rag.request_counts as present (user_id, function, outcome, total)
-  values (auth.uid(), function, case when admitted then 'admitted' else 'limited' end, 1)
-  on conflict on constraint request_counts_pkey do update set total = present.total + excluded.total;
-  if admitted then
-    perform rag.count_call();
-  end if;
-end;
-$$;
-
--- What /metrics shows, summed over all users. For the functions' own token alone, which has no user and
--- says what it is for; everybody else gets nothing.
---
--- value: of a counter what it counts, of a histogram the sum of all values; total: how many those were, and buckets
--- how many of them were at most as large as each of the bounds.
-create function public.rag_metrics()
-returns table (
-  name text, labels jsonb, value double precision, total bigint, bounds double precision[], buckets bigint[]
-)
-language sql stable security invoker set search_path = ''
-as $$
-  select rag.begin_call();
-
-  select 'rag_requests_total', jsonb_build_object('function', function, 'outcome', outcome), sum(total), sum(total),
-    '{}'::double precision[], '{}'::bigint[]
-  from rag.request_counts
-  where (select rag.reads_metrics())
-  group by function, outcome
-  union all
-  select measures.name, jsonb_build_object('label', measures.label), sum(measures.sum), sum(measures.total),
-    rag.bounds_of(measures.name), array(
-      select sum(all_of.buckets[place])::bigint
-      from generate_subscripts(rag.bounds_of(measures.name), 1) as place
-      cross join rag.measures as all_of
-      where all_of.name = measures.name and all_of.label = measures.label
-      group by place
-      order by place)
-  from rag.measures
-  where (select rag.reads_metrics())
-  group by measures.name, measures.label;
-$$;
-
-revoke all on function rag.limits_of_caller(text, integer, integer),
-  rag.count_hits(uuid, text, integer, integer, integer) from public, anon, service_role;
-grant execute on function rag.limits_of_caller(text, integer, integer),
-  rag.count_hits(uuid, text, integer, integer, integer) to authenticated;
-
--- What was answered to a request that carried an Idempotency-Key, so that sending it again pays for nothing twice,
--- makes nothing twice and says the same: claimed before the work, kept when it is done, replayed for 24 hours. The key
--- and the body are known by their hashes alone. Written and read by the functions, each as its caller: nobody else ever
--- sees a reply, no member, no admin, and no other key of the same user's; nor do they themselves once they have left
--- the org.
-
-create table rag.replies (
-  org_id uuid not null references rag.orgs (id) on delete cascade,
-  owner_id uuid not null,
-  -- The API key that asked, else the user: rag.caller_id().
-  caller_id uuid not null,
-  -- SHA-256 of the key, and of what was asked.
-  key_hash text not null check (key_hash ~ '^[0-9a-f]{64}$'),
-  body_hash text not null check (body_hash ~ '^[0-9a-f]{64}$'),
-  -- The one that the asking key is bound to.
-  collection_id uuid,
-  -- Whose work it is until it is done, and when whoever has it is taken for dead. A reply has neither.
-  claim uuid,
-  due_at timestamptz,
-  status integer check (status between 200 and 599),
-  -- As it was sent, the order of its keys too.
-  body json check (octet_length(body::text) <= 250000),
-  request_id text check (length(request_id) between 1 and 200),
-  -- What it shows: when the caller no longer sees all of that, it was never answered.
-  chunk_ids uuid[] not null default '{}',
-  created_at timestamptz not null,
-  -- What an API key needs to have been answered this, and to be answered it again.
-  scope text not null default 'chat:read' check (scope in ('chat:read', 'documents:write', 'collections:manage')),
-  primary key (org_id, owner_id, caller_id, key_hash),
-  constraint replies_state check (
-    num_nonnulls(claim, due_at) = 2 and num_nonnulls(status, body, request_id) = 0
-    or num_nonnulls(claim, due_at) = 0 and num_nonnulls(status, body, request_id) = 3)
-);
-
--- rag_claim_reply: what of the caller's is too old.
-create index replies_by_age on rag.replies (org_id, owner_id, caller_id, created_at);
-
-alter table rag.replies enable row level security;
-alter table rag.replies force row level security;
-
-create policy "members use their org's replies" on rag.replies
-  for all to authenticated
-  using (org_id = any (array(select rag.current_org_ids()))
-    and (owner_id is null or owner_id = (select auth.uid())
-      or org_id = any (array(select rag.admin_org_ids()))))
-  with check (org_id = any (array(select rag.current_org_ids()))
-    and (owner_id is null or owner_id = (select auth.uid())
-      or org_id = any (array(select rag.admin_org_ids()))));
-
-create policy "a reply is for whoever asked" on rag.replies
-  as restrictive for all to authenticated
-  using (owner_id = (select auth.uid()) and caller_id = (select rag.caller_id()))
-  with check (owner_id = (select auth.uid()) and caller_id = (select rag.caller_id()));
-
-create policy "a key has replies of its scopes" on rag.replies
-  as restrictive for all to authenticated
-  using (scope = 'chat:read' and (select rag.has_scope('chat:read'))
-    or scope = 'documents:write' and (select rag.has_scope('documents:write'))
-    or scope = 'collections:manage' and (select rag.has_scope('collections:manage')))
-  with check (scope = 'chat:read' and (select rag.has_scope('chat:read'))
-    or scope = 'documents:write' and (select rag.has_scope('documents:write'))
-    or scope = 'collections:manage' and (select rag.has_scope('collections:manage')));
-
-create policy "a bound key stays in its collection" on rag.replies
-  as restrictive for all to authenticated
-  using ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()))
-  with check ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()));
-
-grant select, insert, update, delete on rag.replies to authenticated;
-
--- What to do with a request: go (with a claim to end it by), replay what was answered, busy (it is being worked on;
--- ask again so many seconds later), or differs (the key has been used for something else). org_id: where it is kept.
-create type rag.claimed_reply as (
-  outcome text, claim uuid, status integer, body json, request_id text, retry_after integer, org_id uuid
-);
-
--- Whether the caller has as many replies as anybody may.
-create function rag.has_too_many_replies(org_id uuid)
-returns boolean
-language sql stable security invoker set search_path = ''
-as $$
-  select exists (
-    select from rag.replies as present
-    where present.org_id = has_too_many_replies.org_id and present.owner_id = (select auth.uid())
-      and present.caller_id = (select rag.caller_id()) and present.created_at > now() - interval '24 hours'
-    order by present.created_at
-    offset 9999 limit 1);
-$$;
-
--- Whether the caller sees all of these.
-create function rag.sees_chunks(org_id uuid, ids uuid[])
-returns boolean
-language sql stable security invoker set search_path = ''
-as $$
-  select not exists (
-    select from unnest(ids) as wanted (id)
-    where not exists (
-      select from rag.chunks where chunks.org_id = sees_chunks.org_id and chunks.id = wanted.id));
-$$;
-
--- Claim a request for so many seconds, in which nobody else does the same. Of any number at once one goes. A claim
--- that has run out goes to the next who asks the same; what is older than 24 hours was never asked. It is kept in the
--- org of the collection that it is about, where there is one (PT404 for one that the caller does not see), else in the
--- one that is meant. scope: what a key needs for what is asked.
-create function public.rag_claim_reply(
-  org_id uuid, key_hash text, body_hash text, lease_seconds integer, collection_id uuid default null,
-  scope text default 'chat:read'
-)
-returns setof rag.claimed_reply
-language plpgsql volatile security invoker set search_path = ''
-as $$
-#variable_conflict use_variable
-declare
-  is_admitted constant boolean := rag.begin_call();
-  home constant uuid := case
-    when collection_id is null then rag.org_meant(org_id) else (rag.collection_of(collection_id)).org_id end;
-  known rag.replies;
-  answer rag.claimed_reply;
-  -- The clock, not the transaction's time: one may have waited for another.
-  moment timestamptz;
-begin
-  if scope is null or scope not in ('chat:read', 'documents:write', 'collections:manage') then
-    raise exception 'scope must be chat:read, documents:write or collections:manage'
-      using errcode = 'PT400', detail = 'invalid_scope';
-  elsif not rag.has_scope(scope) then
-    raise exception 'the key lacks the scope %', scope using errcode = 'PT403', detail = 'missing_scope';
-  elsif lease_seconds is null or lease_seconds not between 1 and 3600 then
-    raise exception 'lease_seconds must be between 1 and 3600' using errcode = 'PT400', detail = 'invalid_lease';
-  elsif rag.has_too_many_replies(home) and not exists (
-    select from rag.replies as present
-    where present.org_id = home and present.owner_id = auth.uid() and present.caller_id = rag.caller_id()
-      and present.key_hash = rag_claim_reply.key_hash
-  ) then
-    -- Rather than forget what was promised. (What was is replayed.)
-    raise exception 'too many answers are kept: send fewer requests with an Idempotency-Key'
-      using errcode = 'PT429', detail = 'too_many_replies';
-  end if;
-  answer.org_id := home;
-  -- Again, should what stood in the way be released before it was read.
-  for attempt in 1..5 loop
-    moment := clock_timestamp();
-    insert into rag.replies as present (
-      org_id, owner_id, caller_id, key_hash, body_hash, collection_id, claim, due_at, created_at, scope)
-    values (home, auth.uid(), rag.caller_id(), key_hash, body_hash, rag.bound_collection(), gen_random_uuid(),
-      moment + make_interval(secs => lease_seconds), moment, scope)
-    on conflict on constraint replies_pkey do update
-    set body_hash = excluded.body_hash, claim = excluded.claim, due_at = excluded.due_at, status = null, body = null,
-      request_id = null, chunk_ids = '{}', created_at = excluded.created_at, scope = excluded.scope
-    where present.created_at <= clock_timestamp() - interval '24 hours'
-      or present.due_at <= clock_timestamp() and present.body_hash = excluded.body_hash
-      or present.status is not null and present.body_hash = excluded.body_hash
-        and not rag.sees_chunks(home, present.chunk_ids)
-    returning present.claim into answer.claim;
-    if found then
-      answer.outcome := 'go';
-      perform rag.forget_replies(home);
-      return next answer;
-      return;
-    end if;
-
-    select * into known
-    from rag.replies as present
-    where present.org_id = home and present.owner_id = auth.uid() and present.caller_id = rag.caller_id()
-      and present.key_hash = rag_claim_reply.key_hash;
-    exit when found;
-  end loop;
-  if known.body_hash <> body_hash then
-    answer.outcome := 'differs';
-  elsif known.status is not null then
-    answer := ('replay', null, known.status, known.body, known.request_id, null, home);
-  else
-    -- As long again as it has been worked on, but no longer than the claim lasts.
-    answer.outcome := 'busy';
-    answer.retry_after := greatest(1, ceil(extract(epoch from
-      least(known.due_at - clock_timestamp(), clock_timestamp() - known.created_at))));
-  end if;
-  return next answer;
-end;
-$$;
-
--- Delete of the caller's replies those that are too old, a hundred at a time. Skipping what is locked, it waits for
--- nobody.
-create function rag.forget_replies(org_id uuid)
-returns void
-language sql volatile security invoker set search_path = ''
-as $$
-  with old as (
-    select present.org_id, present.owner_id, present.caller_id, present.key_hash
-    from rag.replies as present
-    where present.org_id = forget_replies.org_id and present.owner_id = (select auth.uid())
-      and present.caller_id = (select rag.caller_id()) and present.created_at <= now() - interval '24 hours'
-    order by present.created_at
-    limit 100
-    for update skip locked
-  )
-  delete from rag.replies as present
-  using old
-  where present.org_id = old.org_id and present.owner_id = old.owner_id and present.caller_id = old.caller_id
-    and present.key_hash = old.key_hash;
-$$;
-
--- Keep what was answered, by the claim alone that it was worked under; whether it is kept. A body above 250 kB is
--- not, and releases the claim. chunk_ids: what it shows, without which it is not replayed. body: as JSON, in a text: an
--- argument that is JSON itself is refused for a null character.
-create function public.rag_keep_reply(
-  org_id uuid, key_hash text, claim uuid, status integer, body text, request_id text,
-  chunk_ids uuid[] default '{}'
-)
-returns boolean
-language plpgsql volatile security invoker set search_path = ''
-as $$
-#variable_conflict use_variable
-begin
-  perform rag.begin_call();
-  if octet_length(body) > 250000 then
-    perform public.rag_release_reply(org_id, key_hash, claim);
-    return false;
-  end if;
-  update rag.replies as present
-  set claim = null, due_at = null, status = rag_keep_reply.status, body = rag_keep_reply.body::json,
-    request_id = rag_keep_reply.request_id, chunk_ids = coalesce(rag_keep_reply.chunk_ids, '{}')
-  where present.org_id = rag.org_meant(rag_keep_reply.org_id) and present.owner_id = auth.uid()
-    and present.caller_id = rag.caller_id() and present.key_hash = rag_keep_reply.key_hash
-    and present.claim = rag_keep_reply.claim;
-  return found;
-end;
-$$;
-
--- Give a claim back, so that the next who asks goes; whether it was still held.
-create function public.rag_release_reply(org_id uuid, key_hash text, claim uuid)
-returns boolean
-language plpgsql volatile security invoker set search_path = ''
-as $$
-#variable_conflict use_variable
-begin
-  perform rag.begin_call();
-  delete from rag.replies as present
-  where present.org_id = rag.org_meant(rag_release_reply.org_id) and present.owner_id = auth.uid()
-    and present.caller_id = rag.caller_id() and present.key_hash = rag_release_reply.key_hash
-    and present.claim = rag_release_reply.claim;
-  return found;
-end;
-$$;
-
-revoke all on function rag.has_too_many_replies(uuid), rag.sees_chunks(uuid, uuid[]), rag.forget_replies(uuid)
-  from public, anon, service_role;
-grant execute on function rag.has_too_many_replies(uuid), rag.sees_chunks(uuid, uuid[]), rag.forget_replies(uuid)
-  to authenticated;
-
--- How far the reading of a document for names has come: one row for each document with chunks, of a collection whose
--- documents go into the graph. Most are read where they are brought, by the rules, and done at once. What nobody has
--- read yet, or what a model is to read as well, the worker reads chunk by chunk (72_extract.sql), in the name of who
--- brought the document.
-
-create table rag.extractions (
-  org_id uuid not null,
-  document_id uuid not null,
-  collection_id uuid not null,
-  owner_id uuid,
-  -- In whose name it is read; null: nobody's yet (rag_build_graph).
-  user_id uuid,
-  -- Who has read it all: 0 nobody, 1 the rules, 2 a model.
-  level smallint not null check (level between 0 and 2),
-  -- The model's name, where one has begun or ended.
-  model text check (length(model) between 1 and 100),
-  -- The chunk that comes next, while it is being read.
-  next_ordinal integer not null default 0 check (next_ordinal >= 0),
-  prompt_tokens bigint not null default 0 check (prompt_tokens >= 0),
-  completion_tokens bigint not null default 0 check (completion_tokens >= 0),
-  attempts integer not null default 0,
-  -- Not before this. While it is read: when the lease ends, and anybody may claim it again. Null: given up.
-  due_at timestamptz default now(),
-  lease uuid,
-  error_code text check (error_code ~ '^[a-z_]{1,40}$'),
-  error_message text check (length(error_message) <= 500 and rag.shows_only(error_message)),
-  updated_at timestamptz not null default now(),
-  primary key (org_id, document_id),
-  foreign key (org_id, document_id) references rag.documents (org_id, id) on delete cascade
-);
-
-alter table rag.extractions enable row level security;
-alter table rag.extractions force row level security;
-
-create policy "members use their org's extractions" on rag.extractions
-  for all to authenticated
-  using (org_id = any (array(select rag.current_org_ids()))
-    and (owner_id is null or owner_id = (select auth.uid())
-      or org_id = any (array(select rag.admin_org_ids()))))
-  with check (org_id = any (array(select rag.current_org_ids()))
-    and (owner_id is null or owner_id = (select auth.uid())
-      or org_id = any (array(select rag.admin_org_ids()))));
-
-create policy "a key reads and writes with the scopes for it" on rag.extractions
-  as restrictive for all to authenticated
-  using ((select rag.has_scope('documents:read', 'documents:write', 'retrievals:read', 'chat:read')))
-  with check ((select rag.has_scope('documents:write')));
-
-create policy "a key deletes with documents:write" on rag.extractions
-  as restrictive for delete to authenticated
-  using ((select rag.has_scope('documents:write')));
-
-create policy "a bound key stays in its collection" on rag.extractions
-  as restrictive for all to authenticated
-  using ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()))
-  with check ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()));
-
-grant select, insert, update, delete on rag.extractions to authenticated;
-
--- Documents have new chunks: who has read them, if they come with names, is who brought them. `later` chunks of a
--- document add to what came before. What earlier readings cost stays counted.
-create function rag.note_extraction(org_id uuid, document_id uuid, chunks jsonb, later boolean)
-returns void
-language sql volatile security invoker set search_path = ''
-as $$
-  insert into rag.extractions as known (org_id, document_id, collection_id, owner_id, user_id, level)
-  select stored.org_id, stored.id, stored.collection_id, stored.owner_id, auth.uid(),
-    case when exists (
-        select from jsonb_array_elements(note_extraction.chunks) as item (body)
-        where jsonb_typeof(item.body -> 'names') is distinct from 'array')
-      then 0 else 1 end
-  from rag.documents as stored
-  where stored.org_id = note_extraction.org_id and stored.id = note_extraction.document_id
-  on conflict (org_id, document_id) do update
-  set level = case when note_extraction.later then least(known.level, excluded.level) else excluded.level end,
-    user_id = excluded.user_id, model = null, next_ordinal = 0, attempts = 0, due_at = now(), lease = null,
-    error_code = null, error_message = null, updated_at = now();
-$$;
-
--- A document has another title: what was said of the old one is nobody's any more, and it is to be read again.
-create function rag.read_again(org_id uuid, document_id uuid)
-returns void
-language plpgsql volatile security invoker set search_path = ''
-as $$
-begin
-  perform rag.forget_loose_relations(read_again.org_id, read_again.document_id);
-  update rag.extractions
-  set level = 0, next_ordinal = 0, attempts = 0, due_at = now(), lease = null, user_id = coalesce(auth.uid(), user_id)
-  where extractions.org_id = read_again.org_id and extractions.document_id = read_again.document_id;
-end;
-$$;
-
-revoke all on function rag.note_extraction(uuid, uuid, jsonb, boolean), rag.read_again(uuid, uuid)
-  from public, anon, service_role;
-grant execute on function rag.note_extraction(uuid, uuid, jsonb, boolean), rag.read_again(uuid, uuid)
-  to authenticated;
-
--- Who calls an org, and how often today: what the administrators of an org are shown. A row is a user's today in one
--- org, and is used again the next day, so there is one for each who ever called. Written by rag_hit, read by rag_stats.
-
-create table rag.calls (
-  org_id uuid not null references rag.orgs (id) on delete cascade,
-  -- Who calls.
-  owner_id uuid not null,
-  -- In UTC, as is the midnight that starts it.
-  day date not null,
-  total bigint not null check (total > 0),
-  primary key (org_id, owner_id)
-);
-
-alter table rag.calls enable row level security;
-alter table rag.calls force row level security;
-
-create policy "callers see their own calls, admins their org's" on rag.calls
-  for all to authenticated
-  using (org_id = any (array(select rag.current_org_ids()))
-    and (owner_id is null or owner_id = (select auth.uid())
-      or org_id = any (array(select rag.admin_org_ids()))))
-  with check (org_id = any (array(select rag.current_org_ids()))
-    and (owner_id is null or owner_id = (select auth.uid())
-      or org_id = any (array(select rag.admin_org_ids()))));
-
-create policy "calls are of oneself" on rag.calls
-  as restrictive for insert to authenticated
-  with check (owner_id = (select auth.uid()));
-
-create policy "nobody counts for another" on rag.calls
-  as restrictive for update to authenticated
-  using (owner_id = (select auth.uid())) with check (owner_id = (select auth.uid()));
-
-grant select, insert, update on rag.calls to authenticated;
-
--- One call more, of a token that counts for one org alone: which of several orgs a call concerns is not known here, and
--- none of the others may learn of it.
-create function rag.count_call()
-returns void
-language sql volatile security invoker set search_path = ''
-as $$
-  insert into rag.calls as present (org_id, owner_id, day, total)
-  select own.ids[1], auth.uid(), (clock_timestamp() at time zone 'UTC')::date, 1
-  from (select array(select rag.current_org_ids()) as ids) as own
-  where cardinality(own.ids) = 1
-  on conflict on constraint calls_pkey do update set
-    day = greatest(present.day, excluded.day),
-    total = case when present.day < excluded.day then 0 else present.total end + 1;
-$$;
-
-revoke all on function rag.count_call() from public, anon, service_role;
-grant execute on function rag.count_call() to authenticated;
-
--- What was said in chats: sessions, and their messages in order. A session is its user's alone; the org's admins do not
--- read other people's conversations. It is about one collection, or about all that its user sees. A turn, a question
--- with its answer, is kept when it is done, as its user (rag_keep_turn), and the next one reads it (rag_open_session).
-
-create table rag.sessions (
-  org_id uuid not null references rag.orgs (id) on delete cascade,
-  id uuid not null default gen_random_uuid(),
-  owner_id uuid not null references auth.users (id) on delete cascade,
-  -- Null: of no one collection, or of one that has gone; the next turn in a collection gives it that one.
-  collection_id uuid,
-  -- From the first question.
-  title text not null check (length(title) <= 200 and rag.shows_only(title)),
-  -- Also the ordinal of the message that comes next.
-  message_count integer not null default 0 check (message_count >= 0),
-  created_at timestamptz not null default clock_timestamp(),
-  last_message_at timestamptz not null default clock_timestamp(),
-  primary key (org_id, id),
-  -- What messages hang on: nobody's but the session's user's.
-  constraint sessions_owner unique (org_id, id, owner_id),
-  foreign key (org_id, collection_id) references rag.collections (org_id, id) on delete set null (collection_id)
-);
-
--- rag_list_sessions; and deleting a user.
-create index sessions_by_owner on rag.sessions (owner_id, last_message_at desc, id);
--- Deleting a collection.
-create index sessions_by_collection on rag.sessions (org_id, collection_id);
-
-create table rag.messages (
-  org_id uuid not null,
-  session_id uuid not null,
-  ordinal integer not null check (ordinal >= 0),
-  id uuid not null default gen_random_uuid(),
-  owner_id uuid not null,
-  -- The session's when it was said. What was said before stays of no collection when the session takes another.
-  collection_id uuid,
-  role text not null check (role in ('user', 'assistant', 'system')),
-  content text not null check (length(content) <= 100000),
-  -- Of an answer: what it cites, what it took.
-  details jsonb not null default '{}' check (rag.is_metadata(details)),
-  created_at timestamptz not null default clock_timestamp(),
-  -- A session has one owner: the ordinal is unique in it.
-  primary key (org_id, session_id, owner_id, ordinal),
-  foreign key (org_id, session_id, owner_id) references rag.sessions (org_id, id, owner_id) on delete cascade,
-  foreign key (org_id, collection_id) references rag.collections (org_id, id) on delete set null (collection_id)
-);
-
--- Deleting a collection.
-create index messages_by_collection on rag.messages (org_id, collection_id);
-
-alter table rag.sessions enable row level security;
-alter table rag.sessions force row level security;
-alter table rag.messages enable row level security;
-alter table rag.messages force row level security;
-
-create policy "members use their org's sessions" on rag.sessions
-  for all to authenticated
-  using (org_id = any (array(select rag.current_org_ids()))
-    and (owner_id is null or owner_id = (select auth.uid())
-      or org_id = any (array(select rag.admin_org_ids()))))
-  with check (org_id = any (array(select rag.current_org_ids()))
-    and (owner_id is null or owner_id = (select auth.uid())
-      or org_id = any (array(select rag.admin_org_ids()))));
-
-create policy "members use their org's messages" on rag.messages
-  for all to authenticated
-  using (org_id = any (array(select rag.current_org_ids()))
-    and (owner_id is null or owner_id = (select auth.uid())
-      or org_id = any (array(select rag.admin_org_ids()))))
-  with check (org_id = any (array(select rag.current_org_ids()))
-    and (owner_id is null or owner_id = (select auth.uid())
-      or org_id = any (array(select rag.admin_org_ids()))));
-
-create policy "a session is its user's alone" on rag.sessions
-  as restrictive for all to authenticated
-  using (owner_id = (select auth.uid()))
-  with check (owner_id = (select auth.uid()));
-
-create policy "a session is its user's alone" on rag.messages
-  as restrictive for all to authenticated
-  using (owner_id = (select auth.uid()))
-  with check (owner_id = (select auth.uid()));
-
-create policy "a key chats with chat:read" on rag.sessions
-  as restrictive for all to authenticated
-  using ((select rag.has_scope('chat:read')))
-  with check ((select rag.has_scope('chat:read')));
-
-create policy "a key chats with chat:read" on rag.messages
-  as restrictive for all to authenticated
-  using ((select rag.has_scope('chat:read')))
-  with check ((select rag.has_scope('chat:read')));
-
-create policy "a bound key stays in its collection" on rag.sessions
-  as restrictive for all to authenticated
-  using ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()))
-  with check ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()));
-
-create policy "a bound key stays in its collection" on rag.messages
-  as restrictive for all to authenticated
-  using ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()))
-  with check ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()));
-
-grant select, insert, update, delete on rag.sessions to authenticated;
--- No update: what was said was said.
-grant select, insert, delete on rag.messages to authenticated;
-
--- What a list shows of a session, and of a message.
-create type rag.session as (
-  id uuid, org_id uuid, owner_id uuid, collection_id uuid, title text, message_count integer, created_at timestamptz,
-  last_message_at timestamptz
-);
-create type rag.message as (
-  id uuid, session_id uuid, ordinal integer, role text, content text, details jsonb, created_at timestamptz
-);
-
--- Raises PT403 for a key that does not chat.
-create function rag.require_chat_scope()
-returns void
-language plpgsql stable security invoker set search_path = ''
-as $$
-begin
-  if not rag.has_scope('chat:read') then
-    raise exception 'the key lacks the scope chat:read' using errcode = 'PT403', detail = 'missing_scope';
-  end if;
-end;
-$$;
-
--- The session of that id; PT404 for one that is not the caller's.
-create function rag.session_of(session_id uuid)
-returns rag.sessions
-language plpgsql stable security invoker set search_path = ''
-as $$
-declare
-  found_session rag.sessions;
-begin
-  perform rag.require_chat_scope();
-  select * into found_session
-  from rag.sessions
-  where org_id = any (array(select rag.current_org_ids())) and id = session_of.session_id;
-  if not found then
-    raise exception 'there is no such session' using errcode = 'PT404', detail = 'session_not_found';
-  end if;
-  return found_session;
-end;
-$$;
-
--- Raises PT400 for messages that nobody says: [{role, content, details}], with details an object or not there.
-create function rag.check_messages(messages jsonb)
-returns void
-language plpgsql immutable security invoker set search_path = ''
-as $$
-begin
-  if coalesce(jsonb_typeof(messages), 'null') <> 'array' or jsonb_array_length(messages) not between 1 and 1000 then
-    raise exception 'messages must be a list of 1 to 1000' using errcode = 'PT400', detail = 'invalid_messages';
-  elsif exists (
-    select from jsonb_array_elements(messages) as item (body)
-    where coalesce(item.body ->> 'role', '') not in ('user', 'assistant', 'system')
-      or coalesce(jsonb_typeof(item.body -> 'content'), '') <> 'string'
-      or not rag.is_metadata(coalesce(nullif(item.body -> 'details', 'null'), '{}')))
-  then
-    raise exception 'a message has a role, user, assistant or system, a content, and details of at most 64 KB'
-      using errcode = 'PT400', detail = 'invalid_messages';
-  elsif exists (
-    select from jsonb_array_elements(messages) as item (body) where length(item.body ->> 'content') > 100000)
-  then
-    raise exception 'a message has at most 100000 characters' using errcode = 'PT400', detail = 'message_too_long';
-  end if;
-end;
-$$;
-
--- Where a turn takes place, before it: {"session_id", "org_id", "collection_id", "title", "message_count", "messages"},
--- messages being the last `history` of it in their order, as {"role", "content"}, of 400,000 bytes in all at most.
--- A collection narrows the turn where the session has none. Without a session, a new one's place:
--- in the collection, or in the caller's only org; nothing is made yet. PT404 for a session or a collection that is not
--- the caller's, PT409 for a session of another collection than the one given.
-create function public.rag_open_session(
-  session_id uuid default null, collection_id uuid default null, history integer default 100
-)
-returns jsonb
-language plpgsql stable security invoker set search_path = ''
-as $$
-#variable_conflict use_variable
-declare
-  present rag.sessions;
-  wanted rag.collections;
-begin
-  perform rag.begin_call();
-  if history is null or history not between 0 and 1000 then
-    raise exception 'history must be between 0 and 1000' using errcode = 'PT400', detail = 'invalid_history';
-  end if;
-  perform rag.require_chat_scope();
-  if session_id is not null then
-    present := rag.session_of(session_id);
-  else
-    collection_id := coalesce(collection_id, rag.bound_collection());
-  end if;
-  if collection_id <> present.collection_id then
-    raise exception 'the session is about another collection'
-      using errcode = 'PT409', detail = 'session_of_another_collection';
-  elsif present.collection_id is null then
-    wanted := rag.collection_in(present.org_id, collection_id);
-  end if;
-  return jsonb_build_object(
-    'session_id', present.id,
-    'org_id', coalesce(present.org_id, wanted.org_id, rag.org_meant(null)),
-    'collection_id', coalesce(present.collection_id, wanted.id),
-    'title', present.title,
-    'message_count', coalesce(present.message_count, 0),
-    'messages', (
-      select coalesce(jsonb_agg(jsonb_build_object('role', latest.role, 'content', latest.content)
-        order by latest.ordinal), '[]')
-      from (
-        -- The sizes, which are read from where the texts begin: of what is too far back no text is read.
-        select newest.*, sum(octet_length(newest.content)) over (order by newest.ordinal desc) as bytes
-        from (
-          select messages.role, messages.content, messages.ordinal
-          from rag.messages
-          where messages.org_id = present.org_id and messages.session_id = present.id
-            and messages.owner_id = present.owner_id
-          order by messages.ordinal desc
-          limit history
-        ) as newest
-      ) as latest
-      -- More than any model is told, and no less than the longest message.
-      where latest.bytes <= 400000));
-end;
-$$;
-
--- The collection of that id, of that org where one is named; none where no id is. PT404 for one that the caller does
--- not see.
-create function rag.collection_in(org_id uuid, collection_id uuid)
-returns rag.collections
-language plpgsql stable security invoker set search_path = ''
-as $$
-#variable_conflict use_variable
-declare
-  wanted rag.collections;
-begin
-  if collection_id is null then
-    return null;
-  end if;
-  wanted := rag.collection_of(collection_id);
-  if wanted.org_id <> org_id then
-    raise exception 'there is no such collection' using errcode = 'PT404', detail = 'collection_not_found';
-  end if;
-  return wanted;
-end;
-$$;
-
--- Keep what was said in a turn, in order, at the end of the session, or in a new one of that org, collection and title
--- where session_id is null: {"session_id", "message_count"}. A session stays where it began: one about the org takes no
--- collection later, or a key that is bound to that would read what was said of others. Of two turns of one session at once the later to come
--- stands after the other. PT404 for a session or a collection that has gone meanwhile.
-create function public.rag_keep_turn(session_id uuid, org_id uuid, collection_id uuid, title text, messages jsonb)
-returns jsonb
-language plpgsql volatile security invoker set search_path = ''
-as $$
-#variable_conflict use_variable
-declare
-  home rag.sessions;
-  wanted rag.collections;
-  said integer;
-begin
-  perform rag.begin_call();
-  perform rag.require_chat_scope();
-  perform rag.check_json('messages', messages), rag.check_messages(messages);
-  said := jsonb_array_length(messages);
-  if session_id is null then
-    home.org_id := rag.org_meant(org_id);
-    wanted := rag.collection_in(home.org_id, collection_id);
-    insert into rag.sessions (org_id, owner_id, collection_id, title, message_count)
-    values (home.org_id, auth.uid(), wanted.id, coalesce(title, ''), said)
-    returning * into home;
-  else
-    home := rag.session_of(session_id);
-    -- The row is locked from here on: whoever keeps another turn of it counts from there.
-    update rag.sessions as grown
-    set message_count = grown.message_count + said,
-      last_message_at = greatest(grown.last_message_at, clock_timestamp())
-    where grown.org_id = home.org_id and grown.id = home.id
-    returning grown.* into home;
-    if not found then
-      raise exception 'there is no such session' using errcode = 'PT404', detail = 'session_not_found';
-    end if;
-  end if;
-  insert into rag.messages (org_id, session_id, ordinal, owner_id, collection_id, role, content, details)
-  select home.org_id, home.id, home.message_count - said + item.place::integer - 1, home.owner_id, home.collection_id,
-    item.body ->> 'role', item.body ->> 'content', coalesce(nullif(item.body -> 'details', 'null'), '{}')
-  from jsonb_array_elements(messages) with ordinality as item (body, place);
-  return jsonb_build_object('session_id', home.id, 'message_count', home.message_count);
-end;
-$$;
-
--- The caller's own, those first where something was said last.
-create function public.rag_list_sessions("limit" integer default 20, "offset" integer default 0)
-returns setof rag.session
-language plpgsql stable security invoker set search_path = ''
-as $$
-begin
-  perform rag.begin_call();
-  perform rag.require_chat_scope();
-  perform rag.check_page("limit", "offset", 'desc', 'last_message_at', array['last_message_at']);
-  return query
-    select sessions.id, sessions.org_id, sessions.owner_id, sessions.collection_id, sessions.title,
-      sessions.message_count, sessions.created_at, sessions.last_message_at
-    from rag.sessions
-    where sessions.org_id = any (array(select rag.current_org_ids())) and sessions.owner_id = (select auth.uid())
-    order by sessions.last_message_at desc, sessions.id
-    limit "limit" offset "offset";
-end;
-$$;
-
--- What was said in one of them, in order; PT404.
-create function public.rag_list_session_messages(
-  session_id uuid, "limit" integer default 1000, "offset" integer default 0
-)
-returns setof rag.message
-language plpgsql stable security invoker set search_path = ''
-as $$
-#variable_conflict use_variable
-declare
-  is_admitted constant boolean := rag.begin_call();
-  home constant rag.sessions := rag.session_of(session_id);
-begin
-  if "limit" is null or "limit" not between 1 and 1000 then
-    raise exception 'limit must be between 1 and 1000' using errcode = 'PT400', detail = 'invalid_limit';
-  elsif "offset" is null or "offset" < 0 then
-    raise exception 'offset must be at least 0' using errcode = 'PT400', detail = 'invalid_offset';
-  end if;
-  return query
-    select messages.id, messages.session_id, messages.ordinal, messages.role, messages.content, messages.details,
-      messages.created_at
-    from rag.messages
-    where messages.org_id = home.org_id and messages.session_id = home.id and messages.owner_id = home.owner_id
-    order by messages.ordinal
-    limit "limit" offset "offset";
-end;
-$$;
-
--- With all that was said; PT404.
-create function public.rag_delete_session(session_id uuid)
-returns void
-language plpgsql volatile security invoker set search_path = ''
-as $$
-declare
-  is_admitted constant boolean := rag.begin_call();
-  gone constant rag.sessions := rag.session_of(session_id);
-begin
-  delete from rag.sessions where sessions.org_id = gone.org_id and sessions.id = gone.id;
-end;
-$$;
-
-revoke all on function rag.require_chat_scope(), rag.session_of(uuid), rag.check_messages(jsonb),
-  rag.collection_in(uuid, uuid) from public, anon, service_role;
-grant execute on function rag.require_chat_scope(), rag.session_of(uuid), rag.check_messages(jsonb),
-  rag.collection_in(uuid, uuid) to authenticated;
-
--- Questions embedded a short while ago, so that asking one again (a search followed by an answer, the pages
--- of a list) saves the call to the embedding model. Written and read by the functions, as their user.
---
--- Each user has a cache of their own. A shared one would tell by its speed that somebody asked the same, and
--- would let one member store a wrong vector for the questions of all others. An API key shares its owner's,
--- whatever it is narrowed to: an embedding follows from a text and a model, and from nothing in the database.
-
--- At most 64 rows and 300 kB a user, besides what waits for a vacuum: 3 kB of vector a row, kept behind it
--- (unlike a chunk's), so that what is too old or too much is found without reading any. A user who does not
--- come back leaves as much, which nobody recalls; a worker that sees all rows may delete what has expired.
-create table rag.query_embeddings (
-  user_id uuid not null,
-  -- SHA-256 of the user, the model and the text, made by the functions. The text is stored nowhere.
-  hash text not null check (hash ~ '^[0-9a-f]{64}$'),
-  -- As rag_match compares it, so that a question recalled finds exactly what it found at first.
-  embedding extensions.halfvec(1536) not null check (extensions.l2_norm(embedding) > 0),
-  created_at timestamptz not null,
-  primary key (user_id, hash)
-);
-
-alter table rag.query_embeddings enable row level security;
-alter table rag.query_embeddings force row level security;
-
-create policy "users remember their own questions" on rag.query_embeddings
-  for all to authenticated
-  using (user_id = (select auth.uid()))
-  with check (user_id = (select auth.uid()));
-
-grant select, insert, update, delete on rag.query_embeddings to authenticated;
-
--- The vector that the caller had remembered within the last `max_age_seconds`, or null.
-create function public.rag_recall_embedding(hash text, max_age_seconds integer)
-returns real[]
-language sql stable security invoker set search_path = ''
-as $$
-  select rag.begin_call(), rag.require_scope('retrievals:read', 'chat:read');
-
-  select remembered.embedding::real[]
-  from rag.query_embeddings as remembered
-  where remembered.user_id = (select auth.uid()) and remembered.hash = rag_recall_embedding.hash
-    and remembered.created_at > now() - make_interval(secs => max_age_seconds);
-$$;
-
--- Remember a vector for the caller, in the place of an older one of that hash, and forget the caller's that
--- have expired and the oldest of more than 64.
-create function public.rag_remember_embedding(
-  hash text, embedding extensions.vector, max_age_seconds integer
-)
-returns void
-language plpgsql volatile security invoker set search_path = ''
-as $$
-#variable_conflict use_variable
-declare
-  is_admitted constant boolean := rag.begin_call() and rag.require_scope('retrievals:read', 'chat:read');
-  caller constant uuid := auth.uid();
-  dimensions constant integer := extensions.vector_dims(embedding);
-  needle extensions.halfvec(1536);
-begin
-  if caller is null then
-    raise exception 'only users have their questions remembered'
-      using errcode = 'PT403', detail = 'user_required';
-  elsif hash is null or hash !~ '^[0-9a-f]{64}$' then
-    raise exception 'hash must be 64 hexadecimal digits' using errcode = 'PT400', detail = 'invalid_hash';
-  elsif max_age_seconds is null or max_age_seconds not between 1 and 86400 then
-    raise exception 'max_age_seconds must be between 1 and 86400'
-      using errcode = 'PT400', detail = 'invalid_max_age';
-  elsif dimensions is distinct from 1536 then
-    raise exception 'embedding has % dimensions, not 1536', dimensions
-      using errcode = 'PT400', detail = 'wrong_dimensions', hint = 'pad shorter embeddings with zeros';
-  end if;
-  needle := embedding::extensions.halfvec(1536);
-  if extensions.l2_norm(needle) = 0 then
-    raise exception 'embedding has no direction' using errcode = 'PT400', detail = 'zero_vector';
-  end if;
-
-  -- One at a time for each user: two at once would lock the same rows in different orders, and neither
-  -- would count the other's.
-  perform pg_advisory_xact_lock(hashtextextended('rag.query_embeddings ' || caller::text, 0));
-
-  insert into rag.query_embeddings as present (user_id, hash, embedding, created_at)
-  values (caller, hash, needle, clock_timestamp())
-  on conflict on constraint query_embeddings_pkey
-  do update set embedding = excluded.embedding, created_at = excluded.created_at;
-
-  delete from rag.query_embeddings as present
-  where present.user_id = caller and present.hash not in (
-    select newest.hash
-    from rag.query_embeddings as newest
-    where newest.user_id = caller
-      and newest.created_at > now() - make_interval(secs => max_age_seconds)
-    order by newest.created_at desc
-    limit 64);
-end;
-$$;
-
--- How a file that is too large for a request comes, and how objects go (rag.removals): announced by whoever uploads
--- it, taken for a document or not at all; claimed by the worker when it is to be deleted.
-
--- Expect an upload into the collection: where it goes, and until when a document may be made of it. name: of ASCII
--- letters, digits, dots, dashes and underscores. PT413 for a larger file than the org's tier takes.
-create function public.rag_begin_upload(collection_id uuid, name text, size_bytes bigint)
-returns table (path text, expires_at timestamptz)
-language plpgsql volatile security invoker set search_path = ''
-as $$
-#variable_conflict use_column
-declare
-  is_admitted constant boolean := rag.begin_call();
-  home constant rag.collections := rag.collection_of(rag_begin_upload.collection_id);
-  largest constant bigint := (rag.tier_of(home.org_id)).file_bytes;
-begin
-  if rag_begin_upload.size_bytes > largest then
-    raise exception 'this org''s tier takes files of at most % bytes', largest
-      using errcode = 'PT413', detail = 'file_too_large';
-  end if;
-  path := concat_ws('/', home.org_id, home.id, auth.uid(), gen_random_uuid(), rag_begin_upload.name);
-  -- As long as Storage's own links for uploads last; what is on its way then has an hour more.
-  expires_at := now() + interval '2 hours';
-  insert into rag.removals (org_id, path, collection_id, owner_id, expected_until, due_at)
-  values (home.org_id, rag_begin_upload.path, home.id, auth.uid(), rag_begin_upload.expires_at,
-    rag_begin_upload.expires_at + interval '1 hour');
-  return next;
-end;
-$$;
-
--- The upload becomes a document's: once, by who was told to upload it, and in time.
-create function rag.take_upload(home rag.collections, path text)
-returns void
-language plpgsql volatile security invoker set search_path = ''
-as $$
-begin
-  delete from rag.removals
-  where removals.org_id = home.org_id and removals.collection_id = home.id and removals.path = take_upload.path
-    and removals.expected_until > now() and split_part(removals.path, '/', 3) = auth.uid()::text;
-  if not found then
-    raise exception 'there is no such upload' using errcode = 'PT404', detail = 'upload_not_found';
-  end if;
-end;
-$$;
-
--- For the worker: objects to delete now, of each org as many as of any other. Each comes again, later and later,
--- until rag_end_removal.
-create function public.rag_claim_removals(wanted integer default 20)
-returns table (org_id uuid, path text)
-language plpgsql volatile security invoker set search_path = ''
-as $$
-#variable_conflict use_column
-begin
-  delete from rag.removals
-  using rag.originals
-  where removals.due_at <= clock_timestamp()
-    and originals.org_id = removals.org_id and originals.path = removals.path;
-  return query
-  with placed as (
-    select removals.org_id, removals.path, removals.due_at, row_number() over (
-      partition by removals.org_id order by removals.due_at) as turn
-    from rag.removals
-    where removals.due_at <= clock_timestamp()
-  ), due as materialized (
-    select locked.org_id, locked.path
-    from (select placed.* from placed order by placed.turn, placed.due_at limit 4 * wanted) as placed
-    cross join lateral (
-      select removals.org_id, removals.path
-      from rag.removals
-      where removals.org_id = placed.org_id and removals.path = placed.path
-        and removals.due_at <= clock_timestamp()
-      for update skip locked
-    ) as locked
-    limit wanted
-  )
-  update rag.removals as claimed
-  set attempts = claimed.attempts + 1,
-    due_at = clock_timestamp() + least(interval '1 day', interval '1 minute' * 2 ^ least(claimed.attempts, 12))
-  from due
-  where claimed.org_id = due.org_id and claimed.path = due.path
-  returning claimed.org_id, claimed.path;
-end;
-$$;
-
--- The object is gone, and for good once nobody can store it any more.
-create function public.rag_end_removal(org_id uuid, path text)
-returns void
-language plpgsql volatile security invoker set search_path = ''
-as $$
-begin
-  update rag.removals
-  set due_at = storable_until, attempts = 0
-  where removals.org_id = rag_end_removal.org_id and removals.path = rag_end_removal.path
-    and storable_until > clock_timestamp();
-  if not found then
-    delete from rag.removals
-    where removals.org_id = rag_end_removal.org_id and removals.path = rag_end_removal.path;
-  end if;
-end;
-$$;
-
-revoke all on function rag.take_upload(rag.collections, text) from public, anon, authenticated, service_role;
-grant execute on function rag.take_upload(rag.collections, text) to authenticated;
-
--- Work that is still to be done: a document that was brought and has to be converted, cut, embedded and stored. A
--- job is written in the transaction that brings the document, so neither is there without the other. The
--- worker claims it under a role of its own, which sees jobs and nothing else; what the job writes, it writes as
--- the user who brought the document, with a token that names the job and its lease. A finished job stays as a
--- log of what was done.
-
-create table rag.jobs (
-  org_id uuid not null,
-  id uuid not null default gen_random_uuid(),
-  document_id uuid not null,
-  collection_id uuid not null,
-  owner_id uuid,
-  -- In whose name it is done: who brought the document.
-  user_id uuid not null,
-  -- What was said of the document when it was brought, and becomes true of it with the job's end.
-  document jsonb not null check (
-    jsonb_typeof(document) = 'object' and pg_column_size(document) <= 100000 and rag.has_readable_numbers(document)
-  ),
-  state text not null default 'waiting' check (state in ('waiting', 'running', 'done', 'failed')),
-  attempts integer not null default 0,
-  -- Not before this. While it runs: when its lease ends, and anybody may claim it again.
-  due_at timestamptz not null default now(),
-  -- Who holds this may finish it, and nobody else.
-  lease uuid,
-  -- What it is at: fetching, converting, embedding, storing.
-  step text check (step ~ '^[a-z]{1,40}$'),
-  error_code text check (error_code ~ '^[a-z_]{1,40}$'),
-  error_message text check (length(error_message) <= 500 and rag.shows_only(error_message)),
-  created_at timestamptz not null default now(),
-  started_at timestamptz,
-  finished_at timestamptz,
-  primary key (org_id, id),
-  foreign key (org_id, document_id) references rag.documents (org_id, id) on delete cascade,
-  check ((state = 'running') = (lease is not null))
-);
-
--- Deleting a document, and showing what becomes of it.
-create index jobs_by_document on rag.jobs (org_id, document_id, created_at);
-
--- rag_claim_jobs: of each org the jobs that are due.
-create index jobs_due on rag.jobs (org_id, due_at) where state in ('waiting', 'running');
-
--- One at a time: a document that is brought anew has its older job taken away.
-create unique index jobs_one_of_a_document on rag.jobs (org_id, document_id)
-  where state in ('waiting', 'running');
-
-alter table rag.jobs enable row level security;
-alter table rag.jobs force row level security;
-
-create policy "members use their org's jobs" on rag.jobs
-  for all to authenticated
-  using (org_id = any (array(select rag.current_org_ids()))
-    and (owner_id is null or owner_id = (select auth.uid())
-      or org_id = any (array(select rag.admin_org_ids()))))
-  with check (org_id = any (array(select rag.current_org_ids()))
-    and (owner_id is null or owner_id = (select auth.uid())
-      or org_id = any (array(select rag.admin_org_ids()))));
-
--- Work is done in the name of who asks for it, and of nobody else.
-create policy "jobs are for oneself" on rag.jobs
-  as restrictive for insert to authenticated
-  with check (user_id = (select auth.uid()) and state = 'waiting' and attempts = 0);
-
--- No user's own token names a lease: only the worker's for one job does.
-create policy "whoever holds the lease goes on with a job" on rag.jobs
-  as restrictive for update to authenticated
-  using (lease = (select rag.held_lease())) with check (true);
-
-create policy "a key reads and writes with the scopes for it" on rag.jobs
-  as restrictive for all to authenticated
-  using ((select rag.has_scope('documents:read', 'documents:write')))
-  with check ((select rag.has_scope('documents:write')));
-
-create policy "a key deletes with documents:write" on rag.jobs
-  as restrictive for delete to authenticated
-  using ((select rag.has_scope('documents:write')));
-
-create policy "a bound key stays in its collection" on rag.jobs
-  as restrictive for all to authenticated
-  using ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()))
-  with check ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()));
-
-create policy "the worker claims jobs" on rag.jobs
-  for select to rag_worker using (true);
-
-create policy "the worker leases jobs" on rag.jobs
-  for update to rag_worker using (true) with check (state in ('running', 'failed'));
-
--- Ids and states, to give documents up and to find collections without documents.
-create policy "the worker sees which documents there are" on rag.documents
-  for select to rag_worker using (true);
-
-create policy "the worker gives documents up" on rag.documents
-  for update to rag_worker using (status = 'processing') with check (status = 'failed');
-
-grant select, insert, delete on rag.jobs to authenticated;
-grant update (state, attempts, due_at, lease, step, error_code, error_message, finished_at)
-  on rag.jobs to authenticated;
-grant select on rag.jobs to rag_worker;
-grant update (state, attempts, due_at, lease, started_at, finished_at, step, error_code, error_message)
-  on rag.jobs to rag_worker;
-grant select (org_id, id, collection_id, status), update (status, error_code, error_message) on rag.documents to rag_worker;
-
--- Jobs that are due, leased: of every org as many as of any other, those first that wait longest. A lease that has
--- run out is nobody's: its job is claimed again, alone, since it may be what its worker died of; and whoever held
--- it can finish nothing. One that nobody ever finished, sixteen times, ends here: its document says so. as_admin: it is
--- done for somebody else, as only an admin may.
-create function public.rag_claim_jobs(wanted integer default 1, lease_seconds integer default 60)
-returns table (
-  job_id uuid, org_id uuid, document_id uuid, collection_id uuid, user_id uuid, as_admin boolean, lease uuid,
-  attempts integer
-)
-language plpgsql volatile security invoker set search_path = ''
-as $$
-#variable_conflict use_column
-begin
-  if wanted is null or wanted not between 1 and 100
-    or lease_seconds is null or lease_seconds not between 5 and 3600
-  then
-    raise exception 'so many jobs, or so long, nobody may have' using errcode = 'PT400', detail = 'invalid_claim';
-  end if;
-  -- Documents are locked before their jobs, by everybody: who deletes one goes that way too.
-  with dying as (
-    select documents.org_id, documents.id
-    from rag.documents
-    join rag.jobs on jobs.org_id = documents.org_id and jobs.document_id = documents.id
-    where jobs.state = 'running' and jobs.due_at <= clock_timestamp() and jobs.attempts >= 16
-    for update of documents skip locked
-  ), given_up as (
-    update rag.jobs
-    set state = 'failed', lease = null, step = null, finished_at = clock_timestamp(),
-      error_code = 'processing_failed', error_message = 'Nobody could finish this document.'
-    from dying
-    where jobs.org_id = dying.org_id and jobs.document_id = dying.id
-      and jobs.state = 'running' and jobs.due_at <= clock_timestamp()
-    returning jobs.org_id, jobs.document_id, jobs.error_code, jobs.error_message
-  )
-  update rag.documents
-  set status = 'failed', error_code = given_up.error_code, error_message = given_up.error_message
-  from given_up
-  where documents.org_id = given_up.org_id and documents.id = given_up.document_id
-    and documents.status = 'processing';
-
-  return query
-  with recursive busy (org_id) as (
-    -- The next org with a job, by the index: there may be many jobs and few orgs.
-    (select jobs.org_id from rag.jobs where jobs.state in ('waiting', 'running') order by jobs.org_id limit 1)
-    union all
-    select (
-      select jobs.org_id from rag.jobs
-      where jobs.state in ('waiting', 'running') and jobs.org_id > busy.org_id
-      order by jobs.org_id limit 1)
-    from busy
-    where busy.org_id is not null
-  ), due as materialized (
-    select found.org_id, found.id, found.due_at, found.state, row_number() over (
-      partition by found.org_id order by found.due_at, found.id) as turn
-    from busy
-    cross join lateral (
-      select jobs.org_id, jobs.id, jobs.due_at, jobs.state
-      from rag.jobs
-      where jobs.org_id = busy.org_id and jobs.state in ('waiting', 'running')
-        and jobs.due_at <= clock_timestamp()
-      order by jobs.due_at, jobs.id
-      limit wanted
-    ) as found
-    where busy.org_id is not null
-  ), locked as materialized (
-    select jobs.org_id, jobs.id
-    from (
-      select due.*
-      from due
-      where due.state = 'running' or not exists (select from due as dead where dead.state = 'running')
-      order by due.turn, due.due_at, due.id
-      limit 4 * wanted
-    ) as due
-    cross join lateral (
-      select jobs.org_id, jobs.id
-      from rag.jobs
-      where jobs.org_id = due.org_id and jobs.id = due.id and jobs.state in ('waiting', 'running')
-        and jobs.due_at <= clock_timestamp()
-      for update skip locked
-    ) as jobs
-    limit case when exists (select from due where due.state = 'running') then 1 else wanted end
-  ), claimed as (
-    update rag.jobs
-    set state = 'running', attempts = jobs.attempts + 1, lease = gen_random_uuid(), step = null,
-      started_at = clock_timestamp(), due_at = clock_timestamp() + make_interval(secs => lease_seconds)
-    from locked
-    where jobs.org_id = locked.org_id and jobs.id = locked.id
-    returning jobs.*
-  )
-  -- In that order: of two documents with the same text the one that came first is the one that stays.
-  select claimed.id, claimed.org_id, claimed.document_id, claimed.collection_id, claimed.user_id,
-    coalesce(claimed.owner_id <> claimed.user_id, false), claimed.lease, claimed.attempts
-  from claimed
-  join due on due.org_id = claimed.org_id and due.id = claimed.id
-  order by due.turn, due.due_at, due.id;
-end;
-$$;
-
--- All but the first for the checks of the rows that it changes.
-grant execute on function rag.shows_only(text), rag.is_metadata(jsonb), rag.has_readable_numbers(jsonb) to rag_worker;
-
--- What the worker does with the outbox of webhooks: it claims what is due, sends it, and says what came of it. All of
--- it under the worker's own role, in no user's name.
+-- Functions that the worker calls to claim, send and finish deliveries, under its own role.
 
 -- What nobody needs any more: deliveries that ended a month ago, what waits for webhooks that are off, old secrets.
 create function rag.clear_deliveries()
@@ -4611,11 +4282,7 @@ begin
 end;
 $$;
 
-revoke all on function rag.clear_deliveries(), rag.due_deliveries(integer)
-  from public, anon, authenticated, service_role;
-grant execute on function rag.clear_deliveries(), rag.due_deliveries(integer) to rag_worker;
-
--- What an org's admins do with webhooks. All of it runs as its caller; for everybody else there are none.
+-- Functions of an org's admins to create, list, change and delete webhooks. They run as their caller.
 
 -- What a list shows of a webhook. (Its secret is nobody's to read.)
 create type rag.webhook as (
@@ -4640,14 +4307,14 @@ as $$
 $$;
 
 -- The one of that id; PT404 for one that the caller does not keep.
-create function rag.webhook_of(webhook_id uuid)
+create function rag.get_webhook(webhook_id uuid)
 returns rag.webhook
 language plpgsql stable security invoker set search_path = ''
 as $$
 declare
   found_webhook rag.webhook;
 begin
-  select * into found_webhook from public.rag_list_webhooks(webhook_of.webhook_id) where webhook_id is not null;
+  select * into found_webhook from public.rag_list_webhooks(get_webhook.webhook_id) where webhook_id is not null;
   if not found then
     raise exception 'there is no such webhook' using errcode = 'PT404', detail = 'webhook_not_found';
   end if;
@@ -4671,10 +4338,10 @@ declare
 begin
   perform rag.begin_call();
   if collection_id is not null then
-    home := rag.collection_of(collection_id);
+    home := rag.get_collection(collection_id);
     org_id := coalesce(org_id, home.org_id);
   end if;
-  org_id := rag.org_meant(org_id);
+  org_id := rag.resolve_org(org_id);
   if org_id not in (select rag.admin_org_ids()) or rag.bound_collection() is not null then
     raise exception 'webhooks are for the org''s admins' using errcode = 'PT403', detail = 'admin_required';
   elsif home.org_id <> org_id then
@@ -4704,7 +4371,7 @@ as $$
 #variable_conflict use_variable
 declare
   is_admitted constant boolean := rag.begin_call();
-  present constant rag.webhook := rag.webhook_of(webhook_id);
+  present constant rag.webhook := rag.get_webhook(webhook_id);
   anew constant boolean := coalesce(enabled, url is not null);
 begin
   update rag.webhooks as renewed
@@ -4729,7 +4396,7 @@ as $$
 #variable_conflict use_variable
 declare
   is_admitted constant boolean := rag.begin_call();
-  present constant rag.webhook := rag.webhook_of(webhook_id);
+  present constant rag.webhook := rag.get_webhook(webhook_id);
 begin
   if overlap_seconds is null or overlap_seconds not between 0 and 604800 then
     raise exception 'overlap_seconds must be between 0 and 604800'
@@ -4749,7 +4416,7 @@ language plpgsql volatile security invoker set search_path = ''
 as $$
 declare
   is_admitted constant boolean := rag.begin_call();
-  gone constant rag.webhook := rag.webhook_of(webhook_id);
+  gone constant rag.webhook := rag.get_webhook(webhook_id);
 begin
   delete from rag.webhooks where webhooks.org_id = gone.org_id and webhooks.id = gone.id;
 end;
@@ -4765,7 +4432,7 @@ as $$
 #variable_conflict use_variable
 declare
   is_admitted constant boolean := rag.begin_call();
-  webhook constant rag.webhook := rag.webhook_of(webhook_id);
+  webhook constant rag.webhook := rag.get_webhook(webhook_id);
 begin
   perform rag.check_page("limit", "offset", 'desc', 'created_at', array['created_at']);
   return (
@@ -4794,7 +4461,7 @@ language plpgsql volatile security invoker set search_path = ''
 as $$
 declare
   is_admitted constant boolean := rag.begin_call();
-  webhook constant rag.webhook := rag.webhook_of(webhook_id);
+  webhook constant rag.webhook := rag.get_webhook(webhook_id);
 begin
   if not webhook.enabled then
     raise exception 'the webhook is off' using errcode = 'PT409', detail = 'webhook_disabled';
@@ -4816,1283 +4483,102 @@ begin
 end;
 $$;
 
-revoke all on function rag.webhook_of(uuid) from public, anon, service_role;
-grant execute on function rag.webhook_of(uuid) to authenticated;
+-- Cache of query embeddings: a repeated query (a search and then an answer, the pages of a list) needs no second call
+-- of the embedding model. The functions write and read it as their user.
+--
+-- Each user has a cache of their own. A shared one would tell by its speed that somebody asked the same, and
+-- would let one member store a wrong vector for the questions of all others. An API key shares its owner's,
+-- whatever it is narrowed to: an embedding follows from a text and a model, and from nothing in the database.
 
--- What people do with documents besides searching them: bring one to be worked on, look how far it is, list them,
--- change what is said of them, have the original back. All of it runs as its caller.
-
--- What a list shows of a document.
-create type rag.document as (
-  id uuid, org_id uuid, collection_id uuid, owner_id uuid, created_by uuid, external_id text, title text,
-  source_type text, uri text, lang text, metadata jsonb, filename text, content_type text, size_bytes bigint, content_hash text,
-  status text, error_code text, error_message text, processing_info jsonb, chunk_count bigint,
-  total_tokens bigint, step text, attempts integer, created_at timestamptz, updated_at timestamptz,
-  processed_at timestamptz
+-- At most 64 rows and 300 kB a user, besides what waits for a vacuum: 3 kB of vector a row, kept behind it
+-- (unlike a chunk's), so that what is too old or too much is found without reading any. A user who does not
+-- come back leaves as much, which nobody recalls; a worker that sees all rows may delete what has expired.
+create table rag.query_embeddings (
+  user_id uuid not null,
+  -- SHA-256 of the user, the model and the text, made by the functions. The text is stored nowhere.
+  hash text not null check (hash ~ '^[0-9a-f]{64}$'),
+  -- As rag_match compares it, so that a question recalled finds exactly what it found at first.
+  embedding extensions.halfvec(1536) not null check (extensions.l2_norm(embedding) > 0),
+  created_at timestamptz not null,
+  primary key (user_id, hash)
 );
 
-create function rag.shown(document rag.documents)
-returns rag.document
+alter table rag.query_embeddings enable row level security;
+alter table rag.query_embeddings force row level security;
+
+create policy "users remember their own questions" on rag.query_embeddings
+  for all to authenticated
+  using (user_id = (select auth.uid()))
+  with check (user_id = (select auth.uid()));
+
+-- The vector that the caller had remembered within the last `max_age_seconds`, or null.
+create function public.rag_get_query_embedding(hash text, max_age_seconds integer)
+returns real[]
 language sql stable security invoker set search_path = ''
 as $$
-  select document.id, document.org_id, document.collection_id, document.owner_id, document.created_by,
-    document.external_id, document.title, document.source_type, document.uri, document.lang, document.metadata,
-    document.filename, document.content_type, document.size_bytes,
-    -- For a failed document, the hash of its latest original, although searches may still find an earlier version.
-    coalesce(
-      case when document.status = 'failed' then (
-        select originals.content_hash from rag.originals
-        where originals.org_id = document.org_id and originals.document_id = document.id) end,
-      document.content_hash),
-    document.status,
-    -- While it is worked on: why it did not work at once.
-    coalesce(document.error_code, job.error_code), coalesce(document.error_message, job.error_message),
-    document.processing_info, counted.chunks, counted.tokens, job.step, job.attempts, document.created_at,
-    document.updated_at,
-    -- Without a job: the time of the last change.
-    case when document.status <> 'processing' then coalesce(job.finished_at, document.updated_at) end
-  from (
-    select count(*) as chunks, coalesce(sum(chunks.token_count), 0) as tokens
-    from rag.chunks
-    where chunks.org_id = document.org_id and chunks.document_id = document.id
-  ) as counted
-  left join lateral (
-    select jobs.step, jobs.attempts, jobs.error_code, jobs.error_message, jobs.finished_at
-    from rag.jobs
-    where jobs.org_id = document.org_id and jobs.document_id = document.id
-    order by jobs.created_at desc
-    limit 1
-  ) as job on true;
+  select rag.begin_call(), rag.require_scope('retrievals:read', 'chat:read');
+
+  select remembered.embedding::real[]
+  from rag.query_embeddings as remembered
+  where remembered.user_id = (select auth.uid()) and remembered.hash = rag_get_query_embedding.hash
+    and remembered.created_at > now() - make_interval(secs => max_age_seconds);
 $$;
 
--- The document of that id; PT404 for one that the caller does not see.
-create function rag.document_of(document_id uuid)
-returns rag.documents
-language plpgsql stable security invoker set search_path = ''
-as $$
-declare
-  found_document rag.documents;
-begin
-  select * into found_document
-  from rag.documents
-  where org_id = any (array(select rag.current_org_ids())) and id = document_of.document_id;
-  if not found then
-    raise exception 'there is no such document' using errcode = 'PT404', detail = 'document_not_found';
-  end if;
-  return found_document;
-end;
-$$;
-
--- Add a document: its row, its original and its job, all or none. document: title; optionally private, external_id,
--- source_type, uri, lang, occurred_at, origin, author, state, labels, metadata, filename, content_type, size_bytes; and
--- bytes in base64, url, or the path of an object that the caller has uploaded (rag_begin_upload). A repeated path is the
--- same document. A document of the same external_id replaces the older, which searches find until the job is done. PT409
--- for bytes that the collection has already, with the id of the document in hint, and for a deleted collection; PT429
--- for more documents and PT413 for larger files than the org's tier allows; PT404 for an unknown upload.
-create function public.rag_add_document(collection_id uuid, document jsonb)
-returns setof rag.document
-language plpgsql volatile security invoker set search_path = ''
-set statement_timeout = '60s'
-as $$
-#variable_conflict use_column
-declare
-  is_admitted constant boolean := rag.begin_write();
-  home constant rag.collections := rag.collection_of(rag_add_document.collection_id);
-  largest constant bigint := (rag.tier_of(home.org_id)).file_bytes;
-  sent bytea;
-  -- Unknown for an object or an address until the worker has read it (rag_keep_content).
-  hash text;
-  input record;
-  stored rag.documents;
-begin
-  perform rag.check_json('document', rag_add_document.document - 'bytes', 100000);
-  sent := case jsonb_typeof(document -> 'bytes') when 'string' then decode(document ->> 'bytes', 'base64') end;
-  hash := encode(sha256(sent), 'hex');
-  select * into input from jsonb_to_record(rag_add_document.document) as fields (
-    external_id text, private boolean, source_type text, title text, uri text, lang text,
-    occurred_at timestamptz, origin text, author text, state text, labels text[], metadata jsonb,
-    filename text, content_type text, size_bytes bigint, url text, path text);
-  if home.deleted_at is not null then
-    raise exception 'the collection was deleted; it takes no more documents'
-      using errcode = 'PT409', detail = 'collection_deleted';
-  elsif coalesce(length(sent), case when input.path is not null then input.size_bytes end) > largest then
-    raise exception 'this org''s tier takes files of at most % bytes', largest
-      using errcode = 'PT413', detail = 'file_too_large';
-  end if;
-  if input.path is not null then
-    -- Whoever says it a second time waits for the first.
-    perform pg_advisory_xact_lock(hashtextextended('rag.uploads ' || input.path, 0));
-    select documents.* into stored
-    from rag.originals
-    join rag.documents on documents.org_id = originals.org_id and documents.id = originals.document_id
-    where originals.org_id = home.org_id and originals.collection_id = home.id and originals.path = input.path
-      and split_part(originals.path, '/', 3) = auth.uid()::text;
-    if found then
-      return next rag.shown(stored);
-      return;
-    end if;
-    perform rag.take_upload(home, input.path);
-  end if;
-
-  insert into rag.documents as present (org_id, collection_id, owner_id, external_id, source_type, title,
-    uri, lang, occurred_at, origin, author, state, labels, metadata, filename, content_type, size_bytes,
-    content, content_hash, status)
-  values (home.org_id, home.id, case when input.private then auth.uid() else home.owner_id end,
-    input.external_id, coalesce(input.source_type, 'doc'), input.title, input.uri, input.lang,
-    input.occurred_at, input.origin, input.author, input.state, coalesce(input.labels, '{}'),
-    coalesce(input.metadata, '{}'), input.filename, input.content_type, input.size_bytes, '',
-    coalesce(hash, repeat('0', 64)), 'processing')
-  -- Only that it is being worked on: what is found of it stays as it was until the job is done.
-  on conflict (org_id, collection_id, owner_id, external_id) where external_id is not null
-  do update set status = 'processing', error_code = null, error_message = null, updated_at = now()
-  returning present.* into stored;
-
-  perform rag.remove_failed_twin(stored, hash);
-  perform rag.require_room_for_a_document(home);
-  perform rag.require_no_twin(stored, hash);
-
-  begin
-    insert into rag.originals as present (org_id, document_id, collection_id, owner_id, bytes, url, path,
-      content_hash)
-    values (stored.org_id, stored.id, stored.collection_id, stored.owner_id, sent,
-      input.url, input.path, hash)
-    on conflict (org_id, document_id)
-    -- Until an address is fetched anew, what it gave before is kept.
-    do update set bytes = case when excluded.url is null then excluded.bytes else present.bytes end,
-      url = excluded.url, path = excluded.path, created_at = now(),
-      content_hash = case when excluded.url is null then excluded.content_hash else present.content_hash end;
-  exception when unique_violation then
-    raise exception 'somebody brings a document of the same content just now'
-      using errcode = 'PT409', detail = 'duplicate_document';
-  end;
-
-  delete from rag.jobs
-  where jobs.org_id = stored.org_id and jobs.document_id = stored.id and jobs.state in ('waiting', 'running');
-  insert into rag.jobs (org_id, document_id, collection_id, owner_id, user_id, document)
-  values (stored.org_id, stored.id, stored.collection_id, stored.owner_id, auth.uid(),
-    rag_add_document.document - array['bytes', 'url', 'path', 'private', 'external_id']);
-  return next rag.shown(stored);
-exception when lock_not_available then
-  perform rag.refuse_locked();
-end;
-$$;
-
--- A document of the same content that failed, and of which nothing is found, gives way.
-create function rag.remove_failed_twin(stored rag.documents, content_hash text)
-returns void
-language sql volatile security invoker set search_path = ''
-as $$
-  delete from rag.documents as failed
-  using rag.originals
-  where originals.org_id = stored.org_id and originals.collection_id = stored.collection_id
-    and originals.owner_id is not distinct from stored.owner_id
-    and originals.content_hash = remove_failed_twin.content_hash and originals.document_id <> stored.id
-    and failed.org_id = originals.org_id and failed.id = originals.document_id and failed.status = 'failed'
-    and not exists (
-      select from rag.chunks where chunks.org_id = failed.org_id and chunks.document_id = failed.id);
-$$;
-
--- PT409, with the id of the other in hint, where the collection has a document of the same content and owner.
-create function rag.require_no_twin(stored rag.documents, content_hash text)
-returns void
-language plpgsql stable security invoker set search_path = ''
-as $$
-declare
-  twin uuid;
-begin
-  select originals.document_id into twin
-  from rag.originals
-  where originals.org_id = stored.org_id and originals.collection_id = stored.collection_id
-    and originals.owner_id is not distinct from stored.owner_id
-    and originals.content_hash = require_no_twin.content_hash and originals.document_id <> stored.id;
-  if found then
-    raise exception 'the collection has a document of the same content'
-      using errcode = 'PT409', detail = 'duplicate_document', hint = twin::text;
-  end if;
-end;
-$$;
-
--- For a document that has just been inserted. Locks, so that two at once do not both see room for the last.
-create function rag.require_room_for_a_document(home rag.collections)
-returns void
-language plpgsql volatile security invoker set search_path = ''
-as $$
-declare
-  allowed constant integer := (rag.tier_of(home.org_id)).documents_per_collection;
-begin
-  if allowed is null then
-    return;
-  end if;
-  perform pg_advisory_xact_lock(hashtextextended('rag.documents ' || home.id::text, 0));
-  if allowed < (rag.shown(home)).document_count then
-    raise exception 'this org''s tier has room for % documents in a collection', allowed
-      using errcode = 'PT429', detail = 'document_limit_reached';
-  end if;
-end;
-$$;
-
--- {"total", "documents": [...]}: a page of a collection's documents, and how many there are.
-create function public.rag_list_documents(
-  collection_id uuid, "limit" integer default 20, "offset" integer default 0, status text default null,
-  sort_by text default 'created_at', "order" text default 'desc'
-)
-returns jsonb
-language plpgsql stable security invoker set search_path = ''
-as $$
-#variable_conflict use_variable
-declare
-  is_admitted constant boolean := rag.begin_call();
-  home constant rag.collections := rag.collection_of(collection_id);
-begin
-  perform rag.check_page("limit", "offset", "order", sort_by, array['created_at', 'title', 'size_bytes']);
-  if status not in ('processing', 'completed', 'failed') then
-    raise exception 'status must be processing, completed or failed'
-      using errcode = 'PT400', detail = 'invalid_status';
-  end if;
-  return (
-    with placed as (
-      select listed.id, row_number() over (
-        order by case sort_by when 'title' then listed.title end, case sort_by
-          when 'created_at' then listed.created_at end, case sort_by
-          when 'size_bytes' then coalesce(listed.size_bytes, 0) end, listed.id) as place
-      from rag.documents as listed
-      where listed.org_id = home.org_id and listed.collection_id = home.id
-        and (rag_list_documents.status is null or listed.status = rag_list_documents.status)
-    ), page as (
-      select placed.id, case "order" when 'desc' then -placed.place else placed.place end as turn
-      from placed
-      order by turn
-      limit "limit" offset "offset"
-    )
-    select jsonb_build_object(
-      'total', (select count(*) from placed),
-      'documents', coalesce(jsonb_agg(to_jsonb(shown) order by page.turn), '[]'))
-    from page
-    join rag.documents on documents.org_id = home.org_id and documents.id = page.id
-    cross join lateral rag.shown(documents) as shown);
-end;
-$$;
-
-create function public.rag_get_document(document_id uuid)
-returns setof rag.document
-language sql stable security invoker set search_path = ''
-as $$
-  select rag.begin_call();
-
-  select shown.* from rag.shown(rag.document_of(rag_get_document.document_id)) as shown;
-$$;
-
--- changes: title, metadata and the fields that metadata fill; what is not there, or null, stays. New metadata take the
--- place of the old, and so do the fields that they fill, null ones too.
-create function public.rag_update_document(document_id uuid, changes jsonb)
-returns setof rag.document
-language plpgsql volatile security invoker set search_path = ''
-as $$
-declare
-  is_admitted constant boolean := rag.begin_call();
-  present rag.documents := rag.document_of(document_id);
-  wanted rag.documents;
-begin
-  perform rag.check_json('changes', changes, 100000);
-  wanted := jsonb_populate_record(present, (
-    select coalesce(jsonb_object_agg(change.key, change.value), '{}')
-    from jsonb_each(changes) as change
-    where change.value <> 'null' or (changes ? 'metadata' and change.key <> 'title')));
-  update rag.documents as renewed
-  set title = wanted.title, metadata = wanted.metadata, source_type = coalesce(wanted.source_type, 'doc'), uri = wanted.uri,
-    lang = wanted.lang, occurred_at = wanted.occurred_at, origin = wanted.origin, author = wanted.author,
-    state = wanted.state, labels = wanted.labels, updated_at = clock_timestamp()
-  where renewed.org_id = present.org_id and renewed.id = present.id
-  returning renewed.* into wanted;
-  if wanted.id is null then
-    raise exception 'this key may not change documents' using errcode = 'PT403', detail = 'missing_scope';
-  end if;
-  update rag.chunks
-  set source_type = wanted.source_type, lang = wanted.lang, occurred_at = wanted.occurred_at
-  where chunks.org_id = wanted.org_id and chunks.document_id = wanted.id
-    and (chunks.source_type, chunks.lang, chunks.occurred_at)
-      is distinct from (wanted.source_type, wanted.lang, wanted.occurred_at);
-  return next rag.shown(wanted);
-end;
-$$;
-
--- The original as it was brought: bytes in base64, the address, or the object's path.
-create function public.rag_get_original(document_id uuid)
-returns table (filename text, content_type text, bytes text, url text, path text)
-language sql stable security invoker set search_path = ''
-as $$
-  select rag.begin_call();
-
-  select document.filename, document.content_type, encode(originals.bytes, 'base64'), originals.url,
-    originals.path
-  from rag.document_of(rag_get_original.document_id) as document
-  join rag.originals on originals.org_id = document.org_id and originals.document_id = document.id;
-$$;
-
-revoke all on function rag.shown(rag.documents), rag.document_of(uuid),
-  rag.require_room_for_a_document(rag.collections), rag.remove_failed_twin(rag.documents, text),
-  rag.require_no_twin(rag.documents, text) from public, anon, service_role;
-grant execute on function rag.shown(rag.documents), rag.document_of(uuid),
-  rag.require_room_for_a_document(rag.collections), rag.remove_failed_twin(rag.documents, text),
-  rag.require_no_twin(rag.documents, text) to authenticated;
-
--- What the worker does with a job that it has claimed. It comes with a token of the user who brought the document,
--- which names the lease (rag.held_lease): row security lets it write what that user may, and change the one job.
--- The job ends in the transaction that stores its outcome, so whatever dies, and wherever, a document is stored
--- once, or its job is claimed again.
-
--- The job of the token's lease, locked; PT409 when the lease is lost: the job was claimed again, or its document
--- was brought anew or deleted. with_document: the document is locked too.
-create function rag.held_job(with_document boolean default true)
-returns rag.jobs
-language plpgsql volatile security invoker set search_path = ''
-as $$
-declare
-  held rag.jobs;
-begin
-  if with_document then
-    -- The document first: every transaction that deletes or replaces one locks it before its job.
-    perform from rag.documents
-    join rag.jobs on jobs.org_id = documents.org_id and jobs.document_id = documents.id
-    where jobs.org_id = any (array(select rag.current_org_ids())) and jobs.lease = rag.held_lease()
-    for update of documents;
-  end if;
-  select * into held
-  from rag.jobs
-  where org_id = any (array(select rag.current_org_ids())) and lease = rag.held_lease() and state = 'running'
-  for update;
-  if not found then
-    raise exception 'the lease of this job is lost' using errcode = 'PT409', detail = 'lease_lost';
-  end if;
-  return held;
-end;
-$$;
-
--- The job's work: the document's fields, its original, its collection's config, and the most bytes that an address or an
--- uploaded object may have. The lease lasts so much longer, and the step is fetching, or converting where the original
--- is here.
-create function public.rag_open_job(lease_seconds integer default 300)
-returns table (
-  document_id uuid, document jsonb, bytes text, url text, path text, config jsonb, file_bytes bigint
-)
-language plpgsql volatile security invoker set search_path = ''
-as $$
-declare
-  is_admitted constant boolean := rag.begin_call();
-  held constant rag.jobs := rag.held_job();
-begin
-  update rag.jobs
-  set step = case when num_nonnulls(originals.url, originals.path) > 0 then 'fetching' else 'converting' end,
-    due_at = clock_timestamp() + make_interval(secs => lease_seconds)
-  from rag.originals
-  where jobs.org_id = held.org_id and jobs.id = held.id
-    and originals.org_id = held.org_id and originals.document_id = held.document_id;
-
-  return query
-  select held.document_id, held.document, encode(originals.bytes, 'base64'), originals.url, originals.path,
-    collections.config, (rag.tier_of(held.org_id)).file_bytes
-  from rag.originals
-  join rag.collections on collections.org_id = originals.org_id and collections.id = originals.collection_id
-  where originals.org_id = held.org_id and originals.document_id = held.document_id;
-end;
-$$;
-
--- The hash of the content of the document's object or address, when the worker has read it: a second document of the
--- same content ends here, with PT409 and the id of the first in hint, before anything is made of it. The step is then
--- converting, and the lease lasts so much longer.
-create function public.rag_keep_content(content_hash text, lease_seconds integer default 300)
-returns void
-language plpgsql volatile security invoker set search_path = ''
-as $$
-declare
-  is_admitted constant boolean := rag.begin_call();
-  held constant rag.jobs := rag.held_job();
-  stored rag.documents;
-begin
-  select documents.* into stored
-  from rag.documents
-  where documents.org_id = held.org_id and documents.id = held.document_id;
-  perform rag.remove_failed_twin(stored, rag_keep_content.content_hash);
-  perform rag.require_no_twin(stored, rag_keep_content.content_hash);
-  update rag.originals
-  set content_hash = rag_keep_content.content_hash
-  where originals.org_id = held.org_id and originals.document_id = held.document_id
-    and num_nonnulls(originals.url, originals.path) > 0;
-  update rag.jobs
-  set step = 'converting', due_at = clock_timestamp() + make_interval(secs => lease_seconds)
-  where jobs.org_id = held.org_id and jobs.id = held.id;
-exception when unique_violation then
-  raise exception 'somebody brings a document of the same content just now'
-    using errcode = 'PT409', detail = 'duplicate_document';
-end;
-$$;
-
--- The step of a job; its lease lasts so much longer.
-create function public.rag_report_job(step text, lease_seconds integer)
-returns void
-language plpgsql volatile security invoker set search_path = ''
-as $$
-declare
-  is_admitted constant boolean := rag.begin_call();
-  held constant rag.jobs := rag.held_job();
-begin
-  update rag.jobs
-  set step = rag_report_job.step, due_at = clock_timestamp() + make_interval(secs => lease_seconds)
-  where jobs.org_id = held.org_id and jobs.id = held.id;
-end;
-$$;
-
--- The document as it was read, in place of what was there before: found from now on. document: title, content,
--- embedding_model, processing_info; filename, content_type, size_bytes and the fields that a search filters by, where
--- they are known; bytes, in base64, of a document from an address. chunks: as rag_put_document takes them.
-create function public.rag_complete_job(document jsonb, chunks jsonb)
-returns integer
-language plpgsql volatile security invoker set search_path = ''
-set statement_timeout = '60s'
-as $$
-declare
-  is_admitted constant boolean := rag.begin_write();
-  held constant rag.jobs := rag.held_job();
-  input record;
-  -- What was changed since the document was brought is not changed back.
-  changed constant boolean := (
-    select documents.updated_at > held.created_at
-    from rag.documents
-    where documents.org_id = held.org_id and documents.id = held.document_id);
-begin
-  perform rag.check_json('document', rag_complete_job.document), rag.check_json('chunks', rag_complete_job.chunks);
-  select * into input from jsonb_to_record(rag_complete_job.document) as fields (
-    source_type text, title text, uri text, lang text, occurred_at timestamptz, origin text, author text,
-    state text, labels text[], metadata jsonb, filename text, content_type text, size_bytes bigint,
-    content text, embedding_model text, processing_info jsonb, bytes text);
-
-  if not changed then
-    update rag.documents as renewed
-    set source_type = coalesce(input.source_type, 'doc'), title = input.title, uri = input.uri,
-      lang = input.lang, occurred_at = input.occurred_at, origin = input.origin, author = input.author,
-      state = input.state, labels = coalesce(input.labels, '{}'), metadata = coalesce(input.metadata, '{}')
-    where renewed.org_id = held.org_id and renewed.id = held.document_id;
-  end if;
-  update rag.documents as renewed
-  set filename = input.filename, content_type = input.content_type, size_bytes = input.size_bytes,
-    content = input.content, content_hash = coalesce((
-      select originals.content_hash
-      from rag.originals
-      where originals.org_id = held.org_id and originals.document_id = held.document_id), renewed.content_hash),
-    status = 'completed', error_code = null, error_message = null,
-    processing_info = coalesce(input.processing_info, '{}'), updated_at = clock_timestamp()
-  where renewed.org_id = held.org_id and renewed.id = held.document_id;
-
-  if input.bytes is not null then
-    update rag.originals
-    set bytes = decode(input.bytes, 'base64')
-    where originals.org_id = held.org_id and originals.document_id = held.document_id
-      and originals.url is not null;
-  end if;
-  perform rag.replace_chunks(held.org_id, array[(held.document_id, chunks, input.embedding_model)::rag.chunked]);
-  update rag.jobs
-  set state = 'done', lease = null, step = null, error_code = null, error_message = null,
-    finished_at = clock_timestamp()
-  where jobs.org_id = held.org_id and jobs.id = held.id;
-  return jsonb_array_length(chunks);
-end;
-$$;
-
--- End a job that failed, with its error. The job is due again after retry_seconds; null: never, and the document gets
--- the error. is_attempt: false does not count the attempt. For a job that is due again, the document is neither changed
--- nor locked: its lock may be the lock that the job could not get.
-create function public.rag_fail_job(
-  code text, message text, retry_seconds integer default null, is_attempt boolean default true
+-- Remember a vector for the caller, in the place of an older one of that hash, and forget the caller's that
+-- have expired and the oldest of more than 64.
+create function public.rag_put_query_embedding(
+  hash text, embedding extensions.vector, max_age_seconds integer
 )
 returns void
-language plpgsql volatile security invoker set search_path = ''
-as $$
-declare
-  is_admitted constant boolean := rag.begin_call();
-  held constant rag.jobs := rag.held_job(with_document => retry_seconds is null);
-begin
-  if retry_seconds is null then
-    update rag.documents
-    set status = 'failed', error_code = code, error_message = message, updated_at = clock_timestamp()
-    where documents.org_id = held.org_id and documents.id = held.document_id;
-  end if;
-  update rag.jobs
-  set state = case when retry_seconds is null then 'failed' else 'waiting' end, lease = null, step = null,
-    attempts = jobs.attempts - case when is_attempt then 0 else 1 end,
-    due_at = clock_timestamp() + make_interval(secs => coalesce(retry_seconds, 0)),
-    error_code = code, error_message = message,
-    finished_at = case when retry_seconds is null then clock_timestamp() end
-  where jobs.org_id = held.org_id and jobs.id = held.id;
-end;
-$$;
-
-revoke all on function rag.held_job(boolean) from public, anon, service_role;
-grant execute on function rag.held_job(boolean) to authenticated;
-
--- The write path of every API: documents and their chunks go in, are replaced or go away in one
--- transaction, so that no reader ever sees half of one. The callers are the functions of this project,
--- as their user; row security checks every row that is written.
-
--- A document as it comes, and its place among those that come with it.
-create type rag.new_document as (
-  place integer, id uuid, owner_id uuid, external_id text, source_type text, title text, uri text, lang text,
-  occurred_at timestamptz, origin text, author text, state text, labels text[], metadata jsonb, content text,
-  content_hash text, embedding_model text, chunks jsonb
-);
-
--- What became of it.
-create type rag.stored as (place integer, document_id uuid, replaced boolean, chunk_count integer);
-
--- The chunks that a document is to have, as an array of {span_start, span_end, token_count, embedding, metadata, names,
--- relations} in reading order. The text of a chunk is that of its span. names: its entities, {name, kind, said, weight};
--- relations: their relations, {subject, type, object, confidence}. Without names the worker extracts both.
-create type rag.chunked as (document_id uuid, chunks jsonb, embedding_model text);
-
--- document: org_id, title, content and embedding_model; optionally external_id, collection
--- (a name, "default" unless given), private (true: only the caller and the org's admins see it),
--- source_type, uri, lang, occurred_at, origin, author, state, labels, metadata. A private and a shared document
--- of one external_id are two documents: to make one private, put it as private and delete the shared one.
-create function public.rag_put_document(document jsonb, chunks jsonb)
-returns table (document_id uuid, replaced boolean, chunk_count integer)
-language plpgsql volatile security invoker set search_path = ''
--- PostgREST applies it before the call. A document of thousands of chunks takes its time: each is entered
--- into the HNSW index.
-set statement_timeout = '60s'
-as $$
-declare
-  org_id uuid;
-  home rag.collections;
-begin
-  perform rag.begin_write();
-  perform rag.check_json('document', rag_put_document.document), rag.check_json('chunks', rag_put_document.chunks);
-  org_id := rag_put_document.document ->> 'org_id';
-  -- Row security would refuse the rows as well, but with an error that reads like a fault of ours.
-  if org_id is null or org_id not in (select rag.current_org_ids()) then
-    raise exception 'no such org' using errcode = 'PT404', detail = 'org_not_found';
-  end if;
-  home := rag.ensure_collection(org_id, coalesce(rag_put_document.document ->> 'collection', 'default'));
-  return query
-  select stored.document_id, stored.replaced, stored.chunk_count
-  from rag.put_documents(home, rag.new_documents(home, jsonb_build_array(
-    rag_put_document.document || jsonb_build_object('chunks', rag_put_document.chunks)))) as stored;
-exception when lock_not_available then
-  perform rag.refuse_locked();
-end;
-$$;
-
--- The documents as rows. Where they are private the caller is their owner.
-create function rag.new_documents(home rag.collections, documents jsonb)
-returns rag.new_document[]
-language sql volatile security invoker set search_path = ''
-as $$
-  select array_agg((item.place, gen_random_uuid(),
-    case when fields.private then auth.uid() else home.owner_id end, fields.external_id,
-    coalesce(fields.source_type, 'doc'), fields.title, fields.uri, fields.lang, fields.occurred_at, fields.origin,
-    fields.author, fields.state, coalesce(fields.labels, '{}'), coalesce(fields.metadata, '{}'), fields.content,
-    encode(sha256(convert_to(fields.content, 'UTF8')), 'hex'), fields.embedding_model,
-    item.body -> 'chunks')::rag.new_document order by item.place)
-  from jsonb_array_elements(new_documents.documents) with ordinality as item (body, place),
-    jsonb_to_record(item.body) as fields (external_id text, private boolean, source_type text, title text,
-      uri text, lang text, occurred_at timestamptz, origin text, author text, state text, labels text[],
-      metadata jsonb, content text, embedding_model text);
-$$;
-
--- Store them, each in the place of the one of its name and owner; no two have the same. only_present: of those that
--- are not there nothing is stored, nor said.
-create function rag.put_documents(home rag.collections, new rag.new_document[],
-  only_present boolean default false)
-returns setof rag.stored
 language plpgsql volatile security invoker set search_path = ''
 as $$
 #variable_conflict use_variable
 declare
-  made uuid[] := '{}';
-  absent rag.new_document[] := new;
-  present uuid[];
-  stored rag.stored[];
+  is_admitted constant boolean := rag.begin_call() and rag.require_scope('retrievals:read', 'chat:read');
+  caller constant uuid := auth.uid();
+  dimensions constant integer := extensions.vector_dims(embedding);
+  needle extensions.halfvec(1536);
 begin
-  if exists (
-    select from unnest(new) as input
-    where octet_length(input.content) > (rag.tier_of(home.org_id)).file_bytes
-  ) then
-    raise exception 'this org''s tier takes no texts of that size' using errcode = 'PT413', detail = 'file_too_large';
-  end if;
-  for attempt in 1..10 loop
-    if not only_present then
-      made := made || rag.insert_documents(home, absent);
-    end if;
-    -- Locked in one order, so that of two who replace the same documents one waits for the other.
-    present := array(
-      select documents.id
-      from rag.documents
-      where documents.org_id = home.org_id
-        and documents.id = any (array(select found.document_id from rag.documents_meant(home, new) as found))
-      order by documents.id
-      for update);
-    select coalesce(array_agg((found.place, found.document_id, found.document_id <> all (made),
-      jsonb_array_length(input.chunks))::rag.stored order by found.place), '{}') into stored
-    from rag.documents_meant(home, new) as found
-    join unnest(new) as input on input.place = found.place
-    where found.document_id = any (present);
-    -- One that was there, and that somebody deleted before it was locked, is made anew.
-    absent := array(
-      select input from unnest(new) as input
-      where input.place not in (select kept.place from unnest(stored) as kept));
-    exit when only_present or absent = '{}';
-  end loop;
-  if not only_present and absent <> '{}' then
-    raise exception 'somebody deletes these documents again and again' using errcode = 'PT409', detail = 'conflict';
-  end if;
-
-  perform rag.replace_documents(home.org_id, new, array(
-    select kept from unnest(stored) as kept where kept.replaced));
-  perform rag.replace_chunks(home.org_id, array(
-    select (kept.document_id, input.chunks, input.embedding_model)::rag.chunked
-    from unnest(stored) as kept
-    join unnest(new) as input on input.place = kept.place));
-  return query select kept.* from unnest(stored) as kept;
-end;
-$$;
-
--- Which documents they are: by their own ids, or by name and owner. Each way is a look-up in an index of its own, which
--- one condition for all of them would not be.
-create function rag.documents_meant(home rag.collections, new rag.new_document[])
-returns table (place integer, document_id uuid)
-language sql stable security invoker set search_path = ''
-as $$
-  select input.place, found.id
-  from unnest(new) as input
-  cross join lateral (
-    select documents.id
-    from rag.documents
-    where documents.org_id = home.org_id and documents.id = input.id
-    union
-    select documents.id
-    from rag.documents
-    where documents.org_id = home.org_id and documents.collection_id = home.id
-      and documents.owner_id = input.owner_id and documents.external_id = input.external_id
-    union
-    select documents.id
-    from rag.documents
-    where documents.org_id = home.org_id and documents.collection_id = home.id and documents.owner_id is null
-      and input.owner_id is null and documents.external_id = input.external_id
-  ) as found;
-$$;
-
--- Those that are new; their ids.
-create function rag.insert_documents(home rag.collections, new rag.new_document[])
-returns uuid[]
-language plpgsql volatile security invoker set search_path = ''
-as $$
-declare
-  made uuid[];
-begin
-  with inserted as (
-    insert into rag.documents (org_id, id, collection_id, owner_id, external_id, source_type, title, uri, lang,
-      occurred_at, origin, author, state, labels, metadata, content, content_hash, created_at, updated_at)
-    select home.org_id, input.id, home.id, input.owner_id, input.external_id, input.source_type, input.title,
-      input.uri, input.lang, input.occurred_at, input.origin, input.author, input.state, input.labels,
-      input.metadata, input.content, input.content_hash,
-      -- Lists show them in the order in which they came.
-      now() + input.place * interval '1 microsecond', now() + input.place * interval '1 microsecond'
-    from unnest(new) as input
-    order by input.external_id
-    on conflict (org_id, collection_id, owner_id, external_id) where external_id is not null do nothing
-    returning documents.id
-  )
-  select coalesce(array_agg(inserted.id), '{}') into made from inserted;
-  if made <> '{}' then
-    perform rag.require_room_for_a_document(home);
-  end if;
-  return made;
-end;
-$$;
-
--- What was said of them before is gone, and so is what was brought and is still to be worked on: it is older.
-create function rag.replace_documents(org_id uuid, new rag.new_document[], present rag.stored[])
-returns void
-language plpgsql volatile security invoker set search_path = ''
-as $$
-begin
-  if present = '{}' then
-    return;
-  end if;
-  update rag.documents as renewed
-  set source_type = input.source_type, title = input.title, uri = input.uri, lang = input.lang,
-    occurred_at = input.occurred_at, origin = input.origin, author = input.author, state = input.state,
-    labels = input.labels, metadata = input.metadata, content = input.content,
-    content_hash = input.content_hash, status = 'completed', error_code = null, error_message = null,
-    updated_at = clock_timestamp()
-  from unnest(present) as kept
-  join unnest(new) as input on input.place = kept.place
-  where renewed.org_id = replace_documents.org_id and renewed.id = kept.document_id;
-
-  delete from rag.jobs
-  using unnest(present) as kept
-  where jobs.org_id = replace_documents.org_id and jobs.document_id = kept.document_id
-    and jobs.state in ('waiting', 'running');
-  delete from rag.originals
-  using unnest(present) as kept
-  where originals.org_id = replace_documents.org_id and originals.document_id = kept.document_id;
-end;
-$$;
-
--- Documents' chunks, in the place of those that they had. Whoever calls this holds the documents' rows: a second
--- writer waits for them, and then replaces these.
-create function rag.replace_chunks(org_id uuid, documents rag.chunked[])
-returns void
-language plpgsql volatile security invoker set search_path = ''
-as $$
-begin
-  delete from rag.chunks
-  using unnest(replace_chunks.documents) as chunked
-  where chunks.org_id = replace_chunks.org_id and chunks.document_id = chunked.document_id;
-  perform rag.insert_chunks(replace_chunks.org_id, replace_chunks.documents, 0);
-end;
-$$;
-
--- Documents' chunks, numbered from `first` on, with the texts of their spans. Each repeats its document's row.
-create function rag.insert_chunks(org_id uuid, documents rag.chunked[], first integer)
-returns void
-language plpgsql volatile security invoker set search_path = ''
-as $$
-begin
-  perform rag.check_models(array(select chunked.embedding_model from unnest(insert_chunks.documents) as chunked));
-  insert into rag.chunks (org_id, document_id, collection_id, owner_id, ordinal, content, span_start,
-    span_end, token_count, source_type, lang, occurred_at, embedding_model, embedding, metadata)
-  select stored.org_id, stored.id, stored.collection_id, stored.owner_id, insert_chunks.first + item.position - 1,
-    item.content, fields.span_start, fields.span_end, fields.token_count, stored.source_type,
-    stored.lang, stored.occurred_at, chunked.embedding_model, fields.embedding,
-    coalesce(fields.metadata, '{}')
-  from unnest(insert_chunks.documents) as chunked
-  cross join lateral (
-    select documents.*
-    from rag.documents
-    where documents.org_id = insert_chunks.org_id and documents.id = chunked.document_id
-    -- Without this, the planner may call rag.texts_of for other documents too, before it filters them out.
-    offset 0
-  ) as stored
-  cross join rows from (jsonb_array_elements(chunked.chunks), unnest(rag.texts_of(stored.content, chunked.chunks)))
-    with ordinality as item (body, content, position)
-  cross join jsonb_to_record(item.body) as fields (span_start integer, span_end integer, token_count integer,
-    embedding extensions.halfvec(1536), metadata jsonb);
-
-  perform rag.insert_names(insert_chunks.org_id, chunked.document_id, chunked.chunks, insert_chunks.first),
-    rag.note_extraction(insert_chunks.org_id, chunked.document_id, chunked.chunks, insert_chunks.first > 0)
-  from unnest(insert_chunks.documents) as chunked
-  join rag.documents as stored on stored.org_id = insert_chunks.org_id and stored.id = chunked.document_id
-  where rag.is_graphed(stored.org_id, stored.collection_id);
-end;
-$$;
-
--- True when it was there to delete; another org's document is not there.
-create function public.rag_delete_document(document_id uuid)
-returns boolean
-language sql volatile security invoker set search_path = ''
-as $$
-  select rag.begin_call();
-
-  with gone as (
-    delete from rag.documents
-    where org_id = any (array(select rag.current_org_ids())) and id = rag_delete_document.document_id
-    returning 1
-  )
-  select exists (select from gone);
-$$;
-
-revoke all on function rag.new_documents(rag.collections, jsonb),
-  rag.put_documents(rag.collections, rag.new_document[], boolean),
-  rag.insert_documents(rag.collections, rag.new_document[]), rag.documents_meant(rag.collections, rag.new_document[]),
-  rag.replace_documents(uuid, rag.new_document[], rag.stored[]), rag.replace_chunks(uuid, rag.chunked[]),
-  rag.insert_chunks(uuid, rag.chunked[], integer) from public, anon, service_role;
-grant execute on function rag.new_documents(rag.collections, jsonb),
-  rag.put_documents(rag.collections, rag.new_document[], boolean),
-  rag.insert_documents(rag.collections, rag.new_document[]), rag.documents_meant(rag.collections, rag.new_document[]),
-  rag.replace_documents(uuid, rag.new_document[], rag.stored[]), rag.replace_chunks(uuid, rag.chunked[]),
-  rag.insert_chunks(uuid, rag.chunked[], integer) to authenticated;
-
--- What owners and admins do with API keys, and what the functions do with one that arrives. All run as their
--- caller; row security decides whose keys are whose.
-
--- What a list shows of a key.
-create type rag.api_key as (
-  id uuid, org_id uuid, owner_id uuid, name text, prefix text, scopes text[], collection text,
-  created_at timestamptz, expires_at timestamptz, last_used_at timestamptz, revoked_at timestamptz
-);
-
-create function rag.shown(key rag.api_keys)
-returns rag.api_key
-language sql stable security invoker set search_path = ''
-as $$
-  select key.id, key.org_id, key.owner_id, key.name, key.prefix, key.scopes,
-    (select collections.name from rag.collections
-      where collections.org_id = key.org_id and collections.id = key.collection_id),
-    key.created_at, key.expires_at, key.last_used_at, key.revoked_at;
-$$;
-
--- The keys that the caller may manage, or the one: working ones first, then the newest.
-create function public.rag_list_keys(key_id uuid default null)
-returns setof rag.api_key
-language sql stable security invoker set search_path = ''
-as $$
-  select rag.begin_call();
-
-  -- Joined, not expanded: (f(row)).* would call it once for each column.
-  select shown.*
-  from rag.api_keys
-  cross join lateral rag.shown(api_keys) as shown
-  where api_keys.org_id = any (array(select rag.current_org_ids()))
-    and (rag_list_keys.key_id is null or api_keys.id = rag_list_keys.key_id)
-  order by api_keys.revoked_at is not null or coalesce(api_keys.expires_at < now(), false),
-    api_keys.created_at desc, api_keys.id
-  limit 1000;
-$$;
-
--- Refuses, with a reason, a key that would be one too many or not made by its owner. Locks, so that two at
--- once do not both see room for the last.
-create function rag.require_room_for_a_key(org_id uuid)
-returns void
-language plpgsql volatile security invoker set search_path = ''
-as $$
-begin
-  if rag.caller_id() <> auth.uid() then
-    raise exception 'API keys are made with a user''s own token'
+  if caller is null then
+    raise exception 'only users have their questions remembered'
       using errcode = 'PT403', detail = 'user_required';
+  elsif hash is null or hash !~ '^[0-9a-f]{64}$' then
+    raise exception 'hash must be 64 hexadecimal digits' using errcode = 'PT400', detail = 'invalid_hash';
+  elsif max_age_seconds is null or max_age_seconds not between 1 and 86400 then
+    raise exception 'max_age_seconds must be between 1 and 86400'
+      using errcode = 'PT400', detail = 'invalid_max_age';
+  elsif dimensions is distinct from 1536 then
+    raise exception 'embedding has % dimensions, not 1536', dimensions
+      using errcode = 'PT400', detail = 'wrong_dimensions', hint = 'pad shorter embeddings with zeros';
   end if;
-  perform pg_advisory_xact_lock(hashtextextended('rag.api_keys ' || auth.uid()::text, 0));
-  if 100 <= (
-    select count(*)
-    from rag.api_keys
-    where api_keys.org_id = require_room_for_a_key.org_id and owner_id = auth.uid()
-      and revoked_at is null and (expires_at is null or expires_at > now())
-  ) then
-    raise exception 'there are 100 working keys already; revoke one first'
-      using errcode = 'PT400', detail = 'too_many_keys';
+  needle := embedding::extensions.halfvec(1536);
+  if extensions.l2_norm(needle) = 0 then
+    raise exception 'embedding has no direction' using errcode = 'PT400', detail = 'zero_vector';
   end if;
+
+  -- One at a time for each user: two at once would lock the same rows in different orders, and neither
+  -- would count the other's.
+  perform pg_advisory_xact_lock(hashtextextended('rag.query_embeddings ' || caller::text, 0));
+
+  insert into rag.query_embeddings as present (user_id, hash, embedding, created_at)
+  values (caller, hash, needle, clock_timestamp())
+  on conflict on constraint query_embeddings_pkey
+  do update set embedding = excluded.embedding, created_at = excluded.created_at;
+
+  delete from rag.query_embeddings as present
+  where present.user_id = caller and present.hash not in (
+    select newest.hash
+    from rag.query_embeddings as newest
+    where newest.user_id = caller
+      and newest.created_at > now() - make_interval(secs => max_age_seconds)
+    order by newest.created_at desc
+    limit 64);
 end;
 $$;
 
--- A new key of the caller's, in their only org unless it is named. collection is the name of one, or null
--- for all.
-create function public.rag_create_key(
-  name text, prefix text, hash text, scopes text[],
-  org_id uuid default null, collection text default null, expires_at timestamptz default null
-)
-returns setof rag.api_key
-language plpgsql volatile security invoker set search_path = ''
-as $$
-#variable_conflict use_variable
-declare
-  bound uuid;
-  made rag.api_keys;
-begin
-  perform rag.begin_call();
-  org_id := rag.org_meant(org_id);
-  if 'admin' = any (scopes) and org_id not in (select rag.admin_org_ids()) then
-    raise exception 'the scope admin is for the org''s admins'
-      using errcode = 'PT403', detail = 'admin_required';
-  elsif expires_at <= now() then
-    raise exception 'expires_at is in the past' using errcode = 'PT400', detail = 'invalid_expiry';
-  end if;
-  perform rag.require_room_for_a_key(org_id);
-
-  if collection is not null then
-    select named.id into bound
-    from rag.collections as named
-    where named.org_id = rag_create_key.org_id and named.name = collection and named.deleted_at is null
-      and (named.owner_id is null or named.owner_id = auth.uid())
-    order by named.owner_id nulls last
-    limit 1;
-    if bound is null then
-      raise exception 'no such collection' using errcode = 'PT404', detail = 'collection_not_found';
-    end if;
-  end if;
-
-  insert into rag.api_keys (org_id, owner_id, name, prefix, hash, scopes, collection_id, expires_at)
-  values (org_id, auth.uid(), name, prefix, hash, scopes, bound, expires_at)
-  returning * into made;
-  return next rag.shown(made);
-end;
-$$;
-
--- Replace a key of the caller's by a new one of the same name, scopes, collection and lifetime. The old
--- one works for `overlap_seconds` more, so that its users can change over; at most a week.
-create function public.rag_rotate_key(
-  key_id uuid, prefix text, hash text, overlap_seconds integer default 0
-)
-returns setof rag.api_key
-language plpgsql volatile security invoker set search_path = ''
-as $$
-#variable_conflict use_variable
-declare
-  old rag.api_keys;
-  made rag.api_keys;
-begin
-  perform rag.begin_call();
-  if overlap_seconds is null or overlap_seconds not between 0 and 604800 then
-    raise exception 'overlap_seconds must be between 0 and 604800'
-      using errcode = 'PT400', detail = 'invalid_overlap';
-  end if;
-
-  -- Taken for update: of two rotations at once the second finds it replaced.
-  select * into old
-  from rag.api_keys as present
-  where present.org_id = any (array(select rag.current_org_ids())) and present.id = key_id
-    and present.owner_id = auth.uid() and present.revoked_at is null and present.replaced_at is null
-    and (present.expires_at is null or present.expires_at > now())
-  for update;
-  if not found then
-    raise exception 'no such key' using errcode = 'PT404', detail = 'key_not_found';
-  end if;
-
-  update rag.api_keys as ending
-  set replaced_at = now(), revoked_at = case when overlap_seconds = 0 then now() end,
-    expires_at = case when overlap_seconds = 0 then old.expires_at
-      else least(old.expires_at, now() + make_interval(secs => overlap_seconds)) end
-  where ending.org_id = old.org_id and ending.id = old.id;
-  -- After the old one has ended; one that goes on for a while counts.
-  perform rag.require_room_for_a_key(old.org_id);
-
-  insert into rag.api_keys (org_id, owner_id, name, prefix, hash, scopes, collection_id, expires_at,
-    requests_per_minute)
-  values (old.org_id, old.owner_id, old.name, prefix, hash, old.scopes, old.collection_id,
-    now() + (old.expires_at - old.created_at), old.requests_per_minute)
-  returning * into made;
-  return next rag.shown(made);
-end;
-$$;
-
--- True when the caller has such a key; it has ended then, now or before.
-create function public.rag_revoke_key(key_id uuid)
-returns boolean
-language sql volatile security invoker set search_path = ''
-as $$
-  select rag.begin_call();
-
-  with ended as (
-    update rag.api_keys set revoked_at = coalesce(revoked_at, now())
-    where org_id = any (array(select rag.current_org_ids())) and id = rag_revoke_key.key_id
-    returning 1
-  )
-  select exists (select from ended);
-$$;
-
--- What the key stands for whose hash the token names; nothing for a key that is unknown, revoked or has
--- expired. One index look-up, whichever it is.
-create function public.rag_open_key()
-returns table (key_id uuid, org_id uuid, owner_id uuid, collection_id uuid, scopes text[],
-  requests_per_minute integer, expires_at timestamptz)
-language sql volatile security invoker set search_path = ''
-as $$
-  select rag.begin_call();
-
-  update rag.api_keys set last_used_at = now()
-  where hash = (select rag.sought_hash()) and revoked_at is null
-    and (expires_at is null or expires_at > now())
-  returning id, org_id, owner_id, collection_id, scopes, requests_per_minute, expires_at;
-$$;
-
-revoke all on function rag.shown(rag.api_keys), rag.require_room_for_a_key(uuid) from public, anon, service_role;
-grant execute on function rag.shown(rag.api_keys), rag.require_room_for_a_key(uuid) to authenticated;
-
--- What people do with collections. All of it runs as its caller; row security decides whose are whose, and which
--- documents count: a private one is counted for those who see it.
-
--- What a list shows of a collection.
-create type rag.collection as (
-  id uuid, org_id uuid, owner_id uuid, created_by uuid, name text, description text, metadata jsonb, config jsonb,
-  document_count bigint, created_at timestamptz, updated_at timestamptz
-);
-
-create function rag.shown(collection rag.collections)
-returns rag.collection
-language sql stable security invoker set search_path = ''
-as $$
-  select collection.id, collection.org_id, collection.owner_id, collection.created_by, collection.name,
-    collection.description, collection.metadata, collection.config,
-    (select count(*) from rag.documents
-      where documents.org_id = collection.org_id and documents.collection_id = collection.id),
-    collection.created_at, collection.updated_at;
-$$;
-
--- The collection of that id; PT404 for one that the caller does not see.
-create function rag.collection_of(collection_id uuid)
-returns rag.collections
-language plpgsql stable security invoker set search_path = ''
-as $$
-declare
-  found_collection rag.collections;
-begin
-  select * into found_collection
-  from rag.collections
-  where org_id = any (array(select rag.current_org_ids())) and id = collection_of.collection_id;
-  if not found then
-    raise exception 'there is no such collection' using errcode = 'PT404', detail = 'collection_not_found';
-  end if;
-  return found_collection;
-end;
-$$;
-
--- A new collection, in the caller's only org unless it is named. private: seen by its maker and the org's admins.
--- PT409 for a name that is taken, PT429 for one collection more than the org's tier allows.
-create function public.rag_create_collection(
-  name text, description text default null, metadata jsonb default '{}', config jsonb default '{}',
-  org_id uuid default null, private boolean default false
-)
-returns setof rag.collection
-language plpgsql volatile security invoker set search_path = ''
-as $$
-#variable_conflict use_variable
-declare
-  made rag.collections;
-  owner_id uuid;
-begin
-  perform rag.begin_call();
-  perform rag.check_json('metadata', metadata, 65536);
-  config := jsonb_strip_nulls(coalesce(config, '{}'));
-  perform rag.check_config(config, config);
-  org_id := rag.org_meant(org_id);
-  perform rag.check_name(name);
-  owner_id := coalesce(rag.owner_named(org_id, name), case when private then auth.uid() end);
-  perform rag.require_room_for_a_collection(org_id);
-  insert into rag.collections (org_id, owner_id, name, description, metadata, config)
-  values (org_id, owner_id, name, description, coalesce(metadata, '{}'), config)
-  on conflict do nothing
-  returning * into made;
-  if made.id is null then
-    raise exception 'there is a collection of that name already'
-      using errcode = 'PT409', detail = 'duplicate_collection';
-  end if;
-  return next rag.shown(made);
-end;
-$$;
-
--- Raises PT400 for an invalid config (rag.is_config). changes: the part of the config that this call sets; its embedding
--- model must be one of the deployment's.
-create function rag.check_config(config jsonb, changes jsonb)
-returns void
-language plpgsql stable security invoker set search_path = ''
-as $$
-begin
-  if not rag.is_config(config) then
-    raise exception 'config: chunk_size must be 32 to 8000, chunk_overlap 0 to 4000 and below chunk_size, '
-      'embedding_model a string, enable_hybrid_search and enable_knowledge_graph booleans; at most 2000 bytes in all'
-      using errcode = 'PT400', detail = 'invalid_config';
-  end if;
-  perform rag.check_models(array[changes ->> 'embedding_model']);
-end;
-$$;
-
--- Raises PT400 for a name that hides something from its reader. (Not the table's check: a collection that came into
--- being with a document may have one.)
-create function rag.check_name(name text)
-returns void
-language plpgsql immutable security invoker set search_path = ''
-as $$
-begin
-  if not rag.shows_only(name) then
-    raise exception 'a name has no invisible characters' using errcode = 'PT400', detail = 'invalid_name';
-  end if;
-end;
-$$;
-
--- Locks, so that two at once do not both see room for the last.
-create function rag.require_room_for_a_collection(org_id uuid)
-returns void
-language plpgsql volatile security invoker set search_path = ''
-as $$
-declare
-  allowed constant integer := (rag.tier_of(org_id)).collections;
-begin
-  if allowed is null then
-    return;
-  end if;
-  perform pg_advisory_xact_lock(hashtextextended('rag.collections ' || org_id::text, 0));
-  if allowed <= (
-    select count(*)
-    from rag.collections
-    where collections.org_id = require_room_for_a_collection.org_id and collections.deleted_at is null
-  ) then
-    raise exception 'this org''s tier has room for % collections', allowed
-      using errcode = 'PT429', detail = 'collection_limit_reached';
-  end if;
-end;
-$$;
-
--- {"total", "collections": [...]}: a page of those that the caller sees, and how many there are.
-create function public.rag_list_collections(
-  "limit" integer default 20, "offset" integer default 0, sort_by text default 'created_at',
-  "order" text default 'desc'
-)
-returns jsonb
-language plpgsql stable security invoker set search_path = ''
-as $$
-begin
-  perform rag.begin_call(), rag.require_scope('documents:read', 'collections:manage');
-  perform rag.check_page("limit", "offset", "order", sort_by, array['created_at', 'name', 'document_count']);
-  return (
-    with placed as (
-      select shown.*, count(*) over () as total, row_number() over (
-        order by case sort_by when 'name' then shown.name end, case sort_by
-          when 'created_at' then shown.created_at end, case sort_by
-          when 'document_count' then shown.document_count end, shown.id) as place
-      from rag.collections
-      cross join lateral rag.shown(collections) as shown
-      where collections.org_id = any (array(select rag.current_org_ids())) and collections.loads is null
-    ), page as (
-      select placed.*, case "order" when 'desc' then -place else place end as turn
-      from placed
-      order by turn
-      limit "limit" offset "offset"
-    )
-    select jsonb_build_object(
-      'total', (select count(*) from placed),
-      'collections', coalesce(jsonb_agg(to_jsonb(page) - array['total', 'place', 'turn'] order by page.turn), '[]'))
-    from page);
-end;
-$$;
-
--- Raises PT400 for a page that nobody gets.
-create function rag.check_page("limit" integer, "offset" integer, "order" text, sort_by text, sortable text[])
-returns void
-language plpgsql immutable security invoker set search_path = ''
-as $$
-begin
-  if "limit" is null or "limit" not between 1 and 100 then
-    raise exception 'limit must be between 1 and 100' using errcode = 'PT400', detail = 'invalid_limit';
-  elsif "offset" is null or "offset" < 0 then
-    raise exception 'offset must be at least 0' using errcode = 'PT400', detail = 'invalid_offset';
-  elsif "order" is null or "order" not in ('asc', 'desc') then
-    raise exception 'order must be asc or desc' using errcode = 'PT400', detail = 'invalid_order';
-  elsif sort_by is null or not sort_by = any (sortable) then
-    raise exception 'sort_by must be one of %', array_to_string(sortable, ', ')
-      using errcode = 'PT400', detail = 'invalid_sort_by';
-  end if;
-end;
-$$;
-
-create function public.rag_get_collection(collection_id uuid)
-returns setof rag.collection
-language sql stable security invoker set search_path = ''
-as $$
-  -- Retrieval looks its collection up with the scope retrievals:read.
-  select rag.begin_call(), rag.require_scope('documents:read', 'collections:manage', 'retrievals:read');
-
-  select shown.* from rag.shown(rag.collection_of(rag_get_collection.collection_id)) as shown;
-$$;
-
--- Null leaves a field as it is. metadata takes the place of what was there; of config each key its own, and a null
--- in it takes one out. enable_knowledge_graph has its documents read, or taken out of the graph (72_extract.sql).
--- PT409 for a name that is taken, and for another embedding model once there are documents.
-create function public.rag_update_collection(
-  collection_id uuid, name text default null, description text default null, metadata jsonb default null,
-  config jsonb default null
-)
-returns setof rag.collection
-language plpgsql volatile security invoker set search_path = ''
-set statement_timeout = '60s'
-as $$
-#variable_conflict use_variable
-declare
-  is_admitted constant boolean := rag.begin_write();
-  present rag.collections := rag.collection_of(collection_id);
-  was_graphed constant boolean := rag.is_graphed(present.org_id, present.id);
-  changed rag.collections;
-begin
-  perform rag.check_json('metadata', metadata, 65536), rag.check_json('config', config, 2000);
-  perform rag.check_config(jsonb_strip_nulls(present.config || coalesce(config, '{}')), config), rag.check_name(name);
-  if rag.owner_named(present.org_id, name) <> coalesce(present.owner_id, '00000000-0000-0000-0000-000000000000') then
-    raise exception 'a name that ends in :u: and a user''s id is for a collection of that user'
-      using errcode = 'PT400', detail = 'invalid_name';
-  end if;
-  if config ? 'embedding_model'
-    and config -> 'embedding_model' is distinct from present.config -> 'embedding_model'
-    and (rag.shown(present)).document_count > 0
-  then
-    raise exception 'its documents are embedded by another model'
-      using errcode = 'PT409', detail = 'collection_not_empty';
-  end if;
-  begin
-    update rag.collections as renewed
-    set name = coalesce(rag_update_collection.name, renewed.name),
-      description = coalesce(rag_update_collection.description, renewed.description),
-      metadata = coalesce(rag_update_collection.metadata, renewed.metadata),
-      config = jsonb_strip_nulls(renewed.config || coalesce(rag_update_collection.config, '{}')),
-      updated_at = clock_timestamp()
-    where renewed.org_id = present.org_id and renewed.id = present.id
-    returning renewed.* into changed;
-  exception when unique_violation then
-    raise exception 'there is a collection of that name already'
-      using errcode = 'PT409', detail = 'duplicate_collection';
-  end;
-  if changed.id is null then
-    raise exception 'this key may not change collections' using errcode = 'PT403', detail = 'missing_scope';
-  end if;
-  if config ? 'enable_knowledge_graph' then
-    perform rag.follow_switch(changed, was_graphed);
-  end if;
-  return next rag.shown(changed);
-exception when lock_not_available then
-  perform rag.refuse_locked();
-end;
-$$;
-
--- cascade: its documents are deleted too; without cascade, PT409 if the collection has documents. Unless the caller is an
--- admin, private documents of others are neither deleted nor counted: their owners keep the collection (21_documents.sql).
-create function public.rag_delete_collection(collection_id uuid, "cascade" boolean default false)
-returns void
-language plpgsql volatile security invoker set search_path = ''
-set statement_timeout = '60s'
-as $$
-declare
-  is_admitted constant boolean := rag.begin_write();
-  gone rag.collections := rag.collection_of(collection_id);
-begin
-  -- For the trigger that deletes the documents.
-  perform set_config('rag.cascade', coalesce("cascade", false)::text, true);
-  delete from rag.collections where org_id = gone.org_id and id = gone.id;
-  if not found then
-    raise exception 'this key may not delete collections' using errcode = 'PT403', detail = 'missing_scope';
-  end if;
-  perform set_config('rag.cascade', '', true);
-exception when lock_not_available then
-  perform rag.refuse_locked();
-end;
-$$;
-
-create policy "the worker sees deleted collections" on rag.collections
-  for select to rag_worker using (deleted_at is not null);
-
-create policy "the worker removes deleted collections" on rag.collections
-  for delete to rag_worker using (deleted_at is not null);
-
-grant select (org_id, id, deleted_at), delete on rag.collections to rag_worker;
-
--- For the worker: remove the deleted collections that have no document, and return their number.
-create function public.rag_remove_deleted_collections()
-returns bigint
-language sql volatile security invoker set search_path = ''
-as $$
-  with removed as (
-    delete from rag.collections
-    where collections.deleted_at is not null and not exists (
-      select from rag.documents
-      where documents.org_id = collections.org_id and documents.collection_id = collections.id)
-    returning 1
-  )
-  select count(*) from removed;
-$$;
-
-revoke all on function rag.shown(rag.collections), rag.collection_of(uuid), rag.check_name(text),
-  rag.check_config(jsonb, jsonb), rag.require_room_for_a_collection(uuid),
-  rag.check_page(integer, integer, text, text, text[]) from public, anon, service_role;
-grant execute on function rag.shown(rag.collections), rag.collection_of(uuid), rag.check_name(text),
-  rag.check_config(jsonb, jsonb), rag.require_room_for_a_collection(uuid),
-  rag.check_page(integer, integer, text, text, text[]) to authenticated;
-
--- What a search may find besides what row security says: its filters, read and resolved once, and then used
--- by every way of searching. Conditions are text that the match functions execute with the scope as a
--- parameter: planned for the filters at hand, and all of them reach an index as row security allows.
+-- Filters of a search, resolved once and used by every kind of search. Conditions are text that the match functions
+-- execute with the scope as a parameter: the planner then knows the filters, and each condition can use an index under
+-- row security.
 
 -- The filters as they come. Dates are inclusive and mean the document's own date; lang "fr" finds fr-CA too;
 -- of a list one suffices, an empty one is none; metadata are equalities that all must hold. collection is the name of
@@ -6105,7 +4591,7 @@ create type rag.filters as (
 );
 
 -- The same, resolved: null where nothing is asked. document_ids: the documents with the facets asked for.
-create type rag.scope as (
+create type rag.search_scope as (
   org_ids uuid[], model text, collection_ids uuid[], source_types text[], lang text,
   date_from timestamptz, date_to timestamptz, document_ids uuid[], without_document uuid, without_chunk uuid,
   ignored_filters text[]
@@ -6138,13 +4624,13 @@ $$;
 
 -- Raises PT400 for filters that are no object, PT403 for a key without a scope that reads, and for a collection by name
 -- what rag.require_collection raises.
-create function rag.scope_of(filters jsonb)
-returns rag.scope
+create function rag.resolve_filters(filters jsonb)
+returns rag.search_scope
 language plpgsql stable security invoker set search_path = ''
 as $$
 declare
   wanted rag.filters;
-  scope rag.scope;
+  scope rag.search_scope;
   groups integer[];
   facets uuid[];
 begin
@@ -6190,7 +4676,7 @@ begin
 
   -- One facet of each group must be there.
   -- A null in a list is no document's.
-  select array_agg(found.number), array_agg(rag.facet(found.kind, coalesce(found.value, 'null')))
+  select array_agg(found.number), array_agg(rag.facet_hash(found.kind, coalesce(found.value, 'null')))
     into groups, facets
   from (
     select 1, 'origin', to_jsonb(value) from unnest(wanted.origins) as value
@@ -6221,7 +4707,7 @@ end;
 $$;
 
 -- Whether a scope asks for nothing but orgs and a model.
-create function rag.has_no_filters(scope rag.scope)
+create function rag.has_no_filters(scope rag.search_scope)
 returns boolean
 language sql immutable security invoker set search_path = ''
 as $$
@@ -6230,7 +4716,7 @@ as $$
 $$;
 
 -- Whether it asks for one source type and nothing else.
-create function rag.has_one_source_type(scope rag.scope)
+create function rag.has_one_source_type(scope rag.search_scope)
 returns boolean
 language sql immutable security invoker set search_path = ''
 as $$
@@ -6240,7 +4726,7 @@ as $$
 $$;
 
 -- Whether it asks for what only documents and chunks know, and not their postings.
-create function rag.filters_documents(scope rag.scope)
+create function rag.filters_documents(scope rag.search_scope)
 returns boolean
 language sql immutable security invoker set search_path = ''
 as $$
@@ -6250,7 +4736,7 @@ $$;
 
 -- The conditions of a scope, $1, on documents or on their chunks; document_id is the column that holds the
 -- document's id.
-create function rag.conditions(scope rag.scope, document_id text)
+create function rag.where_clause(scope rag.search_scope, document_id text)
 returns text
 language sql immutable security invoker set search_path = ''
 as $$
@@ -6266,27 +4752,19 @@ as $$
     case when scope.without_document is not null then format('%I <> ($1).without_document', document_id) end);
 $$;
 
-create function rag.chunk_conditions(scope rag.scope)
+create function rag.chunk_where_clause(scope rag.search_scope)
 returns text
 language sql immutable security invoker set search_path = ''
 as $$
-  select concat_ws(' and ', rag.conditions(scope, 'document_id'), 'embedding_model = ($1).model',
+  select concat_ws(' and ', rag.where_clause(scope, 'document_id'), 'embedding_model = ($1).model',
     case when scope.without_chunk is not null then 'id <> ($1).without_chunk' end);
 $$;
 
-revoke all on function rag.scope_of(jsonb), rag.ignored_filters(jsonb, jsonb), rag.has_no_filters(rag.scope),
-  rag.has_one_source_type(rag.scope), rag.filters_documents(rag.scope), rag.conditions(rag.scope, text),
-  rag.chunk_conditions(rag.scope)
-  from public, anon, service_role;
-grant execute on function rag.scope_of(jsonb), rag.ignored_filters(jsonb, jsonb), rag.has_no_filters(rag.scope),
-  rag.has_one_source_type(rag.scope), rag.filters_documents(rag.scope), rag.conditions(rag.scope, text),
-  rag.chunk_conditions(rag.scope) to authenticated;
-
--- What every way of searching gives back: chunks with their documents' fields, best first.
+-- Candidates and result rows that all searches share: chunks with their documents' fields, best first.
 
 -- A chunk on its way through a search, with what is shown of it, so that nobody reads it twice. Scores are 0 to
 -- 1; null where nobody has computed them.
-create type rag.hit as (
+create type rag.candidate as (
   org_id uuid, document_id uuid, ordinal integer, chunk_id uuid, content text, span_start integer,
   span_end integer, similarity double precision, word_score double precision, score double precision
 );
@@ -6297,7 +4775,7 @@ create type rag.hit as (
 -- compared, by word alone. considered: how many; by the index, those that it handed out. vector_ms, lexical_ms: how
 -- long looking for the nearest took, and how long looking for the words and ordering both; null where nobody did.
 -- ignored_filters: the unknown keys of the filters, the same in each row; null if there are none.
-create type rag.found as (
+create type rag.result_row as (
   chunk_id uuid, document_id uuid, org_id uuid, ordinal integer, content text,
   span_start integer, span_end integer, similarity double precision, word_score double precision,
   score double precision, collection_id uuid, source_type text, title text, uri text, lang text,
@@ -6319,87 +4797,88 @@ end;
 $$;
 
 -- The query's vector as it is compared. Raises PT400 for one that cannot be.
-create function rag.needle(query_vector extensions.vector)
+create function rag.to_halfvec(query_vector extensions.vector)
 returns extensions.halfvec
 language plpgsql immutable security invoker set search_path = ''
 as $$
 declare
   dimensions constant integer := extensions.vector_dims(query_vector);
-  needle extensions.halfvec(1536);
+  query_embedding extensions.halfvec(1536);
 begin
   if dimensions is distinct from 1536 then
     raise exception 'query_vector has % dimensions, not 1536', dimensions
       using errcode = 'PT400', detail = 'wrong_dimensions', hint = 'pad shorter embeddings with zeros';
   end if;
-  needle := query_vector::extensions.halfvec(1536);
+  query_embedding := query_vector::extensions.halfvec(1536);
   -- Asked of the half-precision vector: a tiny one may have become zero.
-  if extensions.l2_norm(needle) = 0 then
+  if extensions.l2_norm(query_embedding) = 0 then
     raise exception 'query_vector has no direction' using errcode = 'PT400', detail = 'zero_vector';
   end if;
-  return needle;
+  return query_embedding;
 end;
 $$;
 
 -- The hits as rows, in their order.
-create function rag.show(hits rag.hit[], exact boolean, considered integer, vector_ms real, lexical_ms real,
-  ignored_filters text[] default null)
-returns setof rag.found
+create function rag.to_rows(candidates rag.candidate[], exact boolean, considered integer, vector_ms real,
+  lexical_ms real, ignored_filters text[] default null)
+returns setof rag.result_row
 language plpgsql stable security invoker set search_path = ''
 as $$
 begin
   return query
-  select hit.chunk_id, hit.document_id, hit.org_id, hit.ordinal, hit.content, hit.span_start, hit.span_end,
-    hit.similarity, hit.word_score, hit.score, documents.collection_id, documents.source_type,
+  select candidate.chunk_id, candidate.document_id, candidate.org_id, candidate.ordinal, candidate.content,
+    candidate.span_start, candidate.span_end, candidate.similarity, candidate.word_score, candidate.score, documents.collection_id, documents.source_type,
     documents.title, documents.uri, documents.lang, documents.occurred_at, documents.origin,
-    documents.author, documents.state, documents.labels, documents.metadata, show.exact, show.considered,
-    documents.external_id, stood.place, show.vector_ms, show.lexical_ms, documents.filename,
-    documents.owner_id, documents.created_by, show.ignored_filters
-  from unnest(hits) with ordinality as hit (org_id, document_id, ordinal, chunk_id, content, span_start,
+    documents.author, documents.state, documents.labels, documents.metadata, to_rows.exact, to_rows.considered,
+    documents.external_id, stood.place, to_rows.vector_ms, to_rows.lexical_ms, documents.filename,
+    documents.owner_id, documents.created_by, to_rows.ignored_filters
+  from unnest(candidates) with ordinality as candidate (org_id, document_id, ordinal, chunk_id, content, span_start,
     span_end, similarity, word_score, score, place)
-  join rag.documents on documents.org_id = hit.org_id and documents.id = hit.document_id
+  join rag.documents on documents.org_id = candidate.org_id and documents.id = candidate.document_id
   -- Offset 0 keeps this a look-up of each.
   cross join lateral (
     select chunks.metadata as place
     from rag.chunks
-    where chunks.org_id = hit.org_id and chunks.id = hit.chunk_id
+    where chunks.org_id = candidate.org_id and chunks.id = candidate.chunk_id
     offset 0
   ) as stood
-  order by hit.place;
+  order by candidate.place;
 end;
 $$;
 
 -- The hits, each text so many chunks longer to both sides, as far as its document goes and no further than
 -- half-way to the document's next hit; where chunks overlap, it begins behind the hit before: no text comes
 -- twice.
-create function rag.widen(hits rag.hit[], neighbours integer)
-returns rag.hit[]
+create function rag.expand_neighbours(candidates rag.candidate[], neighbours integer)
+returns rag.candidate[]
 language plpgsql stable security invoker set search_path = ''
 as $$
 begin
   return (
-    with hit as (
-      select hit.*,
-        lag(hit.ordinal) over of_document as before,
-        lead(hit.ordinal) over of_document as after
-      from unnest(hits) with ordinality as hit (org_id, document_id, ordinal, chunk_id, content, span_start,
+    with candidate as (
+      select candidate.*,
+        lag(candidate.ordinal) over of_document as before,
+        lead(candidate.ordinal) over of_document as after
+      from unnest(candidates) with ordinality as candidate (org_id, document_id, ordinal, chunk_id, content, span_start,
         span_end, similarity, word_score, score, place)
-      window of_document as (partition by hit.org_id, hit.document_id order by hit.ordinal)
+      window of_document as (partition by candidate.org_id, candidate.document_id order by candidate.ordinal)
     ), wide as (
-      select hit.*, around.span_end as wide_end, greatest(around.span_start,
+      select candidate.*, around.span_end as wide_end, greatest(around.span_start,
         least(coalesce(lag(around.span_end) over of_document, 0), around.span_end - 1)) as wide_start
-      from hit
+      from candidate
       cross join lateral (
         select min(chunks.span_start), max(chunks.span_end)
         from rag.chunks
-        where chunks.org_id = hit.org_id and chunks.document_id = hit.document_id
-          and chunks.ordinal between greatest(hit.ordinal - neighbours, (hit.before + hit.ordinal) / 2 + 1)
-            and least(hit.ordinal + neighbours, (hit.ordinal + hit.after) / 2)
+        where chunks.org_id = candidate.org_id and chunks.document_id = candidate.document_id
+          and chunks.ordinal
+            between greatest(candidate.ordinal - neighbours, (candidate.before + candidate.ordinal) / 2 + 1)
+            and least(candidate.ordinal + neighbours, (candidate.ordinal + candidate.after) / 2)
       ) as around (span_start, span_end)
-      window of_document as (partition by hit.org_id, hit.document_id order by hit.ordinal)
+      window of_document as (partition by candidate.org_id, candidate.document_id order by candidate.ordinal)
     )
     select array_agg((wide.org_id, wide.document_id, wide.ordinal, wide.chunk_id,
         substr(documents.content, wide.wide_start + 1, wide.wide_end - wide.wide_start), wide.wide_start,
-        wide.wide_end, wide.similarity, wide.word_score, wide.score)::rag.hit order by wide.place)
+        wide.wide_end, wide.similarity, wide.word_score, wide.score)::rag.candidate order by wide.place)
     from wide
     join rag.documents on documents.org_id = wide.org_id and documents.id = wide.document_id);
 end;
@@ -6413,14 +4892,7 @@ as $$
   select (1000 * extract(epoch from clock_timestamp() - started))::real;
 $$;
 
-revoke all on function rag.check_top_k(integer), rag.needle(extensions.vector), rag.milliseconds_since(timestamptz),
-  rag.show(rag.hit[], boolean, integer, real, real, text[]), rag.widen(rag.hit[], integer)
-  from public, anon, service_role;
-grant execute on function rag.check_top_k(integer), rag.needle(extensions.vector), rag.milliseconds_since(timestamptz),
-  rag.show(rag.hit[], boolean, integer, real, real, text[]), rag.widen(rag.hit[], integer)
-  to authenticated;
-
--- The heart: the chunks nearest to a query vector, among those that the caller may see.
+-- Vector search: the chunks nearest to a query vector, among those that the caller may see.
 --
 -- The recipe in every tutorial (an HNSW index and a row-security filter behind it) silently returns too
 -- few rows to small tenants: the index hands out its nearest candidates first, and the filter throws
@@ -6432,7 +4904,7 @@ grant execute on function rag.check_top_k(integer), rag.needle(extensions.vector
 -- that partitions prune and a distributed table goes to one shard.
 
 -- How many chunks of its model a scope leaves that asks for no more than collections, by the log of term counts.
-create function rag.count_chunks(scope rag.scope)
+create function rag.count_chunks(scope rag.search_scope)
 returns bigint
 language plpgsql stable security invoker set search_path = ''
 as $$
@@ -6453,8 +4925,8 @@ $$;
 
 -- The nearest chunks of a scope without filters by comparing them all. Planning takes longer than scanning a
 -- small tenant: this plan is kept.
-create function rag.nearest_of_all(needle extensions.halfvec, scope rag.scope, wanted integer)
-returns rag.hit[]
+create function rag.exact_scan(query_embedding extensions.halfvec, scope rag.search_scope, wanted integer)
+returns rag.candidate[]
 language plpgsql stable security invoker set search_path = ''
 -- A kept plan knows no org: among few, it takes any for a large part of the table, and would read all of it.
 set enable_seqscan = off
@@ -6462,12 +4934,12 @@ as $$
 begin
   return (
     select array_agg((org_id, document_id, ordinal, id, content, span_start, span_end,
-      greatest(0, least(1, 1 - distance)), null, greatest(0, least(1, 1 - distance)))::rag.hit
+      greatest(0, least(1, 1 - distance)), null, greatest(0, least(1, 1 - distance)))::rag.candidate
       order by distance, id)
     from (
       -- "+ 0" keeps the HNSW index out of the scan.
       select org_id, document_id, ordinal, id, content, span_start, span_end,
-        (embedding operator(extensions.<=>) needle) + 0 as distance
+        (embedding operator(extensions.<=>) query_embedding) + 0 as distance
       from rag.chunks
       where org_id = any (scope.org_ids) and embedding_model = scope.model
       order by distance, id
@@ -6479,8 +4951,8 @@ $$;
 -- The same with filters, as long as they leave no more than `bound`; considered: how many they leave, counted no
 -- further than that. The commonest, one source type, keeps its plan; others are planned for the filters at
 -- hand. Texts are fetched of those that are kept: with all of them the rows would not fit into memory.
-create function rag.nearest_of_filtered(needle extensions.halfvec, scope rag.scope, wanted integer,
-  bound bigint, out hits rag.hit[], out considered integer)
+create function rag.filtered_scan(query_embedding extensions.halfvec, scope rag.search_scope, wanted integer,
+  bound bigint, out candidates rag.candidate[], out considered integer)
 language plpgsql stable security invoker set search_path = ''
 -- As above: a kept plan knows neither org nor source type.
 set enable_seqscan = off
@@ -6493,7 +4965,7 @@ begin
       select found.*
       from unnest(scope.org_ids) as orgs (one_org)
       cross join lateral (
-        select org_id, id, (embedding operator(extensions.<=>) needle) + 0 as distance
+        select org_id, id, (embedding operator(extensions.<=>) query_embedding) + 0 as distance
         from rag.chunks
         where org_id = one_org and embedding_model = scope.model and source_type = one_type
         offset 0
@@ -6501,9 +4973,9 @@ begin
       limit bound + 1
     )
     select array_agg((org_id, document_id, ordinal, id, content, span_start, span_end,
-        greatest(0, least(1, 1 - distance)), null, greatest(0, least(1, 1 - distance)))::rag.hit
+        greatest(0, least(1, 1 - distance)), null, greatest(0, least(1, 1 - distance)))::rag.candidate
         order by distance, id), (select count(*) from visible)
-      into hits, considered
+      into candidates, considered
     from (select * from visible order by distance, id limit wanted) as nearest
     cross join lateral (
       select document_id, ordinal, content, span_start, span_end
@@ -6522,7 +4994,7 @@ begin
       limit $4 + 1
     )
     select array_agg((org_id, document_id, ordinal, id, content, span_start, span_end,
-        greatest(0, least(1, 1 - distance)), null, greatest(0, least(1, 1 - distance)))::rag.hit
+        greatest(0, least(1, 1 - distance)), null, greatest(0, least(1, 1 - distance)))::rag.candidate
         order by distance, id), (select count(*) from visible)
     from (select * from visible order by distance, id limit $3) as nearest
     cross join lateral (
@@ -6531,16 +5003,16 @@ begin
       where chunks.org_id = nearest.org_id and chunks.id = nearest.id
       offset 0
     ) as text
-  $query$, rag.chunk_conditions(scope))
-    into hits, considered using scope, needle, wanted, bound;
+  $query$, rag.chunk_where_clause(scope))
+    into candidates, considered using scope, query_embedding, wanted, bound;
 end;
 $$;
 
 -- The nearest chunks of a scope by the HNSW index, `fetched` of them, of which the nearest `wanted` are kept.
 -- complete: whether these are all that there need be; not when the index gave up, and not when the last that is
 -- kept is as near as the last that was fetched, since which of those it happened upon must not decide.
-create function rag.nearest_of_index(needle extensions.halfvec, scope rag.scope, wanted integer,
-  fetched integer, ef_search integer, out hits rag.hit[], out considered integer, out complete boolean)
+create function rag.hnsw_scan(query_embedding extensions.halfvec, scope rag.search_scope, wanted integer,
+  fetched integer, ef_search integer, out candidates rag.candidate[], out considered integer, out complete boolean)
 language plpgsql stable security invoker set search_path = ''
 as $$
 declare
@@ -6554,21 +5026,21 @@ begin
     set_config('hnsw.ef_search', least(1000, greatest(ef_search, 3 * fetched))::text, true);
   if rag.has_no_filters(scope) then
     select array_agg((org_id, document_id, ordinal, id, content, span_start, span_end,
-        greatest(0, least(1, 1 - distance)), null, greatest(0, least(1, 1 - distance)))::rag.hit
+        greatest(0, least(1, 1 - distance)), null, greatest(0, least(1, 1 - distance)))::rag.candidate
         order by distance, id), array_agg(distance order by distance)
-      into hits, distances
+      into candidates, distances
     from (
       select org_id, document_id, ordinal, id, content, span_start, span_end,
-        (embedding operator(extensions.<=>) needle) + 0 as distance
+        (embedding operator(extensions.<=>) query_embedding) + 0 as distance
       from rag.chunks
       where org_id = any (scope.org_ids) and embedding_model = scope.model
-      order by embedding operator(extensions.<=>) needle
+      order by embedding operator(extensions.<=>) query_embedding
       limit fetched
     ) as nearest;
   else
     execute format($query$
       select array_agg((org_id, document_id, ordinal, id, content, span_start, span_end,
-          greatest(0, least(1, 1 - distance)), null, greatest(0, least(1, 1 - distance)))::rag.hit
+          greatest(0, least(1, 1 - distance)), null, greatest(0, least(1, 1 - distance)))::rag.candidate
           order by distance, id), array_agg(distance order by distance)
       from (
         select org_id, document_id, ordinal, id, content, span_start, span_end,
@@ -6578,20 +5050,20 @@ begin
         order by embedding operator(extensions.<=>) $2
         limit $3
       ) as nearest
-    $query$, rag.chunk_conditions(scope))
-      into hits, distances using scope, needle, fetched;
+    $query$, rag.chunk_where_clause(scope))
+      into candidates, distances using scope, query_embedding, fetched;
   end if;
   perform set_config('enable_sort', sorting, true);
-  considered := coalesce(cardinality(hits), 0);
+  considered := coalesce(cardinality(candidates), 0);
   complete := considered = fetched and distances[wanted] < distances[fetched];
-  hits := hits[:wanted];
+  candidates := candidates[:wanted];
 end;
 $$;
 
 -- How many candidates the HNSW index has to keep in sight to find the nearest of so many rows: the more, the
 -- smaller their share of the table, and four times as many where they are scattered over several orgs, whose
 -- neighbourhoods then hold few of ours. (bench/exact_vs_index.py)
-create function rag.effort(scope rag.scope, candidates bigint, ef_search integer)
+create function rag.ef_search_for(scope rag.search_scope, candidates bigint, ef_search integer)
 returns integer
 language plpgsql stable security invoker set search_path = ''
 as $$
@@ -6606,7 +5078,7 @@ $$;
 
 -- How many rows are few: `exact_rows`, twice as many where they are scattered over several orgs and so hard to find
 -- by the index; and no more than 4,000 of those that are most of the table, of which the index loses none.
-create function rag.exact_bound(scope rag.scope, candidates bigint, exact_rows integer)
+create function rag.exact_threshold(scope rag.search_scope, candidates bigint, exact_rows integer)
 returns bigint
 language plpgsql stable security invoker set search_path = ''
 as $$
@@ -6621,8 +5093,8 @@ $$;
 
 -- The nearest chunks of a scope, best first; equally near ones by id. exact: whether all that the scope leaves
 -- were compared; considered: how many were.
-create function rag.nearest(needle extensions.halfvec, scope rag.scope, wanted integer,
-  out hits rag.hit[], out exact boolean, out considered integer)
+create function rag.nearest_chunks(query_embedding extensions.halfvec, scope rag.search_scope, wanted integer,
+  out candidates rag.candidate[], out exact boolean, out considered integer)
 language plpgsql stable security invoker set search_path = ''
 as $$
 declare
@@ -6630,7 +5102,7 @@ declare
   filtered constant boolean := not rag.has_no_filters(scope);
   every_row constant bigint := 9223372036854775806;
   bound bigint;
-  effort integer;
+  ef_search integer;
   more integer;
   complete boolean;
 begin
@@ -6640,29 +5112,29 @@ begin
   if not rag.filters_documents(scope) and scope.without_chunk is null then
     considered := rag.count_chunks(scope);
   end if;
-  bound := rag.exact_bound(scope, considered, settings.exact_rows);
+  bound := rag.exact_threshold(scope, considered, settings.exact_rows);
   if filtered and coalesce(considered <= bound, true) then
-    select * into hits, considered from rag.nearest_of_filtered(needle, scope, wanted, bound);
+    select * into candidates, considered from rag.filtered_scan(query_embedding, scope, wanted, bound);
   end if;
   exact := considered <= bound;
   if exact then
     if not filtered then
-      hits := rag.nearest_of_all(needle, scope, wanted);
+      candidates := rag.exact_scan(query_embedding, scope, wanted);
     end if;
     return;
   end if;
 
-  effort := rag.effort(scope, considered, settings.ef_search);
+  ef_search := rag.ef_search_for(scope, considered, settings.ef_search);
   -- One more than wanted shows whether the last is nearer than what is left out; many more, where passages
   -- repeat themselves, as footers do.
   foreach more in array array[1, 100] loop
-    select * into hits, considered, complete
-    from rag.nearest_of_index(needle, scope, wanted, wanted + more, effort);
+    select * into candidates, considered, complete
+    from rag.hnsw_scan(query_embedding, scope, wanted, wanted + more, ef_search);
     exit when complete or considered < wanted + more;
   end loop;
   if not complete then
     exact := true;
-    select * into hits, considered from rag.nearest_of_filtered(needle, scope, wanted, every_row);
+    select * into candidates, considered from rag.filtered_scan(query_embedding, scope, wanted, every_row);
   end if;
 end;
 $$;
@@ -6673,47 +5145,34 @@ create function public.rag_match(
   top_k integer default 8,
   filters jsonb default '{}'
 )
-returns setof rag.found
+returns setof rag.result_row
 language plpgsql stable security invoker set search_path = ''
 -- Planning under row security takes longer than most of these statements run.
 set plan_cache_mode = force_generic_plan
 as $$
 declare
-  scope rag.scope;
+  scope rag.search_scope;
   near record;
   started timestamptz;
   vector_ms real;
 begin
   perform rag.begin_direct_read();
   perform rag.check_top_k(top_k);
-  scope := rag.scope_of(filters);
+  scope := rag.resolve_filters(filters);
   started := clock_timestamp();
-  near := rag.nearest(rag.needle(query_vector), scope, top_k);
+  near := rag.nearest_chunks(rag.to_halfvec(query_vector), scope, top_k);
   vector_ms := rag.milliseconds_since(started);
-  return query select * from rag.show(near.hits, near.exact, near.considered, vector_ms, null,
+  return query select * from rag.to_rows(near.candidates, near.exact, near.considered, vector_ms, null,
     scope.ignored_filters);
 end;
 $$;
 
-revoke all on function rag.count_chunks(rag.scope), rag.effort(rag.scope, bigint, integer),
-  rag.nearest_of_all(extensions.halfvec, rag.scope, integer),
-  rag.nearest_of_filtered(extensions.halfvec, rag.scope, integer, bigint),
-  rag.nearest_of_index(extensions.halfvec, rag.scope, integer, integer, integer),
-  rag.exact_bound(rag.scope, bigint, integer), rag.nearest(extensions.halfvec, rag.scope, integer)
-  from public, anon, service_role;
-grant execute on function rag.count_chunks(rag.scope), rag.effort(rag.scope, bigint, integer),
-  rag.nearest_of_all(extensions.halfvec, rag.scope, integer),
-  rag.nearest_of_filtered(extensions.halfvec, rag.scope, integer, bigint),
-  rag.nearest_of_index(extensions.halfvec, rag.scope, integer, integer, integer),
-  rag.exact_bound(rag.scope, bigint, integer), rag.nearest(extensions.halfvec, rag.scope, integer) to authenticated;
-
--- A question taken apart for keyword search: what is sought, how rare it is, and which of its words follow
--- each other.
+-- Parsed keyword queries: the terms of a query, how rare they are, and which of them are adjacent.
 
 -- A term of a question. Terms of one slot are the same word as several languages stem it, often to the same
 -- term; place is where it stands in the question, null for identifiers. config: a regconfig, which no type
 -- should hold that an upgrade carries over.
-create type rag.sought as (
+create type rag.query_term as (
   term text, slot integer, config oid, place integer, idf double precision, chunks bigint, documents bigint
 );
 
@@ -6725,20 +5184,20 @@ create type rag.word_pair as (
 -- A question taken apart: its 40 rarest words at most, rarest first; its pairs; the sum of idf that a chunk which
 -- holds everything would have; the mean lengths, in terms, that BM25 compares with; and, where there are
 -- other embedding models too, the terms that stand for a whole document of the one that is asked for.
-create type rag.question as (
-  sought rag.sought[], pairs rag.word_pair[], idf_sum double precision,
+create type rag.keyword_query as (
+  terms rag.query_term[], pairs rag.word_pair[], idf_sum double precision,
   chunk_length double precision, document_length double precision, totals text[]
 );
 
 -- What a text asks for among the documents of a scope: only terms that some visible chunk holds. The languages
 -- are those of the documents; each stems the text in its own way, and a word that one of them passes over
 -- ("the", "der") counts in none.
-create function rag.question(query_text text, scope rag.scope)
-returns rag.question
+create function rag.parse_keyword_query(query_text text, scope rag.search_scope)
+returns rag.keyword_query
 language plpgsql stable security invoker set search_path = '' set enable_seqscan = off
 as $$
 declare
-  asked rag.question;
+  keywords rag.keyword_query;
   configs regconfig[];
   chunk_count bigint;
 begin
@@ -6746,7 +5205,7 @@ begin
     sum(total.length) / sum(total.chunks), sum(total.length) / sum(total.documents),
     case when bool_or(rag.model_of_total(total.term) <> scope.model) then coalesce(
       array_agg(total.term) filter (where rag.model_of_total(total.term) = scope.model), '{}') end
-    into configs, chunk_count, asked.chunk_length, asked.document_length, asked.totals
+    into configs, chunk_count, keywords.chunk_length, keywords.document_length, keywords.totals
   from (
     select counts.term, sum(counts.documents) as documents, sum(counts.chunks) as chunks,
       sum(counts.length) as length
@@ -6790,9 +5249,9 @@ begin
     having sum(counts.chunks) > 0
   )
   select array_agg((found.term, found.slot, found.config, found.place,
-      ln(1 + (chunk_count - found.chunks + 0.5) / (found.chunks + 0.5)), found.chunks, found.documents)::rag.sought
+      ln(1 + (chunk_count - found.chunks + 0.5) / (found.chunks + 0.5)), found.chunks, found.documents)::rag.query_term
       order by found.chunks, found.term)
-    into asked.sought
+    into keywords.terms
   from (
     select slots.*, dense_rank() over (order by slots.rarest, slots.slot) as turn
     from (
@@ -6802,35 +5261,35 @@ begin
   ) as found
   where found.turn <= 40;
 
-  select sum(slots.idf) into asked.idf_sum
-  from (select max(sought.idf) from unnest(asked.sought) as sought group by sought.slot) as slots (idf);
+  select sum(slots.idf) into keywords.idf_sum
+  from (select max(query_term.idf) from unnest(keywords.terms) as query_term group by query_term.slot) as slots (idf);
 
   select array_agg((neighbours.config, neighbours.term, neighbours.next_term,
       neighbours.next_place - neighbours.place, neighbours.weight)::rag.word_pair)
-    into asked.pairs
+    into keywords.pairs
   from (
-    select sought.config, sought.term, sought.place,
-      lead(sought.term) over in_order as next_term, lead(sought.place) over in_order as next_place,
-      least(sought.idf, lead(sought.idf) over in_order) as weight
-    from unnest(asked.sought) as sought
-    where sought.place is not null
-    window in_order as (partition by sought.config order by sought.place)
+    select query_term.config, query_term.term, query_term.place,
+      lead(query_term.term) over in_order as next_term, lead(query_term.place) over in_order as next_place,
+      least(query_term.idf, lead(query_term.idf) over in_order) as weight
+    from unnest(keywords.terms) as query_term
+    where query_term.place is not null
+    window in_order as (partition by query_term.config order by query_term.place)
   ) as neighbours
   where neighbours.next_term <> neighbours.term;
-  return asked;
+  return keywords;
 end;
 $$;
 
 -- How much of what is asked stands together in each text as it was asked, 0 to 1: the more, the more of its
 -- words follow each other as they do in the question, the rarer those are and the fewer stand between. Texts
 -- where no two do are left out.
-create function rag.closeness(asked rag.question, ids uuid[], configs oid[], contents text[])
+create function rag.phrase_proximity(keywords rag.keyword_query, ids uuid[], configs oid[], contents text[])
 returns table (id uuid, closeness double precision)
 language plpgsql stable security invoker set search_path = ''
 as $$
 #variable_conflict use_column
 declare
-  terms constant text[] := array(select distinct sought.term from unnest(asked.sought) as sought);
+  terms constant text[] := array(select distinct query_term.term from unnest(keywords.terms) as query_term);
 begin
   return query
   with word as materialized (
@@ -6841,38 +5300,32 @@ begin
   )
   select one.id, sum(pair.weight / (1 + (
       select min(abs(b - a - pair.gap)) from unnest(one.positions) as a, unnest(other.positions) as b
-    ))) / asked.idf_sum
-  from unnest(asked.pairs) as pair
+    ))) / keywords.idf_sum
+  from unnest(keywords.pairs) as pair
   join word as one on one.config = pair.config and one.lexeme = pair.first
   join word as other on other.id = one.id and other.lexeme = pair.second
   group by one.id;
 end;
 $$;
 
-revoke all on function rag.question(text, rag.scope), rag.closeness(rag.question, uuid[], oid[], text[])
-  from public, anon, service_role;
-grant execute on function rag.question(text, rag.scope), rag.closeness(rag.question, uuid[], oid[], text[])
-  to authenticated;
+-- BM25 (Robertson and Zaragoza, 2009) over rag.postings, in two steps: the documents that contain most of the query,
+-- with a bounded number of postings for each term; then the exact scores of those documents' chunks.
 
--- The chunks that say what a question says: BM25 (Robertson and Zaragoza, 2009) over rag.postings, in two
--- steps. Which documents have most of what is asked, reading a bounded number of postings for each term; and
--- the exact scores of those documents' chunks.
-
-create type rag.reference as (org_id uuid, document_id uuid);
+create type rag.document_key as (org_id uuid, document_id uuid);
 
 -- Those of the documents that have most of what is asked, by all their postings.
 --
 -- PostgREST's connections keep their plans. A plan that was made while rag.postings was empty would scan the table for
 -- each term once it is full, until autovacuum has counted its rows: so no function here scans it.
-create function rag.best_among(asked rag.question, documents rag.reference[], wanted integer)
-returns rag.reference[]
+create function rag.rank_documents(keywords rag.keyword_query, documents rag.document_key[], wanted integer)
+returns rag.document_key[]
 language plpgsql stable security invoker set search_path = '' set enable_seqscan = off
 as $$
 declare
-  terms constant text[] := array(select distinct sought.term from unnest(asked.sought) as sought);
+  terms constant text[] := array(select distinct query_term.term from unnest(keywords.terms) as query_term);
 begin
   return (
-    select array_agg((ranked.org_id, ranked.document_id)::rag.reference)
+    select array_agg((ranked.org_id, ranked.document_id)::rag.document_key)
     from (
       select postings.org_id, postings.document_id
       from unnest(documents) as document
@@ -6883,9 +5336,9 @@ begin
           and postings.term = any (terms)
         offset 0
       ) as postings
-      join (select distinct term, idf from unnest(asked.sought)) as sought on sought.term = postings.term
+      join (select distinct term, idf from unnest(keywords.terms)) as query_term on query_term.term = postings.term
       group by 1, 2
-      order by sum(sought.idf * postings.impact) desc, 2
+      order by sum(query_term.idf * postings.impact) desc, 2
       limit wanted
     ) as ranked);
 end;
@@ -6899,9 +5352,9 @@ $$;
 -- much less is each of those worth than where all were read, or a document would gain by common words that
 -- others only seem to lack; and so much more is every document of the org, or it would lose to those of a smaller
 -- org, where all were read.
-create function rag.best_by_impact(asked rag.question, scope rag.scope, allowed uuid[], wanted integer,
+create function rag.top_postings(keywords rag.keyword_query, scope rag.search_scope, allowed uuid[], wanted integer,
   read integer)
-returns rag.reference[]
+returns rag.document_key[]
 language plpgsql stable security invoker set search_path = ''
   set enable_seqscan = off
   -- Row security makes the planner believe that hardly a posting is left: it would read them all and sort.
@@ -6913,12 +5366,12 @@ declare
 begin
   return (with list as materialized (
     -- As arrays: windows over so many rows take longer than reading them.
-    select org.id as org_id, sought.idf, taken.ids, taken.impacts, sought.idf * taken.rest as rest
+    select org.id as org_id, query_term.idf, taken.ids, taken.impacts, query_term.idf * taken.rest as rest
     from (
       select term, idf, sum(least(documents, each * orgs)) over (order by documents, term)
         - least(documents, each * orgs) as read_before
-      from (select distinct term, idf, documents from unnest(asked.sought)) as terms
-    ) as sought
+      from (select distinct term, idf, documents from unnest(keywords.terms)) as terms
+    ) as query_term
     cross join unnest(scope.org_ids) as org (id)
     cross join lateral (
       select array_agg(most.document_id) as ids, array_agg(most.impact) as impacts,
@@ -6926,20 +5379,20 @@ begin
       from (
         select document_id, impact
         from rag.postings
-        where org_id = org.id and term = sought.term
+        where org_id = org.id and term = query_term.term
           and (scope.collection_ids is null or collection_id = any (scope.collection_ids))
         order by impact desc
         limit each
       ) as most
     ) as taken
-    where sought.read_before < 8 * read
+    where query_term.read_before < 8 * read
   ), scored as (
     select list.org_id, best.document_id, sum(list.idf * best.impact - list.rest) as score
     from list, unnest(list.ids, list.impacts) as best (document_id, impact)
     where allowed is null or best.document_id in (select unnest(allowed))
     group by 1, 2
   )
-  select array_agg((ranked.org_id, ranked.document_id)::rag.reference)
+  select array_agg((ranked.org_id, ranked.document_id)::rag.document_key)
   from (
     select scored.org_id, scored.document_id
     from scored
@@ -6952,12 +5405,12 @@ end;
 $$;
 
 -- How much of all that its orgs have the scope's collections hold, in chunks, by the log of term counts.
-create function rag.share_of_collections(scope rag.scope)
+create function rag.collection_share(scope rag.search_scope)
 returns double precision
 language plpgsql stable security invoker set search_path = ''
 as $$
 declare
-  whole rag.scope := scope;
+  whole rag.search_scope := scope;
 begin
   whole.collection_ids := null;
   return rag.count_chunks(scope)::double precision / nullif(rag.count_chunks(whole), 0);
@@ -6965,39 +5418,39 @@ end;
 $$;
 
 -- The documents of a scope with most of what is asked: all that hold a term of it, or about the best `wanted`.
-create function rag.documents_with(asked rag.question, scope rag.scope, wanted integer)
-returns rag.reference[]
+create function rag.candidate_documents(keywords rag.keyword_query, scope rag.search_scope, wanted integer)
+returns rag.document_key[]
 language plpgsql stable security invoker set search_path = '' set enable_seqscan = off
 as $$
 declare
   read constant integer := (select settings.postings_read from rag.settings);
-  left_over rag.reference[];
+  left_over rag.document_key[];
 begin
-  if scope.collection_ids is not null and asked.totals is null and not rag.filters_documents(scope)
-    and rag.share_of_collections(scope) >= 0.1
+  if scope.collection_ids is not null and keywords.totals is null and not rag.filters_documents(scope)
+    and rag.collection_share(scope) >= 0.1
   then
     -- Postings know their collection. Of one that is a large part of its org, the first are soon read.
-    return rag.best_by_impact(asked, scope, null, wanted, greatest(wanted, read));
+    return rag.top_postings(keywords, scope, null, wanted, greatest(wanted, read));
   elsif scope.collection_ids is not null or rag.filters_documents(scope) then
-    execute format('select array(select (org_id, id)::rag.reference from rag.documents where %s %s)',
-      rag.conditions(scope, 'id'), case when asked.totals is not null then
+    execute format('select array(select (org_id, id)::rag.document_key from rag.documents where %s %s)',
+      rag.where_clause(scope, 'id'), case when keywords.totals is not null then
       'and exists (select from rag.postings where postings.org_id = documents.org_id '
       'and postings.document_id = documents.id and postings.term = any ($2))' end)
-      into left_over using scope, asked.totals;
-  elsif asked.totals is not null then
+      into left_over using scope, keywords.totals;
+  elsif keywords.totals is not null then
     left_over := array(
-      select (postings.org_id, postings.document_id)::rag.reference
+      select (postings.org_id, postings.document_id)::rag.document_key
       from rag.postings
-      where postings.org_id = any (scope.org_ids) and postings.term = any (asked.totals));
+      where postings.org_id = any (scope.org_ids) and postings.term = any (keywords.totals));
   else
-    return rag.best_by_impact(asked, scope, null, wanted, greatest(wanted, read));
+    return rag.top_postings(keywords, scope, null, wanted, greatest(wanted, read));
   end if;
 
   -- Few are looked up one by one. Of many, the postings tell: more of them, since most may not be allowed.
   if cardinality(left_over) <= 4 * read then
-    return rag.best_among(asked, left_over, wanted);
+    return rag.rank_documents(keywords, left_over, wanted);
   end if;
-  return rag.best_by_impact(asked, scope, array(select document_id from unnest(left_over)), wanted, 20 * read);
+  return rag.top_postings(keywords, scope, array(select document_id from unnest(left_over)), wanted, 20 * read);
 end;
 $$;
 
@@ -7006,7 +5459,7 @@ $$;
 -- what a short passage leaves unsaid. For n occurrences in a text of length l, a term's is
 --
 --     idf * n * (k1 + 1) / (n + k1 * (1 - b + b * l / mean length))
-create function rag.word_scores(asked rag.question, documents rag.reference[])
+create function rag.bm25_scores(keywords rag.keyword_query, documents rag.document_key[])
 returns table (org_id uuid, document_id uuid, ordinal integer, score double precision)
 language plpgsql stable security invoker set search_path = '' set enable_seqscan = off
 as $$
@@ -7018,18 +5471,18 @@ declare
   fixed double precision;
   by_chunk double precision;
   by_document double precision;
-  terms constant text[] := array(select distinct sought.term from unnest(asked.sought) as sought);
+  terms constant text[] := array(select distinct query_term.term from unnest(keywords.terms) as query_term);
 begin
   -- A mean of 0: texts without a single term.
   select bm25_k1, 1 - document_share, bm25_k1 * (1 - bm25_b),
-    bm25_k1 * bm25_b / nullif(asked.chunk_length, 0), bm25_k1 * bm25_b / nullif(asked.document_length, 0)
+    bm25_k1 * bm25_b / nullif(keywords.chunk_length, 0), bm25_k1 * bm25_b / nullif(keywords.document_length, 0)
     into k1, own_share, fixed, by_chunk, by_document
   from rag.settings;
 
   -- Windows instead of joins, which the planner would nest: it expects hardly a row.
   return query
   with posting as materialized (
-    select wanted.org_id, wanted.document_id, found.places, sought.idf / asked.idf_sum as weight,
+    select wanted.org_id, wanted.document_id, found.places, query_term.idf / keywords.idf_sum as weight,
       fixed + by_document * found.length as holds_back, (
         select sum(place & 65535)::double precision from unnest(found.places) as place
       ) as occurrences
@@ -7042,7 +5495,7 @@ begin
         and postings.term = any (terms)
       offset 0
     ) as found
-    join (select distinct term, idf from unnest(asked.sought)) as sought on sought.term = found.term
+    join (select distinct term, idf from unnest(keywords.terms)) as query_term on query_term.term = found.term
   ), whole as (
     select posting.*, sum(posting.weight * posting.occurrences / (posting.occurrences + posting.holds_back))
       over (partition by posting.org_id, posting.document_id) as score
@@ -7061,18 +5514,7 @@ begin
 end;
 $$;
 
-revoke all on function rag.best_among(rag.question, rag.reference[], integer),
-  rag.best_by_impact(rag.question, rag.scope, uuid[], integer, integer),
-  rag.documents_with(rag.question, rag.scope, integer), rag.share_of_collections(rag.scope),
-  rag.word_scores(rag.question, rag.reference[])
-  from public, anon, service_role;
-grant execute on function rag.best_among(rag.question, rag.reference[], integer),
-  rag.best_by_impact(rag.question, rag.scope, uuid[], integer, integer),
-  rag.documents_with(rag.question, rag.scope, integer), rag.share_of_collections(rag.scope),
-  rag.word_scores(rag.question, rag.reference[])
-  to authenticated;
-
--- The candidates of a search by word or by both: scored, and then what changes their scores.
+-- Fusion of vector and keyword scores, and what changes the fused score: recency and boosted source types.
 --
 -- The two legs each bring their best candidates; then every candidate is scored by both, whichever leg brought
 -- it, and the mean of the two orders the list. Both scores are 0 to 1 by themselves: the cosine, and BM25 over
@@ -7081,29 +5523,29 @@ grant execute on function rag.best_among(rag.question, rag.reference[], integer)
 
 -- Candidates of both legs, scored. wanted: how many the words bring; closely: for how many of those it matters
 -- whether the words stand together; whole_documents: of each document its nearest chunks too.
-create function rag.score(asked rag.question, documents rag.reference[], near rag.hit[],
-  needle extensions.halfvec, scope rag.scope, mode text, fusion text, wanted integer, closely integer,
+create function rag.score_candidates(keywords rag.keyword_query, documents rag.document_key[], near rag.candidate[],
+  query_embedding extensions.halfvec, scope rag.search_scope, mode text, fusion text, wanted integer, closely integer,
   whole_documents boolean)
-returns rag.hit[]
+returns rag.candidate[]
 language plpgsql stable security invoker set search_path = ''
 as $$
 declare
   settings rag.settings;
-  legs constant integer := (mode <> 'keyword')::integer + (asked.sought is not null)::integer;
+  legs constant integer := (mode <> 'keyword')::integer + (keywords.terms is not null)::integer;
   similarity_share double precision;
-  hits rag.hit[];
+  candidates rag.candidate[];
 begin
   select * into settings from rag.settings;
   -- A leg that there is not (nothing asked that any document says) takes no part of the score.
   similarity_share := case
-    when mode = 'keyword' then 0 when asked.sought is null then 1 else settings.similarity_share end;
+    when mode = 'keyword' then 0 when keywords.terms is null then 1 else settings.similarity_share end;
 
   with candidate as (
     -- Grouped and not joined: the planner would compare each with every scored chunk.
     select brought.org_id, brought.document_id, brought.ordinal, max(brought.score) as word_score
     from (
       select scores.*, row_number() over (order by score desc, document_id, ordinal) <= wanted as chosen
-      from rag.word_scores(asked, documents) as scores
+      from rag.bm25_scores(keywords, documents) as scores
       union all
       select near.org_id, near.document_id, near.ordinal, null, true from unnest(near) as near
       union all
@@ -7113,7 +5555,7 @@ begin
         select chunks.org_id, chunks.document_id, chunks.ordinal
         from rag.chunks
         where chunks.org_id = wanted_document.org_id and chunks.document_id = wanted_document.document_id
-        order by (chunks.embedding operator(extensions.<=>) needle) + 0, chunks.ordinal
+        order by (chunks.embedding operator(extensions.<=>) query_embedding) + 0, chunks.ordinal
         limit wanted
       ) as nearest
       where whole_documents
@@ -7128,8 +5570,8 @@ begin
     cross join lateral (
       select chunks.org_id, chunks.document_id, chunks.ordinal, chunks.id, chunks.content, chunks.span_start,
         chunks.span_end, chunks.lang,
-        case when needle is not null
-          then greatest(0, least(1, 1 - (chunks.embedding operator(extensions.<=>) needle))) end as similarity
+        case when query_embedding is not null
+          then greatest(0, least(1, 1 - (chunks.embedding operator(extensions.<=>) query_embedding))) end as similarity
       from rag.chunks
       where chunks.org_id = candidate.org_id and chunks.document_id = candidate.document_id
         and chunks.ordinal = candidate.ordinal and chunks.embedding_model = scope.model
@@ -7143,12 +5585,12 @@ begin
       select array_agg(known.id) as ids, array_agg(known.content) as contents,
         array_agg(rag.text_config(coalesce(known.lang, settings.language))::oid) as configs
       from known
-      where asked.pairs is not null and settings.phrase_share > 0 and known.word_score > 0
+      where keywords.pairs is not null and settings.phrase_share > 0 and known.word_score > 0
         and known.word_place <= closely
     ) as best
-    cross join rag.closeness(asked, best.ids, best.configs, best.contents) as closeness
+    cross join rag.phrase_proximity(keywords, best.ids, best.configs, best.contents) as closeness
   ), phrased as (
-    select known.*, case when asked.pairs is null then known.word_score
+    select known.*, case when keywords.pairs is null then known.word_score
       else (1 - settings.phrase_share) * known.word_score
         + settings.phrase_share * coalesce(close.closeness, 0) end as words
     from known
@@ -7169,24 +5611,24 @@ begin
     from placed
   )
   select array_agg((scored.org_id, scored.document_id, scored.ordinal, scored.id, scored.content,
-    scored.span_start, scored.span_end, scored.similarity, scored.words, scored.score)::rag.hit
+    scored.span_start, scored.span_end, scored.similarity, scored.words, scored.score)::rag.candidate
     order by scored.score desc, scored.id)
-    into hits
+    into candidates
   from scored;
-  return hits;
+  return candidates;
 end;
 $$;
 
 -- The best documents among the hits, as many as are needed for so many chunks and at least five: a document is
 -- worth its best hit, half its second best, a quarter of the next.
-create function rag.best_documents(hits rag.hit[], chunks_wanted integer)
-returns rag.reference[]
+create function rag.best_documents(candidates rag.candidate[], chunks_wanted integer)
+returns rag.document_key[]
 language sql stable security invoker set search_path = ''
 as $$
   with placed as (
-    select hit.org_id, hit.document_id, hit.score,
-      row_number() over (partition by hit.org_id, hit.document_id order by hit.score desc) as place
-    from unnest(hits) as hit
+    select candidate.org_id, candidate.document_id, candidate.score,
+      row_number() over (partition by candidate.org_id, candidate.document_id order by candidate.score desc) as place
+    from unnest(candidates) as candidate
   ), valued as (
     select placed.org_id, placed.document_id, count(*) as chunks,
       sum(placed.score * 0.5 ^ least(placed.place, 50)) as value
@@ -7198,110 +5640,101 @@ as $$
     from valued
     window in_order as (order by valued.value desc, valued.document_id)
   )
-  select array_agg((counted.org_id, counted.document_id)::rag.reference)
+  select array_agg((counted.org_id, counted.document_id)::rag.document_key)
   from counted
   where counted.place <= 5 or counted.chunks_before < chunks_wanted;
 $$;
 
 -- The hits, those of older documents held back: at one half-life a score keeps three quarters, at two five
 -- eighths, and never less than half. A document without a date is as old as its row.
-create function rag.fade(hits rag.hit[], half_life_days double precision)
-returns rag.hit[]
+create function rag.apply_recency(candidates rag.candidate[], half_life_days double precision)
+returns rag.candidate[]
 language sql stable security invoker set search_path = ''
 as $$
   with faded as (
-    select hit.*, hit.score * (0.5 + 0.5 * 0.5 ^ (least(1000 * half_life_days, greatest(0, extract(epoch from
-      now() - coalesce(documents.occurred_at, documents.created_at))::double precision
+    select candidate.*, candidate.score * (0.5 + 0.5 * 0.5 ^ (least(1000 * half_life_days, greatest(0, extract(epoch
+      from now() - coalesce(documents.occurred_at, documents.created_at))::double precision
       / 86400)) / half_life_days)) as faded_score
-    from unnest(hits) as hit
-    join rag.documents on documents.org_id = hit.org_id and documents.id = hit.document_id
+    from unnest(candidates) as candidate
+    join rag.documents on documents.org_id = candidate.org_id and documents.id = candidate.document_id
   )
   select array_agg((faded.org_id, faded.document_id, faded.ordinal, faded.chunk_id, faded.content,
-    faded.span_start, faded.span_end, faded.similarity, faded.word_score, faded.faded_score)::rag.hit
+    faded.span_start, faded.span_end, faded.similarity, faded.word_score, faded.faded_score)::rag.candidate
     order by faded.faded_score desc, faded.chunk_id)
   from faded;
 $$;
 
 -- The hits, those of other source types held back: where all else is equal, the preferred come first.
-create function rag.prefer(hits rag.hit[], source_types text[])
-returns rag.hit[]
+create function rag.boost_source_types(candidates rag.candidate[], source_types text[])
+returns rag.candidate[]
 language sql stable security invoker set search_path = ''
 as $$
   with weighed as (
-    select hit.*, hit.score * case when documents.source_type = any (source_types) then 1 else 0.85 end
+    select candidate.*, candidate.score * case when documents.source_type = any (source_types) then 1 else 0.85 end
       as weighed_score
-    from unnest(hits) as hit
-    join rag.documents on documents.org_id = hit.org_id and documents.id = hit.document_id
+    from unnest(candidates) as candidate
+    join rag.documents on documents.org_id = candidate.org_id and documents.id = candidate.document_id
   )
   select array_agg((weighed.org_id, weighed.document_id, weighed.ordinal, weighed.chunk_id, weighed.content,
-    weighed.span_start, weighed.span_end, weighed.similarity, weighed.word_score, weighed.weighed_score)::rag.hit
+    weighed.span_start, weighed.span_end, weighed.similarity, weighed.word_score, weighed.weighed_score)::rag.candidate
     order by weighed.weighed_score desc, weighed.chunk_id)
   from weighed;
 $$;
 
-revoke all on function
-  rag.score(rag.question, rag.reference[], rag.hit[], extensions.halfvec, rag.scope, text, text, integer, integer,
-    boolean),
-  rag.best_documents(rag.hit[], integer), rag.fade(rag.hit[], double precision), rag.prefer(rag.hit[], text[])
-  from public, anon, service_role;
-grant execute on function
-  rag.score(rag.question, rag.reference[], rag.hit[], extensions.halfvec, rag.scope, text, text, integer, integer,
-    boolean),
-  rag.best_documents(rag.hit[], integer), rag.fade(rag.hit[], double precision), rag.prefer(rag.hit[], text[])
-  to authenticated;
-
--- What there is to find, by meaning, by word or by both, for all who look: rag_search has a question, rag_similar
--- a subject.
+-- Vector search, keyword search, or both: the two legs that rag_search, rag_similar and rag_graph_search share.
 
 -- The hits of both legs, best first: of the nearest, and of those with most of the words, `wanted` each. mode and
 -- fusion: as rag_search takes them. shown: how many somebody will see, whose order matters most. complete: whether
 -- asking for more would bring no more. reached: chunks that somebody else brings, to be scored by both legs. vector_ms,
 -- lexical_ms: how long each leg took; the words' one orders both.
-create function rag.find(needle extensions.halfvec, query_text text, scope rag.scope, mode text, fusion text,
-  wanted integer, shown integer, reached rag.hit[] default '{}', out hits rag.hit[], out exact boolean,
-  out considered integer, out complete boolean, out vector_ms real, out lexical_ms real)
+create function rag.two_leg_search(query_embedding extensions.halfvec, query_text text, scope rag.search_scope,
+  mode text, fusion text, wanted integer, shown integer, graph_candidates rag.candidate[] default '{}',
+  out candidates rag.candidate[], out exact boolean, out considered integer, out complete boolean, out vector_ms real,
+  out lexical_ms real)
 language plpgsql stable security invoker set search_path = ''
 as $$
 declare
   started timestamptz := clock_timestamp();
   -- The words find a subject too, which then takes the place of something else.
   spare constant integer := num_nonnulls(scope.without_document, scope.without_chunk);
-  by_words rag.scope := scope;
-  near rag.hit[];
-  asked rag.question;
-  documents rag.reference[];
+  by_words rag.search_scope := scope;
+  near rag.candidate[];
+  keywords rag.keyword_query;
+  documents rag.document_key[];
 begin
   considered := 0;
   if mode <> 'keyword' then
-    select nearest.hits, nearest.exact, nearest.considered into near, exact, considered
-    from rag.nearest(needle, scope, wanted) as nearest;
+    select nearest.candidates, nearest.exact, nearest.considered into near, exact, considered
+    from rag.nearest_chunks(query_embedding, scope, wanted) as nearest;
     vector_ms := rag.milliseconds_since(started);
-    hits := near;
+    candidates := near;
   end if;
   if mode <> 'semantic' then
     started := clock_timestamp();
-    asked := rag.question(query_text, scope);
+    keywords := rag.parse_keyword_query(query_text, scope);
     -- Left out afterwards: as a condition it would have every document of the org looked at.
     by_words.without_document := null;
     documents := array(
-      select (document.org_id, document.document_id)::rag.reference
-      from unnest(rag.documents_with(asked, by_words, 4 * wanted + spare)) as document
+      select (document.org_id, document.document_id)::rag.document_key
+      from unnest(rag.candidate_documents(keywords, by_words, 4 * wanted + spare)) as document
       where document.document_id is distinct from scope.without_document);
-    hits := rag.score(asked,
-      documents || array(select (hit.org_id, hit.document_id)::rag.reference from unnest(near || reached) as hit),
-      near || reached, needle, scope, mode, fusion, wanted + spare, shown, false);
+    candidates := rag.score_candidates(keywords,
+      documents || array(
+        select (candidate.org_id, candidate.document_id)::rag.document_key
+        from unnest(near || graph_candidates) as candidate),
+      near || graph_candidates, query_embedding, scope, mode, fusion, wanted + spare, shown, false);
     if mode = 'hierarchical' then
-      hits := rag.score(asked, rag.best_documents(hits, shown), null, needle, scope, mode, fusion, wanted, shown,
-        true);
+      candidates := rag.score_candidates(keywords, rag.best_documents(candidates, shown), null, query_embedding, scope, mode,
+        fusion, wanted, shown, true);
     end if;
     lexical_ms := rag.milliseconds_since(started);
   end if;
-  complete := coalesce(cardinality(case when mode = 'keyword' then hits else near end), 0) < wanted;
+  complete := coalesce(cardinality(case when mode = 'keyword' then candidates else near end), 0) < wanted;
 end;
 $$;
 
 -- Whether words have a part in a search of these collections: not where all of them have gone without hybrid search.
-create function rag.are_words_wanted(scope rag.scope)
+create function rag.uses_keywords(scope rag.search_scope)
 returns boolean
 language plpgsql stable security invoker set search_path = ''
 as $$
@@ -7312,15 +5745,6 @@ begin
       and collections.config -> 'enable_hybrid_search' is distinct from 'false'::jsonb);
 end;
 $$;
-
-revoke all on function
-  rag.find(extensions.halfvec, text, rag.scope, text, text, integer, integer, rag.hit[]),
-  rag.are_words_wanted(rag.scope)
-  from public, anon, service_role;
-grant execute on function
-  rag.find(extensions.halfvec, text, rag.scope, text, text, integer, integer, rag.hit[]),
-  rag.are_words_wanted(rag.scope)
-  to authenticated;
 
 -- Search by meaning, by word, or by both, in one call.
 
@@ -7340,7 +5764,7 @@ create function public.rag_search(
   fusion text default 'mean',
   prefer text[] default null
 )
-returns setof rag.found
+returns setof rag.result_row
 language plpgsql stable security invoker set search_path = ''
 -- Planning under row security takes longer than most of these statements run.
 set plan_cache_mode = force_generic_plan
@@ -7348,10 +5772,10 @@ as $$
 declare
   -- What each leg brings, where the order in which it does is not the last.
   pool constant integer := greatest(20, 2 * least(top_k, 300));
-  needle extensions.halfvec(1536);
-  scope rag.scope;
-  found record;
-  hits rag.hit[];
+  query_embedding extensions.halfvec(1536);
+  scope rag.search_scope;
+  search record;
+  candidates rag.candidate[];
 begin
   perform rag.begin_direct_read();
   if query_vector is null and mode in ('hybrid', 'hierarchical') then
@@ -7359,30 +5783,30 @@ begin
   end if;
   perform rag.check_search(query_text, query_vector, mode, expand_context, half_life_days, fusion);
   perform rag.check_top_k(top_k);
-  scope := rag.scope_of(filters);
+  scope := rag.resolve_filters(filters);
   prefer := nullif(prefer, '{}');
-  if mode in ('hybrid', 'hierarchical') and not rag.are_words_wanted(scope) then
+  if mode in ('hybrid', 'hierarchical') and not rag.uses_keywords(scope) then
     mode := 'semantic';
   end if;
   if query_vector is not null then
-    needle := rag.needle(query_vector);
+    query_embedding := rag.to_halfvec(query_vector);
   end if;
 
-  found := rag.find(needle, query_text, scope, mode, fusion,
+  search := rag.two_leg_search(query_embedding, query_text, scope, mode, fusion,
     case when mode = 'semantic' and half_life_days is null and prefer is null then top_k else pool end, top_k);
-  hits := found.hits;
+  candidates := search.candidates;
   if half_life_days is not null then
-    hits := rag.fade(hits, half_life_days);
+    candidates := rag.apply_recency(candidates, half_life_days);
   end if;
   if prefer is not null then
-    hits := rag.prefer(hits, prefer);
+    candidates := rag.boost_source_types(candidates, prefer);
   end if;
-  hits := hits[:top_k];
+  candidates := candidates[:top_k];
   if expand_context > 0 then
-    hits := rag.widen(hits, expand_context);
+    candidates := rag.expand_neighbours(candidates, expand_context);
   end if;
   return query
-  select * from rag.show(hits, found.exact, found.considered, found.vector_ms, found.lexical_ms,
+  select * from rag.to_rows(candidates, search.exact, search.considered, search.vector_ms, search.lexical_ms,
     scope.ignored_filters);
 end;
 $$;
@@ -7417,13 +5841,8 @@ begin
 end;
 $$;
 
-revoke all on function rag.check_search(text, extensions.vector, text, integer, double precision, text)
-  from public, anon, service_role;
-grant execute on function rag.check_search(text, extensions.vector, text, integer, double precision, text)
-  to authenticated;
-
--- The texts of chunks that were found, longer by their neighbours: for a search that reorders what it has found
--- before it shows it (rag_search's expand_context widens at once).
+-- Texts of chunks extended by their neighbours, for a search that reorders its candidates before it returns them
+-- (expand_context of rag_search extends texts at once).
 create function public.rag_widen(chunk_ids uuid[], neighbours integer)
 returns table (chunk_id uuid, content text, span_start integer, span_end integer)
 language plpgsql stable security invoker set search_path = ''
@@ -7439,31 +5858,31 @@ begin
     raise exception 'neighbours must be between 0 and 10' using errcode = 'PT400', detail = 'invalid_neighbours';
   end if;
   return query
-  select hit.chunk_id, hit.content, hit.span_start, hit.span_end
-  from unnest(rag.widen(array(
+  select candidate.chunk_id, candidate.content, candidate.span_start, candidate.span_end
+  from unnest(rag.expand_neighbours(array(
     select (chunks.org_id, chunks.document_id, chunks.ordinal, chunks.id, chunks.content, chunks.span_start,
-      chunks.span_end, null, null, null)::rag.hit
+      chunks.span_end, null, null, null)::rag.candidate
     from rag.chunks
     where chunks.org_id = any (org_ids) and chunks.id = any (chunk_ids)
-  ), neighbours)) as hit;
+  ), neighbours)) as candidate;
 end;
 $$;
 
--- What is like a text, or like a chunk or a document that is already here.
+-- Chunks or documents similar to a text, or to a stored chunk or document.
 
 -- A subject as it is compared: where it stands, and in which words it says so.
-create type rag.subject as (average extensions.vector, words text, model text);
+create type rag.similarity_query as (average extensions.vector, words text, model text);
 
 -- What a chunk or a document is compared by: the mean of its vectors, and the beginning of its text. It may stand
 -- outside every filter. One that the caller cannot see is not there: PT404.
-create function rag.subject_of(chunk_id uuid, document_id uuid)
-returns rag.subject
+create function rag.load_similarity_query(chunk_id uuid, document_id uuid)
+returns rag.similarity_query
 language plpgsql stable security invoker set search_path = ''
 as $$
 #variable_conflict use_variable
 declare
   org_ids constant uuid[] := array(select rag.current_org_ids());
-  subject rag.subject;
+  subject rag.similarity_query;
 begin
   select extensions.avg(chunks.embedding::extensions.vector), min(chunks.embedding_model)
     into subject.average, subject.model
@@ -7482,15 +5901,15 @@ end;
 $$;
 
 -- The best hit of each document, best first.
-create function rag.best_of_documents(hits rag.hit[])
-returns rag.hit[]
+create function rag.best_per_document(candidates rag.candidate[])
+returns rag.candidate[]
 language sql stable security invoker set search_path = ''
 as $$
-  select array_agg(best.hit order by (best.hit).score desc, (best.hit).chunk_id)
+  select array_agg(best.candidate order by (best.candidate).score desc, (best.candidate).chunk_id)
   from (
-    select distinct on (hit.org_id, hit.document_id) hit
-    from unnest(hits) as hit
-    order by hit.org_id, hit.document_id, hit.score desc, hit.chunk_id
+    select distinct on (candidate.org_id, candidate.document_id) candidate
+    from unnest(candidates) as candidate
+    order by candidate.org_id, candidate.document_id, candidate.score desc, candidate.chunk_id
   ) as best;
 $$;
 
@@ -7508,7 +5927,7 @@ create function public.rag_similar(
   mode text default 'semantic',
   prefer text[] default null
 )
-returns setof rag.found
+returns setof rag.result_row
 language plpgsql stable security invoker set search_path = ''
 -- Planning under row security takes longer than most of these statements run.
 set plan_cache_mode = force_generic_plan
@@ -7518,55 +5937,56 @@ declare
   -- What each leg brings, where the order in which it does is not the last.
   wanted integer := case when mode = 'semantic' and coalesce(prefer, '{}') = '{}' then top_k
     else greatest(20, 2 * top_k) end;
-  scope rag.scope;
-  subject rag.subject;
-  needle extensions.halfvec(1536);
-  found record;
-  hits rag.hit[];
+  scope rag.search_scope;
+  subject rag.similarity_query;
+  query_embedding extensions.halfvec(1536);
+  search record;
+  candidates rag.candidate[];
   vector_ms real;
   lexical_ms real;
 begin
   perform rag.begin_direct_read();
-  perform rag.check_subject(chunk_id, document_id, query_text, query_vector, result, mode), rag.check_top_k(top_k);
-  scope := rag.scope_of(filters);
+  perform rag.check_similarity_query(chunk_id, document_id, query_text, query_vector, result, mode),
+    rag.check_top_k(top_k);
+  scope := rag.resolve_filters(filters);
   if num_nonnulls(chunk_id, document_id) = 1 then
-    subject := rag.subject_of(chunk_id, document_id);
+    subject := rag.load_similarity_query(chunk_id, document_id);
     scope.model := subject.model;
     scope.without_chunk := chunk_id;
     scope.without_document := document_id;
   else
     subject := (query_vector, query_text, null);
   end if;
-  if mode = 'hybrid' and not rag.are_words_wanted(scope) then
+  if mode = 'hybrid' and not rag.uses_keywords(scope) then
     mode := 'semantic';
   end if;
   if mode <> 'keyword' or query_vector is not null then
-    needle := rag.needle(subject.average);
+    query_embedding := rag.to_halfvec(subject.average);
   end if;
 
   loop
-    found := rag.find(needle, subject.words, scope, mode, 'mean', wanted, top_k);
-    hits := found.hits;
+    search := rag.two_leg_search(query_embedding, subject.words, scope, mode, 'mean', wanted, top_k);
+    candidates := search.candidates;
     -- All rounds took their time; where there was no such leg, nothing plus null is null.
-    vector_ms := coalesce(vector_ms, 0) + found.vector_ms;
-    lexical_ms := coalesce(lexical_ms, 0) + found.lexical_ms;
+    vector_ms := coalesce(vector_ms, 0) + search.vector_ms;
+    lexical_ms := coalesce(lexical_ms, 0) + search.lexical_ms;
     if prefer <> '{}' then
-      hits := rag.prefer(hits, prefer);
+      candidates := rag.boost_source_types(candidates, prefer);
     end if;
     exit when result = 'chunks';
-    hits := rag.best_of_documents(hits);
+    candidates := rag.best_per_document(candidates);
     -- Enough documents, or all there are.
-    exit when cardinality(hits) >= top_k or found.complete;
+    exit when cardinality(candidates) >= top_k or search.complete;
     wanted := wanted * 4;
   end loop;
-  return query select * from rag.show(hits[:top_k], found.exact, found.considered, vector_ms, lexical_ms,
+  return query select * from rag.to_rows(candidates[:top_k], search.exact, search.considered, vector_ms, lexical_ms,
     scope.ignored_filters);
 end;
 $$;
 
 -- Raises PT400, with the name of what is wrong in detail.
-create function rag.check_subject(chunk_id uuid, document_id uuid, query_text text, query_vector extensions.vector,
-  result text, mode text)
+create function rag.check_similarity_query(chunk_id uuid, document_id uuid, query_text text,
+  query_vector extensions.vector, result text, mode text)
 returns void
 language plpgsql immutable security invoker set search_path = ''
 as $$
@@ -7584,862 +6004,612 @@ begin
 end;
 $$;
 
-revoke all on function rag.subject_of(uuid, uuid), rag.best_of_documents(rag.hit[]),
-  rag.check_subject(uuid, uuid, text, extensions.vector, text, text) from public, anon, service_role;
-grant execute on function rag.subject_of(uuid, uuid), rag.best_of_documents(rag.hit[]),
-  rag.check_subject(uuid, uuid, text, extensions.vector, text, text) to authenticated;
+-- Normalization of entity names: an entity is a normalized name within an org. It has no row of its own: it exists as
+-- long as a row that the caller sees names it, a document's title (title_entities.sql) or a chunk (mentions.sql). So an
+-- entity of a private document does not exist for others, and a name in two orgs connects nothing.
 
--- Collections and documents by the names that callers give them, for APIs that know no ids: an index or a namespace is
--- a collection, and a document goes by its external_id, or by its id where it came through another API and has none.
--- Of several orgs the caller's token must say which: an API key does.
-
--- What the caller calls the document.
-create function rag.name_of(document rag.documents)
+-- Letters without case and accents, and without what shows nothing; what stands between words is one blank. An
+-- apostrophe is nothing (O'Brien), nor is an English genitive (Boritzer's); + and # stay, for C++ and C#. Marks that
+-- are letters' own, as in Devanagari and Thai, are kept. What is punctuation is said here: versions of Postgres differ.
+create function rag.fold_text(content text)
 returns text
 language sql immutable security invoker set search_path = ''
 as $$
-  select coalesce(document.external_id, document.id::text);
+  select normalize(btrim(regexp_replace(regexp_replace(translate(replace(replace(replace(
+      regexp_replace(lower(normalize(replace(content, '´', ''''), nfkd)),
+        -- Accents; points of Hebrew and Arabic; joiners, directions, variants.
+        '[\u0300-\u036f\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe20-\ufe2f'
+        '\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7\u0610-\u061a\u0640\u064b-\u065f\u0670\u06d6-\u06dc'
+        '\u06df-\u06e4\u06e7\u06e8\u06ea-\u06ed\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufe00-\ufe0f\ufeff]',
+        '', 'g'),
+      'ß', 'ss'), 'æ', 'ae'), 'œ', 'oe'), 'øłđðıς', 'olddiσ'),
+    '[''’‘`ʼ](?:s\M)?', '', 'g'),
+    -- Of ASCII and Latin-1, of other alphabets, of all of them, of East Asia; emoji.
+    '[\u0001-"$-*,-/:-@[-`{-¿×÷\u055a-\u055f\u0589\u058a\u05be\u05c0\u05c3\u05c6\u05f3\u05f4\u0609-\u060d'
+    '\u061b-\u061f\u066a-\u066d\u06d4\u0964\u0965\u0970\u0df4\u0e3f\u0e4f\u0e5a\u0e5b\u0f04-\u0f14\u0f3a-\u0f3d'
+    '\u104a-\u104f\u10fb\u1360-\u1368\u17d4-\u17d6\u17d8-\u17db\u1800-\u180a\u2000-\u20cf\u2190-\u2bff'
+    '\u2e00-\u2e7f\u3000-\u3004\u3008-\u3020\u3030\u303d-\u303f\u30a0\u30fb\ufe30-\ufe4f'
+    '\U0001f000-\U0001faff]+', ' ', 'g')), nfc);
 $$;
 
--- The collection of that name; PT404 where there is none, PT403 for another user's own.
-create function rag.require_collection(name text)
-returns rag.collections
-language plpgsql stable security invoker set search_path = ''
-as $$
-declare
-  org_id constant uuid := rag.org_meant(null);
-  home rag.collections;
-begin
-  perform rag.check_user_named(org_id, require_collection.name);
-  select * into home from rag.collection_named(org_id, require_collection.name, or_deleted => true);
-  if not found then
-    raise exception 'there is no such collection' using errcode = 'PT404', detail = 'collection_not_found';
-  end if;
-  return home;
-end;
-$$;
-
--- Its documents of those names: one that is the caller's own before the shared one, and one that is called so before
--- the one that has it for its id.
-create function rag.documents_named(home rag.collections, names text[])
-returns setof rag.documents
-language plpgsql stable security invoker set search_path = ''
-as $$
-#variable_conflict use_column
-begin
-  return query
-  select distinct on (name) (found.document).*
-  from unnest(names) as name
-  cross join lateral (
-    select documents
-    from rag.documents
-    where documents.org_id = home.org_id and documents.collection_id = home.id
-      and documents.owner_id = auth.uid() and documents.external_id = name
-    union all
-    select documents
-    from rag.documents
-    where documents.org_id = home.org_id and documents.collection_id = home.id
-      and documents.owner_id = home.owner_id and documents.external_id = name
-    union all
-    select documents
-    from rag.documents
-    where documents.org_id = home.org_id and documents.collection_id = home.id
-      and documents.owner_id is null and documents.external_id = name
-    union all
-    select documents
-    from rag.documents
-    where documents.org_id = home.org_id and documents.collection_id = home.id and documents.external_id is null
-      and documents.id = case
-        when name ~ '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$' then name::uuid end
-  ) as found (document)
-  order by name, (found.document).owner_id nulls last, (found.document).external_id nulls last;
-end;
-$$;
-
--- Without counting its documents, which would take longer than whatever it is asked for.
-create function public.rag_find_collection(name text)
-returns table (id uuid, org_id uuid, owner_id uuid, name text, description text, metadata jsonb, config jsonb)
-language sql stable security invoker set search_path = ''
-as $$
-  -- The scopes of those who write, delete or search by name. Lists of documents look the collection up themselves.
-  select rag.begin_call(),
-    rag.require_scope('documents:write', 'collections:manage', 'retrievals:read', 'chat:read');
-
-  select home.id, home.org_id, home.owner_id, home.name, home.description, home.metadata, home.config
-  from rag.require_collection(rag_find_collection.name) as home;
-$$;
-
--- The names of all collections that the caller can name, in their order.
-create function public.rag_list_names()
-returns jsonb
-language sql stable security invoker set search_path = ''
-as $$
-  select rag.begin_call(),
-    rag.require_scope('documents:read', 'documents:write', 'retrievals:read', 'chat:read');
-
-  select coalesce(jsonb_agg(distinct collections.name), '[]')
-  from rag.collections
-  where collections.org_id = rag.org_meant(null) and collections.loads is null
-    and collections.id = (
-      select named.id from rag.collection_named(collections.org_id, collections.name, or_deleted => true) as named);
-$$;
-
--- Those of the collection's documents that have such names, as far as it takes to know whether they are the same.
-create function public.rag_find_documents(collection text, names text[])
-returns table (name text, document_id uuid, content_hash text, metadata jsonb)
-language sql stable security invoker set search_path = ''
-as $$
-  select rag.begin_call();
-
-  select rag.name_of(found), found.id, found.content_hash, found.metadata
-  from rag.documents_named(rag.require_collection(rag_find_documents.collection), rag_find_documents.names) as found;
-$$;
-
--- Store documents in the collection, which is made when it is new: each in the place of the one of its name.
--- documents: as rag_put_document takes one, each with its chunks and no two with one external_id. only_present: those
--- that are not there are passed over. place counts from 1.
-create function public.rag_put_documents(collection text, documents jsonb, only_present boolean default false)
-returns setof rag.stored
-language plpgsql volatile security invoker set search_path = ''
-set statement_timeout = '60s'
-as $$
-declare
-  home rag.collections;
-  wanted rag.new_document[];
-begin
-  perform rag.begin_write();
-  perform rag.check_json('documents', rag_put_documents.documents);
-  if rag_put_documents.only_present then
-    home := rag.require_collection(rag_put_documents.collection);
-  else
-    perform rag.check_name(rag_put_documents.collection);
-    home := rag.ensure_collection(rag.org_meant(null), rag_put_documents.collection);
-  end if;
-  wanted := rag.new_documents(home, rag_put_documents.documents);
-  if rag_put_documents.only_present then
-    for place in 1..coalesce(cardinality(wanted), 0) loop
-      -- By id alone: the one that has the name may be anybody's.
-      wanted[place].id := (
-        select found.id from rag.documents_named(home, array[wanted[place].external_id]) as found);
-      wanted[place].external_id := null;
-    end loop;
-  end if;
-  return query select stored.* from rag.put_documents(home, wanted, rag_put_documents.only_present) as stored;
-exception when lock_not_available then
-  perform rag.refuse_locked();
-end;
-$$;
-
--- {"total", "documents": [{name, document_id, content, is_truncated, content_hash, metadata, title, source_type, uri,
--- status, created_at, updated_at}]}: a page, the oldest first, of the documents whose metadata have all these values,
--- with so many characters of their texts (at most 100,000), and how many there are. A page ends early after eight
--- megabytes: the caller asks again for the rest.
-create function public.rag_list_named(
-  collection text, "limit" integer, "offset" integer default 0, characters integer default null,
-  metadata jsonb default '{}'
-)
-returns jsonb
-language plpgsql stable security invoker set search_path = ''
-as $$
-declare
-  is_admitted constant boolean := rag.begin_call();
-  home constant rag.collections := rag.require_collection(rag_list_named.collection);
-  facets uuid[];
-  most_characters constant integer := greatest(least(coalesce(characters, 100000), 100000), 0);
-begin
-  perform rag.check_json('metadata', rag_list_named.metadata, 65536);
-  facets := array(
-    select rag.facet('metadata.' || entry.key, entry.value) from jsonb_each(rag_list_named.metadata) as entry);
-  return (
-    with listed as (
-      select documents.id, documents.created_at
-      from rag.documents
-      where documents.org_id = home.org_id and documents.collection_id = home.id
-        -- An admin sees more, but not by these names.
-        and (documents.owner_id is null or documents.owner_id = any (array[auth.uid(), home.owner_id]))
-        and not exists (
-          select from unnest(facets) as asked (facet)
-          where not exists (
-            select from rag.facets as own
-            where own.org_id = home.org_id and own.document_id = documents.id and own.facet = asked.facet))
-    ), page as (
-      select sized.*, sum(sized.bytes) over (order by sized.created_at, sized.id) - sized.bytes as bytes_before
-      from (
-        select listed.*, least(octet_length(documents.content), 4 * most_characters)
-          -- The result of || is not compressed.
-          + pg_column_size(documents.metadata || '{}') as bytes
-        from listed
-        join rag.documents on documents.org_id = home.org_id and documents.id = listed.id
-        order by listed.created_at, listed.id
-        limit least("limit", 1000) offset "offset"
-      ) as sized
-    )
-    select jsonb_build_object('total', (select count(*) from listed), 'documents', coalesce(jsonb_agg(
-      jsonb_build_object(
-        'name', rag.name_of(documents), 'document_id', documents.id,
-        'content', left(documents.content, most_characters),
-        'is_truncated', length(documents.content) > most_characters,
-        'content_hash', documents.content_hash, 'metadata', documents.metadata, 'title', documents.title,
-        'source_type', documents.source_type, 'uri', documents.uri, 'status', documents.status,
-        'created_at', documents.created_at, 'updated_at', documents.updated_at)
-      order by page.created_at, page.id), '[]'))
-    from page
-    join rag.documents on documents.org_id = home.org_id and documents.id = page.id
-    where page.bytes_before < 8 << 20);
-end;
-$$;
-
--- Delete those of the collection's documents that have such names; their names.
-create function public.rag_delete_named(collection text, names text[])
-returns setof text
-language plpgsql volatile security invoker set search_path = ''
-set statement_timeout = '60s'
-as $$
-declare
-  is_admitted constant boolean := rag.begin_write();
-  home constant rag.collections := rag.require_collection(rag_delete_named.collection);
-  present constant uuid[] := array(select found.id from rag.documents_named(home, names) as found);
-begin
-  -- In the order in which writers lock them.
-  perform from (
-    select from rag.documents where documents.org_id = home.org_id and documents.id = any (present)
-    order by documents.id
-    for update
-  ) as locked;
-  return query
-  delete from rag.documents as gone
-  where gone.org_id = home.org_id and gone.id = any (present)
-  returning rag.name_of(gone);
-exception when lock_not_available then
-  perform rag.refuse_locked();
-end;
-$$;
-
-revoke all on function rag.name_of(rag.documents), rag.require_collection(text),
-  rag.documents_named(rag.collections, text[]) from public, anon, service_role;
-grant execute on function rag.name_of(rag.documents), rag.require_collection(text),
-  rag.documents_named(rag.collections, text[]) to authenticated;
-
--- A collection as a file: what persisting reads, a page at a time. A snapshot may be loaded by anybody of the org, so it
--- holds what the whole org may see and nothing else.
-
--- The collection whose snapshot is made; PT400 for somebody's own.
-create function rag.collection_to_persist(collection_id uuid)
-returns rag.collections
-language plpgsql stable security invoker set search_path = ''
-as $$
-declare
-  home constant rag.collections := rag.collection_of(collection_to_persist.collection_id);
-begin
-  if not rag.has_scope('documents:read', 'documents:write') then
-    raise exception 'this key may not read documents' using errcode = 'PT403', detail = 'missing_scope';
-  elsif home.owner_id is not null then
-    raise exception 'a private index is not persisted: anybody of the org could load it'
-      using errcode = 'PT400', detail = 'private_collection';
-  elsif home.loads is not null or home.deleted_at is not null then
-    raise exception 'there is no such collection' using errcode = 'PT404', detail = 'collection_not_found';
-  end if;
-  return home;
-end;
-$$;
-
-create function public.rag_begin_persist(name text)
-returns jsonb
-language sql stable security invoker set search_path = ''
-as $$
-  select rag.begin_call();
-
-  select jsonb_build_object('org_id', home.org_id, 'collection_id', home.id, 'description', home.description,
-    'metadata', home.metadata, 'config', home.config)
-  from rag.collection_to_persist((rag.require_collection(rag_begin_persist.name)).id) as home;
-$$;
-
--- [{id, created_at}]: up to 2,000 documents of the whole org after that one, the oldest first. Documents that have never
--- become chunks are left out.
-create function public.rag_list_to_persist(
-  collection_id uuid, after_created_at timestamptz default null, after_id uuid default null
-)
-returns jsonb
-language plpgsql stable security invoker set search_path = ''
-set statement_timeout = '60s'
-as $$
-declare
-  is_admitted constant boolean := rag.begin_write();
-  home constant rag.collections := rag.collection_to_persist(rag_list_to_persist.collection_id);
-begin
-  return (
-    select coalesce(jsonb_agg(jsonb_build_object('id', page.id, 'created_at', page.created_at)
-      order by page.created_at, page.id), '[]')
-    from (
-      select documents.id, documents.created_at
-      from rag.documents
-      where documents.org_id = home.org_id and documents.collection_id = home.id and documents.owner_id is null
-        and (after_id is null or (documents.created_at, documents.id) > (after_created_at, after_id))
-        and (documents.status = 'completed' or exists (
-          select from rag.chunks where chunks.org_id = home.org_id and chunks.document_id = documents.id))
-      order by documents.created_at, documents.id
-      limit 2000
-    ) as page);
-end;
-$$;
-
--- A chunk as a snapshot has it, of at most 8,192 bytes; its text is in the document's. The embedding: its values in half
--- precision, high byte first, as base64, without the zeros at its end.
-create function rag.persisted(chunk rag.chunks)
-returns jsonb
-language sql stable security invoker set search_path = ''
-as $$
-  select jsonb_build_object('span_start', chunk.span_start, 'span_end', chunk.span_end, 'token_count', chunk.token_count,
-    'metadata', chunk.metadata, 'embedding', translate(encode(
-      rtrim(substring(extensions.halfvec_send(chunk.embedding) from 5), '\x00'), 'base64'), E'\n', ''));
-$$;
-
--- A document's chunks from `first` on: at most `most`, and at most 512, which are four megabytes.
-create function rag.persisted_chunks(org_id uuid, document_id uuid, first integer, most integer)
-returns jsonb
-language sql stable security invoker set search_path = ''
-as $$
-  select coalesce(jsonb_agg(rag.persisted(page.chunk) order by page.ordinal), '[]')
-  from (
-    select stored as chunk, stored.ordinal
-    from rag.chunks as stored
-    where stored.org_id = persisted_chunks.org_id and stored.document_id = persisted_chunks.document_id
-      and stored.ordinal >= persisted_chunks.first
-    order by stored.ordinal
-    limit least(persisted_chunks.most, 512)
-  ) as page;
-$$;
-
--- One document: a million characters of its text from first_character on, the text's length, the number of its chunks,
--- and with the first part of the text the first chunks.
-create function rag.persisted_document(home rag.collections, document_id uuid, first_character integer)
-returns jsonb
-language sql stable security invoker set search_path = ''
-as $$
-  select jsonb_build_object('id', documents.id,
-    -- A document without an external_id has its id as its name, unless another document has that as its external_id.
-    'name', case when documents.external_id is not null or not exists (
-        select from rag.documents as other
-        where other.org_id = home.org_id and other.collection_id = home.id and other.owner_id is null
-          and other.external_id = documents.id::text)
-      then rag.name_of(documents) end,
-    'source_type', documents.source_type, 'title', documents.title, 'uri', documents.uri, 'lang', documents.lang,
-    'occurred_at', documents.occurred_at, 'origin', documents.origin, 'author', documents.author,
-    'state', documents.state, 'labels', documents.labels, 'metadata', documents.metadata,
-    'content', substr(documents.content, first_character + 1, 1000000), 'length', length(documents.content),
-    'filename', documents.filename,
-    'content_type', documents.content_type, 'size_bytes', documents.size_bytes,
-    'processing_info', documents.processing_info, 'created_at', documents.created_at,
-    'updated_at', documents.updated_at, 'embedding_model', counted.model, 'chunk_count', counted.chunks,
-    'chunks', case when first_character = 0
-      then rag.persisted_chunks(home.org_id, documents.id, 0, 256) else '[]' end)
-  from rag.documents
-  cross join lateral (
-    select count(*) as chunks, min(chunks.embedding_model) as model
-    from rag.chunks
-    where chunks.org_id = home.org_id and chunks.document_id = documents.id
-  ) as counted
-  where documents.org_id = home.org_id and documents.id = persisted_document.document_id;
-$$;
-
--- The documents that still exist, the oldest first, each as rag.persisted_document reads it now. A response ends after
--- four megabytes: the caller asks again for the rest.
-create function public.rag_read_to_persist(
-  collection_id uuid, document_ids uuid[], first_character integer default 0
-)
-returns jsonb
-language plpgsql stable security invoker set search_path = ''
-set statement_timeout = '60s'
-as $$
-declare
-  is_admitted constant boolean := rag.begin_write();
-  home constant rag.collections := rag.collection_to_persist(rag_read_to_persist.collection_id);
-  listed_id uuid;
-  document jsonb;
-  page jsonb[] := '{}';
-  bytes bigint := 0;
-begin
-  if first_character is null or first_character < 0 then
-    raise exception 'first_character must be at least 0' using errcode = 'PT400', detail = 'invalid_first_character';
-  end if;
-  for listed_id in
-    select documents.id
-    from rag.documents
-    where documents.org_id = home.org_id and documents.collection_id = home.id and documents.owner_id is null
-      and documents.id = any (rag_read_to_persist.document_ids)
-    order by documents.created_at, documents.id
-  loop
-    document := rag.persisted_document(home, listed_id, first_character);
-    page := array_append(page, document);
-    bytes := bytes + pg_column_size(document);
-    exit when bytes > 4 << 20;
-  end loop;
-  return to_jsonb(page);
-end;
-$$;
-
--- A document's chunks from `first` on, as many as rag.persisted_chunks returns; PT409 if the document has changed.
-create function public.rag_read_chunks_to_persist(
-  collection_id uuid, document_id uuid, updated_at timestamptz, first integer
-)
-returns jsonb
-language plpgsql stable security invoker set search_path = ''
-set statement_timeout = '60s'
-as $$
-declare
-  is_admitted constant boolean := rag.begin_write();
-  home constant rag.collections := rag.collection_to_persist(rag_read_chunks_to_persist.collection_id);
-begin
-  if not exists (
-    select from rag.documents
-    where documents.org_id = home.org_id and documents.collection_id = home.id and documents.owner_id is null
-      and documents.id = rag_read_chunks_to_persist.document_id
-      and documents.updated_at = rag_read_chunks_to_persist.updated_at
-  ) then
-    raise exception 'a document changed while it was persisted; please try again'
-      using errcode = 'PT409', detail = 'document_changed';
-  end if;
-  return rag.persisted_chunks(home.org_id, rag_read_chunks_to_persist.document_id, "first", 1000);
-end;
-$$;
-
-revoke all on function rag.collection_to_persist(uuid), rag.persisted(rag.chunks),
-  rag.persisted_chunks(uuid, uuid, integer, integer), rag.persisted_document(rag.collections, uuid, integer)
-  from public, anon, service_role;
-grant execute on function rag.collection_to_persist(uuid), rag.persisted(rag.chunks),
-  rag.persisted_chunks(uuid, uuid, integer, integer), rag.persisted_document(rag.collections, uuid, integer)
-  to authenticated;
-
--- A file as a collection: what loading a snapshot writes, a page at a time. It fills a collection that has no name yet
--- (collections.loads) and takes the name in one transaction at its end.
-
--- The caller's org, once it is certain that a snapshot may become its collection of that name. PT409 for a name that
--- is taken, without overwrite; PT400 for the name of somebody's own.
-create function rag.check_load(name text, overwrite boolean)
-returns uuid
-language plpgsql stable security invoker set search_path = ''
-as $$
-declare
-  org_id constant uuid := rag.org_meant(null);
-  present rag.collections;
-begin
-  if rag.bound_collection() is not null
-    or not (rag.has_scope('documents:write') and rag.has_scope('collections:manage')) then
-    raise exception 'this key may not make collections' using errcode = 'PT403', detail = 'missing_scope';
-  elsif coalesce(length(check_load.name), 0) not between 1 and 255 then
-    raise exception 'a name has 1 to 255 characters' using errcode = 'PT400', detail = 'invalid_name';
-  end if;
-  perform rag.check_name(check_load.name), rag.check_user_named(org_id, check_load.name);
-  select * into present from rag.collection_named(org_id, check_load.name);
-  if found and not coalesce(check_load.overwrite, false) then
-    raise exception 'there is a collection of that name already'
-      using errcode = 'PT409', detail = 'duplicate_collection';
-  elsif present.owner_id is not null or check_load.name ~ ':u:[^:]*$' then
-    raise exception 'a private index is not loaded: a snapshot is the whole org''s'
-      using errcode = 'PT400', detail = 'private_collection';
-  end if;
-  return org_id;
-end;
-$$;
-
--- {"org_id", "left_behind"}: whose snapshots the caller may load under that name, and the collections that loads have
--- left without a name and an hour ago.
-create function public.rag_check_load(name text, overwrite boolean default false)
-returns jsonb
-language sql stable security invoker set search_path = ''
-as $$
-  select rag.begin_call();
-
-  select jsonb_build_object('org_id', checked.org_id, 'left_behind', array(
-    select collections.id
-    from rag.collections
-    where collections.org_id = checked.org_id and collections.loads is not null and collections.deleted_at is null
-      and collections.updated_at < now() - interval '1 hour'))
-  from (select rag.check_load(rag_check_load.name, rag_check_load.overwrite) as org_id offset 0) as checked;
-$$;
-
--- A collection without a name, to be filled; its id. PT429 where the org's tier has no room for it, or for so many
--- documents. What it is to take the place of makes room for it: that org has one more for a while.
-create function public.rag_begin_load(name text, overwrite boolean, documents integer, collection jsonb)
-returns uuid
-language plpgsql volatile security invoker set search_path = ''
-as $$
-declare
-  is_admitted constant boolean := rag.begin_call();
-  home_id constant uuid := rag.check_load(rag_begin_load.name, rag_begin_load.overwrite);
-  tier constant rag.tiers := rag.tier_of(home_id);
-  fields record;
-  made uuid;
-begin
-  perform rag.check_json('collection', rag_begin_load.collection, 100000);
-  select * into fields
-  from jsonb_to_record(rag_begin_load.collection) as given (description text, metadata jsonb, config jsonb);
-  perform rag.check_config(coalesce(fields.config, '{}'), coalesce(fields.config, '{}'));
-  if rag_begin_load.documents > tier.documents_per_collection then
-    raise exception 'this org''s tier has room for % documents in a collection', tier.documents_per_collection
-      using errcode = 'PT429', detail = 'document_limit_reached';
-  elsif not exists (select from rag.collection_named(home_id, rag_begin_load.name))
-    or tier.collections < (
-      select count(*) from rag.collections where collections.org_id = home_id and collections.deleted_at is null)
-  then
-    perform rag.require_room_for_a_collection(home_id);
-  end if;
-  insert into rag.collections (org_id, name, loads, description, metadata, config)
-  values (home_id, 'loading ' || gen_random_uuid(), rag_begin_load.name, fields.description,
-    coalesce(fields.metadata, '{}'), coalesce(fields.config, '{}'))
-  returning id into made;
-  return made;
-end;
-$$;
-
--- The collection that is being loaded, held for the rest of the transaction: it is not left behind, and nobody else
--- ends it. PT404 when it is none, or none any more.
-create function rag.held_load(collection_id uuid)
-returns rag.collections
-language plpgsql volatile security invoker set search_path = ''
-as $$
-declare
-  home rag.collections;
-begin
-  update rag.collections
-  set updated_at = clock_timestamp()
-  where collections.org_id = any (array(select rag.current_org_ids())) and collections.id = held_load.collection_id
-    and collections.loads is not null and collections.deleted_at is null and collections.owner_id is null
-  returning collections.* into home;
-  if not found then
-    raise exception 'nothing is loaded there' using errcode = 'PT404', detail = 'collection_not_found';
-  end if;
-  return home;
-end;
-$$;
-
--- The id of a document by its place among those of a load, so that they keep their order where they are of one moment.
-create function rag.placed_id(place bigint)
-returns uuid
-language sql volatile security invoker set search_path = ''
-as $$
-  select (lpad(to_hex(placed_id.place), 12, '0') || right(replace(gen_random_uuid()::text, '-', ''), 20))::uuid;
-$$;
-
--- Store documents as rag_read_to_persist gives them, the first of them at that place among all; PT400 for two of one
--- name.
-create function public.rag_load_documents(collection_id uuid, documents jsonb, first bigint)
-returns setof rag.stored
-language plpgsql volatile security invoker set search_path = ''
-set statement_timeout = '60s'
-as $$
-declare
-  is_admitted constant boolean := rag.begin_write();
-  home constant rag.collections := rag.held_load(rag_load_documents.collection_id);
-  new rag.new_document[];
-  stored rag.stored[];
-begin
-  perform rag.check_json('documents', rag_load_documents.documents);
-  new := rag.new_documents(home, rag_load_documents.documents);
-  for place in 1..coalesce(cardinality(new), 0) loop
-    new[place].id := rag.placed_id("first" + place - 1);
-    new[place].owner_id := null;
-  end loop;
-  select array_agg(kept order by kept.place) into stored from rag.put_documents(home, new) as kept;
-  if exists (select from unnest(stored) as kept where kept.replaced) then
-    raise exception 'two documents have one name' using errcode = 'PT400', detail = 'duplicate_document';
-  end if;
-  update rag.documents as loaded
-  set filename = fields.filename, content_type = fields.content_type, size_bytes = fields.size_bytes,
-    processing_info = coalesce(fields.processing_info, '{}'),
-    created_at = least(greatest(fields.created_at, 'epoch'), now()),
-    updated_at = least(greatest(fields.updated_at, 'epoch'), now())
-  from unnest(stored) as kept
-  join jsonb_array_elements(rag_load_documents.documents) with ordinality as item (body, place)
-    on item.place = kept.place
-  cross join jsonb_to_record(item.body) as fields (filename text, content_type text, size_bytes bigint,
-    processing_info jsonb, created_at timestamptz, updated_at timestamptz)
-  where loaded.org_id = home.org_id and loaded.id = kept.document_id;
-  return query select kept.* from unnest(stored) as kept;
-end;
-$$;
-
--- More chunks of a document that has some, as rag_load_documents takes them. Its words are counted with the last of
--- them: each time anew, a long document would take hours.
-create function public.rag_load_chunks(
-  collection_id uuid, document_id uuid, chunks jsonb, embedding_model text, last boolean
-)
-returns void
-language plpgsql volatile security invoker set search_path = ''
-set statement_timeout = '60s'
-as $$
-declare
-  is_admitted constant boolean := rag.begin_write();
-  home constant rag.collections := rag.held_load(rag_load_chunks.collection_id);
-  present integer;
-begin
-  perform rag.check_json('chunks', rag_load_chunks.chunks);
-  if not exists (
-    select from rag.documents
-    where documents.org_id = home.org_id and documents.collection_id = home.id
-      and documents.id = rag_load_chunks.document_id
-  ) then
-    raise exception 'there is no such document' using errcode = 'PT404', detail = 'document_not_found';
-  end if;
-  select count(*) into present
-  from rag.chunks as stored
-  where stored.org_id = home.org_id and stored.document_id = rag_load_chunks.document_id;
-  perform set_config('rag.words_later', 'true', true);
-  perform rag.insert_chunks(home.org_id, array[
-    (rag_load_chunks.document_id, rag_load_chunks.chunks, rag_load_chunks.embedding_model)::rag.chunked], present);
-  perform set_config('rag.words_later', '', true);
-  if rag_load_chunks.last then
-    perform rag.index_words(home.org_id, array[rag_load_chunks.document_id]);
-  end if;
-end;
-$$;
-
--- Take the name. With overwrite the collection of that name is deleted as by rag_delete_collection. If two calls load
--- under one name, the second waits here, and then the name is taken.
-create function public.rag_finish_load(collection_id uuid, overwrite boolean default false)
-returns void
-language plpgsql volatile security invoker set search_path = ''
-set statement_timeout = '60s'
-as $$
-declare
-  is_admitted constant boolean := rag.begin_write();
-  home constant rag.collections := rag.held_load(rag_finish_load.collection_id);
-begin
-  perform pg_advisory_xact_lock(hashtextextended('rag.load ' || home.org_id || ' ' || home.loads, 0));
-  perform rag.check_load(home.loads, rag_finish_load.overwrite);
-  delete from rag.collections as older
-  where older.org_id = home.org_id
-    and older.id = (select present.id from rag.collection_named(home.org_id, home.loads) as present);
-  update rag.collections
-  set name = home.loads, loads = null
-  where collections.org_id = home.org_id and collections.id = home.id;
-exception when unique_violation then
-  -- Somebody made it by another way, just now.
-  raise exception 'there is a collection of that name already'
-    using errcode = 'PT409', detail = 'duplicate_collection';
-when lock_not_available then
-  perform rag.refuse_locked();
-end;
-$$;
-
--- Delete a collection that was not loaded to its end, a hundred documents at a time; whether there are more.
-create function public.rag_abandon_load(collection_id uuid)
-returns boolean
-language plpgsql volatile security invoker set search_path = ''
-set statement_timeout = '60s'
-as $$
-declare
-  is_admitted constant boolean := rag.begin_write();
-  home constant rag.collections := rag.held_load(rag_abandon_load.collection_id);
-begin
-  delete from rag.documents
-  where documents.org_id = home.org_id and documents.id = any (array(
-    select loaded.id
-    from rag.documents as loaded
-    where loaded.org_id = home.org_id and loaded.collection_id = home.id
-    limit 100));
-  if found then
-    return true;
-  end if;
-  delete from rag.collections where collections.org_id = home.org_id and collections.id = home.id;
-  return false;
-end;
-$$;
-
-revoke all on function rag.check_load(text, boolean), rag.held_load(uuid), rag.placed_id(bigint)
-  from public, anon, service_role;
-grant execute on function rag.check_load(text, boolean), rag.held_load(uuid), rag.placed_id(bigint) to authenticated;
-
--- Where a request of the search API looks: a workspace, which is a collection, or a whole org. Asked once by each
--- request, before anything is paid for; every later call is told the ids that this one answers.
-
-create type rag.place as (org_id uuid, collection_id uuid);
-
--- The place that the ids mean to the caller; without a workspace, the org. PT404 for a workspace that the caller does
--- not see, that is of another org than the one given, or that is only being loaded; and for an org that is not theirs.
-create function public.rag_locate(workspace_id uuid default null, org_id uuid default null)
-returns setof rag.place
-language plpgsql stable security invoker set search_path = ''
-as $$
-#variable_conflict use_column
-declare
-  is_admitted constant boolean := rag.begin_call();
-  org_ids constant uuid[] := case when rag_locate.org_id is null then array(select rag.current_org_ids())
-    else array[rag.org_meant(rag_locate.org_id)] end;
-begin
-  if workspace_id is null and rag_locate.org_id is null then
-    raise exception 'a workspace or an org must be named' using errcode = 'PT400', detail = 'workspace_required';
-  elsif workspace_id is null then
-    return query select org_ids[1], null::uuid;
-    return;
-  end if;
-  return query
-  select collections.org_id, collections.id
-  from rag.collections
-  where collections.org_id = any (org_ids) and collections.id = workspace_id and collections.loads is null;
-  if not found then
-    raise exception 'There is no such workspace.' using errcode = 'PT404', detail = 'workspace_not_found';
-  end if;
-end;
-$$;
-
--- Documents and chunks by their ids, with as much of their texts as one answer holds. Looked up by key, one by one:
--- what the caller does not see, and what is nowhere, is left out alike.
-
--- How many bytes a text takes in an answer, which is JSON.
-create function rag.size_of(content text)
-returns bigint
+-- A name as an entity: without an article before it, and what stands behind it in parentheses, unless that is all. An
+-- entity's own is itself.
+create function rag.entity_key(name text)
+returns text
 language sql immutable security invoker set search_path = ''
 as $$
-  select octet_length(to_json(content)::text);
+  select rtrim(left(regexp_replace(
+    coalesce(nullif(rag.fold_text(regexp_replace(name, '\s*[(（][^()（）]*[)）]\s*$', '')), ''),
+      rag.fold_text(name)),
+    '^(?:the )+(?=.)', ''), 200));
 $$;
 
--- The first chunks of a document that take no more than `room` bytes together; complete: whether these are all.
-create function rag.first_chunks(org_id uuid, document_id uuid, room bigint, out chunks jsonb,
-  out taken bigint, out complete boolean)
-language plpgsql stable security invoker set search_path = ''
-set plan_cache_mode = force_generic_plan
+-- How a folded name sounds, roughly: words that are spelled differently by mistake mostly sound alike. Vowels count at
+-- the beginning of a word alone, and there are one, Greek and Cyrillic ones too; so are c, k and q, s and z, v and w.
+create function rag.phonetic_key(entity text)
+returns text
+language sql immutable security invoker set search_path = ''
 as $$
-#variable_conflict use_variable
-declare
-  parts jsonb[] := '{}';
-  part record;
-  size bigint;
+  select regexp_replace(regexp_replace(regexp_replace(translate(replace(replace(entity, 'ph', 'f'), 'x', 'ks'),
+    'cqzwyj', 'kksvii'),
+    '\m[aeiouαεηιουωаеиоуыэюя]', 'a', 'g'), '\Y[aeiouhαεηιουωаеиоуыэюяьъ]', '', 'g'),
+    '(.)\1+', '\1', 'g');
+$$;
+
+-- How much a folded name and others are alike, 0 to 1: the share of their pairs of letters that they have in common
+-- (Dice, 1945). Those that are not as long, by a third, are left out.
+create function rag.bigram_similarity(name text, others text[])
+returns table (entity text, likeness double precision)
+language plpgsql immutable security invoker set search_path = ''
+as $$
+#variable_conflict use_column
 begin
-  taken := 0;
-  complete := true;
-  -- A loop reads no more texts than there is room for, however many there are.
-  for part in
-    select present.id, present.document_id, present.ordinal, present.content as text, present.span_start,
-      present.span_end
-    from rag.chunks as present
-    where present.org_id = first_chunks.org_id and present.document_id = first_chunks.document_id
-    order by present.ordinal
-  loop
-    size := rag.size_of(part.text);
-    complete := taken + size <= room;
-    exit when not complete;
-    taken := taken + size;
-    parts := parts || to_jsonb(part);
-  end loop;
-  chunks := to_jsonb(parts);
+  return query
+  with mine as (
+    select substr(' ' || name || ' ', place, 2) as letters, count(*) as times
+    from generate_series(1, length(name) + 1) as place
+    group by 1
+  ), theirs as (
+    select other.entity, substr(' ' || other.entity || ' ', place, 2) as letters, count(*) as times
+    from (select distinct unnest(others) as entity) as other
+    cross join generate_series(1, length(other.entity) + 1) as place
+    where length(other.entity) between 0.75 * length(name) and 1.34 * length(name)
+    group by 1, 2
+  )
+  select theirs.entity,
+    (2.0 * sum(least(mine.times, theirs.times)) / (length(name) + length(theirs.entity) + 2))::double precision
+  from theirs
+  join mine on mine.letters = theirs.letters
+  group by theirs.entity;
 end;
 $$;
 
--- ids of documents and chunks, as their kinds say, of an org, or of one of its collections. text, chunks: whether
--- documents come with these. In the order of the ids 4,500,000 bytes are given out: a text is whole or null, of chunks
--- there are the first; where something did not fit, truncated is true. What is not found is not there. PT403
--- for a key without a scope that reads.
-create function public.rag_contents(
-  org_id uuid, kinds text[], ids uuid[], collection_id uuid default null, text boolean default true,
-  chunks boolean default false
-)
+-- What a title names, and how surely: itself, with and without what it has in parentheses, and its parts. "Incident 42:
+-- Billing outage" is about both.
+create function rag.title_names(title text)
+returns table (entity text, name text, weight real)
+language sql immutable security invoker set search_path = ''
+as $$
+  select found.entity, (array_agg(found.name order by found.weight desc, found.place))[1], max(found.weight)
+  from (
+    select rag.entity_key(title), title, 1.0::real, 0
+    union all
+    select rtrim(left(regexp_replace(rag.fold_text(title), '^(?:the )+(?=.)', ''), 200)), title, 1.0, 0
+    union all
+    -- A file's name without its ending.
+    select rag.entity_key(named.base), named.base, 0.9, 0
+    from (select regexp_replace(title, '^(.*/)?([^/]+)\.[A-Za-z][A-Za-z0-9]{0,4}$', '\2') as base) as named
+    where named.base <> title
+    union all
+    select rag.entity_key(part), btrim(part), 0.6, place::integer
+    from regexp_split_to_table(title, '\s*[:;|–—·•»>()（）《》「」『』]\s*|\s+[-/]\s+|,\s+|，|、')
+      with ordinality as parts (part, place)
+    where place <= 8 and part <> title
+  ) as found (entity, name, weight, place)
+  where length(found.entity) > 1
+  group by found.entity;
+$$;
+
+-- Subjects: the entities that a document's title names. Triggers on documents write them. A graph search goes from an
+-- entity to the documents about it, and from the entities that these name to the documents about those.
+
+create table rag.subjects (
+  org_id uuid not null,
+  document_id uuid not null,
+  entity text collate "C" not null check (length(entity) between 1 and 200),
+  collection_id uuid not null,
+  owner_id uuid,
+  name text not null,
+  -- 1 is the whole title.
+  weight real not null check (weight between 0 and 1),
+  sound text collate "C" not null,
+  ending text collate "C" not null,
+  primary key (org_id, document_id, entity),
+  foreign key (org_id, document_id) references rag.documents (org_id, id) on delete cascade
+);
+
+-- rag.link_entities and rag.expand_graph: the documents about an entity.
+create index subjects_by_entity on rag.subjects (org_id, entity, weight desc)
+  include (document_id, collection_id, owner_id);
+
+-- The same within a collection, which may be a small part of its org.
+create index subjects_by_collection on rag.subjects (org_id, collection_id, entity, weight desc)
+  include (document_id, owner_id);
+
+-- rag.link_entities: names that sound like one, or begin or end with it. The ending is the sound backwards.
+create index subjects_by_sound on rag.subjects (org_id, sound) include (entity, collection_id, owner_id);
+create index subjects_by_ending on rag.subjects (org_id, ending) include (entity, collection_id, owner_id);
+
+alter table rag.subjects enable row level security;
+alter table rag.subjects force row level security;
+
+create policy "members use their org's subjects" on rag.subjects
+  for all to authenticated
+  using (org_id = any (array(select rag.current_org_ids()))
+    and (owner_id is null or owner_id = (select auth.uid())
+      or org_id = any (array(select rag.admin_org_ids()))))
+  with check (org_id = any (array(select rag.current_org_ids()))
+    and (owner_id is null or owner_id = (select auth.uid())
+      or org_id = any (array(select rag.admin_org_ids()))));
+
+create policy "a key reads and writes with the scopes for it" on rag.subjects
+  as restrictive for all to authenticated
+  using ((select rag.has_scope('documents:read', 'documents:write', 'retrievals:read', 'chat:read')))
+  with check ((select rag.has_scope('documents:write')));
+
+create policy "a key deletes with documents:write" on rag.subjects
+  as restrictive for delete to authenticated
+  using ((select rag.has_scope('documents:write')));
+
+create policy "a bound key stays in its collection" on rag.subjects
+  as restrictive for all to authenticated
+  using ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()))
+  with check ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()));
+
+-- Whether a collection's documents go into the graph: unless its config says no.
+create function rag.is_in_graph(org_id uuid, collection_id uuid)
+returns boolean
+language sql stable security invoker set search_path = ''
+as $$
+  select collections.config -> 'enable_knowledge_graph' is distinct from 'false'::jsonb
+  from rag.collections
+  where collections.org_id = is_in_graph.org_id and collections.id = is_in_graph.collection_id;
+$$;
+
+-- What a document's title names.
+create function rag.add_title_entities(document rag.documents)
+returns void
+language sql volatile security invoker set search_path = ''
+as $$
+  insert into rag.subjects (org_id, document_id, entity, collection_id, owner_id, name, weight, sound, ending)
+  select document.org_id, document.id, found.entity, document.collection_id, document.owner_id, found.name,
+    found.weight, heard.sound, reverse(heard.sound)
+  from rag.title_names(document.title) as found
+  cross join lateral (select rag.phonetic_key(found.entity)) as heard (sound)
+  where rag.is_in_graph(document.org_id, document.collection_id)
+  on conflict do nothing;
+$$;
+
+create function rag.index_title_entities()
+returns trigger
+language plpgsql volatile security invoker set search_path = ''
+as $$
+begin
+  if tg_op = 'UPDATE' then
+    delete from rag.subjects where subjects.org_id = new.org_id and subjects.document_id = new.id;
+  end if;
+  perform rag.add_title_entities(new);
+  if tg_op = 'UPDATE' then
+    perform rag.requeue_extraction(new.org_id, new.id);
+  end if;
+  return null;
+end;
+$$;
+
+create trigger index_subjects_of_new_documents after insert on rag.documents
+  for each row execute function rag.index_title_entities();
+
+create trigger index_subjects_of_changed_documents
+  after update of title, collection_id, owner_id on rag.documents
+  for each row
+  when ((old.title, old.collection_id, old.owner_id) is distinct from (new.title, new.collection_id, new.owner_id))
+  execute function rag.index_title_entities();
+
+-- Mentions: the entities that a chunk names, which are the evidence that an entity exists. Rows come with the chunks
+-- (put_documents.sql), or later from the worker (extraction_job_functions.sql).
+
+create table rag.mentions (
+  org_id uuid not null,
+  document_id uuid not null,
+  ordinal integer not null,
+  entity text collate "C" not null check (length(entity) between 1 and 200),
+  collection_id uuid not null,
+  owner_id uuid,
+  name text not null check (length(name) between 1 and 200 and rag.is_visible_text(name)),
+  -- person, organization, team, place, service, work, identifier, email, date, or name: not known which.
+  kind text not null check (kind ~ '^[a-z][a-z_]{0,39}$'),
+  -- As the chunk writes it, where it does so differently: a surname alone, an abbreviation.
+  said text[] not null check (cardinality(said) <= 20 and rag.is_visible_text(array_to_string(said, ' '))),
+  -- How prominent it is there, 0 to 1.
+  weight real not null check (weight between 0 and 1),
+  sound text collate "C" not null,
+  ending text collate "C" not null,
+  primary key (org_id, document_id, ordinal, entity),
+  foreign key (org_id, document_id, ordinal) references rag.chunks (org_id, document_id, ordinal) on delete cascade
+);
+
+-- rag.link_entities and rag.expand_graph: the chunks that name an entity, those where it is most prominent first.
+create index mentions_by_entity on rag.mentions (org_id, entity, weight desc)
+  include (document_id, ordinal, collection_id, owner_id);
+
+-- The same within a collection, which may be a small part of an org that names the entity everywhere.
+create index mentions_by_collection on rag.mentions (org_id, collection_id, entity, weight desc)
+  include (document_id, ordinal, owner_id);
+
+-- rag.link_entities: names that sound like one, or begin or end with it. The ending is the sound backwards.
+create index mentions_by_sound on rag.mentions (org_id, sound) include (entity, collection_id, owner_id);
+create index mentions_by_ending on rag.mentions (org_id, ending) include (entity, collection_id, owner_id);
+
+alter table rag.mentions enable row level security;
+alter table rag.mentions force row level security;
+
+create policy "members use their org's mentions" on rag.mentions
+  for all to authenticated
+  using (org_id = any (array(select rag.current_org_ids()))
+    and (owner_id is null or owner_id = (select auth.uid())
+      or org_id = any (array(select rag.admin_org_ids()))))
+  with check (org_id = any (array(select rag.current_org_ids()))
+    and (owner_id is null or owner_id = (select auth.uid())
+      or org_id = any (array(select rag.admin_org_ids()))));
+
+create policy "a key reads and writes with the scopes for it" on rag.mentions
+  as restrictive for all to authenticated
+  using ((select rag.has_scope('documents:read', 'documents:write', 'retrievals:read', 'chat:read')))
+  with check ((select rag.has_scope('documents:write')));
+
+create policy "a key deletes with documents:write" on rag.mentions
+  as restrictive for delete to authenticated
+  using ((select rag.has_scope('documents:write')));
+
+create policy "a bound key stays in its collection" on rag.mentions
+  as restrictive for all to authenticated
+  using ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()))
+  with check ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()));
+
+-- Relations that chunks state between entities: one row for each edge and chunk, so that an edge exists as long as its
+-- evidence. Co-occurrence is not stored: rag.mentions has it.
+
+create table rag.relations (
+  org_id uuid not null,
+  document_id uuid not null,
+  ordinal integer not null,
+  subject text collate "C" not null check (length(subject) between 1 and 200),
+  -- Read forwards: subject OWNED_BY object.
+  type text collate "C" not null check (type ~ '^[A-Z][A-Z_]{1,49}$'),
+  object text collate "C" not null check (length(object) between 1 and 200),
+  collection_id uuid not null,
+  owner_id uuid,
+  confidence real not null check (confidence > 0 and confidence <= 1),
+  primary key (org_id, document_id, ordinal, subject, type, object),
+  foreign key (org_id, document_id, ordinal) references rag.chunks (org_id, document_id, ordinal) on delete cascade,
+  check (subject <> object)
+);
+
+-- rag.edges_among, both ways; the surest first.
+create index relations_by_subject on rag.relations (org_id, subject, confidence desc)
+  include (type, object, document_id, ordinal, collection_id, owner_id);
+create index relations_by_object on rag.relations (org_id, object, confidence desc)
+  include (type, subject, document_id, ordinal, collection_id, owner_id);
+
+-- rag.link_entities: other names of an entity, which may have any number of other edges.
+create index relations_aliases_by_subject on rag.relations (org_id, subject, confidence desc)
+  include (object, collection_id, owner_id) where type = 'ALIAS_OF';
+create index relations_aliases_by_object on rag.relations (org_id, object, confidence desc)
+  include (subject, collection_id, owner_id) where type = 'ALIAS_OF';
+
+alter table rag.relations enable row level security;
+alter table rag.relations force row level security;
+
+create policy "members use their org's relations" on rag.relations
+  for all to authenticated
+  using (org_id = any (array(select rag.current_org_ids()))
+    and (owner_id is null or owner_id = (select auth.uid())
+      or org_id = any (array(select rag.admin_org_ids()))))
+  with check (org_id = any (array(select rag.current_org_ids()))
+    and (owner_id is null or owner_id = (select auth.uid())
+      or org_id = any (array(select rag.admin_org_ids()))));
+
+create policy "a key reads and writes with the scopes for it" on rag.relations
+  as restrictive for all to authenticated
+  using ((select rag.has_scope('documents:read', 'documents:write', 'retrievals:read', 'chat:read')))
+  with check ((select rag.has_scope('documents:write')));
+
+create policy "a key deletes with documents:write" on rag.relations
+  as restrictive for delete to authenticated
+  using ((select rag.has_scope('documents:write')));
+
+create policy "a bound key stays in its collection" on rag.relations
+  as restrictive for all to authenticated
+  using ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()))
+  with check ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()));
+
+-- Mentions, relations and how far they are read follow their document, should it go to another collection or owner.
+create function rag.move_graph_of_document()
+returns trigger
+language plpgsql volatile security invoker set search_path = ''
+as $$
+begin
+  update rag.mentions set collection_id = new.collection_id, owner_id = new.owner_id
+  where mentions.org_id = new.org_id and mentions.document_id = new.id;
+  update rag.relations set collection_id = new.collection_id, owner_id = new.owner_id
+  where relations.org_id = new.org_id and relations.document_id = new.id;
+  update rag.extractions
+  set collection_id = new.collection_id, owner_id = new.owner_id, user_id = coalesce(auth.uid(), user_id), lease = null
+  where extractions.org_id = new.org_id and extractions.document_id = new.id;
+  return null;
+end;
+$$;
+
+create trigger move_names_of_changed_documents after update of collection_id, owner_id on rag.documents
+  for each row
+  when ((old.collection_id, old.owner_id) is distinct from (new.collection_id, new.owner_id))
+  execute function rag.move_graph_of_document();
+
+-- What a document names, in its text or its title, as the keys of an object: asked once a document, however many
+-- relations it states.
+create function rag.names_of_document(org_id uuid, document_id uuid)
 returns jsonb
 language plpgsql stable security invoker set search_path = ''
--- Planning under row security takes longer than these statements run.
-set plan_cache_mode = force_generic_plan
 as $$
-#variable_conflict use_variable
-declare
-  -- Lambda gives back six megabytes at most.
-  room bigint := 4500000;
-  documents jsonb[] := '{}';
-  passages jsonb[] := '{}';
-  own record;
-  size bigint;
-  fits boolean;
-  parts jsonb;
-  taken bigint;
-  complete boolean;
 begin
-  perform rag.begin_call(), rag.require_scope('documents:read', 'retrievals:read', 'chat:read');
-  if ids is null or kinds is null or cardinality(ids) > 100 or cardinality(ids) <> cardinality(kinds) then
-    raise exception 'ids must be at most 100, each of a kind' using errcode = 'PT400', detail = 'invalid_ids';
-  end if;
-  for own in
-    select wanted.kind, coalesce(document.content, passage.content) as content, document.shown as document,
-      passage.shown as passage, wanted.id
-    from unnest(kinds, ids) with ordinality as wanted (kind, id, place)
-    left join lateral (
-      select present.content, jsonb_build_object('id', present.id, 'collection_id', present.collection_id,
-        'title', present.title, 'source_type', present.source_type, 'origin', present.origin, 'uri', present.uri,
-        'author', present.author, 'state', present.state, 'labels', present.labels,
-        'occurred_at', present.occurred_at, 'metadata', present.metadata) as shown
-      from rag.documents as present
-      where wanted.kind = 'document' and present.org_id = rag_contents.org_id and present.id = wanted.id
-        and (collection_id is null or present.collection_id = rag_contents.collection_id)
-      offset 0
-    ) as document on true
-    left join lateral (
-      select present.content, jsonb_build_object('id', present.id, 'document_id', present.document_id,
-        'ordinal', present.ordinal, 'span_start', present.span_start, 'span_end', present.span_end) as shown
-      from rag.chunks as present
-      where wanted.kind = 'chunk' and present.org_id = rag_contents.org_id and present.id = wanted.id
-        and (collection_id is null or present.collection_id = rag_contents.collection_id)
-      offset 0
-    ) as passage on true
-    where document.shown is not null or passage.shown is not null
-    order by wanted.place
-  loop
-    room := room - octet_length(coalesce(own.document, own.passage)::text);
-    -- A text far too long is not even read.
-    size := case when (text or own.document is null) and octet_length(own.content) <= room
-      then rag.size_of(own.content) end;
-    fits := coalesce(size <= room, false);
-    if fits then
-      room := room - size;
-    end if;
-    if own.passage is not null then
-      passages := passages || (own.passage || jsonb_build_object('text', case when fits then own.content end));
-      continue;
-    end if;
-    if chunks then
-      select first.chunks, first.taken, first.complete into parts, taken, complete
-      from rag.first_chunks(org_id, own.id, room) as first;
-      room := room - taken;
-    end if;
-    documents := documents || (own.document || jsonb_build_object(
-      'text', case when fits then own.content end, 'chunks', parts,
-      'truncated', text and not fits or chunks and not complete));
-  end loop;
-  return jsonb_build_object('documents', to_jsonb(documents), 'chunks', to_jsonb(passages));
+  return (
+    select coalesce(jsonb_object_agg(named.entity, true), '{}')
+    from (
+      select mentions.entity
+      from rag.mentions
+      where mentions.org_id = names_of_document.org_id and mentions.document_id = names_of_document.document_id
+      union
+      select subjects.entity
+      from rag.subjects
+      where subjects.org_id = names_of_document.org_id and subjects.document_id = names_of_document.document_id
+    ) as named);
 end;
 $$;
 
-revoke all on function rag.size_of(text), rag.first_chunks(uuid, uuid, bigint) from public, anon, service_role;
-grant execute on function rag.size_of(text), rag.first_chunks(uuid, uuid, bigint) to authenticated;
+-- Relations of a document one of whose ends nothing in it names any more are nobody's.
+create function rag.delete_dangling_relations(org_id uuid, document_id uuid)
+returns void
+language plpgsql volatile security invoker set search_path = ''
+as $$
+#variable_conflict use_variable
+declare
+  names constant jsonb := rag.names_of_document(org_id, document_id);
+begin
+  delete from rag.relations
+  where relations.org_id = delete_dangling_relations.org_id
+    and relations.document_id = delete_dangling_relations.document_id
+    and not (names ? relations.subject and names ? relations.object);
+end;
+$$;
 
--- Documents that nobody has read for names yet, or that a model is to read as well: what the worker does about them
--- (42_extractions.sql). It claims them under its own role, and reads each in the name of its user, with a token that
--- names the lease (rag.held_lease): a part of its chunks at a time, each part kept as soon as it is read. So whatever
--- dies, and wherever, another goes on behind the last part; and who brings the document anew, retitles it or deletes it
--- takes the lease away. A document of a collection that left the graph is not read: what was read of it goes.
+-- The numbered entries of a list in a chunk's JSON that are objects; 200 are looked at.
+create function rag.list_entries(body jsonb, list text)
+returns table (entry jsonb, number bigint)
+language sql immutable security invoker set search_path = ''
+as $$
+  select listed.entry, listed.number
+  from jsonb_array_elements(case jsonb_typeof(body -> list) when 'array' then body -> list else '[]' end)
+    with ordinality as listed (entry, number)
+  where listed.number <= 200 and jsonb_typeof(listed.entry) = 'object';
+$$;
+
+-- A text in a list's entry that may be shown and is no longer than a name; null otherwise.
+create function rag.name_value(value jsonb)
+returns text
+language sql immutable security invoker set search_path = ''
+as $$
+  select said.surface
+  from (select case jsonb_typeof(value) when 'string' then value #>> '{}' end) as said (surface)
+  where length(said.surface) between 1 and 200 and rag.is_visible_text(said.surface);
+$$;
+
+-- A number in a list's entry, no more than 1 and no less than 0; null for what is no number.
+create function rag.weight_value(value jsonb)
+returns real
+language sql immutable security invoker set search_path = ''
+as $$
+  select case jsonb_typeof(value) when 'number' then round(least(1, greatest(0, value::numeric)), 6)::real end;
+$$;
+
+-- Store what each chunk of a document names and relates: chunks as rag_put_document takes them, the first of them
+-- with that ordinal. What is no name is left out, whatever stands in its place: a document is worth more than its
+-- names. Of one entity there is one row a chunk, and relations need both ends named in the document. At most 200 names
+-- and 200 relations a chunk.
+create function rag.insert_names(org_id uuid, document_id uuid, chunks jsonb, first integer)
+returns void
+language plpgsql volatile security invoker set search_path = ''
+as $$
+#variable_conflict use_column
+declare
+  names jsonb;
+begin
+  -- Materialized, so that what costs is done once for each name.
+  insert into rag.mentions (org_id, document_id, ordinal, entity, collection_id, owner_id, name, kind, said, weight,
+    sound, ending)
+  with listed as materialized (
+    select item.place::integer as place, listed.number, listed.entry, rag.name_value(listed.entry -> 'name') as name
+    from jsonb_array_elements(insert_names.chunks) with ordinality as item (body, place)
+    cross join lateral rag.list_entries(item.body, 'names') as listed
+  ), named as materialized (
+    select listed.*, rag.entity_key(listed.name) as entity,
+      case when listed.entry ->> 'kind' ~ '^[a-z][a-z_]{0,39}$' then listed.entry ->> 'kind' else 'name' end as kind,
+      coalesce(rag.weight_value(listed.entry -> 'weight'), 0.5) as weight
+    from listed
+    where listed.name is not null
+  ), folded as materialized (
+    select named.place, named.entity, max(named.weight) as weight,
+      (array_agg(named.name order by named.weight desc, named.number))[1] as name,
+      (array_agg(named.kind order by named.kind = 'name', named.weight desc, named.number))[1] as kind,
+      coalesce((array_agg(distinct surface.said) filter (where surface.said is not null))[:20], '{}') as said
+    from named
+    left join lateral (
+      select case when listed.entry = to_jsonb(named.name) then named.name else rag.name_value(listed.entry) end as said
+      from jsonb_array_elements(case jsonb_typeof(named.entry -> 'said') when 'array' then named.entry -> 'said'
+        else jsonb_build_array(named.name) end) with ordinality as listed (entry, number)
+      where listed.number <= 20
+      offset 0
+    ) as surface on true
+    group by named.place, named.entity
+  ), heard as materialized (
+    select folded.*, rag.phonetic_key(folded.entity) as sound from folded where length(folded.entity) between 1 and 200
+  )
+  select stored.org_id, stored.id, insert_names."first" + heard.place - 1, heard.entity, stored.collection_id,
+    stored.owner_id, heard.name, heard.kind, heard.said, heard.weight, heard.sound, reverse(heard.sound)
+  from rag.documents as stored
+  cross join heard
+  where stored.org_id = insert_names.org_id and stored.id = insert_names.document_id
+  on conflict do nothing;
+
+  names := rag.names_of_document(insert_names.org_id, insert_names.document_id);
+  insert into rag.relations (org_id, document_id, ordinal, subject, type, object, collection_id, owner_id, confidence)
+  with listed as materialized (
+    select item.place::integer as place, listed.entry ->> 'type' as type,
+      rag.entity_key(rag.name_value(listed.entry -> 'subject')) as subject,
+      rag.entity_key(rag.name_value(listed.entry -> 'object')) as object,
+      rag.weight_value(listed.entry -> 'confidence') as confidence
+    from jsonb_array_elements(insert_names.chunks) with ordinality as item (body, place)
+    cross join lateral rag.list_entries(item.body, 'relations') as listed
+  ), said as (
+    select listed.place, listed.subject, listed.type, listed.object, max(listed.confidence) as confidence
+    from listed
+    where listed.subject <> listed.object and listed.type ~ '^[A-Z][A-Z_]{1,49}$' and listed.confidence > 0
+      and names ? listed.subject and names ? listed.object
+    group by 1, 2, 3, 4
+  )
+  select stored.org_id, stored.id, insert_names."first" + said.place - 1, said.subject, said.type, said.object,
+    stored.collection_id, stored.owner_id, said.confidence
+  from rag.documents as stored
+  cross join said
+  where stored.org_id = insert_names.org_id and stored.id = insert_names.document_id
+  on conflict do nothing;
+end;
+$$;
+
+-- Extractions: a queue of documents whose entities are to be extracted, one row for each document with chunks in a
+-- collection of the graph. Rules extract most documents when they are added, which needs no job. The worker processes
+-- the others chunk by chunk, as the user who added the document, and with a model if there is one.
+
+create table rag.extractions (
+  org_id uuid not null,
+  document_id uuid not null,
+  collection_id uuid not null,
+  owner_id uuid,
+  -- In whose name it is read; null: nobody's yet (rag_build_graph).
+  user_id uuid,
+  -- Who has read it all: 0 nobody, 1 the rules, 2 a model.
+  level smallint not null check (level between 0 and 2),
+  -- The model's name, where one has begun or ended.
+  model text check (length(model) between 1 and 100),
+  -- The chunk that comes next, while it is being read.
+  next_ordinal integer not null default 0 check (next_ordinal >= 0),
+  prompt_tokens bigint not null default 0 check (prompt_tokens >= 0),
+  completion_tokens bigint not null default 0 check (completion_tokens >= 0),
+  attempts integer not null default 0,
+  -- Not before this. While it is read: when the lease ends, and anybody may claim it again. Null: given up.
+  due_at timestamptz default now(),
+  lease uuid,
+  error_code text check (error_code ~ '^[a-z_]{1,40}$'),
+  error_message text check (length(error_message) <= 500 and rag.is_visible_text(error_message)),
+  updated_at timestamptz not null default now(),
+  primary key (org_id, document_id),
+  foreign key (org_id, document_id) references rag.documents (org_id, id) on delete cascade
+);
+
+alter table rag.extractions enable row level security;
+alter table rag.extractions force row level security;
+
+create policy "members use their org's extractions" on rag.extractions
+  for all to authenticated
+  using (org_id = any (array(select rag.current_org_ids()))
+    and (owner_id is null or owner_id = (select auth.uid())
+      or org_id = any (array(select rag.admin_org_ids()))))
+  with check (org_id = any (array(select rag.current_org_ids()))
+    and (owner_id is null or owner_id = (select auth.uid())
+      or org_id = any (array(select rag.admin_org_ids()))));
+
+create policy "a key reads and writes with the scopes for it" on rag.extractions
+  as restrictive for all to authenticated
+  using ((select rag.has_scope('documents:read', 'documents:write', 'retrievals:read', 'chat:read')))
+  with check ((select rag.has_scope('documents:write')));
+
+create policy "a key deletes with documents:write" on rag.extractions
+  as restrictive for delete to authenticated
+  using ((select rag.has_scope('documents:write')));
+
+create policy "a bound key stays in its collection" on rag.extractions
+  as restrictive for all to authenticated
+  using ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()))
+  with check ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()));
+
+-- Documents have new chunks: who has read them, if they come with names, is who brought them. `later` chunks of a
+-- document add to what came before. What earlier readings cost stays counted.
+create function rag.enqueue_extraction(org_id uuid, document_id uuid, chunks jsonb, later boolean)
+returns void
+language sql volatile security invoker set search_path = ''
+as $$
+  insert into rag.extractions as known (org_id, document_id, collection_id, owner_id, user_id, level)
+  select stored.org_id, stored.id, stored.collection_id, stored.owner_id, auth.uid(),
+    case when exists (
+        select from jsonb_array_elements(enqueue_extraction.chunks) as item (body)
+        where jsonb_typeof(item.body -> 'names') is distinct from 'array')
+      then 0 else 1 end
+  from rag.documents as stored
+  where stored.org_id = enqueue_extraction.org_id and stored.id = enqueue_extraction.document_id
+  on conflict (org_id, document_id) do update
+  set level = case when enqueue_extraction.later then least(known.level, excluded.level) else excluded.level end,
+    user_id = excluded.user_id, model = null, next_ordinal = 0, attempts = 0, due_at = now(), lease = null,
+    error_code = null, error_message = null, updated_at = now();
+$$;
+
+-- A document has another title: what was said of the old one is nobody's any more, and it is to be read again.
+create function rag.requeue_extraction(org_id uuid, document_id uuid)
+returns void
+language plpgsql volatile security invoker set search_path = ''
+as $$
+begin
+  perform rag.delete_dangling_relations(requeue_extraction.org_id, requeue_extraction.document_id);
+  update rag.extractions
+  set level = 0, next_ordinal = 0, attempts = 0, due_at = now(), lease = null, user_id = coalesce(auth.uid(), user_id)
+  where extractions.org_id = requeue_extraction.org_id and extractions.document_id = requeue_extraction.document_id;
+end;
+$$;
+
+-- Functions that the worker calls for extractions. It claims them under its own role, and processes each as its user,
+-- with a token that names the lease (rag.lease_of_token), some chunks at a time; each part is stored at once, so after
+-- a crash the next attempt continues behind the last part. Replacing, retitling or deleting the document revokes the
+-- lease. For a document whose collection left the graph, the extracted rows are deleted.
 
 -- rag_claim_extractions: which orgs have some to read, and of each what is due.
 create index extractions_due on rag.extractions (level, org_id, due_at)
   where level < 2 and user_id is not null and due_at is not null;
 
--- rag.held_extraction
+-- rag.leased_extraction
 create index extractions_by_lease on rag.extractions (org_id, lease) where lease is not null;
 
--- rag.read_collection
+-- rag.enqueue_collection
 create index extractions_by_collection on rag.extractions (org_id, collection_id);
 
 -- No user's own token names a lease: only the worker's for one document does.
 create policy "documents are read in the name of who asks" on rag.extractions
   as restrictive for all to authenticated
   using (true)
-  with check (user_id = (select auth.uid()) and (lease is null or lease = (select rag.held_lease())));
+  with check (user_id = (select auth.uid()) and (lease is null or lease = (select rag.lease_of_token())));
 
 create policy "the worker claims what is to be read" on rag.extractions
   for select to rag_worker using (true);
 
 create policy "the worker leases what is to be read" on rag.extractions
   for update to rag_worker using (true) with check (lease is not null or due_at is null);
-
-grant select (org_id, document_id, owner_id, user_id, level, attempts, due_at, lease, error_code, error_message)
-  on rag.extractions to rag_worker;
-grant update (attempts, due_at, lease, error_code, error_message, updated_at) on rag.extractions to rag_worker;
 
 -- Documents that are to be read, leased: by the rules, and with_model those too that only the rules have read. Of every
 -- org as many as of any other, those first that wait longest. A lease that has run out is nobody's: its document is
@@ -8537,7 +6707,7 @@ $$;
 
 -- The extraction of the token's lease, locked; PT409 when the lease is lost: the document was claimed again, replaced,
 -- retitled or deleted, or the user may no longer see it. with_document: the document is locked too.
-create function rag.held_extraction(with_document boolean default true)
+create function rag.leased_extraction(with_document boolean default true)
 returns rag.extractions
 language plpgsql volatile security invoker set search_path = ''
 as $$
@@ -8548,12 +6718,12 @@ begin
     -- The document first: every transaction that deletes or replaces one locks it before its extraction.
     perform from rag.documents
     join rag.extractions on extractions.org_id = documents.org_id and extractions.document_id = documents.id
-    where extractions.org_id = any (array(select rag.current_org_ids())) and extractions.lease = rag.held_lease()
+    where extractions.org_id = any (array(select rag.current_org_ids())) and extractions.lease = rag.lease_of_token()
     for no key update of documents;
   end if;
   select * into held
   from rag.extractions
-  where org_id = any (array(select rag.current_org_ids())) and lease = rag.held_lease()
+  where org_id = any (array(select rag.current_org_ids())) and lease = rag.lease_of_token()
   for update;
   if not found then
     raise exception 'the lease of this reading is lost' using errcode = 'PT409', detail = 'lease_lost';
@@ -8573,16 +6743,16 @@ as $$
 #variable_conflict use_column
 declare
   is_admitted constant boolean := rag.begin_write();
-  held constant rag.extractions := rag.held_extraction();
+  held constant rag.extractions := rag.leased_extraction();
 begin
   if most is null or most not between 1 and 1000 then
     raise exception 'most must be between 1 and 1000' using errcode = 'PT400', detail = 'invalid_most';
-  elsif not rag.is_graphed(held.org_id, held.collection_id) then
-    perform rag.forget_names(held.org_id, held.document_id);
+  elsif not rag.is_in_graph(held.org_id, held.collection_id) then
+    perform rag.delete_graph_of_document(held.org_id, held.document_id);
     return;
   end if;
   if held.level = 0 and held.next_ordinal = 0 then
-    perform rag.add_subjects(documents)
+    perform rag.add_title_entities(documents)
     from rag.documents
     where documents.org_id = held.org_id and documents.id = held.document_id;
   end if;
@@ -8610,7 +6780,7 @@ $$;
 -- of what was known of them; a chunk without names keeps what it has. model: which one has read them; none: the rules.
 -- What it cost, in tokens. code, message: why one of them could not be read. Whether there are more: the lease then
 -- lasts so much longer, and ends otherwise.
-create function public.rag_keep_extraction(
+create function public.rag_store_extraction(
   first integer, chunks jsonb, model text default null, prompt_tokens bigint default 0,
   completion_tokens bigint default 0, code text default null, message text default null,
   lease_seconds integer default 300
@@ -8622,7 +6792,7 @@ as $$
 #variable_conflict use_variable
 declare
   is_admitted constant boolean := rag.begin_write();
-  held constant rag.extractions := rag.held_extraction();
+  held constant rag.extractions := rag.leased_extraction();
   behind constant integer := first + jsonb_array_length(chunks);
   read constant integer[] := array(
     select (first + item.place - 1)::integer
@@ -8643,14 +6813,14 @@ begin
   where mentions.org_id = held.org_id and mentions.document_id = held.document_id and mentions.ordinal = any (read);
   perform rag.insert_names(held.org_id, held.document_id, chunks, first);
   if not is_more then
-    perform rag.forget_loose_relations(held.org_id, held.document_id);
+    perform rag.delete_dangling_relations(held.org_id, held.document_id);
   end if;
   update rag.extractions as known
   set next_ordinal = case when is_more then behind else 0 end,
     level = case when is_more then held.level when model is null then 1 else 2 end,
-    model = coalesce(rag_keep_extraction.model, held.model),
-    prompt_tokens = held.prompt_tokens + rag_keep_extraction.prompt_tokens,
-    completion_tokens = held.completion_tokens + rag_keep_extraction.completion_tokens,
+    model = coalesce(rag_store_extraction.model, held.model),
+    prompt_tokens = held.prompt_tokens + rag_store_extraction.prompt_tokens,
+    completion_tokens = held.completion_tokens + rag_store_extraction.completion_tokens,
     lease = case when is_more then held.lease end,
     due_at = case when is_more then clock_timestamp() + make_interval(secs => lease_seconds) else clock_timestamp() end,
     -- It went on.
@@ -8677,7 +6847,7 @@ as $$
 #variable_conflict use_variable
 declare
   is_admitted constant boolean := rag.begin_call();
-  held constant rag.extractions := rag.held_extraction(with_document => false);
+  held constant rag.extractions := rag.leased_extraction(with_document => false);
 begin
   update rag.extractions as known
   set lease = null, attempts = case when code is null then greatest(held.attempts - 1, 0) else held.attempts end,
@@ -8702,20 +6872,20 @@ as $$
 #variable_conflict use_variable
 declare
   is_admitted constant boolean := rag.begin_write();
-  home constant rag.collections := rag.collection_of(collection_id);
+  home constant rag.collections := rag.get_collection(collection_id);
 begin
   perform rag.require_scope('documents:write');
-  if not rag.is_graphed(home.org_id, home.id) then
+  if not rag.is_in_graph(home.org_id, home.id) then
     raise exception 'the collection''s documents are kept out of the graph'
       using errcode = 'PT409', detail = 'graph_off';
   end if;
-  return rag.read_collection(home, coalesce(again, false));
+  return rag.enqueue_collection(home, coalesce(again, false));
 exception when lock_not_available then
-  perform rag.refuse_locked();
+  perform rag.raise_locked();
 end;
 $$;
 
-create function rag.read_collection(home rag.collections, again boolean)
+create function rag.enqueue_collection(home rag.collections, again boolean)
 returns bigint
 language plpgsql volatile security invoker set search_path = ''
 as $$
@@ -8747,13 +6917,13 @@ $$;
 
 -- A collection came into the graph or left it, as far as the caller sees its documents. It is the worker that reads
 -- them, and that forgets what was read; of a few documents it is forgotten at once.
-create function rag.follow_switch(home rag.collections, was_graphed boolean)
+create function rag.on_graph_setting_changed(home rag.collections, was_graphed boolean)
 returns void
 language plpgsql volatile security invoker set search_path = ''
 as $$
 declare
   at_once constant integer := 200;
-  is_graphed constant boolean := rag.is_graphed(home.org_id, home.id);
+  is_graphed constant boolean := rag.is_in_graph(home.org_id, home.id);
 begin
   if not rag.has_scope('documents:write') then
     if is_graphed is distinct from was_graphed then
@@ -8761,9 +6931,9 @@ begin
     end if;
     return;
   end if;
-  perform rag.read_collection(home, not is_graphed);
+  perform rag.enqueue_collection(home, not is_graphed);
   if not is_graphed then
-    perform rag.forget_names(few.org_id, few.document_id)
+    perform rag.delete_graph_of_document(few.org_id, few.document_id)
     from (
       select extractions.org_id, extractions.document_id
       from rag.extractions
@@ -8775,47 +6945,45 @@ end;
 $$;
 
 -- Take a document out of the graph.
-create function rag.forget_names(org_id uuid, document_id uuid)
+create function rag.delete_graph_of_document(org_id uuid, document_id uuid)
 returns void
 language sql volatile security invoker set search_path = ''
 as $$
   delete from rag.relations
-  where relations.org_id = forget_names.org_id and relations.document_id = forget_names.document_id;
+  where relations.org_id = delete_graph_of_document.org_id
+    and relations.document_id = delete_graph_of_document.document_id;
   delete from rag.mentions
-  where mentions.org_id = forget_names.org_id and mentions.document_id = forget_names.document_id;
+  where mentions.org_id = delete_graph_of_document.org_id
+    and mentions.document_id = delete_graph_of_document.document_id;
   delete from rag.subjects
-  where subjects.org_id = forget_names.org_id and subjects.document_id = forget_names.document_id;
+  where subjects.org_id = delete_graph_of_document.org_id
+    and subjects.document_id = delete_graph_of_document.document_id;
   delete from rag.extractions
-  where extractions.org_id = forget_names.org_id and extractions.document_id = forget_names.document_id;
+  where extractions.org_id = delete_graph_of_document.org_id
+    and extractions.document_id = delete_graph_of_document.document_id;
 $$;
 
-revoke all on function rag.held_extraction(boolean), rag.read_collection(rag.collections, boolean),
-  rag.follow_switch(rag.collections, boolean), rag.forget_names(uuid, uuid) from public, anon, service_role;
-grant execute on function rag.held_extraction(boolean), rag.read_collection(rag.collections, boolean),
-  rag.follow_switch(rag.collections, boolean), rag.forget_names(uuid, uuid) to authenticated;
-
--- Entity linking: which entities a question names. Longer names come before shorter ones within them, what is written
--- exactly before what sounds alike. Every look-up is an equality or a range in an index, so row security costs nothing
--- more, and reads a bounded number of rows.
+-- Entity linking: the entities that a query names. Longer names have priority over shorter ones inside them, exact
+-- names over similar ones. Each look-up is an equality or a range in an index, and reads a bounded number of rows.
 
 -- A name in a question: the entity, how surely it is meant (0 to 1), and which of the question's words it takes.
-create type rag.seed as (org_id uuid, entity text, weight double precision, start integer, finish integer);
+create type rag.seed_entity as (org_id uuid, entity text, weight double precision, start integer, finish integer);
 
 -- The words of a question's beginning that hold a capital or a digit, folded.
-create function rag.capitals(query_text text)
+create function rag.capitalized_words(query_text text)
 returns text[]
 language sql immutable security invoker set search_path = ''
 as $$
   select array(
     select distinct word
     from regexp_matches(left(query_text, 2000), '[^\s]*[[:upper:][:digit:]][^\s]*', 'g') as found (parts)
-    cross join lateral unnest(string_to_array(rag.fold(found.parts[1]), ' ')) as word
+    cross join lateral unnest(string_to_array(rag.fold_text(found.parts[1]), ' ')) as word
     where word <> '');
 $$;
 
 -- The words of a folded question, 64 at most, each with the blank behind it: what stands between blanks, and in scripts
 -- that are written without, or where words take endings (Thai to Burmese, Khmer, kana, Han, Hangul), every character.
-create function rag.words_asked(folded text)
+create function rag.query_words(folded text)
 returns text[]
 language sql immutable security invoker set search_path = ''
 as $$
@@ -8825,15 +6993,15 @@ as $$
 $$;
 
 -- The names that stand in the question as they stand in documents: of overlapping ones the longest. words: the folded
--- question's (rag.words_asked); capitals: those of them that look like a part of a name. What has none is less surely
+-- question's (rag.query_words); capitals: those of them that look like a part of a name. What has none is less surely
 -- meant as one, unless its script knows no capitals.
-create function rag.link_exactly(words text[], capitals text[], scope rag.scope)
-returns rag.seed[]
+create function rag.link_exact(words text[], capitals text[], scope rag.search_scope)
+returns rag.seed_entity[]
 language plpgsql stable security invoker set search_path = ''
 as $$
 declare
   config constant regconfig := (select rag.text_config(settings.language) from rag.settings);
-  seeds rag.seed[] := '{}';
+  seeds rag.seed_entity[] := '{}';
   taken boolean[];
   at_org uuid;
   named record;
@@ -8889,20 +7057,21 @@ begin
     for place in named.start..named.start + named.size - 1 loop
       taken[place] := true;
     end loop;
-    seeds := seeds || (named.org_id, named.entity, named.weight, named.start, named.start + named.size - 1)::rag.seed;
+    seeds := seeds
+      || (named.org_id, named.entity, named.weight, named.start, named.start + named.size - 1)::rag.seed_entity;
   end loop;
   return seeds;
 end;
 $$;
 
 -- Up to `wanted` entities of an org that sound like a name, or begin or end with it, most alike first.
-create function rag.alike(org_id uuid, name text, scope rag.scope, wanted integer)
+create function rag.similar_names(org_id uuid, name text, scope rag.search_scope, wanted integer)
 returns table (entity text, likeness double precision)
 language plpgsql stable security invoker set search_path = ''
 as $$
 #variable_conflict use_variable
 declare
-  heard constant text := rag.sound(name);
+  heard constant text := rag.phonetic_key(name);
   tail constant text := reverse(heard);
   -- Behind whatever begins with what it is put behind.
   beyond constant text := chr(1114111);
@@ -8915,36 +7084,41 @@ begin
   end if;
   near := array(
     (select named.entity from rag.subjects as named
-    where named.org_id = alike.org_id and named.sound >= left(heard, kept) and named.sound < left(heard, kept) || beyond
+    where named.org_id = similar_names.org_id and named.sound >= left(heard, kept)
+      and named.sound < left(heard, kept) || beyond
       and (scope.collection_ids is null or named.collection_id = any (scope.collection_ids))
     limit 100)
     union
     (select named.entity from rag.mentions as named
-    where named.org_id = alike.org_id and named.sound >= left(heard, kept) and named.sound < left(heard, kept) || beyond
+    where named.org_id = similar_names.org_id and named.sound >= left(heard, kept)
+      and named.sound < left(heard, kept) || beyond
       and (scope.collection_ids is null or named.collection_id = any (scope.collection_ids))
     limit 200)
     union
     (select named.entity from rag.subjects as named
-    where named.org_id = alike.org_id and named.ending >= left(tail, kept) and named.ending < left(tail, kept) || beyond
+    where named.org_id = similar_names.org_id and named.ending >= left(tail, kept)
+      and named.ending < left(tail, kept) || beyond
       and (scope.collection_ids is null or named.collection_id = any (scope.collection_ids))
     limit 100)
     union
     (select named.entity from rag.mentions as named
-    where named.org_id = alike.org_id and named.ending >= left(tail, kept) and named.ending < left(tail, kept) || beyond
+    where named.org_id = similar_names.org_id and named.ending >= left(tail, kept)
+      and named.ending < left(tail, kept) || beyond
       and (scope.collection_ids is null or named.collection_id = any (scope.collection_ids))
     limit 200));
   return query
   select found.entity, max(found.likeness)
   from (
     select found.entity, found.likeness
-    from rag.likenesses(alike.name, near) as found
+    from rag.bigram_similarity(similar_names.name, near) as found
     -- INC-4822 is another than INC-4821.
-    where regexp_replace(found.entity, '[^0-9]', '', 'g') = regexp_replace(alike.name, '[^0-9]', '', 'g')
+    where regexp_replace(found.entity, '[^0-9]', '', 'g') = regexp_replace(similar_names.name, '[^0-9]', '', 'g')
     union all
     -- A part of a name, whole words of it: a surname, a first name.
     select whole, 0.75
     from unnest(near) as whole
-    where starts_with(whole, alike.name || ' ') or right(whole, length(alike.name) + 1) = ' ' || alike.name
+    where starts_with(whole, similar_names.name || ' ')
+      or right(whole, length(similar_names.name) + 1) = ' ' || similar_names.name
   ) as found
   group by found.entity
   order by 2 desc, 1
@@ -8954,13 +7128,13 @@ $$;
 
 -- The names that stand in the question otherwise than in any document: misspelled, or a part of one. Runs of words that
 -- look like names and that link_exactly left, of five words at most, the longest first.
-create function rag.link_roughly(words text[], capitals text[], known rag.seed[], scope rag.scope)
-returns rag.seed[]
+create function rag.link_fuzzy(words text[], capitals text[], known rag.seed_entity[], scope rag.search_scope)
+returns rag.seed_entity[]
 language plpgsql stable security invoker set search_path = ''
 as $$
 declare
   config constant regconfig := (select rag.text_config(settings.language) from rag.settings);
-  seeds rag.seed[] := '{}';
+  seeds rag.seed_entity[] := '{}';
   open boolean[];
   at_org uuid;
   tried integer;
@@ -8984,12 +7158,12 @@ begin
         continue when length(name) < 4 or name !~ '[^0-9 ]';
         tried := tried + 1;
         exit when tried > 4;
-        select alike.entity, alike.likeness into best from rag.alike(at_org, name, scope, 1) as alike;
+        select alike.entity, alike.likeness into best from rag.similar_names(at_org, name, scope, 1) as alike;
         continue when not found or best.likeness < 0.6;
         for place in start..start + size - 1 loop
           open[place] := false;
         end loop;
-        seeds := seeds || (at_org, best.entity, 0.8 * best.likeness, start, start + size - 1)::rag.seed;
+        seeds := seeds || (at_org, best.entity, 0.8 * best.likeness, start, start + size - 1)::rag.seed_entity;
       end loop;
     end loop;
   end loop;
@@ -8998,25 +7172,25 @@ end;
 $$;
 
 -- The entities that the question names, and those that are the same by another name; at most 32, the surest first.
-create function rag.link(query_text text, scope rag.scope)
-returns rag.seed[]
+create function rag.link_entities(query_text text, scope rag.search_scope)
+returns rag.seed_entity[]
 language plpgsql stable security invoker set search_path = ''
 -- So that the indexes are read in their order, and not all of a name to sort it.
 set enable_sort = off
 as $$
 declare
-  words constant text[] := rag.words_asked(rag.fold(query_text));
-  capitals constant text[] := rag.capitals(query_text);
+  words constant text[] := rag.query_words(rag.fold_text(query_text));
+  capitals constant text[] := rag.capitalized_words(query_text);
   unfiltered constant boolean := not rag.filters_documents(scope);
-  seeds rag.seed[];
+  seeds rag.seed_entity[];
 begin
   if cardinality(words) = 0 then
     return '{}';
   end if;
-  seeds := rag.link_exactly(words, capitals, scope);
-  seeds := seeds || rag.link_roughly(words, capitals, seeds, scope);
+  seeds := rag.link_exact(words, capitals, scope);
+  seeds := seeds || rag.link_fuzzy(words, capitals, seeds, scope);
   return array(
-    select (found.org_id, found.entity, max(found.weight), min(found.start), min(found.finish))::rag.seed
+    select (found.org_id, found.entity, max(found.weight), min(found.start), min(found.finish))::rag.seed_entity
     from (
       select seed.* from unnest(seeds) as seed
       union all
@@ -9027,7 +7201,7 @@ begin
         from rag.relations
         where relations.org_id = seed.org_id and relations.subject = seed.entity and relations.type = 'ALIAS_OF'
           and (scope.collection_ids is null or relations.collection_id = any (scope.collection_ids))
-          and (unfiltered or rag.is_document_within(relations.org_id, relations.document_id, scope))
+          and (unfiltered or rag.is_document_in_scope(relations.org_id, relations.document_id, scope))
         order by relations.confidence desc
         limit 8)
         union all
@@ -9035,7 +7209,7 @@ begin
         from rag.relations
         where relations.org_id = seed.org_id and relations.object = seed.entity and relations.type = 'ALIAS_OF'
           and (scope.collection_ids is null or relations.collection_id = any (scope.collection_ids))
-          and (unfiltered or rag.is_document_within(relations.org_id, relations.document_id, scope))
+          and (unfiltered or rag.is_document_in_scope(relations.org_id, relations.document_id, scope))
         order by relations.confidence desc
         limit 8)
         offset 0
@@ -9047,21 +7221,13 @@ begin
 end;
 $$;
 
-revoke all on function rag.capitals(text), rag.words_asked(text), rag.link_exactly(text[], text[], rag.scope),
-  rag.alike(uuid, text, rag.scope, integer), rag.link_roughly(text[], text[], rag.seed[], rag.scope),
-  rag.link(text, rag.scope) from public, anon, service_role;
-grant execute on function rag.capitals(text), rag.words_asked(text), rag.link_exactly(text[], text[], rag.scope),
-  rag.alike(uuid, text, rag.scope, integer), rag.link_roughly(text[], text[], rag.seed[], rag.scope),
-  rag.link(text, rag.scope) to authenticated;
-
--- From the entities that a question names to the chunks that may answer it. A document about one of them is first, a
--- chunk that names it second; and from what those name on, one hop further, to the documents about that. What an edge
--- is worth depends on how it is known: said in so many words, and asked for; said; or only named together. All
--- steps read a bounded number of rows, so an entity in every document costs no more than another; and each begins only
--- while there is time.
+-- Graph expansion: from the linked entities of a query to the chunks that may answer it. Documents about an entity
+-- weigh most, then chunks that name it, and one hop further the documents about entities that these name. The weight of
+-- an edge depends on its evidence: a stated relation of a requested type, a stated relation, or co-occurrence. Each
+-- step reads a bounded number of rows, and starts only within the time limit.
 
 -- A chunk on its way, or with ordinal null all of a document; and the entity that leads there most surely.
-create type rag.reached as (
+create type rag.graph_candidate as (
   org_id uuid, document_id uuid, ordinal integer, weight double precision, entity text
 );
 
@@ -9073,9 +7239,9 @@ create type rag.neighbour as (
 -- The documents about the entities, and the chunks that name them, so many of either for each. An entity that is named
 -- more often says less; how often is counted no further than is read. Of an org, or of the scope's collections one by
 -- one: one of the two look-ups is never begun.
-create function rag.places_of(seeds rag.seed[], scope rag.scope, subjects_each integer, mentions_each integer,
-  mention_share double precision)
-returns rag.reached[]
+create function rag.chunks_naming(seeds rag.seed_entity[], scope rag.search_scope, subjects_each integer,
+  mentions_each integer, mention_share double precision)
+returns rag.graph_candidate[]
 language plpgsql stable security invoker set search_path = ''
 -- Under row security the planner expects hardly a row, and would read all of a name to sort it.
 set enable_sort = off
@@ -9134,14 +7300,15 @@ begin
     select (found.org_id, found.document_id, found.ordinal,
       -- What several lead to is worth more: as if each were a chance of its own.
       1 - exp(sum(ln(1 - least(0.98, found.weight)))),
-      (array_agg(found.entity order by found.weight desc, found.entity))[1])::rag.reached
+      (array_agg(found.entity order by found.weight desc, found.entity))[1])::rag.graph_candidate
     from (select * from about union all select * from named) as found
     group by found.org_id, found.document_id, found.ordinal);
 end;
 $$;
 
--- Whether a document, or a chunk of one, is among those that a scope asks for: rag.conditions, of what is at hand.
-create function rag.is_within(document_id uuid, source_type text, lang text, occurred_at timestamptz, scope rag.scope)
+-- Whether a document, or a chunk of one, is among those that a scope asks for: rag.where_clause, of what is at hand.
+create function rag.is_in_scope(document_id uuid, source_type text, lang text, occurred_at timestamptz,
+  scope rag.search_scope)
 returns boolean
 language sql immutable security invoker set search_path = ''
 as $$
@@ -9154,19 +7321,20 @@ as $$
 $$;
 
 -- The same of a document by its id.
-create function rag.is_document_within(org_id uuid, document_id uuid, scope rag.scope)
+create function rag.is_document_in_scope(org_id uuid, document_id uuid, scope rag.search_scope)
 returns boolean
 language sql stable security invoker set search_path = ''
 as $$
   select exists (
     select from rag.documents
-    where documents.org_id = is_document_within.org_id and documents.id = is_document_within.document_id
-      and rag.is_within(documents.id, documents.source_type, documents.lang, documents.occurred_at, scope));
+    where documents.org_id = is_document_in_scope.org_id and documents.id = is_document_in_scope.document_id
+      and rag.is_in_scope(documents.id, documents.source_type, documents.lang, documents.occurred_at, scope));
 $$;
 
 -- Those of the seeds that a document of the scope names, among the places that are read of each.
-create function rag.seeds_within(seeds rag.seed[], scope rag.scope, subjects_each integer, mentions_each integer)
-returns rag.seed[]
+create function rag.seeds_in_scope(seeds rag.seed_entity[], scope rag.search_scope, subjects_each integer,
+  mentions_each integer)
+returns rag.seed_entity[]
 language plpgsql stable security invoker set search_path = ''
 set enable_sort = off
 as $$
@@ -9218,15 +7386,15 @@ begin
       cross join lateral (
         select from rag.documents
         where documents.org_id = seed.org_id and documents.id = named.document_id
-          and rag.is_within(documents.id, documents.source_type, documents.lang, documents.occurred_at, scope)
+          and rag.is_in_scope(documents.id, documents.source_type, documents.lang, documents.occurred_at, scope)
         offset 0
       ) as meant));
 end;
 $$;
 
 -- Those of a scope that filters documents.
-create function rag.within(places rag.reached[], scope rag.scope)
-returns rag.reached[]
+create function rag.apply_scope(places rag.graph_candidate[], scope rag.search_scope)
+returns rag.graph_candidate[]
 language plpgsql stable security invoker set search_path = ''
 as $$
 begin
@@ -9240,7 +7408,7 @@ begin
     cross join lateral (
       select from rag.documents
       where documents.org_id = place.org_id and documents.id = place.document_id
-        and rag.is_within(documents.id, documents.source_type, documents.lang, documents.occurred_at, scope)
+        and rag.is_in_scope(documents.id, documents.source_type, documents.lang, documents.occurred_at, scope)
       offset 0
     ) as meant);
 end;
@@ -9248,7 +7416,8 @@ $$;
 
 -- What stands with the seeds in the strongest of these places: the 48 entities that are worth most, each by its best
 -- way. relation_types: kinds of edges that the question asks for.
-create function rag.neighbours_in(places rag.reached[], seeds rag.seed[], scope rag.scope, relation_types text[])
+create function rag.co_occurring_entities(places rag.graph_candidate[], seeds rag.seed_entity[],
+  scope rag.search_scope, relation_types text[])
 returns rag.neighbour[]
 language plpgsql stable security invoker set search_path = ''
 as $$
@@ -9314,8 +7483,9 @@ $$;
 
 -- The chunks of the places, the heaviest first, `wanted` at most: of a whole document those two of its first 32
 -- that are nearest to what is asked.
-create function rag.chunks_of(places rag.reached[], needle extensions.halfvec, scope rag.scope, wanted integer)
-returns rag.reached[]
+create function rag.load_chunks(places rag.graph_candidate[], query_embedding extensions.halfvec,
+  scope rag.search_scope, wanted integer)
+returns rag.graph_candidate[]
 language plpgsql stable security invoker set search_path = ''
 as $$
 begin
@@ -9332,8 +7502,8 @@ begin
         select near.ordinal, case row_number() over (order by near.distance, near.ordinal)
           when 1 then 1.0 else 0.85 end as share
         from (
-          select chunks.ordinal, case when needle is null then 0
-            else (chunks.embedding operator(extensions.<=>) needle) + 0 end as distance
+          select chunks.ordinal, case when query_embedding is null then 0
+            else (chunks.embedding operator(extensions.<=>) query_embedding) + 0 end as distance
           from rag.chunks
           where chunks.org_id = place.org_id and chunks.document_id = place.document_id
             and chunks.ordinal < 32 and chunks.embedding_model = scope.model
@@ -9346,7 +7516,7 @@ begin
       select place.org_id, place.document_id, place.ordinal, place.weight from place where place.ordinal is not null
     )
     select (found.org_id, found.document_id, found.ordinal, 1 - exp(sum(ln(1 - least(0.98, found.weight)))),
-      null)::rag.reached
+      null)::rag.graph_candidate
     from chunk as found
     group by found.org_id, found.document_id, found.ordinal
     order by sum(found.weight) desc, found.document_id, found.ordinal
@@ -9356,15 +7526,15 @@ $$;
 
 -- What is reached from the seeds in so many hops: 1 is where they are named, 2 where those are that stand with them.
 -- started: since when the graph's time runs. complete: whether there was enough of it.
-create function rag.reach(seeds rag.seed[], scope rag.scope, needle extensions.halfvec, hops integer,
-  relation_types text[], wanted integer, started timestamptz, out chunks rag.reached[], out neighbours rag.neighbour[],
-  out complete boolean)
+create function rag.expand_graph(seeds rag.seed_entity[], scope rag.search_scope, query_embedding extensions.halfvec,
+  hops integer, relation_types text[], wanted integer, started timestamptz, out chunks rag.graph_candidate[],
+  out neighbours rag.neighbour[], out complete boolean)
 language plpgsql stable security invoker set search_path = ''
 as $$
 declare
   settings rag.settings;
-  first rag.reached[];
-  second rag.reached[];
+  first rag.graph_candidate[];
+  second rag.graph_candidate[];
 begin
   select * into settings from rag.settings;
   complete := true;
@@ -9373,45 +7543,28 @@ begin
   if cardinality(seeds) = 0 then
     return;
   end if;
-  first := rag.within(rag.places_of(seeds, scope, 24, settings.mentions_read, 0.35), scope);
+  first := rag.apply_scope(rag.chunks_naming(seeds, scope, 24, settings.mentions_read, 0.35), scope);
   if hops > 1 then
     complete := rag.milliseconds_since(started) < settings.graph_milliseconds;
     if complete then
-      neighbours := rag.neighbours_in(first, seeds, scope, relation_types);
+      neighbours := rag.co_occurring_entities(first, seeds, scope, relation_types);
       complete := rag.milliseconds_since(started) < settings.graph_milliseconds;
     end if;
     if complete then
-      second := rag.within(rag.places_of(array(
-        select (near.org_id, near.entity, near.weight, null, null)::rag.seed from unnest(neighbours) as near),
+      second := rag.apply_scope(rag.chunks_naming(array(
+        select (near.org_id, near.entity, near.weight, null, null)::rag.seed_entity from unnest(neighbours) as near),
         scope, 4, 12, 0.3), scope);
     end if;
   end if;
-  chunks := rag.chunks_of(first || second, needle, scope, wanted);
+  chunks := rag.load_chunks(first || second, query_embedding, scope, wanted);
 end;
 $$;
 
-revoke all on function
-  rag.places_of(rag.seed[], rag.scope, integer, integer, double precision),
-  rag.is_within(uuid, text, text, timestamptz, rag.scope),
-  rag.is_document_within(uuid, uuid, rag.scope), rag.seeds_within(rag.seed[], rag.scope, integer, integer),
-  rag.within(rag.reached[], rag.scope),
-  rag.neighbours_in(rag.reached[], rag.seed[], rag.scope, text[]),
-  rag.chunks_of(rag.reached[], extensions.halfvec, rag.scope, integer),
-  rag.reach(rag.seed[], rag.scope, extensions.halfvec, integer, text[], integer, timestamptz) from public, anon, service_role;
-grant execute on function
-  rag.places_of(rag.seed[], rag.scope, integer, integer, double precision),
-  rag.is_within(uuid, text, text, timestamptz, rag.scope),
-  rag.is_document_within(uuid, uuid, rag.scope), rag.seeds_within(rag.seed[], rag.scope, integer, integer),
-  rag.within(rag.reached[], rag.scope),
-  rag.neighbours_in(rag.reached[], rag.seed[], rag.scope, text[]),
-  rag.chunks_of(rag.reached[], extensions.halfvec, rag.scope, integer),
-  rag.reach(rag.seed[], rag.scope, extensions.halfvec, integer, text[], integer, timestamptz) to authenticated;
-
--- What a graph search shows besides chunks: the entities that had a part in it, the edges between them, and which
--- chunks say so. All of it is read under row security from rows of documents that the caller sees.
+-- Entities, edges and evidence in the response of a graph search, read under row security from documents that the
+-- caller sees.
 
 -- The entities, by their names as documents write them most prominently, with other spellings as aliases.
-create function rag.show_entities(seeds rag.seed[], neighbours rag.neighbour[], scope rag.scope)
+create function rag.render_entities(seeds rag.seed_entity[], neighbours rag.neighbour[], scope rag.search_scope)
 returns jsonb
 language plpgsql stable security invoker set search_path = ''
 set enable_sort = off
@@ -9463,7 +7616,7 @@ begin
               order by inside.weight desc
               limit read)
             ) as text_named
-            where unfiltered or rag.is_document_within(wanted.org_id, text_named.document_id, scope)
+            where unfiltered or rag.is_document_in_scope(wanted.org_id, text_named.document_id, scope)
             order by text_named.weight desc
             limit 16
           ) as mentions
@@ -9494,7 +7647,7 @@ begin
             order by inside.weight desc
             limit read)
           ) as title_named
-          where unfiltered or rag.is_document_within(wanted.org_id, title_named.document_id, scope)
+          where unfiltered or rag.is_document_in_scope(wanted.org_id, title_named.document_id, scope)
         ) as heaviest
         order by heaviest.weight desc, heaviest.name
         limit 1
@@ -9510,7 +7663,7 @@ $$;
 
 -- The edges between the entities that documents state, the surest first, `wanted` at most. Several chunks that say the
 -- same make it surer: as if each were a chance of its own.
-create function rag.edges_among(org_id uuid, entities text[], scope rag.scope, wanted integer)
+create function rag.edges_among(org_id uuid, entities text[], scope rag.search_scope, wanted integer)
 returns jsonb[]
 language plpgsql stable security invoker set search_path = ''
 set enable_sort = off
@@ -9539,7 +7692,7 @@ begin
       join rag.chunks on chunks.org_id = edges_among.org_id and chunks.document_id = said.document_id
         and chunks.ordinal = said.ordinal and chunks.embedding_model = scope.model
         and (unfiltered
-          or rag.is_within(chunks.document_id, chunks.source_type, chunks.lang, chunks.occurred_at, scope))
+          or rag.is_in_scope(chunks.document_id, chunks.source_type, chunks.lang, chunks.occurred_at, scope))
       where said.object = any (edges_among.entities)
       group by said.subject, said.type, said.object
       order by 4 desc, 1, 2, 3
@@ -9561,7 +7714,7 @@ $$;
 
 -- The edges that nothing but standing together makes, where no document states more: from what the document is about
 -- to what it names, else from the seed to what stands with it.
-create function rag.edges_of_neighbours(neighbours rag.neighbour[], stated jsonb[])
+create function rag.co_occurrence_edges(neighbours rag.neighbour[], stated jsonb[])
 returns jsonb[]
 language plpgsql stable security invoker set search_path = ''
 as $$
@@ -9608,7 +7761,7 @@ end;
 $$;
 
 -- Entities, edges and evidence of what was reached: all seeds, and of their neighbours those that matter most, sixteen.
-create function rag.show_graph(seeds rag.seed[], neighbours rag.neighbour[], scope rag.scope)
+create function rag.render_graph(seeds rag.seed_entity[], neighbours rag.neighbour[], scope rag.search_scope)
 returns jsonb
 language plpgsql stable security invoker set search_path = ''
 as $$
@@ -9625,8 +7778,8 @@ begin
       union
       select other.entity from unnest(near) as other where other.org_id = at_org), scope, 32);
   end loop;
-  entities := rag.show_entities(seeds, near, scope);
-  edges := rag.edges_between(stated || rag.edges_of_neighbours(near, stated), entities);
+  entities := rag.render_entities(seeds, near, scope);
+  edges := rag.edges_between(stated || rag.co_occurrence_edges(near, stated), entities);
   return jsonb_build_object('entities', entities, 'edges', to_jsonb(edges),
     'evidence', coalesce((
       select jsonb_agg(said.id order by said.place)
@@ -9654,7 +7807,7 @@ begin
         ) as best
         join rag.chunks on chunks.org_id = seed.org_id and chunks.document_id = best.document_id
           and chunks.ordinal = best.ordinal and chunks.embedding_model = scope.model
-        where rag.is_within(chunks.document_id, chunks.source_type, chunks.lang, chunks.occurred_at, scope)
+        where rag.is_in_scope(chunks.document_id, chunks.source_type, chunks.lang, chunks.occurred_at, scope)
       ) as named
       where not exists (
         select from unnest(edges) as edge
@@ -9663,44 +7816,37 @@ begin
 end;
 $$;
 
-revoke all on function rag.show_entities(rag.seed[], rag.neighbour[], rag.scope),
-  rag.edges_among(uuid, text[], rag.scope, integer), rag.is_about(uuid, uuid, text),
-  rag.edges_of_neighbours(rag.neighbour[], jsonb[]), rag.edges_between(jsonb[], jsonb),
-  rag.show_graph(rag.seed[], rag.neighbour[], rag.scope) from public, anon, service_role;
-grant execute on function rag.show_entities(rag.seed[], rag.neighbour[], rag.scope),
-  rag.edges_among(uuid, text[], rag.scope, integer), rag.is_about(uuid, uuid, text),
-  rag.edges_of_neighbours(rag.neighbour[], jsonb[]), rag.edges_between(jsonb[], jsonb),
-  rag.show_graph(rag.seed[], rag.neighbour[], rag.scope) to authenticated;
-
--- Search by the graph: the legs of rag_search, and what the entities that a question names lead to, ordered together in
--- one call. A question that names nothing known is answered by the legs alone.
+-- Graph search: the legs of rag_search and the expanded graph, ordered together in one call. A query without known
+-- entities uses the legs alone.
 
 -- The hits, those that the graph reached before others, `wanted` at most: of a score the graph's share is how surely
 -- the chunk was reached, the rest what the legs give it, 0 to 1 both.
-create function rag.join_graph(hits rag.hit[], reached rag.reached[], share double precision, wanted integer)
-returns rag.hit[]
+create function rag.fuse_graph_scores(candidates rag.candidate[], graph_candidates rag.graph_candidate[],
+  share double precision, wanted integer)
+returns rag.candidate[]
 language plpgsql stable security invoker set search_path = ''
 as $$
 begin
   return (
     with weighed as (
-      select hit.*, (1 - share) * coalesce(hit.score, 0) + share * coalesce(place.weight, 0) as joined_score
-      from unnest(hits) as hit
-      left join unnest(reached) as place on place.org_id = hit.org_id and place.document_id = hit.document_id
-        and place.ordinal = hit.ordinal
+      select candidate.*, (1 - share) * coalesce(candidate.score, 0) + share * coalesce(place.weight, 0) as joined_score
+      from unnest(candidates) as candidate
+      left join unnest(graph_candidates) as place on place.org_id = candidate.org_id
+        and place.document_id = candidate.document_id and place.ordinal = candidate.ordinal
     ), best as (
       select * from weighed order by joined_score desc, chunk_id limit wanted
     )
     select array_agg((best.org_id, best.document_id, best.ordinal, best.chunk_id, best.content, best.span_start,
-      best.span_end, best.similarity, best.word_score, least(1, best.joined_score))::rag.hit
+      best.span_end, best.similarity, best.word_score, least(1, best.joined_score))::rag.candidate
       order by best.joined_score desc, best.chunk_id)
     from best);
 end;
 $$;
 
 -- The hits as JSON, each with how surely the graph reached it, and whether the legs alone would not have shown it.
-create function rag.show_joined(shown rag.hit[], by_legs rag.hit[], reached rag.reached[], exact boolean,
-  considered integer, vector_ms real, lexical_ms real, ignored_filters text[])
+create function rag.render_matches(shown rag.candidate[], by_legs rag.candidate[],
+  graph_candidates rag.graph_candidate[], exact boolean, considered integer, vector_ms real, lexical_ms real,
+  ignored_filters text[])
 returns jsonb
 language plpgsql stable security invoker set search_path = ''
 as $$
@@ -9708,11 +7854,11 @@ begin
   return (
     select coalesce(jsonb_agg(to_jsonb(row_shown) || jsonb_build_object('graph_score', coalesce(place.weight, 0),
       'graph_sourced', coalesce(place.weight, 0) > 0 and not exists (
-        select from unnest(by_legs) as hit where hit.chunk_id = row_shown.chunk_id))), '[]')
-    from rag.show(shown, exact, considered, vector_ms, lexical_ms, ignored_filters) as row_shown
+        select from unnest(by_legs) as candidate where candidate.chunk_id = row_shown.chunk_id))), '[]')
+    from rag.to_rows(shown, exact, considered, vector_ms, lexical_ms, ignored_filters) as row_shown
     left join lateral (
       select max(found.weight)
-      from unnest(reached) as found
+      from unnest(graph_candidates) as found
       where found.org_id = row_shown.org_id and found.document_id = row_shown.document_id
         and found.ordinal = row_shown.ordinal
     ) as place (weight) on true);
@@ -9721,20 +7867,21 @@ $$;
 
 -- Those of the reached chunks that a leg has not brought, with the score that it would have given them; by word alone
 -- one without any of the words has none, and was reached all the same.
-create function rag.hits_reached(reached rag.reached[], known rag.hit[], query_text text,
-  needle extensions.halfvec, scope rag.scope, mode text)
-returns rag.hit[]
+create function rag.score_graph_candidates(graph_candidates rag.graph_candidate[], known rag.candidate[],
+  query_text text, query_embedding extensions.halfvec, scope rag.search_scope, mode text)
+returns rag.candidate[]
 language plpgsql stable security invoker set search_path = ''
 as $$
 declare
-  hits rag.hit[];
-  scored rag.hit[];
+  candidates rag.candidate[];
+  scored rag.candidate[];
 begin
-  hits := array(
+  candidates := array(
     select (found.org_id, found.document_id, found.ordinal, found.id, found.content, found.span_start, found.span_end,
-      case when needle is not null
-        then greatest(0, least(1, 1 - (found.embedding operator(extensions.<=>) needle))) end, null, null)::rag.hit
-    from unnest(reached) as place
+      case when query_embedding is not null
+        then greatest(0, least(1, 1 - (found.embedding operator(extensions.<=>) query_embedding))) end,
+      null, null)::rag.candidate
+    from unnest(graph_candidates) as place
     cross join lateral (
       select chunks.*
       from rag.chunks
@@ -9742,22 +7889,24 @@ begin
         and chunks.ordinal = place.ordinal and chunks.embedding_model = scope.model
       offset 0
     ) as found
-    where not exists (select from unnest(known) as hit where hit.chunk_id = found.id));
-  if cardinality(hits) = 0 then
-    return hits;
+    where not exists (select from unnest(known) as candidate where candidate.chunk_id = found.id));
+  if cardinality(candidates) = 0 then
+    return candidates;
   elsif mode = 'semantic' then
     -- No word has a part in it, and none is counted.
     return array(
-      select (hit.org_id, hit.document_id, hit.ordinal, hit.chunk_id, hit.content, hit.span_start, hit.span_end,
-        hit.similarity, null, hit.similarity)::rag.hit
-      from unnest(hits) as hit);
+      select (candidate.org_id, candidate.document_id, candidate.ordinal, candidate.chunk_id, candidate.content,
+        candidate.span_start, candidate.span_end, candidate.similarity, null, candidate.similarity)::rag.candidate
+      from unnest(candidates) as candidate);
   end if;
-  scored := rag.score(case when mode <> 'semantic' then rag.question(query_text, scope) end,
-    array(select distinct (hit.org_id, hit.document_id)::rag.reference from unnest(hits) as hit),
-    hits, needle, scope, mode, 'mean', 0, 0, false);
+  scored := rag.score_candidates(case when mode <> 'semantic' then rag.parse_keyword_query(query_text, scope) end,
+    array(
+      select distinct (candidate.org_id, candidate.document_id)::rag.document_key
+      from unnest(candidates) as candidate),
+    candidates, query_embedding, scope, mode, 'mean', 0, 0, false);
   return scored || array(
-    select hit from unnest(hits) as hit
-    where not exists (select from unnest(scored) as other where other.chunk_id = hit.chunk_id));
+    select candidate from unnest(candidates) as candidate
+    where not exists (select from unnest(scored) as other where other.chunk_id = candidate.chunk_id));
 end;
 $$;
 
@@ -9785,58 +7934,59 @@ as $$
 declare
   pool constant integer := greatest(20, 2 * least(top_k, 300));
   legs text := case mode when 'graph' then 'hybrid' else mode end;
-  needle extensions.halfvec(1536);
-  scope rag.scope;
+  query_embedding extensions.halfvec(1536);
+  scope rag.search_scope;
   settings rag.settings;
-  found record;
-  seeds rag.seed[];
-  reach record;
-  hits rag.hit[];
+  search record;
+  seeds rag.seed_entity[];
+  expansion record;
+  candidates rag.candidate[];
   started timestamptz;
   graph_ms real;
 begin
   perform rag.begin_direct_read();
   perform rag.check_search(query_text, query_vector, legs, expand_context, half_life_days, 'mean');
   perform rag.check_graph(query_text, top_k, hops, relation_types);
-  scope := rag.scope_of(filters);
+  scope := rag.resolve_filters(filters);
   select * into settings from rag.settings;
   prefer := nullif(prefer, '{}');
-  if legs in ('hybrid', 'hierarchical') and not rag.are_words_wanted(scope) then
+  if legs in ('hybrid', 'hierarchical') and not rag.uses_keywords(scope) then
     legs := 'semantic';
   end if;
   if query_vector is not null then
-    needle := rag.needle(query_vector);
+    query_embedding := rag.to_halfvec(query_vector);
   end if;
 
   started := clock_timestamp();
-  seeds := rag.seeds_within(rag.link(query_text, scope), scope, 24, settings.mentions_read);
-  reach := rag.reach(seeds, scope, needle, hops, relation_types, pool, started);
+  seeds := rag.seeds_in_scope(rag.link_entities(query_text, scope), scope, 24, settings.mentions_read);
+  expansion := rag.expand_graph(seeds, scope, query_embedding, hops, relation_types, pool, started);
   graph_ms := rag.milliseconds_since(started);
   -- Both legs score what was reached among their own candidates, as if they had brought it.
-  found := rag.find(needle, query_text, scope, legs, 'mean', pool, top_k, array(
-    select (place.org_id, place.document_id, place.ordinal, null, null, null, null, null, null, null)::rag.hit
-    from unnest(reach.chunks) as place
+  search := rag.two_leg_search(query_embedding, query_text, scope, legs, 'mean', pool, top_k, array(
+    select (place.org_id, place.document_id, place.ordinal, null, null, null, null, null, null, null)::rag.candidate
+    from unnest(expansion.chunks) as place
     where legs = 'hybrid'));
-  hits := found.hits;
-  if legs <> 'hybrid' and cardinality(reach.chunks) > 0 then
-    hits := hits || rag.hits_reached(reach.chunks, hits, query_text, needle, scope, legs);
+  candidates := search.candidates;
+  if legs <> 'hybrid' and cardinality(expansion.chunks) > 0 then
+    candidates := candidates
+      || rag.score_graph_candidates(expansion.chunks, candidates, query_text, query_embedding, scope, legs);
   end if;
-  if cardinality(reach.chunks) > 0 then
-    hits := rag.join_graph(hits, reach.chunks, settings.graph_share, pool);
+  if cardinality(expansion.chunks) > 0 then
+    candidates := rag.fuse_graph_scores(candidates, expansion.chunks, settings.graph_share, pool);
   end if;
   if half_life_days is not null then
-    hits := rag.fade(hits, half_life_days);
+    candidates := rag.apply_recency(candidates, half_life_days);
   end if;
   if prefer is not null then
-    hits := rag.prefer(hits, prefer);
+    candidates := rag.boost_source_types(candidates, prefer);
   end if;
-  hits := hits[:top_k];
+  candidates := candidates[:top_k];
   if expand_context > 0 then
-    hits := rag.widen(hits, expand_context);
+    candidates := rag.expand_neighbours(candidates, expand_context);
   end if;
-  return rag.show_graph(seeds, reach.neighbours, scope) || jsonb_build_object('complete', reach.complete,
-    'graph_ms', graph_ms, 'matches', rag.show_joined(hits, (found.hits)[:top_k], reach.chunks, found.exact,
-      found.considered, found.vector_ms, found.lexical_ms, scope.ignored_filters))
+  return rag.render_graph(seeds, expansion.neighbours, scope) || jsonb_build_object('complete', expansion.complete,
+    'graph_ms', graph_ms, 'matches', rag.render_matches(candidates, (search.candidates)[:top_k], expansion.chunks,
+      search.exact, search.considered, search.vector_ms, search.lexical_ms, scope.ignored_filters))
     || case when scope.ignored_filters is null then '{}'
       else jsonb_build_object('ignored_filters', scope.ignored_filters) end;
 end;
@@ -9859,36 +8009,27 @@ begin
 end;
 $$;
 
-revoke all on function rag.join_graph(rag.hit[], rag.reached[], double precision, integer),
-  rag.show_joined(rag.hit[], rag.hit[], rag.reached[], boolean, integer, real, real, text[]),
-  rag.hits_reached(rag.reached[], rag.hit[], text, extensions.halfvec, rag.scope, text),
-  rag.check_graph(text, integer, integer, text[]) from public, anon, service_role;
-grant execute on function rag.join_graph(rag.hit[], rag.reached[], double precision, integer),
-  rag.show_joined(rag.hit[], rag.hit[], rag.reached[], boolean, integer, real, real, text[]),
-  rag.hits_reached(rag.reached[], rag.hit[], text, extensions.halfvec, rag.scope, text),
-  rag.check_graph(text, integer, integer, text[]) to authenticated;
-
--- The graph around documents: what they name, how that is related, and, going on from there, what other documents that
--- the caller sees say of it. For /v1/contents.
+-- Graph of given documents: their entities and relations, and the relations that other visible documents state of
+-- these, for /v1/contents.
 
 -- The entities that a document names, those that matter most in it; `wanted` at most, its subjects first, which weigh
 -- more than whatever it names.
-create function rag.entities_of(org_id uuid, document_id uuid, wanted integer)
-returns rag.seed[]
+create function rag.document_entities(org_id uuid, document_id uuid, wanted integer)
+returns rag.seed_entity[]
 language plpgsql stable security invoker set search_path = ''
 as $$
 begin
   return array(
-    select (entities_of.org_id, named.entity, max(named.weight), null, null)::rag.seed
+    select (document_entities.org_id, named.entity, max(named.weight), null, null)::rag.seed_entity
     from (
       (select subjects.entity, subjects.weight
       from rag.subjects
-      where subjects.org_id = entities_of.org_id and subjects.document_id = entities_of.document_id
+      where subjects.org_id = document_entities.org_id and subjects.document_id = document_entities.document_id
         and subjects.weight >= 0.9)
       union all
       (select mentions.entity, 0.8 * mentions.weight
       from rag.mentions
-      where mentions.org_id = entities_of.org_id and mentions.document_id = entities_of.document_id
+      where mentions.org_id = document_entities.org_id and mentions.document_id = document_entities.document_id
       order by mentions.ordinal, mentions.weight desc
       limit 1000)
     ) as named
@@ -9900,7 +8041,8 @@ $$;
 
 -- The edges that chunks state which begin or end at one of the entities; only those of a document, unless that is
 -- null, a thousand statements at most.
-create function rag.edges_at(org_id uuid, entities text[], scope rag.scope, document_id uuid, wanted integer)
+create function rag.edges_touching(org_id uuid, entities text[], scope rag.search_scope, document_id uuid,
+  wanted integer)
 returns jsonb[]
 language plpgsql stable security invoker set search_path = ''
 set enable_sort = off
@@ -9909,7 +8051,7 @@ as $$
 begin
   return array(
     select jsonb_build_object('type', stated.type, 'from', replace(stated.subject, ' ', '_'),
-      'to', replace(stated.object, ' ', '_'), 'org_id', edges_at.org_id,
+      'to', replace(stated.object, ' ', '_'), 'org_id', edges_touching.org_id,
       'confidence', round(stated.confidence::numeric, 4), 'evidence', stated.evidence)
     from (
       select said.subject, said.type, said.object,
@@ -9919,21 +8061,21 @@ begin
         (select relations.subject, relations.type, relations.object, relations.confidence, relations.document_id,
           relations.ordinal
         from rag.relations
-        where relations.org_id = edges_at.org_id and relations.document_id = edges_at.document_id
-          and (relations.subject = any (edges_at.entities) or relations.object = any (edges_at.entities))
+        where relations.org_id = edges_touching.org_id and relations.document_id = edges_touching.document_id
+          and (relations.subject = any (edges_touching.entities) or relations.object = any (edges_touching.entities))
         order by relations.ordinal
         limit 1000)
         union all
         -- An edge between two of them is found at both ends.
         select distinct found.*
         from (
-          select distinct entity from unnest(edges_at.entities) as entity where edges_at.document_id is null
+          select distinct entity from unnest(edges_touching.entities) as entity where edges_touching.document_id is null
         ) as ends
         cross join lateral (
           (select relations.subject, relations.type, relations.object, relations.confidence, relations.document_id,
             relations.ordinal
           from rag.relations
-          where relations.org_id = edges_at.org_id and relations.subject = ends.entity
+          where relations.org_id = edges_touching.org_id and relations.subject = ends.entity
             and (scope.collection_ids is null or relations.collection_id = any (scope.collection_ids))
           order by relations.confidence desc
           limit 50)
@@ -9941,14 +8083,14 @@ begin
           (select relations.subject, relations.type, relations.object, relations.confidence, relations.document_id,
             relations.ordinal
           from rag.relations
-          where relations.org_id = edges_at.org_id and relations.object = ends.entity
+          where relations.org_id = edges_touching.org_id and relations.object = ends.entity
             and (scope.collection_ids is null or relations.collection_id = any (scope.collection_ids))
           order by relations.confidence desc
           limit 50)
           offset 0
         ) as found
       ) as said
-      join rag.chunks on chunks.org_id = edges_at.org_id and chunks.document_id = said.document_id
+      join rag.chunks on chunks.org_id = edges_touching.org_id and chunks.document_id = said.document_id
         and chunks.ordinal = said.ordinal
       group by said.subject, said.type, said.object
       order by 4 desc, 1, 2, 3
@@ -9958,15 +8100,15 @@ end;
 $$;
 
 -- What a document names, and what is stated of that: what is only named together is not told here.
-create function rag.graph_of_document(org_id uuid, document_id uuid, scope rag.scope, hops integer)
+create function rag.graph_of_document(org_id uuid, document_id uuid, scope rag.search_scope, hops integer)
 returns jsonb
 language plpgsql stable security invoker set search_path = ''
 as $$
 #variable_conflict use_variable
 declare
-  seeds rag.seed[] := rag.entities_of(org_id, document_id, 32);
+  seeds rag.seed_entity[] := rag.document_entities(org_id, document_id, 32);
   reached text[] := array(select seed.entity from unnest(seeds) as seed);
-  edges jsonb[] := rag.edges_at(org_id, reached, scope, case when hops = 0 then document_id end, 64);
+  edges jsonb[] := rag.edges_touching(org_id, reached, scope, case when hops = 0 then document_id end, 64);
   further rag.neighbour[] := '{}';
   entities jsonb;
 begin
@@ -9978,13 +8120,13 @@ begin
       cross join lateral (select replace(named.id, '_', ' ')) as ends (entity)
       where ends.entity <> all (reached));
     exit when hop >= hops;
-    edges := rag.edges_at(org_id, reached[:128], scope, null, 128);
+    edges := rag.edges_touching(org_id, reached[:128], scope, null, 128);
   end loop;
   further := array(
     select (org_id, ends.entity, 0.1, null, null, null)::rag.neighbour
     from unnest(reached) as ends (entity)
     where not exists (select from unnest(seeds) as seed where seed.entity = ends.entity));
-  entities := rag.show_entities(seeds, further, scope);
+  entities := rag.render_entities(seeds, further, scope);
   edges := rag.edges_between(edges, entities);
   return jsonb_build_object('entities', entities, 'edges', to_jsonb(edges),
     'evidence', coalesce((
@@ -10005,7 +8147,7 @@ set plan_cache_mode = force_generic_plan
 as $$
 #variable_conflict use_variable
 declare
-  scope rag.scope;
+  scope rag.search_scope;
 begin
   perform rag.begin_direct_read(), rag.require_scope('documents:read', 'retrievals:read', 'chat:read');
   if document_ids is null or cardinality(document_ids) > 20 then
@@ -10023,12 +8165,1464 @@ begin
 end;
 $$;
 
-revoke all on function rag.entities_of(uuid, uuid, integer), rag.edges_at(uuid, text[], rag.scope, uuid, integer),
-  rag.graph_of_document(uuid, uuid, rag.scope, integer) from public, anon, service_role;
-grant execute on function rag.entities_of(uuid, uuid, integer), rag.edges_at(uuid, text[], rag.scope, uuid, integer),
-  rag.graph_of_document(uuid, uuid, rag.scope, integer) to authenticated;
+-- Chat sessions and their messages. A session belongs to its user alone: the org's admins do not read it. It is about
+-- one collection, or about everything that its user sees. A turn (a question and its answer) is stored when it is
+-- complete, as its user (rag_save_turn); the next turn reads it (rag_open_session).
 
--- What an org's administrators are told of it: how much there is, and whether the database is as it should be.
+create table rag.sessions (
+  org_id uuid not null references rag.orgs (id) on delete cascade,
+  id uuid not null default gen_random_uuid(),
+  owner_id uuid not null references auth.users (id) on delete cascade,
+  -- Null: of no one collection, or of one that has gone; the next turn in a collection gives it that one.
+  collection_id uuid,
+  -- From the first question.
+  title text not null check (length(title) <= 200 and rag.is_visible_text(title)),
+  -- Also the ordinal of the message that comes next.
+  message_count integer not null default 0 check (message_count >= 0),
+  created_at timestamptz not null default clock_timestamp(),
+  last_message_at timestamptz not null default clock_timestamp(),
+  primary key (org_id, id),
+  -- What messages hang on: nobody's but the session's user's.
+  constraint sessions_owner unique (org_id, id, owner_id),
+  foreign key (org_id, collection_id) references rag.collections (org_id, id) on delete set null (collection_id)
+);
+
+-- rag_list_sessions; and deleting a user.
+create index sessions_by_owner on rag.sessions (owner_id, last_message_at desc, id);
+-- Deleting a collection.
+create index sessions_by_collection on rag.sessions (org_id, collection_id);
+
+create table rag.messages (
+  org_id uuid not null,
+  session_id uuid not null,
+  ordinal integer not null check (ordinal >= 0),
+  id uuid not null default gen_random_uuid(),
+  owner_id uuid not null,
+  -- The session's when it was said. What was said before stays of no collection when the session takes another.
+  collection_id uuid,
+  role text not null check (role in ('user', 'assistant', 'system')),
+  content text not null check (length(content) <= 100000),
+  -- Of an answer: what it cites, what it took.
+  details jsonb not null default '{}' check (rag.is_metadata(details)),
+  created_at timestamptz not null default clock_timestamp(),
+  -- A session has one owner: the ordinal is unique in it.
+  primary key (org_id, session_id, owner_id, ordinal),
+  foreign key (org_id, session_id, owner_id) references rag.sessions (org_id, id, owner_id) on delete cascade,
+  foreign key (org_id, collection_id) references rag.collections (org_id, id) on delete set null (collection_id)
+);
+
+-- Deleting a collection.
+create index messages_by_collection on rag.messages (org_id, collection_id);
+
+alter table rag.sessions enable row level security;
+alter table rag.sessions force row level security;
+alter table rag.messages enable row level security;
+alter table rag.messages force row level security;
+
+create policy "members use their org's sessions" on rag.sessions
+  for all to authenticated
+  using (org_id = any (array(select rag.current_org_ids()))
+    and (owner_id is null or owner_id = (select auth.uid())
+      or org_id = any (array(select rag.admin_org_ids()))))
+  with check (org_id = any (array(select rag.current_org_ids()))
+    and (owner_id is null or owner_id = (select auth.uid())
+      or org_id = any (array(select rag.admin_org_ids()))));
+
+create policy "members use their org's messages" on rag.messages
+  for all to authenticated
+  using (org_id = any (array(select rag.current_org_ids()))
+    and (owner_id is null or owner_id = (select auth.uid())
+      or org_id = any (array(select rag.admin_org_ids()))))
+  with check (org_id = any (array(select rag.current_org_ids()))
+    and (owner_id is null or owner_id = (select auth.uid())
+      or org_id = any (array(select rag.admin_org_ids()))));
+
+create policy "a session is its user's alone" on rag.sessions
+  as restrictive for all to authenticated
+  using (owner_id = (select auth.uid()))
+  with check (owner_id = (select auth.uid()));
+
+create policy "a session is its user's alone" on rag.messages
+  as restrictive for all to authenticated
+  using (owner_id = (select auth.uid()))
+  with check (owner_id = (select auth.uid()));
+
+create policy "a key chats with chat:read" on rag.sessions
+  as restrictive for all to authenticated
+  using ((select rag.has_scope('chat:read')))
+  with check ((select rag.has_scope('chat:read')));
+
+create policy "a key chats with chat:read" on rag.messages
+  as restrictive for all to authenticated
+  using ((select rag.has_scope('chat:read')))
+  with check ((select rag.has_scope('chat:read')));
+
+create policy "a bound key stays in its collection" on rag.sessions
+  as restrictive for all to authenticated
+  using ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()))
+  with check ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()));
+
+create policy "a bound key stays in its collection" on rag.messages
+  as restrictive for all to authenticated
+  using ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()))
+  with check ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()));
+
+-- What a list shows of a session, and of a message.
+create type rag.session as (
+  id uuid, org_id uuid, owner_id uuid, collection_id uuid, title text, message_count integer, created_at timestamptz,
+  last_message_at timestamptz
+);
+create type rag.message as (
+  id uuid, session_id uuid, ordinal integer, role text, content text, details jsonb, created_at timestamptz
+);
+
+-- Raises PT403 for a key that does not chat.
+create function rag.require_chat_scope()
+returns void
+language plpgsql stable security invoker set search_path = ''
+as $$
+begin
+  if not rag.has_scope('chat:read') then
+    raise exception 'the key lacks the scope chat:read' using errcode = 'PT403', detail = 'missing_scope';
+  end if;
+end;
+$$;
+
+-- The session of that id; PT404 for one that is not the caller's.
+create function rag.get_session(session_id uuid)
+returns rag.sessions
+language plpgsql stable security invoker set search_path = ''
+as $$
+declare
+  found_session rag.sessions;
+begin
+  perform rag.require_chat_scope();
+  select * into found_session
+  from rag.sessions
+  where org_id = any (array(select rag.current_org_ids())) and id = get_session.session_id;
+  if not found then
+    raise exception 'there is no such session' using errcode = 'PT404', detail = 'session_not_found';
+  end if;
+  return found_session;
+end;
+$$;
+
+-- Raises PT400 for messages that nobody says: [{role, content, details}], with details an object or not there.
+create function rag.check_messages(messages jsonb)
+returns void
+language plpgsql immutable security invoker set search_path = ''
+as $$
+begin
+  if coalesce(jsonb_typeof(messages), 'null') <> 'array' or jsonb_array_length(messages) not between 1 and 1000 then
+    raise exception 'messages must be a list of 1 to 1000' using errcode = 'PT400', detail = 'invalid_messages';
+  elsif exists (
+    select from jsonb_array_elements(messages) as item (body)
+    where coalesce(item.body ->> 'role', '') not in ('user', 'assistant', 'system')
+      or coalesce(jsonb_typeof(item.body -> 'content'), '') <> 'string'
+      or not rag.is_metadata(coalesce(nullif(item.body -> 'details', 'null'), '{}')))
+  then
+    raise exception 'a message has a role, user, assistant or system, a content, and details of at most 64 KB'
+      using errcode = 'PT400', detail = 'invalid_messages';
+  elsif exists (
+    select from jsonb_array_elements(messages) as item (body) where length(item.body ->> 'content') > 100000)
+  then
+    raise exception 'a message has at most 100000 characters' using errcode = 'PT400', detail = 'message_too_long';
+  end if;
+end;
+$$;
+
+-- Where a turn takes place, before it: {"session_id", "org_id", "collection_id", "title", "message_count", "messages"},
+-- messages being the last `history` of it in their order, as {"role", "content"}, of 400,000 bytes in all at most.
+-- A collection narrows the turn where the session has none. Without a session, a new one's place:
+-- in the collection, or in the caller's only org; nothing is made yet. PT404 for a session or a collection that is not
+-- the caller's, PT409 for a session of another collection than the one given.
+create function public.rag_open_session(
+  session_id uuid default null, collection_id uuid default null, history integer default 100
+)
+returns jsonb
+language plpgsql stable security invoker set search_path = ''
+as $$
+#variable_conflict use_variable
+declare
+  present rag.sessions;
+  wanted rag.collections;
+begin
+  perform rag.begin_call();
+  if history is null or history not between 0 and 1000 then
+    raise exception 'history must be between 0 and 1000' using errcode = 'PT400', detail = 'invalid_history';
+  end if;
+  perform rag.require_chat_scope();
+  if session_id is not null then
+    present := rag.get_session(session_id);
+  else
+    collection_id := coalesce(collection_id, rag.bound_collection());
+  end if;
+  if collection_id <> present.collection_id then
+    raise exception 'the session is about another collection'
+      using errcode = 'PT409', detail = 'session_of_another_collection';
+  elsif present.collection_id is null then
+    wanted := rag.collection_in(present.org_id, collection_id);
+  end if;
+  return jsonb_build_object(
+    'session_id', present.id,
+    'org_id', coalesce(present.org_id, wanted.org_id, rag.resolve_org(null)),
+    'collection_id', coalesce(present.collection_id, wanted.id),
+    'title', present.title,
+    'message_count', coalesce(present.message_count, 0),
+    'messages', (
+      select coalesce(jsonb_agg(jsonb_build_object('role', latest.role, 'content', latest.content)
+        order by latest.ordinal), '[]')
+      from (
+        -- The sizes, which are read from where the texts begin: of what is too far back no text is read.
+        select newest.*, sum(octet_length(newest.content)) over (order by newest.ordinal desc) as bytes
+        from (
+          select messages.role, messages.content, messages.ordinal
+          from rag.messages
+          where messages.org_id = present.org_id and messages.session_id = present.id
+            and messages.owner_id = present.owner_id
+          order by messages.ordinal desc
+          limit history
+        ) as newest
+      ) as latest
+      -- More than any model is told, and no less than the longest message.
+      where latest.bytes <= 400000));
+end;
+$$;
+
+-- The collection of that id, of that org where one is named; none where no id is. PT404 for one that the caller does
+-- not see.
+create function rag.collection_in(org_id uuid, collection_id uuid)
+returns rag.collections
+language plpgsql stable security invoker set search_path = ''
+as $$
+#variable_conflict use_variable
+declare
+  wanted rag.collections;
+begin
+  if collection_id is null then
+    return null;
+  end if;
+  wanted := rag.get_collection(collection_id);
+  if wanted.org_id <> org_id then
+    raise exception 'there is no such collection' using errcode = 'PT404', detail = 'collection_not_found';
+  end if;
+  return wanted;
+end;
+$$;
+
+-- Keep what was said in a turn, in order, at the end of the session, or in a new one of that org, collection and title
+-- where session_id is null: {"session_id", "message_count"}. A session stays where it began: one about the org takes no
+-- collection later, or a key that is bound to that would read what was said of others. Of two turns of one session at
+-- once the later to come
+-- stands after the other. PT404 for a session or a collection that has gone meanwhile.
+create function public.rag_save_turn(session_id uuid, org_id uuid, collection_id uuid, title text, messages jsonb)
+returns jsonb
+language plpgsql volatile security invoker set search_path = ''
+as $$
+#variable_conflict use_variable
+declare
+  home rag.sessions;
+  wanted rag.collections;
+  said integer;
+begin
+  perform rag.begin_call();
+  perform rag.require_chat_scope();
+  perform rag.check_json('messages', messages), rag.check_messages(messages);
+  said := jsonb_array_length(messages);
+  if session_id is null then
+    home.org_id := rag.resolve_org(org_id);
+    wanted := rag.collection_in(home.org_id, collection_id);
+    insert into rag.sessions (org_id, owner_id, collection_id, title, message_count)
+    values (home.org_id, auth.uid(), wanted.id, coalesce(title, ''), said)
+    returning * into home;
+  else
+    home := rag.get_session(session_id);
+    -- The row is locked from here on: whoever keeps another turn of it counts from there.
+    update rag.sessions as grown
+    set message_count = grown.message_count + said,
+      last_message_at = greatest(grown.last_message_at, clock_timestamp())
+    where grown.org_id = home.org_id and grown.id = home.id
+    returning grown.* into home;
+    if not found then
+      raise exception 'there is no such session' using errcode = 'PT404', detail = 'session_not_found';
+    end if;
+  end if;
+  insert into rag.messages (org_id, session_id, ordinal, owner_id, collection_id, role, content, details)
+  select home.org_id, home.id, home.message_count - said + item.place::integer - 1, home.owner_id, home.collection_id,
+    item.body ->> 'role', item.body ->> 'content', coalesce(nullif(item.body -> 'details', 'null'), '{}')
+  from jsonb_array_elements(messages) with ordinality as item (body, place);
+  return jsonb_build_object('session_id', home.id, 'message_count', home.message_count);
+end;
+$$;
+
+-- The caller's own, those first where something was said last.
+create function public.rag_list_sessions("limit" integer default 20, "offset" integer default 0)
+returns setof rag.session
+language plpgsql stable security invoker set search_path = ''
+as $$
+begin
+  perform rag.begin_call();
+  perform rag.require_chat_scope();
+  perform rag.check_page("limit", "offset", 'desc', 'last_message_at', array['last_message_at']);
+  return query
+    select sessions.id, sessions.org_id, sessions.owner_id, sessions.collection_id, sessions.title,
+      sessions.message_count, sessions.created_at, sessions.last_message_at
+    from rag.sessions
+    where sessions.org_id = any (array(select rag.current_org_ids())) and sessions.owner_id = (select auth.uid())
+    order by sessions.last_message_at desc, sessions.id
+    limit "limit" offset "offset";
+end;
+$$;
+
+-- What was said in one of them, in order; PT404.
+create function public.rag_list_session_messages(
+  session_id uuid, "limit" integer default 1000, "offset" integer default 0
+)
+returns setof rag.message
+language plpgsql stable security invoker set search_path = ''
+as $$
+#variable_conflict use_variable
+declare
+  is_admitted constant boolean := rag.begin_call();
+  home constant rag.sessions := rag.get_session(session_id);
+begin
+  if "limit" is null or "limit" not between 1 and 1000 then
+    raise exception 'limit must be between 1 and 1000' using errcode = 'PT400', detail = 'invalid_limit';
+  elsif "offset" is null or "offset" < 0 then
+    raise exception 'offset must be at least 0' using errcode = 'PT400', detail = 'invalid_offset';
+  end if;
+  return query
+    select messages.id, messages.session_id, messages.ordinal, messages.role, messages.content, messages.details,
+      messages.created_at
+    from rag.messages
+    where messages.org_id = home.org_id and messages.session_id = home.id and messages.owner_id = home.owner_id
+    order by messages.ordinal
+    limit "limit" offset "offset";
+end;
+$$;
+
+-- With all that was said; PT404.
+create function public.rag_delete_session(session_id uuid)
+returns void
+language plpgsql volatile security invoker set search_path = ''
+as $$
+declare
+  is_admitted constant boolean := rag.begin_call();
+  gone constant rag.sessions := rag.get_session(session_id);
+begin
+  delete from rag.sessions where sessions.org_id = gone.org_id and sessions.id = gone.id;
+end;
+$$;
+
+-- Export of a collection to a snapshot, a page at a time. Every member of the org may load a snapshot, so it contains
+-- only documents that the whole org sees.
+
+-- The collection whose snapshot is made; PT400 for somebody's own.
+create function rag.snapshot_collection(collection_id uuid)
+returns rag.collections
+language plpgsql stable security invoker set search_path = ''
+as $$
+declare
+  home constant rag.collections := rag.get_collection(snapshot_collection.collection_id);
+begin
+  if not rag.has_scope('documents:read', 'documents:write') then
+    raise exception 'this key may not read documents' using errcode = 'PT403', detail = 'missing_scope';
+  elsif home.owner_id is not null then
+    raise exception 'a private index is not persisted: anybody of the org could load it'
+      using errcode = 'PT400', detail = 'private_collection';
+  elsif home.loads is not null or home.deleted_at is not null then
+    raise exception 'there is no such collection' using errcode = 'PT404', detail = 'collection_not_found';
+  end if;
+  return home;
+end;
+$$;
+
+create function public.rag_begin_snapshot(name text)
+returns jsonb
+language sql stable security invoker set search_path = ''
+as $$
+  select rag.begin_call();
+
+  select jsonb_build_object('org_id', home.org_id, 'collection_id', home.id, 'description', home.description,
+    'metadata', home.metadata, 'config', home.config)
+  from rag.snapshot_collection((rag.require_collection(rag_begin_snapshot.name)).id) as home;
+$$;
+
+-- [{id, created_at}]: up to 2,000 documents of the whole org after that one, the oldest first. Documents that have never
+-- become chunks are left out.
+create function public.rag_snapshot_documents(
+  collection_id uuid, after_created_at timestamptz default null, after_id uuid default null
+)
+returns jsonb
+language plpgsql stable security invoker set search_path = ''
+set statement_timeout = '60s'
+as $$
+declare
+  is_admitted constant boolean := rag.begin_write();
+  home constant rag.collections := rag.snapshot_collection(rag_snapshot_documents.collection_id);
+begin
+  return (
+    select coalesce(jsonb_agg(jsonb_build_object('id', page.id, 'created_at', page.created_at)
+      order by page.created_at, page.id), '[]')
+    from (
+      select documents.id, documents.created_at
+      from rag.documents
+      where documents.org_id = home.org_id and documents.collection_id = home.id and documents.owner_id is null
+        and (after_id is null or (documents.created_at, documents.id) > (after_created_at, after_id))
+        and (documents.status = 'completed' or exists (
+          select from rag.chunks where chunks.org_id = home.org_id and chunks.document_id = documents.id))
+      order by documents.created_at, documents.id
+      limit 2000
+    ) as page);
+end;
+$$;
+
+-- A chunk as a snapshot has it, of at most 8,192 bytes; its text is in the document's. The embedding: its values in half
+-- precision, high byte first, as base64, without the zeros at its end.
+create function rag.snapshot_chunk(chunk rag.chunks)
+returns jsonb
+language sql stable security invoker set search_path = ''
+as $$
+  select jsonb_build_object('span_start', chunk.span_start, 'span_end', chunk.span_end, 'token_count', chunk.token_count,
+    'metadata', chunk.metadata, 'embedding', translate(encode(
+      rtrim(substring(extensions.halfvec_send(chunk.embedding) from 5), '\x00'), 'base64'), E'\n', ''));
+$$;
+
+-- A document's chunks from `first` on: at most `most`, and at most 512, which are four megabytes.
+create function rag.snapshot_chunks(org_id uuid, document_id uuid, first integer, most integer)
+returns jsonb
+language sql stable security invoker set search_path = ''
+as $$
+  select coalesce(jsonb_agg(rag.snapshot_chunk(page.chunk) order by page.ordinal), '[]')
+  from (
+    select stored as chunk, stored.ordinal
+    from rag.chunks as stored
+    where stored.org_id = snapshot_chunks.org_id and stored.document_id = snapshot_chunks.document_id
+      and stored.ordinal >= snapshot_chunks.first
+    order by stored.ordinal
+    limit least(snapshot_chunks.most, 512)
+  ) as page;
+$$;
+
+-- One document: a million characters of its text from first_character on, the text's length, the number of its chunks,
+-- and with the first part of the text the first chunks.
+create function rag.snapshot_document(home rag.collections, document_id uuid, first_character integer)
+returns jsonb
+language sql stable security invoker set search_path = ''
+as $$
+  select jsonb_build_object('id', documents.id,
+    -- A document without an external_id has its id as its name, unless another document has that as its external_id.
+    'name', case when documents.external_id is not null or not exists (
+        select from rag.documents as other
+        where other.org_id = home.org_id and other.collection_id = home.id and other.owner_id is null
+          and other.external_id = documents.id::text)
+      then rag.external_name(documents) end,
+    'source_type', documents.source_type, 'title', documents.title, 'uri', documents.uri, 'lang', documents.lang,
+    'occurred_at', documents.occurred_at, 'origin', documents.origin, 'author', documents.author,
+    'state', documents.state, 'labels', documents.labels, 'metadata', documents.metadata,
+    'content', substr(documents.content, first_character + 1, 1000000), 'length', length(documents.content),
+    'filename', documents.filename,
+    'content_type', documents.content_type, 'size_bytes', documents.size_bytes,
+    'processing_info', documents.processing_info, 'created_at', documents.created_at,
+    'updated_at', documents.updated_at, 'embedding_model', counted.model, 'chunk_count', counted.chunks,
+    'chunks', case when first_character = 0
+      then rag.snapshot_chunks(home.org_id, documents.id, 0, 256) else '[]' end)
+  from rag.documents
+  cross join lateral (
+    select count(*) as chunks, min(chunks.embedding_model) as model
+    from rag.chunks
+    where chunks.org_id = home.org_id and chunks.document_id = documents.id
+  ) as counted
+  where documents.org_id = home.org_id and documents.id = snapshot_document.document_id;
+$$;
+
+-- The documents that still exist, the oldest first, each as rag.snapshot_document reads it now. A response ends after
+-- four megabytes: the caller asks again for the rest.
+create function public.rag_read_snapshot_documents(
+  collection_id uuid, document_ids uuid[], first_character integer default 0
+)
+returns jsonb
+language plpgsql stable security invoker set search_path = ''
+set statement_timeout = '60s'
+as $$
+declare
+  is_admitted constant boolean := rag.begin_write();
+  home constant rag.collections := rag.snapshot_collection(rag_read_snapshot_documents.collection_id);
+  listed_id uuid;
+  document jsonb;
+  page jsonb[] := '{}';
+  bytes bigint := 0;
+begin
+  if first_character is null or first_character < 0 then
+    raise exception 'first_character must be at least 0' using errcode = 'PT400', detail = 'invalid_first_character';
+  end if;
+  for listed_id in
+    select documents.id
+    from rag.documents
+    where documents.org_id = home.org_id and documents.collection_id = home.id and documents.owner_id is null
+      and documents.id = any (rag_read_snapshot_documents.document_ids)
+    order by documents.created_at, documents.id
+  loop
+    document := rag.snapshot_document(home, listed_id, first_character);
+    page := array_append(page, document);
+    bytes := bytes + pg_column_size(document);
+    exit when bytes > 4 << 20;
+  end loop;
+  return to_jsonb(page);
+end;
+$$;
+
+-- A document's chunks from `first` on, as many as rag.snapshot_chunks returns; PT409 if the document has changed.
+create function public.rag_read_snapshot_chunks(
+  collection_id uuid, document_id uuid, updated_at timestamptz, first integer
+)
+returns jsonb
+language plpgsql stable security invoker set search_path = ''
+set statement_timeout = '60s'
+as $$
+declare
+  is_admitted constant boolean := rag.begin_write();
+  home constant rag.collections := rag.snapshot_collection(rag_read_snapshot_chunks.collection_id);
+begin
+  if not exists (
+    select from rag.documents
+    where documents.org_id = home.org_id and documents.collection_id = home.id and documents.owner_id is null
+      and documents.id = rag_read_snapshot_chunks.document_id
+      and documents.updated_at = rag_read_snapshot_chunks.updated_at
+  ) then
+    raise exception 'a document changed while it was persisted; please try again'
+      using errcode = 'PT409', detail = 'document_changed';
+  end if;
+  return rag.snapshot_chunks(home.org_id, rag_read_snapshot_chunks.document_id, "first", 1000);
+end;
+$$;
+
+-- Import of a snapshot into a collection, a page at a time. The collection has no name (collections.loads) until the
+-- end of the import, which names it in one transaction.
+
+-- The caller's org, once it is certain that a snapshot may become its collection of that name. PT409 for a name that
+-- is taken, without overwrite; PT400 for the name of somebody's own.
+create function rag.check_load(name text, overwrite boolean)
+returns uuid
+language plpgsql stable security invoker set search_path = ''
+as $$
+declare
+  org_id constant uuid := rag.resolve_org(null);
+  present rag.collections;
+begin
+  if rag.bound_collection() is not null
+    or not (rag.has_scope('documents:write') and rag.has_scope('collections:manage')) then
+    raise exception 'this key may not make collections' using errcode = 'PT403', detail = 'missing_scope';
+  elsif coalesce(length(check_load.name), 0) not between 1 and 255 then
+    raise exception 'a name has 1 to 255 characters' using errcode = 'PT400', detail = 'invalid_name';
+  end if;
+  perform rag.check_name(check_load.name), rag.check_owner_in_name(org_id, check_load.name);
+  select * into present from rag.collection_by_name(org_id, check_load.name);
+  if found and not coalesce(check_load.overwrite, false) then
+    raise exception 'there is a collection of that name already'
+      using errcode = 'PT409', detail = 'duplicate_collection';
+  elsif present.owner_id is not null or check_load.name ~ ':u:[^:]*$' then
+    raise exception 'a private index is not loaded: a snapshot is the whole org''s'
+      using errcode = 'PT400', detail = 'private_collection';
+  end if;
+  return org_id;
+end;
+$$;
+
+-- {"org_id", "left_behind"}: whose snapshots the caller may load under that name, and the collections that loads have
+-- left without a name and an hour ago.
+create function public.rag_check_load(name text, overwrite boolean default false)
+returns jsonb
+language sql stable security invoker set search_path = ''
+as $$
+  select rag.begin_call();
+
+  select jsonb_build_object('org_id', checked.org_id, 'left_behind', array(
+    select collections.id
+    from rag.collections
+    where collections.org_id = checked.org_id and collections.loads is not null and collections.deleted_at is null
+      and collections.updated_at < now() - interval '1 hour'))
+  from (select rag.check_load(rag_check_load.name, rag_check_load.overwrite) as org_id offset 0) as checked;
+$$;
+
+-- A collection without a name, to be filled; its id. PT429 where the org's tier has no room for it, or for so many
+-- documents. What it is to take the place of makes room for it: that org has one more for a while.
+create function public.rag_begin_load(name text, overwrite boolean, documents integer, collection jsonb)
+returns uuid
+language plpgsql volatile security invoker set search_path = ''
+as $$
+declare
+  is_admitted constant boolean := rag.begin_call();
+  home_id constant uuid := rag.check_load(rag_begin_load.name, rag_begin_load.overwrite);
+  tier constant rag.tiers := rag.org_tier(home_id);
+  fields record;
+  made uuid;
+begin
+  perform rag.check_json('collection', rag_begin_load.collection, 100000);
+  select * into fields
+  from jsonb_to_record(rag_begin_load.collection) as given (description text, metadata jsonb, config jsonb);
+  perform rag.check_config(coalesce(fields.config, '{}'), coalesce(fields.config, '{}'));
+  if rag_begin_load.documents > tier.documents_per_collection then
+    raise exception 'this org''s tier has room for % documents in a collection', tier.documents_per_collection
+      using errcode = 'PT429', detail = 'document_limit_reached';
+  elsif not exists (select from rag.collection_by_name(home_id, rag_begin_load.name))
+    or tier.collections < (
+      select count(*) from rag.collections where collections.org_id = home_id and collections.deleted_at is null)
+  then
+    perform rag.check_collection_quota(home_id);
+  end if;
+  insert into rag.collections (org_id, name, loads, description, metadata, config)
+  values (home_id, 'loading ' || gen_random_uuid(), rag_begin_load.name, fields.description,
+    coalesce(fields.metadata, '{}'), coalesce(fields.config, '{}'))
+  returning id into made;
+  return made;
+end;
+$$;
+
+-- The collection that is being loaded, held for the rest of the transaction: it is not left behind, and nobody else
+-- ends it. PT404 when it is none, or none any more.
+create function rag.running_load(collection_id uuid)
+returns rag.collections
+language plpgsql volatile security invoker set search_path = ''
+as $$
+declare
+  home rag.collections;
+begin
+  update rag.collections
+  set updated_at = clock_timestamp()
+  where collections.org_id = any (array(select rag.current_org_ids())) and collections.id = running_load.collection_id
+    and collections.loads is not null and collections.deleted_at is null and collections.owner_id is null
+  returning collections.* into home;
+  if not found then
+    raise exception 'nothing is loaded there' using errcode = 'PT404', detail = 'collection_not_found';
+  end if;
+  return home;
+end;
+$$;
+
+-- The id of a document by its place among those of a load, so that they keep their order where they are of one moment.
+create function rag.id_at_position(place bigint)
+returns uuid
+language sql volatile security invoker set search_path = ''
+as $$
+  select (lpad(to_hex(id_at_position.place), 12, '0') || right(replace(gen_random_uuid()::text, '-', ''), 20))::uuid;
+$$;
+
+-- Store documents as rag_read_snapshot_documents returns them, the first of them at that place among all; PT400 for two
+-- of one name.
+create function public.rag_load_documents(collection_id uuid, documents jsonb, first bigint)
+returns setof rag.stored_document
+language plpgsql volatile security invoker set search_path = ''
+set statement_timeout = '60s'
+as $$
+declare
+  is_admitted constant boolean := rag.begin_write();
+  home constant rag.collections := rag.running_load(rag_load_documents.collection_id);
+  new rag.new_document[];
+  stored rag.stored_document[];
+begin
+  perform rag.check_json('documents', rag_load_documents.documents);
+  new := rag.new_documents(home, rag_load_documents.documents);
+  for place in 1..coalesce(cardinality(new), 0) loop
+    new[place].id := rag.id_at_position("first" + place - 1);
+    new[place].owner_id := null;
+  end loop;
+  select array_agg(kept order by kept.place) into stored from rag.put_documents(home, new) as kept;
+  if exists (select from unnest(stored) as kept where kept.replaced) then
+    raise exception 'two documents have one name' using errcode = 'PT400', detail = 'duplicate_document';
+  end if;
+  update rag.documents as loaded
+  set filename = fields.filename, content_type = fields.content_type, size_bytes = fields.size_bytes,
+    processing_info = coalesce(fields.processing_info, '{}'),
+    created_at = least(greatest(fields.created_at, 'epoch'), now()),
+    updated_at = least(greatest(fields.updated_at, 'epoch'), now())
+  from unnest(stored) as kept
+  join jsonb_array_elements(rag_load_documents.documents) with ordinality as item (body, place)
+    on item.place = kept.place
+  cross join jsonb_to_record(item.body) as fields (filename text, content_type text, size_bytes bigint,
+    processing_info jsonb, created_at timestamptz, updated_at timestamptz)
+  where loaded.org_id = home.org_id and loaded.id = kept.document_id;
+  return query select kept.* from unnest(stored) as kept;
+end;
+$$;
+
+-- More chunks of a document that has some, as rag_load_documents takes them. Its words are counted with the last of
+-- them: each time anew, a long document would take hours.
+create function public.rag_load_chunks(
+  collection_id uuid, document_id uuid, chunks jsonb, embedding_model text, last boolean
+)
+returns void
+language plpgsql volatile security invoker set search_path = ''
+set statement_timeout = '60s'
+as $$
+declare
+  is_admitted constant boolean := rag.begin_write();
+  home constant rag.collections := rag.running_load(rag_load_chunks.collection_id);
+  present integer;
+begin
+  perform rag.check_json('chunks', rag_load_chunks.chunks);
+  if not exists (
+    select from rag.documents
+    where documents.org_id = home.org_id and documents.collection_id = home.id
+      and documents.id = rag_load_chunks.document_id
+  ) then
+    raise exception 'there is no such document' using errcode = 'PT404', detail = 'document_not_found';
+  end if;
+  select count(*) into present
+  from rag.chunks as stored
+  where stored.org_id = home.org_id and stored.document_id = rag_load_chunks.document_id;
+  perform set_config('rag.words_later', 'true', true);
+  perform rag.insert_chunks(home.org_id, array[
+    (rag_load_chunks.document_id, rag_load_chunks.chunks, rag_load_chunks.embedding_model)::rag.document_chunks], present);
+  perform set_config('rag.words_later', '', true);
+  if rag_load_chunks.last then
+    perform rag.index_words(home.org_id, array[rag_load_chunks.document_id]);
+  end if;
+end;
+$$;
+
+-- Take the name. With overwrite the collection of that name is deleted as by rag_delete_collection. If two calls load
+-- under one name, the second waits here, and then the name is taken.
+create function public.rag_finish_load(collection_id uuid, overwrite boolean default false)
+returns void
+language plpgsql volatile security invoker set search_path = ''
+set statement_timeout = '60s'
+as $$
+declare
+  is_admitted constant boolean := rag.begin_write();
+  home constant rag.collections := rag.running_load(rag_finish_load.collection_id);
+begin
+  perform pg_advisory_xact_lock(hashtextextended('rag.load ' || home.org_id || ' ' || home.loads, 0));
+  perform rag.check_load(home.loads, rag_finish_load.overwrite);
+  delete from rag.collections as older
+  where older.org_id = home.org_id
+    and older.id = (select present.id from rag.collection_by_name(home.org_id, home.loads) as present);
+  update rag.collections
+  set name = home.loads, loads = null
+  where collections.org_id = home.org_id and collections.id = home.id;
+exception when unique_violation then
+  -- Somebody made it by another way, just now.
+  raise exception 'there is a collection of that name already'
+    using errcode = 'PT409', detail = 'duplicate_collection';
+when lock_not_available then
+  perform rag.raise_locked();
+end;
+$$;
+
+-- Delete a collection that was not loaded to its end, a hundred documents at a time; whether there are more.
+create function public.rag_cancel_load(collection_id uuid)
+returns boolean
+language plpgsql volatile security invoker set search_path = ''
+set statement_timeout = '60s'
+as $$
+declare
+  is_admitted constant boolean := rag.begin_write();
+  home constant rag.collections := rag.running_load(rag_cancel_load.collection_id);
+begin
+  delete from rag.documents
+  where documents.org_id = home.org_id and documents.id = any (array(
+    select loaded.id
+    from rag.documents as loaded
+    where loaded.org_id = home.org_id and loaded.collection_id = home.id
+    limit 100));
+  if found then
+    return true;
+  end if;
+  delete from rag.collections where collections.org_id = home.org_id and collections.id = home.id;
+  return false;
+end;
+$$;
+
+-- Metrics of the index and knowledge APIs, counted in the database for all instances; /metrics sums them over all
+-- users. Each user has rows of their own, so that no user waits for others or writes theirs.
+
+-- Where the buckets of a histogram end; of a counter there are none. Null for what nobody measures.
+create function rag.histogram_bounds(measure text)
+returns double precision[]
+language sql immutable security invoker set search_path = ''
+as $$
+  select case
+    when histogram_bounds.measure ~ '^rag_(query|retrieve|chat|index|indexes|indexes_document|indexes_update_document|indexes_delete_document|persist|load|delete_index)_(requests_total|latency_seconds)$'
+      then case when histogram_bounds.measure like '%seconds'
+        then '{0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10, 30, 60}' else '{}' end
+    when histogram_bounds.measure = 'gateway_knowledge_retrieval_score'
+      then '{0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1}'
+    when histogram_bounds.measure ~ '^gateway_knowledge_(chunks_retrieved|documents_ingested|documents_deleted|query_tokens)_total$'
+      then '{}'
+  end::double precision[];
+$$;
+
+create table rag.measures (
+  user_id uuid not null,
+  name text not null check (rag.histogram_bounds(name) is not null),
+  -- success or failure of a request, prompt or completion of tokens.
+  label text not null default '' check (label in ('', 'success', 'failure', 'prompt', 'completion')),
+  -- Of a counter: what it counts. Of a histogram: the sum of all values.
+  sum double precision not null check (sum >= 0 and sum < 1e15),
+  -- How often; and how often up to each bound.
+  total bigint not null check (total > 0),
+  buckets bigint[] not null,
+  primary key (user_id, name, label)
+);
+
+alter table rag.measures enable row level security;
+alter table rag.measures force row level security;
+
+create policy "callers measure their own requests, metrics read all" on rag.measures
+  for all to authenticated
+  using (user_id = (select auth.uid()) or (select rag.reads_metrics()))
+  with check (user_id = (select auth.uid()));
+
+-- Add up to twenty measures of the caller's: [{name, label, value}]. A value is at most a million, so that nobody's
+-- hide the others'.
+create function public.rag_record_metrics(measures jsonb)
+returns void
+language plpgsql volatile security invoker set search_path = ''
+as $$
+#variable_conflict use_column
+begin
+  perform rag.begin_call();
+  perform rag.check_json('measures', rag_record_metrics.measures, 10000);
+  with measured as (
+    select fields.name, coalesce(fields.label, '') as label,
+      case when fields.value between 0 and 1000000 then fields.value end as value
+    from (select item from jsonb_array_elements(rag_record_metrics.measures) as item limit 20) as items
+    cross join jsonb_to_record(items.item) as fields (name text, label text, value double precision)
+  )
+  insert into rag.measures as present (user_id, name, label, sum, total, buckets)
+  select auth.uid(), measured.name, measured.label, 
+    -- Of one that cannot be there is no sum.
+    case when bool_and(measured.value is not null) then sum(measured.value) end, count(*), array(
+      select (select count(*) from unnest(array_agg(measured.value)) as value where value <= bound)
+      from unnest(rag.histogram_bounds(measured.name)) as bound)
+  from measured
+  group by measured.name, measured.label
+  order by measured.name, measured.label
+  on conflict on constraint measures_pkey do update set
+    sum = present.sum + excluded.sum,
+    total = present.total + excluded.total,
+    buckets = array(
+      select had + added
+      from unnest(present.buckets, excluded.buckets) with ordinality as counted (had, added, place)
+      order by place);
+end;
+$$;
+
+-- Rate limits, counted in the database for all instances. A row is one caller's current window in one bucket; the
+-- window starts with the first request, and an expired row is reused, so the table has at most callers x buckets x
+-- windows rows. The token, never an argument, identifies the caller, and no exposed function decreases a count. (A
+-- deleted user's few rows stay.)
+
+create table rag.rate_limits (
+  -- A user, or an API key: rag.caller_id().
+  caller_id uuid not null,
+  -- rag: the rag pair; api: all other functions; day: both, with all keys of a user, by their tier. ingest: kilobytes of
+  -- text that a user, with all keys, sent to functions that store it before they answer.
+  bucket text not null check (bucket in ('rag', 'api', 'day', 'ingest')),
+  window_seconds integer not null check (window_seconds in (1, 60, 3600, 86400)),
+  started_at timestamptz not null,
+  hits bigint not null check (hits >= 0),
+  primary key (caller_id, bucket, window_seconds)
+);
+
+alter table rag.rate_limits enable row level security;
+alter table rag.rate_limits force row level security;
+
+create policy "callers spend their own budget" on rag.rate_limits
+  for all to authenticated
+  using (caller_id = any (array[(select auth.uid()), (select rag.caller_id())]))
+  with check (caller_id = any (array[(select auth.uid()), (select rag.caller_id())]));
+
+-- Requests by user, function and outcome, since ever: what /metrics sums over all users, so that its
+-- counters are true over all instances. Each user has rows of their own, so that nobody waits for others.
+create table rag.request_counts (
+  user_id uuid not null,
+  -- The deployed functions; whoever adds one says so here.
+  function text not null check (
+    function in ('rag-search', 'rag-answer', 'api-keys', 'collections', 'documents', 'webhooks', 'indexes',
+      'index-query', 'index-snapshots', 'chat-completions', 'knowledge', 'v1-search',
+      'v1-contents', 'v1-similar', 'v1-answer', 'retrievals', 'chat', 'administration')),
+  outcome text not null check (outcome in ('admitted', 'limited')),
+  total bigint not null check (total > 0),
+  primary key (user_id, function, outcome)
+);
+
+alter table rag.request_counts enable row level security;
+alter table rag.request_counts force row level security;
+
+create policy "callers count their own requests, metrics read all" on rag.request_counts
+  for all to authenticated
+  using (user_id = (select auth.uid()) or (select rag.reads_metrics()))
+  with check (user_id = (select auth.uid()));
+
+-- Under which limits the caller stands: the deployment's own for the bucket (`requests` in
+-- `window_seconds`), unless a tier or, before all others, the API key sets one a minute; and the tier's by
+-- day. Of several orgs' tiers the most generous counts. (A user has one day for all orgs: a key of an org
+-- with a smaller tier finds it spent by what the user asked elsewhere.)
+create function rag.caller_limits(bucket text, requests integer, window_seconds integer)
+returns table (caller_id uuid, bucket text, requests integer, window_seconds integer)
+language sql stable security invoker set search_path = ''
+as $$
+  with tiers_of_caller as (
+    select tiers.requests_per_day, case caller_limits.bucket
+      when 'rag' then tiers.rag_requests_per_minute else tiers.api_requests_per_minute end as per_minute
+    from rag.orgs
+    join rag.tiers on tiers.name = orgs.tier
+    where orgs.id = any (array(select rag.current_org_ids()))
+  ), rates (requests, window_seconds, precedence) as (
+    select own.per_minute, 60, 1
+    from (select (auth.jwt() -> 'rag' ->> 'requests_per_minute')::integer) as own (per_minute)
+    where own.per_minute is not null
+    union all
+    select coalesce(per_minute, caller_limits.requests),
+      case when per_minute is null then caller_limits.window_seconds else 60 end, 2
+    from tiers_of_caller
+    union all
+    select caller_limits.requests, caller_limits.window_seconds, 3
+  )
+  (
+    select rag.caller_id(), caller_limits.bucket, rates.requests, rates.window_seconds
+    from rates
+    order by rates.precedence, rates.requests::numeric / rates.window_seconds desc
+    limit 1
+  )
+  union all
+  select auth.uid(), 'day', max(requests_per_day), 86400
+  from tiers_of_caller
+  having bool_and(requests_per_day is not null);
+$$;
+
+-- Count `amount` requests in one window, if there is room for them; where the window stands then. Atomic
+-- under any number of callers: the row is locked before it is judged, and kept until the caller commits.
+create function rag.count_hits( caller_id uuid, bucket text, requests integer, window_seconds integer, amount integer )
+returns table (hits bigint, resets_at timestamptz, admitted boolean)
+language plpgsql volatile security invoker set search_path = ''
+as $$
+#variable_conflict use_variable
+declare
+  length constant interval := make_interval(secs => window_seconds);
+begin
+  insert into rag.rate_limits as spent (caller_id, bucket, window_seconds, started_at, hits)
+  select caller_id, bucket, window_seconds, clock_timestamp(), amount
+  where amount <= requests
+  on conflict on constraint rate_limits_pkey do update set
+    hits = case when spent.started_at + length > excluded.started_at
+      then spent.hits + excluded.hits else excluded.hits end,
+    started_at = case when spent.started_at + length > excluded.started_at
+      then spent.started_at else excluded.started_at end
+  where spent.hits + excluded.hits <= requests or spent.started_at + length <= excluded.started_at
+  returning spent.hits, spent.started_at + length, true into hits, resets_at, admitted;
+  if not found then
+    select spent.hits, spent.started_at + length into hits, resets_at
+    from rag.rate_limits as spent
+    where spent.caller_id = count_hits.caller_id and spent.bucket = count_hits.bucket
+      and spent.window_seconds = count_hits.window_seconds and spent.started_at + length > clock_timestamp();
+    hits := coalesce(hits, 0);
+    resets_at := coalesce(resets_at, clock_timestamp() + length);
+    admitted := false;
+  end if;
+  return next;
+end;
+$$;
+
+-- Count `amount` requests of a function, or `amount` kilobytes of the bucket ingest: a row for each limit of the caller,
+-- with the state of its window. The call is admitted only if all windows have room, and then counted in all, else in
+-- none. One round trip. It returns rows and never raises for a limit, since raising would roll the count back.
+create function public.rag_check_rate_limit(
+  function text, bucket text, requests integer, window_seconds integer, amount integer default 1
+)
+returns table (allowed integer, seconds integer, hits bigint, resets_at timestamptz, admitted boolean)
+language plpgsql volatile security invoker set search_path = ''
+as $$
+#variable_conflict use_variable
+declare
+  per record;
+  paid record;
+begin
+  perform rag.begin_call();
+  if auth.uid() is null or coalesce(requests, 0) < 1
+    or coalesce(amount, 0) not between 1 and (case bucket when 'ingest' then 10000 else 1000 end) then
+    return;
+  elsif bucket not in ('rag', 'api', 'ingest') or window_seconds not in (1, 60, 3600, 86400) then
+    raise exception 'unknown bucket or window' using errcode = 'PT400', detail = 'invalid_limit';
+  elsif bucket = 'ingest' then
+    -- This call belongs to a request that has been counted.
+    return query
+    select requests, window_seconds, counted.*
+    from rag.count_hits(auth.uid(), bucket, requests, window_seconds, amount) as counted;
+    return;
+  end if;
+
+  -- The minute before the day, always: two requests lock their rows in the same order.
+  for per in
+    select named.* from rag.caller_limits(bucket, requests, window_seconds) as named
+    order by named.bucket = 'day'
+  loop
+    select per.requests, per.window_seconds, counted.*
+    into allowed, seconds, hits, resets_at, admitted
+    from rag.count_hits(per.caller_id, per.bucket, per.requests, per.window_seconds, amount) as counted;
+    return next;
+    exit when not admitted;
+    paid := per;
+  end loop;
+
+  if not admitted and paid is not null then
+    -- The day is spent: the minute gets back what it was charged for this request.
+    update rag.rate_limits as spent set hits = spent.hits - amount
+    where spent.caller_id = paid.caller_id and spent.bucket = paid.bucket
+      and spent.window_seconds = paid.window_seconds;
+  end if;
+
+  insert into rag.request_counts as present (user_id, function, outcome, total)
+  values (auth.uid(), function, case when admitted then 'admitted' else 'limited' end, 1)
+  on conflict on constraint request_counts_pkey do update set total = present.total + excluded.total;
+  if admitted then
+    perform rag.count_org_call();
+  end if;
+end;
+$$;
+
+-- What /metrics shows, summed over all users. For the functions' own token alone, which has no user and
+-- says what it is for; everybody else gets nothing.
+--
+-- value: of a counter what it counts, of a histogram the sum of all values; total: how many those were, and buckets
+-- how many of them were at most as large as each of the bounds.
+create function public.rag_metrics()
+returns table (
+  name text, labels jsonb, value double precision, total bigint, bounds double precision[], buckets bigint[]
+)
+language sql stable security invoker set search_path = ''
+as $$
+  select rag.begin_call();
+
+  select 'rag_requests_total', jsonb_build_object('function', function, 'outcome', outcome), sum(total), sum(total),
+    '{}'::double precision[], '{}'::bigint[]
+  from rag.request_counts
+  where (select rag.reads_metrics())
+  group by function, outcome
+  union all
+  select measures.name, jsonb_build_object('label', measures.label), sum(measures.sum), sum(measures.total),
+    rag.histogram_bounds(measures.name), array(
+      select sum(all_of.buckets[place])::bigint
+      from generate_subscripts(rag.histogram_bounds(measures.name), 1) as place
+      cross join rag.measures as all_of
+      where all_of.name = measures.name and all_of.label = measures.label
+      group by place
+      order by place)
+  from rag.measures
+  where (select rag.reads_metrics())
+  group by measures.name, measures.label;
+$$;
+
+-- Calls of each user in an org today, for the org's admins. A row is reused the next day, so there is one for each user
+-- who ever called. rag_check_rate_limit writes it, rag_stats reads it.
+
+create table rag.calls (
+  org_id uuid not null references rag.orgs (id) on delete cascade,
+  -- Who calls.
+  owner_id uuid not null,
+  -- In UTC, as is the midnight that starts it.
+  day date not null,
+  total bigint not null check (total > 0),
+  primary key (org_id, owner_id)
+);
+
+alter table rag.calls enable row level security;
+alter table rag.calls force row level security;
+
+create policy "callers see their own calls, admins their org's" on rag.calls
+  for all to authenticated
+  using (org_id = any (array(select rag.current_org_ids()))
+    and (owner_id is null or owner_id = (select auth.uid())
+      or org_id = any (array(select rag.admin_org_ids()))))
+  with check (org_id = any (array(select rag.current_org_ids()))
+    and (owner_id is null or owner_id = (select auth.uid())
+      or org_id = any (array(select rag.admin_org_ids()))));
+
+create policy "calls are of oneself" on rag.calls
+  as restrictive for insert to authenticated
+  with check (owner_id = (select auth.uid()));
+
+create policy "nobody counts for another" on rag.calls
+  as restrictive for update to authenticated
+  using (owner_id = (select auth.uid())) with check (owner_id = (select auth.uid()));
+
+-- One call more, of a token that counts for one org alone: which of several orgs a call concerns is not known here, and
+-- none of the others may learn of it.
+create function rag.count_org_call()
+returns void
+language sql volatile security invoker set search_path = ''
+as $$
+  insert into rag.calls as present (org_id, owner_id, day, total)
+  select own.ids[1], auth.uid(), (clock_timestamp() at time zone 'UTC')::date, 1
+  from (select array(select rag.current_org_ids()) as ids) as own
+  where cardinality(own.ids) = 1
+  on conflict on constraint calls_pkey do update set
+    day = greatest(present.day, excluded.day),
+    total = case when present.day < excluded.day then 0 else present.total end + 1;
+$$;
+
+-- Idempotency keys: stored responses, so that a repeated request costs nothing twice, creates nothing twice and returns
+-- the same. A response is claimed before the work, stored after it and replayed for 24 hours. The key and the body are
+-- stored as hashes. The functions write and read as the caller: no other user, admin or API key sees a response, nor
+-- does the caller after leaving the org.
+
+create table rag.replies (
+  org_id uuid not null references rag.orgs (id) on delete cascade,
+  owner_id uuid not null,
+  -- The API key that asked, else the user: rag.caller_id().
+  caller_id uuid not null,
+  -- SHA-256 of the key, and of what was asked.
+  key_hash text not null check (key_hash ~ '^[0-9a-f]{64}$'),
+  body_hash text not null check (body_hash ~ '^[0-9a-f]{64}$'),
+  -- The one that the asking key is bound to.
+  collection_id uuid,
+  -- Whose work it is until it is done, and when whoever has it is taken for dead. A reply has neither.
+  claim uuid,
+  due_at timestamptz,
+  status integer check (status between 200 and 599),
+  -- As it was sent, the order of its keys too.
+  body json check (octet_length(body::text) <= 250000),
+  request_id text check (length(request_id) between 1 and 200),
+  -- What it shows: when the caller no longer sees all of that, it was never answered.
+  chunk_ids uuid[] not null default '{}',
+  created_at timestamptz not null,
+  -- What an API key needs to have been answered this, and to be answered it again.
+  scope text not null default 'chat:read' check (scope in ('chat:read', 'documents:write', 'collections:manage')),
+  primary key (org_id, owner_id, caller_id, key_hash),
+  constraint replies_state check (
+    num_nonnulls(claim, due_at) = 2 and num_nonnulls(status, body, request_id) = 0
+    or num_nonnulls(claim, due_at) = 0 and num_nonnulls(status, body, request_id) = 3)
+);
+
+-- rag_claim_response: what of the caller's is too old.
+create index replies_by_age on rag.replies (org_id, owner_id, caller_id, created_at);
+
+alter table rag.replies enable row level security;
+alter table rag.replies force row level security;
+
+create policy "members use their org's replies" on rag.replies
+  for all to authenticated
+  using (org_id = any (array(select rag.current_org_ids()))
+    and (owner_id is null or owner_id = (select auth.uid())
+      or org_id = any (array(select rag.admin_org_ids()))))
+  with check (org_id = any (array(select rag.current_org_ids()))
+    and (owner_id is null or owner_id = (select auth.uid())
+      or org_id = any (array(select rag.admin_org_ids()))));
+
+create policy "a reply is for whoever asked" on rag.replies
+  as restrictive for all to authenticated
+  using (owner_id = (select auth.uid()) and caller_id = (select rag.caller_id()))
+  with check (owner_id = (select auth.uid()) and caller_id = (select rag.caller_id()));
+
+create policy "a key has replies of its scopes" on rag.replies
+  as restrictive for all to authenticated
+  using (scope = 'chat:read' and (select rag.has_scope('chat:read'))
+    or scope = 'documents:write' and (select rag.has_scope('documents:write'))
+    or scope = 'collections:manage' and (select rag.has_scope('collections:manage')))
+  with check (scope = 'chat:read' and (select rag.has_scope('chat:read'))
+    or scope = 'documents:write' and (select rag.has_scope('documents:write'))
+    or scope = 'collections:manage' and (select rag.has_scope('collections:manage')));
+
+create policy "a bound key stays in its collection" on rag.replies
+  as restrictive for all to authenticated
+  using ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()))
+  with check ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()));
+
+-- What to do with a request: go (with a claim to end it by), replay what was answered, busy (it is being worked on;
+-- ask again so many seconds later), or differs (the key has been used for something else). org_id: where it is kept.
+create type rag.stored_response as (
+  outcome text, claim uuid, status integer, body json, request_id text, retry_after integer, org_id uuid
+);
+
+-- Whether the caller has as many replies as anybody may.
+create function rag.has_too_many_responses(org_id uuid)
+returns boolean
+language sql stable security invoker set search_path = ''
+as $$
+  select exists (
+    select from rag.replies as present
+    where present.org_id = has_too_many_responses.org_id and present.owner_id = (select auth.uid())
+      and present.caller_id = (select rag.caller_id()) and present.created_at > now() - interval '24 hours'
+    order by present.created_at
+    offset 9999 limit 1);
+$$;
+
+-- Whether the caller sees all of these.
+create function rag.can_see_chunks(org_id uuid, ids uuid[])
+returns boolean
+language sql stable security invoker set search_path = ''
+as $$
+  select not exists (
+    select from unnest(ids) as wanted (id)
+    where not exists (
+      select from rag.chunks where chunks.org_id = can_see_chunks.org_id and chunks.id = wanted.id));
+$$;
+
+-- Claim a request for so many seconds, in which nobody else does the same. Of any number at once one goes. A claim
+-- that has run out goes to the next who asks the same; what is older than 24 hours was never asked. It is kept in the
+-- org of the collection that it is about, where there is one (PT404 for one that the caller does not see), else in the
+-- one that is meant. scope: what a key needs for what is asked.
+create function public.rag_claim_response(
+  org_id uuid, key_hash text, body_hash text, lease_seconds integer, collection_id uuid default null,
+  scope text default 'chat:read'
+)
+returns setof rag.stored_response
+language plpgsql volatile security invoker set search_path = ''
+as $$
+#variable_conflict use_variable
+declare
+  is_admitted constant boolean := rag.begin_call();
+  home constant uuid := case
+    when collection_id is null then rag.resolve_org(org_id) else (rag.get_collection(collection_id)).org_id end;
+  known rag.replies;
+  answer rag.stored_response;
+  -- The clock, not the transaction's time: one may have waited for another.
+  moment timestamptz;
+begin
+  if scope is null or scope not in ('chat:read', 'documents:write', 'collections:manage') then
+    raise exception 'scope must be chat:read, documents:write or collections:manage'
+      using errcode = 'PT400', detail = 'invalid_scope';
+  elsif not rag.has_scope(scope) then
+    raise exception 'the key lacks the scope %', scope using errcode = 'PT403', detail = 'missing_scope';
+  elsif lease_seconds is null or lease_seconds not between 1 and 3600 then
+    raise exception 'lease_seconds must be between 1 and 3600' using errcode = 'PT400', detail = 'invalid_lease';
+  elsif rag.has_too_many_responses(home) and not exists (
+    select from rag.replies as present
+    where present.org_id = home and present.owner_id = auth.uid() and present.caller_id = rag.caller_id()
+      and present.key_hash = rag_claim_response.key_hash
+  ) then
+    -- Rather than forget what was promised. (What was is replayed.)
+    raise exception 'too many answers are kept: send fewer requests with an Idempotency-Key'
+      using errcode = 'PT429', detail = 'too_many_replies';
+  end if;
+  answer.org_id := home;
+  -- Again, should what stood in the way be released before it was read.
+  for attempt in 1..5 loop
+    moment := clock_timestamp();
+    insert into rag.replies as present (
+      org_id, owner_id, caller_id, key_hash, body_hash, collection_id, claim, due_at, created_at, scope)
+    values (home, auth.uid(), rag.caller_id(), key_hash, body_hash, rag.bound_collection(), gen_random_uuid(),
+      moment + make_interval(secs => lease_seconds), moment, scope)
+    on conflict on constraint replies_pkey do update
+    set body_hash = excluded.body_hash, claim = excluded.claim, due_at = excluded.due_at, status = null, body = null,
+      request_id = null, chunk_ids = '{}', created_at = excluded.created_at, scope = excluded.scope
+    where present.created_at <= clock_timestamp() - interval '24 hours'
+      or present.due_at <= clock_timestamp() and present.body_hash = excluded.body_hash
+      or present.status is not null and present.body_hash = excluded.body_hash
+        and not rag.can_see_chunks(home, present.chunk_ids)
+    returning present.claim into answer.claim;
+    if found then
+      answer.outcome := 'go';
+      perform rag.delete_expired_responses(home);
+      return next answer;
+      return;
+    end if;
+
+    select * into known
+    from rag.replies as present
+    where present.org_id = home and present.owner_id = auth.uid() and present.caller_id = rag.caller_id()
+      and present.key_hash = rag_claim_response.key_hash;
+    exit when found;
+  end loop;
+  if known.body_hash <> body_hash then
+    answer.outcome := 'differs';
+  elsif known.status is not null then
+    answer := ('replay', null, known.status, known.body, known.request_id, null, home);
+  else
+    -- As long again as it has been worked on, but no longer than the claim lasts.
+    answer.outcome := 'busy';
+    answer.retry_after := greatest(1, ceil(extract(epoch from
+      least(known.due_at - clock_timestamp(), clock_timestamp() - known.created_at))));
+  end if;
+  return next answer;
+end;
+$$;
+
+-- Delete of the caller's replies those that are too old, a hundred at a time. Skipping what is locked, it waits for
+-- nobody.
+create function rag.delete_expired_responses(org_id uuid)
+returns void
+language sql volatile security invoker set search_path = ''
+as $$
+  with old as (
+    select present.org_id, present.owner_id, present.caller_id, present.key_hash
+    from rag.replies as present
+    where present.org_id = delete_expired_responses.org_id and present.owner_id = (select auth.uid())
+      and present.caller_id = (select rag.caller_id()) and present.created_at <= now() - interval '24 hours'
+    order by present.created_at
+    limit 100
+    for update skip locked
+  )
+  delete from rag.replies as present
+  using old
+  where present.org_id = old.org_id and present.owner_id = old.owner_id and present.caller_id = old.caller_id
+    and present.key_hash = old.key_hash;
+$$;
+
+-- Keep what was answered, by the claim alone that it was worked under; whether it is kept. A body above 250 kB is
+-- not, and releases the claim. chunk_ids: what it shows, without which it is not replayed. body: as JSON, in a text: an
+-- argument that is JSON itself is refused for a null character.
+create function public.rag_store_response(
+  org_id uuid, key_hash text, claim uuid, status integer, body text, request_id text,
+  chunk_ids uuid[] default '{}'
+)
+returns boolean
+language plpgsql volatile security invoker set search_path = ''
+as $$
+#variable_conflict use_variable
+begin
+  perform rag.begin_call();
+  if octet_length(body) > 250000 then
+    perform public.rag_release_response(org_id, key_hash, claim);
+    return false;
+  end if;
+  update rag.replies as present
+  set claim = null, due_at = null, status = rag_store_response.status, body = rag_store_response.body::json,
+    request_id = rag_store_response.request_id, chunk_ids = coalesce(rag_store_response.chunk_ids, '{}')
+  where present.org_id = rag.resolve_org(rag_store_response.org_id) and present.owner_id = auth.uid()
+    and present.caller_id = rag.caller_id() and present.key_hash = rag_store_response.key_hash
+    and present.claim = rag_store_response.claim;
+  return found;
+end;
+$$;
+
+-- Give a claim back, so that the next who asks goes; whether it was still held.
+create function public.rag_release_response(org_id uuid, key_hash text, claim uuid)
+returns boolean
+language plpgsql volatile security invoker set search_path = ''
+as $$
+#variable_conflict use_variable
+begin
+  perform rag.begin_call();
+  delete from rag.replies as present
+  where present.org_id = rag.resolve_org(rag_release_response.org_id) and present.owner_id = auth.uid()
+    and present.caller_id = rag.caller_id() and present.key_hash = rag_release_response.key_hash
+    and present.claim = rag_release_response.claim;
+  return found;
+end;
+$$;
+
+-- Audit events of the knowledge API: counts and a score, never a text or a query. The functions write each event as the
+-- caller of the request. The org's admins read the events; members do not, because the counts include private
+-- documents. No user changes or deletes an event: the deployer prunes them in SQL.
+
+create table rag.events (
+  org_id uuid not null references rag.orgs (id) on delete cascade,
+  id uuid not null default gen_random_uuid(),
+  -- Whose own the namespace is; null: the org's.
+  owner_id uuid,
+  -- Who did it.
+  user_id uuid not null,
+  event text not null check (event in ('knowledge.ingest', 'knowledge.retrieve', 'knowledge.query', 'knowledge.delete')),
+  namespace text not null check (length(namespace) between 1 and 255),
+  -- Null where there was none of that name. It may be gone by now: what was done remains.
+  collection_id uuid,
+  document_count integer not null check (document_count >= 0),
+  chunk_count integer not null check (chunk_count >= 0),
+  -- Of the best chunk; null where there was none.
+  top_score double precision check (top_score between 0 and 1),
+  created_at timestamptz not null default now(),
+  primary key (org_id, id)
+);
+
+-- rag_list_events; and pruning, org by org.
+create index events_by_time on rag.events (org_id, created_at desc, id);
+
+alter table rag.events enable row level security;
+alter table rag.events force row level security;
+
+create policy "members use their org's events" on rag.events
+  for all to authenticated
+  using (org_id = any (array(select rag.current_org_ids()))
+    and (owner_id is null or owner_id = (select auth.uid())
+      or org_id = any (array(select rag.admin_org_ids()))))
+  with check (org_id = any (array(select rag.current_org_ids()))
+    and (owner_id is null or owner_id = (select auth.uid())
+      or org_id = any (array(select rag.admin_org_ids()))));
+
+create policy "events are of oneself" on rag.events
+  as restrictive for insert to authenticated
+  with check (user_id = (select auth.uid()));
+
+create policy "a key notes what its scopes let it do" on rag.events
+  as restrictive for insert to authenticated
+  with check (case when event in ('knowledge.ingest', 'knowledge.delete')
+    then (select rag.has_scope('documents:write'))
+    else (select rag.has_scope('retrievals:read', 'chat:read')) end);
+
+create policy "admins read events" on rag.events
+  as restrictive for select to authenticated
+  using (org_id = any (array(select rag.admin_org_ids())));
+
+-- What a bound key asks for elsewhere is in no collection that it knows of.
+create policy "a bound key stays in its collection" on rag.events
+  as restrictive for all to authenticated
+  using ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()))
+  with check ((select rag.bound_collection()) is null or collection_id is null
+    or collection_id = (select rag.bound_collection()));
+
+-- Note what the caller has done in a namespace, and count it: measures as rag_record_metrics takes them.
+create function public.rag_record_event(
+  event text, namespace text, documents integer default 0, chunks integer default 0,
+  top_score double precision default null, measures jsonb default '[]'
+)
+returns void
+language plpgsql volatile security invoker set search_path = ''
+as $$
+declare
+  is_admitted constant boolean := rag.begin_call();
+  org_id constant uuid := rag.resolve_org(null);
+  home rag.collections;
+begin
+  perform rag.check_owner_in_name(org_id, rag_record_event.namespace);
+  select * into home from rag.collection_by_name(org_id, rag_record_event.namespace, or_deleted => true);
+  insert into rag.events (
+    org_id, owner_id, user_id, event, namespace, collection_id, document_count, chunk_count, top_score)
+  values (
+    org_id, coalesce(home.owner_id, rag.owner_in_name(rag_record_event.namespace)), auth.uid(), rag_record_event.event,
+    rag_record_event.namespace, home.id, rag_record_event.documents, rag_record_event.chunks,
+    rag_record_event.top_score);
+  perform public.rag_record_metrics(rag_record_event.measures);
+end;
+$$;
+
+-- {"total", "events": [...]}: a page of the events of the orgs that the caller administers, the latest first, and their
+-- number; namespace and event filter them. PT403 for a caller who administers no org.
+create function public.rag_list_events(
+  "limit" integer default 20, "offset" integer default 0, namespace text default null, event text default null
+)
+returns jsonb
+language plpgsql stable security invoker set search_path = ''
+as $$
+begin
+  perform rag.begin_call();
+  perform rag.check_page("limit", "offset", 'desc', 'created_at', array['created_at']);
+  if not exists (select from rag.admin_org_ids()) then
+    raise exception 'only an admin of the org, with a key that has the scope admin, may see this'
+      using errcode = 'PT403', detail = 'admin_required';
+  end if;
+  return (
+    with listed as (
+      select events.*
+      from rag.events
+      where events.org_id = any (array(select rag.admin_org_ids()))
+        and (rag_list_events.namespace is null or events.namespace = rag_list_events.namespace)
+        and (rag_list_events.event is null or events.event = rag_list_events.event)
+    ), page as (
+      select listed.*
+      from listed
+      order by listed.created_at desc, listed.id
+      limit "limit" offset "offset"
+    )
+    select jsonb_build_object(
+      'total', (select count(*) from listed),
+      'events', coalesce(jsonb_agg(to_jsonb(page) order by page.created_at desc, page.id), '[]'))
+    from page);
+end;
+$$;
+
+-- Statistics for an org's admins, the schema's version, and the state of the queues for health checks.
 
 -- How many there are in the orgs that the caller administers. Of each table at most so many rows are counted, and of
 -- what has to be read for that fewer: it must end within eight seconds. is_complete says whether that was enough.
@@ -10196,16 +9790,100 @@ begin
 end;
 $$;
 
-revoke all on function rag.version(), rag.queues(uuid[]) from public, anon, service_role;
-grant execute on function rag.version(), rag.queues(uuid[]) to authenticated;
--- The worker's role calls it for the public /health, which has no user.
-grant execute on function rag.version(), rag.queues(uuid[]), rag.is_direct_call(), rag.functions_secret_status()
-  to rag_worker;
 create policy "the worker reads the settings" on rag.settings for select to rag_worker using (true);
+
+-- Privileges of all roles on tables and functions. anon and service_role have none.
+
+-- Tables: what the policies then restrict. Columns are listed where a role may write or read only these.
+grant select on rag.settings to authenticated;
+grant select on rag.tiers to authenticated;
+grant select on rag.orgs, rag.members to authenticated;
+grant select, insert, delete on rag.collections to authenticated;
+-- All columns but created_by.
+grant update (org_id, id, owner_id, name, description, metadata, config, loads, deleted_at, created_at, updated_at)
+  on rag.collections to authenticated;
+grant select, delete on rag.documents to authenticated;
+-- All columns but created_by, which keeps its default.
+grant insert (org_id, id, collection_id, owner_id, external_id, source_type, title, uri, lang, occurred_at, origin, author,
+  state, labels, metadata, content, content_hash, status, error_code, error_message, filename, content_type,
+  size_bytes, processing_info, created_at, updated_at),
+  update (org_id, id, collection_id, owner_id, external_id, source_type, title, uri, lang, occurred_at, origin, author,
+  state, labels, metadata, content, content_hash, status, error_code, error_message, filename, content_type,
+  size_bytes, processing_info, created_at, updated_at)
+  on rag.documents to authenticated;
+grant select, insert, update, delete on rag.chunks to authenticated;
+grant select, insert, update, delete on rag.originals to authenticated;
+grant select, insert, update, delete on rag.facets to authenticated;
+grant select, insert, delete on rag.jobs to authenticated;
+grant update (state, attempts, due_at, lease, step, error_code, error_message, finished_at)
+  on rag.jobs to authenticated;
+grant select on rag.api_keys to authenticated;
+grant insert (org_id, owner_id, name, prefix, hash, scopes, collection_id, expires_at, requests_per_minute)
+  on rag.api_keys to authenticated;
+grant update (last_used_at, expires_at, revoked_at, replaced_at) on rag.api_keys to authenticated;
+grant select, insert, update, delete on rag.postings, rag.term_counts to authenticated;
+grant select, insert, delete on rag.removals to authenticated;
+grant select, insert, delete on rag.webhooks to authenticated;
+grant update (events, enabled, updated_at) on rag.webhooks to authenticated;
+grant select (org_id, webhook_id, owner_id, url, description, failing_since, rests_until)
+  on rag.endpoints to authenticated;
+grant insert (org_id, webhook_id, url, description, secret) on rag.endpoints to authenticated;
+grant update (url, description, secret, old_secret_until, failing_since, rests_until)
+  on rag.endpoints to authenticated;
+grant select on rag.deliveries to authenticated;
+grant insert (org_id, webhook_id, collection_id, owner_id, event_id, event, object)
+  on rag.deliveries to authenticated;
+grant update (state, attempts, due_at, response_status, error, finished_at) on rag.deliveries to authenticated;
+grant select, insert, update, delete on rag.query_embeddings to authenticated;
+grant select, insert, update, delete on rag.subjects to authenticated;
+grant select, insert, update, delete on rag.mentions to authenticated;
+grant select, insert, update, delete on rag.relations to authenticated;
+grant select, insert, update, delete on rag.extractions to authenticated;
+grant select, insert, update on rag.calls to authenticated;
+grant select, insert, update, delete on rag.sessions to authenticated;
+-- No update: what was said was said.
+grant select, insert, delete on rag.messages to authenticated;
+grant select, insert, update on rag.measures to authenticated;
+grant select, insert, update on rag.rate_limits to authenticated;
+grant select, insert, update on rag.request_counts to authenticated;
+grant select, insert, update, delete on rag.replies to authenticated;
+grant select, insert (org_id, owner_id, user_id, event, namespace, collection_id, document_count, chunk_count, top_score)
+  on rag.events to authenticated;
+
+-- The same for the worker's role, which is no member of an org.
+grant select (org_id, id, deleted_at), delete on rag.collections to rag_worker;
+grant select on rag.jobs to rag_worker;
+grant update (state, attempts, due_at, lease, started_at, finished_at, step, error_code, error_message)
+  on rag.jobs to rag_worker;
+grant select (org_id, id, collection_id, status), update (status, error_code, error_message) on rag.documents to rag_worker;
+grant select, delete on rag.removals to rag_worker;
+grant update (due_at, attempts) on rag.removals to rag_worker;
+grant select (org_id, path) on rag.originals to rag_worker;
+grant select on rag.webhooks, rag.endpoints to rag_worker;
+grant update (enabled, updated_at) on rag.webhooks to rag_worker;
+grant update (old_secret, failing_since, rests_until) on rag.endpoints to rag_worker;
+grant select, delete on rag.deliveries to rag_worker;
+grant insert (org_id, webhook_id, collection_id, owner_id, event_id, event, object) on rag.deliveries to rag_worker;
+grant update (state, attempts, due_at, lease, response_status, error, finished_at)
+  on rag.deliveries to rag_worker;
+grant select (org_id, document_id, owner_id, user_id, level, attempts, due_at, lease, error_code, error_message)
+  on rag.extractions to rag_worker;
+grant update (attempts, due_at, lease, error_code, error_message, updated_at) on rag.extractions to rag_worker;
 grant select on rag.settings to rag_worker;
 
--- Every function that PostgREST exposes, and who may execute it. Supabase grants new functions of schema public
--- to its API roles, so each grant begins with a revoke. Tests and the sweep of attacks read this list.
+-- Functions of schema rag. PostgREST does not expose the schema. Exposed functions run as their caller, who therefore
+-- executes the internal functions too.
+revoke all on all functions in schema rag from public, anon, authenticated, service_role;
+grant execute on all functions in schema rag to authenticated;
+revoke execute on function rag.clear_deliveries(), rag.due_deliveries(integer) from authenticated;
+grant execute on function rag.clear_deliveries(), rag.due_deliveries(integer) to rag_worker;
+-- The functions that the worker's statements call in checks, triggers and rag_health.
+grant execute on function rag.is_visible_text(text), rag.is_metadata(jsonb), rag.has_readable_numbers(jsonb),
+  rag.has_subscriber(uuid, uuid, text), rag.enqueue_event(uuid, uuid, uuid, text, jsonb), rag.version(), rag.queues(uuid[]),
+  rag.is_direct_call(), rag.functions_secret_status() to rag_worker;
+
+-- Exposed functions: schema public, by kind of caller. Supabase grants new functions of schema public to its API roles,
+-- so each grant begins with a revoke. Tests and verify/ read this list.
 do $$
 declare
   exposed record;
@@ -10231,16 +9909,16 @@ begin
       ('worker', 'rag_end_removal(uuid,text)'),
       ('worker', 'rag_remove_deleted_collections()'),
       -- These also require the functions' secret (rag.begin_call, rag.begin_write).
-      ('guarded', 'rag_abandon_load(uuid)'),
       ('guarded', 'rag_add_document(uuid,jsonb)'),
       ('guarded', 'rag_begin_load(text,boolean,integer,jsonb)'),
-      ('guarded', 'rag_begin_persist(text)'),
+      ('guarded', 'rag_begin_snapshot(text)'),
       ('guarded', 'rag_begin_upload(uuid,text,bigint)'),
       ('guarded', 'rag_build_graph(uuid,boolean)'),
+      ('guarded', 'rag_cancel_load(uuid)'),
       ('guarded', 'rag_check_load(text,boolean)'),
-      ('guarded', 'rag_claim_reply(uuid,text,text,integer,uuid,text)'),
+      ('guarded', 'rag_check_rate_limit(text,text,integer,integer,integer)'),
+      ('guarded', 'rag_claim_response(uuid,text,text,integer,uuid,text)'),
       ('guarded', 'rag_complete_job(jsonb,jsonb)'),
-      ('guarded', 'rag_contents(uuid,text[],uuid[],uuid,boolean,boolean)'),
       ('guarded', 'rag_create_collection(text,text,jsonb,jsonb,uuid,boolean)'),
       ('guarded', 'rag_create_key(text,text,text,text[],uuid,text,timestamp with time zone)'),
       ('guarded', 'rag_create_webhook(text,text,text[],uuid,text,uuid)'),
@@ -10249,19 +9927,17 @@ begin
       ('guarded', 'rag_delete_named(text,text[])'),
       ('guarded', 'rag_delete_session(uuid)'),
       ('guarded', 'rag_delete_webhook(uuid)'),
+      ('guarded', 'rag_extend_job(text,integer)'),
       ('guarded', 'rag_fail_extraction(text,text,integer,bigint,bigint)'),
       ('guarded', 'rag_fail_job(text,text,integer,boolean)'),
       ('guarded', 'rag_find_collection(text)'),
       ('guarded', 'rag_find_documents(text,text[])'),
       ('guarded', 'rag_finish_load(uuid,boolean)'),
       ('guarded', 'rag_get_collection(uuid)'),
+      ('guarded', 'rag_get_contents(uuid,text[],uuid[],uuid,boolean,boolean)'),
       ('guarded', 'rag_get_document(uuid)'),
       ('guarded', 'rag_get_original(uuid)'),
-      ('guarded', 'rag_hit(text,text,integer,integer,integer)'),
-      ('guarded', 'rag_keep_content(text,integer)'),
-      ('guarded', 'rag_keep_extraction(integer,jsonb,text,bigint,bigint,text,text,integer)'),
-      ('guarded', 'rag_keep_reply(uuid,text,uuid,integer,text,text,uuid[])'),
-      ('guarded', 'rag_keep_turn(uuid,uuid,uuid,text,jsonb)'),
+      ('guarded', 'rag_get_query_embedding(text,integer)'),
       ('guarded', 'rag_list_collections(integer,integer,text,text)'),
       ('guarded', 'rag_list_deliveries(uuid,integer,integer)'),
       ('guarded', 'rag_list_documents(uuid,integer,integer,text,text,text)'),
@@ -10272,12 +9948,9 @@ begin
       ('guarded', 'rag_list_orgs()'),
       ('guarded', 'rag_list_session_messages(uuid,integer,integer)'),
       ('guarded', 'rag_list_sessions(integer,integer)'),
-      ('guarded', 'rag_list_to_persist(uuid,timestamp with time zone,uuid)'),
       ('guarded', 'rag_list_webhooks(uuid)'),
       ('guarded', 'rag_load_chunks(uuid,uuid,jsonb,text,boolean)'),
       ('guarded', 'rag_load_documents(uuid,jsonb,bigint)'),
-      ('guarded', 'rag_locate(uuid,uuid)'),
-      ('guarded', 'rag_measure(jsonb)'),
       ('guarded', 'rag_metrics()'),
       ('guarded', 'rag_open_extraction(integer)'),
       ('guarded', 'rag_open_job(integer)'),
@@ -10285,18 +9958,23 @@ begin
       ('guarded', 'rag_open_session(uuid,uuid,integer)'),
       ('guarded', 'rag_put_document(jsonb,jsonb)'),
       ('guarded', 'rag_put_documents(text,jsonb,boolean)'),
-      ('guarded', 'rag_read_chunks_to_persist(uuid,uuid,timestamp with time zone,integer)'),
-      ('guarded', 'rag_read_to_persist(uuid,uuid[],integer)'),
-      ('guarded', 'rag_recall_embedding(text,integer)'),
+      ('guarded', 'rag_put_query_embedding(text,extensions.vector,integer)'),
+      ('guarded', 'rag_read_snapshot_chunks(uuid,uuid,timestamp with time zone,integer)'),
+      ('guarded', 'rag_read_snapshot_documents(uuid,uuid[],integer)'),
       ('guarded', 'rag_record_event(text,text,integer,integer,double precision,jsonb)'),
-      ('guarded', 'rag_release_reply(uuid,text,uuid)'),
-      ('guarded', 'rag_remember_embedding(text,extensions.vector,integer)'),
+      ('guarded', 'rag_record_metrics(jsonb)'),
+      ('guarded', 'rag_release_response(uuid,text,uuid)'),
       ('guarded', 'rag_repeat_delivery(uuid,uuid)'),
-      ('guarded', 'rag_report_job(text,integer)'),
+      ('guarded', 'rag_resolve_workspace(uuid,uuid)'),
       ('guarded', 'rag_revoke_key(uuid)'),
       ('guarded', 'rag_rotate_key(uuid,text,text,integer)'),
       ('guarded', 'rag_rotate_webhook(uuid,text,integer)'),
+      ('guarded', 'rag_save_turn(uuid,uuid,uuid,text,jsonb)'),
+      ('guarded', 'rag_snapshot_documents(uuid,timestamp with time zone,uuid)'),
       ('guarded', 'rag_stats(integer)'),
+      ('guarded', 'rag_store_content(text,integer)'),
+      ('guarded', 'rag_store_extraction(integer,jsonb,text,bigint,bigint,text,text,integer)'),
+      ('guarded', 'rag_store_response(uuid,text,uuid,integer,text,text,uuid[])'),
       ('guarded', 'rag_update_collection(uuid,text,text,jsonb,jsonb)'),
       ('guarded', 'rag_update_document(uuid,jsonb)'),
       ('guarded', 'rag_update_webhook(uuid,text,text[],text,boolean)')
@@ -10310,5 +9988,5 @@ begin
 end;
 $$;
 
--- For the public /health, which has no user.
+-- The public /health has no user: the worker's role calls it.
 grant execute on function public.rag_health() to rag_worker;

@@ -421,7 +421,7 @@ def test_a_request_over_the_limit_is_429_and_changes_nothing(people: People, wor
 
 
 def test_the_rag_contract_has_its_own_limit(people: People):
-    people.ann.rpc("rag_hit", hit_arguments(amount=60))
+    people.ann.rpc("rag_check_rate_limit", hit_arguments(amount=60))
     assert people.ann.search("x").status_code == 429
     assert limit_of(people.ann.request("GET", PATH)) == (600, 599)
 

@@ -224,9 +224,9 @@ def test_without_a_key_there_is_no_additional_database_call(people: People, sett
             )
     called = [path.rpartition("/")[2] for path in asked]
     half = called.index("rag_create_collection") + 1
-    assert "rag_claim_reply" not in called[:half]
+    assert "rag_claim_response" not in called[:half]
     assert called[half:] == [
-        *called[: half - 1], "rag_claim_reply", "rag_create_collection", "rag_keep_reply",
+        *called[: half - 1], "rag_claim_response", "rag_create_collection", "rag_store_response",
     ]  # fmt: skip
 
 

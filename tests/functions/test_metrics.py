@@ -82,7 +82,7 @@ def test_no_user_and_no_api_key_reads_the_metrics(operated: TestClient, people: 
 
 
 def test_the_response_is_in_prometheus_text_format(operated: TestClient, people: People):
-    people.ann.rpc("rag_hit", hit_arguments())
+    people.ann.rpc("rag_check_rate_limit", hit_arguments())
     answer = operated.get("/metrics", headers={"Authorization": f"Bearer {TOKEN}"})
     assert answer.headers["content-type"].startswith("text/plain; version=0.0.4")
     assert counters(answer.text)[("rag-search", "admitted")] >= 1
@@ -117,7 +117,7 @@ def test_counters_are_complete_on_every_instance(operated: TestClient, people: P
 
 
 def test_every_instance_reports_the_same(operated: TestClient, settings: Settings, people: People):
-    people.ann.rpc("rag_hit", hit_arguments())
+    people.ann.rpc("rag_check_rate_limit", hit_arguments())
     with made(settings, rag_metrics_token=TOKEN) as other:
         first = read(operated)
         with served(metrics.app, other) as client:
@@ -132,14 +132,14 @@ def test_unauthenticated_requests_are_not_counted(operated: TestClient, people: 
 
 
 def test_reading_the_metrics_is_not_counted(operated: TestClient, people: People):
-    people.ann.rpc("rag_hit", hit_arguments())
+    people.ann.rpc("rag_check_rate_limit", hit_arguments())
     assert read(operated) == read(operated)
 
 
 def test_metrics_contain_no_user_org_or_key(operated: TestClient, people: People, world: World):
     everybody: list[Actor] = [people.ann, people.alf, people.ada, people.bob, people.kim, people.sam]
     for actor in everybody:
-        actor.rpc("rag_hit", hit_arguments())
+        actor.rpc("rag_check_rate_limit", hit_arguments())
     key = people.ann.request("POST", "/api/keys", {"name": "secretly", "scopes": ["chat:read"]}).json()
     text = read(operated)
     hidden = [actor.id for actor in everybody] + [actor.email for actor in everybody]
@@ -150,7 +150,7 @@ def test_metrics_contain_no_user_org_or_key(operated: TestClient, people: People
 
 def test_deleted_users_stay_in_the_totals(operated: TestClient, people: People, world: World):
     """A counter never goes back."""
-    people.ann.rpc("rag_hit", hit_arguments(amount=7))
+    people.ann.rpc("rag_check_rate_limit", hit_arguments(amount=7))
     before = counters(read(operated))
     world.sql("delete from auth.users where id = %s", people.ann.id)
     assert grown(operated, before) == {}

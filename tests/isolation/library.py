@@ -7,6 +7,7 @@ from typing import Any
 import httpx
 import pytest
 
+from local.schema import exposed_functions
 from shared.ingestion.ingest import NewDocument, ingest
 from shared.models.embeddings import embed
 from shared.services import Services
@@ -34,27 +35,9 @@ HTTP_DOORS = ["/api/rag/search", "/api/rag/answer"]
 ALIASES = ["/functions/v1/rag-search", "/functions/v1/rag-answer"]
 MATCH = "/rest/v1/rpc/rag_match"
 DOORS = [*HTTP_DOORS, MATCH]
-FUNCTIONS = [
-    "rag_match", "rag_put_document", "rag_delete_document", "rag_hit", "is_org_member", "rag_create_key",
-    "rag_list_keys", "rag_rotate_key", "rag_revoke_key", "rag_open_key", "rag_metrics",
-    "rag_recall_embedding", "rag_remember_embedding", "rag_search", "rag_similar", "rag_widen",
-    "rag_create_collection", "rag_list_collections", "rag_get_collection", "rag_update_collection",
-    "rag_delete_collection", "rag_add_document", "rag_list_documents", "rag_get_document",
-    "rag_update_document", "rag_get_original", "rag_open_job", "rag_report_job", "rag_complete_job",
-    "rag_fail_job", "rag_create_webhook", "rag_list_webhooks", "rag_update_webhook", "rag_rotate_webhook",
-    "rag_delete_webhook", "rag_list_deliveries", "rag_repeat_delivery",
-    "rag_begin_upload", "rag_keep_content", "rag_find_collection", "rag_list_names", "rag_find_documents",
-    "rag_put_documents", "rag_list_named", "rag_delete_named", "rag_measure", "rag_record_event",
-    "rag_list_events", "rag_begin_persist", "rag_list_to_persist", "rag_read_to_persist",
-    "rag_read_chunks_to_persist", "rag_check_load", "rag_begin_load", "rag_load_documents", "rag_load_chunks",
-    "rag_finish_load", "rag_abandon_load", "rag_locate",
-    "rag_claim_reply", "rag_keep_reply", "rag_release_reply", "rag_contents", "rag_graph_search",
-    "rag_graph_of",
-    "rag_health", "rag_stats",
-    "rag_build_graph", "rag_open_extraction", "rag_keep_extraction", "rag_fail_extraction",
-    "rag_open_session", "rag_keep_turn", "rag_list_sessions", "rag_list_session_messages",
-    "rag_delete_session",
-]  # fmt: skip
+FUNCTIONS = sorted(
+    signature.partition("(")[0] for signature, caller in exposed_functions().items() if caller != "worker"
+)
 every_door = pytest.mark.parametrize("door", DOORS)
 every_http_door = pytest.mark.parametrize("door", HTTP_DOORS)
 
@@ -102,13 +85,13 @@ class Library:
             **LEASED,
             **READING,
             "rag_build_graph": {"collection_id": self.acme_document},
-            "rag_begin_persist": {"name": "default"},
-            "rag_list_to_persist": {"collection_id": self.acme_document},
-            "rag_read_to_persist": {
+            "rag_begin_snapshot": {"name": "default"},
+            "rag_snapshot_documents": {"collection_id": self.acme_document},
+            "rag_read_snapshot_documents": {
                 "collection_id": self.acme_document,
                 "document_ids": [self.acme_document],
             },
-            "rag_read_chunks_to_persist": {
+            "rag_read_snapshot_chunks": {
                 "collection_id": self.acme_document,
                 "document_id": self.acme_document,
                 "updated_at": "2026-01-01T00:00:00Z",
@@ -125,7 +108,7 @@ class Library:
                 "last": True,
             },
             "rag_finish_load": {"collection_id": self.acme_document},
-            "rag_abandon_load": {"collection_id": self.acme_document},
+            "rag_cancel_load": {"collection_id": self.acme_document},
             "rag_create_webhook": webhook_arguments(),
             "rag_list_webhooks": {},
             "rag_update_webhook": {"webhook_id": self.acme_document, "enabled": False},
@@ -135,7 +118,7 @@ class Library:
             "rag_repeat_delivery": {"webhook_id": self.acme_document, "delivery_id": self.acme_document},
             "rag_put_document": put_arguments(self.people.acme, [SHORT]),
             "rag_delete_document": {"document_id": self.acme_document},
-            "rag_hit": hit_arguments(),
+            "rag_check_rate_limit": hit_arguments(),
             "is_org_member": {"org_id": self.people.acme.id},
             "rag_create_key": key_arguments(org_id=self.people.acme.id),
             "rag_list_keys": {},
@@ -154,19 +137,19 @@ class Library:
             "rag_put_documents": {"collection": "default", "documents": []},
             "rag_list_named": {"collection": "default", "limit": 10},
             "rag_delete_named": {"collection": "default", "names": [self.acme_document]},
-            "rag_measure": {"measures": []},
+            "rag_record_metrics": {"measures": []},
             "rag_record_event": {"event": "knowledge.retrieve", "namespace": "support"},
             "rag_list_events": {},
-            "rag_locate": {"org_id": self.people.acme.id},
-            "rag_claim_reply": {
+            "rag_resolve_workspace": {"org_id": self.people.acme.id},
+            "rag_claim_response": {
                 "org_id": self.people.acme.id,
                 "key_hash": "0" * 64,
                 "body_hash": "0" * 64,
                 "lease_seconds": 60,
             },
-            "rag_keep_reply": {**reply, "status": 200, "body": "{}", "request_id": "r"},
-            "rag_release_reply": reply,
-            "rag_contents": {
+            "rag_store_response": {**reply, "status": 200, "body": "{}", "request_id": "r"},
+            "rag_release_response": reply,
+            "rag_get_contents": {
                 "org_id": self.people.acme.id,
                 "kinds": ["document"],
                 "ids": [self.acme_document],
@@ -174,7 +157,7 @@ class Library:
             "rag_graph_search": {"query_text": QUESTION, "query_vector": SHORT},
             "rag_graph_of": {"org_id": self.people.acme.id, "document_ids": [self.acme_document]},
             "rag_open_session": {},
-            "rag_keep_turn": {
+            "rag_save_turn": {
                 "session_id": None,
                 "org_id": self.people.acme.id,
                 "collection_id": None,
@@ -184,8 +167,8 @@ class Library:
             "rag_list_sessions": {},
             "rag_list_session_messages": {"session_id": self.acme_document},
             "rag_delete_session": {"session_id": self.acme_document},
-            "rag_recall_embedding": {"hash": "0" * 64, "max_age_seconds": 60},
-            "rag_remember_embedding": {"hash": "0" * 64, "embedding": SHORT, "max_age_seconds": 60},
+            "rag_get_query_embedding": {"hash": "0" * 64, "max_age_seconds": 60},
+            "rag_put_query_embedding": {"hash": "0" * 64, "embedding": SHORT, "max_age_seconds": 60},
         }
         return self.client.post(f"/rest/v1/rpc/{function}", json=arguments[function], headers=headers)
 

@@ -19,7 +19,7 @@ def everything(library: Library, world: World) -> dict[str, list[str]]:
 
 
 def found(actor: Actor, asked: dict[str, Any], token: str | None = None) -> set[str]:
-    answer = actor.rpc("rag_contents", {"chunks": True, **asked}, token=token)
+    answer = actor.rpc("rag_get_contents", {"chunks": True, **asked}, token=token)
     assert answer.status_code == 200, answer.text
     return {whose for whose, secret in SECRETS.items() if secret in answer.text}
 
@@ -47,7 +47,7 @@ def test_hidden_and_missing_ids_are_indistinguishable(library: Library, world: W
     hidden = {"kinds": ["document"] * 2, "ids": [library.bolt_document, library.ann_document]}
     nowhere = {"kinds": ["document"] * 2, "ids": [str(uuid4()), str(uuid4())]}
     answers = [
-        people.alf.rpc("rag_contents", {**asked, "org_id": people.acme.id}) for asked in (hidden, nowhere)
+        people.alf.rpc("rag_get_contents", {**asked, "org_id": people.acme.id}) for asked in (hidden, nowhere)
     ]
     assert {answer.text for answer in answers} == {'{"chunks": [], "documents": []}'}
 
@@ -73,7 +73,7 @@ def test_a_bound_key_reads_only_its_collection(library: Library, world: World):
         where = {**asked, "org_id": people.acme.id, "collection_id": place}
         assert found(people.ann, where, token) == set()
     own = {"kinds": ["document"], "ids": [inside], "org_id": people.acme.id}
-    assert inside in people.ann.rpc("rag_contents", own, token=token).text
+    assert inside in people.ann.rpc("rag_get_contents", own, token=token).text
 
 
 def test_a_key_of_another_org_reads_nothing(library: Library, world: World):
@@ -92,7 +92,7 @@ def test_a_key_of_another_org_reads_nothing(library: Library, world: World):
 )  # fmt: skip
 def test_an_oversized_request_is_refused(shared_library: Library, asked: dict[str, Any]):
     people = shared_library.people
-    answer = people.alf.rpc("rag_contents", {**asked, "org_id": people.acme.id})
+    answer = people.alf.rpc("rag_get_contents", {**asked, "org_id": people.acme.id})
     assert (answer.status_code, answer.json()["details"]) == (400, "invalid_ids")
 
 

@@ -139,13 +139,13 @@ def test_references_to_the_collection_reveal_no_private_documents(people: People
         made = people.alf.post("/api/keys", {"name": "k", "scopes": ["documents:read"], "collection": name})
         turn = {"session_id": None, "org_id": None, "collection_id": home, "title": "x",
                 "messages": [{"role": "user", "content": "x"}]}  # fmt: skip
-        session = people.alf.rpc("rag_keep_turn", turn).json()["session_id"]
+        session = people.alf.rpc("rag_save_turn", turn).json()["session_id"]
         assert people.alf.request("DELETE", f"{PATH}/{home}?cascade=true").status_code == 204
         answers[name] = [
             people.alf.request("GET", PATH, token=made.json()["key"]),
             people.alf.request("GET", "/api/keys"),
             people.alf.rpc("rag_open_session", {"session_id": session}),
-            people.alf.rpc("rag_keep_turn", turn),
+            people.alf.rpc("rag_save_turn", turn),
         ]
     assert_alike(answers, homes)
     assert answers["held"][0].status_code == 401

@@ -99,7 +99,7 @@ def test_a_lease_without_the_write_scope_stores_nothing(people: People, world: W
     document = put(world, people.ann, TEXT)
     (row,) = claimed(people)
     rag = {"org": people.acme.id, "lease": row["lease"], "scopes": ["documents:read", "chat:read"]}
-    for function in ("rag_keep_extraction", "rag_fail_extraction"):
+    for function in ("rag_store_extraction", "rag_fail_extraction"):
         answer = people.ann.rpc(function, READING[function], token=people.ann.token(rag=rag))
         assert answer.status_code == 403, answer.text
     assert mentions(world, document) == []
@@ -115,9 +115,9 @@ def test_an_extraction_cannot_write_into_another_document(people: People, world:
     )
     eve = {"names": [{"name": "Eve Root"}], "document_id": other, "org_id": people.bolt.id}
     for first, chunks in ((0, [eve, eve]), (-1, [eve, eve]), (5, [eve]), (None, [eve])):
-        answer = people.ann.rpc("rag_keep_extraction", {"first": first, "chunks": chunks}, token=token)
+        answer = people.ann.rpc("rag_store_extraction", {"first": first, "chunks": chunks}, token=token)
         assert answer.status_code in (400, 409), answer.text
-    people.ann.rpc("rag_keep_extraction", {"first": 0, "chunks": [eve]}, token=token)
+    people.ann.rpc("rag_store_extraction", {"first": 0, "chunks": [eve]}, token=token)
     assert mentions(world, mine) == [(0, "eve root")]
     assert mentions(world, other) == []
 

@@ -639,7 +639,7 @@ def test_the_look_up_token_is_not_a_user(library: Library):
         assert_refused(library.ask(HTTP_DOORS[0], people.ada.headers(token)), 401, library)
         assert_refused(people.ada.request("GET", PATH, token=token), 401, library)
         assert put(library, people.ada, token).status_code == 404
-        assert people.ada.rpc("rag_hit", hit_arguments(), token=token).json() == []
+        assert people.ada.rpc("rag_check_rate_limit", hit_arguments(), token=token).json() == []
         assert people.ada.rpc("rag_list_keys", token=token).json() == []
         assert people.ada.rpc("rag_revoke_key", {"key_id": key["id"]}, token=token).json() is False
     assert library.untouched()
@@ -653,7 +653,7 @@ def test_another_key_s_quota_cannot_be_spent(library: Library, world: World):
     people = library.people
     key, other = make(people.ada, scopes=["admin"]), make(people.ada, scopes=["admin"])
     for actor in (people.ada, people.ann):
-        actor.rpc("rag_hit", hit_arguments(bucket="api", requests=1000, amount=600))
+        actor.rpc("rag_check_rate_limit", hit_arguments(bucket="api", requests=1000, amount=600))
         assert actor.request("GET", PATH).status_code == 429
     for _ in range(3):
         people.ada.request("GET", PATH, token=other["key"])
@@ -661,7 +661,7 @@ def test_another_key_s_quota_cannot_be_spent(library: Library, world: World):
     assert (answer.status_code, answer.headers["X-RateLimit-Remaining"]) == (200, "599")
     for name in ("key", "key_id", "caller_id"):
         arguments = {**hit_arguments(bucket="api"), name: key["id"]}
-        assert people.ann.rpc("rag_hit", arguments).status_code == 404
+        assert people.ann.rpc("rag_check_rate_limit", arguments).status_code == 404
     statement = "update rag.rate_limits set hits = 1000 where caller_id = %s returning 1"
     for actor in (people.ada, people.ann):
         assert world.as_user(actor, statement, key["id"]) == []
@@ -694,7 +694,7 @@ def test_more_keys_give_no_larger_daily_quota(library: Library, world: World):
 def test_metrics_counters_are_unreadable_for_users(library: Library, world: World):
     people = library.people
     for actor in (people.ann, people.bob):
-        actor.rpc("rag_hit", hit_arguments())
+        actor.rpc("rag_check_rate_limit", hit_arguments())
     key = make(people.ada, scopes=["admin"])
     for token in (None, exchanged(library, key), people.ada.token(metrics=True)):
         assert people.ada.rpc("rag_metrics", token=token).json() == []

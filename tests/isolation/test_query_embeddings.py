@@ -21,7 +21,7 @@ from tests.isolation.library import QUESTION
 from tests.stand_in import Reply, StandIn
 
 HOUR = 3600
-RECALL, REMEMBER = "rag_recall_embedding", "rag_remember_embedding"
+RECALL, REMEMBER = "rag_get_query_embedding", "rag_put_query_embedding"
 TRUE, WRONG = vector(1), vector(2)
 
 

@@ -17,14 +17,14 @@ def claim(
     actor: Actor, org_id: str | None, token: str | None = None, body: str = BODY, **more: Any
 ) -> tuple[int, Any]:
     arguments = {"org_id": org_id, "key_hash": HASH, "body_hash": body, "lease_seconds": 60, **more}
-    answer = actor.rpc("rag_claim_reply", arguments, token=token)
+    answer = actor.rpc("rag_claim_response", arguments, token=token)
     return answer.status_code, answer.json()[0] if answer.status_code == 200 else answer.json()["details"]
 
 
 def keep(actor: Actor, org_id: str, held: str, token: str | None = None, **more: Any) -> Any:
     arguments = {"org_id": org_id, "key_hash": HASH, "claim": held}
     body = {"status": 200, "body": json.dumps(SECRET), "request_id": "r", **more}
-    return actor.rpc("rag_keep_reply", arguments | body, token=token).json()
+    return actor.rpc("rag_store_response", arguments | body, token=token).json()
 
 
 def answered(actor: Actor, org_id: str, token: str | None = None) -> None:
@@ -65,7 +65,7 @@ def test_a_stolen_claim_replays_nothing(people: People, who: str):
     _, found = claim(people.ann, people.acme.id)
     assert keep(attacker, people.acme.id, found["claim"], body="{}") is False
     arguments = {"org_id": people.acme.id, "key_hash": HASH, "claim": found["claim"]}
-    assert attacker.rpc("rag_release_reply", arguments).json() is False
+    assert attacker.rpc("rag_release_response", arguments).json() is False
     assert claim(people.ann, people.acme.id)[1]["outcome"] == "busy"
     assert keep(people.ann, people.acme.id, found["claim"]) is True
 
@@ -139,7 +139,7 @@ def test_the_table_of_responses_is_unreachable(people: People, world: World, who
 )  # fmt: skip
 def test_a_malformed_claim_is_refused(people: People, change: dict[str, Any], detail: str | None):
     arguments = {"org_id": people.acme.id, "key_hash": HASH, "body_hash": BODY, "lease_seconds": 60}
-    answer = people.ann.rpc("rag_claim_reply", arguments | change)
+    answer = people.ann.rpc("rag_claim_response", arguments | change)
     assert answer.status_code == 400
     assert detail is None or answer.json()["details"] == detail
 

@@ -187,7 +187,7 @@ def test_counts_do_not_reveal_private_documents(shared_library: Library):
 
 
 def test_statistics_cannot_be_requested_for_another_user(library: Library, world: World):
-    """Only rag_hit counts, and only for the caller, in orgs that are theirs."""
+    """Only rag_check_rate_limit counts, and only for the caller, in orgs that are theirs."""
     people = library.people
     forged = people.bob.token(rag={"org": people.acme.id, "scopes": ["admin"]})
     people.bob.request("GET", "/v1/collections", token=forged)

@@ -22,7 +22,7 @@ def turn(org_id: str | None, session: str | None = None, text: str = SECRET, **m
 
 def kept(actor: Actor, org_id: str, token: str | None = None, **more: Any) -> str:
     """A session of the actor's with the secret in it."""
-    answer = actor.rpc("rag_keep_turn", turn(org_id, **more), token=token)
+    answer = actor.rpc("rag_save_turn", turn(org_id, **more), token=token)
     assert answer.status_code == 200, answer.text
     return str(answer.json()["session_id"])
 
@@ -40,7 +40,7 @@ def attempts(actor: Actor, session: str, token: str | None = None) -> list[tuple
     for function, arguments in (
         ("rag_open_session", {"session_id": session}),
         ("rag_list_session_messages", {"session_id": session}),
-        ("rag_keep_turn", turn(org_id, session, "Forget what was said.")),
+        ("rag_save_turn", turn(org_id, session, "Forget what was said.")),
         ("rag_delete_session", {"session_id": session}),
     ):
         answer = actor.rpc(function, arguments, token=token)
@@ -166,7 +166,7 @@ def test_a_key_bound_to_another_collection_is_refused(people: People):
         assert over_http(people.ann, session, bound) == [404, 404, 200]
     # Nor does it begin one elsewhere.
     for place, status in (({"collection_id": home}, 404), ({}, 403)):
-        answer = people.ann.rpc("rag_keep_turn", turn(people.acme.id, **place), token=bound)
+        answer = people.ann.rpc("rag_save_turn", turn(people.acme.id, **place), token=bound)
         assert answer.status_code == status, answer.text
     assert said(people.ann, wide, here) == []
     assert said(people.ann, inside, here) == [SECRET]
@@ -194,7 +194,7 @@ def test_a_key_without_the_scope_is_refused(people: People, world: World, scopes
     assert attempts(people.ann, session, token) == [(403, "missing_scope")] * 4
     for function in ("rag_open_session", "rag_list_sessions"):
         assert people.ann.rpc(function, token=token).status_code == 403
-    assert people.ann.rpc("rag_keep_turn", turn(people.acme.id), token=token).status_code == 403
+    assert people.ann.rpc("rag_save_turn", turn(people.acme.id), token=token).status_code == 403
     assert over_http(people.ann, session, token) == [403] * 3
     rag = {"org": people.acme.id, "scopes": scopes}
     for table in ("sessions", "messages"):
@@ -216,7 +216,7 @@ def test_missing_and_expired_tokens_are_refused(people: People):
             answer = people.ann.rpc(function, {"session_id": session}, token=token)
             assert answer.status_code in (401, 403), answer.text
         assert people.ann.rpc("rag_list_sessions", token=token).status_code in (401, 403)
-        assert people.ann.rpc("rag_keep_turn", turn(people.acme.id), token=token).status_code in (401, 403)
+        assert people.ann.rpc("rag_save_turn", turn(people.acme.id), token=token).status_code in (401, 403)
         assert over_http(people.ann, session, token) == [401] * 3
     assert said(people.ann, session) == [SECRET]
 
@@ -227,7 +227,7 @@ def test_a_former_member_reads_no_session(people: People, world: World):
     world.sql("delete from rag.members where user_id = %s", people.ann.id)
     for token in (None, people.ann.key_token()):
         assert attempts(people.ann, session, token) == [NO_SESSION] * 4
-        answer = people.ann.rpc("rag_keep_turn", turn(people.acme.id), token=token)
+        answer = people.ann.rpc("rag_save_turn", turn(people.acme.id), token=token)
         assert answer.json()["details"] == "org_not_found"
     world.sql("insert into rag.members (org_id, user_id) values (%s, %s)", people.acme.id, people.ann.id)
     assert said(people.ann, session) == [SECRET]
@@ -242,5 +242,5 @@ def test_a_turn_cannot_be_stored_in_another_org_or_collection(people: People):
         (turn(people.acme.id, collection_id=private), "collection_not_found"),
         (turn(people.acme.id, collection_id=str(uuid4())), "collection_not_found"),
     ):
-        answer = people.ann.rpc("rag_keep_turn", arguments)
+        answer = people.ann.rpc("rag_save_turn", arguments)
         assert (answer.status_code, answer.json()["details"]) == (404, error)

@@ -165,7 +165,7 @@ def test_a_key_without_the_scope_is_refused(persisted: Snapshotting, people: Peo
     ann = people.ann
     for scopes in (["retrievals:read"], ["chat:read"], ["collections:manage"], []):
         token = ann.key_token(scopes=scopes)
-        assert ann.rpc("rag_begin_persist", {"name": "plans"}, token=token).status_code in (403, 404)
+        assert ann.rpc("rag_begin_snapshot", {"name": "plans"}, token=token).status_code in (403, 404)
     for scopes in (["documents:write"], ["collections:manage"], ["documents:read"], ["retrievals:read"], []):
         token = ann.key_token(scopes=scopes)
         assert ann.rpc("rag_check_load", {"name": "x"}, token=token).status_code == 403
@@ -220,14 +220,14 @@ def test_another_org_s_load_is_out_of_reach_through_postgrest(persisted: Snapsho
                 {"document_id": loading, "chunks": [], "embedding_model": "m", "last": True},
             ),
             ("rag_finish_load", {"overwrite": True}),
-            ("rag_abandon_load", {}),
-            ("rag_list_to_persist", {}),
-            ("rag_read_to_persist", {"document_ids": []}),
+            ("rag_cancel_load", {}),
+            ("rag_snapshot_documents", {}),
+            ("rag_read_snapshot_documents", {"document_ids": []}),
         ):
             answer = people.bob.rpc(function, {"collection_id": collection, **more})
             assert answer.status_code == 404, (function, answer.text)
             assert "vault" not in answer.text
     # Nor is an index of one's own, that has its name, filled or deleted as if it were loaded.
-    for function in ("rag_finish_load", "rag_abandon_load"):
+    for function in ("rag_finish_load", "rag_cancel_load"):
         assert people.ann.rpc(function, {"collection_id": plans["id"]}).status_code == 404
     assert len(persisted.documents(people.ann, "plans")) == 1

@@ -8,7 +8,7 @@ from tests.isolation.library import HTTP_DOORS, QUESTION, Library, assert_refuse
 def test_another_user_s_rate_limit_cannot_be_spent(library: Library):
     """Ann spends all of hers, at the door where one can: the others have theirs."""
     people = library.people
-    assert people.ann.rpc("rag_hit", hit_arguments(amount=60)).status_code == 200
+    assert people.ann.rpc("rag_check_rate_limit", hit_arguments(amount=60)).status_code == 200
     for door in HTTP_DOORS:
         answer = library.ask(door, people.ann.headers())
         assert_refused(answer, 429, library)
@@ -39,7 +39,7 @@ def test_a_user_cannot_reset_the_rate_limit(library: Library):
     people = library.people
     assert people.ann.search(QUESTION).headers["X-RateLimit-Remaining"] == "59"
     for amount in (-1, -60, 0, 2**31 - 1):
-        people.ann.rpc("rag_hit", hit_arguments(amount=amount))
+        people.ann.rpc("rag_check_rate_limit", hit_arguments(amount=amount))
     assert people.ann.search(QUESTION).headers["X-RateLimit-Remaining"] == "58"
 
 

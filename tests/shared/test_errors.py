@@ -125,7 +125,7 @@ def test_other_sql_messages_are_hidden_since_they_may_quote_data(subtests: pytes
 
 def test_every_code_in_sql_has_its_error_class():
     """A PT code that errors.py does not know would leave as a fault of the database."""
-    files = sorted((ROOT / "sql").glob("*.sql"))
+    files = sorted((ROOT / "sql").rglob("*.sql"))
     raised = {code for file in files for code in re.findall(r"errcode = '(\w+)'", file.read_text())}
     assert raised
     for code in raised:

@@ -109,7 +109,7 @@ def link(world: World, actor: Actor, question: str, **filters: Any) -> dict[str,
     """The entities that a question is taken to name, and how surely."""
     rows = world.as_user(
         actor,
-        "select entity, weight from unnest(rag.link(%s, rag.scope_of(%s::jsonb)))",
+        "select entity, weight from unnest(rag.link_entities(%s, rag.resolve_filters(%s::jsonb)))",
         question,
         json.dumps(model_of(filters)),
     )

@@ -256,5 +256,5 @@ def test_the_sweep_leaves_nothing_behind(world: World):
     counts = [f"(select count(*) from rag.{table})" for (table,) in tables]
     count = f"select (select count(*) from auth.users), {', '.join(counts)}"
     before = world.sql(count)
-    on_functions(world, exactly("rag_hit"))
+    on_functions(world, exactly("rag_check_rate_limit"))
     assert world.sql(count) == before

@@ -50,7 +50,7 @@ def save_turn(
         ],
     }
     with error_details(session_id=session.session_id):
-        row = database.call(caller, "rag_keep_turn", arguments)
+        row = database.call(caller, "rag_save_turn", arguments)
     return str(row["session_id"])
 
 

@@ -128,7 +128,7 @@ class Loading:
     def _delete(self, collections: Iterable[str]) -> None:
         for collection in collections:
             try:
-                while self._ask("rag_abandon_load", collection_id=collection):
+                while self._ask("rag_cancel_load", collection_id=collection):
                     pass
             except RagError as error:
                 log.warning("a load was left behind: %s", error.because)

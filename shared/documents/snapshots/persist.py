@@ -28,7 +28,7 @@ class Reading:
         self._database = database
         self._caller = caller
         with error_details(name=index):
-            self.home: Row = self._ask("rag_begin_persist", name=index)
+            self.home: Row = self._ask("rag_begin_snapshot", name=index)
 
     def documents(self) -> Iterator[tuple[Row, Iterator[Row]]]:
         """Each with its chunks, which are to be taken before the next one is. Raises Conflict when a document
@@ -36,7 +36,7 @@ class Reading:
         for listed in self._listed():
             rest = listed
             # A response has a maximum of bytes: the rest is asked for again.
-            while rest and (rows := self._of("rag_read_to_persist", document_ids=rest)):
+            while rest and (rows := self._of("rag_read_snapshot_documents", document_ids=rest)):
                 for document in rows:
                     yield self._whole(document), self._chunks(document)
                 rest = rest[rest.index(rows[-1]["id"]) + 1 :]
@@ -46,7 +46,9 @@ class Reading:
         length, texts = document.pop("length"), [document["content"]]
         so_far = len(texts[0])
         while so_far < length:
-            rows = self._of("rag_read_to_persist", document_ids=[document["id"]], first_character=so_far)
+            rows = self._of(
+                "rag_read_snapshot_documents", document_ids=[document["id"]], first_character=so_far
+            )
             if not rows or rows[0]["updated_at"] != document["updated_at"]:
                 raise Conflict(CHANGED)
             texts.append(rows[0]["content"])
@@ -60,7 +62,7 @@ class Reading:
         so_far = len(chunks)
         while so_far < document["chunk_count"]:
             place = {"document_id": document["id"], "updated_at": document["updated_at"], "first": so_far}
-            chunks = self._of("rag_read_chunks_to_persist", **place)
+            chunks = self._of("rag_read_snapshot_chunks", **place)
             if not chunks:
                 raise Conflict(CHANGED)
             yield from chunks
@@ -68,7 +70,7 @@ class Reading:
 
     def _listed(self) -> Iterator[list[str]]:
         after: Row = {}
-        while page := self._of("rag_list_to_persist", **after):
+        while page := self._of("rag_snapshot_documents", **after):
             yield [row["id"] for row in page]
             after = {"after_created_at": page[-1]["created_at"], "after_id": page[-1]["id"]}
 

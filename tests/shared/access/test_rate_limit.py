@@ -173,4 +173,4 @@ def test_a_database_outage_admits_no_request():
 def test_a_token_that_the_database_rejects_admits_no_request(people: People):
     with pytest.raises(RagError):
         attempt(database_of(people.ann), Principal(people.ann.id, "a.b.c"), "60/minute")
-    assert people.ann.rpc("rag_hit", hit_arguments()).json()[0]["hits"] == 1
+    assert people.ann.rpc("rag_check_rate_limit", hit_arguments()).json()[0]["hits"] == 1

@@ -25,7 +25,7 @@ from shared.types import Mode, Query
 from tests.actors import Actor, World
 from tests.conftest import People
 from tests.faults import kill, start_postgres, start_postgrest, wait_for_postgrest
-from tests.sql.test_27_index_words import drift
+from tests.sql.keyword_index.test_index_triggers import drift
 
 # Three short chunks, so that half a document would show; and the result of state() for a whole document.
 COLLECTION = {"name": "docs", "config": {"chunk_size": 32, "chunk_overlap": 0}}

@@ -1,0 +1,159 @@
+-- Admission of calls to exposed functions. Browsers call a short list of readers with the user's token alone. Every
+-- other exposed function also requires a secret header, which only our own functions send. The secret shows that a
+-- call comes from them. It gives no access to data: row security depends on the token alone.
+--
+-- rag.settings holds the SHA-256 of the secret, and during a rotation that of the next secret. The header reaches SQL
+-- in request.headers, which PostgREST sets. A direct database session has none and is not checked. A role other
+-- than anon and authenticated is not checked either: its token was signed by our own functions.
+
+-- ok, unset (rag.settings has no hash) or wrong (the header is absent, or has another secret).
+create function rag.functions_secret_status()
+returns text
+language sql stable security invoker set search_path = ''
+as $$
+  select case
+    when settings.functions_secret_hashes = '{}' then 'unset'
+    when encode(sha256(convert_to(
+      nullif(current_setting('request.headers', true), '')::json ->> 'x-rag-functions-secret', 'UTF8')), 'hex')
+      = any (settings.functions_secret_hashes) then 'ok'
+    else 'wrong'
+  end
+  from rag.settings;
+$$;
+
+-- Whether the call came from a client of PostgREST that did not send the secret.
+create function rag.is_direct_call()
+returns boolean
+language sql stable security invoker set search_path = ''
+as $$
+  select coalesce(current_setting('request.headers', true), '') <> ''
+    and current_user in ('anon', 'authenticated')
+    and rag.functions_secret_status() <> 'ok';
+$$;
+
+-- Raises PT413 for a direct call of more than a megabyte, and PT400 for a call that does not state its size. A request
+-- with neither header has no body, unless it is a POST of HTTP/2.
+create function rag.check_direct_size()
+returns void
+language plpgsql stable security invoker set search_path = ''
+as $$
+declare
+  headers constant json := current_setting('request.headers');
+  size constant text := coalesce(headers ->> 'content-length',
+    case when current_setting('request.method', true) in ('GET', 'HEAD') then '0' end, '');
+begin
+  if headers ->> 'transfer-encoding' is not null or size !~ '^[0-9]{1,15}$' then
+    raise exception 'A direct call must have a Content-Length.' using errcode = 'PT400', detail = 'length_required';
+  elsif size::bigint > 1048576 then
+    raise exception 'A direct call may have at most 1,048,576 bytes.'
+      using errcode = 'PT413', detail = 'body_too_large';
+  end if;
+end;
+$$;
+
+-- Raises PT403 for a caller who belongs to no org, or whose token counts for none.
+create function rag.require_org()
+returns void
+language plpgsql stable security invoker set search_path = ''
+as $$
+begin
+  if not exists (select from rag.current_org_ids()) then
+    raise exception 'You belong to no org.' using errcode = 'PT403', detail = 'no_org';
+  end if;
+end;
+$$;
+
+-- Take one of the user's `most` slots of that kind for the rest of the transaction; false when no slot is free. A slot
+-- is an advisory lock, because a read-only transaction cannot count in a table.
+create function rag.take_slot(kind text, most integer)
+returns boolean
+language plpgsql volatile security invoker set search_path = ''
+as $$
+begin
+  for slot in 1..most loop
+    if pg_try_advisory_xact_lock(hashtextextended(format('rag.%s %s %s', kind, auth.uid(), slot), 0)) then
+      return true;
+    end if;
+  end loop;
+  return false;
+end;
+$$;
+
+-- First statement of the readers that browsers may call directly. Calls by our functions have a rate limit; direct
+-- calls of one user have a limit of concurrency (PT429).
+create function rag.begin_direct_read()
+returns boolean
+language plpgsql volatile security invoker set search_path = ''
+as $$
+begin
+  if rag.is_direct_call() then
+    perform rag.check_direct_size();
+    perform rag.require_org();
+    if not rag.take_slot('read', (select direct_reads_per_user from rag.settings)) then
+      raise exception 'You have too many searches running at the same time. Please wait until one of them ends.'
+        using errcode = 'PT429', detail = 'too_many_reads';
+    end if;
+  end if;
+  return true;
+end;
+$$;
+
+-- First statement of all other exposed functions. Raises PT403 for a direct call, unless rag.settings opens
+-- these functions to direct callers. It returns true, so that it can initialize the first variable of a function.
+-- It sets a lock time-out of three seconds for the transaction, including its deferred triggers: PostgREST has few
+-- connections, and a waiting call occupies a connection.
+create function rag.begin_call()
+returns boolean
+language plpgsql volatile security invoker set search_path = ''
+as $$
+begin
+  if rag.is_direct_call() then
+    if not (select open_to_direct_callers from rag.settings) then
+      if rag.functions_secret_status() = 'unset' then
+        raise exception 'The functions secret is not set in this database. See README.md, Functions secret.'
+          using errcode = 'PT403', detail = 'functions_secret_unset';
+      end if;
+      raise exception 'Only this project''s functions may call this. Call the HTTP API instead.'
+        using errcode = 'PT403', detail = 'functions_secret_required';
+    end if;
+    perform rag.check_direct_size();
+  end if;
+  perform set_config('lock_timeout', '3s', true);
+  return true;
+end;
+$$;
+
+-- First statement of guarded functions that may take a minute, their time-out: rag.begin_call, and a limit of
+-- concurrency for each user (PT503).
+create function rag.begin_write()
+returns boolean
+language plpgsql volatile security invoker set search_path = ''
+as $$
+declare
+  is_direct constant boolean := rag.is_direct_call();
+begin
+  perform rag.begin_call();
+  if is_direct then
+    perform rag.require_org();
+  end if;
+  if coalesce(current_setting('request.headers', true), '') <> '' and not rag.take_slot('write', (
+    select case when is_direct then direct_writes_per_user else writes_per_user end from rag.settings))
+  then
+    raise exception 'You have too many changes running at the same time. Please wait until one of them ends.'
+      using errcode = 'PT503', detail = 'too_many_writes';
+  end if;
+  return true;
+end;
+$$;
+
+-- For the exception handler of a function that did not get a lock in time: PT409 for a direct caller, to whom
+-- PostgREST would answer 500, and PT503 for our functions.
+create function rag.raise_locked()
+returns void
+language plpgsql volatile security invoker set search_path = ''
+as $$
+begin
+  raise exception 'Another change of the same data is running. Please try again in a few seconds.'
+    using errcode = case when rag.is_direct_call() then 'PT409' else 'PT503' end, detail = 'locked';
+end;
+$$;

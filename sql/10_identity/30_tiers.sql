@@ -1,0 +1,28 @@
+-- Tiers: the limits of each org. A tier has a number of requests a day for each user and, optionally, limits a minute
+-- that replace the deployment's. The deployer writes tiers; every signed-in caller reads them inside
+-- rag_check_rate_limit. All orgs share the tiers, so the table has no org.
+
+create table rag.tiers (
+  name text primary key check (name ~ '^[a-z][a-z0-9-]{0,39}$'),
+  -- A user's requests a day, those of all their API keys included; null is no limit by day.
+  requests_per_day integer check (requests_per_day > 0),
+  -- A user's over the rag pair, and a user's or a key's over all other functions; null leaves it to the
+  -- deployment (RAG_RATE_LIMIT_RAG, RAG_RATE_LIMIT_API).
+  rag_requests_per_minute integer check (rag_requests_per_minute > 0),
+  api_requests_per_minute integer check (api_requests_per_minute > 0),
+  -- How much an org may keep: collections, and documents in each; null is no limit.
+  collections integer check (collections > 0),
+  documents_per_collection integer check (documents_per_collection > 0),
+  -- The largest file that it may bring.
+  file_bytes bigint check (file_bytes > 0)
+);
+
+alter table rag.tiers enable row level security;
+alter table rag.tiers force row level security;
+
+create policy "signed-in callers read the tiers" on rag.tiers
+  for select to authenticated using (true);
+
+insert into rag.tiers (name, requests_per_day, collections, documents_per_collection, file_bytes) values
+  ('standard', null, null, null, null), ('free', 100, 5, 10, 10 << 20), ('developer', 10000, 50, 1000, 100 << 20),
+  ('professional', 100000, null, null, 500 << 20);

@@ -1,0 +1,132 @@
+-- Orgs and their members. An org is a tenant; a member belongs to it as admin or member. The deployer writes orgs and
+-- members (SQL editor, seed, own back office); signed-in callers read their own rows.
+--
+-- rag.memberships() is the one function that an adopter replaces to plug in a membership table of their
+-- own. Everything else asks rag.current_org_ids() and rag.admin_org_ids(), which stay as they are: they
+-- narrow the memberships by the claims that a token carries, so no replacement can widen a token.
+
+create table rag.orgs (
+  id uuid primary key default gen_random_uuid(),
+  name text not null check (length(name) between 1 and 200),
+  tier text not null default 'standard' references rag.tiers (name) on update cascade,
+  created_at timestamptz not null default now()
+);
+
+-- Renaming a tier.
+create index orgs_by_tier on rag.orgs (tier);
+
+create table rag.members (
+  org_id uuid not null references rag.orgs (id) on delete cascade,
+  user_id uuid not null references auth.users (id) on delete cascade,
+  role text not null default 'member' check (role in ('admin', 'member')),
+  created_at timestamptz not null default now(),
+  primary key (org_id, user_id)
+);
+
+-- memberships(): where user_id = auth.uid()
+create index members_by_user on rag.members (user_id) include (org_id, role);
+
+alter table rag.orgs enable row level security;
+alter table rag.orgs force row level security;
+alter table rag.members enable row level security;
+alter table rag.members force row level security;
+
+create function rag.memberships()
+returns table (org_id uuid, role text)
+language sql stable security invoker set search_path = ''
+begin atomic
+  select members.org_id, members.role
+  from rag.members
+  where members.user_id = (select auth.uid());
+end;
+
+-- A token may carry {"rag": {"org": "<uuid>"}}, as an API key's does: it then counts for that one org only.
+-- A claim that cannot be read counts for none.
+create function rag.current_org_ids()
+returns setof uuid
+language sql stable security invoker set search_path = ''
+as $$
+  select memberships.org_id
+  from rag.memberships(), lateral (select auth.jwt() -> 'rag') as token (claim)
+  where memberships.org_id is not null
+    and (coalesce(jsonb_typeof(token.claim), 'null') = 'null'
+      or (jsonb_typeof(token.claim) = 'object'
+        and coalesce(lower(token.claim ->> 'org'), memberships.org_id::text) = memberships.org_id::text));
+$$;
+
+create function rag.admin_org_ids()
+returns setof uuid
+language sql stable security invoker set search_path = ''
+as $$
+  select memberships.org_id
+  from rag.memberships()
+  where memberships.role = 'admin'
+    and memberships.org_id in (select rag.current_org_ids())
+    and rag.has_scope('admin');
+$$;
+
+create policy "members read their orgs" on rag.orgs
+  for select to authenticated
+  using (id = any (array(select rag.current_org_ids())));
+
+-- Not by current_org_ids(): that would read this table again, for ever.
+create policy "users read their own memberships" on rag.members
+  for select to authenticated
+  using (user_id = (select auth.uid()));
+
+-- The org that is meant: the one named, or the caller's only one.
+create function rag.resolve_org(org_id uuid)
+returns uuid
+language plpgsql stable security invoker set search_path = ''
+as $$
+declare
+  own constant uuid[] := array(select rag.current_org_ids());
+begin
+  if org_id is null and cardinality(own) > 1 then
+    raise exception 'org_id must say which of your orgs' using errcode = 'PT400', detail = 'org_required';
+  elsif coalesce(org_id, own[1]) = any (own) then
+    return coalesce(org_id, own[1]);
+  end if;
+  raise exception 'no such org' using errcode = 'PT404', detail = 'org_not_found';
+end;
+$$;
+
+-- How much the org may have; the nulls of a tier without limits for one that is not the caller's.
+create function rag.org_tier(org_id uuid)
+returns rag.tiers
+language sql stable security invoker set search_path = ''
+as $$
+  select tiers.*
+  from rag.orgs join rag.tiers on tiers.name = orgs.tier
+  where orgs.id = org_tier.org_id;
+$$;
+
+-- For an adopter's own policies and for clients that want to ask.
+create function public.is_org_member(org_id uuid)
+returns boolean
+language sql stable security invoker set search_path = ''
+as $$
+  select coalesce(is_org_member.org_id in (select rag.current_org_ids()), false);
+$$;
+
+-- The caller's orgs by name, at most 1,000. The name is null for an org without a row in rag.orgs, which an adopter's
+-- memberships may have. Of several roles in an org it is admin. A key needs any scope.
+create function public.rag_list_orgs()
+returns table (id uuid, name text, role text)
+language plpgsql stable security invoker set search_path = ''
+as $$
+#variable_conflict use_column
+begin
+  perform rag.begin_call(), rag.require_scope('documents:read', 'documents:write', 'retrievals:read', 'chat:read',
+    'collections:manage');
+  return query
+    select memberships.org_id, orgs.name,
+      coalesce(max(memberships.role) filter (where memberships.role = 'admin'), max(memberships.role))
+    from rag.memberships()
+    left join rag.orgs on orgs.id = memberships.org_id
+    where memberships.org_id in (select rag.current_org_ids())
+    group by memberships.org_id, orgs.name
+    order by orgs.name, memberships.org_id
+    limit 1000;
+end;
+$$;

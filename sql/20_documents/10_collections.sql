@@ -1,0 +1,169 @@
+-- Collections: named sets of documents (an index, a namespace or a workspace in the APIs). A collection belongs to an
+-- org and, when owner_id is set, to one user in the org. Members write and read through functions
+-- (collection_functions.sql); a collection is also created with the first document that names it.
+
+-- Whether the value may be a collection's config: the known keys have the types and bounds that the functions rely on.
+-- Without chunk_size, chunk_overlap must be below 512, the functions' default.
+create function rag.is_config(value jsonb)
+returns boolean
+language sql immutable security invoker set search_path = ''
+as $$
+  select case
+    when pg_column_size(value) > 2000 or not rag.is_metadata(value)
+      or not rag.is_whole(value -> 'chunk_size', 32, 8000) or not rag.is_whole(value -> 'chunk_overlap', 0, 4000)
+      then false
+    else coalesce((value -> 'chunk_overlap')::integer < coalesce((value -> 'chunk_size')::integer, 512), true)
+      and coalesce(jsonb_typeof(value -> 'embedding_model') = 'string', true)
+      and coalesce(length(value ->> 'embedding_model') between 1 and 100, true)
+      and coalesce(jsonb_typeof(value -> 'enable_hybrid_search') in ('boolean', 'null'), true)
+      and coalesce(jsonb_typeof(value -> 'enable_knowledge_graph') in ('boolean', 'null'), true)
+  end;
+$$;
+
+create table rag.collections (
+  org_id uuid not null references rag.orgs (id) on delete cascade,
+  id uuid not null default gen_random_uuid(),
+  owner_id uuid,
+  -- The user who created it. No permission depends on this.
+  created_by uuid not null default rag.creator_id(),
+  name text not null check (length(name) between 1 and 255),
+  description text check (length(description) <= 2000 and rag.is_visible_text(description)),
+  metadata jsonb not null default '{}' check (rag.is_metadata(metadata)),
+  -- How its documents are cut and embedded, and how they are searched where a request does not say: chunk_size,
+  -- chunk_overlap, embedding_model, enable_hybrid_search, enable_knowledge_graph. What is not there is the
+  -- deployment's to choose.
+  config jsonb not null default '{}' check (rag.is_config(config)),
+  -- While it is loaded from a snapshot: the name that it will have. Until then nobody finds it by any name.
+  loads text check (length(loads) between 1 and 255),
+  -- When a member deleted it. It then exists only for the owners of private documents in it and for the org's
+  -- admins, until the last of these documents goes (documents.sql).
+  deleted_at timestamptz,
+  created_at timestamptz not null default now(),
+  updated_at timestamptz not null default now(),
+  primary key (org_id, id)
+);
+
+-- Two users may each have a private "notes"; the org has its own. The name of a deleted collection is free.
+create unique index collections_name on rag.collections (org_id, owner_id, name) nulls not distinct
+  where deleted_at is null;
+
+-- rag_remove_deleted_collections: collections that members deleted.
+create index collections_deleted on rag.collections (deleted_at) where deleted_at is not null;
+
+alter table rag.collections enable row level security;
+alter table rag.collections force row level security;
+
+-- The one membership expression; every tenant table repeats it word for word (a test compares them).
+create policy "members use their org's collections" on rag.collections
+  for all to authenticated
+  using (org_id = any (array(select rag.current_org_ids()))
+    and (owner_id is null or owner_id = (select auth.uid())
+      or org_id = any (array(select rag.admin_org_ids()))))
+  with check (org_id = any (array(select rag.current_org_ids()))
+    and (owner_id is null or owner_id = (select auth.uid())
+      or org_id = any (array(select rag.admin_org_ids()))));
+
+-- A collection comes into being with its first document: writing documents is enough for that.
+create policy "a key makes collections with a scope that writes" on rag.collections
+  as restrictive for insert to authenticated
+  with check ((select rag.has_scope('collections:manage', 'documents:write')));
+
+create policy "a key changes collections with collections:manage" on rag.collections
+  as restrictive for update to authenticated
+  using ((select rag.has_scope('collections:manage')))
+  with check ((select rag.has_scope('collections:manage')));
+
+-- Its documents go with it, whether or not the key may write documents.
+create policy "a key deletes collections with collections:manage" on rag.collections
+  as restrictive for delete to authenticated
+  using ((select rag.has_scope('collections:manage')));
+
+create policy "a bound key stays in its collection" on rag.collections
+  as restrictive for all to authenticated
+  using ((select rag.bound_collection()) is null or id = (select rag.bound_collection()))
+  with check ((select rag.bound_collection()) is null or id = (select rag.bound_collection()));
+
+-- Except the row that comes back as deleted (documents.sql).
+create policy "a collection keeps the name of its creator" on rag.collections
+  as restrictive for insert to authenticated
+  with check (created_by = (select rag.creator_id()) or deleted_at is not null);
+
+-- Whose own the name says that a collection is, by its last segment alone: ":u:" and a user's id. Null where it says
+-- no user: every other name is the org's to use.
+create function rag.owner_in_name(name text)
+returns uuid
+language sql immutable security invoker set search_path = ''
+as $$
+  select substring(owner_in_name.name from ':u:([0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12})$')::uuid;
+$$;
+
+-- Raises PT403 for a name that says it is another user's own, unless an admin asks.
+create function rag.check_owner_in_name(org_id uuid, name text)
+returns void
+language plpgsql stable security invoker set search_path = ''
+as $$
+begin
+  if name ~ ':u:[^:]*$' and rag.owner_in_name(name) is distinct from auth.uid()
+    and check_owner_in_name.org_id not in (select rag.admin_org_ids())
+  then
+    raise exception 'this name belongs to another user' using errcode = 'PT403', detail = 'another_users_name';
+  end if;
+end;
+$$;
+
+-- The owner of a new collection of that name: the user whom the name says, null where it says none. Raises what
+-- rag.check_owner_in_name raises, and PT400 for a name that ends in no user's id.
+create function rag.new_collection_owner(org_id uuid, name text)
+returns uuid
+language plpgsql stable security invoker set search_path = ''
+as $$
+begin
+  perform rag.check_owner_in_name(new_collection_owner.org_id, new_collection_owner.name);
+  if new_collection_owner.name ~ ':u:[^:]*$' and rag.owner_in_name(new_collection_owner.name) is null then
+    raise exception 'the name ends in no user''s id' using errcode = 'PT400', detail = 'invalid_name';
+  end if;
+  return rag.owner_in_name(new_collection_owner.name);
+end;
+$$;
+
+-- The collection that the name means to the caller, and nothing where there is none: the one of the user whom the name
+-- says, else the caller's own before the org's. One that is being loaded has no name yet. or_deleted: a deleted
+-- collection that the caller still sees has its name as long as no other collection has it.
+create function rag.collection_by_name(org_id uuid, name text, or_deleted boolean default false)
+returns setof rag.collections
+language sql stable security invoker set search_path = ''
+as $$
+  select collections.*
+  from rag.collections
+  where collections.org_id = collection_by_name.org_id and collections.name = collection_by_name.name
+    and collections.loads is null and (collections.deleted_at is null or or_deleted)
+    and case when rag.owner_in_name(collection_by_name.name) is null
+      then collections.owner_id is null or collections.owner_id = auth.uid()
+      else collections.owner_id = rag.owner_in_name(collection_by_name.name) end
+  order by collections.deleted_at desc nulls first, collections.owner_id nulls last
+  limit 1;
+$$;
+
+-- The same, made when it is new.
+create function rag.ensure_collection(org_id uuid, name text)
+returns rag.collections
+language plpgsql volatile security invoker set search_path = ''
+as $$
+#variable_conflict use_column
+declare
+  home rag.collections;
+begin
+  perform rag.check_owner_in_name(ensure_collection.org_id, ensure_collection.name);
+  for attempt in 1..2 loop
+    select * into home from rag.collection_by_name(ensure_collection.org_id, ensure_collection.name);
+    exit when found;
+    perform rag.check_collection_quota(ensure_collection.org_id);
+    -- Two writers may meet here: the second inserts nothing and reads what the first made.
+    insert into rag.collections (org_id, owner_id, name)
+    values (ensure_collection.org_id, rag.new_collection_owner(ensure_collection.org_id, ensure_collection.name),
+      ensure_collection.name)
+    on conflict do nothing;
+  end loop;
+  return home;
+end;
+$$;

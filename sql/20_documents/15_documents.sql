@@ -1,0 +1,166 @@
+-- Documents: a call, a mail, a page. A document keeps its converted text, so that the span of every chunk can be
+-- checked against it, and the fields that searches filter by. rag_put_document writes and replaces documents; searches
+-- read them when they return rows. owner_id null: the whole org sees it.
+
+create table rag.documents (
+  org_id uuid not null,
+  id uuid not null default gen_random_uuid(),
+  collection_id uuid not null,
+  owner_id uuid,
+  -- The user who created it. No permission depends on this.
+  created_by uuid not null default rag.creator_id(),
+  -- The caller's own name for it, when there is one: putting the same name again replaces the document.
+  external_id text check (length(external_id) between 1 and 500),
+  source_type text not null default 'doc' check (source_type ~ '^[A-Za-z0-9_-]{1,64}$'),
+  title text not null check (length(title) between 1 and 1000 and title !~ '[\n\t]' and rag.is_visible_text(title)),
+  -- A link that a page may show: no javascript: or data: address.
+  uri text check (length(uri) <= 2000 and uri ~ '^https?://[^[:space:]]+$' and rag.is_visible_text(uri)),
+  lang text check (lang ~ '^[A-Za-z]{2,8}(-[A-Za-z0-9]{1,8})*$' and length(lang) <= 35),
+  -- The document's own date (of the call, of the mail), not the date of its ingestion. Within what
+  -- readers in other languages can represent: one document must not break a whole search.
+  occurred_at timestamptz check (occurred_at >= '0001-01-02Z' and occurred_at < '9999-12-31Z'),
+  -- Where it stood before it came here (github, slack), who wrote it, in which state it is (open, merged).
+  origin text check (length(origin) between 1 and 200 and rag.is_visible_text(origin)),
+  author text check (length(author) between 1 and 200 and rag.is_visible_text(author)),
+  state text check (length(state) between 1 and 200 and rag.is_visible_text(state)),
+  labels text[] not null default '{}' check (
+    cardinality(labels) <= 100 and array_position(labels, null) is null
+    and length(array_to_string(labels, '')) <= 10000 and rag.is_visible_text(array_to_string(labels, ' '))
+  ),
+  metadata jsonb not null default '{}' check (rag.is_metadata(metadata)),
+  content text not null check (length(content) <= 20000000 and rag.is_visible_text(content)),
+  -- SHA-256 of the text; of a document with an original (original_files.sql), of the original's bytes.
+  content_hash text not null check (content_hash ~ '^[0-9a-f]{64}$'),
+  -- Whether what was brought last has become chunks. Until it has, those from before, if any, are found.
+  status text not null default 'completed' check (status in ('processing', 'completed', 'failed')),
+  -- Why not: a code, and a sentence for people.
+  error_code text check (error_code ~ '^[a-z_]{1,40}$'),
+  error_message text check (length(error_message) <= 500 and rag.is_visible_text(error_message)),
+  -- The file that it came in, if it did, and how it was read.
+  filename text check (length(filename) between 1 and 512 and filename !~ '[\n\t]' and rag.is_visible_text(filename)),
+  content_type text check (length(content_type) between 1 and 255 and rag.is_visible_text(content_type)),
+  size_bytes bigint check (size_bytes >= 0),
+  processing_info jsonb not null default '{}' check (
+    pg_column_size(processing_info) <= 4000 and rag.is_metadata(processing_info)
+  ),
+  created_at timestamptz not null default now(),
+  updated_at timestamptz not null default now(),
+  primary key (org_id, id),
+  -- No cascade: the trigger below deletes a collection's documents.
+  foreign key (org_id, collection_id) references rag.collections (org_id, id)
+);
+
+-- rag_put_document: replace by name. The owner is part of the key, so that one user's private name
+-- neither blocks nor betrays another's.
+create unique index documents_external_id
+  on rag.documents (org_id, collection_id, owner_id, external_id) nulls not distinct
+  where external_id is not null;
+
+-- The keyword half of rag_search, for the documents that its filters leave; and deleting a collection.
+create index documents_by_scope on rag.documents (org_id, collection_id, source_type, occurred_at)
+  include (owner_id, lang, id);
+
+alter table rag.documents enable row level security;
+alter table rag.documents force row level security;
+
+create policy "members use their org's documents" on rag.documents
+  for all to authenticated
+  using (org_id = any (array(select rag.current_org_ids()))
+    and (owner_id is null or owner_id = (select auth.uid())
+      or org_id = any (array(select rag.admin_org_ids()))))
+  with check (org_id = any (array(select rag.current_org_ids()))
+    and (owner_id is null or owner_id = (select auth.uid())
+      or org_id = any (array(select rag.admin_org_ids()))));
+
+-- The collection that the running statement deletes; null outside of the trigger below. A key that may delete a
+-- collection may delete the documents in it.
+create function rag.deleted_collection()
+returns uuid
+language sql stable security invoker set search_path = ''
+as $$
+  select nullif(current_setting('rag.deleted_collection', true), '')::uuid
+  where rag.has_scope('collections:manage');
+$$;
+
+create policy "a key reads and writes with the scopes for it" on rag.documents
+  as restrictive for all to authenticated
+  using ((select rag.has_scope('documents:read', 'documents:write', 'retrievals:read', 'chat:read'))
+    or collection_id = (select rag.deleted_collection()))
+  with check ((select rag.has_scope('documents:write')));
+
+create policy "a key deletes with documents:write" on rag.documents
+  as restrictive for delete to authenticated
+  using ((select rag.has_scope('documents:write')) or collection_id = (select rag.deleted_collection()));
+
+create policy "a bound key stays in its collection" on rag.documents
+  as restrictive for all to authenticated
+  using ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()))
+  with check ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()));
+
+-- For collections that a member deleted. Row security applies to the documents in this condition.
+create policy "a deleted collection is seen by those who see documents in it" on rag.collections
+  as restrictive for select to authenticated
+  using (deleted_at is null or exists (
+    select from rag.documents
+    where documents.org_id = collections.org_id and documents.collection_id = collections.id));
+
+-- Deletes the collection's documents that the caller may delete. It runs for every statement that deletes a collection.
+-- PT409 if there are such documents and rag_delete_collection was called without cascade (rag.cascade is false).
+--
+-- Private documents of others stay, and so must the collection. A member does not see whether there are any, and must
+-- not learn it. So the row of every collection that a member deletes comes back as deleted, with its id: whether
+-- documents are left in it makes no difference to the statement, its errors, or its duration. Keys, webhooks and
+-- sessions refer to the row that was deleted, and go or change with it. An admin sees all documents and leaves none;
+-- a database session without a user leaves none either. The worker removes deleted collections without documents.
+create function rag.delete_documents_of_collection()
+returns trigger
+language plpgsql volatile security invoker set search_path = ''
+as $$
+declare
+  deleted rag.collections := old;
+begin
+  if current_user = 'rag_worker' then
+    return null;
+  end if;
+  perform set_config('rag.deleted_collection', old.id::text, true);
+  delete from rag.documents where documents.org_id = old.org_id and documents.collection_id = old.id;
+  if found and current_setting('rag.cascade', true) = 'false' then
+    raise exception 'the collection has documents; cascade deletes them with it'
+      using errcode = 'PT409', detail = 'collection_not_empty';
+  end if;
+  perform set_config('rag.deleted_collection', '', true);
+  if auth.uid() is not null and old.org_id not in (select rag.admin_org_ids()) then
+    deleted.deleted_at := coalesce(old.deleted_at, now());
+    insert into rag.collections values (deleted.*);
+  end if;
+  return null;
+end;
+$$;
+
+-- Triggers fire in the order of their names: this trigger before the check of the foreign key (RI_ConstraintTrigger).
+create trigger "Documents are deleted with their collection" after delete on rag.collections
+  for each row execute function rag.delete_documents_of_collection();
+
+-- A collection may be deleted while another transaction inserts a document into it. The error is that of the foreign
+-- key, as if the row of the collection had not come back.
+create function rag.require_undeleted_collection()
+returns trigger
+language plpgsql volatile security invoker set search_path = ''
+as $$
+begin
+  if exists (
+    select from added
+    where not exists (
+      select from rag.collections
+      where collections.org_id = added.org_id and collections.id = added.collection_id
+        and collections.deleted_at is null)
+  ) then
+    raise exception 'the collection was deleted' using errcode = '23503';
+  end if;
+  return null;
+end;
+$$;
+
+create trigger require_undeleted_collection after insert on rag.documents
+  referencing new table as added
+  for each statement execute function rag.require_undeleted_collection();

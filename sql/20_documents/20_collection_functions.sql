@@ -1,0 +1,285 @@
+-- Functions to create, list, change and delete collections. They run as their caller: row security decides which
+-- collections a caller sees, and which documents are counted.
+
+-- What a list shows of a collection.
+create type rag.collection as (
+  id uuid, org_id uuid, owner_id uuid, created_by uuid, name text, description text, metadata jsonb, config jsonb,
+  document_count bigint, created_at timestamptz, updated_at timestamptz
+);
+
+create function rag.render(collection rag.collections)
+returns rag.collection
+language sql stable security invoker set search_path = ''
+as $$
+  select collection.id, collection.org_id, collection.owner_id, collection.created_by, collection.name,
+    collection.description, collection.metadata, collection.config,
+    (select count(*) from rag.documents
+      where documents.org_id = collection.org_id and documents.collection_id = collection.id),
+    collection.created_at, collection.updated_at;
+$$;
+
+-- The collection of that id; PT404 for one that the caller does not see.
+create function rag.get_collection(collection_id uuid)
+returns rag.collections
+language plpgsql stable security invoker set search_path = ''
+as $$
+declare
+  found_collection rag.collections;
+begin
+  select * into found_collection
+  from rag.collections
+  where org_id = any (array(select rag.current_org_ids())) and id = get_collection.collection_id;
+  if not found then
+    raise exception 'there is no such collection' using errcode = 'PT404', detail = 'collection_not_found';
+  end if;
+  return found_collection;
+end;
+$$;
+
+-- A new collection, in the caller's only org unless it is named. private: seen by its maker and the org's admins.
+-- PT409 for a name that is taken, PT429 for one collection more than the org's tier allows.
+create function public.rag_create_collection(
+  name text, description text default null, metadata jsonb default '{}', config jsonb default '{}',
+  org_id uuid default null, private boolean default false
+)
+returns setof rag.collection
+language plpgsql volatile security invoker set search_path = ''
+as $$
+#variable_conflict use_variable
+declare
+  made rag.collections;
+  owner_id uuid;
+begin
+  perform rag.begin_call();
+  perform rag.check_json('metadata', metadata, 65536);
+  config := jsonb_strip_nulls(coalesce(config, '{}'));
+  perform rag.check_config(config, config);
+  org_id := rag.resolve_org(org_id);
+  perform rag.check_name(name);
+  owner_id := coalesce(rag.new_collection_owner(org_id, name), case when private then auth.uid() end);
+  perform rag.check_collection_quota(org_id);
+  insert into rag.collections (org_id, owner_id, name, description, metadata, config)
+  values (org_id, owner_id, name, description, coalesce(metadata, '{}'), config)
+  on conflict do nothing
+  returning * into made;
+  if made.id is null then
+    raise exception 'there is a collection of that name already'
+      using errcode = 'PT409', detail = 'duplicate_collection';
+  end if;
+  return next rag.render(made);
+end;
+$$;
+
+-- Raises PT400 for an invalid config (rag.is_config). changes: the part of the config that this call sets; its embedding
+-- model must be one of the deployment's.
+create function rag.check_config(config jsonb, changes jsonb)
+returns void
+language plpgsql stable security invoker set search_path = ''
+as $$
+begin
+  if not rag.is_config(config) then
+    raise exception 'config: chunk_size must be 32 to 8000, chunk_overlap 0 to 4000 and below chunk_size, '
+      'embedding_model a string, enable_hybrid_search and enable_knowledge_graph booleans; at most 2000 bytes in all'
+      using errcode = 'PT400', detail = 'invalid_config';
+  end if;
+  perform rag.check_models(array[changes ->> 'embedding_model']);
+end;
+$$;
+
+-- Raises PT400 for a name that hides something from its reader. (Not the table's check: a collection that came into
+-- being with a document may have one.)
+create function rag.check_name(name text)
+returns void
+language plpgsql immutable security invoker set search_path = ''
+as $$
+begin
+  if not rag.is_visible_text(name) then
+    raise exception 'a name has no invisible characters' using errcode = 'PT400', detail = 'invalid_name';
+  end if;
+end;
+$$;
+
+-- Locks, so that two at once do not both see room for the last.
+create function rag.check_collection_quota(org_id uuid)
+returns void
+language plpgsql volatile security invoker set search_path = ''
+as $$
+declare
+  allowed constant integer := (rag.org_tier(org_id)).collections;
+begin
+  if allowed is null then
+    return;
+  end if;
+  perform pg_advisory_xact_lock(hashtextextended('rag.collections ' || org_id::text, 0));
+  if allowed <= (
+    select count(*)
+    from rag.collections
+    where collections.org_id = check_collection_quota.org_id and collections.deleted_at is null
+  ) then
+    raise exception 'this org''s tier has room for % collections', allowed
+      using errcode = 'PT429', detail = 'collection_limit_reached';
+  end if;
+end;
+$$;
+
+-- {"total", "collections": [...]}: a page of those that the caller sees, and how many there are.
+create function public.rag_list_collections(
+  "limit" integer default 20, "offset" integer default 0, sort_by text default 'created_at',
+  "order" text default 'desc'
+)
+returns jsonb
+language plpgsql stable security invoker set search_path = ''
+as $$
+begin
+  perform rag.begin_call(), rag.require_scope('documents:read', 'collections:manage');
+  perform rag.check_page("limit", "offset", "order", sort_by, array['created_at', 'name', 'document_count']);
+  return (
+    with placed as (
+      select shown.*, count(*) over () as total, row_number() over (
+        order by case sort_by when 'name' then shown.name end, case sort_by
+          when 'created_at' then shown.created_at end, case sort_by
+          when 'document_count' then shown.document_count end, shown.id) as place
+      from rag.collections
+      cross join lateral rag.render(collections) as shown
+      where collections.org_id = any (array(select rag.current_org_ids())) and collections.loads is null
+    ), page as (
+      select placed.*, case "order" when 'desc' then -place else place end as turn
+      from placed
+      order by turn
+      limit "limit" offset "offset"
+    )
+    select jsonb_build_object(
+      'total', (select count(*) from placed),
+      'collections', coalesce(jsonb_agg(to_jsonb(page) - array['total', 'place', 'turn'] order by page.turn), '[]'))
+    from page);
+end;
+$$;
+
+-- Raises PT400 for a page that nobody gets.
+create function rag.check_page("limit" integer, "offset" integer, "order" text, sort_by text, sortable text[])
+returns void
+language plpgsql immutable security invoker set search_path = ''
+as $$
+begin
+  if "limit" is null or "limit" not between 1 and 100 then
+    raise exception 'limit must be between 1 and 100' using errcode = 'PT400', detail = 'invalid_limit';
+  elsif "offset" is null or "offset" < 0 then
+    raise exception 'offset must be at least 0' using errcode = 'PT400', detail = 'invalid_offset';
+  elsif "order" is null or "order" not in ('asc', 'desc') then
+    raise exception 'order must be asc or desc' using errcode = 'PT400', detail = 'invalid_order';
+  elsif sort_by is null or not sort_by = any (sortable) then
+    raise exception 'sort_by must be one of %', array_to_string(sortable, ', ')
+      using errcode = 'PT400', detail = 'invalid_sort_by';
+  end if;
+end;
+$$;
+
+create function public.rag_get_collection(collection_id uuid)
+returns setof rag.collection
+language sql stable security invoker set search_path = ''
+as $$
+  -- Retrieval looks its collection up with the scope retrievals:read.
+  select rag.begin_call(), rag.require_scope('documents:read', 'collections:manage', 'retrievals:read');
+
+  select shown.* from rag.render(rag.get_collection(rag_get_collection.collection_id)) as shown;
+$$;
+
+-- Null leaves a field as it is. metadata takes the place of what was there; of config each key its own, and a null
+-- in it takes one out. enable_knowledge_graph has its documents read, or taken out of the graph (70_graph).
+-- PT409 for a name that is taken, and for another embedding model once there are documents.
+create function public.rag_update_collection(
+  collection_id uuid, name text default null, description text default null, metadata jsonb default null,
+  config jsonb default null
+)
+returns setof rag.collection
+language plpgsql volatile security invoker set search_path = ''
+set statement_timeout = '60s'
+as $$
+#variable_conflict use_variable
+declare
+  is_admitted constant boolean := rag.begin_write();
+  present rag.collections := rag.get_collection(collection_id);
+  was_graphed constant boolean := rag.is_in_graph(present.org_id, present.id);
+  changed rag.collections;
+begin
+  perform rag.check_json('metadata', metadata, 65536), rag.check_json('config', config, 2000);
+  perform rag.check_config(jsonb_strip_nulls(present.config || coalesce(config, '{}')), config), rag.check_name(name);
+  if rag.new_collection_owner(present.org_id, name) <> coalesce(present.owner_id, '00000000-0000-0000-0000-000000000000') then
+    raise exception 'a name that ends in :u: and a user''s id is for a collection of that user'
+      using errcode = 'PT400', detail = 'invalid_name';
+  end if;
+  if config ? 'embedding_model'
+    and config -> 'embedding_model' is distinct from present.config -> 'embedding_model'
+    and (rag.render(present)).document_count > 0
+  then
+    raise exception 'its documents are embedded by another model'
+      using errcode = 'PT409', detail = 'collection_not_empty';
+  end if;
+  begin
+    update rag.collections as renewed
+    set name = coalesce(rag_update_collection.name, renewed.name),
+      description = coalesce(rag_update_collection.description, renewed.description),
+      metadata = coalesce(rag_update_collection.metadata, renewed.metadata),
+      config = jsonb_strip_nulls(renewed.config || coalesce(rag_update_collection.config, '{}')),
+      updated_at = clock_timestamp()
+    where renewed.org_id = present.org_id and renewed.id = present.id
+    returning renewed.* into changed;
+  exception when unique_violation then
+    raise exception 'there is a collection of that name already'
+      using errcode = 'PT409', detail = 'duplicate_collection';
+  end;
+  if changed.id is null then
+    raise exception 'this key may not change collections' using errcode = 'PT403', detail = 'missing_scope';
+  end if;
+  if config ? 'enable_knowledge_graph' then
+    perform rag.on_graph_setting_changed(changed, was_graphed);
+  end if;
+  return next rag.render(changed);
+exception when lock_not_available then
+  perform rag.raise_locked();
+end;
+$$;
+
+-- cascade: its documents are deleted too; without cascade, PT409 if the collection has documents. Unless the caller is an
+-- admin, private documents of others are neither deleted nor counted: their owners keep the collection (documents.sql).
+create function public.rag_delete_collection(collection_id uuid, "cascade" boolean default false)
+returns void
+language plpgsql volatile security invoker set search_path = ''
+set statement_timeout = '60s'
+as $$
+declare
+  is_admitted constant boolean := rag.begin_write();
+  gone rag.collections := rag.get_collection(collection_id);
+begin
+  -- For the trigger that deletes the documents.
+  perform set_config('rag.cascade', coalesce("cascade", false)::text, true);
+  delete from rag.collections where org_id = gone.org_id and id = gone.id;
+  if not found then
+    raise exception 'this key may not delete collections' using errcode = 'PT403', detail = 'missing_scope';
+  end if;
+  perform set_config('rag.cascade', '', true);
+exception when lock_not_available then
+  perform rag.raise_locked();
+end;
+$$;
+
+create policy "the worker sees deleted collections" on rag.collections
+  for select to rag_worker using (deleted_at is not null);
+
+create policy "the worker removes deleted collections" on rag.collections
+  for delete to rag_worker using (deleted_at is not null);
+
+-- For the worker: remove the deleted collections that have no document, and return their number.
+create function public.rag_remove_deleted_collections()
+returns bigint
+language sql volatile security invoker set search_path = ''
+as $$
+  with removed as (
+    delete from rag.collections
+    where collections.deleted_at is not null and not exists (
+      select from rag.documents
+      where documents.org_id = collections.org_id and documents.collection_id = collections.id)
+    returning 1
+  )
+  select count(*) from removed;
+$$;

@@ -1,0 +1,144 @@
+-- Chunks: passages of documents with their embeddings, which searches return. A chunk repeats its document's owner and
+-- filter fields, because under row security only columns of the scanned table, compared by leakproof operators (= on
+-- uuid and text, < on timestamptz), reach an index. Only rag_put_document writes chunks, from the row of the document,
+-- so the copies cannot disagree.
+
+-- Whether the value may be a chunk's place in its document: page_number, page_end and section have the types that the
+-- functions rely on.
+create function rag.is_chunk_location(value jsonb)
+returns boolean
+language sql immutable security invoker set search_path = ''
+as $$
+  select pg_column_size(value) <= 4000 and rag.is_metadata(value)
+    and rag.is_whole(value -> 'page_number', 0, 2147483647) and rag.is_whole(value -> 'page_end', 0, 2147483647)
+    and coalesce(jsonb_typeof(value -> 'section') = 'string', true);
+$$;
+
+create table rag.chunks (
+  org_id uuid not null,
+  id uuid not null default gen_random_uuid(),
+  document_id uuid not null,
+  collection_id uuid not null,
+  owner_id uuid,
+  ordinal integer not null check (ordinal >= 0),
+  -- The text of its span: rag.cut_texts.
+  content text not null check (length(content) <= 100000 and rag.is_visible_text(content)),
+  -- Characters [span_start, span_end) of the document's content.
+  span_start integer not null check (span_start >= 0),
+  span_end integer not null,
+  token_count integer not null check (token_count >= 0),
+  source_type text not null,
+  lang text,
+  occurred_at timestamptz,
+  embedding_model text not null check (length(embedding_model) between 1 and 100),
+  -- Shorter embeddings are padded with zeros, which leaves every cosine as it was.
+  embedding extensions.halfvec(1536) not null check (extensions.l2_norm(embedding) > 0),
+  -- Where in the document it stands: page_number, page_end, section.
+  metadata jsonb not null default '{}' check (rag.is_chunk_location(metadata)),
+  primary key (org_id, id),
+  -- With token_count, so that the sum of a document's tokens is read from the index alone.
+  unique (org_id, document_id, ordinal) include (token_count),
+  foreign key (org_id, document_id) references rag.documents (org_id, id) on delete cascade,
+  check (span_end > span_start)
+);
+
+-- In the row, not behind it: an exact scan reads every vector, and fetching each from TOAST costs 2 to 5
+-- times the scan. (The text moves out instead.)
+alter table rag.chunks alter column embedding set storage plain;
+
+-- rag_match, counting and scanning what the caller and the filters leave.
+create index chunks_by_scope on rag.chunks (org_id, embedding_model, source_type, occurred_at)
+  include (owner_id, lang, collection_id, document_id);
+
+-- The same for one of an org's many collections.
+create index chunks_by_collection on rag.chunks (org_id, collection_id, embedding_model)
+  include (owner_id, lang, source_type, occurred_at, document_id);
+
+-- rag_match, for orgs too large to scan.
+create index chunks_by_embedding on rag.chunks using hnsw (embedding extensions.halfvec_cosine_ops);
+
+alter table rag.chunks enable row level security;
+alter table rag.chunks force row level security;
+
+create policy "members use their org's chunks" on rag.chunks
+  for all to authenticated
+  using (org_id = any (array(select rag.current_org_ids()))
+    and (owner_id is null or owner_id = (select auth.uid())
+      or org_id = any (array(select rag.admin_org_ids()))))
+  with check (org_id = any (array(select rag.current_org_ids()))
+    and (owner_id is null or owner_id = (select auth.uid())
+      or org_id = any (array(select rag.admin_org_ids()))));
+
+create policy "a key reads and writes with the scopes for it" on rag.chunks
+  as restrictive for all to authenticated
+  using ((select rag.has_scope('documents:read', 'documents:write', 'retrievals:read', 'chat:read')))
+  with check ((select rag.has_scope('documents:write')));
+
+create policy "a key deletes with documents:write" on rag.chunks
+  as restrictive for delete to authenticated
+  using ((select rag.has_scope('documents:write')));
+
+create policy "a bound key stays in its collection" on rag.chunks
+  as restrictive for all to authenticated
+  using ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()))
+  with check ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()));
+
+-- The texts of chunks, {span_start, span_end} in characters of the document's text, in their order. PT400 for a span
+-- that is not within the text, and for spans that repeat the text many times: a short call would need much memory.
+-- Postgres finds a character of a text by counting from its beginning: for every chunk of a long text, that takes
+-- quadratic time. Here the text is read once, in blocks of 4,096 bytes, and a chunk is cut from its blocks.
+create function rag.cut_texts(content text, chunks jsonb)
+returns text[]
+language plpgsql stable security invoker set search_path = ''
+as $$
+declare
+  bytes constant bytea := convert_to(content, 'UTF8');
+  size constant integer := length(bytes);
+  -- The first byte and the first character of each block, both counted from 0; last, the end of the text.
+  first_bytes integer[] := array[0];
+  first_characters integer[] := array[0];
+  next_byte integer := 0;
+  characters integer := 0;
+  starts integer[];
+  ends integer[];
+begin
+  for block in 1..(size + 4095) / 4096 loop
+    next_byte := least(block * 4096, size);
+    -- A character's bytes after its first begin with the bits 10.
+    while next_byte < size and get_byte(bytes, next_byte) & 192 = 128 loop
+      next_byte := next_byte + 1;
+    end loop;
+    characters := characters + length(convert_from(
+      substring(bytes from first_bytes[block] + 1 for next_byte - first_bytes[block]), 'UTF8'));
+    first_bytes[block + 1] := next_byte;
+    first_characters[block + 1] := characters;
+  end loop;
+  select array_agg((item.body ->> 'span_start')::integer order by item.place),
+    array_agg((item.body ->> 'span_end')::integer order by item.place)
+  into starts, ends
+  from jsonb_array_elements(chunks) with ordinality as item (body, place);
+  if exists (
+    select from unnest(starts, ends) as span (first, last)
+    where (span.first >= 0 and span.last > span.first and span.last <= characters) is not true)
+  then
+    raise exception 'a chunk''s span is not within its document' using errcode = 'PT400', detail = 'span_outside';
+  elsif (select sum(span.last - span.first) from unnest(starts, ends) as span (first, last))
+    > greatest(8::bigint * characters, 1000000)
+  then
+    raise exception 'the chunks repeat the document''s text more than eight times'
+      using errcode = 'PT400', detail = 'spans_too_long';
+  end if;
+  return array(
+    select substr(
+      convert_from(substring(bytes from first_bytes[held.first] + 1
+        for first_bytes[held.last + 1] - first_bytes[held.first]), 'UTF8'),
+      span.first - first_characters[held.first] + 1, span.last - span.first)
+    from unnest(starts, ends) with ordinality as span (first, last, place)
+    cross join lateral (
+      select width_bucket(span.first, first_characters) as first,
+        width_bucket(span.last - 1, first_characters) as last
+      offset 0
+    ) as held
+    order by span.place);
+end;
+$$;

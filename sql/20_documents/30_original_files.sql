@@ -1,0 +1,68 @@
+-- Original files: the bytes, the address or the object of Supabase Storage that a document was made of, kept so that it
+-- can be converted again and downloaded. Written with the document and its job in one transaction; read by the worker
+-- and by everyone who may read the document.
+
+create table rag.originals (
+  org_id uuid not null,
+  document_id uuid not null,
+  collection_id uuid not null,
+  owner_id uuid,
+  -- Null for an address that nobody has fetched yet.
+  bytes bytea check (length(bytes) <= 50000000),
+  url text check (length(url) <= 2000 and url ~ '^https?://[^[:space:]]+$' and rag.is_visible_text(url)),
+  -- Of the object that a large file is: org/collection/user/anything new/name.
+  path text check (path ~ '^([0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}/){4}[A-Za-z0-9_][A-Za-z0-9._-]{0,99}$'),
+  -- Of an object or an address it is known once the worker has read it.
+  content_hash text check (content_hash ~ '^[0-9a-f]{64}$'),
+  created_at timestamptz not null default now(),
+  primary key (org_id, document_id),
+  foreign key (org_id, document_id) references rag.documents (org_id, id) on delete cascade,
+  check (num_nonnulls(bytes, url, path) > 0),
+  check (split_part(path, '/', 1) = org_id::text)
+);
+
+-- Files are packed already: compressing them once more costs time and saves nothing.
+alter table rag.originals alter column bytes set storage external;
+
+-- The same bytes twice are one document. The owner is part of it, so that nobody learns what another keeps.
+create unique index originals_content
+  on rag.originals (org_id, collection_id, owner_id, content_hash) nulls not distinct
+  where content_hash is not null;
+
+-- An object is one document's; and whether it is anybody's, Storage's policies ask.
+create unique index originals_path on rag.originals (org_id, path) where path is not null;
+
+alter table rag.originals enable row level security;
+alter table rag.originals force row level security;
+
+create policy "members use their org's originals" on rag.originals
+  for all to authenticated
+  using (org_id = any (array(select rag.current_org_ids()))
+    and (owner_id is null or owner_id = (select auth.uid())
+      or org_id = any (array(select rag.admin_org_ids()))))
+  with check (org_id = any (array(select rag.current_org_ids()))
+    and (owner_id is null or owner_id = (select auth.uid())
+      or org_id = any (array(select rag.admin_org_ids()))));
+
+create policy "a key reads and writes with the scopes for it" on rag.originals
+  as restrictive for all to authenticated
+  using ((select rag.has_scope('documents:read', 'documents:write')))
+  with check ((select rag.has_scope('documents:write')));
+
+create policy "a key deletes with documents:write" on rag.originals
+  as restrictive for delete to authenticated
+  using ((select rag.has_scope('documents:write')));
+
+create policy "a bound key stays in its collection" on rag.originals
+  as restrictive for all to authenticated
+  using ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()))
+  with check ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()));
+
+-- Whoever may read a document may read its object: nobody makes theirs of an object that another uploaded.
+create policy "an object is brought by who uploaded it" on rag.originals
+  as restrictive for insert to authenticated
+  with check (path is null or split_part(path, '/', 3) = (select auth.uid())::text);
+
+create policy "an object takes a place by who uploaded it" on rag.originals
+  as restrictive for update to authenticated
+  using (true) with check (path is null or split_part(path, '/', 3) = (select auth.uid())::text);

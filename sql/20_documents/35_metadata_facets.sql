@@ -1,0 +1,123 @@
+-- Facets: the filterable values of a document besides its own columns (origin, author, state, labels, type, each entry
+-- of its metadata). The operators of jsonb are not leakproof, and under row security would scan the whole org; so each
+-- value is a row that a search finds by equality. A trigger writes facets, rag.resolve_filters reads them.
+
+create table rag.facets (
+  org_id uuid not null,
+  -- A hash of kind and value (rag.facet_hash): as long for a long value as for a short one.
+  facet uuid not null,
+  document_id uuid not null,
+  collection_id uuid not null,
+  owner_id uuid,
+  primary key (org_id, document_id, facet),
+  foreign key (org_id, document_id) references rag.documents (org_id, id) on delete cascade
+);
+
+-- rag.resolve_filters: the documents with a facet.
+create index facets_by_value on rag.facets (org_id, facet) include (document_id, collection_id, owner_id);
+
+alter table rag.facets enable row level security;
+alter table rag.facets force row level security;
+
+create policy "members use their org's facets" on rag.facets
+  for all to authenticated
+  using (org_id = any (array(select rag.current_org_ids()))
+    and (owner_id is null or owner_id = (select auth.uid())
+      or org_id = any (array(select rag.admin_org_ids()))))
+  with check (org_id = any (array(select rag.current_org_ids()))
+    and (owner_id is null or owner_id = (select auth.uid())
+      or org_id = any (array(select rag.admin_org_ids()))));
+
+create policy "a key reads and writes with the scopes for it" on rag.facets
+  as restrictive for all to authenticated
+  using ((select rag.has_scope('documents:read', 'documents:write', 'retrievals:read', 'chat:read')))
+  with check ((select rag.has_scope('documents:write')));
+
+create policy "a key deletes with documents:write" on rag.facets
+  as restrictive for delete to authenticated
+  using ((select rag.has_scope('documents:write')));
+
+create policy "a bound key stays in its collection" on rag.facets
+  as restrictive for all to authenticated
+  using ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()))
+  with check ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()));
+
+-- The value with its numbers as short as they can be, since equal ones are one: 1.0 is 1, and [1.0] is [1].
+create function rag.normalize_numbers(value jsonb)
+returns jsonb
+language plpgsql immutable security invoker set search_path = ''
+as $$
+begin
+  return case jsonb_typeof(value)
+    when 'number' then to_jsonb(trim_scale(value::numeric))
+    when 'array' then coalesce((
+      select jsonb_agg(rag.normalize_numbers(item) order by place)
+      from jsonb_array_elements(value) with ordinality as items (item, place)), '[]')
+    when 'object' then coalesce((
+      select jsonb_object_agg(entry.key, rag.normalize_numbers(entry.value)) from jsonb_each(value) as entry), '{}')
+    else value
+  end;
+end;
+$$;
+
+-- The first 128 bits of SHA-256 over kind and value. No document's value is deeper than 32 levels.
+create function rag.facet_hash(kind text, value jsonb)
+returns uuid
+language sql immutable security invoker set search_path = ''
+as $$
+  select encode(substr(sha256(convert_to(kind || ':' || case
+    when jsonb_path_exists(value, '$.**{32}') then value else rag.normalize_numbers(value)
+  end::text, 'UTF8')), 1, 16), 'hex')::uuid;
+$$;
+
+-- The facets of a document. Metadata is under "metadata.key", so that no key of it can pass for a label or an
+-- author. Its type is what somebody calls it, and what it was read as: it is found by either.
+create function rag.document_facets(document rag.documents)
+returns setof uuid
+language sql immutable security invoker set search_path = ''
+as $$
+  select distinct rag.facet_hash(found.kind, found.value)
+  from (
+    select field.kind, to_jsonb(field.value)
+    from (values ('origin', document.origin), ('author', document.author), ('state', document.state))
+      as field (kind, value)
+    where field.value is not null
+    union all
+    select 'label', to_jsonb(label) from unnest(document.labels) as label
+    union all
+    select 'metadata.' || entry.key, entry.value from jsonb_each(document.metadata) as entry
+    union all
+    select 'document_type', said.value
+    from (values (document.metadata -> 'document_type'), (document.processing_info -> 'document_type'))
+      as said (value)
+    where jsonb_typeof(said.value) = 'string'
+  ) as found (kind, value);
+$$;
+
+create function rag.index_facets()
+returns trigger
+language plpgsql volatile security invoker set search_path = ''
+as $$
+begin
+  if tg_op = 'UPDATE' then
+    delete from rag.facets where facets.org_id = new.org_id and facets.document_id = new.id;
+  end if;
+  insert into rag.facets (org_id, facet, document_id, collection_id, owner_id)
+  select new.org_id, facet, new.id, new.collection_id, new.owner_id
+  from rag.document_facets(new) as facet;
+  return null;
+end;
+$$;
+
+create trigger index_facets_of_new_documents after insert on rag.documents
+  for each row execute function rag.index_facets();
+
+create trigger index_facets_of_changed_documents
+  after update of origin, author, state, labels, metadata, processing_info, collection_id, owner_id on rag.documents
+  for each row
+  when ((old.origin, old.author, old.state, old.labels, old.metadata, old.processing_info -> 'document_type',
+      old.collection_id, old.owner_id)
+    is distinct from
+    (new.origin, new.author, new.state, new.labels, new.metadata, new.processing_info -> 'document_type',
+      new.collection_id, new.owner_id))
+  execute function rag.index_facets();

@@ -1,0 +1,189 @@
+-- Functions that the worker calls for a job that it has claimed. Its token is of the user who added the document and
+-- names the lease (rag.lease_of_token): row security lets it write what that user may, and change the one job. The job
+-- ends in the transaction that stores its result, so after a crash the document is stored once, or the job is claimed
+-- again.
+
+-- The job of the token's lease, locked; PT409 when the lease is lost: the job was claimed again, or its document
+-- was brought anew or deleted. with_document: the document is locked too.
+create function rag.leased_job(with_document boolean default true)
+returns rag.jobs
+language plpgsql volatile security invoker set search_path = ''
+as $$
+declare
+  held rag.jobs;
+begin
+  if with_document then
+    -- The document first: every transaction that deletes or replaces one locks it before its job.
+    perform from rag.documents
+    join rag.jobs on jobs.org_id = documents.org_id and jobs.document_id = documents.id
+    where jobs.org_id = any (array(select rag.current_org_ids())) and jobs.lease = rag.lease_of_token()
+    for update of documents;
+  end if;
+  select * into held
+  from rag.jobs
+  where org_id = any (array(select rag.current_org_ids())) and lease = rag.lease_of_token() and state = 'running'
+  for update;
+  if not found then
+    raise exception 'the lease of this job is lost' using errcode = 'PT409', detail = 'lease_lost';
+  end if;
+  return held;
+end;
+$$;
+
+-- The job's work: the document's fields, its original, its collection's config, and the most bytes that an address or an
+-- uploaded object may have. The lease lasts so much longer, and the step is fetching, or converting where the original
+-- is here.
+create function public.rag_open_job(lease_seconds integer default 300)
+returns table (
+  document_id uuid, document jsonb, bytes text, url text, path text, config jsonb, file_bytes bigint
+)
+language plpgsql volatile security invoker set search_path = ''
+as $$
+declare
+  is_admitted constant boolean := rag.begin_call();
+  held constant rag.jobs := rag.leased_job();
+begin
+  update rag.jobs
+  set step = case when num_nonnulls(originals.url, originals.path) > 0 then 'fetching' else 'converting' end,
+    due_at = clock_timestamp() + make_interval(secs => lease_seconds)
+  from rag.originals
+  where jobs.org_id = held.org_id and jobs.id = held.id
+    and originals.org_id = held.org_id and originals.document_id = held.document_id;
+
+  return query
+  select held.document_id, held.document, encode(originals.bytes, 'base64'), originals.url, originals.path,
+    collections.config, (rag.org_tier(held.org_id)).file_bytes
+  from rag.originals
+  join rag.collections on collections.org_id = originals.org_id and collections.id = originals.collection_id
+  where originals.org_id = held.org_id and originals.document_id = held.document_id;
+end;
+$$;
+
+-- The hash of the content of the document's object or address, when the worker has read it: a second document of the
+-- same content ends here, with PT409 and the id of the first in hint, before anything is made of it. The step is then
+-- converting, and the lease lasts so much longer.
+create function public.rag_store_content(content_hash text, lease_seconds integer default 300)
+returns void
+language plpgsql volatile security invoker set search_path = ''
+as $$
+declare
+  is_admitted constant boolean := rag.begin_call();
+  held constant rag.jobs := rag.leased_job();
+  stored rag.documents;
+begin
+  select documents.* into stored
+  from rag.documents
+  where documents.org_id = held.org_id and documents.id = held.document_id;
+  perform rag.delete_failed_duplicate(stored, rag_store_content.content_hash);
+  perform rag.check_not_duplicate(stored, rag_store_content.content_hash);
+  update rag.originals
+  set content_hash = rag_store_content.content_hash
+  where originals.org_id = held.org_id and originals.document_id = held.document_id
+    and num_nonnulls(originals.url, originals.path) > 0;
+  update rag.jobs
+  set step = 'converting', due_at = clock_timestamp() + make_interval(secs => lease_seconds)
+  where jobs.org_id = held.org_id and jobs.id = held.id;
+exception when unique_violation then
+  raise exception 'somebody brings a document of the same content just now'
+    using errcode = 'PT409', detail = 'duplicate_document';
+end;
+$$;
+
+-- The step of a job; its lease lasts so much longer.
+create function public.rag_extend_job(step text, lease_seconds integer)
+returns void
+language plpgsql volatile security invoker set search_path = ''
+as $$
+declare
+  is_admitted constant boolean := rag.begin_call();
+  held constant rag.jobs := rag.leased_job();
+begin
+  update rag.jobs
+  set step = rag_extend_job.step, due_at = clock_timestamp() + make_interval(secs => lease_seconds)
+  where jobs.org_id = held.org_id and jobs.id = held.id;
+end;
+$$;
+
+-- The document as it was read, in place of what was there before: found from now on. document: title, content,
+-- embedding_model, processing_info; filename, content_type, size_bytes and the fields that a search filters by, where
+-- they are known; bytes, in base64, of a document from an address. chunks: as rag_put_document takes them.
+create function public.rag_complete_job(document jsonb, chunks jsonb)
+returns integer
+language plpgsql volatile security invoker set search_path = ''
+set statement_timeout = '60s'
+as $$
+declare
+  is_admitted constant boolean := rag.begin_write();
+  held constant rag.jobs := rag.leased_job();
+  input record;
+  -- What was changed since the document was brought is not changed back.
+  changed constant boolean := (
+    select documents.updated_at > held.created_at
+    from rag.documents
+    where documents.org_id = held.org_id and documents.id = held.document_id);
+begin
+  perform rag.check_json('document', rag_complete_job.document), rag.check_json('chunks', rag_complete_job.chunks);
+  select * into input from jsonb_to_record(rag_complete_job.document) as fields (
+    source_type text, title text, uri text, lang text, occurred_at timestamptz, origin text, author text,
+    state text, labels text[], metadata jsonb, filename text, content_type text, size_bytes bigint,
+    content text, embedding_model text, processing_info jsonb, bytes text);
+
+  if not changed then
+    update rag.documents as renewed
+    set source_type = coalesce(input.source_type, 'doc'), title = input.title, uri = input.uri,
+      lang = input.lang, occurred_at = input.occurred_at, origin = input.origin, author = input.author,
+      state = input.state, labels = coalesce(input.labels, '{}'), metadata = coalesce(input.metadata, '{}')
+    where renewed.org_id = held.org_id and renewed.id = held.document_id;
+  end if;
+  update rag.documents as renewed
+  set filename = input.filename, content_type = input.content_type, size_bytes = input.size_bytes,
+    content = input.content, content_hash = coalesce((
+      select originals.content_hash
+      from rag.originals
+      where originals.org_id = held.org_id and originals.document_id = held.document_id), renewed.content_hash),
+    status = 'completed', error_code = null, error_message = null,
+    processing_info = coalesce(input.processing_info, '{}'), updated_at = clock_timestamp()
+  where renewed.org_id = held.org_id and renewed.id = held.document_id;
+
+  if input.bytes is not null then
+    update rag.originals
+    set bytes = decode(input.bytes, 'base64')
+    where originals.org_id = held.org_id and originals.document_id = held.document_id
+      and originals.url is not null;
+  end if;
+  perform rag.replace_chunks(held.org_id, array[(held.document_id, chunks, input.embedding_model)::rag.document_chunks]);
+  update rag.jobs
+  set state = 'done', lease = null, step = null, error_code = null, error_message = null,
+    finished_at = clock_timestamp()
+  where jobs.org_id = held.org_id and jobs.id = held.id;
+  return jsonb_array_length(chunks);
+end;
+$$;
+
+-- End a job that failed, with its error. The job is due again after retry_seconds; null: never, and the document gets
+-- the error. is_attempt: false does not count the attempt. For a job that is due again, the document is neither changed
+-- nor locked: its lock may be the lock that the job could not get.
+create function public.rag_fail_job(
+  code text, message text, retry_seconds integer default null, is_attempt boolean default true
+)
+returns void
+language plpgsql volatile security invoker set search_path = ''
+as $$
+declare
+  is_admitted constant boolean := rag.begin_call();
+  held constant rag.jobs := rag.leased_job(with_document => retry_seconds is null);
+begin
+  if retry_seconds is null then
+    update rag.documents
+    set status = 'failed', error_code = code, error_message = message, updated_at = clock_timestamp()
+    where documents.org_id = held.org_id and documents.id = held.document_id;
+  end if;
+  update rag.jobs
+  set state = case when retry_seconds is null then 'failed' else 'waiting' end, lease = null, step = null,
+    attempts = jobs.attempts - case when is_attempt then 0 else 1 end,
+    due_at = clock_timestamp() + make_interval(secs => coalesce(retry_seconds, 0)),
+    error_code = code, error_message = message,
+    finished_at = case when retry_seconds is null then clock_timestamp() end
+  where jobs.org_id = held.org_id and jobs.id = held.id;
+end;
+$$;

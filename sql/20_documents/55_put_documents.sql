@@ -1,0 +1,269 @@
+-- Functions that write documents and their chunks: insert, replace and delete in one transaction, so that no reader
+-- sees half of a document. The functions of this project call them as their user; row security checks every row.
+
+-- A document as it comes, and its place among those that come with it.
+create type rag.new_document as (
+  place integer, id uuid, owner_id uuid, external_id text, source_type text, title text, uri text, lang text,
+  occurred_at timestamptz, origin text, author text, state text, labels text[], metadata jsonb, content text,
+  content_hash text, embedding_model text, chunks jsonb
+);
+
+-- What became of it.
+create type rag.stored_document as (place integer, document_id uuid, replaced boolean, chunk_count integer);
+
+-- The chunks that a document is to have, as an array of {span_start, span_end, token_count, embedding, metadata, names,
+-- relations} in reading order. The text of a chunk is that of its span. names: its entities, {name, kind, said, weight};
+-- relations: their relations, {subject, type, object, confidence}. Without names the worker extracts both.
+create type rag.document_chunks as (document_id uuid, chunks jsonb, embedding_model text);
+
+-- document: org_id, title, content and embedding_model; optionally external_id, collection
+-- (a name, "default" unless given), private (true: only the caller and the org's admins see it),
+-- source_type, uri, lang, occurred_at, origin, author, state, labels, metadata. A private and a shared document
+-- of one external_id are two documents: to make one private, put it as private and delete the shared one.
+create function public.rag_put_document(document jsonb, chunks jsonb)
+returns table (document_id uuid, replaced boolean, chunk_count integer)
+language plpgsql volatile security invoker set search_path = ''
+-- PostgREST applies it before the call. A document of thousands of chunks takes its time: each is entered
+-- into the HNSW index.
+set statement_timeout = '60s'
+as $$
+declare
+  org_id uuid;
+  home rag.collections;
+begin
+  perform rag.begin_write();
+  perform rag.check_json('document', rag_put_document.document), rag.check_json('chunks', rag_put_document.chunks);
+  org_id := rag_put_document.document ->> 'org_id';
+  -- Row security would refuse the rows as well, but with an error that reads like a fault of ours.
+  if org_id is null or org_id not in (select rag.current_org_ids()) then
+    raise exception 'no such org' using errcode = 'PT404', detail = 'org_not_found';
+  end if;
+  home := rag.ensure_collection(org_id, coalesce(rag_put_document.document ->> 'collection', 'default'));
+  return query
+  select stored.document_id, stored.replaced, stored.chunk_count
+  from rag.put_documents(home, rag.new_documents(home, jsonb_build_array(
+    rag_put_document.document || jsonb_build_object('chunks', rag_put_document.chunks)))) as stored;
+exception when lock_not_available then
+  perform rag.raise_locked();
+end;
+$$;
+
+-- The documents as rows. Where they are private the caller is their owner.
+create function rag.new_documents(home rag.collections, documents jsonb)
+returns rag.new_document[]
+language sql volatile security invoker set search_path = ''
+as $$
+  select array_agg((item.place, gen_random_uuid(),
+    case when fields.private then auth.uid() else home.owner_id end, fields.external_id,
+    coalesce(fields.source_type, 'doc'), fields.title, fields.uri, fields.lang, fields.occurred_at, fields.origin,
+    fields.author, fields.state, coalesce(fields.labels, '{}'), coalesce(fields.metadata, '{}'), fields.content,
+    encode(sha256(convert_to(fields.content, 'UTF8')), 'hex'), fields.embedding_model,
+    item.body -> 'chunks')::rag.new_document order by item.place)
+  from jsonb_array_elements(new_documents.documents) with ordinality as item (body, place),
+    jsonb_to_record(item.body) as fields (external_id text, private boolean, source_type text, title text,
+      uri text, lang text, occurred_at timestamptz, origin text, author text, state text, labels text[],
+      metadata jsonb, content text, embedding_model text);
+$$;
+
+-- Store them, each in the place of the one of its name and owner; no two have the same. only_present: of those that
+-- are not there nothing is stored, nor said.
+create function rag.put_documents(home rag.collections, new rag.new_document[],
+  only_present boolean default false)
+returns setof rag.stored_document
+language plpgsql volatile security invoker set search_path = ''
+as $$
+#variable_conflict use_variable
+declare
+  made uuid[] := '{}';
+  absent rag.new_document[] := new;
+  present uuid[];
+  stored rag.stored_document[];
+begin
+  if exists (
+    select from unnest(new) as input
+    where octet_length(input.content) > (rag.org_tier(home.org_id)).file_bytes
+  ) then
+    raise exception 'this org''s tier takes no texts of that size' using errcode = 'PT413', detail = 'file_too_large';
+  end if;
+  for attempt in 1..10 loop
+    if not only_present then
+      made := made || rag.insert_documents(home, absent);
+    end if;
+    -- Locked in one order, so that of two who replace the same documents one waits for the other.
+    present := array(
+      select documents.id
+      from rag.documents
+      where documents.org_id = home.org_id
+        and documents.id = any (array(select found.document_id from rag.resolve_documents(home, new) as found))
+      order by documents.id
+      for update);
+    select coalesce(array_agg((found.place, found.document_id, found.document_id <> all (made),
+      jsonb_array_length(input.chunks))::rag.stored_document order by found.place), '{}') into stored
+    from rag.resolve_documents(home, new) as found
+    join unnest(new) as input on input.place = found.place
+    where found.document_id = any (present);
+    -- One that was there, and that somebody deleted before it was locked, is made anew.
+    absent := array(
+      select input from unnest(new) as input
+      where input.place not in (select kept.place from unnest(stored) as kept));
+    exit when only_present or absent = '{}';
+  end loop;
+  if not only_present and absent <> '{}' then
+    raise exception 'somebody deletes these documents again and again' using errcode = 'PT409', detail = 'conflict';
+  end if;
+
+  perform rag.replace_documents(home.org_id, new, array(
+    select kept from unnest(stored) as kept where kept.replaced));
+  perform rag.replace_chunks(home.org_id, array(
+    select (kept.document_id, input.chunks, input.embedding_model)::rag.document_chunks
+    from unnest(stored) as kept
+    join unnest(new) as input on input.place = kept.place));
+  return query select kept.* from unnest(stored) as kept;
+end;
+$$;
+
+-- Which documents they are: by their own ids, or by name and owner. Each way is a look-up in an index of its own, which
+-- one condition for all of them would not be.
+create function rag.resolve_documents(home rag.collections, new rag.new_document[])
+returns table (place integer, document_id uuid)
+language sql stable security invoker set search_path = ''
+as $$
+  select input.place, found.id
+  from unnest(new) as input
+  cross join lateral (
+    select documents.id
+    from rag.documents
+    where documents.org_id = home.org_id and documents.id = input.id
+    union
+    select documents.id
+    from rag.documents
+    where documents.org_id = home.org_id and documents.collection_id = home.id
+      and documents.owner_id = input.owner_id and documents.external_id = input.external_id
+    union
+    select documents.id
+    from rag.documents
+    where documents.org_id = home.org_id and documents.collection_id = home.id and documents.owner_id is null
+      and input.owner_id is null and documents.external_id = input.external_id
+  ) as found;
+$$;
+
+-- Those that are new; their ids.
+create function rag.insert_documents(home rag.collections, new rag.new_document[])
+returns uuid[]
+language plpgsql volatile security invoker set search_path = ''
+as $$
+declare
+  made uuid[];
+begin
+  with inserted as (
+    insert into rag.documents (org_id, id, collection_id, owner_id, external_id, source_type, title, uri, lang,
+      occurred_at, origin, author, state, labels, metadata, content, content_hash, created_at, updated_at)
+    select home.org_id, input.id, home.id, input.owner_id, input.external_id, input.source_type, input.title,
+      input.uri, input.lang, input.occurred_at, input.origin, input.author, input.state, input.labels,
+      input.metadata, input.content, input.content_hash,
+      -- Lists show them in the order in which they came.
+      now() + input.place * interval '1 microsecond', now() + input.place * interval '1 microsecond'
+    from unnest(new) as input
+    order by input.external_id
+    on conflict (org_id, collection_id, owner_id, external_id) where external_id is not null do nothing
+    returning documents.id
+  )
+  select coalesce(array_agg(inserted.id), '{}') into made from inserted;
+  if made <> '{}' then
+    perform rag.check_document_quota(home);
+  end if;
+  return made;
+end;
+$$;
+
+-- What was said of them before is gone, and so is what was brought and is still to be worked on: it is older.
+create function rag.replace_documents(org_id uuid, new rag.new_document[], present rag.stored_document[])
+returns void
+language plpgsql volatile security invoker set search_path = ''
+as $$
+begin
+  if present = '{}' then
+    return;
+  end if;
+  update rag.documents as renewed
+  set source_type = input.source_type, title = input.title, uri = input.uri, lang = input.lang,
+    occurred_at = input.occurred_at, origin = input.origin, author = input.author, state = input.state,
+    labels = input.labels, metadata = input.metadata, content = input.content,
+    content_hash = input.content_hash, status = 'completed', error_code = null, error_message = null,
+    updated_at = clock_timestamp()
+  from unnest(present) as kept
+  join unnest(new) as input on input.place = kept.place
+  where renewed.org_id = replace_documents.org_id and renewed.id = kept.document_id;
+
+  delete from rag.jobs
+  using unnest(present) as kept
+  where jobs.org_id = replace_documents.org_id and jobs.document_id = kept.document_id
+    and jobs.state in ('waiting', 'running');
+  delete from rag.originals
+  using unnest(present) as kept
+  where originals.org_id = replace_documents.org_id and originals.document_id = kept.document_id;
+end;
+$$;
+
+-- Documents' chunks, in the place of those that they had. Whoever calls this holds the documents' rows: a second
+-- writer waits for them, and then replaces these.
+create function rag.replace_chunks(org_id uuid, documents rag.document_chunks[])
+returns void
+language plpgsql volatile security invoker set search_path = ''
+as $$
+begin
+  delete from rag.chunks
+  using unnest(replace_chunks.documents) as chunked
+  where chunks.org_id = replace_chunks.org_id and chunks.document_id = chunked.document_id;
+  perform rag.insert_chunks(replace_chunks.org_id, replace_chunks.documents, 0);
+end;
+$$;
+
+-- Documents' chunks, numbered from `first` on, with the texts of their spans. Each repeats its document's row.
+create function rag.insert_chunks(org_id uuid, documents rag.document_chunks[], first integer)
+returns void
+language plpgsql volatile security invoker set search_path = ''
+as $$
+begin
+  perform rag.check_models(array(select chunked.embedding_model from unnest(insert_chunks.documents) as chunked));
+  insert into rag.chunks (org_id, document_id, collection_id, owner_id, ordinal, content, span_start,
+    span_end, token_count, source_type, lang, occurred_at, embedding_model, embedding, metadata)
+  select stored.org_id, stored.id, stored.collection_id, stored.owner_id, insert_chunks.first + item.position - 1,
+    item.content, fields.span_start, fields.span_end, fields.token_count, stored.source_type,
+    stored.lang, stored.occurred_at, chunked.embedding_model, fields.embedding,
+    coalesce(fields.metadata, '{}')
+  from unnest(insert_chunks.documents) as chunked
+  cross join lateral (
+    select documents.*
+    from rag.documents
+    where documents.org_id = insert_chunks.org_id and documents.id = chunked.document_id
+    -- Without this, the planner may call rag.cut_texts for other documents too, before it filters them out.
+    offset 0
+  ) as stored
+  cross join rows from (jsonb_array_elements(chunked.chunks), unnest(rag.cut_texts(stored.content, chunked.chunks)))
+    with ordinality as item (body, content, position)
+  cross join jsonb_to_record(item.body) as fields (span_start integer, span_end integer, token_count integer,
+    embedding extensions.halfvec(1536), metadata jsonb);
+
+  perform rag.insert_names(insert_chunks.org_id, chunked.document_id, chunked.chunks, insert_chunks.first),
+    rag.enqueue_extraction(insert_chunks.org_id, chunked.document_id, chunked.chunks, insert_chunks.first > 0)
+  from unnest(insert_chunks.documents) as chunked
+  join rag.documents as stored on stored.org_id = insert_chunks.org_id and stored.id = chunked.document_id
+  where rag.is_in_graph(stored.org_id, stored.collection_id);
+end;
+$$;
+
+-- True when it was there to delete; another org's document is not there.
+create function public.rag_delete_document(document_id uuid)
+returns boolean
+language sql volatile security invoker set search_path = ''
+as $$
+  select rag.begin_call();
+
+  with gone as (
+    delete from rag.documents
+    where org_id = any (array(select rag.current_org_ids())) and id = rag_delete_document.document_id
+    returning 1
+  )
+  select exists (select from gone);
+$$;

@@ -1,0 +1,225 @@
+-- Collections and documents by the caller's names, for APIs without ids: an index or a namespace is a collection, and a
+-- document has its external_id as its name, or its id if it has none. With several orgs the caller's token must name
+-- one, as that of an API key does.
+
+-- What the caller calls the document.
+create function rag.external_name(document rag.documents)
+returns text
+language sql immutable security invoker set search_path = ''
+as $$
+  select coalesce(document.external_id, document.id::text);
+$$;
+
+-- The collection of that name; PT404 where there is none, PT403 for another user's own.
+create function rag.require_collection(name text)
+returns rag.collections
+language plpgsql stable security invoker set search_path = ''
+as $$
+declare
+  org_id constant uuid := rag.resolve_org(null);
+  home rag.collections;
+begin
+  perform rag.check_owner_in_name(org_id, require_collection.name);
+  select * into home from rag.collection_by_name(org_id, require_collection.name, or_deleted => true);
+  if not found then
+    raise exception 'there is no such collection' using errcode = 'PT404', detail = 'collection_not_found';
+  end if;
+  return home;
+end;
+$$;
+
+-- Its documents of those names: one that is the caller's own before the shared one, and one that is called so before
+-- the one that has it for its id.
+create function rag.documents_by_name(home rag.collections, names text[])
+returns setof rag.documents
+language plpgsql stable security invoker set search_path = ''
+as $$
+#variable_conflict use_column
+begin
+  return query
+  select distinct on (name) (found.document).*
+  from unnest(names) as name
+  cross join lateral (
+    select documents
+    from rag.documents
+    where documents.org_id = home.org_id and documents.collection_id = home.id
+      and documents.owner_id = auth.uid() and documents.external_id = name
+    union all
+    select documents
+    from rag.documents
+    where documents.org_id = home.org_id and documents.collection_id = home.id
+      and documents.owner_id = home.owner_id and documents.external_id = name
+    union all
+    select documents
+    from rag.documents
+    where documents.org_id = home.org_id and documents.collection_id = home.id
+      and documents.owner_id is null and documents.external_id = name
+    union all
+    select documents
+    from rag.documents
+    where documents.org_id = home.org_id and documents.collection_id = home.id and documents.external_id is null
+      and documents.id = case
+        when name ~ '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$' then name::uuid end
+  ) as found (document)
+  order by name, (found.document).owner_id nulls last, (found.document).external_id nulls last;
+end;
+$$;
+
+-- Without counting its documents, which would take longer than whatever it is asked for.
+create function public.rag_find_collection(name text)
+returns table (id uuid, org_id uuid, owner_id uuid, name text, description text, metadata jsonb, config jsonb)
+language sql stable security invoker set search_path = ''
+as $$
+  -- The scopes of those who write, delete or search by name. Lists of documents look the collection up themselves.
+  select rag.begin_call(),
+    rag.require_scope('documents:write', 'collections:manage', 'retrievals:read', 'chat:read');
+
+  select home.id, home.org_id, home.owner_id, home.name, home.description, home.metadata, home.config
+  from rag.require_collection(rag_find_collection.name) as home;
+$$;
+
+-- The names of all collections that the caller can name, in their order.
+create function public.rag_list_names()
+returns jsonb
+language sql stable security invoker set search_path = ''
+as $$
+  select rag.begin_call(),
+    rag.require_scope('documents:read', 'documents:write', 'retrievals:read', 'chat:read');
+
+  select coalesce(jsonb_agg(distinct collections.name), '[]')
+  from rag.collections
+  where collections.org_id = rag.resolve_org(null) and collections.loads is null
+    and collections.id = (
+      select named.id from rag.collection_by_name(collections.org_id, collections.name, or_deleted => true) as named);
+$$;
+
+-- Those of the collection's documents that have such names, as far as it takes to know whether they are the same.
+create function public.rag_find_documents(collection text, names text[])
+returns table (name text, document_id uuid, content_hash text, metadata jsonb)
+language sql stable security invoker set search_path = ''
+as $$
+  select rag.begin_call();
+
+  select rag.external_name(found), found.id, found.content_hash, found.metadata
+  from rag.documents_by_name(rag.require_collection(rag_find_documents.collection), rag_find_documents.names) as found;
+$$;
+
+-- Store documents in the collection, which is made when it is new: each in the place of the one of its name.
+-- documents: as rag_put_document takes one, each with its chunks and no two with one external_id. only_present: those
+-- that are not there are passed over. place counts from 1.
+create function public.rag_put_documents(collection text, documents jsonb, only_present boolean default false)
+returns setof rag.stored_document
+language plpgsql volatile security invoker set search_path = ''
+set statement_timeout = '60s'
+as $$
+declare
+  home rag.collections;
+  wanted rag.new_document[];
+begin
+  perform rag.begin_write();
+  perform rag.check_json('documents', rag_put_documents.documents);
+  if rag_put_documents.only_present then
+    home := rag.require_collection(rag_put_documents.collection);
+  else
+    perform rag.check_name(rag_put_documents.collection);
+    home := rag.ensure_collection(rag.resolve_org(null), rag_put_documents.collection);
+  end if;
+  wanted := rag.new_documents(home, rag_put_documents.documents);
+  if rag_put_documents.only_present then
+    for place in 1..coalesce(cardinality(wanted), 0) loop
+      -- By id alone: the one that has the name may be anybody's.
+      wanted[place].id := (
+        select found.id from rag.documents_by_name(home, array[wanted[place].external_id]) as found);
+      wanted[place].external_id := null;
+    end loop;
+  end if;
+  return query select stored.* from rag.put_documents(home, wanted, rag_put_documents.only_present) as stored;
+exception when lock_not_available then
+  perform rag.raise_locked();
+end;
+$$;
+
+-- {"total", "documents": [{name, document_id, content, is_truncated, content_hash, metadata, title, source_type, uri,
+-- status, created_at, updated_at}]}: a page, the oldest first, of the documents whose metadata have all these values,
+-- with so many characters of their texts (at most 100,000), and how many there are. A page ends early after eight
+-- megabytes: the caller asks again for the rest.
+create function public.rag_list_named(
+  collection text, "limit" integer, "offset" integer default 0, characters integer default null,
+  metadata jsonb default '{}'
+)
+returns jsonb
+language plpgsql stable security invoker set search_path = ''
+as $$
+declare
+  is_admitted constant boolean := rag.begin_call();
+  home constant rag.collections := rag.require_collection(rag_list_named.collection);
+  facets uuid[];
+  most_characters constant integer := greatest(least(coalesce(characters, 100000), 100000), 0);
+begin
+  perform rag.check_json('metadata', rag_list_named.metadata, 65536);
+  facets := array(
+    select rag.facet_hash('metadata.' || entry.key, entry.value) from jsonb_each(rag_list_named.metadata) as entry);
+  return (
+    with listed as (
+      select documents.id, documents.created_at
+      from rag.documents
+      where documents.org_id = home.org_id and documents.collection_id = home.id
+        -- An admin sees more, but not by these names.
+        and (documents.owner_id is null or documents.owner_id = any (array[auth.uid(), home.owner_id]))
+        and not exists (
+          select from unnest(facets) as asked (facet)
+          where not exists (
+            select from rag.facets as own
+            where own.org_id = home.org_id and own.document_id = documents.id and own.facet = asked.facet))
+    ), page as (
+      select sized.*, sum(sized.bytes) over (order by sized.created_at, sized.id) - sized.bytes as bytes_before
+      from (
+        select listed.*, least(octet_length(documents.content), 4 * most_characters)
+          -- The result of || is not compressed.
+          + pg_column_size(documents.metadata || '{}') as bytes
+        from listed
+        join rag.documents on documents.org_id = home.org_id and documents.id = listed.id
+        order by listed.created_at, listed.id
+        limit least("limit", 1000) offset "offset"
+      ) as sized
+    )
+    select jsonb_build_object('total', (select count(*) from listed), 'documents', coalesce(jsonb_agg(
+      jsonb_build_object(
+        'name', rag.external_name(documents), 'document_id', documents.id,
+        'content', left(documents.content, most_characters),
+        'is_truncated', length(documents.content) > most_characters,
+        'content_hash', documents.content_hash, 'metadata', documents.metadata, 'title', documents.title,
+        'source_type', documents.source_type, 'uri', documents.uri, 'status', documents.status,
+        'created_at', documents.created_at, 'updated_at', documents.updated_at)
+      order by page.created_at, page.id), '[]'))
+    from page
+    join rag.documents on documents.org_id = home.org_id and documents.id = page.id
+    where page.bytes_before < 8 << 20);
+end;
+$$;
+
+-- Delete those of the collection's documents that have such names; their names.
+create function public.rag_delete_named(collection text, names text[])
+returns setof text
+language plpgsql volatile security invoker set search_path = ''
+set statement_timeout = '60s'
+as $$
+declare
+  is_admitted constant boolean := rag.begin_write();
+  home constant rag.collections := rag.require_collection(rag_delete_named.collection);
+  present constant uuid[] := array(select found.id from rag.documents_by_name(home, names) as found);
+begin
+  -- In the order in which writers lock them.
+  perform from (
+    select from rag.documents where documents.org_id = home.org_id and documents.id = any (present)
+    order by documents.id
+    for update
+  ) as locked;
+  return query
+  delete from rag.documents as gone
+  where gone.org_id = home.org_id and gone.id = any (present)
+  returning rag.external_name(gone);
+exception when lock_not_available then
+  perform rag.raise_locked();
+end;
+$$;

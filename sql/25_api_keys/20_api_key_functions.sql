@@ -1,0 +1,179 @@
+-- Functions to create, list, rotate, revoke and look up API keys. They run as their caller.
+
+-- What a list shows of a key.
+create type rag.api_key as (
+  id uuid, org_id uuid, owner_id uuid, name text, prefix text, scopes text[], collection text,
+  created_at timestamptz, expires_at timestamptz, last_used_at timestamptz, revoked_at timestamptz
+);
+
+create function rag.render(key rag.api_keys)
+returns rag.api_key
+language sql stable security invoker set search_path = ''
+as $$
+  select key.id, key.org_id, key.owner_id, key.name, key.prefix, key.scopes,
+    (select collections.name from rag.collections
+      where collections.org_id = key.org_id and collections.id = key.collection_id),
+    key.created_at, key.expires_at, key.last_used_at, key.revoked_at;
+$$;
+
+-- The keys that the caller may manage, or the one: working ones first, then the newest.
+create function public.rag_list_keys(key_id uuid default null)
+returns setof rag.api_key
+language sql stable security invoker set search_path = ''
+as $$
+  select rag.begin_call();
+
+  -- Joined, not expanded: (f(row)).* would call it once for each column.
+  select shown.*
+  from rag.api_keys
+  cross join lateral rag.render(api_keys) as shown
+  where api_keys.org_id = any (array(select rag.current_org_ids()))
+    and (rag_list_keys.key_id is null or api_keys.id = rag_list_keys.key_id)
+  order by api_keys.revoked_at is not null or coalesce(api_keys.expires_at < now(), false),
+    api_keys.created_at desc, api_keys.id
+  limit 1000;
+$$;
+
+-- Refuses, with a reason, a key that would be one too many or not made by its owner. Locks, so that two at
+-- once do not both see room for the last.
+create function rag.check_key_quota(org_id uuid)
+returns void
+language plpgsql volatile security invoker set search_path = ''
+as $$
+begin
+  if rag.caller_id() <> auth.uid() then
+    raise exception 'API keys are made with a user''s own token'
+      using errcode = 'PT403', detail = 'user_required';
+  end if;
+  perform pg_advisory_xact_lock(hashtextextended('rag.api_keys ' || auth.uid()::text, 0));
+  if 100 <= (
+    select count(*)
+    from rag.api_keys
+    where api_keys.org_id = check_key_quota.org_id and owner_id = auth.uid()
+      and revoked_at is null and (expires_at is null or expires_at > now())
+  ) then
+    raise exception 'there are 100 working keys already; revoke one first'
+      using errcode = 'PT400', detail = 'too_many_keys';
+  end if;
+end;
+$$;
+
+-- A new key of the caller's, in their only org unless it is named. collection is the name of one, or null
+-- for all.
+create function public.rag_create_key(
+  name text, prefix text, hash text, scopes text[],
+  org_id uuid default null, collection text default null, expires_at timestamptz default null
+)
+returns setof rag.api_key
+language plpgsql volatile security invoker set search_path = ''
+as $$
+#variable_conflict use_variable
+declare
+  bound uuid;
+  made rag.api_keys;
+begin
+  perform rag.begin_call();
+  org_id := rag.resolve_org(org_id);
+  if 'admin' = any (scopes) and org_id not in (select rag.admin_org_ids()) then
+    raise exception 'the scope admin is for the org''s admins'
+      using errcode = 'PT403', detail = 'admin_required';
+  elsif expires_at <= now() then
+    raise exception 'expires_at is in the past' using errcode = 'PT400', detail = 'invalid_expiry';
+  end if;
+  perform rag.check_key_quota(org_id);
+
+  if collection is not null then
+    select named.id into bound
+    from rag.collections as named
+    where named.org_id = rag_create_key.org_id and named.name = collection and named.deleted_at is null
+      and (named.owner_id is null or named.owner_id = auth.uid())
+    order by named.owner_id nulls last
+    limit 1;
+    if bound is null then
+      raise exception 'no such collection' using errcode = 'PT404', detail = 'collection_not_found';
+    end if;
+  end if;
+
+  insert into rag.api_keys (org_id, owner_id, name, prefix, hash, scopes, collection_id, expires_at)
+  values (org_id, auth.uid(), name, prefix, hash, scopes, bound, expires_at)
+  returning * into made;
+  return next rag.render(made);
+end;
+$$;
+
+-- Replace a key of the caller's by a new one of the same name, scopes, collection and lifetime. The old
+-- one works for `overlap_seconds` more, so that its users can change over; at most a week.
+create function public.rag_rotate_key(
+  key_id uuid, prefix text, hash text, overlap_seconds integer default 0
+)
+returns setof rag.api_key
+language plpgsql volatile security invoker set search_path = ''
+as $$
+#variable_conflict use_variable
+declare
+  old rag.api_keys;
+  made rag.api_keys;
+begin
+  perform rag.begin_call();
+  if overlap_seconds is null or overlap_seconds not between 0 and 604800 then
+    raise exception 'overlap_seconds must be between 0 and 604800'
+      using errcode = 'PT400', detail = 'invalid_overlap';
+  end if;
+
+  -- Taken for update: of two rotations at once the second finds it replaced.
+  select * into old
+  from rag.api_keys as present
+  where present.org_id = any (array(select rag.current_org_ids())) and present.id = key_id
+    and present.owner_id = auth.uid() and present.revoked_at is null and present.replaced_at is null
+    and (present.expires_at is null or present.expires_at > now())
+  for update;
+  if not found then
+    raise exception 'no such key' using errcode = 'PT404', detail = 'key_not_found';
+  end if;
+
+  update rag.api_keys as ending
+  set replaced_at = now(), revoked_at = case when overlap_seconds = 0 then now() end,
+    expires_at = case when overlap_seconds = 0 then old.expires_at
+      else least(old.expires_at, now() + make_interval(secs => overlap_seconds)) end
+  where ending.org_id = old.org_id and ending.id = old.id;
+  -- After the old one has ended; one that goes on for a while counts.
+  perform rag.check_key_quota(old.org_id);
+
+  insert into rag.api_keys (org_id, owner_id, name, prefix, hash, scopes, collection_id, expires_at,
+    requests_per_minute)
+  values (old.org_id, old.owner_id, old.name, prefix, hash, old.scopes, old.collection_id,
+    now() + (old.expires_at - old.created_at), old.requests_per_minute)
+  returning * into made;
+  return next rag.render(made);
+end;
+$$;
+
+-- True when the caller has such a key; it has ended then, now or before.
+create function public.rag_revoke_key(key_id uuid)
+returns boolean
+language sql volatile security invoker set search_path = ''
+as $$
+  select rag.begin_call();
+
+  with ended as (
+    update rag.api_keys set revoked_at = coalesce(revoked_at, now())
+    where org_id = any (array(select rag.current_org_ids())) and id = rag_revoke_key.key_id
+    returning 1
+  )
+  select exists (select from ended);
+$$;
+
+-- What the key stands for whose hash the token names; nothing for a key that is unknown, revoked or has
+-- expired. One index look-up, whichever it is.
+create function public.rag_open_key()
+returns table (key_id uuid, org_id uuid, owner_id uuid, collection_id uuid, scopes text[],
+  requests_per_minute integer, expires_at timestamptz)
+language sql volatile security invoker set search_path = ''
+as $$
+  select rag.begin_call();
+
+  update rag.api_keys set last_used_at = now()
+  where hash = (select rag.lookup_hash()) and revoked_at is null
+    and (expires_at is null or expires_at > now())
+  returning id, org_id, owner_id, collection_id, scopes, requests_per_minute, expires_at;
+$$;

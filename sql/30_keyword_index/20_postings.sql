@@ -1,0 +1,122 @@
+-- Postings: the inverted index of keyword search. A posting lists the chunks of a document that contain a term, and how
+-- often. Triggers update it in the transaction that writes the chunks, so a search never sees words of a deleted text.
+-- It repeats its document's owner and collection for its policies; searches use equality of text and uuid, which is
+-- leakproof and so may use the index under row security.
+
+create table rag.postings (
+  org_id uuid not null,
+  document_id uuid not null,
+  -- One posting of each document stands for the whole of it, its term made of blank, text search
+  -- configuration, blank, embedding model (rag.total_term). No other term begins with a blank.
+  term text collate "C" not null,
+  collection_id uuid not null,
+  owner_id uuid,
+  -- For every chunk that holds the term, in order: (ordinal << 32) | (terms in the chunk << 16) | occurrences.
+  places bigint[] not null check (cardinality(places) > 0),
+  -- Terms in the whole document.
+  length integer not null,
+  -- About what the best chunk scores for this term, among passages of 100 terms in documents of 500: which to
+  -- read first where a term has more postings than a search reads.
+  impact real not null,
+  primary key (org_id, document_id, term),
+  foreign key (org_id, document_id) references rag.documents (org_id, id) on delete cascade
+);
+
+-- rag.candidate_documents: the postings of a term, those with the most of it first.
+create index postings_by_term on rag.postings (org_id, term, impact desc)
+  include (document_id, collection_id, owner_id);
+
+-- How many documents and chunks hold a term: BM25 weighs a word by how rare it is. A log of differences, one
+-- row for each term that a write added or took away, so that writers never wait for each other; a search
+-- sums what it may see, and now and then a write folds the rows of its own terms into one.
+create table rag.term_counts (
+  org_id uuid not null,
+  term text collate "C" not null,
+  id bigint generated always as identity,
+  collection_id uuid not null,
+  owner_id uuid,
+  documents bigint not null,
+  chunks bigint not null,
+  -- Terms in all those chunks; of the postings that stand for a whole document alone.
+  length bigint not null,
+  primary key (org_id, term, id),
+  -- Not to the collection: who folds would wait for whoever deletes it, who waits for what is being folded.
+  -- A deleted collection's documents take their counts away themselves, and sums of nothing count nothing.
+  foreign key (org_id) references rag.orgs (id) on delete cascade
+);
+
+alter table rag.postings enable row level security;
+alter table rag.postings force row level security;
+alter table rag.term_counts enable row level security;
+alter table rag.term_counts force row level security;
+
+create policy "members use their org's postings" on rag.postings
+  for all to authenticated
+  using (org_id = any (array(select rag.current_org_ids()))
+    and (owner_id is null or owner_id = (select auth.uid())
+      or org_id = any (array(select rag.admin_org_ids()))))
+  with check (org_id = any (array(select rag.current_org_ids()))
+    and (owner_id is null or owner_id = (select auth.uid())
+      or org_id = any (array(select rag.admin_org_ids()))));
+
+create policy "a key reads and writes with the scopes for it" on rag.postings
+  as restrictive for all to authenticated
+  using ((select rag.has_scope('documents:read', 'documents:write', 'retrievals:read', 'chat:read')))
+  with check ((select rag.has_scope('documents:write')));
+
+create policy "a key deletes with documents:write" on rag.postings
+  as restrictive for delete to authenticated
+  using ((select rag.has_scope('documents:write')));
+
+create policy "a bound key stays in its collection" on rag.postings
+  as restrictive for all to authenticated
+  using ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()))
+  with check ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()));
+
+-- Counts obey the same rules as what they count: a word in somebody's private document, or in a collection
+-- that a key may not enter, changes nobody else's scores. Whoever may delete a collection counts its words away.
+create policy "members use their org's term counts" on rag.term_counts
+  for all to authenticated
+  using (org_id = any (array(select rag.current_org_ids()))
+    and (owner_id is null or owner_id = (select auth.uid())
+      or org_id = any (array(select rag.admin_org_ids()))))
+  with check (org_id = any (array(select rag.current_org_ids()))
+    and (owner_id is null or owner_id = (select auth.uid())
+      or org_id = any (array(select rag.admin_org_ids()))));
+
+create policy "a key reads and writes with the scopes for it" on rag.term_counts
+  as restrictive for all to authenticated
+  using ((select rag.has_scope('documents:read', 'documents:write', 'retrievals:read', 'chat:read')))
+  with check ((select rag.has_scope('documents:write', 'collections:manage')));
+
+create policy "a key deletes with documents:write" on rag.term_counts
+  as restrictive for delete to authenticated
+  using ((select rag.has_scope('documents:write')));
+
+create policy "a bound key stays in its collection" on rag.term_counts
+  as restrictive for all to authenticated
+  using ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()))
+  with check ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()));
+
+create function rag.total_term(config regconfig, embedding_model text)
+returns text
+language sql stable security invoker set search_path = ''
+as $$
+  select format(' %s %s', pg_ts_config.cfgname, embedding_model)
+  from pg_catalog.pg_ts_config
+  where pg_ts_config.oid = config;
+$$;
+
+create function rag.config_of_total(term text)
+returns regconfig
+language sql stable security invoker set search_path = ''
+as $$
+  select ('pg_catalog.' || split_part(term, ' ', 2))::regconfig;
+$$;
+
+create function rag.model_of_total(term text)
+returns text
+language sql immutable security invoker set search_path = ''
+as $$
+  select substr(term, length(split_part(term, ' ', 2)) + 3);
+$$;

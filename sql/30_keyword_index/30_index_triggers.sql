@@ -1,0 +1,166 @@
+-- Triggers that keep postings and term counts equal to the chunks: on chunks, documents and postings, once a statement.
+
+-- Make the documents' postings anew. A document's title counts as part of each of its chunks, as it does for
+-- their embeddings.
+create function rag.index_words(org_id uuid, document_ids uuid[])
+returns void
+language plpgsql volatile security invoker set search_path = ''
+as $$
+#variable_conflict use_column
+begin
+  delete from rag.postings
+  where org_id = index_words.org_id and document_id = any (document_ids);
+
+  -- Windows instead of joins: a document may have thousands of chunks, which the planner does not expect.
+  insert into rag.postings (org_id, document_id, term, collection_id, owner_id, places, length, impact)
+  with counted as (
+    select documents.id as document_id, documents.collection_id, documents.owner_id, chunks.ordinal,
+      found.term, found.occurrences
+    from rag.settings
+    cross join rag.documents
+    cross join lateral (
+      select rag.text_config(coalesce(documents.lang, settings.language))
+    ) as language (config)
+    join rag.chunks on chunks.org_id = documents.org_id and chunks.document_id = documents.id
+    cross join lateral (
+      select term, occurrences
+      from rag.terms(language.config, documents.title || E'\n' || chunks.content)
+      union all
+      select rag.total_term(language.config, chunks.embedding_model), 0
+    ) as found
+    where documents.org_id = index_words.org_id and documents.id = any (document_ids)
+  ), measured as (
+    select counted.*,
+      sum(occurrences) over (partition by document_id, ordinal)::integer as length,
+      sum(occurrences) over (partition by document_id)::integer as document_length
+    from counted
+  )
+  select index_words.org_id, document_id, term, collection_id, owner_id,
+    -- << and | bind alike, from the left.
+    array_agg((ordinal::bigint << 32) | (least(length, 65535)::bigint << 16)
+      | least(occurrences, 65535)::bigint order by ordinal),
+    document_length,
+    -- By the default settings, whatever they are now: it chooses what is scored, and scores nothing.
+    max(occurrences / (occurrences + 1.5 * (0.15 + 0.85 * length / 100))) / 2
+      + sum(occurrences) / (sum(occurrences) + 1.5 * (0.15 + 0.85 * document_length / 500)) / 2
+  from measured
+  group by document_id, term, collection_id, owner_id, document_length;
+end;
+$$;
+
+create function rag.index_changed_chunks()
+returns trigger
+language plpgsql volatile security invoker set search_path = ''
+as $$
+begin
+  -- Whoever stores a document by parts counts its words at the end (rag_load_chunks).
+  if current_setting('rag.words_later', true) = 'true' then
+    return null;
+  end if;
+  perform rag.index_words(changed.org_id, array_agg(distinct changed.document_id))
+  from changed
+  group by changed.org_id;
+  return null;
+end;
+$$;
+
+create function rag.index_changed_document()
+returns trigger
+language plpgsql volatile security invoker set search_path = ''
+as $$
+begin
+  perform rag.index_words(new.org_id, array[new.id]);
+  return null;
+end;
+$$;
+
+-- Adds what changed to the log. Of an org that is being deleted the counts are gone already.
+create function rag.count_changed_terms()
+returns trigger
+language plpgsql volatile security invoker set search_path = ''
+as $$
+declare
+  sign constant integer := case tg_op when 'DELETE' then -1 else 1 end;
+  place record;
+begin
+  insert into rag.term_counts (org_id, term, collection_id, owner_id, documents, chunks, length)
+  select changed.org_id, changed.term, changed.collection_id, changed.owner_id, sign * count(*),
+    sign * sum(cardinality(changed.places)),
+    case when starts_with(changed.term, ' ') then sign * sum(changed.length) else 0 end
+  from changed
+  where exists (select from rag.orgs where orgs.id = changed.org_id)
+  group by changed.org_id, changed.term, changed.collection_id, changed.owner_id;
+
+  -- One write in sixteen, so that a term has about sixteen rows, however often it is written; and every delete, so
+  -- that a word which nobody says any more is gone from here too.
+  if tg_op = 'DELETE' or random() < 0.0625 then
+    for place in
+      select changed.org_id, changed.collection_id, changed.owner_id, array_agg(distinct changed.term) as terms
+      from changed
+      group by 1, 2, 3
+    loop
+      perform rag.fold_term_counts(place.org_id, place.collection_id, place.owner_id, place.terms);
+    end loop;
+  end if;
+  return null;
+end;
+$$;
+
+-- Fold the rows of these terms into one each, and into none where nothing is left. Rows that somebody else is
+-- folding are left to them: whoever folds what, the sums stay the same.
+create function rag.fold_term_counts(org_id uuid, collection_id uuid, owner_id uuid, terms text[])
+returns void
+language sql volatile security invoker set search_path = ''
+as $$
+  -- Term by term, and by the rows' places: under row security the planner believes that hardly a row is left,
+  -- and would compare each with every term. A document has tens of thousands.
+  with mine as (
+    select counts.place
+    from (select distinct unnest(terms) as term) as folded
+    cross join lateral (
+      select counts.ctid as place
+      from rag.term_counts as counts
+      where counts.org_id = fold_term_counts.org_id and counts.term = folded.term
+        and counts.collection_id is not distinct from fold_term_counts.collection_id
+        and counts.owner_id is not distinct from fold_term_counts.owner_id
+      for update skip locked
+    ) as counts
+  ), gone as (
+    delete from rag.term_counts as counts
+    where counts.ctid = any (array(select mine.place from mine))
+    returning counts.*
+  )
+  insert into rag.term_counts (org_id, term, collection_id, owner_id, documents, chunks, length)
+  select fold_term_counts.org_id, gone.term, fold_term_counts.collection_id, fold_term_counts.owner_id,
+    sum(gone.documents), sum(gone.chunks), sum(gone.length)
+  from gone
+  group by gone.term
+  having sum(gone.documents) <> 0 or sum(gone.chunks) <> 0 or sum(gone.length) <> 0;
+$$;
+
+create trigger index_words_of_new_chunks after insert on rag.chunks
+  referencing new table as changed
+  for each statement execute function rag.index_changed_chunks();
+
+create trigger index_words_of_changed_chunks after update on rag.chunks
+  referencing new table as changed
+  for each statement execute function rag.index_changed_chunks();
+
+create trigger index_words_of_deleted_chunks after delete on rag.chunks
+  referencing old table as changed
+  for each statement execute function rag.index_changed_chunks();
+
+create trigger index_words_of_changed_documents
+  after update of title, lang, collection_id, owner_id on rag.documents
+  for each row
+  when ((old.title, old.lang, old.collection_id, old.owner_id)
+    is distinct from (new.title, new.lang, new.collection_id, new.owner_id))
+  execute function rag.index_changed_document();
+
+create trigger count_new_terms after insert on rag.postings
+  referencing new table as changed
+  for each statement execute function rag.count_changed_terms();
+
+create trigger count_deleted_terms after delete on rag.postings
+  referencing old table as changed
+  for each statement execute function rag.count_changed_terms();

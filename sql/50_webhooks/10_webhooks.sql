@@ -1,0 +1,111 @@
+-- Webhooks: subscriptions of an org's admins to changes of collections and documents. An event is written in the
+-- transaction of the change, one row for each endpoint (webhook_outbox.sql, webhook_events.sql); the worker sends it
+-- (webhook_delivery.sql). Events contain ids, states and names of collections, never the text of a document.
+
+-- What is listened for. Members read it, since it is their changes that are told; where it goes they do not.
+create table rag.webhooks (
+  org_id uuid not null references rag.orgs (id) on delete cascade,
+  id uuid not null default gen_random_uuid(),
+  -- Nobody's own: an org's admins, who see all of its documents, keep them together.
+  owner_id uuid check (owner_id is null),
+  -- Null is every collection. Of one that has gone the webhook is left, to be told so.
+  collection_id uuid,
+  events text[] not null check (array_ndims(events) = 1 and cardinality(events) between 1 and 7
+    and events <@ array['collection.created', 'collection.updated', 'collection.deleted',
+      'document.processing_started', 'document.processing_completed', 'document.processing_failed',
+      'document.deleted']),
+  -- Off, by an admin, or by the worker when nobody has answered there for days. What waits then ends.
+  enabled boolean not null default true,
+  created_at timestamptz not null default now(),
+  updated_at timestamptz not null default now(),
+  primary key (org_id, id)
+);
+
+-- Where it goes, and what it is signed with. The secret is shown to who makes it, once; only the worker reads it.
+create table rag.endpoints (
+  org_id uuid not null,
+  webhook_id uuid not null,
+  owner_id uuid check (owner_id is null),
+  url text not null check (length(url) <= 2000 and url ~ '^https?://[^[:space:]]+$' and rag.is_visible_text(url)),
+  description text check (length(description) <= 500 and rag.is_visible_text(description)),
+  secret text not null check (secret ~ '^whsec_[A-Za-z0-9+/]{43}=$'),
+  -- The one before, for as long as both sign.
+  old_secret text check (old_secret ~ '^whsec_[A-Za-z0-9+/]{43}=$'),
+  old_secret_until timestamptz,
+  -- Since when nothing has arrived there, and how long it is left alone for that.
+  failing_since timestamptz,
+  rests_until timestamptz,
+  primary key (org_id, webhook_id),
+  foreign key (org_id, webhook_id) references rag.webhooks (org_id, id) on delete cascade
+);
+
+-- Old secrets whose time is over.
+create index endpoints_old_secrets on rag.endpoints (old_secret_until) where old_secret is not null;
+
+alter table rag.webhooks enable row level security;
+alter table rag.webhooks force row level security;
+alter table rag.endpoints enable row level security;
+alter table rag.endpoints force row level security;
+
+create policy "members use their org's webhooks" on rag.webhooks
+  for all to authenticated
+  using (org_id = any (array(select rag.current_org_ids()))
+    and (owner_id is null or owner_id = (select auth.uid())
+      or org_id = any (array(select rag.admin_org_ids()))))
+  with check (org_id = any (array(select rag.current_org_ids()))
+    and (owner_id is null or owner_id = (select auth.uid())
+      or org_id = any (array(select rag.admin_org_ids()))));
+
+create policy "members use their org's endpoints" on rag.endpoints
+  for all to authenticated
+  using (org_id = any (array(select rag.current_org_ids()))
+    and (owner_id is null or owner_id = (select auth.uid())
+      or org_id = any (array(select rag.admin_org_ids()))))
+  with check (org_id = any (array(select rag.current_org_ids()))
+    and (owner_id is null or owner_id = (select auth.uid())
+      or org_id = any (array(select rag.admin_org_ids()))));
+
+-- A key that is bound to a collection keeps no webhooks: it would choose what others are told.
+create policy "admins make webhooks" on rag.webhooks
+  as restrictive for insert to authenticated
+  with check (org_id = any (array(select rag.admin_org_ids())) and (select rag.bound_collection()) is null);
+
+create policy "admins change webhooks" on rag.webhooks
+  as restrictive for update to authenticated
+  using (org_id = any (array(select rag.admin_org_ids())) and (select rag.bound_collection()) is null)
+  with check (org_id = any (array(select rag.admin_org_ids())) and (select rag.bound_collection()) is null);
+
+create policy "admins delete webhooks" on rag.webhooks
+  as restrictive for delete to authenticated
+  using (org_id = any (array(select rag.admin_org_ids())) and (select rag.bound_collection()) is null);
+
+create policy "admins alone see where webhooks lead" on rag.endpoints
+  as restrictive for all to authenticated
+  using (org_id = any (array(select rag.admin_org_ids())) and (select rag.bound_collection()) is null)
+  with check (org_id = any (array(select rag.admin_org_ids())) and (select rag.bound_collection()) is null);
+
+create policy "the worker sees what is listened for" on rag.webhooks
+  for select to rag_worker using (true);
+
+create policy "the worker turns off what nobody hears" on rag.webhooks
+  for update to rag_worker using (enabled) with check (not enabled);
+
+create policy "the worker knows where webhooks lead" on rag.endpoints
+  for select to rag_worker using (true);
+
+create policy "the worker notes whether anybody answers" on rag.endpoints
+  for update to rag_worker using (true) with check (true);
+
+create function rag.store_old_secret()
+returns trigger
+language plpgsql volatile security invoker set search_path = ''
+as $$
+begin
+  new.old_secret := case when new.old_secret_until > now() then old.secret end;
+  return new;
+end;
+$$;
+
+-- Who has it renewed cannot read it.
+create trigger keep_old_secret before update on rag.endpoints
+  for each row when (new.secret <> old.secret) execute function rag.store_old_secret();

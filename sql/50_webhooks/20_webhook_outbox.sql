@@ -1,0 +1,68 @@
+-- Deliveries: the outbox of webhooks, with the result of each event's last attempt.
+create table rag.deliveries (
+  org_id uuid not null,
+  id uuid not null default gen_random_uuid(),
+  webhook_id uuid not null,
+  collection_id uuid not null,
+  -- Of the document that it tells of.
+  owner_id uuid,
+  -- The same for every address that is told.
+  event_id uuid not null,
+  event text not null check (event in ('collection.created', 'collection.updated', 'collection.deleted',
+    'document.processing_started', 'document.processing_completed', 'document.processing_failed',
+    'document.deleted')),
+  object jsonb not null check (jsonb_typeof(object) = 'object' and pg_column_size(object) <= 10000),
+  state text not null default 'waiting' check (state in ('waiting', 'running', 'done', 'failed')),
+  attempts integer not null default 0,
+  -- Not before this. While it is being sent: when its lease ends, and anybody may send it again.
+  due_at timestamptz not null default now(),
+  lease uuid,
+  -- What the last attempt was answered, if anybody answered, and why it was not enough.
+  response_status integer check (response_status between 100 and 999),
+  error text check (error ~ '^[a-z_]{1,40}$'),
+  created_at timestamptz not null default now(),
+  finished_at timestamptz,
+  primary key (org_id, id),
+  foreign key (org_id, webhook_id) references rag.webhooks (org_id, id) on delete cascade,
+  check ((state = 'running') = (lease is not null))
+);
+
+-- rag_list_deliveries, newest first; deleting a webhook.
+create index deliveries_by_webhook on rag.deliveries (org_id, webhook_id, created_at);
+
+-- rag_claim_deliveries: whose there are, and of each what is due.
+create index deliveries_due on rag.deliveries (org_id, webhook_id, due_at) where state in ('waiting', 'running');
+
+-- And what is so old that nobody asks for it.
+create index deliveries_finished on rag.deliveries (finished_at) where finished_at is not null;
+
+alter table rag.deliveries enable row level security;
+alter table rag.deliveries force row level security;
+
+create policy "members use their org's deliveries" on rag.deliveries
+  for all to authenticated
+  using (org_id = any (array(select rag.current_org_ids()))
+    and (owner_id is null or owner_id = (select auth.uid())
+      or org_id = any (array(select rag.admin_org_ids()))))
+  with check (org_id = any (array(select rag.current_org_ids()))
+    and (owner_id is null or owner_id = (select auth.uid())
+      or org_id = any (array(select rag.admin_org_ids()))));
+
+-- Whoever changes something has it told, and need not see it told.
+create policy "who changes something has it told" on rag.deliveries
+  as restrictive for insert to authenticated
+  with check ((select rag.has_scope('documents:write', 'collections:manage'))
+    and ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()))
+    and state = 'waiting' and attempts = 0);
+
+create policy "admins see what was told" on rag.deliveries
+  as restrictive for select to authenticated
+  using (org_id = any (array(select rag.admin_org_ids())) and (select rag.bound_collection()) is null);
+
+create policy "admins have it told again" on rag.deliveries
+  as restrictive for update to authenticated
+  using (org_id = any (array(select rag.admin_org_ids())) and (select rag.bound_collection()) is null)
+  with check (state = 'waiting' and attempts = 0);
+
+create policy "the worker sends deliveries" on rag.deliveries
+  for all to rag_worker using (true) with check (true);

@@ -1,0 +1,122 @@
+-- Triggers that write webhook events, in the transaction of the change and at its end, when a document's chunks can be
+-- counted and it is known whether its collection was deleted too.
+
+-- Whether anybody listens for that.
+create function rag.has_subscriber(org_id uuid, collection_id uuid, event text)
+returns boolean
+language sql stable security invoker set search_path = ''
+as $$
+  select exists (
+    select from rag.webhooks
+    where webhooks.org_id = has_subscriber.org_id and enabled and event = any (events)
+      and (webhooks.collection_id is null or webhooks.collection_id = has_subscriber.collection_id));
+$$;
+
+-- To everybody who does. A webhook that is deleted meanwhile is told nothing, and whoever changes something is not
+-- kept from it.
+create function rag.enqueue_event(org_id uuid, collection_id uuid, owner_id uuid, event text, object jsonb)
+returns void
+language plpgsql volatile security invoker set search_path = ''
+as $$
+declare
+  event_id constant uuid := gen_random_uuid();
+begin
+  loop
+    begin
+      insert into rag.deliveries (org_id, webhook_id, collection_id, owner_id, event_id, event, object)
+      select enqueue_event.org_id, webhooks.id, enqueue_event.collection_id, enqueue_event.owner_id, event_id,
+        enqueue_event.event, object
+      from rag.webhooks
+      where webhooks.org_id = enqueue_event.org_id and enabled and enqueue_event.event = any (events)
+        and (webhooks.collection_id is null or webhooks.collection_id = enqueue_event.collection_id);
+      return;
+    exception
+      when foreign_key_violation then
+        -- It has gone by now: the next look does not see it.
+        null;
+      when lock_not_available then
+        -- This runs at the end of the transaction, where the exception handler of the called function has ended.
+        perform rag.raise_locked();
+    end;
+  end loop;
+end;
+$$;
+
+create function rag.enqueue_collection_event()
+returns trigger
+language plpgsql volatile security invoker set search_path = ''
+as $$
+declare
+  collection constant rag.collections := coalesce(new, old);
+  event constant text := case
+    when tg_op = 'DELETE' then 'collection.deleted'
+    -- One that was loaded is new when it has its name.
+    when tg_op = 'INSERT' or old.loads is not null then 'collection.created'
+    else 'collection.updated' end;
+begin
+  -- The event was sent when a member deleted the collection.
+  if collection.loads is not null or collection.deleted_at is not null then
+    return null;
+  end if;
+  if rag.has_subscriber(collection.org_id, collection.id, event) then
+    perform rag.enqueue_event(collection.org_id, collection.id, collection.owner_id, event,
+      jsonb_build_object('id', collection.id, 'name', collection.name));
+  end if;
+  return null;
+end;
+$$;
+
+create function rag.enqueue_document_event()
+returns trigger
+language plpgsql volatile security invoker set search_path = ''
+as $$
+declare
+  document constant rag.documents := coalesce(new, old);
+  event constant text := case
+    when tg_op = 'DELETE' then 'document.deleted'
+    when document.status = 'processing' then 'document.processing_started'
+    else 'document.processing_' || document.status end;
+  object jsonb := jsonb_build_object(
+    'id', document.id, 'collection_id', document.collection_id, 'status', document.status);
+begin
+  if not rag.has_subscriber(document.org_id, document.collection_id, event) then
+    return null;
+  end if;
+  -- Nobody knows of what is being loaded: of the collection is told when it is loaded. (That one has failed, the worker
+  -- says, who sees no collections; and none is worked on that is loaded.)
+  if event <> 'document.processing_failed' then
+    if exists (
+      select from rag.collections
+      where collections.org_id = document.org_id and collections.id = document.collection_id
+        and collections.loads is not null)
+    then
+      return null;
+    end if;
+  end if;
+  if event = 'document.processing_completed' then
+    object := object || jsonb_build_object('chunk_count', (
+      select count(*) from rag.chunks
+      where chunks.org_id = document.org_id and chunks.document_id = document.id));
+  elsif event = 'document.processing_failed' then
+    object := object || jsonb_build_object(
+      'error_code', document.error_code, 'error_message', document.error_message);
+  elsif event = 'document.deleted' and not exists (
+    select from rag.collections
+    where collections.org_id = document.org_id and collections.id = document.collection_id
+      and collections.deleted_at is null)
+  then
+    -- The collection was deleted too, and has an event of its own.
+    return null;
+  end if;
+  perform rag.enqueue_event(document.org_id, document.collection_id, document.owner_id, event, object);
+  return null;
+end;
+$$;
+
+create constraint trigger tell_of_collection
+  after insert or update or delete on rag.collections
+  deferrable initially deferred for each row execute function rag.enqueue_collection_event();
+
+create constraint trigger tell_of_document
+  after insert or update of status or delete on rag.documents
+  deferrable initially deferred for each row execute function rag.enqueue_document_event();

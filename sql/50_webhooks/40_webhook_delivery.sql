@@ -1,0 +1,193 @@
+-- Functions that the worker calls to claim, send and finish deliveries, under its own role.
+
+-- What nobody needs any more: deliveries that ended a month ago, what waits for webhooks that are off, old secrets.
+create function rag.clear_deliveries()
+returns void
+language sql volatile security invoker set search_path = ''
+as $$
+  delete from rag.deliveries
+  using (
+    select ended.org_id, ended.id
+    from rag.deliveries as ended
+    where ended.finished_at < now() - interval '30 days'
+    limit 1000
+    for update skip locked
+  ) as forgotten
+  where deliveries.org_id = forgotten.org_id and deliveries.id = forgotten.id;
+
+  update rag.deliveries
+  set state = 'failed', error = 'webhook_disabled', finished_at = clock_timestamp()
+  from (
+    select waiting.org_id, waiting.id
+    from rag.webhooks
+    cross join lateral (
+      select deliveries.org_id, deliveries.id
+      from rag.deliveries
+      where deliveries.org_id = webhooks.org_id and deliveries.webhook_id = webhooks.id
+        and deliveries.state = 'waiting'
+      limit 1000
+      for update skip locked
+    ) as waiting
+    where not webhooks.enabled
+    limit 1000
+  ) as unheard
+  where deliveries.org_id = unheard.org_id and deliveries.id = unheard.id;
+
+  update rag.endpoints set old_secret = null where old_secret is not null and old_secret_until <= now();
+$$;
+
+-- What is due, in the order in which it is sent: of each org as many as of any other, within it of each address as
+-- many as of any other, those first that wait longest. Of an address where nothing has arrived of late one, to try it
+-- with.
+create function rag.due_deliveries(wanted integer)
+returns table (org_id uuid, id uuid, place bigint)
+language sql stable security invoker set search_path = ''
+as $$
+  with recursive busy (org_id, webhook_id) as (
+    -- The next address with something to send, by the index: there may be much for few.
+    (select first.org_id, first.webhook_id
+      from rag.deliveries as first
+      where first.state in ('waiting', 'running')
+      order by first.org_id, first.webhook_id
+      limit 1)
+    union all
+    select next.org_id, next.webhook_id
+    from busy
+    cross join lateral (
+      select deliveries.org_id, deliveries.webhook_id
+      from rag.deliveries
+      where deliveries.state in ('waiting', 'running')
+        and (deliveries.org_id, deliveries.webhook_id) > (busy.org_id, busy.webhook_id)
+      order by deliveries.org_id, deliveries.webhook_id
+      limit 1
+    ) as next
+  ), due as (
+    select found.*, row_number() over (partition by found.org_id, found.webhook_id order by found.due_at) as turn
+    from busy
+    join rag.webhooks on webhooks.org_id = busy.org_id and webhooks.id = busy.webhook_id and webhooks.enabled
+    join rag.endpoints on endpoints.org_id = busy.org_id and endpoints.webhook_id = busy.webhook_id
+    cross join lateral (
+      select deliveries.org_id, deliveries.webhook_id, deliveries.id, deliveries.due_at
+      from rag.deliveries
+      where deliveries.org_id = busy.org_id and deliveries.webhook_id = busy.webhook_id
+        and deliveries.state in ('waiting', 'running') and deliveries.due_at <= now()
+      -- By nothing else: the index has no more, and what happens at once is due at once.
+      order by deliveries.due_at
+      limit case when endpoints.failing_since is null then wanted else 1 end
+    ) as found
+    where coalesce(endpoints.rests_until, '-infinity') <= now()
+  ), of_orgs as (
+    select due.*, row_number() over (partition by due.org_id order by due.turn, due.due_at) as org_turn
+    from due
+  )
+  select of_orgs.org_id, of_orgs.id, row_number() over (order by of_orgs.org_turn, of_orgs.due_at)
+  from of_orgs;
+$$;
+
+-- Deliveries that are due, leased, with where they go and what they are signed with. One that nobody ever ended, in
+-- sixteen attempts, ends here.
+create function public.rag_claim_deliveries(wanted integer default 16, lease_seconds integer default 60)
+returns table (
+  org_id uuid, delivery_id uuid, lease uuid, attempts integer, event_id uuid, event text, object jsonb,
+  created_at timestamptz, url text, secret text, old_secret text
+)
+language plpgsql volatile security invoker set search_path = ''
+as $$
+#variable_conflict use_column
+begin
+  if wanted is null or wanted not between 1 and 100
+    or lease_seconds is null or lease_seconds not between 5 and 3600
+  then
+    raise exception 'so many deliveries, or so long, nobody may have'
+      using errcode = 'PT400', detail = 'invalid_claim';
+  end if;
+  perform rag.clear_deliveries();
+
+  return query
+  with locked as materialized (
+    select deliveries.org_id, deliveries.id
+    from (select due.* from rag.due_deliveries(wanted) as due order by due.place limit 4 * wanted) as due
+    cross join lateral (
+      select deliveries.org_id, deliveries.id
+      from rag.deliveries
+      where deliveries.org_id = due.org_id and deliveries.id = due.id
+        and deliveries.state in ('waiting', 'running') and deliveries.due_at <= now()
+      for update skip locked
+    ) as deliveries
+    limit wanted
+  ), claimed as (
+    update rag.deliveries as claimed
+    set state = case when claimed.attempts < 16 then 'running' else 'failed' end,
+      lease = case when claimed.attempts < 16 then gen_random_uuid() end,
+      error = case when claimed.attempts < 16 then claimed.error else 'failed' end,
+      finished_at = case when claimed.attempts >= 16 then clock_timestamp() end,
+      attempts = claimed.attempts + 1, due_at = clock_timestamp() + make_interval(secs => lease_seconds)
+    from locked
+    where claimed.org_id = locked.org_id and claimed.id = locked.id
+    returning claimed.*
+  )
+  select claimed.org_id, claimed.id, claimed.lease, claimed.attempts, claimed.event_id, claimed.event,
+    claimed.object, claimed.created_at, endpoints.url, endpoints.secret,
+    case when endpoints.old_secret_until > now() then endpoints.old_secret end
+  from claimed
+  join rag.endpoints on endpoints.org_id = claimed.org_id and endpoints.webhook_id = claimed.webhook_id
+  where claimed.lease is not null;
+end;
+$$;
+
+-- What became of an attempt: error null is delivered. retry_seconds: after which to try again; null: never. Nothing is
+-- changed by whoever has lost the lease. An address that fails is left alone for as long as it has failed, between
+-- five seconds and an hour; after five days of it, or when it says that it is gone, its webhook is turned off.
+create function public.rag_end_delivery(
+  org_id uuid, delivery_id uuid, lease uuid, response_status integer default null, error text default null,
+  retry_seconds integer default null
+)
+returns boolean
+language plpgsql volatile security invoker set search_path = ''
+as $$
+#variable_conflict use_variable
+declare
+  webhook constant uuid := (
+    select deliveries.webhook_id from rag.deliveries
+    where deliveries.org_id = rag_end_delivery.org_id and deliveries.id = delivery_id);
+  endpoint rag.endpoints;
+  since timestamptz;
+begin
+  -- In the order in which whoever changes or deletes a webhook locks them.
+  perform from rag.webhooks
+  where webhooks.org_id = rag_end_delivery.org_id and webhooks.id = webhook
+  for no key update;
+  select * into endpoint
+  from rag.endpoints
+  where endpoints.org_id = rag_end_delivery.org_id and endpoints.webhook_id = webhook
+  for update;
+  update rag.deliveries
+  set state = case when error is null then 'done' when retry_seconds is null then 'failed' else 'waiting' end,
+    lease = null, response_status = rag_end_delivery.response_status, error = rag_end_delivery.error,
+    due_at = clock_timestamp() + make_interval(secs => coalesce(retry_seconds, 0)),
+    finished_at = case when error is null or retry_seconds is null then clock_timestamp() end
+  where deliveries.org_id = rag_end_delivery.org_id and deliveries.id = delivery_id
+    and deliveries.state = 'running' and deliveries.lease = rag_end_delivery.lease;
+  if not found then
+    return false;
+  end if;
+
+  if error is not null then
+    -- Attempts are a day apart at most: a failure after a longer silence is a new one.
+    since := coalesce(
+      case when endpoint.rests_until > clock_timestamp() - interval '26 hours' then endpoint.failing_since end,
+      clock_timestamp());
+  end if;
+  if error is not null or endpoint.failing_since is not null then
+    update rag.endpoints
+    set failing_since = since, rests_until = case when since is not null then clock_timestamp()
+      + least(greatest(clock_timestamp() - since, interval '5 seconds'), interval '1 hour') end
+    where endpoints.org_id = rag_end_delivery.org_id and endpoints.webhook_id = webhook;
+  end if;
+  if response_status = 410 or since < clock_timestamp() - interval '5 days' then
+    update rag.webhooks set enabled = false, updated_at = clock_timestamp()
+    where webhooks.org_id = rag_end_delivery.org_id and webhooks.id = webhook and webhooks.enabled;
+  end if;
+  return true;
+end;
+$$;

@@ -1,0 +1,200 @@
+-- Functions of an org's admins to create, list, change and delete webhooks. They run as their caller.
+
+-- What a list shows of a webhook. (Its secret is nobody's to read.)
+create type rag.webhook as (
+  id uuid, org_id uuid, url text, description text, events text[], collection_id uuid, enabled boolean,
+  failing_since timestamptz, created_at timestamptz, updated_at timestamptz
+);
+
+-- Those that the caller keeps, or the one.
+create function public.rag_list_webhooks(webhook_id uuid default null)
+returns setof rag.webhook
+language sql stable security invoker set search_path = ''
+as $$
+  select rag.begin_call();
+
+  select webhooks.id, webhooks.org_id, endpoints.url, endpoints.description, webhooks.events,
+    webhooks.collection_id, webhooks.enabled, endpoints.failing_since, webhooks.created_at, webhooks.updated_at
+  from rag.webhooks
+  join rag.endpoints on endpoints.org_id = webhooks.org_id and endpoints.webhook_id = webhooks.id
+  where webhooks.org_id = any (array(select rag.current_org_ids()))
+    and (rag_list_webhooks.webhook_id is null or webhooks.id = rag_list_webhooks.webhook_id)
+  order by webhooks.created_at, webhooks.id;
+$$;
+
+-- The one of that id; PT404 for one that the caller does not keep.
+create function rag.get_webhook(webhook_id uuid)
+returns rag.webhook
+language plpgsql stable security invoker set search_path = ''
+as $$
+declare
+  found_webhook rag.webhook;
+begin
+  select * into found_webhook from public.rag_list_webhooks(get_webhook.webhook_id) where webhook_id is not null;
+  if not found then
+    raise exception 'there is no such webhook' using errcode = 'PT404', detail = 'webhook_not_found';
+  end if;
+  return found_webhook;
+end;
+$$;
+
+-- A new webhook of the caller's only org, unless it is named. collection_id: only what happens in and to that one.
+-- PT403 for who is no admin of it, PT400 for the twenty-first.
+create function public.rag_create_webhook(
+  url text, secret text, events text[], collection_id uuid default null, description text default null,
+  org_id uuid default null
+)
+returns setof rag.webhook
+language plpgsql volatile security invoker set search_path = ''
+as $$
+#variable_conflict use_variable
+declare
+  home rag.collections;
+  made uuid;
+begin
+  perform rag.begin_call();
+  if collection_id is not null then
+    home := rag.get_collection(collection_id);
+    org_id := coalesce(org_id, home.org_id);
+  end if;
+  org_id := rag.resolve_org(org_id);
+  if org_id not in (select rag.admin_org_ids()) or rag.bound_collection() is not null then
+    raise exception 'webhooks are for the org''s admins' using errcode = 'PT403', detail = 'admin_required';
+  elsif home.org_id <> org_id then
+    raise exception 'there is no such collection' using errcode = 'PT404', detail = 'collection_not_found';
+  end if;
+  perform pg_advisory_xact_lock(hashtextextended('rag.webhooks ' || org_id::text, 0));
+  if 20 <= (select count(*) from rag.webhooks where webhooks.org_id = rag_create_webhook.org_id) then
+    raise exception 'there are 20 webhooks already; delete one first'
+      using errcode = 'PT400', detail = 'too_many_webhooks';
+  end if;
+  insert into rag.webhooks (org_id, collection_id, events) values (org_id, collection_id, events)
+  returning id into made;
+  insert into rag.endpoints (org_id, webhook_id, url, description, secret)
+  values (org_id, made, url, description, secret);
+  return query select * from public.rag_list_webhooks(made);
+end;
+$$;
+
+-- Null leaves a field as it is. A webhook that is turned on again begins anew.
+create function public.rag_update_webhook(
+  webhook_id uuid, url text default null, events text[] default null, description text default null,
+  enabled boolean default null
+)
+returns setof rag.webhook
+language plpgsql volatile security invoker set search_path = ''
+as $$
+#variable_conflict use_variable
+declare
+  is_admitted constant boolean := rag.begin_call();
+  present constant rag.webhook := rag.get_webhook(webhook_id);
+  anew constant boolean := coalesce(enabled, url is not null);
+begin
+  update rag.webhooks as renewed
+  set events = coalesce(rag_update_webhook.events, renewed.events),
+    enabled = coalesce(rag_update_webhook.enabled, renewed.enabled), updated_at = clock_timestamp()
+  where renewed.org_id = present.org_id and renewed.id = present.id;
+  update rag.endpoints as renewed
+  set url = coalesce(rag_update_webhook.url, renewed.url),
+    description = coalesce(rag_update_webhook.description, renewed.description),
+    failing_since = case when not anew then renewed.failing_since end,
+    rests_until = case when not anew then renewed.rests_until end
+  where renewed.org_id = present.org_id and renewed.webhook_id = present.id;
+  return query select * from public.rag_list_webhooks(webhook_id);
+end;
+$$;
+
+-- Another secret; the one before signs beside it for so long.
+create function public.rag_rotate_webhook(webhook_id uuid, secret text, overlap_seconds integer default 86400)
+returns setof rag.webhook
+language plpgsql volatile security invoker set search_path = ''
+as $$
+#variable_conflict use_variable
+declare
+  is_admitted constant boolean := rag.begin_call();
+  present constant rag.webhook := rag.get_webhook(webhook_id);
+begin
+  if overlap_seconds is null or overlap_seconds not between 0 and 604800 then
+    raise exception 'overlap_seconds must be between 0 and 604800'
+      using errcode = 'PT400', detail = 'invalid_overlap';
+  end if;
+  update rag.endpoints as renewed
+  set secret = rag_rotate_webhook.secret,
+    old_secret_until = now() + make_interval(secs => overlap_seconds)
+  where renewed.org_id = present.org_id and renewed.webhook_id = present.id;
+  return query select * from public.rag_list_webhooks(webhook_id);
+end;
+$$;
+
+create function public.rag_delete_webhook(webhook_id uuid)
+returns void
+language plpgsql volatile security invoker set search_path = ''
+as $$
+declare
+  is_admitted constant boolean := rag.begin_call();
+  gone constant rag.webhook := rag.get_webhook(webhook_id);
+begin
+  delete from rag.webhooks where webhooks.org_id = gone.org_id and webhooks.id = gone.id;
+end;
+$$;
+
+-- {"total", "deliveries": [...]}: what was sent, or is to be, the newest first.
+create function public.rag_list_deliveries(
+  webhook_id uuid, "limit" integer default 20, "offset" integer default 0
+)
+returns jsonb
+language plpgsql stable security invoker set search_path = ''
+as $$
+#variable_conflict use_variable
+declare
+  is_admitted constant boolean := rag.begin_call();
+  webhook constant rag.webhook := rag.get_webhook(webhook_id);
+begin
+  perform rag.check_page("limit", "offset", 'desc', 'created_at', array['created_at']);
+  return (
+    with page as (
+      select deliveries.id, deliveries.event_id, deliveries.event, deliveries.object, deliveries.state,
+        deliveries.attempts, deliveries.response_status, deliveries.error, deliveries.created_at,
+        deliveries.finished_at, deliveries.due_at
+      from rag.deliveries
+      where deliveries.org_id = webhook.org_id and deliveries.webhook_id = webhook.id
+      order by deliveries.created_at desc, deliveries.id
+      limit "limit" offset "offset"
+    )
+    select jsonb_build_object(
+      'total', (select count(*) from rag.deliveries
+        where deliveries.org_id = webhook.org_id and deliveries.webhook_id = webhook.id),
+      'deliveries', coalesce(jsonb_agg(to_jsonb(page) order by page.created_at desc, page.id), '[]'))
+    from page);
+end;
+$$;
+
+-- Have one sent again that has ended, however it ended. PT404 for one that there is not, PT409 for one that is still
+-- under way, and while the webhook is off.
+create function public.rag_repeat_delivery(webhook_id uuid, delivery_id uuid)
+returns void
+language plpgsql volatile security invoker set search_path = ''
+as $$
+declare
+  is_admitted constant boolean := rag.begin_call();
+  webhook constant rag.webhook := rag.get_webhook(webhook_id);
+begin
+  if not webhook.enabled then
+    raise exception 'the webhook is off' using errcode = 'PT409', detail = 'webhook_disabled';
+  end if;
+  update rag.deliveries
+  set state = 'waiting', attempts = 0, due_at = now(), response_status = null, error = null, finished_at = null
+  where deliveries.org_id = webhook.org_id and deliveries.webhook_id = webhook.id
+    and deliveries.id = delivery_id and deliveries.state in ('done', 'failed');
+  if found then
+    return;
+  elsif exists (
+    select from rag.deliveries
+    where deliveries.org_id = webhook.org_id and deliveries.webhook_id = webhook.id
+      and deliveries.id = delivery_id)
+  then
+    raise exception 'it is still under way' using errcode = 'PT409', detail = 'delivery_under_way';
+  end if;
+  raise exception 'there is no such delivery' using errcode = 'PT404', detail = 'delivery_not_found';
+end;
+$$;

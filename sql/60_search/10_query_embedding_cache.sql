@@ -1,0 +1,92 @@
+-- Cache of query embeddings: a repeated query (a search and then an answer, the pages of a list) needs no second call
+-- of the embedding model. The functions write and read it as their user.
+--
+-- Each user has a cache of their own. A shared one would tell by its speed that somebody asked the same, and
+-- would let one member store a wrong vector for the questions of all others. An API key shares its owner's,
+-- whatever it is narrowed to: an embedding follows from a text and a model, and from nothing in the database.
+
+-- At most 64 rows and 300 kB a user, besides what waits for a vacuum: 3 kB of vector a row, kept behind it
+-- (unlike a chunk's), so that what is too old or too much is found without reading any. A user who does not
+-- come back leaves as much, which nobody recalls; a worker that sees all rows may delete what has expired.
+create table rag.query_embeddings (
+  user_id uuid not null,
+  -- SHA-256 of the user, the model and the text, made by the functions. The text is stored nowhere.
+  hash text not null check (hash ~ '^[0-9a-f]{64}$'),
+  -- As rag_match compares it, so that a question recalled finds exactly what it found at first.
+  embedding extensions.halfvec(1536) not null check (extensions.l2_norm(embedding) > 0),
+  created_at timestamptz not null,
+  primary key (user_id, hash)
+);
+
+alter table rag.query_embeddings enable row level security;
+alter table rag.query_embeddings force row level security;
+
+create policy "users remember their own questions" on rag.query_embeddings
+  for all to authenticated
+  using (user_id = (select auth.uid()))
+  with check (user_id = (select auth.uid()));
+
+-- The vector that the caller had remembered within the last `max_age_seconds`, or null.
+create function public.rag_get_query_embedding(hash text, max_age_seconds integer)
+returns real[]
+language sql stable security invoker set search_path = ''
+as $$
+  select rag.begin_call(), rag.require_scope('retrievals:read', 'chat:read');
+
+  select remembered.embedding::real[]
+  from rag.query_embeddings as remembered
+  where remembered.user_id = (select auth.uid()) and remembered.hash = rag_get_query_embedding.hash
+    and remembered.created_at > now() - make_interval(secs => max_age_seconds);
+$$;
+
+-- Remember a vector for the caller, in the place of an older one of that hash, and forget the caller's that
+-- have expired and the oldest of more than 64.
+create function public.rag_put_query_embedding(
+  hash text, embedding extensions.vector, max_age_seconds integer
+)
+returns void
+language plpgsql volatile security invoker set search_path = ''
+as $$
+#variable_conflict use_variable
+declare
+  is_admitted constant boolean := rag.begin_call() and rag.require_scope('retrievals:read', 'chat:read');
+  caller constant uuid := auth.uid();
+  dimensions constant integer := extensions.vector_dims(embedding);
+  needle extensions.halfvec(1536);
+begin
+  if caller is null then
+    raise exception 'only users have their questions remembered'
+      using errcode = 'PT403', detail = 'user_required';
+  elsif hash is null or hash !~ '^[0-9a-f]{64}$' then
+    raise exception 'hash must be 64 hexadecimal digits' using errcode = 'PT400', detail = 'invalid_hash';
+  elsif max_age_seconds is null or max_age_seconds not between 1 and 86400 then
+    raise exception 'max_age_seconds must be between 1 and 86400'
+      using errcode = 'PT400', detail = 'invalid_max_age';
+  elsif dimensions is distinct from 1536 then
+    raise exception 'embedding has % dimensions, not 1536', dimensions
+      using errcode = 'PT400', detail = 'wrong_dimensions', hint = 'pad shorter embeddings with zeros';
+  end if;
+  needle := embedding::extensions.halfvec(1536);
+  if extensions.l2_norm(needle) = 0 then
+    raise exception 'embedding has no direction' using errcode = 'PT400', detail = 'zero_vector';
+  end if;
+
+  -- One at a time for each user: two at once would lock the same rows in different orders, and neither
+  -- would count the other's.
+  perform pg_advisory_xact_lock(hashtextextended('rag.query_embeddings ' || caller::text, 0));
+
+  insert into rag.query_embeddings as present (user_id, hash, embedding, created_at)
+  values (caller, hash, needle, clock_timestamp())
+  on conflict on constraint query_embeddings_pkey
+  do update set embedding = excluded.embedding, created_at = excluded.created_at;
+
+  delete from rag.query_embeddings as present
+  where present.user_id = caller and present.hash not in (
+    select newest.hash
+    from rag.query_embeddings as newest
+    where newest.user_id = caller
+      and newest.created_at > now() - make_interval(secs => max_age_seconds)
+    order by newest.created_at desc
+    limit 64);
+end;
+$$;

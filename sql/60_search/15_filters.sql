@@ -1,0 +1,183 @@
+-- Filters of a search, resolved once and used by every kind of search. Conditions are text that the match functions
+-- execute with the scope as a parameter: the planner then knows the filters, and each condition can use an index under
+-- row security.
+
+-- The filters as they come. Dates are inclusive and mean the document's own date; lang "fr" finds fr-CA too;
+-- of a list one suffices, an empty one is none; metadata are equalities that all must hold. collection is the name of
+-- one of the caller's. model is the deployment's by default. document_type is what somebody calls the document, or what
+-- it was read as.
+create type rag.filters as (
+  source_type text, lang text, org_id uuid, date_from timestamptz, date_to timestamptz, model text,
+  source_types text[], collection_id uuid, collection_ids uuid[], origins text[], authors text[],
+  states text[], labels text[], metadata jsonb, collection text, document_type text
+);
+
+-- The same, resolved: null where nothing is asked. document_ids: the documents with the facets asked for.
+create type rag.search_scope as (
+  org_ids uuid[], model text, collection_ids uuid[], source_types text[], lang text,
+  date_from timestamptz, date_to timestamptz, document_ids uuid[], without_document uuid, without_chunk uuid,
+  ignored_filters text[]
+);
+
+-- The unknown keys of the filters; null if there are none. A response names them, because a misspelt key widens a search.
+-- At most twenty, with ? for each character that a header may not have: they are in a header as well, since an empty
+-- result has no row.
+create function rag.ignored_filters(filters jsonb, known jsonb)
+returns text[]
+language plpgsql stable security invoker set search_path = ''
+as $$
+declare
+  ignored constant text[] := array(
+    select regexp_replace(left(key, 100), '[^A-Za-z0-9_.-]', '?', 'g')
+    from jsonb_object_keys(filters) as key
+    where not known ? key
+    order by key
+    limit 20);
+begin
+  if ignored = '{}' then
+    return null;
+  end if;
+  perform set_config('response.headers', jsonb_build_array(
+    jsonb_build_object('X-Rag-Ignored-Filters', array_to_string(ignored, ', ')),
+    jsonb_build_object('Access-Control-Expose-Headers', 'X-Rag-Ignored-Filters'))::text, true);
+  return ignored;
+end;
+$$;
+
+-- Raises PT400 for filters that are no object, PT403 for a key without a scope that reads, and for a collection by name
+-- what rag.require_collection raises.
+create function rag.resolve_filters(filters jsonb)
+returns rag.search_scope
+language plpgsql stable security invoker set search_path = ''
+as $$
+declare
+  wanted rag.filters;
+  scope rag.search_scope;
+  groups integer[];
+  facets uuid[];
+begin
+  perform rag.require_scope('retrievals:read', 'chat:read');
+  -- Somewhat more than the largest body of a search.
+  perform rag.check_json('filters', filters, 300000);
+  if jsonb_typeof(coalesce(filters, '{}')) <> 'object'
+    or jsonb_typeof(coalesce(nullif(filters -> 'metadata', 'null'), '{}')) <> 'object' then
+    raise exception 'filters must be an object' using errcode = 'PT400', detail = 'invalid_filters';
+  end if;
+  wanted := jsonb_populate_record(null::rag.filters, coalesce(filters, '{}'));
+  scope.ignored_filters := rag.ignored_filters(filters, to_jsonb(wanted));
+
+  scope.org_ids := array(
+    select ids.id from rag.current_org_ids() as ids (id)
+    where wanted.org_id is null or ids.id = wanted.org_id);
+  scope.model := coalesce(wanted.model, (select settings.embedding_model from rag.settings));
+  scope.collection_ids := nullif(wanted.collection_ids, '{}');
+  if wanted.collection_id is not null then
+    scope.collection_ids := array[wanted.collection_id];
+  end if;
+  if wanted.collection is not null then
+    scope.collection_ids := array[(rag.require_collection(wanted.collection)).id];
+  end if;
+  -- Row security would keep a bound key in its collection, but not find that by an index.
+  if rag.bound_collection() is not null then
+    scope.collection_ids := array(
+      select rag.bound_collection()
+      where scope.collection_ids is null or rag.bound_collection() = any (scope.collection_ids));
+  end if;
+  scope.source_types := nullif(wanted.source_types, '{}');
+  if wanted.source_type is not null then
+    scope.source_types := array[wanted.source_type];
+  end if;
+  scope.lang := lower(wanted.lang);
+  scope.date_from := wanted.date_from;
+  scope.date_to := wanted.date_to;
+
+  if num_nonnulls(wanted.origins, wanted.authors, wanted.states, wanted.labels, wanted.metadata,
+    wanted.document_type) = 0 then
+    return scope;
+  end if;
+
+  -- One facet of each group must be there.
+  -- A null in a list is no document's.
+  select array_agg(found.number), array_agg(rag.facet_hash(found.kind, coalesce(found.value, 'null')))
+    into groups, facets
+  from (
+    select 1, 'origin', to_jsonb(value) from unnest(wanted.origins) as value
+    union all select 2, 'author', to_jsonb(value) from unnest(wanted.authors) as value
+    union all select 3, 'state', to_jsonb(value) from unnest(wanted.states) as value
+    union all select 4, 'label', to_jsonb(value) from unnest(wanted.labels) as value
+    union all select 5, 'document_type', to_jsonb(wanted.document_type) where wanted.document_type is not null
+    union all select 5 + entry.number, 'metadata.' || entry.key, entry.value
+      from jsonb_each(nullif(wanted.metadata, 'null')) with ordinality as entry (key, value, number)
+  ) as found (number, kind, value);
+  if facets is not null then
+    scope.document_ids := array(
+      select found.document_id
+      from unnest(groups, facets) as asked (number, facet)
+      cross join unnest(scope.org_ids) as org (id)
+      -- One look-up each, which the planner cannot turn into a walk through the org.
+      cross join lateral (
+        select facets_of.document_id
+        from rag.facets as facets_of
+        where facets_of.org_id = org.id and facets_of.facet = asked.facet
+        offset 0
+      ) as found
+      group by org.id, found.document_id
+      having count(distinct asked.number) = (select count(distinct number) from unnest(groups) as number));
+  end if;
+  return scope;
+end;
+$$;
+
+-- Whether a scope asks for nothing but orgs and a model.
+create function rag.has_no_filters(scope rag.search_scope)
+returns boolean
+language sql immutable security invoker set search_path = ''
+as $$
+  select (scope.collection_ids, scope.source_types, scope.lang, scope.date_from, scope.date_to,
+    scope.document_ids, scope.without_document, scope.without_chunk) is null;
+$$;
+
+-- Whether it asks for one source type and nothing else.
+create function rag.has_one_source_type(scope rag.search_scope)
+returns boolean
+language sql immutable security invoker set search_path = ''
+as $$
+  select cardinality(scope.source_types) = 1
+    and (scope.collection_ids, scope.lang, scope.date_from, scope.date_to, scope.document_ids,
+      scope.without_document, scope.without_chunk) is null;
+$$;
+
+-- Whether it asks for what only documents and chunks know, and not their postings.
+create function rag.filters_documents(scope rag.search_scope)
+returns boolean
+language sql immutable security invoker set search_path = ''
+as $$
+  select not (scope.source_types, scope.lang, scope.date_from, scope.date_to, scope.document_ids,
+    scope.without_document) is null;
+$$;
+
+-- The conditions of a scope, $1, on documents or on their chunks; document_id is the column that holds the
+-- document's id.
+create function rag.where_clause(scope rag.search_scope, document_id text)
+returns text
+language sql immutable security invoker set search_path = ''
+as $$
+  select concat_ws(' and ',
+    'org_id = any (($1).org_ids)',
+    case when scope.collection_ids is not null then 'collection_id = any (($1).collection_ids)' end,
+    case when scope.source_types is not null then 'source_type = any (($1).source_types)' end,
+    case when scope.lang is not null
+      then '(lower(lang) = ($1).lang or starts_with(lower(lang), ($1).lang || ''-''))' end,
+    case when scope.date_from is not null then 'occurred_at >= ($1).date_from' end,
+    case when scope.date_to is not null then 'occurred_at <= ($1).date_to' end,
+    case when scope.document_ids is not null then format('%I = any (($1).document_ids)', document_id) end,
+    case when scope.without_document is not null then format('%I <> ($1).without_document', document_id) end);
+$$;
+
+create function rag.chunk_where_clause(scope rag.search_scope)
+returns text
+language sql immutable security invoker set search_path = ''
+as $$
+  select concat_ws(' and ', rag.where_clause(scope, 'document_id'), 'embedding_model = ($1).model',
+    case when scope.without_chunk is not null then 'id <> ($1).without_chunk' end);
+$$;

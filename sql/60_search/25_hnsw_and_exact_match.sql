@@ -1,0 +1,274 @@
+-- Vector search: the chunks nearest to a query vector, among those that the caller may see.
+--
+-- The recipe in every tutorial (an HNSW index and a row-security filter behind it) silently returns too
+-- few rows to small tenants: the index hands out its nearest candidates first, and the filter throws
+-- other tenants' away. So a match asks how many rows the caller's orgs and filters leave. Few: it compares
+-- them all, exactly. Many: it lets the index iterate, fetches more than asked and orders those exactly, and
+-- compares all after all should the index come up short. Either way the caller gets min(top_k, visible) rows.
+--
+-- Row security holds underneath in every branch. The org ids are resolved first and named explicitly, so
+-- that partitions prune and a distributed table goes to one shard.
+
+-- How many chunks of its model a scope leaves that asks for no more than collections, by the log of term counts.
+create function rag.count_chunks(scope rag.search_scope)
+returns bigint
+language plpgsql stable security invoker set search_path = ''
+as $$
+begin
+  return (
+    select coalesce(sum(counts.chunks), 0)
+    from unnest(scope.org_ids) as org (id)
+    cross join lateral (
+      select term_counts.term, term_counts.collection_id, term_counts.chunks
+      from rag.term_counts
+      where term_counts.org_id = org.id and term_counts.term >= ' ' and term_counts.term < '!'
+      offset 0
+    ) as counts
+    where rag.model_of_total(counts.term) = scope.model
+      and (scope.collection_ids is null or counts.collection_id = any (scope.collection_ids)));
+end;
+$$;
+
+-- The nearest chunks of a scope without filters by comparing them all. Planning takes longer than scanning a
+-- small tenant: this plan is kept.
+create function rag.exact_scan(query_embedding extensions.halfvec, scope rag.search_scope, wanted integer)
+returns rag.candidate[]
+language plpgsql stable security invoker set search_path = ''
+-- A kept plan knows no org: among few, it takes any for a large part of the table, and would read all of it.
+set enable_seqscan = off
+as $$
+begin
+  return (
+    select array_agg((org_id, document_id, ordinal, id, content, span_start, span_end,
+      greatest(0, least(1, 1 - distance)), null, greatest(0, least(1, 1 - distance)))::rag.candidate
+      order by distance, id)
+    from (
+      -- "+ 0" keeps the HNSW index out of the scan.
+      select org_id, document_id, ordinal, id, content, span_start, span_end,
+        (embedding operator(extensions.<=>) query_embedding) + 0 as distance
+      from rag.chunks
+      where org_id = any (scope.org_ids) and embedding_model = scope.model
+      order by distance, id
+      limit wanted
+    ) as nearest);
+end;
+$$;
+
+-- The same with filters, as long as they leave no more than `bound`; considered: how many they leave, counted no
+-- further than that. The commonest, one source type, keeps its plan; others are planned for the filters at
+-- hand. Texts are fetched of those that are kept: with all of them the rows would not fit into memory.
+create function rag.filtered_scan(query_embedding extensions.halfvec, scope rag.search_scope, wanted integer,
+  bound bigint, out candidates rag.candidate[], out considered integer)
+language plpgsql stable security invoker set search_path = ''
+-- As above: a kept plan knows neither org nor source type.
+set enable_seqscan = off
+as $$
+declare
+  one_type constant text := scope.source_types[1];
+begin
+  if rag.has_one_source_type(scope) then
+    with visible as materialized (
+      select found.*
+      from unnest(scope.org_ids) as orgs (one_org)
+      cross join lateral (
+        select org_id, id, (embedding operator(extensions.<=>) query_embedding) + 0 as distance
+        from rag.chunks
+        where org_id = one_org and embedding_model = scope.model and source_type = one_type
+        offset 0
+      ) as found
+      limit bound + 1
+    )
+    select array_agg((org_id, document_id, ordinal, id, content, span_start, span_end,
+        greatest(0, least(1, 1 - distance)), null, greatest(0, least(1, 1 - distance)))::rag.candidate
+        order by distance, id), (select count(*) from visible)
+      into candidates, considered
+    from (select * from visible order by distance, id limit wanted) as nearest
+    cross join lateral (
+      select document_id, ordinal, content, span_start, span_end
+      from rag.chunks
+      where chunks.org_id = nearest.org_id and chunks.id = nearest.id
+      offset 0
+    ) as text;
+    return;
+  end if;
+
+  execute format($query$
+    with visible as materialized (
+      select org_id, id, (embedding operator(extensions.<=>) $2) + 0 as distance
+      from rag.chunks
+      where %s
+      limit $4 + 1
+    )
+    select array_agg((org_id, document_id, ordinal, id, content, span_start, span_end,
+        greatest(0, least(1, 1 - distance)), null, greatest(0, least(1, 1 - distance)))::rag.candidate
+        order by distance, id), (select count(*) from visible)
+    from (select * from visible order by distance, id limit $3) as nearest
+    cross join lateral (
+      select document_id, ordinal, content, span_start, span_end
+      from rag.chunks
+      where chunks.org_id = nearest.org_id and chunks.id = nearest.id
+      offset 0
+    ) as text
+  $query$, rag.chunk_where_clause(scope))
+    into candidates, considered using scope, query_embedding, wanted, bound;
+end;
+$$;
+
+-- The nearest chunks of a scope by the HNSW index, `fetched` of them, of which the nearest `wanted` are kept.
+-- complete: whether these are all that there need be; not when the index gave up, and not when the last that is
+-- kept is as near as the last that was fetched, since which of those it happened upon must not decide.
+create function rag.hnsw_scan(query_embedding extensions.halfvec, scope rag.search_scope, wanted integer,
+  fetched integer, ef_search integer, out candidates rag.candidate[], out considered integer, out complete boolean)
+language plpgsql stable security invoker set search_path = ''
+as $$
+declare
+  sorting constant text := current_setting('enable_sort');
+  distances double precision[];
+begin
+  -- Row security makes the planner believe that hardly a row is left, and sorting all of them cheap. And "+ 0"
+  -- keeps it from believing that they come sorted: in relaxed order they nearly do.
+  perform set_config('enable_sort', 'off', true), set_config('hnsw.iterative_scan', 'relaxed_order', true),
+    -- 1000 is its largest; iterating, the index hands out more all the same.
+    set_config('hnsw.ef_search', least(1000, greatest(ef_search, 3 * fetched))::text, true);
+  if rag.has_no_filters(scope) then
+    select array_agg((org_id, document_id, ordinal, id, content, span_start, span_end,
+        greatest(0, least(1, 1 - distance)), null, greatest(0, least(1, 1 - distance)))::rag.candidate
+        order by distance, id), array_agg(distance order by distance)
+      into candidates, distances
+    from (
+      select org_id, document_id, ordinal, id, content, span_start, span_end,
+        (embedding operator(extensions.<=>) query_embedding) + 0 as distance
+      from rag.chunks
+      where org_id = any (scope.org_ids) and embedding_model = scope.model
+      order by embedding operator(extensions.<=>) query_embedding
+      limit fetched
+    ) as nearest;
+  else
+    execute format($query$
+      select array_agg((org_id, document_id, ordinal, id, content, span_start, span_end,
+          greatest(0, least(1, 1 - distance)), null, greatest(0, least(1, 1 - distance)))::rag.candidate
+          order by distance, id), array_agg(distance order by distance)
+      from (
+        select org_id, document_id, ordinal, id, content, span_start, span_end,
+          (embedding operator(extensions.<=>) $2) + 0 as distance
+        from rag.chunks
+        where %s
+        order by embedding operator(extensions.<=>) $2
+        limit $3
+      ) as nearest
+    $query$, rag.chunk_where_clause(scope))
+      into candidates, distances using scope, query_embedding, fetched;
+  end if;
+  perform set_config('enable_sort', sorting, true);
+  considered := coalesce(cardinality(candidates), 0);
+  complete := considered = fetched and distances[wanted] < distances[fetched];
+  candidates := candidates[:wanted];
+end;
+$$;
+
+-- How many candidates the HNSW index has to keep in sight to find the nearest of so many rows: the more, the
+-- smaller their share of the table, and four times as many where they are scattered over several orgs, whose
+-- neighbourhoods then hold few of ours. (bench/exact_vs_index.py)
+create function rag.ef_search_for(scope rag.search_scope, candidates bigint, ef_search integer)
+returns integer
+language plpgsql stable security invoker set search_path = ''
+as $$
+declare
+  rows_in_table constant real := (
+    select reltuples from pg_catalog.pg_class where oid = 'rag.chunks'::regclass);
+  scattered constant integer := case when cardinality(scope.org_ids) > 1 then 4 else 1 end;
+begin
+  return least(1000, ef_search * scattered * greatest(1, rows_in_table / (2 * candidates)));
+end;
+$$;
+
+-- How many rows are few: `exact_rows`, twice as many where they are scattered over several orgs and so hard to find
+-- by the index; and no more than 4,000 of those that are most of the table, of which the index loses none.
+create function rag.exact_threshold(scope rag.search_scope, candidates bigint, exact_rows integer)
+returns bigint
+language plpgsql stable security invoker set search_path = ''
+as $$
+declare
+  rows_in_table constant real := (
+    select reltuples from pg_catalog.pg_class where oid = 'rag.chunks'::regclass);
+begin
+  return case when cardinality(scope.org_ids) > 1 then 2 else 1 end
+    * case when rows_in_table > 0 and candidates > rows_in_table / 2 then least(exact_rows, 4000) else exact_rows end;
+end;
+$$;
+
+-- The nearest chunks of a scope, best first; equally near ones by id. exact: whether all that the scope leaves
+-- were compared; considered: how many were.
+create function rag.nearest_chunks(query_embedding extensions.halfvec, scope rag.search_scope, wanted integer,
+  out candidates rag.candidate[], out exact boolean, out considered integer)
+language plpgsql stable security invoker set search_path = ''
+as $$
+declare
+  settings rag.settings;
+  filtered constant boolean := not rag.has_no_filters(scope);
+  every_row constant bigint := 9223372036854775806;
+  bound bigint;
+  ef_search integer;
+  more integer;
+  complete boolean;
+begin
+  select * into settings from rag.settings;
+  -- Of collections and whole orgs the log of term counts knows how many rows there are; should it be wrong, it costs
+  -- time and no rows. With other filters, comparing as many as are few tells.
+  if not rag.filters_documents(scope) and scope.without_chunk is null then
+    considered := rag.count_chunks(scope);
+  end if;
+  bound := rag.exact_threshold(scope, considered, settings.exact_rows);
+  if filtered and coalesce(considered <= bound, true) then
+    select * into candidates, considered from rag.filtered_scan(query_embedding, scope, wanted, bound);
+  end if;
+  exact := considered <= bound;
+  if exact then
+    if not filtered then
+      candidates := rag.exact_scan(query_embedding, scope, wanted);
+    end if;
+    return;
+  end if;
+
+  ef_search := rag.ef_search_for(scope, considered, settings.ef_search);
+  -- One more than wanted shows whether the last is nearer than what is left out; many more, where passages
+  -- repeat themselves, as footers do.
+  foreach more in array array[1, 100] loop
+    select * into candidates, considered, complete
+    from rag.hnsw_scan(query_embedding, scope, wanted, wanted + more, ef_search);
+    exit when complete or considered < wanted + more;
+  end loop;
+  if not complete then
+    exact := true;
+    select * into candidates, considered from rag.filtered_scan(query_embedding, scope, wanted, every_row);
+  end if;
+end;
+$$;
+
+-- filters: the fields of rag.filters; other keys are ignored, and named in the answer (rag.ignored_filters).
+create function public.rag_match(
+  query_vector extensions.vector,
+  top_k integer default 8,
+  filters jsonb default '{}'
+)
+returns setof rag.result_row
+language plpgsql stable security invoker set search_path = ''
+-- Planning under row security takes longer than most of these statements run.
+set plan_cache_mode = force_generic_plan
+as $$
+declare
+  scope rag.search_scope;
+  near record;
+  started timestamptz;
+  vector_ms real;
+begin
+  perform rag.begin_direct_read();
+  perform rag.check_top_k(top_k);
+  scope := rag.resolve_filters(filters);
+  started := clock_timestamp();
+  near := rag.nearest_chunks(rag.to_halfvec(query_vector), scope, top_k);
+  vector_ms := rag.milliseconds_since(started);
+  return query select * from rag.to_rows(near.candidates, near.exact, near.considered, vector_ms, null,
+    scope.ignored_filters);
+end;
+$$;

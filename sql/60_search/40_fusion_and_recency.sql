@@ -1,0 +1,166 @@
+-- Fusion of vector and keyword scores, and what changes the fused score: recency and boosted source types.
+--
+-- The two legs each bring their best candidates; then every candidate is scored by both, whichever leg brought
+-- it, and the mean of the two orders the list. Both scores are 0 to 1 by themselves: the cosine, and BM25 over
+-- what a perfect chunk would have. So their mean is too, and says the same for every query and page. Reciprocal
+-- rank fusion, which knows only places, was measured worse on the whole (CONTRIBUTING.md); who asks gets it.
+
+-- Candidates of both legs, scored. wanted: how many the words bring; closely: for how many of those it matters
+-- whether the words stand together; whole_documents: of each document its nearest chunks too.
+create function rag.score_candidates(keywords rag.keyword_query, documents rag.document_key[], near rag.candidate[],
+  query_embedding extensions.halfvec, scope rag.search_scope, mode text, fusion text, wanted integer, closely integer,
+  whole_documents boolean)
+returns rag.candidate[]
+language plpgsql stable security invoker set search_path = ''
+as $$
+declare
+  settings rag.settings;
+  legs constant integer := (mode <> 'keyword')::integer + (keywords.terms is not null)::integer;
+  similarity_share double precision;
+  candidates rag.candidate[];
+begin
+  select * into settings from rag.settings;
+  -- A leg that there is not (nothing asked that any document says) takes no part of the score.
+  similarity_share := case
+    when mode = 'keyword' then 0 when keywords.terms is null then 1 else settings.similarity_share end;
+
+  with candidate as (
+    -- Grouped and not joined: the planner would compare each with every scored chunk.
+    select brought.org_id, brought.document_id, brought.ordinal, max(brought.score) as word_score
+    from (
+      select scores.*, row_number() over (order by score desc, document_id, ordinal) <= wanted as chosen
+      from rag.bm25_scores(keywords, documents) as scores
+      union all
+      select near.org_id, near.document_id, near.ordinal, null, true from unnest(near) as near
+      union all
+      select nearest.org_id, nearest.document_id, nearest.ordinal, null, true
+      from unnest(documents) as wanted_document
+      cross join lateral (
+        select chunks.org_id, chunks.document_id, chunks.ordinal
+        from rag.chunks
+        where chunks.org_id = wanted_document.org_id and chunks.document_id = wanted_document.document_id
+        order by (chunks.embedding operator(extensions.<=>) query_embedding) + 0, chunks.ordinal
+        limit wanted
+      ) as nearest
+      where whole_documents
+    ) as brought
+    group by 1, 2, 3
+    having bool_or(brought.chosen)
+  ), known as (
+    select found.*, coalesce(candidate.word_score, 0) as word_score,
+      row_number() over (order by candidate.word_score desc nulls last, found.id) as word_place
+    from candidate
+    -- Offset 0 keeps this a look-up of each.
+    cross join lateral (
+      select chunks.org_id, chunks.document_id, chunks.ordinal, chunks.id, chunks.content, chunks.span_start,
+        chunks.span_end, chunks.lang,
+        case when query_embedding is not null
+          then greatest(0, least(1, 1 - (chunks.embedding operator(extensions.<=>) query_embedding))) end as similarity
+      from rag.chunks
+      where chunks.org_id = candidate.org_id and chunks.document_id = candidate.document_id
+        and chunks.ordinal = candidate.ordinal and chunks.embedding_model = scope.model
+        and (scope.without_chunk is null or chunks.id <> scope.without_chunk)
+      offset 0
+    ) as found
+  ), close as (
+    -- Reading texts is dear: only those of the best, whose order it can change.
+    select closeness.*
+    from (
+      select array_agg(known.id) as ids, array_agg(known.content) as contents,
+        array_agg(rag.text_config(coalesce(known.lang, settings.language))::oid) as configs
+      from known
+      where keywords.pairs is not null and settings.phrase_share > 0 and known.word_score > 0
+        and known.word_place <= closely
+    ) as best
+    cross join rag.phrase_proximity(keywords, best.ids, best.configs, best.contents) as closeness
+  ), phrased as (
+    select known.*, case when keywords.pairs is null then known.word_score
+      else (1 - settings.phrase_share) * known.word_score
+        + settings.phrase_share * coalesce(close.closeness, 0) end as words
+    from known
+    left join close on close.id = known.id
+  ), placed as (
+    select phrased.*,
+      case when phrased.word_score > 0
+        then row_number() over (order by phrased.words desc, phrased.id) end as by_words,
+      row_number() over (order by phrased.similarity desc, phrased.id) as by_similarity
+    from phrased
+    where mode <> 'keyword' or phrased.word_score > 0
+  ), scored as (
+    select placed.*, case fusion
+      when 'rrf' then (coalesce(1.0 / (60 + placed.by_words), 0)
+        + case when mode = 'keyword' then 0 else 1.0 / (60 + placed.by_similarity) end) * 61 / legs
+      else similarity_share * coalesce(placed.similarity, 0) + (1 - similarity_share) * placed.words
+    end::double precision as score
+    from placed
+  )
+  select array_agg((scored.org_id, scored.document_id, scored.ordinal, scored.id, scored.content,
+    scored.span_start, scored.span_end, scored.similarity, scored.words, scored.score)::rag.candidate
+    order by scored.score desc, scored.id)
+    into candidates
+  from scored;
+  return candidates;
+end;
+$$;
+
+-- The best documents among the hits, as many as are needed for so many chunks and at least five: a document is
+-- worth its best hit, half its second best, a quarter of the next.
+create function rag.best_documents(candidates rag.candidate[], chunks_wanted integer)
+returns rag.document_key[]
+language sql stable security invoker set search_path = ''
+as $$
+  with placed as (
+    select candidate.org_id, candidate.document_id, candidate.score,
+      row_number() over (partition by candidate.org_id, candidate.document_id order by candidate.score desc) as place
+    from unnest(candidates) as candidate
+  ), valued as (
+    select placed.org_id, placed.document_id, count(*) as chunks,
+      sum(placed.score * 0.5 ^ least(placed.place, 50)) as value
+    from placed
+    group by 1, 2
+  ), counted as (
+    select valued.*, row_number() over in_order as place,
+      sum(valued.chunks) over in_order - valued.chunks as chunks_before
+    from valued
+    window in_order as (order by valued.value desc, valued.document_id)
+  )
+  select array_agg((counted.org_id, counted.document_id)::rag.document_key)
+  from counted
+  where counted.place <= 5 or counted.chunks_before < chunks_wanted;
+$$;
+
+-- The hits, those of older documents held back: at one half-life a score keeps three quarters, at two five
+-- eighths, and never less than half. A document without a date is as old as its row.
+create function rag.apply_recency(candidates rag.candidate[], half_life_days double precision)
+returns rag.candidate[]
+language sql stable security invoker set search_path = ''
+as $$
+  with faded as (
+    select candidate.*, candidate.score * (0.5 + 0.5 * 0.5 ^ (least(1000 * half_life_days, greatest(0, extract(epoch
+      from now() - coalesce(documents.occurred_at, documents.created_at))::double precision
+      / 86400)) / half_life_days)) as faded_score
+    from unnest(candidates) as candidate
+    join rag.documents on documents.org_id = candidate.org_id and documents.id = candidate.document_id
+  )
+  select array_agg((faded.org_id, faded.document_id, faded.ordinal, faded.chunk_id, faded.content,
+    faded.span_start, faded.span_end, faded.similarity, faded.word_score, faded.faded_score)::rag.candidate
+    order by faded.faded_score desc, faded.chunk_id)
+  from faded;
+$$;
+
+-- The hits, those of other source types held back: where all else is equal, the preferred come first.
+create function rag.boost_source_types(candidates rag.candidate[], source_types text[])
+returns rag.candidate[]
+language sql stable security invoker set search_path = ''
+as $$
+  with weighed as (
+    select candidate.*, candidate.score * case when documents.source_type = any (source_types) then 1 else 0.85 end
+      as weighed_score
+    from unnest(candidates) as candidate
+    join rag.documents on documents.org_id = candidate.org_id and documents.id = candidate.document_id
+  )
+  select array_agg((weighed.org_id, weighed.document_id, weighed.ordinal, weighed.chunk_id, weighed.content,
+    weighed.span_start, weighed.span_end, weighed.similarity, weighed.word_score, weighed.weighed_score)::rag.candidate
+    order by weighed.weighed_score desc, weighed.chunk_id)
+  from weighed;
+$$;

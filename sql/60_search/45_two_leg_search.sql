@@ -1,0 +1,64 @@
+-- Vector search, keyword search, or both: the two legs that rag_search, rag_similar and rag_graph_search share.
+
+-- The hits of both legs, best first: of the nearest, and of those with most of the words, `wanted` each. mode and
+-- fusion: as rag_search takes them. shown: how many somebody will see, whose order matters most. complete: whether
+-- asking for more would bring no more. reached: chunks that somebody else brings, to be scored by both legs. vector_ms,
+-- lexical_ms: how long each leg took; the words' one orders both.
+create function rag.two_leg_search(query_embedding extensions.halfvec, query_text text, scope rag.search_scope,
+  mode text, fusion text, wanted integer, shown integer, graph_candidates rag.candidate[] default '{}',
+  out candidates rag.candidate[], out exact boolean, out considered integer, out complete boolean, out vector_ms real,
+  out lexical_ms real)
+language plpgsql stable security invoker set search_path = ''
+as $$
+declare
+  started timestamptz := clock_timestamp();
+  -- The words find a subject too, which then takes the place of something else.
+  spare constant integer := num_nonnulls(scope.without_document, scope.without_chunk);
+  by_words rag.search_scope := scope;
+  near rag.candidate[];
+  keywords rag.keyword_query;
+  documents rag.document_key[];
+begin
+  considered := 0;
+  if mode <> 'keyword' then
+    select nearest.candidates, nearest.exact, nearest.considered into near, exact, considered
+    from rag.nearest_chunks(query_embedding, scope, wanted) as nearest;
+    vector_ms := rag.milliseconds_since(started);
+    candidates := near;
+  end if;
+  if mode <> 'semantic' then
+    started := clock_timestamp();
+    keywords := rag.parse_keyword_query(query_text, scope);
+    -- Left out afterwards: as a condition it would have every document of the org looked at.
+    by_words.without_document := null;
+    documents := array(
+      select (document.org_id, document.document_id)::rag.document_key
+      from unnest(rag.candidate_documents(keywords, by_words, 4 * wanted + spare)) as document
+      where document.document_id is distinct from scope.without_document);
+    candidates := rag.score_candidates(keywords,
+      documents || array(
+        select (candidate.org_id, candidate.document_id)::rag.document_key
+        from unnest(near || graph_candidates) as candidate),
+      near || graph_candidates, query_embedding, scope, mode, fusion, wanted + spare, shown, false);
+    if mode = 'hierarchical' then
+      candidates := rag.score_candidates(keywords, rag.best_documents(candidates, shown), null, query_embedding, scope, mode,
+        fusion, wanted, shown, true);
+    end if;
+    lexical_ms := rag.milliseconds_since(started);
+  end if;
+  complete := coalesce(cardinality(case when mode = 'keyword' then candidates else near end), 0) < wanted;
+end;
+$$;
+
+-- Whether words have a part in a search of these collections: not where all of them have gone without hybrid search.
+create function rag.uses_keywords(scope rag.search_scope)
+returns boolean
+language plpgsql stable security invoker set search_path = ''
+as $$
+begin
+  return scope.collection_ids is null or exists (
+    select from rag.collections
+    where collections.org_id = any (scope.org_ids) and collections.id = any (scope.collection_ids)
+      and collections.config -> 'enable_hybrid_search' is distinct from 'false'::jsonb);
+end;
+$$;

@@ -1,0 +1,135 @@
+-- Chunks or documents similar to a text, or to a stored chunk or document.
+
+-- A subject as it is compared: where it stands, and in which words it says so.
+create type rag.similarity_query as (average extensions.vector, words text, model text);
+
+-- What a chunk or a document is compared by: the mean of its vectors, and the beginning of its text. It may stand
+-- outside every filter. One that the caller cannot see is not there: PT404.
+create function rag.load_similarity_query(chunk_id uuid, document_id uuid)
+returns rag.similarity_query
+language plpgsql stable security invoker set search_path = ''
+as $$
+#variable_conflict use_variable
+declare
+  org_ids constant uuid[] := array(select rag.current_org_ids());
+  subject rag.similarity_query;
+begin
+  select extensions.avg(chunks.embedding::extensions.vector), min(chunks.embedding_model)
+    into subject.average, subject.model
+  from rag.chunks
+  where chunks.org_id = any (org_ids) and (chunks.id = chunk_id or chunks.document_id = document_id);
+  if subject.average is null then
+    raise exception 'no such subject' using errcode = 'PT404', detail = 'subject_not_found';
+  end if;
+  subject.words := left(case when chunk_id is not null
+    then (select chunks.content from rag.chunks where chunks.org_id = any (org_ids) and chunks.id = chunk_id)
+    else (
+      select documents.content from rag.documents where documents.org_id = any (org_ids) and documents.id = document_id)
+  end, 10000);
+  return subject;
+end;
+$$;
+
+-- The best hit of each document, best first.
+create function rag.best_per_document(candidates rag.candidate[])
+returns rag.candidate[]
+language sql stable security invoker set search_path = ''
+as $$
+  select array_agg(best.candidate order by (best.candidate).score desc, (best.candidate).chunk_id)
+  from (
+    select distinct on (candidate.org_id, candidate.document_id) candidate
+    from unnest(candidates) as candidate
+    order by candidate.org_id, candidate.document_id, candidate.score desc, candidate.chunk_id
+  ) as best;
+$$;
+
+-- The subject: chunk_id, document_id, or a text by query_text, query_vector or both, as the mode needs. It is never
+-- among what is found, nor is any chunk of a document that is the subject. mode: semantic, keyword or hybrid. result:
+-- chunks, or documents, each by its best chunk. prefer: as rag_search takes it.
+create function public.rag_similar(
+  chunk_id uuid default null,
+  document_id uuid default null,
+  result text default 'chunks',
+  top_k integer default 10,
+  filters jsonb default '{}',
+  query_text text default null,
+  query_vector extensions.vector default null,
+  mode text default 'semantic',
+  prefer text[] default null
+)
+returns setof rag.result_row
+language plpgsql stable security invoker set search_path = ''
+-- Planning under row security takes longer than most of these statements run.
+set plan_cache_mode = force_generic_plan
+as $$
+#variable_conflict use_variable
+declare
+  -- What each leg brings, where the order in which it does is not the last.
+  wanted integer := case when mode = 'semantic' and coalesce(prefer, '{}') = '{}' then top_k
+    else greatest(20, 2 * top_k) end;
+  scope rag.search_scope;
+  subject rag.similarity_query;
+  query_embedding extensions.halfvec(1536);
+  search record;
+  candidates rag.candidate[];
+  vector_ms real;
+  lexical_ms real;
+begin
+  perform rag.begin_direct_read();
+  perform rag.check_similarity_query(chunk_id, document_id, query_text, query_vector, result, mode),
+    rag.check_top_k(top_k);
+  scope := rag.resolve_filters(filters);
+  if num_nonnulls(chunk_id, document_id) = 1 then
+    subject := rag.load_similarity_query(chunk_id, document_id);
+    scope.model := subject.model;
+    scope.without_chunk := chunk_id;
+    scope.without_document := document_id;
+  else
+    subject := (query_vector, query_text, null);
+  end if;
+  if mode = 'hybrid' and not rag.uses_keywords(scope) then
+    mode := 'semantic';
+  end if;
+  if mode <> 'keyword' or query_vector is not null then
+    query_embedding := rag.to_halfvec(subject.average);
+  end if;
+
+  loop
+    search := rag.two_leg_search(query_embedding, subject.words, scope, mode, 'mean', wanted, top_k);
+    candidates := search.candidates;
+    -- All rounds took their time; where there was no such leg, nothing plus null is null.
+    vector_ms := coalesce(vector_ms, 0) + search.vector_ms;
+    lexical_ms := coalesce(lexical_ms, 0) + search.lexical_ms;
+    if prefer <> '{}' then
+      candidates := rag.boost_source_types(candidates, prefer);
+    end if;
+    exit when result = 'chunks';
+    candidates := rag.best_per_document(candidates);
+    -- Enough documents, or all there are.
+    exit when cardinality(candidates) >= top_k or search.complete;
+    wanted := wanted * 4;
+  end loop;
+  return query select * from rag.to_rows(candidates[:top_k], search.exact, search.considered, vector_ms, lexical_ms,
+    scope.ignored_filters);
+end;
+$$;
+
+-- Raises PT400, with the name of what is wrong in detail.
+create function rag.check_similarity_query(chunk_id uuid, document_id uuid, query_text text,
+  query_vector extensions.vector, result text, mode text)
+returns void
+language plpgsql immutable security invoker set search_path = ''
+as $$
+begin
+  if num_nonnulls(chunk_id, document_id, coalesce(query_text, query_vector::text)) <> 1 then
+    raise exception 'one of chunk_id, document_id and a text is needed'
+      using errcode = 'PT400', detail = 'invalid_subject';
+  elsif result is null or result not in ('chunks', 'documents') then
+    raise exception 'result must be chunks or documents' using errcode = 'PT400', detail = 'invalid_result';
+  elsif mode is null or mode not in ('semantic', 'keyword', 'hybrid') then
+    raise exception 'mode must be semantic, keyword or hybrid' using errcode = 'PT400', detail = 'invalid_mode';
+  elsif num_nonnulls(chunk_id, document_id) = 0 then
+    perform rag.check_search(query_text, query_vector, mode, 0, null, 'mean');
+  end if;
+end;
+$$;

@@ -1,0 +1,105 @@
+-- Normalization of entity names: an entity is a normalized name within an org. It has no row of its own: it exists as
+-- long as a row that the caller sees names it, a document's title (title_entities.sql) or a chunk (mentions.sql). So an
+-- entity of a private document does not exist for others, and a name in two orgs connects nothing.
+
+-- Letters without case and accents, and without what shows nothing; what stands between words is one blank. An
+-- apostrophe is nothing (O'Brien), nor is an English genitive (Boritzer's); + and # stay, for C++ and C#. Marks that
+-- are letters' own, as in Devanagari and Thai, are kept. What is punctuation is said here: versions of Postgres differ.
+create function rag.fold_text(content text)
+returns text
+language sql immutable security invoker set search_path = ''
+as $$
+  select normalize(btrim(regexp_replace(regexp_replace(translate(replace(replace(replace(
+      regexp_replace(lower(normalize(replace(content, '´', ''''), nfkd)),
+        -- Accents; points of Hebrew and Arabic; joiners, directions, variants.
+        '[\u0300-\u036f\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe20-\ufe2f'
+        '\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7\u0610-\u061a\u0640\u064b-\u065f\u0670\u06d6-\u06dc'
+        '\u06df-\u06e4\u06e7\u06e8\u06ea-\u06ed\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufe00-\ufe0f\ufeff]',
+        '', 'g'),
+      'ß', 'ss'), 'æ', 'ae'), 'œ', 'oe'), 'øłđðıς', 'olddiσ'),
+    '[''’‘`ʼ](?:s\M)?', '', 'g'),
+    -- Of ASCII and Latin-1, of other alphabets, of all of them, of East Asia; emoji.
+    '[\u0001-"$-*,-/:-@[-`{-¿×÷\u055a-\u055f\u0589\u058a\u05be\u05c0\u05c3\u05c6\u05f3\u05f4\u0609-\u060d'
+    '\u061b-\u061f\u066a-\u066d\u06d4\u0964\u0965\u0970\u0df4\u0e3f\u0e4f\u0e5a\u0e5b\u0f04-\u0f14\u0f3a-\u0f3d'
+    '\u104a-\u104f\u10fb\u1360-\u1368\u17d4-\u17d6\u17d8-\u17db\u1800-\u180a\u2000-\u20cf\u2190-\u2bff'
+    '\u2e00-\u2e7f\u3000-\u3004\u3008-\u3020\u3030\u303d-\u303f\u30a0\u30fb\ufe30-\ufe4f'
+    '\U0001f000-\U0001faff]+', ' ', 'g')), nfc);
+$$;
+
+-- A name as an entity: without an article before it, and what stands behind it in parentheses, unless that is all. An
+-- entity's own is itself.
+create function rag.entity_key(name text)
+returns text
+language sql immutable security invoker set search_path = ''
+as $$
+  select rtrim(left(regexp_replace(
+    coalesce(nullif(rag.fold_text(regexp_replace(name, '\s*[(（][^()（）]*[)）]\s*$', '')), ''),
+      rag.fold_text(name)),
+    '^(?:the )+(?=.)', ''), 200));
+$$;
+
+-- How a folded name sounds, roughly: words that are spelled differently by mistake mostly sound alike. Vowels count at
+-- the beginning of a word alone, and there are one, Greek and Cyrillic ones too; so are c, k and q, s and z, v and w.
+create function rag.phonetic_key(entity text)
+returns text
+language sql immutable security invoker set search_path = ''
+as $$
+  select regexp_replace(regexp_replace(regexp_replace(translate(replace(replace(entity, 'ph', 'f'), 'x', 'ks'),
+    'cqzwyj', 'kksvii'),
+    '\m[aeiouαεηιουωаеиоуыэюя]', 'a', 'g'), '\Y[aeiouhαεηιουωаеиоуыэюяьъ]', '', 'g'),
+    '(.)\1+', '\1', 'g');
+$$;
+
+-- How much a folded name and others are alike, 0 to 1: the share of their pairs of letters that they have in common
+-- (Dice, 1945). Those that are not as long, by a third, are left out.
+create function rag.bigram_similarity(name text, others text[])
+returns table (entity text, likeness double precision)
+language plpgsql immutable security invoker set search_path = ''
+as $$
+#variable_conflict use_column
+begin
+  return query
+  with mine as (
+    select substr(' ' || name || ' ', place, 2) as letters, count(*) as times
+    from generate_series(1, length(name) + 1) as place
+    group by 1
+  ), theirs as (
+    select other.entity, substr(' ' || other.entity || ' ', place, 2) as letters, count(*) as times
+    from (select distinct unnest(others) as entity) as other
+    cross join generate_series(1, length(other.entity) + 1) as place
+    where length(other.entity) between 0.75 * length(name) and 1.34 * length(name)
+    group by 1, 2
+  )
+  select theirs.entity,
+    (2.0 * sum(least(mine.times, theirs.times)) / (length(name) + length(theirs.entity) + 2))::double precision
+  from theirs
+  join mine on mine.letters = theirs.letters
+  group by theirs.entity;
+end;
+$$;
+
+-- What a title names, and how surely: itself, with and without what it has in parentheses, and its parts. "Incident 42:
+-- Billing outage" is about both.
+create function rag.title_names(title text)
+returns table (entity text, name text, weight real)
+language sql immutable security invoker set search_path = ''
+as $$
+  select found.entity, (array_agg(found.name order by found.weight desc, found.place))[1], max(found.weight)
+  from (
+    select rag.entity_key(title), title, 1.0::real, 0
+    union all
+    select rtrim(left(regexp_replace(rag.fold_text(title), '^(?:the )+(?=.)', ''), 200)), title, 1.0, 0
+    union all
+    -- A file's name without its ending.
+    select rag.entity_key(named.base), named.base, 0.9, 0
+    from (select regexp_replace(title, '^(.*/)?([^/]+)\.[A-Za-z][A-Za-z0-9]{0,4}$', '\2') as base) as named
+    where named.base <> title
+    union all
+    select rag.entity_key(part), btrim(part), 0.6, place::integer
+    from regexp_split_to_table(title, '\s*[:;|–—·•»>()（）《》「」『』]\s*|\s+[-/]\s+|,\s+|，|、')
+      with ordinality as parts (part, place)
+    where place <= 8 and part <> title
+  ) as found (entity, name, weight, place)
+  where length(found.entity) > 1
+  group by found.entity;
+$$;

@@ -1,0 +1,88 @@
+-- Extractions: a queue of documents whose entities are to be extracted, one row for each document with chunks in a
+-- collection of the graph. Rules extract most documents when they are added, which needs no job. The worker processes
+-- the others chunk by chunk, as the user who added the document, and with a model if there is one.
+
+create table rag.extractions (
+  org_id uuid not null,
+  document_id uuid not null,
+  collection_id uuid not null,
+  owner_id uuid,
+  -- In whose name it is read; null: nobody's yet (rag_build_graph).
+  user_id uuid,
+  -- Who has read it all: 0 nobody, 1 the rules, 2 a model.
+  level smallint not null check (level between 0 and 2),
+  -- The model's name, where one has begun or ended.
+  model text check (length(model) between 1 and 100),
+  -- The chunk that comes next, while it is being read.
+  next_ordinal integer not null default 0 check (next_ordinal >= 0),
+  prompt_tokens bigint not null default 0 check (prompt_tokens >= 0),
+  completion_tokens bigint not null default 0 check (completion_tokens >= 0),
+  attempts integer not null default 0,
+  -- Not before this. While it is read: when the lease ends, and anybody may claim it again. Null: given up.
+  due_at timestamptz default now(),
+  lease uuid,
+  error_code text check (error_code ~ '^[a-z_]{1,40}$'),
+  error_message text check (length(error_message) <= 500 and rag.is_visible_text(error_message)),
+  updated_at timestamptz not null default now(),
+  primary key (org_id, document_id),
+  foreign key (org_id, document_id) references rag.documents (org_id, id) on delete cascade
+);
+
+alter table rag.extractions enable row level security;
+alter table rag.extractions force row level security;
+
+create policy "members use their org's extractions" on rag.extractions
+  for all to authenticated
+  using (org_id = any (array(select rag.current_org_ids()))
+    and (owner_id is null or owner_id = (select auth.uid())
+      or org_id = any (array(select rag.admin_org_ids()))))
+  with check (org_id = any (array(select rag.current_org_ids()))
+    and (owner_id is null or owner_id = (select auth.uid())
+      or org_id = any (array(select rag.admin_org_ids()))));
+
+create policy "a key reads and writes with the scopes for it" on rag.extractions
+  as restrictive for all to authenticated
+  using ((select rag.has_scope('documents:read', 'documents:write', 'retrievals:read', 'chat:read')))
+  with check ((select rag.has_scope('documents:write')));
+
+create policy "a key deletes with documents:write" on rag.extractions
+  as restrictive for delete to authenticated
+  using ((select rag.has_scope('documents:write')));
+
+create policy "a bound key stays in its collection" on rag.extractions
+  as restrictive for all to authenticated
+  using ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()))
+  with check ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()));
+
+-- Documents have new chunks: who has read them, if they come with names, is who brought them. `later` chunks of a
+-- document add to what came before. What earlier readings cost stays counted.
+create function rag.enqueue_extraction(org_id uuid, document_id uuid, chunks jsonb, later boolean)
+returns void
+language sql volatile security invoker set search_path = ''
+as $$
+  insert into rag.extractions as known (org_id, document_id, collection_id, owner_id, user_id, level)
+  select stored.org_id, stored.id, stored.collection_id, stored.owner_id, auth.uid(),
+    case when exists (
+        select from jsonb_array_elements(enqueue_extraction.chunks) as item (body)
+        where jsonb_typeof(item.body -> 'names') is distinct from 'array')
+      then 0 else 1 end
+  from rag.documents as stored
+  where stored.org_id = enqueue_extraction.org_id and stored.id = enqueue_extraction.document_id
+  on conflict (org_id, document_id) do update
+  set level = case when enqueue_extraction.later then least(known.level, excluded.level) else excluded.level end,
+    user_id = excluded.user_id, model = null, next_ordinal = 0, attempts = 0, due_at = now(), lease = null,
+    error_code = null, error_message = null, updated_at = now();
+$$;
+
+-- A document has another title: what was said of the old one is nobody's any more, and it is to be read again.
+create function rag.requeue_extraction(org_id uuid, document_id uuid)
+returns void
+language plpgsql volatile security invoker set search_path = ''
+as $$
+begin
+  perform rag.delete_dangling_relations(requeue_extraction.org_id, requeue_extraction.document_id);
+  update rag.extractions
+  set level = 0, next_ordinal = 0, attempts = 0, due_at = now(), lease = null, user_id = coalesce(auth.uid(), user_id)
+  where extractions.org_id = requeue_extraction.org_id and extractions.document_id = requeue_extraction.document_id;
+end;
+$$;

@@ -1,0 +1,255 @@
+-- Entities, edges and evidence in the response of a graph search, read under row security from documents that the
+-- caller sees.
+
+-- The entities, by their names as documents write them most prominently, with other spellings as aliases.
+create function rag.render_entities(seeds rag.seed_entity[], neighbours rag.neighbour[], scope rag.search_scope)
+returns jsonb
+language plpgsql stable security invoker set search_path = ''
+set enable_sort = off
+as $$
+declare
+  unfiltered constant boolean := not rag.filters_documents(scope);
+  -- Of filtered ones more are looked at than are shown.
+  read constant integer := case when unfiltered then 16 else 100 end;
+begin
+  return (
+    with wanted as (
+      select seed.org_id, seed.entity, true as is_seed, seed.weight from unnest(seeds) as seed
+      union all
+      select near.org_id, near.entity, false, near.weight from unnest(neighbours) as near
+    ), shown as (
+      select wanted.*, coalesce(text.name, title.name) as name, coalesce(text.kind, 'name') as kind,
+        array(
+          select distinct surface
+          from unnest(text.surfaces || title.name) as surface
+          where surface is not null and surface <> coalesce(text.name, title.name)
+          order by surface
+          limit 10) as aliases
+      from wanted
+      cross join lateral (
+        select (array_agg(named.name order by named.weight desc, named.name))[1] as name,
+          (array_agg(named.kind order by named.kind = 'name', named.weight desc, named.kind))[1] as kind,
+          array_agg(named.surface) as surfaces
+        from (
+          select mentions.name, mentions.kind, mentions.weight, surface
+          from (
+            select text_named.name, text_named.kind, text_named.said, text_named.weight
+            from (
+              (select mentions.document_id, mentions.name, mentions.kind, mentions.said, mentions.weight
+              from rag.mentions
+              where scope.collection_ids is null and mentions.org_id = wanted.org_id and mentions.entity = wanted.entity
+              order by mentions.weight desc
+              limit read)
+              union all
+              (select inside.document_id, inside.name, inside.kind, inside.said, inside.weight
+              from unnest(scope.collection_ids) as home (id)
+              cross join lateral (
+                select mentions.document_id, mentions.name, mentions.kind, mentions.said, mentions.weight
+                from rag.mentions
+                where mentions.org_id = wanted.org_id and mentions.collection_id = home.id
+                  and mentions.entity = wanted.entity
+                order by mentions.weight desc
+                limit read
+              ) as inside
+              order by inside.weight desc
+              limit read)
+            ) as text_named
+            where unfiltered or rag.is_document_in_scope(wanted.org_id, text_named.document_id, scope)
+            order by text_named.weight desc
+            limit 16
+          ) as mentions
+          left join lateral unnest(mentions.said || mentions.name) as surface on true
+        ) as named
+      ) as text
+      left join lateral (
+        select heaviest.name
+        from (
+          select title_named.name, title_named.weight
+          from (
+            (select subjects.document_id, subjects.name, subjects.weight
+            from rag.subjects
+            where scope.collection_ids is null and subjects.org_id = wanted.org_id and subjects.entity = wanted.entity
+            order by subjects.weight desc
+            limit read)
+            union all
+            (select inside.document_id, inside.name, inside.weight
+            from unnest(scope.collection_ids) as home (id)
+            cross join lateral (
+              select subjects.document_id, subjects.name, subjects.weight
+              from rag.subjects
+              where subjects.org_id = wanted.org_id and subjects.collection_id = home.id
+                and subjects.entity = wanted.entity
+              order by subjects.weight desc
+              limit read
+            ) as inside
+            order by inside.weight desc
+            limit read)
+          ) as title_named
+          where unfiltered or rag.is_document_in_scope(wanted.org_id, title_named.document_id, scope)
+        ) as heaviest
+        order by heaviest.weight desc, heaviest.name
+        limit 1
+      ) as title on true
+      where coalesce(text.name, title.name) is not null
+    )
+    select coalesce(jsonb_agg(jsonb_build_object('id', replace(shown.entity, ' ', '_'), 'org_id', shown.org_id,
+      'name', shown.name, 'kind', shown.kind, 'aliases', shown.aliases, 'seed', shown.is_seed,
+      'weight', round(shown.weight::numeric, 4)) order by shown.is_seed desc, shown.weight desc, shown.entity), '[]')
+    from shown);
+end;
+$$;
+
+-- The edges between the entities that documents state, the surest first, `wanted` at most. Several chunks that say the
+-- same make it surer: as if each were a chance of its own.
+create function rag.edges_among(org_id uuid, entities text[], scope rag.search_scope, wanted integer)
+returns jsonb[]
+language plpgsql stable security invoker set search_path = ''
+set enable_sort = off
+as $$
+#variable_conflict use_column
+declare
+  unfiltered constant boolean := not rag.filters_documents(scope);
+begin
+  return array(
+    select jsonb_build_object('type', stated.type, 'from', replace(stated.subject, ' ', '_'),
+      'to', replace(stated.object, ' ', '_'), 'org_id', edges_among.org_id,
+      'confidence', round(stated.confidence::numeric, 4), 'evidence', stated.evidence)
+    from (
+      select said.subject, said.type, said.object, least(0.99, 1 - exp(sum(ln(1 - least(0.98, said.confidence)))))
+        as confidence, (array_agg(chunks.id order by said.confidence desc, chunks.id))[:5] as evidence
+      from (select distinct entity from unnest(edges_among.entities) as entity) as ends
+      cross join lateral (
+        select relations.subject, relations.type, relations.object, relations.confidence, relations.document_id,
+          relations.ordinal
+        from rag.relations
+        where relations.org_id = edges_among.org_id and relations.subject = ends.entity
+          and (scope.collection_ids is null or relations.collection_id = any (scope.collection_ids))
+        order by relations.confidence desc
+        limit 50
+      ) as said
+      join rag.chunks on chunks.org_id = edges_among.org_id and chunks.document_id = said.document_id
+        and chunks.ordinal = said.ordinal and chunks.embedding_model = scope.model
+        and (unfiltered
+          or rag.is_in_scope(chunks.document_id, chunks.source_type, chunks.lang, chunks.occurred_at, scope))
+      where said.object = any (edges_among.entities)
+      group by said.subject, said.type, said.object
+      order by 4 desc, 1, 2, 3
+      limit wanted
+    ) as stated);
+end;
+$$;
+
+-- Whether a document's title names an entity.
+create function rag.is_about(org_id uuid, document_id uuid, entity text)
+returns boolean
+language sql stable security invoker set search_path = ''
+as $$
+  select exists (
+    select from rag.subjects
+    where subjects.org_id = is_about.org_id and subjects.document_id = is_about.document_id
+      and subjects.entity = is_about.entity);
+$$;
+
+-- The edges that nothing but standing together makes, where no document states more: from what the document is about
+-- to what it names, else from the seed to what stands with it.
+create function rag.co_occurrence_edges(neighbours rag.neighbour[], stated jsonb[])
+returns jsonb[]
+language plpgsql stable security invoker set search_path = ''
+as $$
+begin
+  return array(
+    select jsonb_build_object('type', 'RELATED_TO',
+      'from', replace(case when turned then near.entity else near.seed end, ' ', '_'),
+      'to', replace(case when turned then near.seed else near.entity end, ' ', '_'), 'org_id', near.org_id,
+      'confidence', round((0.5 * near.weight)::numeric, 4), 'evidence', array[chunks.id])
+    from unnest(neighbours) as near
+    cross join lateral (
+      select rag.is_about(near.org_id, near.document_id, near.entity)
+        and not rag.is_about(near.org_id, near.document_id, near.seed)
+    ) as direction (turned)
+    join rag.chunks on chunks.org_id = near.org_id and chunks.document_id = near.document_id
+      and chunks.ordinal = near.ordinal
+    where near.seed is not null and near.seed <> near.entity and not exists (
+      select from unnest(stated) as edge
+      where edge ->> 'org_id' = near.org_id::text
+        and (edge ->> 'from', edge ->> 'to') in (
+          (replace(near.seed, ' ', '_'), replace(near.entity, ' ', '_')),
+          (replace(near.entity, ' ', '_'), replace(near.seed, ' ', '_'))))
+    order by near.weight desc, near.entity);
+end;
+$$;
+
+-- Those of the edges whose ends are both among the entities that are shown.
+create function rag.edges_between(edges jsonb[], entities jsonb)
+returns jsonb[]
+language plpgsql immutable security invoker set search_path = ''
+as $$
+declare
+  shown constant jsonb := (
+    select coalesce(jsonb_object_agg((entity ->> 'org_id') || ' ' || (entity ->> 'id'), true), '{}')
+    from jsonb_array_elements(entities) as entity);
+begin
+  return array(
+    select edge
+    from unnest(edges) with ordinality as listed (edge, place)
+    where shown ? ((edge ->> 'org_id') || ' ' || (edge ->> 'from'))
+      and shown ? ((edge ->> 'org_id') || ' ' || (edge ->> 'to'))
+    order by place);
+end;
+$$;
+
+-- Entities, edges and evidence of what was reached: all seeds, and of their neighbours those that matter most, sixteen.
+create function rag.render_graph(seeds rag.seed_entity[], neighbours rag.neighbour[], scope rag.search_scope)
+returns jsonb
+language plpgsql stable security invoker set search_path = ''
+as $$
+declare
+  near constant rag.neighbour[] := neighbours[:16];
+  stated jsonb[] := '{}';
+  edges jsonb[];
+  entities jsonb;
+  at_org uuid;
+begin
+  for at_org in select distinct seed.org_id from unnest(seeds) as seed order by 1 loop
+    stated := stated || rag.edges_among(at_org, array(
+      select seed.entity from unnest(seeds) as seed where seed.org_id = at_org
+      union
+      select other.entity from unnest(near) as other where other.org_id = at_org), scope, 32);
+  end loop;
+  entities := rag.render_entities(seeds, near, scope);
+  edges := rag.edges_between(stated || rag.co_occurrence_edges(near, stated), entities);
+  return jsonb_build_object('entities', entities, 'edges', to_jsonb(edges),
+    'evidence', coalesce((
+      select jsonb_agg(said.id order by said.place)
+      from (
+        select id, min(place) as place
+        from unnest(edges) with ordinality as edge (body, place)
+        cross join lateral jsonb_array_elements_text(edge.body -> 'evidence') as id
+        group by id
+        order by 2, 1
+        limit 50
+      ) as said), '[]')
+    -- And of what the question names, where no edge touches it.
+    || coalesce((
+      select jsonb_agg(distinct named.id)
+      from unnest(seeds) as seed
+      cross join lateral (
+        select chunks.id
+        from (
+          select mentions.document_id, mentions.ordinal
+          from rag.mentions
+          where mentions.org_id = seed.org_id and mentions.entity = seed.entity
+            and (scope.collection_ids is null or mentions.collection_id = any (scope.collection_ids))
+          order by mentions.weight desc
+          limit 1
+        ) as best
+        join rag.chunks on chunks.org_id = seed.org_id and chunks.document_id = best.document_id
+          and chunks.ordinal = best.ordinal and chunks.embedding_model = scope.model
+        where rag.is_in_scope(chunks.document_id, chunks.source_type, chunks.lang, chunks.occurred_at, scope)
+      ) as named
+      where not exists (
+        select from unnest(edges) as edge
+        where edge ->> 'org_id' = seed.org_id::text
+          and replace(seed.entity, ' ', '_') in (edge ->> 'from', edge ->> 'to'))), '[]'));
+end;
+$$;

@@ -1,0 +1,192 @@
+-- Graph search: the legs of rag_search and the expanded graph, ordered together in one call. A query without known
+-- entities uses the legs alone.
+
+-- The hits, those that the graph reached before others, `wanted` at most: of a score the graph's share is how surely
+-- the chunk was reached, the rest what the legs give it, 0 to 1 both.
+create function rag.fuse_graph_scores(candidates rag.candidate[], graph_candidates rag.graph_candidate[],
+  share double precision, wanted integer)
+returns rag.candidate[]
+language plpgsql stable security invoker set search_path = ''
+as $$
+begin
+  return (
+    with weighed as (
+      select candidate.*, (1 - share) * coalesce(candidate.score, 0) + share * coalesce(place.weight, 0) as joined_score
+      from unnest(candidates) as candidate
+      left join unnest(graph_candidates) as place on place.org_id = candidate.org_id
+        and place.document_id = candidate.document_id and place.ordinal = candidate.ordinal
+    ), best as (
+      select * from weighed order by joined_score desc, chunk_id limit wanted
+    )
+    select array_agg((best.org_id, best.document_id, best.ordinal, best.chunk_id, best.content, best.span_start,
+      best.span_end, best.similarity, best.word_score, least(1, best.joined_score))::rag.candidate
+      order by best.joined_score desc, best.chunk_id)
+    from best);
+end;
+$$;
+
+-- The hits as JSON, each with how surely the graph reached it, and whether the legs alone would not have shown it.
+create function rag.render_matches(shown rag.candidate[], by_legs rag.candidate[],
+  graph_candidates rag.graph_candidate[], exact boolean, considered integer, vector_ms real, lexical_ms real,
+  ignored_filters text[])
+returns jsonb
+language plpgsql stable security invoker set search_path = ''
+as $$
+begin
+  return (
+    select coalesce(jsonb_agg(to_jsonb(row_shown) || jsonb_build_object('graph_score', coalesce(place.weight, 0),
+      'graph_sourced', coalesce(place.weight, 0) > 0 and not exists (
+        select from unnest(by_legs) as candidate where candidate.chunk_id = row_shown.chunk_id))), '[]')
+    from rag.to_rows(shown, exact, considered, vector_ms, lexical_ms, ignored_filters) as row_shown
+    left join lateral (
+      select max(found.weight)
+      from unnest(graph_candidates) as found
+      where found.org_id = row_shown.org_id and found.document_id = row_shown.document_id
+        and found.ordinal = row_shown.ordinal
+    ) as place (weight) on true);
+end;
+$$;
+
+-- Those of the reached chunks that a leg has not brought, with the score that it would have given them; by word alone
+-- one without any of the words has none, and was reached all the same.
+create function rag.score_graph_candidates(graph_candidates rag.graph_candidate[], known rag.candidate[],
+  query_text text, query_embedding extensions.halfvec, scope rag.search_scope, mode text)
+returns rag.candidate[]
+language plpgsql stable security invoker set search_path = ''
+as $$
+declare
+  candidates rag.candidate[];
+  scored rag.candidate[];
+begin
+  candidates := array(
+    select (found.org_id, found.document_id, found.ordinal, found.id, found.content, found.span_start, found.span_end,
+      case when query_embedding is not null
+        then greatest(0, least(1, 1 - (found.embedding operator(extensions.<=>) query_embedding))) end,
+      null, null)::rag.candidate
+    from unnest(graph_candidates) as place
+    cross join lateral (
+      select chunks.*
+      from rag.chunks
+      where chunks.org_id = place.org_id and chunks.document_id = place.document_id
+        and chunks.ordinal = place.ordinal and chunks.embedding_model = scope.model
+      offset 0
+    ) as found
+    where not exists (select from unnest(known) as candidate where candidate.chunk_id = found.id));
+  if cardinality(candidates) = 0 then
+    return candidates;
+  elsif mode = 'semantic' then
+    -- No word has a part in it, and none is counted.
+    return array(
+      select (candidate.org_id, candidate.document_id, candidate.ordinal, candidate.chunk_id, candidate.content,
+        candidate.span_start, candidate.span_end, candidate.similarity, null, candidate.similarity)::rag.candidate
+      from unnest(candidates) as candidate);
+  end if;
+  scored := rag.score_candidates(case when mode <> 'semantic' then rag.parse_keyword_query(query_text, scope) end,
+    array(
+      select distinct (candidate.org_id, candidate.document_id)::rag.document_key
+      from unnest(candidates) as candidate),
+    candidates, query_embedding, scope, mode, 'mean', 0, 0, false);
+  return scored || array(
+    select candidate from unnest(candidates) as candidate
+    where not exists (select from unnest(scored) as other where other.chunk_id = candidate.chunk_id));
+end;
+$$;
+
+-- query_text, query_vector, filters, expand_context, half_life_days and prefer as rag_search takes them. mode: graph
+-- (hybrid's legs), or one of rag_search's, which the graph then enhances. hops: how far it goes, 1 or 2.
+-- relation_types: the edges that the question asks for, which lead on most surely. Returns {matches, entities, edges,
+-- evidence, complete, graph_ms}, and ignored_filters where there are any.
+create function public.rag_graph_search(
+  query_text text,
+  query_vector extensions.vector default null,
+  mode text default 'graph',
+  top_k integer default 10,
+  filters jsonb default '{}',
+  expand_context integer default 0,
+  half_life_days double precision default null,
+  prefer text[] default null,
+  hops integer default 2,
+  relation_types text[] default null
+)
+returns jsonb
+language plpgsql stable security invoker set search_path = ''
+-- Planning under row security takes longer than most of these statements run.
+set plan_cache_mode = force_generic_plan
+as $$
+declare
+  pool constant integer := greatest(20, 2 * least(top_k, 300));
+  legs text := case mode when 'graph' then 'hybrid' else mode end;
+  query_embedding extensions.halfvec(1536);
+  scope rag.search_scope;
+  settings rag.settings;
+  search record;
+  seeds rag.seed_entity[];
+  expansion record;
+  candidates rag.candidate[];
+  started timestamptz;
+  graph_ms real;
+begin
+  perform rag.begin_direct_read();
+  perform rag.check_search(query_text, query_vector, legs, expand_context, half_life_days, 'mean');
+  perform rag.check_graph(query_text, top_k, hops, relation_types);
+  scope := rag.resolve_filters(filters);
+  select * into settings from rag.settings;
+  prefer := nullif(prefer, '{}');
+  if legs in ('hybrid', 'hierarchical') and not rag.uses_keywords(scope) then
+    legs := 'semantic';
+  end if;
+  if query_vector is not null then
+    query_embedding := rag.to_halfvec(query_vector);
+  end if;
+
+  started := clock_timestamp();
+  seeds := rag.seeds_in_scope(rag.link_entities(query_text, scope), scope, 24, settings.mentions_read);
+  expansion := rag.expand_graph(seeds, scope, query_embedding, hops, relation_types, pool, started);
+  graph_ms := rag.milliseconds_since(started);
+  -- Both legs score what was reached among their own candidates, as if they had brought it.
+  search := rag.two_leg_search(query_embedding, query_text, scope, legs, 'mean', pool, top_k, array(
+    select (place.org_id, place.document_id, place.ordinal, null, null, null, null, null, null, null)::rag.candidate
+    from unnest(expansion.chunks) as place
+    where legs = 'hybrid'));
+  candidates := search.candidates;
+  if legs <> 'hybrid' and cardinality(expansion.chunks) > 0 then
+    candidates := candidates
+      || rag.score_graph_candidates(expansion.chunks, candidates, query_text, query_embedding, scope, legs);
+  end if;
+  if cardinality(expansion.chunks) > 0 then
+    candidates := rag.fuse_graph_scores(candidates, expansion.chunks, settings.graph_share, pool);
+  end if;
+  if half_life_days is not null then
+    candidates := rag.apply_recency(candidates, half_life_days);
+  end if;
+  if prefer is not null then
+    candidates := rag.boost_source_types(candidates, prefer);
+  end if;
+  candidates := candidates[:top_k];
+  if expand_context > 0 then
+    candidates := rag.expand_neighbours(candidates, expand_context);
+  end if;
+  return rag.render_graph(seeds, expansion.neighbours, scope) || jsonb_build_object('complete', expansion.complete,
+    'graph_ms', graph_ms, 'matches', rag.render_matches(candidates, (search.candidates)[:top_k], expansion.chunks,
+      search.exact, search.considered, search.vector_ms, search.lexical_ms, scope.ignored_filters))
+    || case when scope.ignored_filters is null then '{}'
+      else jsonb_build_object('ignored_filters', scope.ignored_filters) end;
+end;
+$$;
+
+-- Raises PT400, with the name of what is wrong in detail.
+create function rag.check_graph(query_text text, top_k integer, hops integer, relation_types text[])
+returns void
+language plpgsql immutable security invoker set search_path = ''
+as $$
+begin
+  perform rag.check_top_k(top_k);
+  if coalesce(query_text, '') = '' then
+    raise exception 'the graph needs query_text' using errcode = 'PT400', detail = 'missing_text';
+  elsif hops is null or hops not between 1 and 2 then
+    raise exception 'hops must be 1 or 2' using errcode = 'PT400', detail = 'invalid_hops';
+  elsif cardinality(relation_types) > 50 then
+    raise exception 'at most 50 types of relations' using errcode = 'PT400', detail = 'invalid_relation_types';
+  end if;
+end;
+$$;

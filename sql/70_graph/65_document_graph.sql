@@ -1,0 +1,155 @@
+-- Graph of given documents: their entities and relations, and the relations that other visible documents state of
+-- these, for /v1/contents.
+
+-- The entities that a document names, those that matter most in it; `wanted` at most, its subjects first, which weigh
+-- more than whatever it names.
+create function rag.document_entities(org_id uuid, document_id uuid, wanted integer)
+returns rag.seed_entity[]
+language plpgsql stable security invoker set search_path = ''
+as $$
+begin
+  return array(
+    select (document_entities.org_id, named.entity, max(named.weight), null, null)::rag.seed_entity
+    from (
+      (select subjects.entity, subjects.weight
+      from rag.subjects
+      where subjects.org_id = document_entities.org_id and subjects.document_id = document_entities.document_id
+        and subjects.weight >= 0.9)
+      union all
+      (select mentions.entity, 0.8 * mentions.weight
+      from rag.mentions
+      where mentions.org_id = document_entities.org_id and mentions.document_id = document_entities.document_id
+      order by mentions.ordinal, mentions.weight desc
+      limit 1000)
+    ) as named
+    group by named.entity
+    order by max(named.weight) desc, named.entity
+    limit wanted);
+end;
+$$;
+
+-- The edges that chunks state which begin or end at one of the entities; only those of a document, unless that is
+-- null, a thousand statements at most.
+create function rag.edges_touching(org_id uuid, entities text[], scope rag.search_scope, document_id uuid,
+  wanted integer)
+returns jsonb[]
+language plpgsql stable security invoker set search_path = ''
+set enable_sort = off
+as $$
+#variable_conflict use_column
+begin
+  return array(
+    select jsonb_build_object('type', stated.type, 'from', replace(stated.subject, ' ', '_'),
+      'to', replace(stated.object, ' ', '_'), 'org_id', edges_touching.org_id,
+      'confidence', round(stated.confidence::numeric, 4), 'evidence', stated.evidence)
+    from (
+      select said.subject, said.type, said.object,
+        least(0.99, 1 - exp(sum(ln(1 - least(0.98, said.confidence))))) as confidence,
+        (array_agg(chunks.id order by said.confidence desc, chunks.id))[:5] as evidence
+      from (
+        (select relations.subject, relations.type, relations.object, relations.confidence, relations.document_id,
+          relations.ordinal
+        from rag.relations
+        where relations.org_id = edges_touching.org_id and relations.document_id = edges_touching.document_id
+          and (relations.subject = any (edges_touching.entities) or relations.object = any (edges_touching.entities))
+        order by relations.ordinal
+        limit 1000)
+        union all
+        -- An edge between two of them is found at both ends.
+        select distinct found.*
+        from (
+          select distinct entity from unnest(edges_touching.entities) as entity where edges_touching.document_id is null
+        ) as ends
+        cross join lateral (
+          (select relations.subject, relations.type, relations.object, relations.confidence, relations.document_id,
+            relations.ordinal
+          from rag.relations
+          where relations.org_id = edges_touching.org_id and relations.subject = ends.entity
+            and (scope.collection_ids is null or relations.collection_id = any (scope.collection_ids))
+          order by relations.confidence desc
+          limit 50)
+          union all
+          (select relations.subject, relations.type, relations.object, relations.confidence, relations.document_id,
+            relations.ordinal
+          from rag.relations
+          where relations.org_id = edges_touching.org_id and relations.object = ends.entity
+            and (scope.collection_ids is null or relations.collection_id = any (scope.collection_ids))
+          order by relations.confidence desc
+          limit 50)
+          offset 0
+        ) as found
+      ) as said
+      join rag.chunks on chunks.org_id = edges_touching.org_id and chunks.document_id = said.document_id
+        and chunks.ordinal = said.ordinal
+      group by said.subject, said.type, said.object
+      order by 4 desc, 1, 2, 3
+      limit wanted
+    ) as stated);
+end;
+$$;
+
+-- What a document names, and what is stated of that: what is only named together is not told here.
+create function rag.graph_of_document(org_id uuid, document_id uuid, scope rag.search_scope, hops integer)
+returns jsonb
+language plpgsql stable security invoker set search_path = ''
+as $$
+#variable_conflict use_variable
+declare
+  seeds rag.seed_entity[] := rag.document_entities(org_id, document_id, 32);
+  reached text[] := array(select seed.entity from unnest(seeds) as seed);
+  edges jsonb[] := rag.edges_touching(org_id, reached, scope, case when hops = 0 then document_id end, 64);
+  further rag.neighbour[] := '{}';
+  entities jsonb;
+begin
+  for hop in 1..greatest(1, hops) loop
+    reached := reached || array(
+      select distinct ends.entity
+      from unnest(edges) as edge
+      cross join lateral (values (edge ->> 'from'), (edge ->> 'to')) as named (id)
+      cross join lateral (select replace(named.id, '_', ' ')) as ends (entity)
+      where ends.entity <> all (reached));
+    exit when hop >= hops;
+    edges := rag.edges_touching(org_id, reached[:128], scope, null, 128);
+  end loop;
+  further := array(
+    select (org_id, ends.entity, 0.1, null, null, null)::rag.neighbour
+    from unnest(reached) as ends (entity)
+    where not exists (select from unnest(seeds) as seed where seed.entity = ends.entity));
+  entities := rag.render_entities(seeds, further, scope);
+  edges := rag.edges_between(edges, entities);
+  return jsonb_build_object('entities', entities, 'edges', to_jsonb(edges),
+    'evidence', coalesce((
+      select jsonb_agg(distinct id)
+      from unnest(edges) as edge
+      cross join lateral jsonb_array_elements_text(edge -> 'evidence') as id), '[]'));
+end;
+$$;
+
+-- The graph of each of the documents that the caller sees in that org, or in that collection of it: {document id:
+-- {entities, edges, evidence}}. hops: 0 is what the document itself says, 1 what others say of what it names as well, 2
+-- what they say of that. At most twenty documents.
+create function public.rag_graph_of(org_id uuid, document_ids uuid[], collection_id uuid default null,
+  hops integer default 1)
+returns jsonb
+language plpgsql stable security invoker set search_path = ''
+set plan_cache_mode = force_generic_plan
+as $$
+#variable_conflict use_variable
+declare
+  scope rag.search_scope;
+begin
+  perform rag.begin_direct_read(), rag.require_scope('documents:read', 'retrievals:read', 'chat:read');
+  if document_ids is null or cardinality(document_ids) > 20 then
+    raise exception 'document_ids must be at most 20' using errcode = 'PT400', detail = 'invalid_ids';
+  elsif hops is null or hops not between 0 and 2 then
+    raise exception 'hops must be 0, 1 or 2' using errcode = 'PT400', detail = 'invalid_hops';
+  end if;
+  scope.org_ids := array[org_id];
+  scope.collection_ids := case when collection_id is not null then array[collection_id] end;
+  return coalesce((
+    select jsonb_object_agg(present.id, rag.graph_of_document(org_id, present.id, scope, hops))
+    from rag.documents as present
+    where present.org_id = rag_graph_of.org_id and present.id = any (document_ids)
+      and (collection_id is null or present.collection_id = rag_graph_of.collection_id)), '{}');
+end;
+$$;

@@ -1,0 +1,235 @@
+-- Import of a snapshot into a collection, a page at a time. The collection has no name (collections.loads) until the
+-- end of the import, which names it in one transaction.
+
+-- The caller's org, once it is certain that a snapshot may become its collection of that name. PT409 for a name that
+-- is taken, without overwrite; PT400 for the name of somebody's own.
+create function rag.check_load(name text, overwrite boolean)
+returns uuid
+language plpgsql stable security invoker set search_path = ''
+as $$
+declare
+  org_id constant uuid := rag.resolve_org(null);
+  present rag.collections;
+begin
+  if rag.bound_collection() is not null
+    or not (rag.has_scope('documents:write') and rag.has_scope('collections:manage')) then
+    raise exception 'this key may not make collections' using errcode = 'PT403', detail = 'missing_scope';
+  elsif coalesce(length(check_load.name), 0) not between 1 and 255 then
+    raise exception 'a name has 1 to 255 characters' using errcode = 'PT400', detail = 'invalid_name';
+  end if;
+  perform rag.check_name(check_load.name), rag.check_owner_in_name(org_id, check_load.name);
+  select * into present from rag.collection_by_name(org_id, check_load.name);
+  if found and not coalesce(check_load.overwrite, false) then
+    raise exception 'there is a collection of that name already'
+      using errcode = 'PT409', detail = 'duplicate_collection';
+  elsif present.owner_id is not null or check_load.name ~ ':u:[^:]*$' then
+    raise exception 'a private index is not loaded: a snapshot is the whole org''s'
+      using errcode = 'PT400', detail = 'private_collection';
+  end if;
+  return org_id;
+end;
+$$;
+
+-- {"org_id", "left_behind"}: whose snapshots the caller may load under that name, and the collections that loads have
+-- left without a name and an hour ago.
+create function public.rag_check_load(name text, overwrite boolean default false)
+returns jsonb
+language sql stable security invoker set search_path = ''
+as $$
+  select rag.begin_call();
+
+  select jsonb_build_object('org_id', checked.org_id, 'left_behind', array(
+    select collections.id
+    from rag.collections
+    where collections.org_id = checked.org_id and collections.loads is not null and collections.deleted_at is null
+      and collections.updated_at < now() - interval '1 hour'))
+  from (select rag.check_load(rag_check_load.name, rag_check_load.overwrite) as org_id offset 0) as checked;
+$$;
+
+-- A collection without a name, to be filled; its id. PT429 where the org's tier has no room for it, or for so many
+-- documents. What it is to take the place of makes room for it: that org has one more for a while.
+create function public.rag_begin_load(name text, overwrite boolean, documents integer, collection jsonb)
+returns uuid
+language plpgsql volatile security invoker set search_path = ''
+as $$
+declare
+  is_admitted constant boolean := rag.begin_call();
+  home_id constant uuid := rag.check_load(rag_begin_load.name, rag_begin_load.overwrite);
+  tier constant rag.tiers := rag.org_tier(home_id);
+  fields record;
+  made uuid;
+begin
+  perform rag.check_json('collection', rag_begin_load.collection, 100000);
+  select * into fields
+  from jsonb_to_record(rag_begin_load.collection) as given (description text, metadata jsonb, config jsonb);
+  perform rag.check_config(coalesce(fields.config, '{}'), coalesce(fields.config, '{}'));
+  if rag_begin_load.documents > tier.documents_per_collection then
+    raise exception 'this org''s tier has room for % documents in a collection', tier.documents_per_collection
+      using errcode = 'PT429', detail = 'document_limit_reached';
+  elsif not exists (select from rag.collection_by_name(home_id, rag_begin_load.name))
+    or tier.collections < (
+      select count(*) from rag.collections where collections.org_id = home_id and collections.deleted_at is null)
+  then
+    perform rag.check_collection_quota(home_id);
+  end if;
+  insert into rag.collections (org_id, name, loads, description, metadata, config)
+  values (home_id, 'loading ' || gen_random_uuid(), rag_begin_load.name, fields.description,
+    coalesce(fields.metadata, '{}'), coalesce(fields.config, '{}'))
+  returning id into made;
+  return made;
+end;
+$$;
+
+-- The collection that is being loaded, held for the rest of the transaction: it is not left behind, and nobody else
+-- ends it. PT404 when it is none, or none any more.
+create function rag.running_load(collection_id uuid)
+returns rag.collections
+language plpgsql volatile security invoker set search_path = ''
+as $$
+declare
+  home rag.collections;
+begin
+  update rag.collections
+  set updated_at = clock_timestamp()
+  where collections.org_id = any (array(select rag.current_org_ids())) and collections.id = running_load.collection_id
+    and collections.loads is not null and collections.deleted_at is null and collections.owner_id is null
+  returning collections.* into home;
+  if not found then
+    raise exception 'nothing is loaded there' using errcode = 'PT404', detail = 'collection_not_found';
+  end if;
+  return home;
+end;
+$$;
+
+-- The id of a document by its place among those of a load, so that they keep their order where they are of one moment.
+create function rag.id_at_position(place bigint)
+returns uuid
+language sql volatile security invoker set search_path = ''
+as $$
+  select (lpad(to_hex(id_at_position.place), 12, '0') || right(replace(gen_random_uuid()::text, '-', ''), 20))::uuid;
+$$;
+
+-- Store documents as rag_read_snapshot_documents returns them, the first of them at that place among all; PT400 for two
+-- of one name.
+create function public.rag_load_documents(collection_id uuid, documents jsonb, first bigint)
+returns setof rag.stored_document
+language plpgsql volatile security invoker set search_path = ''
+set statement_timeout = '60s'
+as $$
+declare
+  is_admitted constant boolean := rag.begin_write();
+  home constant rag.collections := rag.running_load(rag_load_documents.collection_id);
+  new rag.new_document[];
+  stored rag.stored_document[];
+begin
+  perform rag.check_json('documents', rag_load_documents.documents);
+  new := rag.new_documents(home, rag_load_documents.documents);
+  for place in 1..coalesce(cardinality(new), 0) loop
+    new[place].id := rag.id_at_position("first" + place - 1);
+    new[place].owner_id := null;
+  end loop;
+  select array_agg(kept order by kept.place) into stored from rag.put_documents(home, new) as kept;
+  if exists (select from unnest(stored) as kept where kept.replaced) then
+    raise exception 'two documents have one name' using errcode = 'PT400', detail = 'duplicate_document';
+  end if;
+  update rag.documents as loaded
+  set filename = fields.filename, content_type = fields.content_type, size_bytes = fields.size_bytes,
+    processing_info = coalesce(fields.processing_info, '{}'),
+    created_at = least(greatest(fields.created_at, 'epoch'), now()),
+    updated_at = least(greatest(fields.updated_at, 'epoch'), now())
+  from unnest(stored) as kept
+  join jsonb_array_elements(rag_load_documents.documents) with ordinality as item (body, place)
+    on item.place = kept.place
+  cross join jsonb_to_record(item.body) as fields (filename text, content_type text, size_bytes bigint,
+    processing_info jsonb, created_at timestamptz, updated_at timestamptz)
+  where loaded.org_id = home.org_id and loaded.id = kept.document_id;
+  return query select kept.* from unnest(stored) as kept;
+end;
+$$;
+
+-- More chunks of a document that has some, as rag_load_documents takes them. Its words are counted with the last of
+-- them: each time anew, a long document would take hours.
+create function public.rag_load_chunks(
+  collection_id uuid, document_id uuid, chunks jsonb, embedding_model text, last boolean
+)
+returns void
+language plpgsql volatile security invoker set search_path = ''
+set statement_timeout = '60s'
+as $$
+declare
+  is_admitted constant boolean := rag.begin_write();
+  home constant rag.collections := rag.running_load(rag_load_chunks.collection_id);
+  present integer;
+begin
+  perform rag.check_json('chunks', rag_load_chunks.chunks);
+  if not exists (
+    select from rag.documents
+    where documents.org_id = home.org_id and documents.collection_id = home.id
+      and documents.id = rag_load_chunks.document_id
+  ) then
+    raise exception 'there is no such document' using errcode = 'PT404', detail = 'document_not_found';
+  end if;
+  select count(*) into present
+  from rag.chunks as stored
+  where stored.org_id = home.org_id and stored.document_id = rag_load_chunks.document_id;
+  perform set_config('rag.words_later', 'true', true);
+  perform rag.insert_chunks(home.org_id, array[
+    (rag_load_chunks.document_id, rag_load_chunks.chunks, rag_load_chunks.embedding_model)::rag.document_chunks], present);
+  perform set_config('rag.words_later', '', true);
+  if rag_load_chunks.last then
+    perform rag.index_words(home.org_id, array[rag_load_chunks.document_id]);
+  end if;
+end;
+$$;
+
+-- Take the name. With overwrite the collection of that name is deleted as by rag_delete_collection. If two calls load
+-- under one name, the second waits here, and then the name is taken.
+create function public.rag_finish_load(collection_id uuid, overwrite boolean default false)
+returns void
+language plpgsql volatile security invoker set search_path = ''
+set statement_timeout = '60s'
+as $$
+declare
+  is_admitted constant boolean := rag.begin_write();
+  home constant rag.collections := rag.running_load(rag_finish_load.collection_id);
+begin
+  perform pg_advisory_xact_lock(hashtextextended('rag.load ' || home.org_id || ' ' || home.loads, 0));
+  perform rag.check_load(home.loads, rag_finish_load.overwrite);
+  delete from rag.collections as older
+  where older.org_id = home.org_id
+    and older.id = (select present.id from rag.collection_by_name(home.org_id, home.loads) as present);
+  update rag.collections
+  set name = home.loads, loads = null
+  where collections.org_id = home.org_id and collections.id = home.id;
+exception when unique_violation then
+  -- Somebody made it by another way, just now.
+  raise exception 'there is a collection of that name already'
+    using errcode = 'PT409', detail = 'duplicate_collection';
+when lock_not_available then
+  perform rag.raise_locked();
+end;
+$$;
+
+-- Delete a collection that was not loaded to its end, a hundred documents at a time; whether there are more.
+create function public.rag_cancel_load(collection_id uuid)
+returns boolean
+language plpgsql volatile security invoker set search_path = ''
+set statement_timeout = '60s'
+as $$
+declare
+  is_admitted constant boolean := rag.begin_write();
+  home constant rag.collections := rag.running_load(rag_cancel_load.collection_id);
+begin
+  delete from rag.documents
+  where documents.org_id = home.org_id and documents.id = any (array(
+    select loaded.id
+    from rag.documents as loaded
+    where loaded.org_id = home.org_id and loaded.collection_id = home.id
+    limit 100));
+  if found then
+    return true;
+  end if;
+  delete from rag.collections where collections.org_id = home.org_id and collections.id = home.id;
+  return false;
+end;
+$$;

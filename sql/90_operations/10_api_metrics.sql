@@ -1,0 +1,74 @@
+-- Metrics of the index and knowledge APIs, counted in the database for all instances; /metrics sums them over all
+-- users. Each user has rows of their own, so that no user waits for others or writes theirs.
+
+-- Where the buckets of a histogram end; of a counter there are none. Null for what nobody measures.
+create function rag.histogram_bounds(measure text)
+returns double precision[]
+language sql immutable security invoker set search_path = ''
+as $$
+  select case
+    when histogram_bounds.measure ~ '^rag_(query|retrieve|chat|index|indexes|indexes_document|indexes_update_document|indexes_delete_document|persist|load|delete_index)_(requests_total|latency_seconds)$'
+      then case when histogram_bounds.measure like '%seconds'
+        then '{0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10, 30, 60}' else '{}' end
+    when histogram_bounds.measure = 'gateway_knowledge_retrieval_score'
+      then '{0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1}'
+    when histogram_bounds.measure ~ '^gateway_knowledge_(chunks_retrieved|documents_ingested|documents_deleted|query_tokens)_total$'
+      then '{}'
+  end::double precision[];
+$$;
+
+create table rag.measures (
+  user_id uuid not null,
+  name text not null check (rag.histogram_bounds(name) is not null),
+  -- success or failure of a request, prompt or completion of tokens.
+  label text not null default '' check (label in ('', 'success', 'failure', 'prompt', 'completion')),
+  -- Of a counter: what it counts. Of a histogram: the sum of all values.
+  sum double precision not null check (sum >= 0 and sum < 1e15),
+  -- How often; and how often up to each bound.
+  total bigint not null check (total > 0),
+  buckets bigint[] not null,
+  primary key (user_id, name, label)
+);
+
+alter table rag.measures enable row level security;
+alter table rag.measures force row level security;
+
+create policy "callers measure their own requests, metrics read all" on rag.measures
+  for all to authenticated
+  using (user_id = (select auth.uid()) or (select rag.reads_metrics()))
+  with check (user_id = (select auth.uid()));
+
+-- Add up to twenty measures of the caller's: [{name, label, value}]. A value is at most a million, so that nobody's
+-- hide the others'.
+create function public.rag_record_metrics(measures jsonb)
+returns void
+language plpgsql volatile security invoker set search_path = ''
+as $$
+#variable_conflict use_column
+begin
+  perform rag.begin_call();
+  perform rag.check_json('measures', rag_record_metrics.measures, 10000);
+  with measured as (
+    select fields.name, coalesce(fields.label, '') as label,
+      case when fields.value between 0 and 1000000 then fields.value end as value
+    from (select item from jsonb_array_elements(rag_record_metrics.measures) as item limit 20) as items
+    cross join jsonb_to_record(items.item) as fields (name text, label text, value double precision)
+  )
+  insert into rag.measures as present (user_id, name, label, sum, total, buckets)
+  select auth.uid(), measured.name, measured.label, 
+    -- Of one that cannot be there is no sum.
+    case when bool_and(measured.value is not null) then sum(measured.value) end, count(*), array(
+      select (select count(*) from unnest(array_agg(measured.value)) as value where value <= bound)
+      from unnest(rag.histogram_bounds(measured.name)) as bound)
+  from measured
+  group by measured.name, measured.label
+  order by measured.name, measured.label
+  on conflict on constraint measures_pkey do update set
+    sum = present.sum + excluded.sum,
+    total = present.total + excluded.total,
+    buckets = array(
+      select had + added
+      from unnest(present.buckets, excluded.buckets) with ordinality as counted (had, added, place)
+      order by place);
+end;
+$$;

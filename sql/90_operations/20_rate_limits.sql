@@ -1,0 +1,205 @@
+-- Rate limits, counted in the database for all instances. A row is one caller's current window in one bucket; the
+-- window starts with the first request, and an expired row is reused, so the table has at most callers x buckets x
+-- windows rows. The token, never an argument, identifies the caller, and no exposed function decreases a count. (A
+-- deleted user's few rows stay.)
+
+create table rag.rate_limits (
+  -- A user, or an API key: rag.caller_id().
+  caller_id uuid not null,
+  -- rag: the rag pair; api: all other functions; day: both, with all keys of a user, by their tier. ingest: kilobytes of
+  -- text that a user, with all keys, sent to functions that store it before they answer.
+  bucket text not null check (bucket in ('rag', 'api', 'day', 'ingest')),
+  window_seconds integer not null check (window_seconds in (1, 60, 3600, 86400)),
+  started_at timestamptz not null,
+  hits bigint not null check (hits >= 0),
+  primary key (caller_id, bucket, window_seconds)
+);
+
+alter table rag.rate_limits enable row level security;
+alter table rag.rate_limits force row level security;
+
+create policy "callers spend their own budget" on rag.rate_limits
+  for all to authenticated
+  using (caller_id = any (array[(select auth.uid()), (select rag.caller_id())]))
+  with check (caller_id = any (array[(select auth.uid()), (select rag.caller_id())]));
+
+-- Requests by user, function and outcome, since ever: what /metrics sums over all users, so that its
+-- counters are true over all instances. Each user has rows of their own, so that nobody waits for others.
+create table rag.request_counts (
+  user_id uuid not null,
+  -- The deployed functions; whoever adds one says so here.
+  function text not null check (
+    function in ('rag-search', 'rag-answer', 'api-keys', 'collections', 'documents', 'webhooks', 'indexes',
+      'index-query', 'index-snapshots', 'chat-completions', 'knowledge', 'v1-search',
+      'v1-contents', 'v1-similar', 'v1-answer', 'retrievals', 'chat', 'administration')),
+  outcome text not null check (outcome in ('admitted', 'limited')),
+  total bigint not null check (total > 0),
+  primary key (user_id, function, outcome)
+);
+
+alter table rag.request_counts enable row level security;
+alter table rag.request_counts force row level security;
+
+create policy "callers count their own requests, metrics read all" on rag.request_counts
+  for all to authenticated
+  using (user_id = (select auth.uid()) or (select rag.reads_metrics()))
+  with check (user_id = (select auth.uid()));
+
+-- Under which limits the caller stands: the deployment's own for the bucket (`requests` in
+-- `window_seconds`), unless a tier or, before all others, the API key sets one a minute; and the tier's by
+-- day. Of several orgs' tiers the most generous counts. (A user has one day for all orgs: a key of an org
+-- with a smaller tier finds it spent by what the user asked elsewhere.)
+create function rag.caller_limits(bucket text, requests integer, window_seconds integer)
+returns table (caller_id uuid, bucket text, requests integer, window_seconds integer)
+language sql stable security invoker set search_path = ''
+as $$
+  with tiers_of_caller as (
+    select tiers.requests_per_day, case caller_limits.bucket
+      when 'rag' then tiers.rag_requests_per_minute else tiers.api_requests_per_minute end as per_minute
+    from rag.orgs
+    join rag.tiers on tiers.name = orgs.tier
+    where orgs.id = any (array(select rag.current_org_ids()))
+  ), rates (requests, window_seconds, precedence) as (
+    select own.per_minute, 60, 1
+    from (select (auth.jwt() -> 'rag' ->> 'requests_per_minute')::integer) as own (per_minute)
+    where own.per_minute is not null
+    union all
+    select coalesce(per_minute, caller_limits.requests),
+      case when per_minute is null then caller_limits.window_seconds else 60 end, 2
+    from tiers_of_caller
+    union all
+    select caller_limits.requests, caller_limits.window_seconds, 3
+  )
+  (
+    select rag.caller_id(), caller_limits.bucket, rates.requests, rates.window_seconds
+    from rates
+    order by rates.precedence, rates.requests::numeric / rates.window_seconds desc
+    limit 1
+  )
+  union all
+  select auth.uid(), 'day', max(requests_per_day), 86400
+  from tiers_of_caller
+  having bool_and(requests_per_day is not null);
+$$;
+
+-- Count `amount` requests in one window, if there is room for them; where the window stands then. Atomic
+-- under any number of callers: the row is locked before it is judged, and kept until the caller commits.
+create function rag.count_hits( caller_id uuid, bucket text, requests integer, window_seconds integer, amount integer )
+returns table (hits bigint, resets_at timestamptz, admitted boolean)
+language plpgsql volatile security invoker set search_path = ''
+as $$
+#variable_conflict use_variable
+declare
+  length constant interval := make_interval(secs => window_seconds);
+begin
+  insert into rag.rate_limits as spent (caller_id, bucket, window_seconds, started_at, hits)
+  select caller_id, bucket, window_seconds, clock_timestamp(), amount
+  where amount <= requests
+  on conflict on constraint rate_limits_pkey do update set
+    hits = case when spent.started_at + length > excluded.started_at
+      then spent.hits + excluded.hits else excluded.hits end,
+    started_at = case when spent.started_at + length > excluded.started_at
+      then spent.started_at else excluded.started_at end
+  where spent.hits + excluded.hits <= requests or spent.started_at + length <= excluded.started_at
+  returning spent.hits, spent.started_at + length, true into hits, resets_at, admitted;
+  if not found then
+    select spent.hits, spent.started_at + length into hits, resets_at
+    from rag.rate_limits as spent
+    where spent.caller_id = count_hits.caller_id and spent.bucket = count_hits.bucket
+      and spent.window_seconds = count_hits.window_seconds and spent.started_at + length > clock_timestamp();
+    hits := coalesce(hits, 0);
+    resets_at := coalesce(resets_at, clock_timestamp() + length);
+    admitted := false;
+  end if;
+  return next;
+end;
+$$;
+
+-- Count `amount` requests of a function, or `amount` kilobytes of the bucket ingest: a row for each limit of the caller,
+-- with the state of its window. The call is admitted only if all windows have room, and then counted in all, else in
+-- none. One round trip. It returns rows and never raises for a limit, since raising would roll the count back.
+create function public.rag_check_rate_limit(
+  function text, bucket text, requests integer, window_seconds integer, amount integer default 1
+)
+returns table (allowed integer, seconds integer, hits bigint, resets_at timestamptz, admitted boolean)
+language plpgsql volatile security invoker set search_path = ''
+as $$
+#variable_conflict use_variable
+declare
+  per record;
+  paid record;
+begin
+  perform rag.begin_call();
+  if auth.uid() is null or coalesce(requests, 0) < 1
+    or coalesce(amount, 0) not between 1 and (case bucket when 'ingest' then 10000 else 1000 end) then
+    return;
+  elsif bucket not in ('rag', 'api', 'ingest') or window_seconds not in (1, 60, 3600, 86400) then
+    raise exception 'unknown bucket or window' using errcode = 'PT400', detail = 'invalid_limit';
+  elsif bucket = 'ingest' then
+    -- This call belongs to a request that has been counted.
+    return query
+    select requests, window_seconds, counted.*
+    from rag.count_hits(auth.uid(), bucket, requests, window_seconds, amount) as counted;
+    return;
+  end if;
+
+  -- The minute before the day, always: two requests lock their rows in the same order.
+  for per in
+    select named.* from rag.caller_limits(bucket, requests, window_seconds) as named
+    order by named.bucket = 'day'
+  loop
+    select per.requests, per.window_seconds, counted.*
+    into allowed, seconds, hits, resets_at, admitted
+    from rag.count_hits(per.caller_id, per.bucket, per.requests, per.window_seconds, amount) as counted;
+    return next;
+    exit when not admitted;
+    paid := per;
+  end loop;
+
+  if not admitted and paid is not null then
+    -- The day is spent: the minute gets back what it was charged for this request.
+    update rag.rate_limits as spent set hits = spent.hits - amount
+    where spent.caller_id = paid.caller_id and spent.bucket = paid.bucket
+      and spent.window_seconds = paid.window_seconds;
+  end if;
+
+  insert into rag.request_counts as present (user_id, function, outcome, total)
+  values (auth.uid(), function, case when admitted then 'admitted' else 'limited' end, 1)
+  on conflict on constraint request_counts_pkey do update set total = present.total + excluded.total;
+  if admitted then
+    perform rag.count_org_call();
+  end if;
+end;
+$$;
+
+-- What /metrics shows, summed over all users. For the functions' own token alone, which has no user and
+-- says what it is for; everybody else gets nothing.
+--
+-- value: of a counter what it counts, of a histogram the sum of all values; total: how many those were, and buckets
+-- how many of them were at most as large as each of the bounds.
+create function public.rag_metrics()
+returns table (
+  name text, labels jsonb, value double precision, total bigint, bounds double precision[], buckets bigint[]
+)
+language sql stable security invoker set search_path = ''
+as $$
+  select rag.begin_call();
+
+  select 'rag_requests_total', jsonb_build_object('function', function, 'outcome', outcome), sum(total), sum(total),
+    '{}'::double precision[], '{}'::bigint[]
+  from rag.request_counts
+  where (select rag.reads_metrics())
+  group by function, outcome
+  union all
+  select measures.name, jsonb_build_object('label', measures.label), sum(measures.sum), sum(measures.total),
+    rag.histogram_bounds(measures.name), array(
+      select sum(all_of.buckets[place])::bigint
+      from generate_subscripts(rag.histogram_bounds(measures.name), 1) as place
+      cross join rag.measures as all_of
+      where all_of.name = measures.name and all_of.label = measures.label
+      group by place
+      order by place)
+  from rag.measures
+  where (select rag.reads_metrics())
+  group by measures.name, measures.label;
+$$;

@@ -1,0 +1,240 @@
+-- Idempotency keys: stored responses, so that a repeated request costs nothing twice, creates nothing twice and returns
+-- the same. A response is claimed before the work, stored after it and replayed for 24 hours. The key and the body are
+-- stored as hashes. The functions write and read as the caller: no other user, admin or API key sees a response, nor
+-- does the caller after leaving the org.
+
+create table rag.replies (
+  org_id uuid not null references rag.orgs (id) on delete cascade,
+  owner_id uuid not null,
+  -- The API key that asked, else the user: rag.caller_id().
+  caller_id uuid not null,
+  -- SHA-256 of the key, and of what was asked.
+  key_hash text not null check (key_hash ~ '^[0-9a-f]{64}$'),
+  body_hash text not null check (body_hash ~ '^[0-9a-f]{64}$'),
+  -- The one that the asking key is bound to.
+  collection_id uuid,
+  -- Whose work it is until it is done, and when whoever has it is taken for dead. A reply has neither.
+  claim uuid,
+  due_at timestamptz,
+  status integer check (status between 200 and 599),
+  -- As it was sent, the order of its keys too.
+  body json check (octet_length(body::text) <= 250000),
+  request_id text check (length(request_id) between 1 and 200),
+  -- What it shows: when the caller no longer sees all of that, it was never answered.
+  chunk_ids uuid[] not null default '{}',
+  created_at timestamptz not null,
+  -- What an API key needs to have been answered this, and to be answered it again.
+  scope text not null default 'chat:read' check (scope in ('chat:read', 'documents:write', 'collections:manage')),
+  primary key (org_id, owner_id, caller_id, key_hash),
+  constraint replies_state check (
+    num_nonnulls(claim, due_at) = 2 and num_nonnulls(status, body, request_id) = 0
+    or num_nonnulls(claim, due_at) = 0 and num_nonnulls(status, body, request_id) = 3)
+);
+
+-- rag_claim_response: what of the caller's is too old.
+create index replies_by_age on rag.replies (org_id, owner_id, caller_id, created_at);
+
+alter table rag.replies enable row level security;
+alter table rag.replies force row level security;
+
+create policy "members use their org's replies" on rag.replies
+  for all to authenticated
+  using (org_id = any (array(select rag.current_org_ids()))
+    and (owner_id is null or owner_id = (select auth.uid())
+      or org_id = any (array(select rag.admin_org_ids()))))
+  with check (org_id = any (array(select rag.current_org_ids()))
+    and (owner_id is null or owner_id = (select auth.uid())
+      or org_id = any (array(select rag.admin_org_ids()))));
+
+create policy "a reply is for whoever asked" on rag.replies
+  as restrictive for all to authenticated
+  using (owner_id = (select auth.uid()) and caller_id = (select rag.caller_id()))
+  with check (owner_id = (select auth.uid()) and caller_id = (select rag.caller_id()));
+
+create policy "a key has replies of its scopes" on rag.replies
+  as restrictive for all to authenticated
+  using (scope = 'chat:read' and (select rag.has_scope('chat:read'))
+    or scope = 'documents:write' and (select rag.has_scope('documents:write'))
+    or scope = 'collections:manage' and (select rag.has_scope('collections:manage')))
+  with check (scope = 'chat:read' and (select rag.has_scope('chat:read'))
+    or scope = 'documents:write' and (select rag.has_scope('documents:write'))
+    or scope = 'collections:manage' and (select rag.has_scope('collections:manage')));
+
+create policy "a bound key stays in its collection" on rag.replies
+  as restrictive for all to authenticated
+  using ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()))
+  with check ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()));
+
+-- What to do with a request: go (with a claim to end it by), replay what was answered, busy (it is being worked on;
+-- ask again so many seconds later), or differs (the key has been used for something else). org_id: where it is kept.
+create type rag.stored_response as (
+  outcome text, claim uuid, status integer, body json, request_id text, retry_after integer, org_id uuid
+);
+
+-- Whether the caller has as many replies as anybody may.
+create function rag.has_too_many_responses(org_id uuid)
+returns boolean
+language sql stable security invoker set search_path = ''
+as $$
+  select exists (
+    select from rag.replies as present
+    where present.org_id = has_too_many_responses.org_id and present.owner_id = (select auth.uid())
+      and present.caller_id = (select rag.caller_id()) and present.created_at > now() - interval '24 hours'
+    order by present.created_at
+    offset 9999 limit 1);
+$$;
+
+-- Whether the caller sees all of these.
+create function rag.can_see_chunks(org_id uuid, ids uuid[])
+returns boolean
+language sql stable security invoker set search_path = ''
+as $$
+  select not exists (
+    select from unnest(ids) as wanted (id)
+    where not exists (
+      select from rag.chunks where chunks.org_id = can_see_chunks.org_id and chunks.id = wanted.id));
+$$;
+
+-- Claim a request for so many seconds, in which nobody else does the same. Of any number at once one goes. A claim
+-- that has run out goes to the next who asks the same; what is older than 24 hours was never asked. It is kept in the
+-- org of the collection that it is about, where there is one (PT404 for one that the caller does not see), else in the
+-- one that is meant. scope: what a key needs for what is asked.
+create function public.rag_claim_response(
+  org_id uuid, key_hash text, body_hash text, lease_seconds integer, collection_id uuid default null,
+  scope text default 'chat:read'
+)
+returns setof rag.stored_response
+language plpgsql volatile security invoker set search_path = ''
+as $$
+#variable_conflict use_variable
+declare
+  is_admitted constant boolean := rag.begin_call();
+  home constant uuid := case
+    when collection_id is null then rag.resolve_org(org_id) else (rag.get_collection(collection_id)).org_id end;
+  known rag.replies;
+  answer rag.stored_response;
+  -- The clock, not the transaction's time: one may have waited for another.
+  moment timestamptz;
+begin
+  if scope is null or scope not in ('chat:read', 'documents:write', 'collections:manage') then
+    raise exception 'scope must be chat:read, documents:write or collections:manage'
+      using errcode = 'PT400', detail = 'invalid_scope';
+  elsif not rag.has_scope(scope) then
+    raise exception 'the key lacks the scope %', scope using errcode = 'PT403', detail = 'missing_scope';
+  elsif lease_seconds is null or lease_seconds not between 1 and 3600 then
+    raise exception 'lease_seconds must be between 1 and 3600' using errcode = 'PT400', detail = 'invalid_lease';
+  elsif rag.has_too_many_responses(home) and not exists (
+    select from rag.replies as present
+    where present.org_id = home and present.owner_id = auth.uid() and present.caller_id = rag.caller_id()
+      and present.key_hash = rag_claim_response.key_hash
+  ) then
+    -- Rather than forget what was promised. (What was is replayed.)
+    raise exception 'too many answers are kept: send fewer requests with an Idempotency-Key'
+      using errcode = 'PT429', detail = 'too_many_replies';
+  end if;
+  answer.org_id := home;
+  -- Again, should what stood in the way be released before it was read.
+  for attempt in 1..5 loop
+    moment := clock_timestamp();
+    insert into rag.replies as present (
+      org_id, owner_id, caller_id, key_hash, body_hash, collection_id, claim, due_at, created_at, scope)
+    values (home, auth.uid(), rag.caller_id(), key_hash, body_hash, rag.bound_collection(), gen_random_uuid(),
+      moment + make_interval(secs => lease_seconds), moment, scope)
+    on conflict on constraint replies_pkey do update
+    set body_hash = excluded.body_hash, claim = excluded.claim, due_at = excluded.due_at, status = null, body = null,
+      request_id = null, chunk_ids = '{}', created_at = excluded.created_at, scope = excluded.scope
+    where present.created_at <= clock_timestamp() - interval '24 hours'
+      or present.due_at <= clock_timestamp() and present.body_hash = excluded.body_hash
+      or present.status is not null and present.body_hash = excluded.body_hash
+        and not rag.can_see_chunks(home, present.chunk_ids)
+    returning present.claim into answer.claim;
+    if found then
+      answer.outcome := 'go';
+      perform rag.delete_expired_responses(home);
+      return next answer;
+      return;
+    end if;
+
+    select * into known
+    from rag.replies as present
+    where present.org_id = home and present.owner_id = auth.uid() and present.caller_id = rag.caller_id()
+      and present.key_hash = rag_claim_response.key_hash;
+    exit when found;
+  end loop;
+  if known.body_hash <> body_hash then
+    answer.outcome := 'differs';
+  elsif known.status is not null then
+    answer := ('replay', null, known.status, known.body, known.request_id, null, home);
+  else
+    -- As long again as it has been worked on, but no longer than the claim lasts.
+    answer.outcome := 'busy';
+    answer.retry_after := greatest(1, ceil(extract(epoch from
+      least(known.due_at - clock_timestamp(), clock_timestamp() - known.created_at))));
+  end if;
+  return next answer;
+end;
+$$;
+
+-- Delete of the caller's replies those that are too old, a hundred at a time. Skipping what is locked, it waits for
+-- nobody.
+create function rag.delete_expired_responses(org_id uuid)
+returns void
+language sql volatile security invoker set search_path = ''
+as $$
+  with old as (
+    select present.org_id, present.owner_id, present.caller_id, present.key_hash
+    from rag.replies as present
+    where present.org_id = delete_expired_responses.org_id and present.owner_id = (select auth.uid())
+      and present.caller_id = (select rag.caller_id()) and present.created_at <= now() - interval '24 hours'
+    order by present.created_at
+    limit 100
+    for update skip locked
+  )
+  delete from rag.replies as present
+  using old
+  where present.org_id = old.org_id and present.owner_id = old.owner_id and present.caller_id = old.caller_id
+    and present.key_hash = old.key_hash;
+$$;
+
+-- Keep what was answered, by the claim alone that it was worked under; whether it is kept. A body above 250 kB is
+-- not, and releases the claim. chunk_ids: what it shows, without which it is not replayed. body: as JSON, in a text: an
+-- argument that is JSON itself is refused for a null character.
+create function public.rag_store_response(
+  org_id uuid, key_hash text, claim uuid, status integer, body text, request_id text,
+  chunk_ids uuid[] default '{}'
+)
+returns boolean
+language plpgsql volatile security invoker set search_path = ''
+as $$
+#variable_conflict use_variable
+begin
+  perform rag.begin_call();
+  if octet_length(body) > 250000 then
+    perform public.rag_release_response(org_id, key_hash, claim);
+    return false;
+  end if;
+  update rag.replies as present
+  set claim = null, due_at = null, status = rag_store_response.status, body = rag_store_response.body::json,
+    request_id = rag_store_response.request_id, chunk_ids = coalesce(rag_store_response.chunk_ids, '{}')
+  where present.org_id = rag.resolve_org(rag_store_response.org_id) and present.owner_id = auth.uid()
+    and present.caller_id = rag.caller_id() and present.key_hash = rag_store_response.key_hash
+    and present.claim = rag_store_response.claim;
+  return found;
+end;
+$$;
+
+-- Give a claim back, so that the next who asks goes; whether it was still held.
+create function public.rag_release_response(org_id uuid, key_hash text, claim uuid)
+returns boolean
+language plpgsql volatile security invoker set search_path = ''
+as $$
+#variable_conflict use_variable
+begin
+  perform rag.begin_call();
+  delete from rag.replies as present
+  where present.org_id = rag.resolve_org(rag_release_response.org_id) and present.owner_id = auth.uid()
+    and present.caller_id = rag.caller_id() and present.key_hash = rag_release_response.key_hash
+    and present.claim = rag_release_response.claim;
+  return found;
+end;
+$$;

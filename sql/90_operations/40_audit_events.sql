@@ -1,0 +1,118 @@
+-- Audit events of the knowledge API: counts and a score, never a text or a query. The functions write each event as the
+-- caller of the request. The org's admins read the events; members do not, because the counts include private
+-- documents. No user changes or deletes an event: the deployer prunes them in SQL.
+
+create table rag.events (
+  org_id uuid not null references rag.orgs (id) on delete cascade,
+  id uuid not null default gen_random_uuid(),
+  -- Whose own the namespace is; null: the org's.
+  owner_id uuid,
+  -- Who did it.
+  user_id uuid not null,
+  event text not null check (event in ('knowledge.ingest', 'knowledge.retrieve', 'knowledge.query', 'knowledge.delete')),
+  namespace text not null check (length(namespace) between 1 and 255),
+  -- Null where there was none of that name. It may be gone by now: what was done remains.
+  collection_id uuid,
+  document_count integer not null check (document_count >= 0),
+  chunk_count integer not null check (chunk_count >= 0),
+  -- Of the best chunk; null where there was none.
+  top_score double precision check (top_score between 0 and 1),
+  created_at timestamptz not null default now(),
+  primary key (org_id, id)
+);
+
+-- rag_list_events; and pruning, org by org.
+create index events_by_time on rag.events (org_id, created_at desc, id);
+
+alter table rag.events enable row level security;
+alter table rag.events force row level security;
+
+create policy "members use their org's events" on rag.events
+  for all to authenticated
+  using (org_id = any (array(select rag.current_org_ids()))
+    and (owner_id is null or owner_id = (select auth.uid())
+      or org_id = any (array(select rag.admin_org_ids()))))
+  with check (org_id = any (array(select rag.current_org_ids()))
+    and (owner_id is null or owner_id = (select auth.uid())
+      or org_id = any (array(select rag.admin_org_ids()))));
+
+create policy "events are of oneself" on rag.events
+  as restrictive for insert to authenticated
+  with check (user_id = (select auth.uid()));
+
+create policy "a key notes what its scopes let it do" on rag.events
+  as restrictive for insert to authenticated
+  with check (case when event in ('knowledge.ingest', 'knowledge.delete')
+    then (select rag.has_scope('documents:write'))
+    else (select rag.has_scope('retrievals:read', 'chat:read')) end);
+
+create policy "admins read events" on rag.events
+  as restrictive for select to authenticated
+  using (org_id = any (array(select rag.admin_org_ids())));
+
+-- What a bound key asks for elsewhere is in no collection that it knows of.
+create policy "a bound key stays in its collection" on rag.events
+  as restrictive for all to authenticated
+  using ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()))
+  with check ((select rag.bound_collection()) is null or collection_id is null
+    or collection_id = (select rag.bound_collection()));
+
+-- Note what the caller has done in a namespace, and count it: measures as rag_record_metrics takes them.
+create function public.rag_record_event(
+  event text, namespace text, documents integer default 0, chunks integer default 0,
+  top_score double precision default null, measures jsonb default '[]'
+)
+returns void
+language plpgsql volatile security invoker set search_path = ''
+as $$
+declare
+  is_admitted constant boolean := rag.begin_call();
+  org_id constant uuid := rag.resolve_org(null);
+  home rag.collections;
+begin
+  perform rag.check_owner_in_name(org_id, rag_record_event.namespace);
+  select * into home from rag.collection_by_name(org_id, rag_record_event.namespace, or_deleted => true);
+  insert into rag.events (
+    org_id, owner_id, user_id, event, namespace, collection_id, document_count, chunk_count, top_score)
+  values (
+    org_id, coalesce(home.owner_id, rag.owner_in_name(rag_record_event.namespace)), auth.uid(), rag_record_event.event,
+    rag_record_event.namespace, home.id, rag_record_event.documents, rag_record_event.chunks,
+    rag_record_event.top_score);
+  perform public.rag_record_metrics(rag_record_event.measures);
+end;
+$$;
+
+-- {"total", "events": [...]}: a page of the events of the orgs that the caller administers, the latest first, and their
+-- number; namespace and event filter them. PT403 for a caller who administers no org.
+create function public.rag_list_events(
+  "limit" integer default 20, "offset" integer default 0, namespace text default null, event text default null
+)
+returns jsonb
+language plpgsql stable security invoker set search_path = ''
+as $$
+begin
+  perform rag.begin_call();
+  perform rag.check_page("limit", "offset", 'desc', 'created_at', array['created_at']);
+  if not exists (select from rag.admin_org_ids()) then
+    raise exception 'only an admin of the org, with a key that has the scope admin, may see this'
+      using errcode = 'PT403', detail = 'admin_required';
+  end if;
+  return (
+    with listed as (
+      select events.*
+      from rag.events
+      where events.org_id = any (array(select rag.admin_org_ids()))
+        and (rag_list_events.namespace is null or events.namespace = rag_list_events.namespace)
+        and (rag_list_events.event is null or events.event = rag_list_events.event)
+    ), page as (
+      select listed.*
+      from listed
+      order by listed.created_at desc, listed.id
+      limit "limit" offset "offset"
+    )
+    select jsonb_build_object(
+      'total', (select count(*) from listed),
+      'events', coalesce(jsonb_agg(to_jsonb(page) order by page.created_at desc, page.id), '[]'))
+    from page);
+end;
+$$;

@@ -1,0 +1,198 @@
+-- Privileges of all roles on tables and functions. anon and service_role have none.
+
+-- Tables: what the policies then restrict. Columns are listed where a role may write or read only these.
+grant select on rag.settings to authenticated;
+grant select on rag.tiers to authenticated;
+grant select on rag.orgs, rag.members to authenticated;
+grant select, insert, delete on rag.collections to authenticated;
+-- All columns but created_by.
+grant update (org_id, id, owner_id, name, description, metadata, config, loads, deleted_at, created_at, updated_at)
+  on rag.collections to authenticated;
+grant select, delete on rag.documents to authenticated;
+-- All columns but created_by, which keeps its default.
+grant insert (org_id, id, collection_id, owner_id, external_id, source_type, title, uri, lang, occurred_at, origin, author,
+  state, labels, metadata, content, content_hash, status, error_code, error_message, filename, content_type,
+  size_bytes, processing_info, created_at, updated_at),
+  update (org_id, id, collection_id, owner_id, external_id, source_type, title, uri, lang, occurred_at, origin, author,
+  state, labels, metadata, content, content_hash, status, error_code, error_message, filename, content_type,
+  size_bytes, processing_info, created_at, updated_at)
+  on rag.documents to authenticated;
+grant select, insert, update, delete on rag.chunks to authenticated;
+grant select, insert, update, delete on rag.originals to authenticated;
+grant select, insert, update, delete on rag.facets to authenticated;
+grant select, insert, delete on rag.jobs to authenticated;
+grant update (state, attempts, due_at, lease, step, error_code, error_message, finished_at)
+  on rag.jobs to authenticated;
+grant select on rag.api_keys to authenticated;
+grant insert (org_id, owner_id, name, prefix, hash, scopes, collection_id, expires_at, requests_per_minute)
+  on rag.api_keys to authenticated;
+grant update (last_used_at, expires_at, revoked_at, replaced_at) on rag.api_keys to authenticated;
+grant select, insert, update, delete on rag.postings, rag.term_counts to authenticated;
+grant select, insert, delete on rag.removals to authenticated;
+grant select, insert, delete on rag.webhooks to authenticated;
+grant update (events, enabled, updated_at) on rag.webhooks to authenticated;
+grant select (org_id, webhook_id, owner_id, url, description, failing_since, rests_until)
+  on rag.endpoints to authenticated;
+grant insert (org_id, webhook_id, url, description, secret) on rag.endpoints to authenticated;
+grant update (url, description, secret, old_secret_until, failing_since, rests_until)
+  on rag.endpoints to authenticated;
+grant select on rag.deliveries to authenticated;
+grant insert (org_id, webhook_id, collection_id, owner_id, event_id, event, object)
+  on rag.deliveries to authenticated;
+grant update (state, attempts, due_at, response_status, error, finished_at) on rag.deliveries to authenticated;
+grant select, insert, update, delete on rag.query_embeddings to authenticated;
+grant select, insert, update, delete on rag.subjects to authenticated;
+grant select, insert, update, delete on rag.mentions to authenticated;
+grant select, insert, update, delete on rag.relations to authenticated;
+grant select, insert, update, delete on rag.extractions to authenticated;
+grant select, insert, update on rag.calls to authenticated;
+grant select, insert, update, delete on rag.sessions to authenticated;
+-- No update: what was said was said.
+grant select, insert, delete on rag.messages to authenticated;
+grant select, insert, update on rag.measures to authenticated;
+grant select, insert, update on rag.rate_limits to authenticated;
+grant select, insert, update on rag.request_counts to authenticated;
+grant select, insert, update, delete on rag.replies to authenticated;
+grant select, insert (org_id, owner_id, user_id, event, namespace, collection_id, document_count, chunk_count, top_score)
+  on rag.events to authenticated;
+
+-- The same for the worker's role, which is no member of an org.
+grant select (org_id, id, deleted_at), delete on rag.collections to rag_worker;
+grant select on rag.jobs to rag_worker;
+grant update (state, attempts, due_at, lease, started_at, finished_at, step, error_code, error_message)
+  on rag.jobs to rag_worker;
+grant select (org_id, id, collection_id, status), update (status, error_code, error_message) on rag.documents to rag_worker;
+grant select, delete on rag.removals to rag_worker;
+grant update (due_at, attempts) on rag.removals to rag_worker;
+grant select (org_id, path) on rag.originals to rag_worker;
+grant select on rag.webhooks, rag.endpoints to rag_worker;
+grant update (enabled, updated_at) on rag.webhooks to rag_worker;
+grant update (old_secret, failing_since, rests_until) on rag.endpoints to rag_worker;
+grant select, delete on rag.deliveries to rag_worker;
+grant insert (org_id, webhook_id, collection_id, owner_id, event_id, event, object) on rag.deliveries to rag_worker;
+grant update (state, attempts, due_at, lease, response_status, error, finished_at)
+  on rag.deliveries to rag_worker;
+grant select (org_id, document_id, owner_id, user_id, level, attempts, due_at, lease, error_code, error_message)
+  on rag.extractions to rag_worker;
+grant update (attempts, due_at, lease, error_code, error_message, updated_at) on rag.extractions to rag_worker;
+grant select on rag.settings to rag_worker;
+
+-- Functions of schema rag. PostgREST does not expose the schema. Exposed functions run as their caller, who therefore
+-- executes the internal functions too.
+revoke all on all functions in schema rag from public, anon, authenticated, service_role;
+grant execute on all functions in schema rag to authenticated;
+revoke execute on function rag.clear_deliveries(), rag.due_deliveries(integer) from authenticated;
+grant execute on function rag.clear_deliveries(), rag.due_deliveries(integer) to rag_worker;
+-- The functions that the worker's statements call in checks, triggers and rag_health.
+grant execute on function rag.is_visible_text(text), rag.is_metadata(jsonb), rag.has_readable_numbers(jsonb),
+  rag.has_subscriber(uuid, uuid, text), rag.enqueue_event(uuid, uuid, uuid, text, jsonb), rag.version(), rag.queues(uuid[]),
+  rag.is_direct_call(), rag.functions_secret_status() to rag_worker;
+
+-- Exposed functions: schema public, by kind of caller. Supabase grants new functions of schema public to its API roles,
+-- so each grant begins with a revoke. Tests and verify/ read this list.
+do $$
+declare
+  exposed record;
+begin
+  for exposed in
+    select * from (values
+      -- Browsers may call these with the user's token alone (rag.begin_direct_read).
+      ('direct', 'rag_graph_of(uuid,uuid[],uuid,integer)'),
+      ('direct', 'rag_graph_search(text,extensions.vector,text,integer,jsonb,integer,double precision,text[],integer,text[])'),
+      ('direct', 'rag_match(extensions.vector,integer,jsonb)'),
+      ('direct', 'rag_search(text,extensions.vector,text,integer,jsonb,integer,double precision,text,text[])'),
+      ('direct', 'rag_similar(uuid,uuid,text,integer,jsonb,text,extensions.vector,text,text[])'),
+      ('direct', 'rag_widen(uuid[],integer)'),
+      -- Policies call the first, health checks the second. Neither returns documents.
+      ('unguarded', 'is_org_member(uuid)'),
+      ('unguarded', 'rag_health()'),
+      -- Only the worker's role calls these.
+      ('worker', 'rag_claim_deliveries(integer,integer)'),
+      ('worker', 'rag_claim_extractions(integer,integer,boolean)'),
+      ('worker', 'rag_claim_jobs(integer,integer)'),
+      ('worker', 'rag_claim_removals(integer)'),
+      ('worker', 'rag_end_delivery(uuid,uuid,uuid,integer,text,integer)'),
+      ('worker', 'rag_end_removal(uuid,text)'),
+      ('worker', 'rag_remove_deleted_collections()'),
+      -- These also require the functions' secret (rag.begin_call, rag.begin_write).
+      ('guarded', 'rag_add_document(uuid,jsonb)'),
+      ('guarded', 'rag_begin_load(text,boolean,integer,jsonb)'),
+      ('guarded', 'rag_begin_snapshot(text)'),
+      ('guarded', 'rag_begin_upload(uuid,text,bigint)'),
+      ('guarded', 'rag_build_graph(uuid,boolean)'),
+      ('guarded', 'rag_cancel_load(uuid)'),
+      ('guarded', 'rag_check_load(text,boolean)'),
+      ('guarded', 'rag_check_rate_limit(text,text,integer,integer,integer)'),
+      ('guarded', 'rag_claim_response(uuid,text,text,integer,uuid,text)'),
+      ('guarded', 'rag_complete_job(jsonb,jsonb)'),
+      ('guarded', 'rag_create_collection(text,text,jsonb,jsonb,uuid,boolean)'),
+      ('guarded', 'rag_create_key(text,text,text,text[],uuid,text,timestamp with time zone)'),
+      ('guarded', 'rag_create_webhook(text,text,text[],uuid,text,uuid)'),
+      ('guarded', 'rag_delete_collection(uuid,boolean)'),
+      ('guarded', 'rag_delete_document(uuid)'),
+      ('guarded', 'rag_delete_named(text,text[])'),
+      ('guarded', 'rag_delete_session(uuid)'),
+      ('guarded', 'rag_delete_webhook(uuid)'),
+      ('guarded', 'rag_extend_job(text,integer)'),
+      ('guarded', 'rag_fail_extraction(text,text,integer,bigint,bigint)'),
+      ('guarded', 'rag_fail_job(text,text,integer,boolean)'),
+      ('guarded', 'rag_find_collection(text)'),
+      ('guarded', 'rag_find_documents(text,text[])'),
+      ('guarded', 'rag_finish_load(uuid,boolean)'),
+      ('guarded', 'rag_get_collection(uuid)'),
+      ('guarded', 'rag_get_contents(uuid,text[],uuid[],uuid,boolean,boolean)'),
+      ('guarded', 'rag_get_document(uuid)'),
+      ('guarded', 'rag_get_original(uuid)'),
+      ('guarded', 'rag_get_query_embedding(text,integer)'),
+      ('guarded', 'rag_list_collections(integer,integer,text,text)'),
+      ('guarded', 'rag_list_deliveries(uuid,integer,integer)'),
+      ('guarded', 'rag_list_documents(uuid,integer,integer,text,text,text)'),
+      ('guarded', 'rag_list_events(integer,integer,text,text)'),
+      ('guarded', 'rag_list_keys(uuid)'),
+      ('guarded', 'rag_list_named(text,integer,integer,integer,jsonb)'),
+      ('guarded', 'rag_list_names()'),
+      ('guarded', 'rag_list_orgs()'),
+      ('guarded', 'rag_list_session_messages(uuid,integer,integer)'),
+      ('guarded', 'rag_list_sessions(integer,integer)'),
+      ('guarded', 'rag_list_webhooks(uuid)'),
+      ('guarded', 'rag_load_chunks(uuid,uuid,jsonb,text,boolean)'),
+      ('guarded', 'rag_load_documents(uuid,jsonb,bigint)'),
+      ('guarded', 'rag_metrics()'),
+      ('guarded', 'rag_open_extraction(integer)'),
+      ('guarded', 'rag_open_job(integer)'),
+      ('guarded', 'rag_open_key()'),
+      ('guarded', 'rag_open_session(uuid,uuid,integer)'),
+      ('guarded', 'rag_put_document(jsonb,jsonb)'),
+      ('guarded', 'rag_put_documents(text,jsonb,boolean)'),
+      ('guarded', 'rag_put_query_embedding(text,extensions.vector,integer)'),
+      ('guarded', 'rag_read_snapshot_chunks(uuid,uuid,timestamp with time zone,integer)'),
+      ('guarded', 'rag_read_snapshot_documents(uuid,uuid[],integer)'),
+      ('guarded', 'rag_record_event(text,text,integer,integer,double precision,jsonb)'),
+      ('guarded', 'rag_record_metrics(jsonb)'),
+      ('guarded', 'rag_release_response(uuid,text,uuid)'),
+      ('guarded', 'rag_repeat_delivery(uuid,uuid)'),
+      ('guarded', 'rag_resolve_workspace(uuid,uuid)'),
+      ('guarded', 'rag_revoke_key(uuid)'),
+      ('guarded', 'rag_rotate_key(uuid,text,text,integer)'),
+      ('guarded', 'rag_rotate_webhook(uuid,text,integer)'),
+      ('guarded', 'rag_save_turn(uuid,uuid,uuid,text,jsonb)'),
+      ('guarded', 'rag_snapshot_documents(uuid,timestamp with time zone,uuid)'),
+      ('guarded', 'rag_stats(integer)'),
+      ('guarded', 'rag_store_content(text,integer)'),
+      ('guarded', 'rag_store_extraction(integer,jsonb,text,bigint,bigint,text,text,integer)'),
+      ('guarded', 'rag_store_response(uuid,text,uuid,integer,text,text,uuid[])'),
+      ('guarded', 'rag_update_collection(uuid,text,text,jsonb,jsonb)'),
+      ('guarded', 'rag_update_document(uuid,jsonb)'),
+      ('guarded', 'rag_update_webhook(uuid,text,text[],text,boolean)')
+    ) as listed (caller, signature)
+  loop
+    execute format('revoke all on function public.%s from public, anon, authenticated, service_role',
+      exposed.signature);
+    execute format('grant execute on function public.%s to %s', exposed.signature,
+      case exposed.caller when 'worker' then 'rag_worker' else 'authenticated' end);
+  end loop;
+end;
+$$;
+
+-- The public /health has no user: the worker's role calls it.
+grant execute on function public.rag_health() to rag_worker;

@@ -1,0 +1,221 @@
+"""JSON that callers supply: numbers are compared and never rendered, known keys have their types."""
+
+import json
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+from uuid import uuid4
+
+import httpx
+import pytest
+
+from tests.actors import LEASED, READING, World, put_arguments, vector
+from tests.conftest import People
+from tests.faults import private_bytes
+
+# As JSON text: Python cannot hold it. 17 kB, of which each number has 131,072 digits.
+BOMB = f'{{"a": [{", ".join(["1e131071"] * 1900)}]}}'
+MOST_MEMORY = 100_000_000
+
+# value, may it be metadata
+VALUES: list[tuple[str, bool]] = [
+    ("{}", True),
+    ('{"a": 1e299, "b": [-1e299, {"c": 9.99e299}]}', True),
+    ('{"a": 1e-300, "b": 0, "c": 0.0, "d": -0.5e-299}', True),
+    ('{"a": 1e300}', False),
+    ('{"a": -1e300}', False),
+    ('{"a": [[[{"b": 1e131071}]]]}', False),
+    ('{"a": 1e-301}', False),
+    # Zero is no larger with 16,383 digits behind the point, but its text is.
+    ('{"a": 0e-16383}', False),
+    (f'{{"a": 1.{"0" * 301}}}', False),
+    # Digits in a text are no number.
+    (f'{{"a": "{"9" * 1000}", "1e5000": 1}}', True),
+    (BOMB, False),
+    ('{"a":' * 31 + "1" + "}" * 31, True),
+    ('{"a":' * 32 + "1" + "}" * 32, False),
+    (f'{{"a": "{"x" * 65_536}"}}', False),
+    ("[]", False),
+    ("1", False),
+]
+CONFIGS: list[tuple[str, bool]] = [
+    ("{}", True),
+    ('{"chunk_size": 32, "chunk_overlap": 0, "embedding_model": "m", "other": [1]}', True),
+    ('{"chunk_size": 8000, "chunk_overlap": 4000, "enable_hybrid_search": false}', True),
+    *((f'{{"chunk_size": {size}}}', False) for size in ('"x"', -1, 31, 8001, "64.0", "1e3000", "null", "[]")),
+    *((f'{{"chunk_overlap": {size}}}', False) for size in ('"x"', -1, 4001, 512, "true")),
+    ('{"chunk_size": 64, "chunk_overlap": 64}', False),
+    *((f'{{"embedding_model": {model}}}', False) for model in (1, '""', f'"{"m" * 101}"', "null")),
+    *((f'{{"enable_hybrid_search": {switch}}}', False) for switch in (0, '"no"')),
+    *((f'{{"enable_knowledge_graph": {switch}}}', False) for switch in (0, '"no"')),
+    ('{"enable_hybrid_search": null, "enable_knowledge_graph": null}', True),
+    (f'{{"a": "{"x" * 2000}"}}', False),
+]
+PLACES: list[tuple[str, bool]] = [
+    ("{}", True),
+    ('{"page_number": 0, "page_end": 2147483647, "section": "A > B", "row": 7}', True),
+    *((f'{{"page_number": {page}}}', False) for page in ("1e5000", -1, 1.5, '"7"', 2**31, "null")),
+    *((f'{{"page_end": {page}}}', False) for page in ("1e5000", "[]")),
+    ('{"section": 1}', False),
+    ('{"other": 1e5000}', False),
+    (f'{{"a": "{"x" * 4000}"}}', False),
+]
+CHECKS = {"rag.is_metadata": VALUES, "rag.is_config": CONFIGS, "rag.is_chunk_location": PLACES}
+
+
+@pytest.mark.parametrize("check", CHECKS)
+def test_a_check_accepts_only_readable_values(world: World, check: str, subtests: pytest.Subtests):
+    for value, is_valid in CHECKS[check]:
+        with subtests.test(value=value[:60]):
+            assert world.sql(f"select {check}(%s)", value) == [(is_valid,)]
+
+
+def leased(people: People, world: World, function: str) -> str:
+    """Ann's token with a lease of her document: of the job that stores it, or of its extraction."""
+    world.sql("delete from rag.jobs; delete from rag.extractions")
+    name = str(uuid4())
+    home = people.ann.rpc("rag_create_collection", {"name": name}).json()[0]["id"]
+    if function == "rag_complete_job":
+        document = {"title": "x", "bytes": "eA==", "content_hash": "0" * 64}
+        added = people.ann.rpc("rag_add_document", {"collection_id": home, "document": document})
+        assert added.status_code == 200, added.text
+        claim = "select lease::text from public.rag_claim_jobs(1, 60)"
+    else:
+        people.ann.put([vector(1)], collection=name)
+        claim = "select lease::text from public.rag_claim_extractions(1, 60, false)"
+    ((lease,),) = world.as_role("rag_worker", claim)
+    return people.ann.token(rag={"org": people.acme.id, "scopes": ["documents:write"], "lease": lease})
+
+
+def right_arguments(people: People) -> dict[str, dict[str, Any]]:
+    """Valid arguments of each exposed function that takes JSON."""
+    home = people.ann.rpc("rag_create_collection", {"name": "home"}).json()[0]["id"]
+    document = people.ann.put([vector(1)], collection="home")
+    begin = {"name": "loaded", "overwrite": False, "documents": 1, "collection": {}}
+    load = people.ann.rpc("rag_begin_load", begin).json()
+    put = put_arguments(people.acme, [vector(1)])
+    return {
+        "rag_add_document": {"collection_id": home, "document": {"title": "x"}},
+        "rag_begin_load": {**begin, "name": "other"},
+        "rag_complete_job": LEASED["rag_complete_job"],
+        "rag_create_collection": {"name": "bomb", "metadata": {}, "config": {}},
+        "rag_graph_search": {"query_text": "x", "query_vector": vector(1), "filters": {}},
+        "rag_store_extraction": READING["rag_store_extraction"],
+        "rag_save_turn": {
+            "session_id": None, "org_id": None, "collection_id": None, "title": "x", "messages": [],
+        },
+        "rag_list_named": {"collection": "home", "limit": 1, "metadata": {}},
+        "rag_load_chunks": {
+            "collection_id": load, "document_id": document, "chunks": [], "embedding_model": "m",
+            "last": True,
+        },
+        "rag_load_documents": {"collection_id": load, "documents": [], "first": 0},
+        "rag_match": {"query_vector": vector(1), "filters": {}},
+        "rag_record_metrics": {"measures": []},
+        "rag_put_document": put,
+        "rag_put_documents": {"collection": "home", "documents": []},
+        "rag_record_event": {"event": "knowledge.ingest", "namespace": "home", "measures": []},
+        "rag_search": {"query_text": "x", "filters": {}},
+        "rag_similar": {"query_vector": vector(1), "filters": {}},
+        "rag_update_collection": {"collection_id": home, "metadata": {}, "config": {}},
+        "rag_update_document": {"document_id": document, "changes": {}},
+    }  # fmt: skip
+
+
+def json_parameters(world: World) -> set[tuple[str, str]]:
+    """The parameters of the exposed functions that are JSON, from the catalogue."""
+    rows = world.sql(
+        "select proname::text, name "
+        "from pg_proc, unnest(proargnames, proargtypes::oid[]) as given (name, kind) "
+        "where pronamespace = 'public'::regnamespace and starts_with(proname, 'rag_') "
+        "and kind = 'jsonb'::regtype and has_function_privilege('authenticated', pg_proc.oid, 'execute')"
+    )
+    return {(str(function), str(name)) for function, name in rows}
+
+
+@contextmanager
+def largest_growth(world: World) -> Iterator[list[int]]:
+    """The largest growth of a backend's private memory (RssAnon) meanwhile, in bytes.
+
+    A backend that served earlier tests keeps some of their memory."""
+    largest = [0]
+    done = threading.Event()
+
+    def watch() -> None:
+        while not done.is_set():
+            for pid, before in sizes.items():
+                largest[0] = max(largest[0], private_bytes(pid) - before)
+            time.sleep(0.005)
+
+    pids = world.sql("select pid from pg_stat_activity where datname = current_database()")
+    sizes = {pid: private_bytes(pid) for (pid,) in pids}
+    watcher = threading.Thread(target=watch)
+    watcher.start()
+    try:
+        yield largest
+    finally:
+        done.set()
+        watcher.join()
+
+
+def test_every_exposed_function_refuses_a_json_bomb(people: People, world: World, subtests: pytest.Subtests):
+    """None of them needs much memory for that. A member calls each through PostgREST."""
+    calls = right_arguments(people)
+    parameters = json_parameters(world)
+    assert {function for function, _ in parameters} == set(calls)
+    # PostgREST's pool is open by now.
+    with largest_growth(world) as largest:
+        for function, name in sorted(parameters):
+            is_leased = function in ("rag_complete_job", "rag_store_extraction")
+            token = leased(people, world, function) if is_leased else None
+            for bomb in (BOMB, BOMB.replace("1e131071", "1e-16383")):
+                with subtests.test(function=function, parameter=name):
+                    is_list = isinstance(calls[function][name], list)
+                    arguments = {**calls[function], name: ["BOMB"] if is_list else "BOMB"}
+                    answer = bombed(people, function, arguments, bomb, token)
+                    assert (answer.status_code, answer.json()["code"]) == (400, "PT400"), answer.text[:200]
+                    details = ("number_out_of_range", "json_too_large", "invalid_config")
+                    assert answer.json()["details"] in details
+    assert largest[0] < MOST_MEMORY
+
+
+# Where a conversion would render the numbers, in a document, in changes or in filters.
+PLACES_OF_BOMBS: list[tuple[str, str, dict[str, Any]]] = [
+    *(
+        ("rag_put_document", "document", {field: "BOMB"})
+        for field in ("org_id", "collection", "title", "labels", "metadata", "content", "unknown")
+    ),
+    *(
+        ("rag_put_document", "chunks", {field: "BOMB"})
+        for field in ("content", "metadata", "names", "relations", "unknown")
+    ),
+    *(("rag_add_document", "document", {field: "BOMB"}) for field in ("labels", "metadata", "bytes", "path")),
+    *(("rag_update_document", "changes", {field: "BOMB"}) for field in ("labels", "metadata", "title")),
+    *(
+        ("rag_search", "filters", {field: "BOMB"})
+        for field in ("origins", "metadata", "labels", "model", "document_type", "unknown")
+    ),
+]
+
+
+def test_no_function_renders_numbers_as_text(people: People, world: World, subtests: pytest.Subtests):
+    calls = right_arguments(people)
+    numbers = BOMB[len('{"a": ') : -1]
+    with largest_growth(world) as largest:
+        for function, name, value in PLACES_OF_BOMBS:
+            with subtests.test(function=function, value=value):
+                wrong = [value] if name == "chunks" else {**calls[function][name], **value}
+                answer = bombed(people, function, {**calls[function], name: wrong}, numbers)
+                # ("bytes" that is no string is ignored, and a document without an original is refused.)
+                assert answer.status_code == 400, answer.text[:200]
+    assert largest[0] < MOST_MEMORY
+
+
+def bombed(
+    people: People, function: str, arguments: dict[str, Any], bomb: str, token: str | None = None
+) -> httpx.Response:
+    """The call with the bomb, which Python cannot hold as numbers, in the place of "BOMB"."""
+    body = json.dumps(arguments).replace('"BOMB"', bomb)
+    return people.ann.raw("POST", f"/rest/v1/rpc/{function}", body, token=token)

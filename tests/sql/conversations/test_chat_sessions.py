@@ -1,0 +1,346 @@
+"""Sessions and their messages, straight through PostgREST and in SQL: what is kept, in which order, within
+which bounds, and what becomes of it when what it hangs on goes."""
+
+import re
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+from uuid import uuid4
+
+import psycopg
+import pytest
+
+from tests.actors import NOBODYS, Actor, World
+from tests.conftest import People
+from tests.sql.direct import become
+
+Row = dict[str, Any]
+ASKED = {"role": "user", "content": "How?"}
+TOLD = {"role": "assistant", "content": "So.", "details": {"sources": [{"document_id": NOBODYS}]}}
+
+
+def said(number: int) -> Row:
+    return {"role": "user", "content": str(number)}
+
+
+def ok(answer: Any) -> Any:
+    assert answer.status_code in (200, 204), answer.text
+    return answer.json() if answer.content else None
+
+
+def refused(answer: Any) -> tuple[int, str | None]:
+    return answer.status_code, answer.json()["details"]
+
+
+def keep(actor: Actor, session: str | None = None, *messages: Row, **more: Any) -> Any:
+    org = actor.org.id if actor.org and session is None else None
+    place = {"session_id": session, "org_id": org, "collection_id": None, "title": "How?"}
+    return actor.rpc("rag_save_turn", place | {"messages": list(messages or (ASKED, TOLD))} | more)
+
+
+def kept(actor: Actor, session: str | None = None, *messages: Row, **more: Any) -> str:
+    """The id of the session that has them now."""
+    return str(ok(keep(actor, session, *messages, **more))["session_id"])
+
+
+def collection(actor: Actor, name: str = "notes") -> str:
+    org = actor.org.id if actor.org else None
+    return str(ok(actor.rpc("rag_create_collection", {"name": name, "org_id": org}))[0]["id"])
+
+
+def opened(actor: Actor, session: str | None = None, **more: Any) -> Row:
+    found: Row = ok(actor.rpc("rag_open_session", {"session_id": session, **more}))
+    return found
+
+
+def listed(actor: Actor, **page: Any) -> list[Row]:
+    rows: list[Row] = ok(actor.rpc("rag_list_sessions", page))
+    return rows
+
+
+def messages(actor: Actor, session: str, **page: Any) -> list[Row]:
+    rows: list[Row] = ok(actor.rpc("rag_list_session_messages", {"session_id": session, **page}))
+    return rows
+
+
+def test_a_turn_creates_a_session_and_the_next_continues_it(people: People):
+    home = collection(people.ann)
+    session = kept(people.ann, collection_id=home)
+    assert kept(people.ann, session, said(1)) == session
+    (row,) = listed(people.ann)
+    moments = row.pop("created_at"), row.pop("last_message_at")
+    assert moments[0] <= moments[1]
+    assert row == {
+        "id": session,
+        "org_id": people.acme.id,
+        "owner_id": people.ann.id,
+        "collection_id": home,
+        "title": "How?",
+        "message_count": 3,
+    }
+    rows = messages(people.ann, session)
+    assert [(row["ordinal"], row["role"], row["content"], row["details"]) for row in rows] == [
+        (0, "user", "How?", {}),
+        (1, "assistant", "So.", TOLD["details"]),
+        (2, "user", "1", {}),
+    ]
+    assert {row["session_id"] for row in rows} == {session}
+    assert len({row["id"] for row in rows}) == 3
+
+
+def test_a_session_is_opened_with_its_latest_messages(people: People):
+    session = kept(people.ann, None, *map(said, range(200)))
+    found = opened(people.ann, session)
+    assert found["messages"] == [said(number) for number in range(100, 200)]
+    assert (found["session_id"], found["org_id"], found["collection_id"]) == (session, people.acme.id, None)
+    assert (found["title"], found["message_count"]) == ("How?", 200)
+    assert opened(people.ann, session, history=2)["messages"] == [said(198), said(199)]
+    assert opened(people.ann, session, history=0)["messages"] == []
+
+
+def test_history_is_limited_and_newest_first(people: People, world: World):
+    """Counted in bytes: of texts that are too far back only the sizes are read."""
+    longest = {"role": "user", "content": "\U0001f525" * 100_000}
+    whole = kept(people.ann, None, ASKED, longest)
+    assert opened(people.ann, whole)["messages"] == [longest]
+    session = kept(people.ann, None, *(said(number) for number in range(3)))
+    world.sql("update rag.messages set content = repeat('x', 100000) where session_id = %s", session)
+    assert len(opened(people.ann, session)["messages"]) == 3
+    kept(people.ann, session, {"role": "user", "content": "x" * 100_000}, said(4))
+    found = opened(people.ann, session)["messages"]
+    assert [len(message["content"]) for message in found] == [100_000, 100_000, 100_000, 1]
+
+
+def test_without_a_session_the_id_is_returned_and_none_created(people: People):
+    nowhere: Row = {
+        "session_id": None,
+        "collection_id": None,
+        "title": None,
+        "message_count": 0,
+        "messages": [],
+    }
+    assert opened(people.ann) == {**nowhere, "org_id": people.acme.id}
+    home = collection(people.kim)
+    found = {**nowhere, "org_id": people.acme.id, "collection_id": home}
+    assert opened(people.kim, collection_id=home) == found
+    assert listed(people.ann) == listed(people.kim) == []
+
+
+def test_a_turn_needs_an_accessible_collection(people: People, world: World):
+    home, other, theirs = collection(people.ann), collection(people.ann, "other"), collection(people.bob)
+    session = kept(people.ann, collection_id=home)
+    no_collection, no_session = (404, "collection_not_found"), (404, "session_not_found")
+    for actor, arguments, error in (
+        (people.ann, {"session_id": session, "collection_id": other}, (409, "session_of_another_collection")),
+        (people.ann, {"session_id": NOBODYS}, no_session),
+        (people.ann, {"session_id": NOBODYS, "collection_id": home}, no_session),
+        (people.ann, {"collection_id": theirs}, no_collection),
+        (people.ann, {"collection_id": NOBODYS}, no_collection),
+        (people.kim, {}, (400, "org_required")),
+        (people.sam, {}, (404, "org_not_found")),
+        (people.ann, {"history": 1001}, (400, "invalid_history")),
+        (people.ann, {"history": -1}, (400, "invalid_history")),
+        (people.ann, {"history": None}, (400, "invalid_history")),
+    ):
+        assert refused(actor.rpc("rag_open_session", arguments)) == error, arguments
+    # One about all collections of an org, and a collection of the other.
+    wide = kept(people.kim, org_id=people.acme.id)
+    arguments = {"session_id": wide, "collection_id": theirs}
+    assert refused(people.kim.rpc("rag_open_session", arguments)) == no_collection
+    for place, error in (
+        ({"collection_id": theirs}, no_collection),
+        ({"org_id": people.bolt.id}, (404, "org_not_found")),
+        ({"session_id": NOBODYS}, no_session),
+    ):
+        assert refused(keep(people.ann, None, **place)) == error, place
+
+
+TURNS: list[tuple[Any, int]] = [
+    ([], 400),
+    ([ASKED] * 1001, 400),
+    ("How?", 400),
+    (None, 400),
+    ([None], 400),
+    ([{"role": "tool", "content": "x"}], 400),
+    ([{"role": "user"}], 400),
+    ([{"role": "user", "content": None}], 400),
+    ([{"role": "user", "content": {"text": "x"}}], 400),
+    ([{**ASKED, "details": []}], 400),
+    ([{**ASKED, "details": {"a": "x" * 70_000}}], 400),
+    ([{**ASKED, "content": "a\0b"}], 400),
+    ([ASKED, {**ASKED, "content": "é" * 100_001}], 400),
+    ([{**ASKED, "content": "é" * 100_000}], 200),
+    ([{**ASKED, "content": ""}], 200),
+    ([{**ASKED, "details": None}], 200),
+    ([ASKED] * 1000, 200),
+]
+
+
+def test_the_content_of_a_message_is_validated(people: People, subtests: pytest.Subtests):
+    for said, status in TURNS:
+        with subtests.test(said=str(said)[:60]):
+            before = len(listed(people.ann))
+            answer = keep(people.ann, None, messages=said)
+            assert answer.status_code == status, answer.text
+            assert len(listed(people.ann)) == before + (status == 200)
+
+
+TITLES: list[tuple[str | None, int]] = [
+    ("x" * 200, 200),
+    ("", 200),
+    (None, 200),
+    ("x" * 201, 400),
+    ("a\u202eb", 400),
+]
+
+
+def test_the_title_of_a_session_is_validated(people: People, subtests: pytest.Subtests):
+    for title, status in TITLES:
+        with subtests.test(title=str(title)[:10]):
+            assert keep(people.ann, title=title).status_code == status
+
+
+def test_sessions_are_ordered_by_their_latest_message(people: People):
+    first, second, third = (kept(people.ann) for _ in range(3))
+    kept(people.ann, first)
+    assert [row["id"] for row in listed(people.ann)] == [first, third, second]
+    assert [row["id"] for row in listed(people.ann, limit=1, offset=1)] == [third]
+    assert listed(people.ann, offset=3) == []
+    assert [row["content"] for row in messages(people.ann, first, limit=1, offset=1)] == ["So."]
+    for function, page in (
+        ("rag_list_sessions", {"limit": 101}),
+        ("rag_list_sessions", {"limit": 0}),
+        ("rag_list_sessions", {"offset": -1}),
+        ("rag_list_session_messages", {"session_id": first, "limit": 1001}),
+        ("rag_list_session_messages", {"session_id": first, "limit": None}),
+        ("rag_list_session_messages", {"session_id": first, "offset": -1}),
+    ):
+        assert people.ann.rpc(function, page).status_code == 400, page
+
+
+def test_concurrent_turns_are_all_stored_in_order(people: People):
+    session = kept(people.ann)
+    turns = [[{**ASKED, "content": f"{number}a"}, {**ASKED, "content": f"{number}b"}] for number in range(12)]
+    with ThreadPoolExecutor(6) as pool:
+        assert set(pool.map(lambda turn: kept(people.ann, session, *turn), turns)) == {session}
+    rows = messages(people.ann, session)[2:]
+    assert [row["ordinal"] for row in rows] == list(range(2, 26))
+    pairs = [(rows[place]["content"], rows[place + 1]["content"]) for place in range(0, 24, 2)]
+    assert sorted(pairs) == sorted((a["content"], b["content"]) for a, b in turns)
+    assert listed(people.ann)[0]["message_count"] == 26
+
+
+def test_a_turn_of_a_deleted_session_is_reported(people: People):
+    """The turn waits for who deletes, and finds nothing to add to."""
+    session = kept(people.ann)
+    with psycopg.connect(people.ann.stack.database_url()) as deleting, ThreadPoolExecutor(1) as pool:
+        become(deleting, people.ann)
+        deleting.execute("select public.rag_delete_session(%s)", [session])
+        turn = pool.submit(keep, people.ann, session)
+        while not deleting.execute(
+            "select from pg_locks where not granted and transactionid = pg_current_xact_id()::xid"
+        ).fetchall():
+            assert not turn.done(), turn.result().text
+        deleting.commit()
+        assert refused(turn.result()) == (404, "session_not_found")
+    assert listed(people.ann) == []
+
+
+def test_a_session_outlives_its_collection_and_cannot_change_it(people: People):
+    home, other = collection(people.ann), collection(people.ann, "other")
+    session = kept(people.ann, collection_id=home)
+    ok(people.ann.rpc("rag_delete_collection", {"collection_id": home}))
+    assert listed(people.ann)[0]["collection_id"] is None
+    assert opened(people.ann, session)["collection_id"] is None
+    assert opened(people.ann, session, collection_id=other)["collection_id"] == other
+    assert listed(people.ann)[0]["collection_id"] is None
+    # It narrows a turn, and not the session.
+    kept(people.ann, session, said(1), collection_id=other)
+    assert listed(people.ann)[0]["collection_id"] is None
+    assert [row["content"] for row in messages(people.ann, session)] == ["How?", "So.", "1"]
+    # A turn that began in what is gone by now.
+    assert refused(keep(people.ann, None, collection_id=home)) == (404, "collection_not_found")
+
+
+def rows_of(world: World, session: str) -> tuple[int, int]:
+    count = "select count(*) from rag.{} where {} = %s"
+    ((sessions,),) = world.sql(count.format("sessions", "id"), session)
+    ((messages,),) = world.sql(count.format("messages", "session_id"), session)
+    return sessions, messages
+
+
+@pytest.mark.parametrize("gone", ["the session", "its user", "the org"])
+def test_messages_are_deleted_with_their_session_user_or_org(people: People, world: World, gone: str):
+    session, beside = kept(people.ann), kept(people.bob)
+    assert rows_of(world, session) == (1, 2)
+    match gone:
+        case "the session":
+            ok(people.ann.rpc("rag_delete_session", {"session_id": session}))
+        case "its user":
+            world.sql("delete from auth.users where id = %s", people.ann.id)
+        case _:
+            world.sql("delete from rag.orgs where id = %s", people.acme.id)
+    assert rows_of(world, session) == (0, 0)
+    assert rows_of(world, beside) == (1, 2)
+
+
+def test_a_message_belongs_to_a_session_of_its_own_user(people: People, world: World):
+    """Whatever the policies were."""
+    session = kept(people.ann)
+    for owner, org in ((people.alf.id, people.acme.id), (people.ann.id, people.bolt.id)):
+        with pytest.raises(psycopg.errors.ForeignKeyViolation):
+            world.sql(
+                "insert into rag.messages (org_id, session_id, ordinal, owner_id, role, content) "
+                "values (%s, %s, 2, %s, 'user', 'x')",
+                org, session, owner,
+            )  # fmt: skip
+
+
+def test_messages_cannot_be_changed(people: People, world: World):
+    session = kept(people.ann)
+    with pytest.raises(psycopg.errors.InsufficientPrivilege):
+        world.as_user(
+            people.ann, "update rag.messages set content = 'no' where session_id = %s returning 1", session
+        )
+
+
+CROWD = """
+    insert into rag.sessions (org_id, owner_id, title)
+      select %(org)s, %(owner)s, number::text from generate_series(1, 3000) as number;
+    insert into rag.messages (org_id, session_id, ordinal, owner_id, role, content)
+      select org_id, id, ordinal, owner_id, 'user', 'x' from rag.sessions, generate_series(0, 9) as ordinal
+      where owner_id = %(owner)s
+"""
+OF_SESSIONS = "select * from rag.sessions where org_id = any (array(select rag.current_org_ids()))"
+OF_MESSAGES = (
+    "select * from rag.messages where org_id = %(org)s and session_id = %(session)s and owner_id = %(user)s"
+)
+
+
+def test_other_users_sessions_do_not_slow_a_query(people: People, world: World):
+    """The functions' own conditions, as a signed-in user, beside another's thousands."""
+    session = kept(people.ann)
+    given = {"org": people.acme.id, "user": people.ann.id, "owner": people.alf.id, "session": session}
+    with psycopg.connect(people.ann.stack.database_url()) as connection:
+        for statement in CROWD.split(";"):
+            connection.execute(statement.encode(), given)
+        connection.execute("analyze rag.sessions, rag.messages")
+        become(connection, people.ann)
+        for statement, sought in (
+            (f"{OF_SESSIONS} and owner_id = (select auth.uid()) order by last_message_at desc, id limit 20",
+             "owner_id = "),
+            (f"{OF_SESSIONS} and id = %(session)s", "id = "),
+            (f"{OF_MESSAGES} order by ordinal desc limit 100", "session_id = "),
+        ):  # fmt: skip
+            rows = connection.execute(f"explain (costs off) {statement}".encode(), given).fetchall()
+            plan = "\n".join(line for (line,) in rows)
+            assert re.search(rf"Index Cond: .*\b{sought}", plan), plan
+            assert "Seq Scan on sessions" not in plan, plan
+            assert "Seq Scan on messages" not in plan, plan
+        connection.rollback()
+
+
+def test_an_unknown_session_id_reveals_nothing(people: People):
+    kept(people.bob)
+    for function in ("rag_list_session_messages", "rag_delete_session", "rag_open_session"):
+        answer = people.ann.rpc(function, {"session_id": str(uuid4())})
+        assert refused(answer) == (404, "session_not_found")

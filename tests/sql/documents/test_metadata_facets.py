@@ -1,0 +1,104 @@
+"""Facets: rows that stand for what a document is filtered by, equal where its values are equal."""
+
+import json
+from typing import Any
+
+import pytest
+
+from tests.actors import World
+from tests.conftest import People
+from tests.sql import passages
+
+
+def facet(world: World, kind: str, value: Any) -> str:
+    text = value if isinstance(value, str) else json.dumps(value)
+    ((found,),) = world.sql("select rag.facet_hash(%s, %s)", kind, text)
+    return str(found)
+
+
+EQUAL_VALUES = [
+    ("1", "1.0"),
+    ("1", "1e0"),
+    ("100", "1e2"),
+    ("-0.50", "-0.5"),
+    ("0", "-0.0"),
+    ("[1.0, 2]", "[1, 2.00]"),
+    ('{"a": {"b": [1.0]}}', '{"a": {"b": [1]}}'),
+    ('{"a": 1, "bb": 2}', '{"bb": 2.0, "a": 1}'),
+    ('"é"', '"\\u00e9"'),
+]
+
+
+def test_equal_values_are_one_facet(world: World, subtests: pytest.Subtests):
+    for one, other in EQUAL_VALUES:
+        with subtests.test(one=one, other=other):
+            assert facet(world, "metadata.x", one) == facet(world, "metadata.x", other)
+
+
+def test_different_values_and_kinds_are_different_facets(world: World):
+    values = [
+        "1",
+        "2",
+        '"1"',
+        '"1.0"',
+        "true",
+        '"true"',
+        "null",
+        '"null"',
+        '""',
+        "[]",
+        "{}",
+        "[1]",
+        "[[1]]",
+        '["1"]',
+        "[1, 2]",
+        "[2, 1]",
+        '{"a": 1}',
+        '{"a": "1"}',
+        '{"A": 1}',
+        '"a"',
+        '"A"',
+        "[null]",
+        '{"a": null}',
+    ]
+    kinds = ["origin", "author", "state", "label", "metadata.x", "metadata.x:1", "metadata.author"]
+    found = [facet(world, kind, value) for kind in kinds for value in values]
+    assert len(set(found)) == len(found)
+
+
+def facets(world: World, document_id: str) -> set[str]:
+    return {
+        str(one) for (one,) in world.sql("select facet from rag.facets where document_id = %s", document_id)
+    }
+
+
+def test_a_replaced_document_has_only_its_new_facets(world: World, people: People):
+    old: dict[str, Any] = {
+        "author": "ann",
+        "origin": "mail",
+        "state": "open",
+        "labels": ["a", "b", "a"],
+        "metadata": {"k": 1, "m": None},
+    }
+    document_id = passages.put(world, people.ann, "x", external_id="x", **old)
+    assert len(facets(world, document_id)) == 7
+    assert passages.put(world, people.ann, "x", external_id="x", labels=["b"]) == document_id
+    assert facets(world, document_id) == {facet(world, "label", '"b"')}
+    passages.put(world, people.ann, "x", external_id="x")
+    assert facets(world, document_id) == set()
+    passages.put(world, people.ann, "x", external_id="x", **old)
+    assert passages.delete(world, people.ann, document_id)
+    assert facets(world, document_id) == set()
+
+
+def test_a_private_document_s_facets_are_visible_to_its_owner_and_the_admin(world: World, people: People):
+    passages.put(world, people.ann, "x", private=True, labels=["secret"])
+
+    def count(statement: str = "select count(*) from rag.facets") -> list[Any]:
+        return [
+            world.as_user(one, statement)[0][0] for one in (people.ann, people.alf, people.ada, people.bob)
+        ]
+
+    assert count() == [1, 0, 1, 0]
+    assert count("select count(*) from rag.postings where term <> ' x'")[1::2] == [0, 0]
+    assert count("select count(*) from rag.term_counts")[1::2] == [0, 0]

@@ -1,0 +1,176 @@
+"""Names folded: what makes two of them one entity, in every script; how they sound, and what titles name."""
+
+import random
+from typing import Any
+
+import pytest
+
+from tests.actors import World
+
+SAME: list[tuple[str, ...]] = [
+    (
+        "Billing Team",
+        "BILLING TEAM",
+        "billing-team",
+        "Billing_Team",
+        " the Billing  Team\n",
+        "“Billing Team”",
+    ),
+    ("Élan Café", "Elan Cafe", "E\u0301lan Cafe\u0301", "ÉLAN CAFÉ"),
+    ("O'Brien", "O’Brien", "O´Brien", "OBrien", "O'Brien's", "O’Brien’s"),
+    ("Straße", "STRASSE", "Strasse"),
+    ("Łódź", "Lodz", "ŁÓDŹ"),
+    ("Ærø Sø", "Aero So"),
+    ("İstanbul", "Istanbul", "ıstanbul"),
+    ("ﬁrm №1", "firm No1"),
+    ("ＡＢＣ", "abc"),
+    ("Casablanca (1942 film)", "Casablanca", "CASABLANCA （映画）"),
+    ("The Beatles", "Beatles", "the the beatles"),
+    ("(The Who)", "Who"),
+    ("INC-4821", "inc 4821", "INC/4821", "INC–4821"),
+    ("Иван Петров", "ИВАН ПЕТРОВ", "иван-петров"),
+    ("Юрий", "ЮРИИ"),
+    ("Οδυσσεύς", "ΟΔΥΣΣΕΥΣ", "οδυσσευσ"),
+    ("محمد", "مُحَمَّد", "محـمد"),
+    ("شركة، النور", "شركة النور"),
+    ("שלום עולם", "שָׁלוֹם עוֹלָם", "שלום־עולם"),
+    ("हिन्दी संगठन", "हिन्दी  संगठन।"),
+    ("สำนักงานใหญ่", "สํานักงานใหญ่"),
+    ("東京タワー", "東京タワー。", "「東京タワー」"),
+    ("ガンダム", "ｶﾞﾝﾀﾞﾑ", "カ\u3099ンタ\u3099ム"),
+    ("北京大学", "《北京大学》"),
+    ("한국 전력", "한국\u3000전력"),
+    ("soft\u00adhyphen", "softhyphen", "soft\u200bhyphen"),
+    ("Ship 🚀 It", "Ship It", "🚢 ship❤️it"),
+]
+DIFFERENT: list[tuple[str, ...]] = [
+    ("C", "C++", "C#"),
+    ("हिन्दी", "हिनदी"),
+    ("がぎ", "かき"),
+    ("ใหญ่", "ใหญ"),
+    ("Ship It", "Shipit"),
+    ("The", "Theo"),
+]
+NOTHING = ["", " ", "🚀", "❤️", "👩‍👩‍👧", "---", "…", "()", "\u200b", "。、"]
+
+
+def entity(world: World, name: str | None) -> Any:
+    return world.sql("select rag.entity_key(%s)", name)[0][0]
+
+
+def test_names_that_differ_in_spelling_only_are_one_entity(world: World, subtests: pytest.Subtests):
+    for names in SAME:
+        with subtests.test(names=names):
+            found = {name: entity(world, name) for name in names}
+            assert len(set(found.values())) == 1, found
+            assert found[names[0]] != ""
+
+
+def test_other_names_are_different_entities(world: World, subtests: pytest.Subtests):
+    for names in DIFFERENT:
+        with subtests.test(names=names):
+            assert len({entity(world, name) for name in names}) == len(names)
+
+
+def test_a_text_without_letters_or_digits_is_not_an_entity(world: World, subtests: pytest.Subtests):
+    for name in NOTHING:
+        with subtests.test(name=name):
+            assert entity(world, name) == ""
+
+
+def test_a_name_that_is_an_article_stays_a_name(world: World):
+    assert entity(world, "The") == entity(world, "The The") == entity(world, "The (band)") == "the"
+
+
+def test_an_empty_name_is_not_an_entity(world: World):
+    assert entity(world, None) is None
+
+
+def test_a_name_is_truncated_to_two_hundred_characters(world: World):
+    assert entity(world, "ab" * 5000) == "ab" * 100
+    assert entity(world, "a b " * 2500) == "a b " * 49 + "a b"
+
+
+ALPHABETS = [
+    (0x20, 0x7E), (0xA0, 0x24F), (0x370, 0x52F), (0x531, 0x6FF), (0x900, 0xDFF), (0xE00, 0xFFF),
+    (0x1000, 0x13FF), (0x1780, 0x17FF), (0x2000, 0x2BFF), (0x3000, 0x30FF), (0x4E00, 0x4EFF),
+    (0xAC00, 0xADFF), (0xF900, 0xFFEF), (0x1F300, 0x1FAFF),
+]  # fmt: skip
+
+
+def test_folding_an_entity_is_idempotent(world: World):
+    """Whatever is in it: two thousand names of any characters."""
+    draw = random.Random(34)  # noqa: S311  # not a secret
+
+    def name() -> str:
+        letters = (draw.randint(*draw.choice(ALPHABETS)) for _ in range(draw.randint(1, 40)))
+        return draw.choice(["", "The ", "the the "]) + "".join(map(chr, letters)) + draw.choice(["", " (x)"])
+
+    names = [name() for _ in range(2000)] + ["the " * 80 + "x", "x " * 300, *NOTHING]
+    odd = world.sql(
+        "select name, entity from unnest(%s::text[]) as name, lateral rag.entity_key(name) as entity "
+        "where rag.entity_key(entity) <> entity or rag.entity_key(replace(entity, ' ', '_')) <> entity "
+        "or rag.fold_text(entity) <> entity or length(entity) > 200",
+        names,
+    )
+    assert odd == []
+
+
+CONFUSABLE_NAMES = [
+    ("Kestrel", "Kestral"), ("Phillips", "Filips"), ("Catherine", "Kathryne"), ("Schmidt", "Schmiddt"),
+    ("Azure Works", "Asure Vorks"), ("Mackenzie", "Makenzie"), ("Ottawa", "Otawa"), ("Петрров", "Петров"),
+]  # fmt: skip
+
+
+def test_often_confused_names_have_a_common_phonetic_start_or_end(world: World, subtests: pytest.Subtests):
+    for one, other in CONFUSABLE_NAMES:
+        with subtests.test(one=one, other=other):
+            ((first, second),) = world.sql(
+                "select rag.phonetic_key(rag.entity_key(%s)), rag.phonetic_key(rag.entity_key(%s))",
+                one,
+                other,
+            )
+            kept = max(2, (2 * len(second) + 2) // 3)
+            assert first[:kept] == second[:kept] or first[-kept:] == second[-kept:], (first, second)
+
+
+def test_similarity_is_between_0_and_1_and_highest_for_equal_names(world: World):
+    others = ["kestrel", "kestral", "kesterl", "kestrels", "petrel", "osprey", "kestrel of the hill"]
+    rows = world.sql(
+        "select entity, likeness from rag.bigram_similarity('kestrel', %s::text[])", [*others, "kestrel"]
+    )
+    found = dict(rows)
+    assert found.pop("kestrel") == 1
+    assert "kestrel of the hill" not in found
+    assert all(0 < likeness < 1 for likeness in found.values())
+    assert min(found[one] for one in ("kestral", "kesterl", "kestrels")) > found["petrel"]
+
+
+TITLES: dict[str, dict[str, float]] = {
+    "Casablanca": {"casablanca": 1},
+    "Casablanca (film)": {"casablanca": 1, "casablanca film": 1, "film": 0.6},
+    "The Billing Team": {"billing team": 1},
+    "Outage 42: Billing": {"outage 42 billing": 1, "outage 42": 0.6, "billing": 0.6},
+    "Paris, Texas": {"paris texas": 1, "paris": 0.6, "texas": 0.6},
+    "docs/on-call.md": {"docs on call md": 1, "on call": 0.9},
+    "Teams | Kestrel — Oslo": {"teams kestrel oslo": 1, "teams": 0.6, "kestrel": 0.6, "oslo": 0.6},
+    "東京、大阪": {"東京 大阪": 1, "東京": 0.6, "大阪": 0.6},
+    "A - B - A": {"a b a": 1},
+    "Ann's": {"ann": 1},
+    "🚀": {},
+    "x": {},
+}  # fmt: skip
+
+
+def test_a_title_is_an_entity_with_its_parts(world: World, subtests: pytest.Subtests):
+    for title, named in TITLES.items():
+        with subtests.test(title=title):
+            rows = world.sql("select entity, weight from rag.title_names(%s)", title)
+            assert dict(rows) == pytest.approx(named)
+
+
+def test_a_long_title_has_at_most_ten_entities(world: World):
+    for title in ("part: " * 2000, "x" * 10_000, "\n".join(f"Name {n}," for n in range(1000))):
+        rows = world.sql("select entity from rag.title_names(%s)", title)
+        assert 1 <= len(rows) <= 10
+        assert all(len(entity) <= 200 for (entity,) in rows)

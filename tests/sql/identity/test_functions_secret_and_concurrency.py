@@ -1,0 +1,252 @@
+"""Calls without the functions' secret: refused by every exposed function but those for browsers."""
+
+import hashlib
+import json
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from typing import Any
+
+import httpx
+import psycopg
+import pytest
+
+from shared.api.health import check
+from shared.clients.postgrest import SECRET_HEADER
+from shared.config import Settings
+from shared.errors import DatabaseBusy
+from shared.services import Services
+from tests.actors import Actor, World, client, put_arguments, vector, webhook_arguments
+from tests.conftest import People
+from tests.faults import wait_for_waiters
+from tests.functions.serving import made
+from tests.sql.test_catalogue import CALLERS
+
+READERS: dict[str, dict[str, Any]] = {
+    "rag_match": {"query_vector": vector(1)},
+    "rag_search": {"query_text": "kettle", "query_vector": vector(1)},
+    "rag_graph_search": {"query_text": "kettle", "query_vector": vector(1)},
+    "rag_graph_of": {"org_id": None, "document_ids": []},
+    "rag_similar": {"document_id": "5a0e4f1c-9d0b-4b5e-8a53-0c7d1e6f2b94"},
+    "rag_widen": {"chunk_ids": [], "neighbours": 1},
+    "is_org_member": {"org_id": None},
+    "rag_health": {},
+}
+CALLER_OF = {name.partition("(")[0]: caller for name, caller in CALLERS.items()}
+GUARDED = sorted(name for name, caller in CALLER_OF.items() if caller == "guarded")
+
+
+@pytest.fixture
+def settings_row(world: World) -> Iterator[World]:
+    """The database's settings, restored afterwards."""
+    columns = "functions_secret_hashes, open_to_direct_callers, writes_per_user"
+    (row,) = world.sql(f"select {columns} from rag.settings")
+    yield world
+    world.sql(f"update rag.settings set ({columns}) = (%s, %s, %s)", *row)
+
+
+def required_arguments(world: World, function: str) -> dict[str, None]:
+    """Null for each parameter without a default."""
+    ((names, count),) = world.sql(
+        "select coalesce(proargnames[:pronargs], '{}'), pronargs - pronargdefaults from pg_proc "
+        "where pronamespace = 'public'::regnamespace and proname = %s",
+        function,
+    )
+    return dict.fromkeys(names[:count])
+
+
+def refusal(actor: Actor, world: World, function: str, **headers: str) -> tuple[int, str]:
+    """Status and machine code of a call with nothing but nulls."""
+    path = f"/rest/v1/rpc/{function}"
+    answer = actor.request("POST", path, required_arguments(world, function), **headers)
+    return answer.status_code, str(answer.json().get("details")) if answer.is_error else ""
+
+
+def test_a_browser_cannot_call_guarded_functions(people: People, world: World, subtests: pytest.Subtests):
+    assert len(GUARDED) > 60
+    for function in GUARDED:
+        with subtests.test(function=function):
+            assert refusal(people.ada.direct(), world, function) == (403, "functions_secret_required")
+
+
+def test_a_browser_can_call_reading_functions(people: People, subtests: pytest.Subtests):
+    listed = {name.partition("(")[0] for name, caller in CALLERS.items() if caller in ("direct", "unguarded")}
+    assert set(READERS) == listed
+    for function, arguments in READERS.items():
+        with subtests.test(function=function):
+            org = {"org_id": people.acme.id} if "org_id" in arguments else {}
+            answer = people.ann.direct().rpc(function, arguments | org)
+            assert "functions_secret" not in answer.text.replace('"functions_secret":"wrong"', "")
+            assert answer.status_code in (200, 404), answer.text
+
+
+def test_an_invalid_secret_is_refused_and_two_are_valid_during_a_rotation(
+    people: People, settings_row: World
+):
+    ann, world = people.ann.direct(), settings_row
+    old, new = "the former secret of this deployment", "the new secret of this deployment"
+
+    def answers(secret: str) -> bool:
+        status, code = refusal(ann, world, "rag_list_names", **{SECRET_HEADER: secret})
+        assert (status, code) in [(200, ""), (403, "functions_secret_required")]
+        return status == 200
+
+    def write(*secrets: str) -> None:
+        hashes = [hashlib.sha256(secret.encode()).hexdigest() for secret in secrets]
+        world.sql("update rag.settings set functions_secret_hashes = %s", hashes)
+
+    write(old)
+    assert [answers(secret) for secret in (old, new, "", "x")] == [True, False, False, False]
+    write(old, new)
+    assert [answers(secret) for secret in (old, new)] == [True, True]
+    write(new)
+    assert [answers(secret) for secret in (old, new)] == [False, True]
+
+
+def test_the_secret_grants_no_more_than_the_token(people: People, world: World):
+    document = people.bob.put([vector(1)])
+    assert people.ann.rpc("rag_delete_document", {"document_id": document}).json() is False
+    secret = people.ann.headers()[SECRET_HEADER]
+    anon = people.ann.direct().request(
+        "POST", "/rest/v1/rpc/rag_list_names", {}, token=people.ann.stack.anon_key, **{SECRET_HEADER: secret}
+    )
+    assert (anon.status_code, anon.json()["code"]) == (401, "42501")
+    assert world.sql("select count(*) from rag.documents where id = %s", document) == [(1,)]
+
+
+def test_a_missing_secret_is_reported(people: People, settings_row: World, settings: Settings):
+    settings_row.sql("update rag.settings set functions_secret_hashes = '{}'")
+    assert refusal(people.ann, settings_row, "rag_list_names") == (403, "functions_secret_unset")
+    assert people.ann.rpc("rag_health").json()[0]["functions_secret"] == "unset"
+    answer = people.ann.request("GET", "/api/v1/collections")
+    assert (answer.status_code, answer.json()["error"]["code"]) == (403, "functions_secret_unset")
+    with made(settings) as new_process:
+        assert check(new_process, None).services["database"] == "unhealthy"
+
+
+def test_health_reports_valid_and_invalid_secrets(people: People):
+    assert people.ann.rpc("rag_health").json()[0]["functions_secret"] == "ok"
+    assert people.ann.direct().rpc("rag_health").json()[0]["functions_secret"] == "wrong"
+
+
+def test_a_deployer_may_open_the_guarded_functions(people: People, settings_row: World):
+    settings_row.sql("update rag.settings set open_to_direct_callers = true")
+    assert people.ann.direct().rpc("rag_list_names").status_code == 200
+    assert people.ann.direct().rpc("rag_health").json()[0]["functions_secret"] == "ok"
+
+
+def test_direct_database_sessions_are_not_checked(people: People, world: World):
+    assert world.as_user(people.ann, "select public.rag_list_names()") == [([],)]
+
+
+def answer_of(response: httpx.Response) -> tuple[int, str | None]:
+    """Status and machine code."""
+    return response.status_code, response.json()["details"] if response.is_error else None
+
+
+@contextmanager
+def locked(world: World, statement: str, *parameters: Any) -> Iterator[None]:
+    """Another transaction holds the locks that the statement takes."""
+    with psycopg.connect(world.stack.database_url()) as connection:
+        connection.execute(statement.encode(), parameters)
+        yield
+        connection.rollback()
+
+
+def test_a_user_has_three_concurrent_direct_searches(people: People, world: World):
+    """Our functions' calls and other users' do not count."""
+    search = {"query_vector": vector(1)}
+    ann = people.ann.direct()
+    with ThreadPoolExecutor(6) as pool:
+        with locked(world, "lock table rag.chunks in access exclusive mode"):
+            running = [pool.submit(ann.rpc, "rag_match", search) for _ in range(3)]
+            wait_for_waiters(world.stack, 3)
+            for function in ("rag_match", "rag_search", "rag_graph_search", "rag_similar", "rag_widen"):
+                assert answer_of(ann.rpc(function, READERS[function])) == (429, "too_many_reads")
+            others = (people.ann, people.bob, people.alf.direct())
+            running += [pool.submit(actor.rpc, "rag_match", search) for actor in others]
+            wait_for_waiters(world.stack, 6)
+        assert [answer.result().status_code for answer in running] == [200] * 6
+    assert ann.rpc("rag_match", search).status_code == 200
+
+
+def test_a_direct_call_s_size_is_limited(people: People, subtests: pytest.Subtests):
+    path = f"{people.ann.stack.url.rpartition(':')[0]}:{people.ann.stack.state.postgrest_port}/rpc/rag_match"
+    body = json.dumps({"query_vector": vector(1)}).encode().ljust((1 << 20) + 1)
+
+    def answer(actor: Actor, content: Any) -> tuple[int, str | None]:
+        headers = {**actor.headers(), "Content-Type": "application/json"}
+        return answer_of(client().post(path, content=content, headers=headers))
+
+    cases: list[tuple[str, Actor, Any, tuple[int, str | None]]] = [
+        ("large", people.ann.direct(), body, (413, "body_too_large")),
+        ("of unknown size", people.ann.direct(), iter([body]), (400, "length_required")),
+        ("of our functions", people.ann, body, (200, None)),
+    ]
+    for name, actor, content, expected in cases:
+        with subtests.test(name):
+            assert answer(actor, content) == expected
+
+
+def test_a_direct_caller_without_an_org_is_refused(
+    people: People, settings_row: World, subtests: pytest.Subtests
+):
+    settings_row.sql("update rag.settings set open_to_direct_callers = true")
+    readers = {name: READERS[name] for name, caller in CALLER_OF.items() if caller == "direct"}
+    for function, arguments in (readers | {"rag_put_document": put_arguments(None, [vector(1)])}).items():
+        with subtests.test(function=function):
+            answer = people.sam.direct().rpc(function, arguments)
+            assert answer_of(answer) == (403, "no_org")
+            other = people.ann.direct().token(rag={"org": people.bolt.id})
+            answer = people.ann.direct().rpc(function, arguments, token=other)
+            assert answer_of(answer) == (403, "no_org")
+
+
+def test_a_user_s_concurrent_long_changes_are_limited(people: People, settings_row: World):
+    world = settings_row
+    world.sql("update rag.settings set open_to_direct_callers = true, writes_per_user = 3")
+    people.ann.put([vector(1)], external_id="a")
+    put = put_arguments(people.acme, [vector(1)], external_id="a")
+    hold = "select from rag.documents where org_id = %s for update"
+    with ThreadPoolExecutor(5) as pool:
+        with locked(world, hold, people.acme.id):
+            running: list[Future[httpx.Response]] = []
+            for number, actor in enumerate((people.ann.direct(), people.ann.direct(), people.ann), 1):
+                running.append(pool.submit(actor.rpc, "rag_put_document", put))
+                wait_for_waiters(world.stack, number)
+            assert answer_of(people.ann.direct().rpc("rag_put_document", put)) == (503, "too_many_writes")
+            assert answer_of(people.ann.rpc("rag_put_document", put)) == (503, "too_many_writes")
+            # Short calls are not counted, and each user has slots of their own.
+            assert people.ann.rpc("rag_list_names").json() == ["default"]
+            running.append(pool.submit(people.alf.rpc, "rag_put_document", put))
+            wait_for_waiters(world.stack, 4)
+        assert [answer.result().status_code for answer in running] == [200] * 4
+
+
+def test_a_call_waits_three_seconds_for_a_lock(people: People, settings_row: World, core: Services):
+    """PostgREST answers SQLSTATE 55P03 with 500. So a function that catches it raises another code."""
+    world = settings_row
+    world.sql("update rag.settings set open_to_direct_callers = true")
+    document = people.ann.put([vector(1)], external_id="a")
+    put = put_arguments(people.acme, [vector(1)], external_id="a")
+    hook = people.ada.rpc("rag_create_webhook", webhook_arguments()).json()[0]["id"]
+    with (
+        ThreadPoolExecutor(5) as pool,
+        locked(world, "select from rag.documents where id = %s for update", document),
+        locked(world, "select from rag.webhooks where id = %s for update", hook),
+    ):
+        delete = {"document_id": document}
+        direct = pool.submit(people.ann.direct().rpc, "rag_put_document", put)
+        ours = pool.submit(people.ann.rpc, "rag_put_document", put)
+        short = pool.submit(people.alf.rpc, "rag_delete_document", delete)
+        # The trigger that writes the delivery waits at the end of the transaction.
+        deferred = pool.submit(people.ann.rpc, "rag_create_collection", {"name": "new"})
+        python = pool.submit(core.database.call, people.alf.principal, "rag_delete_document", delete)
+        answers = {name: answer_of(call.result()) for name, call in (("direct", direct), ("ours", ours))}
+        answers["deferred"] = answer_of(deferred.result())
+        with pytest.raises(DatabaseBusy) as busy:
+            python.result()
+        uncaught = short.result()
+    assert answers == {"direct": (409, "locked"), "ours": (503, "locked"), "deferred": (503, "locked")}
+    assert (uncaught.status_code, uncaught.json()["code"]) == (500, "55P03")
+    assert (busy.value.status, busy.value.headers) == (503, {"Retry-After": "3"})

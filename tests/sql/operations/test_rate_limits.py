@@ -1,0 +1,575 @@
+"""Requests counted in Postgres: every call once, each user's their own, and never backwards."""
+
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from uuid import uuid4
+
+import httpx
+import psycopg
+import pytest
+
+from tests.actors import Actor, World, hit_arguments
+from tests.conftest import People
+
+PLENTY = 1_000_000
+
+
+def hit(actor: Actor, bucket: Any = "rag", window_seconds: Any = 60, **more: Any) -> httpx.Response:
+    """Under a limit that nobody reaches, unless `requests` says so."""
+    arguments = {"bucket": bucket, "window_seconds": window_seconds, "requests": PLENTY, **more}
+    return actor.rpc("rag_check_rate_limit", hit_arguments(**arguments))
+
+
+def spent(actor: Actor, bucket: str = "rag", window_seconds: int = 60, **more: Any) -> int:
+    """What the count stands at after this hit."""
+    answer = hit(actor, bucket, window_seconds, **more)
+    assert answer.status_code == 200, answer.text
+    (row,) = answer.json()
+    return int(row["hits"])
+
+
+def counts(world: World, actor: Actor) -> list[tuple[Any, ...]]:
+    return world.sql(
+        "select bucket, window_seconds, hits from rag.rate_limits where caller_id = %s order by 1, 2",
+        actor.id,
+    )
+
+
+def set_back(world: World, actor: Actor, seconds: float) -> None:
+    """Let the user's windows have begun earlier."""
+    world.sql(
+        "update rag.rate_limits set started_at = started_at - make_interval(secs => %s) where caller_id = %s",
+        seconds,
+        actor.id,
+    )
+
+
+def test_every_call_counts_once(people: People, world: World):
+    assert [spent(people.ann) for _ in range(4)] == [1, 2, 3, 4]
+    assert counts(world, people.ann) == [("rag", 60, 4)]
+
+
+def test_a_call_may_count_several_requests(people: People):
+    assert [spent(people.ann, amount=amount) for amount in (1, 10, 1000, 1)] == [1, 11, 1011, 1012]
+
+
+def test_a_window_starts_with_the_first_call(people: People, world: World, subtests: pytest.Subtests):
+    for window_seconds in [1, 60, 3600, 86400]:
+        with subtests.test(window_seconds=window_seconds):
+            (first,) = hit(people.ann, window_seconds=window_seconds).json()
+            (second,) = hit(people.ann, window_seconds=window_seconds).json()
+            ((now,),) = world.sql("select clock_timestamp()")
+            resets_at = datetime.fromisoformat(first["resets_at"])
+            assert (
+                timedelta(0) < resets_at - now + timedelta(seconds=5) < timedelta(seconds=window_seconds + 5)
+            )
+            if window_seconds > 1:
+                assert first["resets_at"] == second["resets_at"]
+
+
+def test_windows_and_buckets_are_counted_separately(people: People, world: World):
+    spent(people.ann, "rag", 60)
+    spent(people.ann, "rag", 86400)
+    spent(people.ann, "api", 60)
+    spent(people.ann, "rag", 60)
+    assert counts(world, people.ann) == [("api", 60, 1), ("rag", 60, 2), ("rag", 86400, 1)]
+
+
+def test_users_spend_only_their_own_quota(people: People, world: World):
+    """Members of one org and of none alike."""
+    for _ in range(3):
+        spent(people.ann)
+    assert [spent(actor) for actor in (people.alf, people.bob, people.sam)] == [1, 1, 1]
+    assert counts(world, people.ann) == [("rag", 60, 3)]
+
+
+def test_a_call_cannot_name_another_user(people: People, world: World, subtests: pytest.Subtests):
+    """The function takes no such argument; PostgREST does not find one that does."""
+    spent(people.bob)
+    for name in ("user_id", "caller_id", "key", "started_at", "hits"):
+        with subtests.test(name=name):
+            before = counts(world, people.bob)
+            assert hit(people.ann, **{name: people.bob.id}).status_code == 404
+            assert counts(world, people.bob) == before
+
+
+def test_a_token_restricted_to_an_org_spends_the_same_quota(people: People):
+    arguments = hit_arguments()
+    for number, org in enumerate((people.acme, people.bolt), start=1):
+        answer = people.kim.rpc(
+            "rag_check_rate_limit", arguments, token=people.kim.token(rag={"org": org.id})
+        )
+        assert answer.json()[0]["hits"] == number
+
+
+def test_an_amount_out_of_range_is_refused_and_never_lowers_a_count(
+    people: People, world: World, subtests: pytest.Subtests
+):
+    for _ in range(3):
+        spent(people.ann)
+    for amount in (0, -1, -3, -1000, -(2**31), 1001, 2**31 - 1, None):
+        with subtests.test(amount=amount):
+            before = counts(world, people.ann)
+            answer = hit(people.ann, amount=amount)
+            assert (answer.status_code, answer.json()) == (200, [])
+            assert counts(world, people.ann) == before
+
+
+def test_an_amount_that_is_not_an_integer_is_refused(people: People, world: World, subtests: pytest.Subtests):
+    spent(people.ann)
+    for amount in (2**31, -(2**31) - 1, 0.5, "many", [1]):
+        with subtests.test(amount=amount):
+            before = counts(world, people.ann)
+            assert hit(people.ann, amount=amount).status_code == 400
+            assert counts(world, people.ann) == before
+
+
+def test_an_unknown_bucket_is_refused(people: People, world: World, subtests: pytest.Subtests):
+    for bucket in ("", "Rag", "rag ", "other", "rag'; --", None):
+        with subtests.test(bucket=bucket):
+            before = counts(world, people.ann)
+            assert hit(people.ann, bucket=bucket).status_code == 400
+            assert counts(world, people.ann) == before
+
+
+def test_an_unknown_window_is_refused(people: People, world: World, subtests: pytest.Subtests):
+    for window_seconds in (0, -60, 2, 59, 61, 604800, 2**31 - 1, None):
+        with subtests.test(window_seconds=window_seconds):
+            before = counts(world, people.ann)
+            assert hit(people.ann, window_seconds=window_seconds).status_code == 400
+            assert counts(world, people.ann) == before
+
+
+def test_an_expired_window_restarts(people: People, world: World, subtests: pytest.Subtests):
+    for window_seconds in [1, 60, 3600, 86400]:
+        with subtests.test(window_seconds=window_seconds):
+            before = datetime.now(UTC)
+            spent(people.ann, window_seconds=window_seconds, amount=1000)
+            set_back(world, people.ann, window_seconds)
+            (row,) = hit(people.ann, window_seconds=window_seconds).json()
+            assert row["hits"] == 1
+            assert datetime.fromisoformat(row["resets_at"]) > before + timedelta(seconds=window_seconds)
+
+
+def test_a_window_that_has_not_expired_continues(people: People, world: World):
+    assert spent(people.ann) == 1
+    set_back(world, people.ann, 30)
+    assert spent(people.ann) == 2
+    set_back(world, people.ann, 31)
+    assert spent(people.ann) == 1
+
+
+def test_a_restart_of_one_window_keeps_the_others(people: People, world: World):
+    spent(people.ann, window_seconds=60, amount=5)
+    spent(people.ann, window_seconds=3600, amount=5)
+    set_back(world, people.ann, 60)
+    assert spent(people.ann, window_seconds=60) == 1
+    assert spent(people.ann, window_seconds=3600) == 6
+
+
+def test_sixteen_threads_of_ten_calls_count_exactly_160(people: People, world: World):
+    with ThreadPoolExecutor(16) as pool:
+        seen = list(pool.map(lambda _: spent(people.ann), range(160)))
+    # No count was handed out twice, none was lost.
+    assert sorted(seen) == list(range(1, 161))
+    assert counts(world, people.ann) == [("rag", 60, 160)]
+
+
+def test_concurrent_calls_at_the_end_of_a_window_start_one_new_window(people: People, world: World):
+    spent(people.ann, amount=500)
+    set_back(world, people.ann, 60)
+    with ThreadPoolExecutor(16) as pool:
+        seen = list(pool.map(lambda _: spent(people.ann), range(48)))
+    assert sorted(seen) == list(range(1, 49))
+
+
+def test_concurrent_calls_of_several_users_are_counted_separately(people: People):
+    actors = [people.ann, people.alf, people.bob, people.sam] * 10
+    with ThreadPoolExecutor(16) as pool:
+        list(pool.map(spent, actors))
+    assert [spent(actor) for actor in (people.ann, people.alf, people.bob, people.sam)] == [11] * 4
+
+
+def test_anon_is_refused(people: People, world: World):
+    """With the project's key alone, as a bearer or not at all."""
+    stack = people.ann.stack
+    before = world.sql("select count(*), sum(hits) from rag.rate_limits")
+    for headers in ({}, {"Authorization": f"Bearer {stack.anon_key}"}):
+        answer = httpx.post(
+            f"{stack.url}/rest/v1/rpc/rag_check_rate_limit",
+            json=hit_arguments(),
+            headers={"apikey": stack.anon_key, **headers},
+        )
+        assert answer.status_code == 401
+    assert world.sql("select count(*), sum(hits) from rag.rate_limits") == before
+
+
+def test_a_token_without_a_user_is_refused(people: People, world: World):
+    before = world.sql("select count(*) from rag.rate_limits")
+    answer = people.ann.rpc("rag_check_rate_limit", hit_arguments(), token=people.ann.token(sub=None))
+    assert (answer.status_code, answer.json()) == (200, [])
+    assert world.sql("select count(*) from rag.rate_limits") == before
+
+
+def test_users_see_only_their_own_counts_even_in_sql(people: People, world: World):
+    spent(people.ann, amount=7)
+    spent(people.bob)
+    assert world.as_user(people.bob, "select caller_id::text, hits from rag.rate_limits") == [
+        (people.bob.id, 1)
+    ]
+    ann = "where caller_id = %s returning 1"
+    assert world.as_user(people.bob, f"update rag.rate_limits set hits = 1 {ann}", people.ann.id) == []
+    assert counts(world, people.ann) == [("rag", 60, 7)]
+
+
+# -- how many a limit lets through --------------------------------------------------------------------
+
+
+def tried(actor: Actor, times: int, *, token: str | None = None, **more: Any) -> list[bool]:
+    """Which of so many requests, one after the other, were let through by all limits."""
+    outcomes = []
+    for _ in range(times):
+        answer = actor.rpc("rag_check_rate_limit", hit_arguments(**more), token=token)
+        assert answer.status_code == 200, answer.text
+        outcomes.append(all(row["admitted"] for row in answer.json()))
+    return outcomes
+
+
+def windows(actor: Actor, *, token: str | None = None, **more: Any) -> dict[int, tuple[int, int, bool]]:
+    """By window: the limit, the count after this request, and whether it was let through."""
+    answer = actor.rpc("rag_check_rate_limit", hit_arguments(**more), token=token)
+    assert answer.status_code == 200, answer.text
+    return {row["seconds"]: (row["allowed"], row["hits"], row["admitted"]) for row in answer.json()}
+
+
+def key_counts(world: World, key_id: str) -> list[tuple[Any, ...]]:
+    return world.sql(
+        "select bucket, window_seconds, hits from rag.rate_limits where caller_id = %s order by 1, 2", key_id
+    )
+
+
+def outcomes_of(world: World, actor: Actor) -> dict[tuple[str, str], int]:
+    found = world.sql("select function, outcome, total from rag.request_counts where user_id = %s", actor.id)
+    return {(function, outcome): total for function, outcome, total in found}
+
+
+def test_a_limit_of_five_admits_five_and_five_more_after_the_window(people: People, world: World):
+    assert tried(people.ann, 8, requests=5) == [True] * 5 + [False] * 3
+    set_back(world, people.ann, 60)
+    assert tried(people.ann, 8, requests=5) == [True] * 5 + [False] * 3
+
+
+def test_a_refused_request_is_counted_in_no_window(people: People, world: World):
+    tried(people.ann, 2, requests=2)
+    (before,) = hit(people.ann, requests=2).json()
+    (after,) = hit(people.ann, requests=2).json()
+    assert (before["hits"], before["admitted"]) == (after["hits"], after["admitted"]) == (2, False)
+    assert before["resets_at"] == after["resets_at"], "nor does it prolong the window"
+    assert counts(world, people.ann) == [("rag", 60, 2)]
+
+
+def test_an_amount_over_the_remainder_is_refused_completely(people: People, world: World):
+    assert windows(people.ann, requests=10, amount=7) == {60: (10, 7, True)}
+    assert windows(people.ann, requests=10, amount=4) == {60: (10, 7, False)}
+    assert windows(people.ann, requests=10, amount=3) == {60: (10, 10, True)}
+    assert windows(people.ann, requests=10) == {60: (10, 10, False)}
+    assert counts(world, people.ann) == [("rag", 60, 10)]
+
+
+def test_an_amount_over_the_limit_is_refused_even_in_a_new_window(people: People, world: World):
+    assert windows(people.ann, requests=10, amount=11) == {60: (10, 0, False)}
+    assert counts(world, people.ann) == []
+    tried(people.ann, 1, requests=10)
+    set_back(world, people.ann, 60)
+    (row,) = hit(people.ann, requests=10, amount=11).json()
+    assert (row["hits"], row["admitted"]) == (0, False)
+
+
+def test_a_lowered_limit_refuses_until_the_window_ends(people: People, world: World):
+    tried(people.ann, 8, requests=10)
+    assert windows(people.ann, requests=5) == {60: (5, 8, False)}
+    set_back(world, people.ann, 60)
+    assert windows(people.ann, requests=5) == {60: (5, 1, True)}
+
+
+def test_a_limit_of_zero_admits_nothing(people: People, world: World, subtests: pytest.Subtests):
+    for requests in (0, -1, -(2**31), None):
+        with subtests.test(requests=requests):
+            before = counts(world, people.ann)
+            answer = people.ann.rpc("rag_check_rate_limit", hit_arguments(requests=requests))
+            assert (answer.status_code, answer.json()) == (200, [])
+            assert counts(world, people.ann) == before
+
+
+def test_sixteen_threads_are_admitted_exactly_up_to_the_limit(people: People, world: World):
+    with ThreadPoolExecutor(16) as pool:
+        admitted = list(pool.map(lambda _: tried(people.ann, 1, requests=25)[0], range(100)))
+    assert sum(admitted) == 25
+    assert counts(world, people.ann) == [("rag", 60, 25)]
+
+
+# -- tiers --------------------------------------------------------------------------------------------
+
+
+def test_the_default_tiers_exist(world: World):
+    own = world.sql("select name, requests_per_day from rag.tiers where name not like 'test-%%' order by 2")
+    assert own == [("free", 100), ("developer", 10_000), ("professional", 100_000), ("standard", None)]
+    ((default,),) = world.sql("select tier from rag.orgs where id = %s", world.org().id)
+    assert default == "standard"
+
+
+def test_the_standard_tier_and_a_user_without_an_org_have_no_daily_limit(people: People):
+    assert set(windows(people.ann)) == set(windows(people.sam)) == {60}
+
+
+def test_a_tier_s_daily_limit_is_shared_by_a_user_s_buckets(people: People, world: World):
+    world.tier(people.acme, day=5)
+    assert tried(people.ann, 3) == [True] * 3
+    assert tried(people.ann, 3, bucket="api") == [True, True, False]
+    assert counts(world, people.ann) == [("api", 60, 2), ("day", 86400, 5), ("rag", 60, 3)]
+    assert tried(people.alf, 1) == [True], "each of the org's people has a day of their own"
+
+
+def test_a_day_ends_a_day_after_its_first_request(people: People, world: World):
+    world.tier(people.acme, day=2)
+    assert tried(people.ann, 3) == [True, True, False]
+    set_back(world, people.ann, 86_399)
+    assert tried(people.ann, 1) == [False]
+    set_back(world, people.ann, 1)
+    assert tried(people.ann, 3) == [True, True, False]
+
+
+def test_a_refusal_by_the_daily_limit_does_not_count_for_the_minute(people: People, world: World):
+    world.tier(people.acme, day=3)
+    assert tried(people.ann, 10) == [True] * 3 + [False] * 7
+    assert windows(people.ann) == {60: (60, 4, True), 86400: (3, 3, False)}
+    assert counts(world, people.ann) == [("day", 86400, 3), ("rag", 60, 3)]
+    assert windows(people.ann, amount=2)[86400] == (3, 3, False)
+    assert counts(world, people.ann) == [("day", 86400, 3), ("rag", 60, 3)]
+
+
+def test_a_refusal_by_the_minute_does_not_count_for_the_day(people: People, world: World):
+    world.tier(people.acme, day=50)
+    assert tried(people.ann, 6, requests=4) == [True] * 4 + [False] * 2
+    assert counts(world, people.ann) == [("day", 86400, 4), ("rag", 60, 4)]
+
+
+def test_an_amount_over_the_day_s_remainder_is_refused_completely(people: People, world: World):
+    world.tier(people.acme, day=5)
+    assert windows(people.ann, amount=3)[86400] == (5, 3, True)
+    assert windows(people.ann, amount=3)[86400] == (5, 3, False)
+    assert windows(people.ann, amount=2)[86400] == (5, 5, True)
+    assert counts(world, people.ann) == [("day", 86400, 5), ("rag", 60, 5)]
+
+
+def test_a_tier_s_minute_limit_replaces_the_deployment_s_in_its_bucket(people: People, world: World):
+    world.tier(people.acme, rag=2, api=4)
+    assert tried(people.ann, 3, requests=60) == [True, True, False]
+    assert tried(people.ann, 5, bucket="api", requests=600) == [True] * 4 + [False]
+    assert windows(people.bob) == {60: (60, 1, True)}
+
+
+def test_a_tier_s_minute_limit_may_exceed_the_deployment_s(people: People, world: World):
+    world.tier(people.acme, rag=100)
+    assert windows(people.ann, requests=1) == {60: (100, 1, True)}
+    assert windows(people.ann, requests=1, window_seconds=3600) == {60: (100, 2, True)}
+    assert windows(people.ann, bucket="api", requests=1) == {60: (1, 1, True)}, "the tier leaves this one"
+
+
+def test_the_most_generous_of_several_orgs_tiers_counts(people: People, world: World):
+    world.tier(people.acme, day=10, rag=20)
+    world.tier(people.bolt, day=1000, rag=5)
+    assert windows(people.kim) == {60: (20, 1, True), 86400: (1000, 1, True)}
+    assert windows(people.ann) == {60: (20, 1, True), 86400: (10, 1, True)}
+    assert windows(people.bob) == {60: (5, 1, True), 86400: (1000, 1, True)}
+
+
+def test_an_org_without_a_limit_counts_as_its_default(people: People, world: World):
+    """No day at all, and the deployment's own minute where that is more."""
+    world.tier(people.acme, day=10, rag=20)
+    world.tier(people.bolt)
+    assert windows(people.kim, requests=60) == {60: (60, 1, True)}
+    assert windows(people.kim, requests=10) == {60: (20, 2, True)}
+
+
+def test_a_token_restricted_to_an_org_has_that_org_s_tier(people: People, world: World):
+    world.tier(people.acme, day=10)
+    token = people.kim.token(rag={"org": people.acme.id})
+    assert windows(people.kim, token=token)[86400] == (10, 1, True)
+    assert set(windows(people.kim)) == {60}
+
+
+# -- keys ---------------------------------------------------------------------------------------------
+
+
+def key_of(actor: Actor, **claims: Any) -> tuple[str, str]:
+    """A key's id, and a token that it would be exchanged for."""
+    key_id = str(uuid4())
+    return key_id, actor.key_token(key=key_id, **claims)
+
+
+def test_a_key_and_its_user_have_separate_minutes_and_share_the_day(people: People, world: World):
+    world.tier(people.acme, day=7)
+    (first, first_token), (second, second_token) = key_of(people.ann), key_of(people.ann)
+    assert tried(people.ann, 2, bucket="api", requests=3) == [True] * 2
+    assert tried(people.ann, 4, bucket="api", requests=3, token=first_token) == [True] * 3 + [False]
+    assert tried(people.ann, 3, bucket="api", requests=3, token=second_token) == [True, True, False]
+    assert tried(people.ann, 1, bucket="api", requests=3) == [False], "the day is spent"
+    assert counts(world, people.ann) == [("api", 60, 2), ("day", 86400, 7)]
+    assert key_counts(world, first) == [("api", 60, 3)]
+    assert key_counts(world, second) == [("api", 60, 2)]
+
+
+def test_the_more_generous_rate_of_two_orgs_counts(people: People, world: World):
+    """kim belongs to both orgs: 100 a minute in acme are more than the 150 an hour of bolt."""
+    world.tier(people.acme, rag=100)
+    assert windows(people.kim, requests=150, window_seconds=3600) == {60: (100, 1, True)}
+    assert windows(people.bob, requests=150, window_seconds=3600) == {3600: (150, 1, True)}
+
+
+def test_a_key_s_own_limit_overrides_the_tier_and_the_deployment(people: People, world: World):
+    world.tier(people.acme, api=3, rag=3)
+    for own in (2, 5):
+        key_id, token = key_of(people.ann, requests_per_minute=own)
+        limits: dict[str, Any] = {"bucket": "api", "requests": 600, "token": token}
+        assert tried(people.ann, own + 1, **limits) == [True] * own + [False]
+        assert key_counts(world, key_id) == [("api", 60, own)]
+    assert counts(world, people.ann) == [], "the user's own minute is as it was"
+
+
+def test_a_malformed_key_limit_admits_nothing(people: People, world: World, subtests: pytest.Subtests):
+    limits: list[Any] = ["many", [], {}, True, "1e9", 2**40, 0.5]
+    for own in limits:
+        with subtests.test(own=own):
+            key_id, token = key_of(people.ann, requests_per_minute=own)
+            answer = people.ann.rpc("rag_check_rate_limit", hit_arguments(bucket="api"), token=token)
+            assert answer.status_code == 400, answer.text
+            assert key_counts(world, key_id) == []
+
+
+def test_a_key_limit_of_zero_admits_nothing(people: People, world: World, subtests: pytest.Subtests):
+    for own in [0, -1]:
+        with subtests.test(own=own):
+            key_id, token = key_of(people.ann, requests_per_minute=own)
+            assert tried(people.ann, 1, bucket="api", token=token) == [False]
+            assert key_counts(world, key_id) == []
+
+
+# -- text ---------------------------------------------------------------------------------------------
+
+
+def test_ingested_bytes_count_for_the_user_over_all_keys_and_not_as_requests(people: People, world: World):
+    world.tier(people.acme, day=2, api=1)
+    of_key = key_of(people.ann, requests_per_minute=1)[1]
+    text: dict[str, Any] = {"bucket": "ingest", "requests": 4096}
+    assert windows(people.ann, **text, amount=3000) == {60: (4096, 3000, True)}
+    assert windows(people.ann, **text, amount=1096, token=of_key) == {60: (4096, 4096, True)}
+    assert windows(people.ann, **text, amount=1) == {60: (4096, 4096, False)}
+    assert windows(people.alf, **text, amount=1) == {60: (4096, 1, True)}
+    assert counts(world, people.ann) == [("ingest", 60, 4096)]
+    assert outcomes_of(world, people.ann) == {}
+    set_back(world, people.ann, 60)
+    assert windows(people.ann, **text, amount=4096) == {60: (4096, 4096, True)}
+
+
+def test_no_direct_call_lowers_the_count_of_bytes(people: People, world: World, subtests: pytest.Subtests):
+    text: dict[str, Any] = {"bucket": "ingest", "requests": 4096}
+    windows(people.ann, **text, amount=4096)
+    tries: list[dict[str, Any]] = [
+        {"amount": 0}, {"amount": -4096}, {"amount": 10_001}, {"amount": None}, {"requests": 1},
+        {"requests": 0}, {"requests": 2**31 - 1, "amount": 10_000}, {"window_seconds": 1},
+    ]  # fmt: skip
+    for more in tries:
+        with subtests.test(**more):
+            people.ann.rpc("rag_check_rate_limit", hit_arguments(**{**text, **more}))
+            assert windows(people.ann, **text, amount=1)[60][2] is False
+
+
+# -- counters -----------------------------------------------------------------------------------------
+
+
+def test_requests_are_counted_by_function_and_outcome_for_their_user(people: People, world: World):
+    tried(people.ann, 5, requests=3)
+    tried(people.ann, 2, function="rag-answer")
+    _, token = key_of(people.ann)
+    tried(people.ann, 2, function="api-keys", bucket="api", requests=1, token=token)
+    windows(people.ann, function="rag-answer", amount=10)
+    assert outcomes_of(world, people.ann) == {
+        ("rag-search", "admitted"): 3,
+        ("rag-search", "limited"): 2,
+        ("rag-answer", "admitted"): 3,
+        ("api-keys", "admitted"): 1,
+        ("api-keys", "limited"): 1,
+    }
+    assert outcomes_of(world, people.alf) == {}
+
+
+def test_a_request_refused_by_the_daily_limit_counts_as_limited(people: People, world: World):
+    world.tier(people.acme, day=1)
+    tried(people.ann, 3)
+    assert outcomes_of(world, people.ann) == {("rag-search", "admitted"): 1, ("rag-search", "limited"): 2}
+
+
+def test_an_unknown_function_is_refused_and_not_counted(
+    people: People, world: World, subtests: pytest.Subtests
+):
+    for function in ("", "rag_search", "RAG-SEARCH", "made up", None):
+        with subtests.test(function=function):
+            before = counts(world, people.ann), outcomes_of(world, people.ann)
+            assert hit(people.ann, function=function).status_code == 400
+            assert (counts(world, people.ann), outcomes_of(world, people.ann)) == before
+
+
+def test_counters_are_exact_under_sixteen_threads(people: People, world: World):
+    with ThreadPoolExecutor(16) as pool:
+        list(pool.map(lambda _: tried(people.ann, 1, requests=20), range(64)))
+    assert outcomes_of(world, people.ann) == {("rag-search", "admitted"): 20, ("rag-search", "limited"): 44}
+
+
+def test_users_see_and_change_only_their_own_counters_even_in_sql(people: People, world: World):
+    tried(people.ann, 3)
+    tried(people.bob, 1)
+    seen = world.as_user(people.bob, "select user_id::text, total from rag.request_counts")
+    assert seen == [(people.bob.id, 1)]
+    ann = "where user_id = %s returning 1"
+    assert world.as_user(people.bob, f"update rag.request_counts set total = 9 {ann}", people.ann.id) == []
+    with pytest.raises(psycopg.errors.InsufficientPrivilege):
+        world.as_user(
+            people.bob,
+            "insert into rag.request_counts values (%s, 'rag-answer', 'admitted', 1000000)",
+            people.ann.id,
+        )
+    with pytest.raises(psycopg.errors.InsufficientPrivilege):
+        world.as_user(people.bob, "delete from rag.request_counts")
+    assert outcomes_of(world, people.ann) == {("rag-search", "admitted"): 3}
+
+
+def test_the_metrics_token_reads_sums_and_changes_nothing(people: People, world: World):
+    """Over all users and without them; for nobody else."""
+    claims: dict[str, Any] = {"sub": None, "rag": {"metrics": True}}
+    read = "select labels ->> 'function', labels ->> 'outcome', value from public.rag_metrics()"
+
+    def total() -> float:
+        sums = {
+            (function, outcome): value
+            for function, outcome, value in world.as_user(people.ann, read, **claims)
+        }
+        return float(sums[("rag-answer", "admitted")])
+
+    tried(people.ann, 1, function="rag-answer")
+    before = total()
+    tried(people.ann, 2, function="rag-answer")
+    tried(people.bob, 3, function="rag-answer")
+    assert total() == before + 5
+    for actor in (people.ann, people.ada, people.sam):
+        assert world.as_user(actor, read) == []
+        assert actor.rpc("rag_metrics").json() == []
+    for claim in (False, None, "yes", 1, [True], {"metrics": True}):
+        assert world.as_user(people.ann, read, sub=None, rag={"metrics": claim}) == []
+    changed = world.as_user(
+        people.ann, "select * from public.rag_check_rate_limit('rag-search', 'rag', 60, 60)", **claims
+    )
+    assert changed == []
+    with pytest.raises(psycopg.errors.InsufficientPrivilege):
+        world.as_user(people.ann, "update rag.request_counts set total = total + 1", **claims)

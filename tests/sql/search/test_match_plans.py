@@ -1,0 +1,302 @@
+"""Which indexes the functions' own statements use, as a signed-in user: counted by Postgres, call by call.
+
+Under row security only leakproof conditions enter an index; the rest would scan everybody's rows.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from typing import Any
+
+import psycopg
+import pytest
+from psycopg.types.json import Jsonb
+
+from local import migrations
+from local.stack import Stack
+from tests.actors import MODEL, Actor, World, vector
+from tests.databases import clone
+from tests.sql import passages
+
+# As many as make a scan of a table dearer than any index.
+CROWD = """
+    insert into rag.documents (org_id, collection_id, title, content, content_hash, labels)
+    select org_id, id, 'T', 'pump ' || number || repeat(' text', 200), repeat('0', 64),
+      array(select format('label %%s', number * 10 + place) from generate_series(1, 10) as place)
+    from rag.collections, generate_series(1, 3000) as number where org_id = %(org)s;
+    insert into rag.chunks (org_id, document_id, collection_id, ordinal, content, span_start,
+      span_end, token_count, source_type, occurred_at, embedding_model, embedding)
+    select documents.org_id, documents.id, documents.collection_id, 0, left(documents.content, 60), 0, 60, 1,
+      case when starts_with(documents.content, 'pump 77') then 'email' else 'doc' end, now(), %(model)s, (
+        select array_agg(sin(hashtext(documents.id::text || place))) from generate_series(1, 1536) as place)
+    from rag.documents where org_id = %(org)s and title = 'T';
+"""
+
+
+# The deployer, one of the small tenant and one of the large.
+Crowd = tuple[World, Actor, Actor]
+
+
+@pytest.fixture(scope="module")
+def crowd(stack: Stack, worker_id: str) -> Iterator[Crowd]:
+    """A user with a hundred documents beside a tenant with thousands, in a database of their own."""
+    database = f"planned_{worker_id}"
+    clone(stack.postgres, database)
+    world = World(stack, database)
+    small, large = world.org("small"), world.org("large")
+    ann, bob = world.user(small), world.user(large)
+    passages.put(world, bob, "x")
+    with psycopg.connect(stack.database_url(database=database)) as connection:
+        # An index is faster made of many rows than row by row.
+        index = "select pg_get_indexdef('rag.chunks_by_embedding'::regclass)"
+        (definition,) = connection.execute(index).fetchone() or ("",)
+        connection.execute("drop index rag.chunks_by_embedding")
+        for statement in CROWD.split(";")[:2]:
+            connection.execute(statement.encode(), {"org": large.id, "model": MODEL})
+        connection.execute(definition.encode())
+    for number in range(100):
+        fields: dict[str, Any] = {
+            "collection": "notes" if number % 10 == 0 else "default",
+            "labels": ["red"] if number < 5 else [],
+        }
+        passages.put(world, ann, f"pump {number}", vectors=[vector(number)], **fields)
+    world.sql("vacuum analyze rag.chunks, rag.documents, rag.postings, rag.term_counts, rag.facets")
+    yield world, ann, bob
+    world.close()
+    migrations.drop_database(stack.postgres, database)
+
+
+def uses(world: World, call: Callable[[], Any]) -> Counter[str]:
+    """How often the call scanned each index of ours; and each table as a whole, by its name."""
+
+    def counted() -> Counter[str]:
+        world.sql("select pg_stat_force_next_flush()")
+        rows = world.sql(
+            "select indexrelname, idx_scan from pg_stat_user_indexes where schemaname = 'rag' "
+            "union all select relname, seq_scan from pg_stat_user_tables where schemaname = 'rag'"
+        )
+        return Counter(dict(rows))
+
+    before = counted()
+    call()
+    return counted() - before
+
+
+# Any of them finds an org's chunks; of one model and source type, chunks_by_scope reads no fewer.
+BY_ORG = {
+    "chunks_by_scope", "chunks_by_collection", "chunks_pkey",
+    "chunks_org_id_document_id_ordinal_token_count_key",
+}  # fmt: skip
+LARGE = {"chunks", "documents", "postings", "term_counts", "facets"}
+
+
+def assert_uses(found: Counter[str], *indexes: str) -> None:
+    assert set(indexes) <= set(found), found
+    assert not LARGE & set(found), found
+
+
+def org_of(actor: Actor) -> str:
+    assert actor.org is not None
+    return actor.org.id
+
+
+@pytest.mark.parametrize(
+    "filters",
+    [{}, {"source_type": "doc"}, {"lang": "en"}, {"date_from": "2026-01-01T00:00:00Z"}],
+    ids=str,
+)
+def test_an_exact_match_of_a_small_org_reads_only_that_org(crowd: Crowd, filters: dict[str, Any]):
+    world, ann, _ = crowd
+    found = uses(world, lambda: passages.match(world, ann, vector(1), 5, **filters))
+    assert_uses(found)
+    assert found["chunks_by_embedding"] == 0
+    assert sum(found[index] for index in BY_ORG) > 0, found
+
+
+def test_an_exact_match_of_a_few_documents_uses_the_scope_s_index(crowd: Crowd):
+    world, _, bob = crowd
+    rows: list[Any] = []
+    filters: dict[str, Any] = {"source_type": "email", "date_to": "2030-01-01T00:00:00Z"}
+    found = uses(world, lambda: rows.extend(passages.match(world, bob, vector(1), **filters)))
+    assert_uses(found, "chunks_by_scope")
+    assert found["chunks_by_embedding"] == 0
+    assert len(rows) == 11
+
+
+def test_a_match_without_filters_uses_the_term_counts(crowd: Crowd):
+    world, ann, _ = crowd
+    assert_uses(uses(world, lambda: passages.match(world, ann, vector(1), 5)), "term_counts_pkey")
+
+
+def test_a_match_in_a_collection_reads_only_that_collection(crowd: Crowd):
+    world, ann, _ = crowd
+    ((notes,),) = world.as_user(ann, "select id::text from rag.collections where name = 'notes'")
+    found = uses(world, lambda: passages.match(world, ann, vector(1), 5, collection_id=notes))
+    assert_uses(found, "chunks_by_collection")
+
+
+def test_a_match_by_labels_uses_the_index_of_labels(crowd: Crowd):
+    world, ann, _ = crowd
+    rows: list[Any] = []
+    found = uses(world, lambda: rows.extend(passages.match(world, ann, vector(1), labels=["red"])))
+    assert_uses(found, "facets_by_value")
+    assert len(rows) == 5
+
+
+@pytest.mark.parametrize("filters", [{}, {"source_type": "doc"}], ids=str)
+def test_a_large_org_is_searched_by_hnsw(crowd: Crowd, filters: dict[str, Any]):
+    world, ann, _ = crowd
+    with passages.deployed_with(world, exact_rows=0):
+        found = uses(world, lambda: passages.match(world, ann, vector(1), 5, **filters))
+    assert_uses(found, "chunks_by_embedding")
+
+
+def test_keywords_are_found_by_the_index_of_terms(crowd: Crowd):
+    world, ann, _ = crowd
+    found = uses(world, lambda: passages.search(world, ann, "pump 7"))
+    assert_uses(found, "postings_by_term", "postings_pkey", "term_counts_pkey")
+
+
+def test_keywords_in_few_documents_are_read_document_by_document(crowd: Crowd):
+    world, ann, _ = crowd
+    found = uses(world, lambda: passages.search(world, ann, "pump 7", filters={"source_type": "doc"}))
+    assert_uses(found, "documents_by_scope", "postings_pkey")
+
+
+def test_keywords_in_many_documents_use_the_index_of_terms_with_any_filters(crowd: Crowd):
+    world, _, bob = crowd
+    rows: list[Any] = []
+    filters = {"source_type": "doc"}
+    with passages.deployed_with(world, postings_read=100):
+        found = uses(
+            world, lambda: rows.extend(passages.search(world, bob, "pump 1234", top_k=100, filters=filters))
+        )
+    assert_uses(found, "documents_by_scope", "postings_by_term")
+    assert rows[0]["content"].startswith("pump 1234 ")
+    assert len(rows) == 100
+
+
+def test_a_common_word_reads_at_most_the_configured_postings(crowd: Crowd):
+    world, _, bob = crowd
+    read = "select idx_tup_read from pg_stat_user_indexes where indexrelname = 'postings_by_term'"
+
+    def taken(**settings: Any) -> int:
+        with passages.deployed_with(world, **settings):
+            world.sql("select pg_stat_force_next_flush()")
+            before = world.sql(read)[0][0]
+            passages.search(world, bob, "pump", top_k=1)
+            world.sql("select pg_stat_force_next_flush()")
+            return int(world.sql(read)[0][0]) - int(before)
+
+    assert 100 <= taken(postings_read=100) <= 110
+    assert taken(postings_read=100_000) >= 3000
+
+
+def test_a_bound_key_reads_only_its_collection(crowd: Crowd):
+    world, ann, _ = crowd
+    ((notes,),) = world.as_user(ann, "select id::text from rag.collections where name = 'notes'")
+    claims = {"rag": {"collection": notes}}
+    arguments = {"query_vector": vector(1), "top_k": 5, "filters": {"model": MODEL}}
+    rows: list[Any] = []
+    found = uses(
+        world, lambda: rows.extend(passages.call(world, ann, "rag_match", claims=claims, **arguments))
+    )
+    assert_uses(found, "chunks_by_collection")
+    assert {row["collection_id"] for row in rows} == {notes}
+
+
+@pytest.mark.parametrize("mode", ["hybrid", "hierarchical"])
+def test_hybrid_search_scans_no_table(crowd: Crowd, mode: str):
+    world, ann, _ = crowd
+    arguments: dict[str, Any] = {
+        "mode": mode,
+        "query_vector": vector(1),
+        "expand_context": 1,
+        "half_life_days": 9,
+    }
+    found = uses(world, lambda: passages.search(world, ann, "pump 7", **arguments))
+    assert_uses(found, "postings_by_term", "postings_pkey", "documents_pkey")
+
+
+@pytest.mark.parametrize("subject", ["chunk_id", "document_id"])
+def test_similarity_search_scans_no_table(crowd: Crowd, subject: str):
+    world, ann, _ = crowd
+    row = passages.match(world, ann, vector(1), 1)[0]
+    found = uses(world, lambda: passages.similar(world, ann, **{subject: row[subject]}))
+    assert_uses(found)
+    assert sum(found[index] for index in BY_ORG) > 0, found
+
+
+def test_contents_are_looked_up_by_primary_key(crowd: Crowd):
+    world, _, bob = crowd
+    rows = world.sql(
+        "select document_id::text, id::text from rag.chunks where org_id = %s limit 10", org_of(bob)
+    )
+    asked = {
+        "org_id": org_of(bob),
+        "kinds": ["document", "chunk"] * 10,
+        "ids": [one for row in rows for one in row],
+        "chunks": True,
+    }
+    given = ", ".join(f"{name} => %s" for name in asked)
+    found = uses(
+        world, lambda: world.as_user(bob, f"select public.rag_get_contents({given})", *asked.values())
+    )
+    assert_uses(found, "documents_pkey", "chunks_pkey", "chunks_org_id_document_id_ordinal_token_count_key")
+    assert found["chunks_by_scope"] + found["chunks_by_collection"] + found["documents_by_scope"] == 0
+
+
+@pytest.mark.parametrize("only_present", [False, True])
+def test_documents_are_found_and_replaced_by_name_without_a_scan(crowd: Crowd, only_present: bool):
+    world, _, bob = crowd
+    document = {
+        "external_id": "named", "title": "N", "content": "n", "chunks": [],
+        "embedding_model": MODEL,
+    }  # fmt: skip
+    put = "select public.rag_put_documents('default', %s, %s)"
+    world.as_user(bob, put, Jsonb([document]), False)
+    found = uses(world, lambda: world.as_user(bob, put, Jsonb([document]), only_present))
+    assert_uses(found, "documents_external_id")
+    names = "select public.rag_find_documents('default', array['named', 'x', 'y'])"
+    assert_uses(uses(world, lambda: world.as_user(bob, names)), "documents_external_id")
+
+
+def test_the_test_would_detect_a_scan(crowd: Crowd):
+    world, _, _ = crowd
+    statement = "select count(*) from rag.chunks where content = ''"
+    assert uses(world, lambda: world.sql(statement))["chunks"] == 1
+
+
+def test_a_plan_made_with_empty_tables_scans_no_full_table(stack: Stack, worker_id: str):
+    """PostgREST's connections keep their plans; autovacuum may count the rows a minute later."""
+    database = f"emptied_{worker_id}"
+    clone(stack.postgres, database)
+    with closing(World(stack, database)) as world:
+        scan_nothing(world)
+
+
+def scan_nothing(world: World) -> None:
+    ann = world.user(world.org())
+    text = " ".join(f"a-{number}" for number in range(5000))
+
+    def search() -> None:
+        statement = "select 1 from rag_search(query_text => %s, mode => 'keyword')"
+        world.as_user(ann, statement, text[:2000])
+
+    def scanned() -> dict[str, int]:
+        """The rows that sequential scans have read, by table."""
+        world.sql("select pg_stat_force_next_flush()")
+        return dict(
+            world.sql(
+                "select relname, seq_tup_read from pg_stat_user_tables "
+                "where schemaname = 'rag' and relname = any ('{postings,term_counts}')"
+            )
+        )
+
+    passages.put(world, ann, "a-1 a-2")
+    world.sql("vacuum rag.postings, rag.term_counts, rag.documents, rag.chunks")
+    search()
+    passages.put(world, ann, text)
+    before = scanned()
+    search()
+    assert scanned() == before

@@ -1,0 +1,257 @@
+"""Vectors remembered for their user alone: recalled as they are compared, bounded, expiring."""
+
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from hashlib import sha256
+from typing import Any
+
+import httpx
+import psycopg
+import pytest
+
+from tests.actors import Actor, World, vector
+from tests.conftest import People
+from tests.sql.direct import become
+from tests.sql.passages import untimed
+
+BOUND = 64
+HOUR = 3600
+
+
+def hash_of(number: object) -> str:
+    return sha256(str(number).encode()).hexdigest()
+
+
+def remember(actor: Actor, number: object, embedding: Sequence[float] | None = None, **more: Any) -> None:
+    answer = remembering(actor, hash=hash_of(number), embedding=embedding or vector(1), **more)
+    assert (answer.status_code, answer.text) == (204, "")
+
+
+def remembering(actor: Actor, **more: Any) -> httpx.Response:
+    arguments = {"hash": hash_of(0), "embedding": vector(1), "max_age_seconds": HOUR, **more}
+    return actor.rpc("rag_put_query_embedding", arguments)
+
+
+def recall(actor: Actor, number: object, seconds: Any = HOUR) -> list[float] | None:
+    answer = actor.rpc("rag_get_query_embedding", {"hash": hash_of(number), "max_age_seconds": seconds})
+    assert answer.status_code == 200, answer.text
+    found: list[float] | None = answer.json()
+    return found
+
+
+def remembered(world: World, actor: Actor) -> list[str]:
+    """The hashes that are there for this user, oldest first."""
+    order = "order by created_at"
+    rows = world.sql(f"select hash from rag.query_embeddings where user_id = %s {order}", actor.id)
+    return [found for (found,) in rows]
+
+
+def grow_older(world: World, actor: Actor, seconds: float) -> None:
+    world.sql(
+        "update rag.query_embeddings set created_at = created_at - make_interval(secs => %s) "
+        "where user_id = %s",
+        seconds,
+        actor.id,
+    )
+
+
+def fill(world: World, actor: Actor, count: int) -> None:
+    """So many rows, each a second younger than the one before."""
+    world.sql(
+        "insert into rag.query_embeddings select %s, encode(sha256(number::text::bytea), 'hex'), "
+        "%s::extensions.vector, now() - make_interval(secs => %s - number) "
+        "from generate_series(1, %s) as number",
+        actor.id,
+        str(vector(1)),
+        count + 1,
+        count,
+    )
+
+
+def test_an_unknown_hash_is_null(people: People):
+    assert recall(people.ann, "new") is None
+
+
+def test_a_vector_is_returned_in_half_precision(people: People, world: World):
+    given = vector(7)
+    remember(people.ann, 1, given)
+    found = recall(people.ann, 1)
+    assert found is not None
+    assert found == pytest.approx(given, rel=1e-3, abs=1e-4)
+    ((exact,),) = world.sql(
+        "select %s::extensions.vector::extensions.halfvec::text "
+        "= %s::extensions.vector::extensions.halfvec::text",
+        str(given),
+        str(found),
+    )
+    assert exact
+
+
+def test_a_cached_vector_finds_the_same_as_the_original(people: People):
+    people.ann.put([vector(number) for number in range(20)])
+    remember(people.ann, 1, vector(99))
+    found = recall(people.ann, 1)
+    assert found is not None
+    assert untimed(people.ann.match(found)) == untimed(people.ann.match(vector(99)))
+
+
+def test_a_second_write_replaces_the_vector_and_its_age(people: People, world: World):
+    remember(people.ann, 1, vector(1))
+    grow_older(world, people.ann, HOUR - 5)
+    remember(people.ann, 1, vector(2))
+    assert remembered(world, people.ann) == [hash_of(1)]
+    grow_older(world, people.ann, HOUR - 5)
+    assert recall(people.ann, 1) == pytest.approx(vector(2), rel=1e-3, abs=1e-4)
+
+
+def test_a_vector_is_returned_until_it_expires(people: People, world: World):
+    remember(people.ann, 1)
+    assert recall(people.ann, 1, 60)
+    grow_older(world, people.ann, 60)
+    assert recall(people.ann, 1, 60) is None
+    assert recall(people.ann, 1, 120), "who asks says how old"
+
+
+def test_a_maximum_age_of_zero_returns_nothing(people: People, subtests: pytest.Subtests):
+    remember(people.ann, 1)
+    for seconds in (0, -1, -(2**31), None):
+        with subtests.test(seconds=seconds):
+            assert recall(people.ann, 1, seconds) is None
+
+
+def test_a_write_deletes_only_the_caller_s_expired_rows(people: People, world: World):
+    for actor in (people.ann, people.alf):
+        remember(actor, "old")
+        grow_older(world, actor, HOUR)
+    remember(people.ann, "new")
+    assert remembered(world, people.ann) == [hash_of("new")]
+    assert remembered(world, people.alf) == [hash_of("old")]
+
+
+def test_the_oldest_of_more_than_64_rows_is_deleted(people: People, world: World):
+    fill(world, people.ann, BOUND)
+    remember(people.ann, "one more")
+    kept = remembered(world, people.ann)
+    assert kept == [*(hash_of(number) for number in range(2, BOUND + 1)), hash_of("one more")]
+
+
+def test_an_overwrite_at_the_limit_deletes_nothing(people: People, world: World):
+    fill(world, people.ann, BOUND)
+    remember(people.ann, 1)
+    assert remembered(world, people.ann)[-1] == hash_of(1)
+    assert len(remembered(world, people.ann)) == BOUND
+
+
+def test_one_user_s_rows_do_not_evict_another_s(people: People, world: World):
+    remember(people.alf, "his")
+    fill(world, people.ann, BOUND)
+    remember(people.ann, "one more")
+    assert remembered(world, people.alf) == [hash_of("his")]
+
+
+def test_a_full_cache_has_the_documented_size(people: People, world: World):
+    def size() -> int:
+        ((found,),) = world.sql("select pg_total_relation_size('rag.query_embeddings')")
+        return int(found)
+
+    world.sql("vacuum full rag.query_embeddings")
+    before = size()
+    users = [world.user() for _ in range(10)]
+    for user in users:
+        fill(world, user, BOUND)
+    world.sql("vacuum full rag.query_embeddings")
+    assert (size() - before) / len(users) < 300_000
+
+
+FAULTS: list[tuple[dict[str, Any], str]] = [
+    ({"hash": None}, "invalid_hash"),
+    ({"hash": ""}, "invalid_hash"),
+    ({"hash": "g" * 64}, "invalid_hash"),
+    ({"hash": "A" * 64}, "invalid_hash"),
+    ({"hash": "0" * 63}, "invalid_hash"),
+    ({"hash": "0" * 65}, "invalid_hash"),
+    ({"hash": "0" * 64 + "\n"}, "invalid_hash"),
+    ({"embedding": None}, "wrong_dimensions"),
+    ({"embedding": [1.0]}, "wrong_dimensions"),
+    ({"embedding": [1.0] * 1537}, "wrong_dimensions"),
+    ({"embedding": [0.0] * 1536}, "zero_vector"),
+    ({"embedding": [1e-12] * 1536}, "zero_vector"),
+    ({"max_age_seconds": None}, "invalid_max_age"),
+    ({"max_age_seconds": 0}, "invalid_max_age"),
+    ({"max_age_seconds": -1}, "invalid_max_age"),
+    ({"max_age_seconds": 86_401}, "invalid_max_age"),
+]
+
+
+def test_invalid_values_are_not_stored(people: People, world: World, subtests: pytest.Subtests):
+    for fault, code in FAULTS:
+        with subtests.test(fault=str(fault)[:60]):
+            before = remembered(world, people.ann)
+            answer = remembering(people.ann, **fault)
+            assert (answer.status_code, answer.json()["details"]) == (400, code), answer.text
+            assert remembered(world, people.ann) == before
+
+
+NO_VECTORS: list[Any] = ["[NaN]", "[Infinity]", [1e6] * 1536, [1e39] * 1536, "word", {}, []]
+
+
+def test_an_invalid_vector_is_refused(people: People, world: World, subtests: pytest.Subtests):
+    for embedding in NO_VECTORS:
+        with subtests.test(embedding=str(embedding)[:12]):
+            before = remembered(world, people.ann)
+            assert remembering(people.ann, embedding=embedding).status_code == 400
+            assert remembered(world, people.ann) == before
+
+
+def test_a_malformed_hash_returns_nothing(people: People):
+    for malformed in ("", "x", None, "0" * 1000):
+        arguments = {"hash": malformed, "max_age_seconds": HOUR}
+        assert people.ann.rpc("rag_get_query_embedding", arguments).json() is None
+
+
+def test_concurrent_writes_neither_deadlock_nor_exceed_the_limit(people: People, world: World):
+    """The same hashes in opposite orders and new ones, at a full cache: each deletes what others write."""
+    fill(world, people.ann, BOUND)
+    numbers = [*range(1, 60), *range(60, 0, -1), *(f"new {number}" for number in range(80))]
+    with ThreadPoolExecutor(16) as pool:
+        list(pool.map(lambda number: remember(people.ann, number), numbers))
+    assert len(remembered(world, people.ann)) == BOUND
+
+
+def test_a_call_waits_only_for_calls_of_its_own_user(people: People, world: World):
+    call = "select public.rag_put_query_embedding(%s, %s, 3600)"
+    address = people.ann.stack.database_url()
+    with psycopg.connect(address) as first, psycopg.connect(address) as second:
+        become(first, people.ann)
+        first.execute(call, [hash_of(1), str(vector(1))])
+        remember(people.alf, 1)
+        become(second, people.ann)
+        second.execute("set local statement_timeout = 100")
+        with pytest.raises(psycopg.errors.QueryCanceled):
+            second.execute(call, [hash_of(2), str(vector(1))])
+        second.rollback()
+    assert remembered(world, people.ann) == remembered(world, people.alf) == [hash_of(1)]
+
+
+def test_a_read_does_not_wait_for_a_write(people: People, world: World):
+    """Recalling takes no lock: the one who asks finds what was there before."""
+    remember(people.ann, 1, vector(1))
+    with psycopg.connect(people.ann.stack.database_url()) as writing:
+        become(writing, people.ann)
+        writing.execute("select public.rag_put_query_embedding(%s, %s, 3600)", [hash_of(1), str(vector(2))])
+        assert recall(people.ann, 1) == pytest.approx(vector(1), rel=1e-3, abs=1e-4)
+    assert recall(people.ann, 1) == pytest.approx(vector(2), rel=1e-3, abs=1e-4)
+
+
+def test_the_row_is_found_by_its_primary_key(people: People, world: World):
+    fill(world, people.ann, BOUND)
+    for _ in range(20):
+        fill(world, world.user(), BOUND)
+    world.sql("analyze rag.query_embeddings")
+    plan = world.as_user(
+        people.ann,
+        "explain (costs off) select embedding from rag.query_embeddings "
+        "where user_id = (select auth.uid()) and hash = %s",
+        hash_of(1),
+    )
+    assert "Index Cond: ((user_id = " in "\n".join(line for (line,) in plan)
