@@ -10,6 +10,7 @@ from shared.access.api_key_exchange import ApiKeyExchange
 from shared.access.concurrency_limit import IngestionLimit
 from shared.access.jwks import KeySet
 from shared.access.jwt import Verifier
+from shared.access.rate_limit import RefusalCache
 from shared.access.token_signer import Signer, anonymous_principal, signer_for, without_user
 from shared.clients.object_store import Store, store_for
 from shared.clients.postgrest import Database, DatabaseStatus
@@ -69,7 +70,8 @@ class Services:
             settings.rag_database_timeout_seconds,
             secret.get_secret_value() if (secret := settings.rag_functions_secret) else None,
         )
-        # What "last week" is counted from.
+        self.refusals = RefusalCache()
+        # Dates such as "last week" are relative to it.
         self.clock: Callable[[], datetime] = lambda: datetime.now(UTC)
 
     @cached_property
