@@ -73,15 +73,17 @@ def transport_class(http: ModuleType, core: ModuleType) -> type[Any]:
             )
 
         def handle_request(self, request: Any) -> Any:
-            url = request.url
-            message = core.Request(
-                request.method,
-                core.URL(scheme=url.raw_scheme, host=url.raw_host, port=url.port, target=url.raw_path),
-                headers=request.headers.raw,
-                content=request.stream,
-                extensions=request.extensions,
-            )
+            url, timeouts = request.url, request.extensions.get("timeout", {})
             with renamed_errors():
+                # The wait for a free connection calls no socket.
+                timeouts = {**timeouts, "pool": _at_most(timeouts.get("pool"), core.PoolTimeout)}
+                message = core.Request(
+                    request.method,
+                    core.URL(scheme=url.raw_scheme, host=url.raw_host, port=url.port, target=url.raw_path),
+                    headers=request.headers.raw,
+                    content=request.stream,
+                    extensions={**request.extensions, "timeout": timeouts},
+                )
                 response = self._pool.handle_request(message)
             return http.Response(
                 response.status,
