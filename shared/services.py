@@ -163,13 +163,13 @@ class Services:
         """Signs our own tokens. Raises ConfigurationError for a key that cannot."""
         return signer_for(self.settings)
 
-    def reach(self) -> DatabaseStatus:
-        """How far towards the database the project's own key leads."""
-        return self.database.reach(without_user(self.signer) if self.signer else None)
+    def database_status(self) -> DatabaseStatus:
+        """The result of a probe of PostgREST and Postgres."""
+        return self.database.status(without_user(self.signer) if self.signer else None)
 
     def is_reachable(self) -> bool:
         """Whether the project's PostgREST answers, knows the anon key and has our schema and its database."""
-        return self.reach() is DatabaseStatus.SERVES
+        return self.database_status() is DatabaseStatus.SERVES
 
     @cached_property
     def transcriber(self) -> Transcriber | None:

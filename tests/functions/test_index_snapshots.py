@@ -238,9 +238,7 @@ def test_a_function_without_an_object_store_reports_so(settings: Settings, peopl
     with made(settings) as core, served(index_snapshots.app, core) as app:
         for verb in ("persist", "load"):
             said = detail(app.post(f"/{verb}/i", headers=people.ann.headers()), 503)
-            assert (
-                said == "This deployment has no snapshot storage. Please ask its operator for one."
-            )
+            assert said == "This deployment has no snapshot storage. Please ask its operator for one."
 
 
 def test_the_local_stack_persists_into_its_folder(people: People):
