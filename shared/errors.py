@@ -1,5 +1,7 @@
-"""Everything that can go wrong, as nouns. Raised anywhere, rendered once (app.py); a contract only chooses
-the envelope. A class's docstring is its default message and is read by callers: it helps and leaks nothing.
+"""Errors of requests, each with its status and code.
+
+app.py renders them in the envelope of the contract. The docstring of a class is its default message, which
+callers read.
 """
 
 import re
@@ -7,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-# Retry-After of a call that did not get a lock in time, or whose user has too many writes running.
+# Retry-After of a call that did not get a lock in time, or whose user has too many running writes.
 BUSY_SECONDS = "3"
 
 
@@ -30,8 +32,9 @@ class RagError(Exception):
         because: str | None = None,
         details: Mapping[str, Any] | None = None,
     ) -> None:
-        """`because` is for the log alone: an SQLSTATE or an exception's kind, never a message. `details` are
-        what the error is about, for envelopes with room: names and ids that the caller sent or may see."""
+        """`because` is for the log alone: an SQLSTATE or the type of an exception, never a message. `details`
+        are names and ids of the error's subject that the caller sent or may see, for envelopes that have a
+        field for them."""
         super().__init__(message or (type(self).__doc__ or "").strip())
         self.code = code or self.code
         self.headers = dict(headers or {})
@@ -40,12 +43,12 @@ class RagError(Exception):
 
     @property
     def because(self) -> str:
-        """What the log may say about the cause."""
+        """The cause, as the log may name it."""
         return self._because or type(self.__cause__ or self).__name__
 
 
 class InvalidRequest(RagError):
-    """The request is not valid."""
+    """The request is not valid. Check its path, parameters and body."""
 
     status = 400
     code = "invalid_request"
@@ -58,8 +61,8 @@ class InvalidRequest(RagError):
         faults: Sequence[Mapping[str, Any]] = (),
         **more: Any,
     ) -> None:
-        """Of a request that does not have the form, `faults` say where and what, for envelopes that list
-        them, never what was sent, and `status` is the API's own for it."""
+        """`faults` are the fields of a malformed request with the rules that they break, for envelopes that
+        list them, without the values. `status` is the API's own for a malformed request."""
         super().__init__(message, **more)
         self.status = status
         self.faults = faults
@@ -76,27 +79,27 @@ class Unauthorized(RagError):
 
 
 class KeysUnavailable(RagError):
-    """Your sign-in could not be checked just now. Please try again in a minute."""
+    """Your token could not be checked just now. Please try again in a minute."""
 
     code = "keys_unavailable"
 
 
 class Forbidden(RagError):
-    """This user may not do that."""
+    """You have no permission for this. Ask an admin of your organisation for it."""
 
     status = 403
     code = "forbidden"
 
 
 class NotFound(RagError):
-    """There is nothing here."""
+    """Nothing was found at this address. Check the path and the ids in it."""
 
     status = 404
     code = "not_found"
 
 
 class MethodNotAllowed(RagError):
-    """This address does not take that method."""
+    """This address does not support the HTTP method. Use one of those in the header Allow."""
 
     status = 405
     code = "method_not_allowed"
@@ -110,32 +113,32 @@ class PublicUrlUnset(RagError):
 
 
 class Conflict(RagError):
-    """What is already here does not allow that."""
+    """The request conflicts with the stored data. Please read them again and then retry."""
 
     status = 409
     code = "conflict"
 
 
 class UnsupportedFileType(InvalidRequest):
-    """This kind of file is not read here."""
+    """Files of this type are not supported. Please convert the file, for example to PDF."""
 
     code = "unsupported_file_type"
 
 
 class UnreadableDocument(InvalidRequest):
-    """The document could not be read."""
+    """The document could not be read. Check that the file is complete and has no password."""
 
     code = "processing_failed"
 
 
 class AddressRefused(InvalidRequest):
-    """This address leads into a network that is not public: it is not fetched."""
+    """The address belongs to a network that is not public. Use a public address."""
 
     code = "url_not_allowed"
 
 
 class TranscriptionFailed(RagError):
-    """What is said could not be written down."""
+    """The recording could not be transcribed. Please try again."""
 
     code = "transcription_failed"
 
@@ -147,31 +150,31 @@ class FetchFailed(RagError):
 
 
 class StorageFailed(RagError):
-    """The store of large files could not answer. Please try again."""
+    """The file storage could not answer. Please try again."""
 
     code = "storage_failed"
 
 
 class StorageOff(NotFound):
-    """Files that are too large for a request are not taken here: there is no bucket for them."""
+    """This deployment has no storage for large files. Send files that fit in a request."""
 
     code = "storage_off"
 
 
 class SnapshotFailed(RagError):
-    """The store of snapshots could not answer. Please try again."""
+    """The snapshot storage could not answer. Please try again."""
 
     code = "snapshot_failed"
 
 
 class SnapshotRefused(Conflict):
-    """The snapshot cannot be loaded here."""
+    """The snapshot cannot be loaded into this deployment. Persist the index again."""
 
     code = "snapshot_refused"
 
 
 class SnapshotsOff(RagError):
-    """Indexes are neither persisted nor loaded here: there is no place for snapshots."""
+    """This deployment has no snapshot storage. Please ask its operator for one."""
 
     status = 503
     code = "snapshots_off"
@@ -185,7 +188,7 @@ class BodyTooLarge(RagError):
 
 
 class ClientLeft(RagError):
-    """The client has left: the work is stopped, and nothing is stored."""
+    """The client closed the connection. The request was stopped, and nothing was stored."""
 
     # As nginx logs it. The response reaches no client.
     status = 499
@@ -193,7 +196,7 @@ class ClientLeft(RagError):
 
 
 class RateLimited(RagError):
-    """Too many requests. Please wait."""
+    """Too many requests. Wait for the number of seconds in the header Retry-After."""
 
     status = 429
     code = "rate_limited"
@@ -208,7 +211,7 @@ class EmbeddingFailed(RagError):
 class RerankFailed(RagError):
     """The matches could not be reranked. Please try again."""
 
-    # Never sent: the order from before stays, and the response says so (reranking.py).
+    # Never sent: the matches keep their order, and the response says so (reranking.py).
     code = "rerank_failed"
 
 
@@ -219,7 +222,7 @@ class DatabaseFailed(RagError):
 
 
 class DatabaseTimedOut(RagError):
-    """The database took too long. Please ask for less at once, or try again."""
+    """The database took too long. Please request less at once, or try again."""
 
     code = "database_timeout"
 
@@ -235,7 +238,7 @@ class DatabaseBusy(RagError):
 
 
 class IngestionBusy(RagError):
-    """Other texts of yours are being stored. Please try again in a few seconds."""
+    """Your other ingestions are still running. Please try again in a few seconds."""
 
     status = 503
     code = "ingestion_busy"
@@ -245,7 +248,7 @@ class IngestionBusy(RagError):
 
 
 class ApiKeysOff(RagError):
-    """This is switched off here: there is no key to sign tokens with."""
+    """This deployment has no key to sign tokens with. Please ask its operator for one."""
 
     status = 503
     code = "api_keys_off"
@@ -271,45 +274,45 @@ class GenerationBusy(RagError):
 
 
 class GenerationRefused(InvalidRequest):
-    """The answering model does not take this request: a parameter or a message is not what it takes."""
+    """The answering model rejected the request. Check its parameters and messages."""
 
     code = "generation_refused"
 
 
 class ReadingFailed(RagError):
-    """The model that reads documents for names could not."""
+    """The model that extracts entities failed. The document is tried again later."""
 
     code = "reading_failed"
 
 
 class ReadingBusy(RagError):
-    """The model that reads documents for names is busy."""
+    """The model that extracts entities is busy. The document is tried again later."""
 
     status = 503
     code = "reading_busy"
 
 
 class NoModel(RagError):
-    """No model is configured here. With an index_name or the model rag, answers are extracted sentences."""
+    """No model is configured here. Send an index_name, or the model rag, to get extracted sentences."""
 
     status = 503
     code = "no_model"
 
 
 class ContentFlagged(InvalidRequest):
-    """The moderation model does not let this be asked here."""
+    """The moderation model flagged the text of the request. Please rephrase it."""
 
     code = "content_flagged"
 
 
 class ModerationFailed(RagError):
-    """What is asked, or was found, could not be moderated. Please try again."""
+    """The texts could not be moderated. Please try again."""
 
     code = "moderation_failed"
 
 
 class AnswersOff(RagError):
-    """Answers are switched off here: retrieve, and let a model of your own answer."""
+    """This deployment does not write answers. Retrieve passages, and let your own model answer."""
 
     status = 501
     code = "answers_off"
@@ -317,7 +320,7 @@ class AnswersOff(RagError):
 
 @contextmanager
 def error_details(**details: Any) -> Iterator[None]:
-    """Whatever is raised in here says what it was about, as far as that is known."""
+    """Add the details that are not None to each RagError raised inside."""
     try:
         yield
     except RagError as error:
@@ -325,8 +328,8 @@ def error_details(**details: Any) -> Iterator[None]:
         raise
 
 
-# The errors that our SQL functions raise, by SQLSTATE.
-RAISED: Mapping[str, Callable[..., RagError]] = {
+# Errors raised by the project's SQL functions, by SQLSTATE.
+SQL_ERRORS: Mapping[str, Callable[..., RagError]] = {
     "PT400": InvalidRequest,
     "PT403": Forbidden,
     "PT404": NotFound,
@@ -338,15 +341,15 @@ RAISED: Mapping[str, Callable[..., RagError]] = {
 
 
 def error_from_sql(code: str | None, message: str | None, detail: object) -> RagError:
-    """The noun for an error that PostgREST reported.
+    """The error for one that PostgREST reported.
 
-    `code` is a SQLSTATE or PostgREST's own. PTnnn are raised by our functions, with a message that callers
-    may read and a machine code in `detail`; every other message stays inside, since it may quote data.
+    `code` is an SQLSTATE or PostgREST's own. The project's SQL functions raise PTnnn, with a message for
+    callers and an error code in `detail`. Other messages may quote data and are not passed on.
     """
     because = f"SQL {code}"
-    machine = detail if isinstance(detail, str) and re.fullmatch(r"[a-z_]{1,40}", detail) else None
-    if raised := RAISED.get(code or ""):
-        return raised(message, code=machine, because=because)
+    error_code = detail if isinstance(detail, str) and re.fullmatch(r"[a-z_]{1,40}", detail) else None
+    if error := SQL_ERRORS.get(code or ""):
+        return error(message, code=error_code, because=because)
     match code or "":
         case "PGRST301" | "PGRST302" | "PGRST303":
             return Unauthorized("The token is not valid or has expired.")
@@ -355,12 +358,12 @@ def error_from_sql(code: str | None, message: str | None, detail: object) -> Rag
         # A lock that was not free within the lock time-out (rag.begin_call).
         case "55P03":
             return DatabaseBusy(because=because)
-        # A statement that took too long; a pool that had no connection free in time.
+        # A statement that took too long; a pool without a free connection in time.
         case "57014" | "PGRST003":
             return DatabaseTimedOut(because=because)
-        # What it belongs to has gone in the meantime.
+        # A row that this one belongs to was deleted in the meantime.
         case "23503":
-            return Conflict("Somebody deletes this just now. Please try again.", because=because)
+            return Conflict("This is being deleted. Please try again.", because=because)
         case state if state[:2] in ("22", "23"):
             return InvalidRequest("A value is malformed or outside its allowed range.", because=because)
         case _:

@@ -10,6 +10,7 @@ from shared.access.api_key_exchange import ApiKeyExchange
 from shared.access.concurrency_limit import IngestionLimit
 from shared.access.jwks import KeySet
 from shared.access.jwt import Verifier
+from shared.access.rate_limit import RefusalCache
 from shared.access.token_signer import Signer, anonymous_principal, signer_for, without_user
 from shared.clients.object_store import Store, store_for
 from shared.clients.postgrest import Database, DatabaseStatus
@@ -69,7 +70,8 @@ class Services:
             settings.rag_database_timeout_seconds,
             secret.get_secret_value() if (secret := settings.rag_functions_secret) else None,
         )
-        # What "last week" is counted from.
+        self.refusals = RefusalCache()
+        # Dates such as "last week" are relative to it.
         self.clock: Callable[[], datetime] = lambda: datetime.now(UTC)
 
     @cached_property
@@ -161,13 +163,13 @@ class Services:
         """Signs our own tokens. Raises ConfigurationError for a key that cannot."""
         return signer_for(self.settings)
 
-    def reach(self) -> DatabaseStatus:
-        """How far towards the database the project's own key leads."""
-        return self.database.reach(without_user(self.signer) if self.signer else None)
+    def database_status(self) -> DatabaseStatus:
+        """The result of a probe of PostgREST and Postgres."""
+        return self.database.status(without_user(self.signer) if self.signer else None)
 
     def is_reachable(self) -> bool:
         """Whether the project's PostgREST answers, knows the anon key and has our schema and its database."""
-        return self.reach() is DatabaseStatus.SERVES
+        return self.database_status() is DatabaseStatus.SERVES
 
     @cached_property
     def transcriber(self) -> Transcriber | None:

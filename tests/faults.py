@@ -10,6 +10,8 @@ from local.npm_tools import postgrest_binary
 from local.processes import Child, is_responding, wait_for_end, wait_until_ready
 from local.stack import Stack
 
+SCHEMA_LOADED = "Schema cache loaded"
+
 
 def private_bytes(pid: int) -> int:
     """RssAnon of a process; 0 once it has ended."""
@@ -31,8 +33,13 @@ def kill(child: Child) -> None:
 
 
 def start_postgrest(stack: Stack) -> None:
-    """Return when it answers."""
+    """Return when it answers. It gets no request before its schema cache is loaded. After a response 503 it
+    would load the cache again, and fail all calls with PGRST002 while that load waits for a connection."""
+    log = stack.folder / "logs" / "postgrest.log"
+    loads = log.read_text().count(SCHEMA_LOADED)
     stack._spawn("postgrest", [postgrest_binary()], stack._postgrest_environment())
+    child = stack.state.children["postgrest"]
+    wait_until_ready(lambda: log.read_text().count(SCHEMA_LOADED) > loads, child, log)
     wait_for_postgrest(stack)
 
 

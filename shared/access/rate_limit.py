@@ -1,18 +1,20 @@
-"""Step two: requests counted in Postgres, through slowapi, in one round trip.
+"""Rate limits of callers, counted in Postgres through slowapi in one round trip.
 
-slowapi decides. It first asks for the limits, and the one SQL function that knows them (a tier's or a key's
-may differ from the deployment's) also counts the request in all of their windows. slowapi then asks its
-storage where each window stands, in questions that know nothing of callers: so the check of the request is
-in a context variable, and its one result answers all of them.
+slowapi first asks for the limits. The SQL function that knows them (a tier or an API key may have its own)
+also counts the request in the window of each. slowapi then asks its storage for the state of each window, and
+passes no caller. The check of the request is therefore in a context variable, and its one result answers all
+questions.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from datetime import datetime
-from time import time
+from threading import Lock
+from time import monotonic, time
 from typing import Any
 
+from cachetools import TLRUCache
 from limits import RateLimitItem, RateLimitItemPerMinute
 from limits.storage import Storage
 from slowapi import Limiter
@@ -25,16 +27,19 @@ from shared.types import Principal, PrincipalSource
 
 # The unit in which text is counted.
 KILOBYTE = 1024
+# For how long a refusal is repeated without the database, and for how many callers.
+REFUSAL_SECONDS = 5.0
+REFUSALS = 10_000
 
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """One of the limits that a caller stands under, and where it stands after this request."""
+    """A window of one of the caller's limits, and its state after this request."""
 
     allowed: int
     seconds: int
     hits: int
-    # A Unix timestamp in whole seconds, rounded up: at the reset that we name, the window is over.
+    # A Unix timestamp in whole seconds, rounded up: the window has ended by then.
     resets_at: int
     admitted: bool
 
@@ -49,14 +54,14 @@ class Window:
 
     @property
     def tightness(self) -> tuple[bool, int]:
-        """What sorts the window first that refused, and then the one with the least room."""
+        """Sorts a window that refused first, then the one with the fewest remaining requests."""
         return self.admitted, self.remaining
 
 
 @dataclass
 class RateLimitCheck:
-    """One request, or `amount` of them, against its caller's budget, and, once counted, where each window
-    stands."""
+    """One request, or `amount` of them, counted against the caller's limits. `windows` is the state of each
+    window, by its seconds, once counted."""
 
     database: Database
     caller: Principal
@@ -75,7 +80,7 @@ class RateLimitCheck:
             "window_seconds": self.rate.get_expiry(),
             "amount": self.amount,
         }
-        # Again after a broken connection: a request may then count twice, and none goes uncounted.
+        # Repeated after a broken connection: a request may count twice, and none is left uncounted.
         rows = self.database.call(self.caller, "rag_check_rate_limit", arguments, again=True)
         if not rows:
             raise DatabaseFailed
@@ -86,11 +91,11 @@ class RateLimitCheck:
 
     @property
     def tightest(self) -> Window:
-        """The window that refused, or else the one with the least room."""
+        """The window that refused, or else the one with the fewest remaining requests."""
         return min(self.windows.values(), key=lambda window: window.tightness)
 
     @property
-    def retry_after(self) -> Mapping[str, str]:
+    def retry_after(self) -> dict[str, str]:
         """The header of a refusal, in seconds."""
         return {"Retry-After": str(max(1, self.tightest.resets_at - int(time())))}
 
@@ -102,6 +107,37 @@ class RateLimitCheck:
             "X-RateLimit-Remaining": str(window.remaining),
             "X-RateLimit-Reset": str(window.resets_at),
         }
+
+
+class RefusalCache:
+    """Recent refusals of a process: the database is not called again for the same caller and bucket within
+    five seconds, or until the window resets.
+
+    The request statistics do not count the requests that are refused here. Safe to use from many threads.
+    """
+
+    def __init__(self, clock: Callable[[], float] = monotonic) -> None:
+        self._lock = Lock()
+        self._windows: TLRUCache[Any, dict[int, Window]] = TLRUCache(REFUSALS, _expires_at, clock)
+
+    def get(self, check: RateLimitCheck) -> dict[int, Window]:
+        """The windows of the refusal; empty without one."""
+        with self._lock:
+            return self._windows.get(_identity(check), {})
+
+    def add(self, check: RateLimitCheck) -> None:
+        with self._lock:
+            self._windows[_identity(check)] = check.windows
+
+
+def _identity(check: RateLimitCheck) -> tuple[Any, ...]:
+    """With the scopes, since the token of a link belongs to one org, whose tier may differ."""
+    return check.caller.user_id, check.caller.key_id, check.caller.scopes, check.bucket
+
+
+def _expires_at(_: Any, windows: dict[int, Window], now: float) -> float:
+    resets_at = min((window.resets_at for window in windows.values() if not window.admitted), default=0)
+    return now + min(REFUSAL_SECONDS, resets_at - time())
 
 
 _current: ContextVar[RateLimitCheck] = ContextVar("rate_limit")
@@ -143,14 +179,14 @@ class _LimiterWithoutEnvironment(Limiter):
         return default_value
 
 
-# headers_enabled would ask the storage again and write fractions: middleware.py writes the headers.
+# headers_enabled would call the storage again and write fractions; middleware.py writes the headers.
 _limiter = _LimiterWithoutEnvironment(
     key_func=lambda: _current.get().caller.user_id, storage_uri="rag://", headers_enabled=False
 )
 
 
 def _limits() -> str:
-    """All limits that this request stands under, as slowapi reads them; counting it is what tells."""
+    """The limits of this request, as slowapi reads them. Counting the request returns them."""
     check = _current.get()
     check.count()
     return ";".join(f"{window.allowed}/{window.seconds} seconds" for window in check.windows.values())
@@ -161,19 +197,23 @@ def _admit(request: Request) -> None:
     """slowapi raises in the wrapper; a request that arrives here is within its limits."""
 
 
-def check_rate_limit(request: Request, check: RateLimitCheck) -> None:
-    """Count this request in the caller's budget.
+def check_rate_limit(request: Request, check: RateLimitCheck, refusals: RefusalCache) -> None:
+    """Count this request against the caller's limits, unless one of them refused the caller just before.
 
-    Raises RateLimited, with Retry-After in seconds. Either way the request keeps the check, from which
+    Raises RateLimited, with Retry-After in seconds. In both cases the request keeps the check, from which
     middleware.py writes the headers of the response.
     """
     token = _current.set(check)
     try:
+        check.windows = refusals.get(check)
+        if check.windows:
+            raise RateLimited(headers=check.retry_after)
         _admit(request=request)
         if getattr(request.state, "view_rate_limit", None) is None:
-            # slowapi passes over limits that it cannot read; nobody is let through by that.
+            # slowapi ignores limits that it cannot read. No request is admitted that way.
             raise DatabaseFailed
     except RateLimitExceeded:
+        refusals.add(check)
         raise RateLimited(headers=check.retry_after) from None
     finally:
         _current.reset(token)
@@ -184,14 +224,14 @@ def check_rate_limit(request: Request, check: RateLimitCheck) -> None:
 def check_text_limit(
     database: Database, caller: PrincipalSource, function: str, text_bytes: int, bytes_per_minute: int
 ) -> None:
-    """Count text in the user's budget, which all of their API keys share. More text than the limit takes the
-    whole of a minute. Raises RateLimited, with Retry-After in seconds."""
+    """Count text against the user's limit, which all of their API keys share. More text than the limit uses
+    up a whole minute. Raises RateLimited, with Retry-After in seconds."""
     if text_bytes == 0:
         return
-    who = caller if isinstance(caller, Principal) else caller()
+    principal = caller if isinstance(caller, Principal) else caller()
     rate = RateLimitItemPerMinute(bytes_per_minute // KILOBYTE)
     amount = min(-(-text_bytes // KILOBYTE), rate.amount)
-    check = RateLimitCheck(database, who, function, "ingest", rate, amount)
+    check = RateLimitCheck(database, principal, function, "ingest", rate, amount)
     check.count()
     if not check.tightest.admitted:
         message = f"More text than {rate.amount} KB a minute. Please wait, or send less at once."

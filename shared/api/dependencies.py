@@ -256,4 +256,5 @@ def _key_or_user(core: Services, authorization: str | None) -> Principal:
 def _limit(request: Request, core: Services, caller: Principal, bucket: str, rate: str) -> None:
     function: str = request.app.state.function
     with step("limit"):
-        check_rate_limit(request, RateLimitCheck(core.database, caller, function, bucket, parse(rate)))
+        check = RateLimitCheck(core.database, caller, function, bucket, parse(rate))
+        check_rate_limit(request, check, core.refusals)

@@ -111,9 +111,9 @@ def _by_status(status: DatabaseStatus, *, has_health: bool) -> dict[str, State]:
         DatabaseStatus.NO_SCHEMA: (State.HEALTHY, State.HEALTHY),
         DatabaseStatus.KEY_REFUSED: (State.HEALTHY if has_health else State.UNKNOWN, State.DEGRADED),
         # A gateway in front of PostgREST does not know the key.
-        DatabaseStatus.TURNED_AWAY: (State.UNKNOWN, State.UNKNOWN),
+        DatabaseStatus.GATEWAY_REFUSED: (State.UNKNOWN, State.UNKNOWN),
         DatabaseStatus.NO_DATABASE: (State.UNHEALTHY, State.HEALTHY),
-        DatabaseStatus.SILENT: (State.UNHEALTHY, State.UNHEALTHY),
+        DatabaseStatus.NO_RESPONSE: (State.UNHEALTHY, State.UNHEALTHY),
     }[status]
     return {"database": database, "postgrest": postgrest}
 

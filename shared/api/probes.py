@@ -74,7 +74,7 @@ def database_health(core: Services, caller: Principal | None) -> DatabaseHealth 
 
 def _database(core: Services) -> DatabaseStatus:
     with deadline(CHECK_SECONDS):
-        status = core.reach()
+        status = core.database_status()
     if status is not DatabaseStatus.SERVES:
         # Without a database no caller is known as an admin, to whom details may be shown.
         log.warning("health: the database is not reached as it should be (%s)", status)

@@ -1,7 +1,7 @@
-"""Host names looked up in threads, a few at once for each org.
+"""DNS look-ups in threads, limited for each org.
 
-A name server that does not answer cannot be interrupted: the look-up keeps its thread. So the names that
-users choose have a pool of their own, and one org's never take all of its threads.
+A look-up cannot be interrupted: it keeps its thread while the name server does not answer. The names that
+users choose therefore have their own pool, and one org never takes all of its threads.
 """
 
 import math
@@ -15,17 +15,17 @@ from time import monotonic
 class Resolver:
     """Safe to use from many threads."""
 
-    def __init__(self, threads: int, for_each_org: int) -> None:
+    def __init__(self, threads: int, per_org: int) -> None:
         self._pool = ThreadPoolExecutor(threads, thread_name_prefix="resolver")
-        self._for_each_org = for_each_org
+        self._per_org = per_org
         self._running: Counter[str] = Counter()
         self._changed = Condition()
 
     def addresses(self, org_id: str, host: str, port: int, seconds: float) -> list[str]:
-        """The IP addresses of a host. Raises TimeoutError, OSError, and UnicodeError for no host's name."""
+        """The IP addresses of a host. Raises TimeoutError, OSError, or UnicodeError for a malformed name."""
         deadline = monotonic() + seconds
         with self._changed:
-            if not self._changed.wait_for(lambda: self._running[org_id] < self._for_each_org, _wait(seconds)):
+            if not self._changed.wait_for(lambda: self._running[org_id] < self._per_org, _wait(seconds)):
                 raise TimeoutError
             self._running[org_id] += 1
         lookup = self._pool.submit(socket.getaddrinfo, host, port, type=socket.SOCK_STREAM)

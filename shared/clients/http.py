@@ -25,7 +25,7 @@ Result = TypeVar("Result")
 # Pauses before a busy or broken service is called again, in seconds; at least its Retry-After.
 SERVICE_PAUSES = (0.25, 1.0)
 RETRYABLE = {408, 409, 429, *range(500, 600)}
-# How much longer a pause may become, so that clients which failed together do not return together.
+# The largest random extension of a pause, so that clients which failed together do not return together.
 JITTER = 0.2
 
 
@@ -43,8 +43,8 @@ def retry(
     attempt: Callable[[], Result], pauses: Iterable[float], wait: Callable[[Exception], float | None]
 ) -> Result:
     """The result of the first attempt that succeeds. After an error there is a pause and another attempt,
-    unless the pause would outlast the deadline. `wait` returns for how long the pause is at least, or None
-    where another attempt is of no use."""
+    unless the pause would outlast the deadline. `wait` returns the minimum of the pause in seconds, or None
+    for an error that is final."""
     for pause in pauses:
         try:
             return attempt()

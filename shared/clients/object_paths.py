@@ -1,4 +1,4 @@
-"""Where below an org's own folder a snapshot lies: names that callers give, and one for every index."""
+"""Paths of snapshots below the folder of an org."""
 
 import hashlib
 import re
@@ -7,30 +7,29 @@ from urllib.parse import quote
 from shared.errors import InvalidRequest
 
 MANIFEST = "manifest.json"
-# Where a snapshot lies unless somebody says where: KAITO's own word, which its clients send.
+# The default path of a snapshot: KAITO's own, which its clients send.
 DEFAULT = "storage"
 DATA = re.compile(r"data-(\d{8}T\d{6}Z)-[0-9a-f]{32}\.jsonl\.gz")
-# What a folder's name may have in bytes anywhere, and what object stores take of a whole name, less what
-# stands before it and behind.
+# In bytes. Object stores allow 1,024 for a whole name, which has further parts before and after the path.
 MAX_SEGMENT, MAX_PATH = 255, 600
-# They mean something to some file system, or to a shell.
+# Characters with a meaning for some file systems or shells.
 _SPECIAL = set('\\:*?"<>|#[]~')
 
 
 def directory_of(index: str) -> str:
-    """The folder of an index: its name where that is plain, or encoded. No two indexes have one, and none is
-    called like a file of a snapshot, since it has no dot."""
+    """The folder of an index: its name, percent-encoded. Each index has its own, and none has the name of a
+    snapshot's file, since it has no dot."""
     encoded = quote(index, safe="").replace(".", "%2E").replace("~", "%7E")
     if len(encoded) <= MAX_SEGMENT:
         return encoded
-    # A tilde is in no name that was short enough.
+    # Shorter names have no tilde.
     digest = hashlib.sha256(index.encode()).hexdigest()
     return f"{encoded[: MAX_SEGMENT - 1 - len(digest)]}~{digest}"
 
 
 def segments_of(path: str) -> tuple[str, ...]:
-    """The folders that a relative path names, from the org's own on. Raises InvalidRequest for one that leads
-    anywhere else, or may."""
+    """The folders of a relative path, below the org's own. Raises InvalidRequest for a path that may lead
+    elsewhere."""
     if path in (".", "./"):
         return ()
     segments = tuple(path.removeprefix("./").split("/"))

@@ -1,5 +1,6 @@
-"""Where snapshots are kept: one folder of any store that fsspec knows, and in it one for each org. A snapshot
-is a folder of a few files; which ones, manifest.py and jsonl.py say."""
+"""Storage of snapshots: a folder of any fsspec store, with one folder for each org.
+
+A snapshot is a folder with a few files, which manifest.py and jsonl.py define."""
 
 import os
 from collections.abc import Iterator, Sequence
@@ -11,7 +12,7 @@ from shared.clients.object_paths import MANIFEST
 from shared.config import Settings
 from shared.errors import ConfigurationError, InvalidRequest, RagError, SnapshotFailed
 
-# A manifest says a page or so of an index; its metadata have at most 10 KB.
+# A manifest is about a page long; the metadata in it have at most 10 KB.
 MAX_MANIFEST = 1 << 20
 
 
@@ -23,22 +24,22 @@ class Store:
         import fsspec
 
         try:
-            # Other processes write there too: what was listed before says nothing.
+            # Other processes write to it too, so that no list may be cached.
             self._files, root = fsspec.url_to_fs(url, use_listings_cache=False)
         except (ImportError, ValueError) as error:
-            raise ConfigurationError(f"RAG_SNAPSHOT_URL: its store is not to be had ({error})") from None
+            raise ConfigurationError(f"RAG_SNAPSHOT_URL: its store cannot be opened ({error})") from None
         self._is_local = bool(getattr(self._files, "local_file", False))
         self._root = os.path.realpath(root) if self._is_local else root.rstrip("/")
 
     def folder(self, org_id: str, segments: Sequence[str]) -> "Folder":
-        """Below the org's own, whether or not there is one."""
+        """A folder below the org's own, which need not exist."""
         home = f"{self._root}/{org_id}"
         return Folder(self._files, home, "/".join((home, *segments)), self._is_local)
 
 
 class Folder:
-    """One snapshot's. All methods raise SnapshotFailed when the store cannot answer, and InvalidRequest where
-    a link leads out of the org's folder."""
+    """The folder of one snapshot. All methods raise SnapshotFailed when the store cannot answer, and
+    InvalidRequest where a symbolic link leads out of the org's folder."""
 
     def __init__(self, files: Any, home: str, path: str, is_local: bool) -> None:
         self._files = files
@@ -47,7 +48,7 @@ class Folder:
         self._is_local = is_local
 
     def manifest(self) -> bytes | None:
-        """What the manifest says, or its beginning; None where there is none."""
+        """The manifest, or its beginning; None without one."""
         try:
             with self.reading(MANIFEST) as file:
                 return file.read(MAX_MANIFEST)
@@ -55,8 +56,8 @@ class Folder:
             return None
 
     def replace_manifest(self, content: bytes) -> None:
-        """At once, for every reader."""
-        with _failing():
+        """Replace the manifest atomically."""
+        with _translated_errors():
             if not self._is_local:
                 self._files.pipe_file(self._file(MANIFEST), content)
                 return
@@ -69,14 +70,14 @@ class Folder:
                     self._files.rm_file(draft)
 
     def names(self) -> list[str]:
-        with _failing():
+        with _translated_errors():
             entries = self._files.ls(self._path, detail=False)
         return [str(name).rsplit("/", 1)[-1] for name in entries]
 
     def folders(self) -> list[str]:
-        """The names of the folders in it, sorted; none where there is no such folder."""
+        """The names of the folders in it, sorted; none where the folder does not exist."""
         try:
-            with _failing(FileNotFoundError, NotADirectoryError):
+            with _translated_errors(FileNotFoundError, NotADirectoryError):
                 entries = self._files.ls(self._path, detail=True)
         except FileNotFoundError:
             return []
@@ -89,34 +90,34 @@ class Folder:
     @contextmanager
     def reading(self, name: str) -> Iterator[BinaryIO]:
         """Raises FileNotFoundError too."""
-        with _failing(FileNotFoundError, NotADirectoryError, IsADirectoryError):
+        with _translated_errors(FileNotFoundError, NotADirectoryError, IsADirectoryError):
             path = self._file(name)
             file = self._files.open(path, "rb")
         try:
-            yield _Failing(file)  # type: ignore[misc]
+            yield _File(file)  # type: ignore[misc]
         finally:
             file.close()
 
     @contextmanager
     def writing(self, name: str) -> Iterator[BinaryIO]:
-        """A new file, whole when this ends; after an error there is none."""
-        with _failing():
+        """A new file, which is complete when the context ends, and removed after an error."""
+        with _translated_errors():
             path = self._file(name)
             if self._is_local:
                 self._files.makedirs(self._path, exist_ok=True)
             file = self._files.open(path, "wb")
         try:
-            yield _Failing(file)  # type: ignore[misc]
+            yield _File(file)  # type: ignore[misc]
         except BaseException:
             with suppress(Exception):
                 file.close()
             self.remove(name)
             raise
-        with _failing():
+        with _translated_errors():
             file.close()
 
     def remove(self, name: str) -> None:
-        """If it can be: what is left behind is in nobody's way, and goes with a later snapshot."""
+        """Remove the file if possible. A later snapshot removes a file that is left over."""
         with suppress(Exception):
             self._files.rm_file(self._file(name))
 
@@ -124,41 +125,42 @@ class Folder:
         path = f"{self._path}/{name}"
         if self._is_local:
             real = os.path.realpath(path)
-            # The org's own folder may be no link either: its realpath would be another's.
+            # Nor may the org's own folder be a link: its realpath could be another org's.
             if not real.startswith(f"{self._home}/") or os.path.realpath(self._home) != self._home:
                 raise InvalidRequest("path: it leads out of your snapshots.", code="invalid_path")
         return path
 
 
-class _Failing:
-    """A file whose store may fail at any time."""
+class _File:
+    """A file whose errors become SnapshotFailed."""
 
     def __init__(self, file: Any) -> None:
         self._file = file
 
     def read(self, size: int = -1) -> bytes:
-        with _failing():
+        with _translated_errors():
             return bytes(self._file.read(size))
 
     def write(self, data: bytes) -> int:
-        with _failing():
+        with _translated_errors():
             self._file.write(data)
         return len(data)
 
 
 @contextmanager
-def _failing(*passing: type[Exception]) -> Iterator[None]:
-    """Stores raise whatever their libraries do; what `passing` names is told as there being no such file."""
+def _translated_errors(*missing: type[Exception]) -> Iterator[None]:
+    """Errors of the type `missing` become FileNotFoundError; all others, whose types depend on the store,
+    SnapshotFailed."""
     try:
         yield
     except RagError:
         raise
-    except passing:
+    except missing:
         raise FileNotFoundError from None
     except Exception as error:
         raise SnapshotFailed from error
 
 
 def store_for(settings: Settings) -> Store | None:
-    """Where the settings say; None where snapshots are off. Raises ConfigurationError."""
+    """The store that the settings name; None without one. Raises ConfigurationError."""
     return Store(settings.rag_snapshot_url) if settings.rag_snapshot_url else None

@@ -1,6 +1,6 @@
-"""Lenient reading of the database's rows: an unreadable row is left out, and its id is logged.
+"""Lenient reading of database rows: unreadable rows are left out and logged.
 
-SQL refuses such rows. A table may still have one: the deployer wrote it, or an older schema accepted it."""
+SQL refuses such rows. A table may still have one that the deployer wrote or an older schema accepted."""
 
 import json
 import logging
@@ -12,7 +12,7 @@ import httpx
 log = logging.getLogger("rag")
 T = TypeVar("T")
 Row = dict[str, Any]
-# The names that rows have for their own ids, the most specific first.
+# The columns with a row's id, the most specific first.
 IDS = ("chunk_id", "id", "document_id")
 # Stands for a number that Python cannot read, of more than 4,300 digits.
 _UNREADABLE = object()
@@ -40,8 +40,8 @@ def warn(row_id: object, why: str) -> None:
     log.warning("row %s cannot be read (%s)", row_id, why)
 
 
-class Answer(httpx.Response):
-    """An answer of PostgREST whose JSON is read leniently."""
+class LenientResponse(httpx.Response):
+    """A response of PostgREST whose JSON is read leniently."""
 
     def json(self, **_: Any) -> Any:
         return json_of(self.content)

@@ -1,7 +1,7 @@
-"""Where addresses that strangers name may lead: to the public internet, and into no network of ours.
+"""SSRF guard: URLs of users lead to the public internet, never to internal networks.
 
-Asked of every address before it is connected to, after the one look-up of its name (http.py), so that no
-notation, no redirect and no name server that changes its mind leads around it.
+transport.py applies it to every IP address between the one look-up of its name and the connection. No
+notation, no redirect and no changed DNS record bypasses it.
 """
 
 import re
@@ -14,28 +14,28 @@ import httpx
 from shared.errors import AddressRefused
 
 MAX_LENGTH = 2000
-# IPv6 addresses with an IPv4 address in their last four bytes, to which a gateway leads.
+# IPv6 addresses that a gateway translates to the IPv4 address in their last four bytes (NAT64).
 TRANSLATED = ip_network("64:ff9b::/96")
-# What counts as global and is not for everybody: Azure's host, which hands out credentials; protocols' own,
-# with Oracle's metadata among them; what documentation may use.
+# Networks that count as global and are not public: Azure's host, which serves credentials; protocol
+# assignments, with Oracle's metadata service; addresses for documentation.
 INSIDE = [ip_network(text) for text in ("168.63.129.16/32", "192.0.0.0/24", "3fff::/20")]
-# All that is given out of IPv6 for everybody.
+# The global unicast addresses of IPv6 that are assigned so far.
 GLOBAL = ip_network("2000::/3")
 _HOST = re.compile(rb"[a-z0-9._-]+|[0-9a-f:.]+(%\w+)?")
-# Names that mean this machine, or its neighbours, without being looked up.
-NAMES = ("localhost", "localdomain", "local", "internal", "home.arpa")
+# Top-level names of this machine and the local network.
+LOCAL_NAMES = ("localhost", "localdomain", "local", "internal", "home.arpa")
 Address = IPv4Address | IPv6Address
 
 
 class AddressPolicy:
-    """The public internet, and besides those networks of one's own that are `allowed`."""
+    """The public internet, and the internal networks that are `allowed`."""
 
     def __init__(self, allowed: Iterable[str] = ()) -> None:
-        """Raises ValueError for what is no network."""
+        """Raises ValueError for a malformed network."""
         self._allowed: list[IPv4Network | IPv6Network] = [ip_network(text) for text in allowed]
 
     def require(self, address: str) -> None:
-        """Raises AddressRefused for an IP address that nobody may be sent to."""
+        """Raises AddressRefused for an IP address that is not allowed."""
         target = _inner(ip_address(address.partition("%")[0]))
         if any(target in network for network in self._allowed):
             return
@@ -43,36 +43,40 @@ class AddressPolicy:
             raise AddressRefused
 
     def require_url(self, text: str) -> str:
-        """The address of a page as it is written in requests. Raises AddressRefused for one that is wrong, or
-        that leads elsewhere whatever a name server says."""
+        """The URL as it is requested. Raises AddressRefused for a malformed URL, and for one whose host is an
+        address or a name that is not allowed."""
         url = _parsed(text)
         if url.scheme not in ("http", "https") or len(str(url)) > MAX_LENGTH:
-            raise AddressRefused("An address begins with http:// or https:// and is not too long.")
+            raise AddressRefused(
+                f"A URL begins with http:// or https:// and has at most {MAX_LENGTH} characters."
+            )
         if not _HOST.fullmatch(url.raw_host) or (url.port or 0) > 65535:
-            raise AddressRefused("This is no address.")
+            raise AddressRefused("The URL is not valid.")
         if url.userinfo:
-            raise AddressRefused("An address has no credentials in it.")
+            raise AddressRefused("A URL must not contain credentials.")
         literal = _literal(url.host)
         if literal:
             self.require(literal)
-        elif url.host.rstrip(".").rpartition(".")[2] in NAMES or url.host.rstrip(".").endswith("home.arpa"):
+        elif url.host.rstrip(".").rpartition(".")[2] in LOCAL_NAMES or url.host.rstrip(".").endswith(
+            "home.arpa"
+        ):
             self.require("127.0.0.1")
         return str(url.copy_with(fragment=None))
 
 
 def _parsed(text: str) -> httpx.URL:
-    """Raises AddressRefused for what no name server is asked about."""
+    """Raises AddressRefused for a URL whose host name cannot be looked up."""
     try:
         url = httpx.URL(text.strip())
-        # Neither labels that are empty or too long, nor what only looks like an international name.
+        # Fails for labels that are empty or too long, and for malformed international names.
         url.host.rstrip(".").encode("idna")
     except (httpx.InvalidURL, UnicodeError):
-        raise AddressRefused("This is no address.") from None
+        raise AddressRefused("The URL is not valid.") from None
     return url
 
 
 def _literal(host: str) -> str | None:
-    """The IP address that the host is, in whatever notation: 127.1, 0x7f000001, 017700000001, 2130706433."""
+    """The IP address in the host, in any notation: 127.1, 0x7f000001, 017700000001, 2130706433."""
     try:
         return str(ip_address(host.partition("%")[0]))
     except ValueError:
@@ -84,7 +88,7 @@ def _literal(host: str) -> str | None:
 
 
 def _inner(address: Address) -> Address:
-    """The IPv4 address that an IPv6 one stands for."""
+    """The IPv4 address that is embedded in an IPv6 address, or the address itself."""
     if isinstance(address, IPv6Address):
         if address in TRANSLATED:
             return IPv4Address(int(address) & 0xFFFFFFFF)

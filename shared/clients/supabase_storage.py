@@ -1,5 +1,7 @@
-"""Supabase Storage by storage3, always as the caller: Storage asks row security on storage.objects for each
-call (sql/40_storage). Its responses carry tokens: neither responses nor URLs get into errors or logs.
+"""Client of Supabase Storage, which calls it as the caller.
+
+Storage applies row security on storage.objects to each call (sql/40_storage). Its responses carry tokens:
+neither responses nor URLs get into errors or logs.
 """
 
 from collections.abc import Iterator
@@ -15,10 +17,10 @@ from shared.errors import NotFound, StorageFailed, UnreadableDocument
 from shared.types import Principal
 
 SECONDS = 10.0
-# For the whole of an object, which is up to this large: what a reader and the worker hold between them.
+# Limits of the download of one object. The worker and the parser hold it in memory.
 DOWNLOAD_SECONDS = 45.0
 MAX_BYTES = 100 * 1024 * 1024
-# How long a link leads to an object.
+# Lifetime of a download link.
 LINK_SECONDS = 60
 
 
@@ -55,26 +57,26 @@ class Storage:
         return size
 
     def remove(self, caller: Principal, path: str) -> None:
-        """One that is not there is gone already."""
+        """Remove the object, if it exists."""
         with self._as(caller) as bucket:
             bucket.remove([path])
 
     def download(self, caller: Principal, path: str, max_bytes: int | None = None) -> bytes:
-        """At most so many bytes, and never more than MAX_BYTES. Raises UnreadableDocument for more, and
+        """At most `max_bytes`, and never more than MAX_BYTES. Raises UnreadableDocument for more, and
         NotFound. storage3 would read an object of any size."""
-        most = min(MAX_BYTES, max_bytes or MAX_BYTES)
+        limit = min(MAX_BYTES, max_bytes or MAX_BYTES)
         url = f"{self._address}/object/authenticated/{self._bucket}/{path}"
         headers = {**self._headers(caller), "Accept-Encoding": "identity"}
         data = bytearray()
         with (
-            _failing(),
+            _translated_errors(),
             deadline(DOWNLOAD_SECONDS),
             self._client.stream("GET", url, headers=headers) as response,
         ):
             for part in response.iter_raw():
                 data += part
-                if len(data) > most:
-                    message = f"What was uploaded is larger than {most:,} bytes."
+                if len(data) > limit:
+                    message = f"The uploaded file is larger than {limit:,} bytes."
                     raise UnreadableDocument(message, code="file_too_large")
         return bytes(data)
 
@@ -87,11 +89,11 @@ class Storage:
     @contextmanager
     def _as(self, caller: Principal) -> Iterator[Any]:
         """The bucket as the caller sees it, for one call."""
-        # Imported here: it takes 40 ms, and most processes have no use for it.
+        # Imported here: the import takes 40 ms, and most processes do not need it.
         from storage3 import SyncStorageClient
         from storage3.utils import StorageException
 
-        with _failing(), deadline(SECONDS):
+        with _translated_errors(), deadline(SECONDS):
             client = SyncStorageClient(f"{self._address}/", self._headers(caller), http_client=self._client)
             try:
                 yield client.from_(self._bucket)
@@ -100,14 +102,14 @@ class Storage:
                 raise StorageFailed(because="malformed response") from None
 
     def _checked(self, link: str | None) -> str:
-        """Storage answers with addresses below its own, which carry a token."""
+        """The link, which must be below Storage's own URL and carry a token."""
         if not link or not link.startswith(f"{self._address}/object/") or "?token=" not in link:
             raise StorageFailed(because="no address")
         return link
 
 
 @contextmanager
-def _failing() -> Iterator[None]:
+def _translated_errors() -> Iterator[None]:
     try:
         yield
     except httpx.RequestError as error:
@@ -117,9 +119,8 @@ def _failing() -> Iterator[None]:
 def _require_success(response: httpx.Response) -> None:
     """Raises the error of a response.
 
-    Storage mostly answers errors with 400: the status is in the body, and storage3 reads that only beside a
-    message. Refused tokens, a missing bucket or missing policies are faults of this deployment, not of an
-    object."""
+    Storage mostly answers errors with 400 and the status in the body, which storage3 reads only beside a
+    message. Refused tokens, a missing bucket and missing policies are faults of the deployment."""
     if response.is_success:
         return
     response.read()

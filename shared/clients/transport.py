@@ -38,8 +38,8 @@ def transport_class(http: ModuleType, core: ModuleType) -> type[Any]:
     )
 
     @contextmanager
-    def renamed_errors() -> Iterator[None]:
-        """Both packages have the same names for their errors."""
+    def translated_errors() -> Iterator[None]:
+        """The packages have the same names for their errors."""
         try:
             yield
         except errors as error:
@@ -50,7 +50,7 @@ def transport_class(http: ModuleType, core: ModuleType) -> type[Any]:
             self._parts = parts
 
         def __iter__(self) -> Iterator[bytes]:
-            with renamed_errors():
+            with translated_errors():
                 yield from self._parts
 
         def close(self) -> None:
@@ -73,15 +73,17 @@ def transport_class(http: ModuleType, core: ModuleType) -> type[Any]:
             )
 
         def handle_request(self, request: Any) -> Any:
-            url = request.url
-            message = core.Request(
-                request.method,
-                core.URL(scheme=url.raw_scheme, host=url.raw_host, port=url.port, target=url.raw_path),
-                headers=request.headers.raw,
-                content=request.stream,
-                extensions=request.extensions,
-            )
-            with renamed_errors():
+            url, timeouts = request.url, request.extensions.get("timeout", {})
+            with translated_errors():
+                # The wait for a free connection calls no socket.
+                timeouts = {**timeouts, "pool": _at_most(timeouts.get("pool"), core.PoolTimeout)}
+                message = core.Request(
+                    request.method,
+                    core.URL(scheme=url.raw_scheme, host=url.raw_host, port=url.port, target=url.raw_path),
+                    headers=request.headers.raw,
+                    content=request.stream,
+                    extensions={**request.extensions, "timeout": timeouts},
+                )
                 response = self._pool.handle_request(message)
             return http.Response(
                 response.status,
@@ -173,5 +175,5 @@ def _at_most(timeout: float | None, expired: type[Exception]) -> float | None:
 
 @cache
 def _resolver(of_users: bool) -> Resolver:
-    """Names that users chose do not hold up those of the deployment's settings, which belong to no org."""
-    return Resolver(16, for_each_org=2) if of_users else Resolver(8, for_each_org=8)
+    """Look-ups of names that users chose do not delay those of the settings, which belong to no org."""
+    return Resolver(16, per_org=2) if of_users else Resolver(8, per_org=8)

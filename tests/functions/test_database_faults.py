@@ -107,12 +107,12 @@ def test_a_request_waits_for_a_restarting_postgrest(fragile: Stack, ann: Actor):
 
 
 def test_a_postgres_outage_behind_postgrest_is_reported(fragile: Stack, core: Services):
-    assert (core.reach(), core.database.reach()) == (DatabaseStatus.SERVES, DatabaseStatus.SERVES)
+    assert (core.database_status(), core.database.status()) == (DatabaseStatus.SERVES, DatabaseStatus.SERVES)
     fragile.postgres.stop()
     try:
         assert httpx.get(f"{fragile.url}/health").status_code == 503
-        assert core.reach() is DatabaseStatus.NO_DATABASE
-        assert core.database.reach() is DatabaseStatus.NO_DATABASE, "without a key to sign with"
+        assert core.database_status() is DatabaseStatus.NO_DATABASE
+        assert core.database.status() is DatabaseStatus.NO_DATABASE, "without a key to sign with"
     finally:
         start_postgres(fragile, durable=False)
 

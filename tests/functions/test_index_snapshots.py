@@ -238,7 +238,7 @@ def test_a_function_without_an_object_store_reports_so(settings: Settings, peopl
     with made(settings) as core, served(index_snapshots.app, core) as app:
         for verb in ("persist", "load"):
             said = detail(app.post(f"/{verb}/i", headers=people.ann.headers()), 503)
-            assert said == "Indexes are neither persisted nor loaded here: there is no place for snapshots."
+            assert said == "This deployment has no snapshot storage. Please ask its operator for one."
 
 
 def test_the_local_stack_persists_into_its_folder(people: People):
@@ -396,7 +396,7 @@ def test_a_storage_failure_during_persist_keeps_the_older_snapshot(
         put(people.ann, "i", range(10, 30), external_id="b")
         Failing.room = room
         said = detail(running.post(people.ann, "persist", "i"), 500)
-        assert said == "The store of snapshots could not answer. Please try again."
+        assert said == "The snapshot storage could not answer. Please try again."
         Failing.room = 1 << 20
         assert running.data(people.ann, "storage", "i") == first
         running.load(people.ann, "copy", path="storage/i")

@@ -129,7 +129,7 @@ def test_a_user_with_too_many_concurrent_ingestions_must_wait(
         assert (first.result().status_code, other.status_code) == (200, 200)
     assert refused.status_code == 503
     assert refused.json() == {
-        "detail": "Other texts of yours are being stored. Please try again in a few seconds."
+        "detail": "Your other ingestions are still running. Please try again in a few seconds."
     }
     assert refused.headers["Retry-After"] == "3"
 

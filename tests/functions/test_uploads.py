@@ -235,7 +235,7 @@ def test_a_storage_outage_is_reported_as_such(
     for answer in answers:
         failed = error(answer, 500)
         assert (failed["type"], failed["code"]) == ("server_error", "storage_failed")
-        assert failed["message"] == "The store of large files could not answer. Please try again."
+        assert failed["message"] == "The file storage could not answer. Please try again."
     logged = " ".join(str(vars(record)) for record in caplog.records)
     assert logged.count("'because': 'storage 503'") == 3
     assert ticket.rpartition(".")[0] not in logged

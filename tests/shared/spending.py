@@ -10,18 +10,24 @@ from contextlib import closing
 from limits import parse
 from starlette.requests import Request
 
-from shared.access.rate_limit import RateLimitCheck, check_rate_limit
+from shared.access.rate_limit import RateLimitCheck, RefusalCache, check_rate_limit
 from shared.clients.postgrest import Database
 from shared.errors import RateLimited
 from shared.types import Principal
 
 
-def attempt(database: Database, caller: Principal, rate: str, bucket: str = "rag") -> RateLimitCheck | None:
-    """One request against the budget; None when it is refused."""
+def attempt(
+    database: Database,
+    caller: Principal,
+    rate: str,
+    bucket: str = "rag",
+    refusals: RefusalCache | None = None,
+) -> RateLimitCheck | None:
+    """One request against the limit; None when it is refused."""
     request = Request({"type": "http", "method": "POST", "path": "/", "headers": [], "state": {}})
     spending = RateLimitCheck(database, caller, "rag-search", bucket, parse(rate))
     try:
-        check_rate_limit(request, spending)
+        check_rate_limit(request, spending, refusals or RefusalCache())
     except RateLimited:
         return None
     return spending

@@ -3,14 +3,19 @@ however many processes ask."""
 
 import subprocess
 import sys
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
+from limits import parse
+from starlette.requests import Request
 
 from local import ROOT
+from shared.access.rate_limit import RateLimitCheck, RefusalCache, check_rate_limit
 from shared.clients.postgrest import Database
-from shared.errors import DatabaseFailed, RagError
+from shared.errors import DatabaseFailed, RagError, RateLimited
 from shared.types import Principal
 from tests.actors import Actor, World, hit_arguments
 from tests.conftest import People
@@ -158,8 +163,58 @@ def lets_through(answer: Any) -> bool:
     return True
 
 
+def refusal(seconds: float) -> Reply:
+    """A refusal by the database, whose window resets after so many seconds."""
+    resets_at = datetime.now(UTC) + timedelta(seconds=seconds)
+    return Reply(json=[{**WINDOW, "admitted": False, "resets_at": resets_at.isoformat()}])
+
+
+@pytest.mark.parametrize(("resets_after", "repeated_for"), [(60, 5), (2, 2)])
+def test_a_refusal_is_repeated_without_the_database_for_five_seconds_or_until_the_reset(
+    resets_after: int, repeated_for: int
+):
+    now = [1000.0]
+    refusals = RefusalCache(clock=lambda: now[0])
+    ann, bob = Principal("ann", "a token"), Principal("bob", "a token")
+    with StandIn() as server:
+        database = opened(Database(server.url, "key", 5))
+
+        def calls(caller: Principal, bucket: str = "rag") -> int:
+            """The number of database calls of one refused request."""
+            server.replies(refusal(resets_after))
+            before = len(server.requests)
+            assert attempt(database, caller, "60/minute", bucket, refusals) is None
+            return len(server.requests) - before
+
+        assert [calls(ann), calls(ann)] == [1, 0]
+        assert [calls(bob), calls(replace(ann, key_id="a key")), calls(ann, "api")] == [1, 1, 1]
+        now[0] += repeated_for - 0.5
+        assert calls(ann) == 0
+        # (The reset is rounded up to the next second.)
+        now[0] += 1.5
+        assert calls(ann) == 1
+
+
+def test_a_repeated_refusal_has_the_headers_of_the_first():
+    request = Request({"type": "http", "method": "POST", "path": "/", "headers": [], "state": {}})
+    refusals = RefusalCache()
+    with StandIn() as server:
+        server.replies(refusal(60))
+        database = opened(Database(server.url, "key", 5))
+        headers = []
+        for _ in range(2):
+            check = RateLimitCheck(
+                database, Principal("ann", "a token"), "rag-search", "rag", parse("60/minute")
+            )
+            with pytest.raises(RateLimited) as refused:
+                check_rate_limit(request, check, refusals)
+            assert 58 <= int(refused.value.headers["Retry-After"]) <= 61
+            headers.append(request.state.rate_limit.headers())
+    assert headers[0] == headers[1]
+
+
 def test_a_window_in_the_database_s_form_is_admitted():
-    """The stand-in above is no wall: the same answer, unspoiled, is let through."""
+    """The cases above are refused for their faults alone."""
     assert lets_through([WINDOW])
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import shared.clients.download
-from shared.clients.download import MAX_BYTES, Fetched, fetch
+from shared.clients.download import MAX_BYTES, Download, fetch
 from shared.clients.ssrf_guard import AddressPolicy
 from shared.errors import AddressRefused, FetchFailed, UnreadableDocument
 from tests.stand_in import Reply, StandIn
@@ -42,7 +42,7 @@ def refused(url: str, kind: type[Exception], networks: AddressPolicy = OWN) -> A
 
 def test_a_page_is_fetched_with_its_content_type(server: StandIn):
     server.replies(page())
-    assert fetch(f"{server.url}/a%20b.md?x=1", OWN) == Fetched(b"<p>Kilns</p>", "text/html", None)
+    assert fetch(f"{server.url}/a%20b.md?x=1", OWN) == Download(b"<p>Kilns</p>", "text/html", None)
     (request,) = server.requests
     assert request.path == "/a%20b.md?x=1"
     assert "authorization" not in request.headers

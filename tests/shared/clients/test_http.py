@@ -66,6 +66,14 @@ def test_a_silent_address_is_abandoned_at_the_deadline(silent: str):
         assert 0.3 < monotonic() - started < 2
 
 
+def test_a_full_connection_pool_is_abandoned_at_the_deadline(dripping: StandIn):
+    with http_client(10, httpx.Limits(max_connections=1)) as client, client.stream("GET", dripping.url):
+        started = monotonic()
+        with pytest.raises(httpx.PoolTimeout), deadline(0.4):
+            client.get(dripping.url)
+        assert 0.3 < monotonic() - started < 2
+
+
 def test_an_unknown_host_is_a_connection_error():
     with http_client(10) as client, pytest.raises(httpx.ConnectError), deadline(5):
         client.get("http://nowhere.invalid/")

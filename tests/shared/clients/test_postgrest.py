@@ -1,4 +1,4 @@
-"""The door to the database, against a server that fails in each way: what is tried again, how long."""
+"""Database calls against a server that fails in each way: which are retried, and for how long."""
 
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
@@ -7,7 +7,14 @@ from typing import Any
 
 import pytest
 
-from shared.clients.postgrest import NOT_DONE, PAUSES, PERHAPS_DONE, PLANNED, Database, DatabaseStatus
+from shared.clients.postgrest import (
+    NOT_EXECUTED,
+    PAUSES,
+    PLANNED,
+    POSSIBLY_EXECUTED,
+    Database,
+    DatabaseStatus,
+)
 from shared.errors import DatabaseFailed, DatabaseTimedOut, RagError, Unauthorized
 from shared.types import Principal
 from tests.stand_in import Reply, StandIn
@@ -52,7 +59,7 @@ def test_a_call_has_the_caller_s_own_token(server: StandIn, database: Database):
 
 
 def test_an_unsent_call_is_retried(subtests: pytest.Subtests):
-    for code in sorted(NOT_DONE):
+    for code in sorted(NOT_EXECUTED):
         with subtests.test(code=code), StandIn() as server, database_at(server) as database:
             server.replies(refused(code), Reply(json=7))
             assert call(database) == 7
@@ -79,7 +86,7 @@ def test_a_possibly_executed_call_is_retried_only_if_idempotent(subtests: pytest
         Reply(drop=True),
         Reply(status=502, body=b"<html>"),
         refused(None),
-        *map(refused, sorted(PERHAPS_DONE)),
+        *map(refused, sorted(POSSIBLY_EXECUTED)),
     ]
     for reply in cases:
         with subtests.test(reply=reply), StandIn() as server, database_at(server) as database:
@@ -135,19 +142,19 @@ def test_the_probe_reports_how_far_the_project_s_key_is_accepted(subtests: pytes
         (refused("PGRST106", 406), DatabaseStatus.NO_SCHEMA),
         (refused("PGRST002"), DatabaseStatus.NO_DATABASE),
         (refused("57P03"), DatabaseStatus.NO_DATABASE),
-        (Reply(json={"message": "Invalid API key"}, status=401), DatabaseStatus.TURNED_AWAY),
-        (Reply(json={"code": 401, "message": "no"}, status=401), DatabaseStatus.TURNED_AWAY),
-        (Reply(json={"message": "name resolution failed"}, status=503), DatabaseStatus.SILENT),
-        (Reply(json={"code": "NOT_FOUND"}, status=404), DatabaseStatus.SILENT),
-        (Reply(body=b"<html>"), DatabaseStatus.SILENT),
-        (Reply(json=[]), DatabaseStatus.SILENT),
-        (Reply(drop=True), DatabaseStatus.SILENT),
+        (Reply(json={"message": "Invalid API key"}, status=401), DatabaseStatus.GATEWAY_REFUSED),
+        (Reply(json={"code": 401, "message": "no"}, status=401), DatabaseStatus.GATEWAY_REFUSED),
+        (Reply(json={"message": "name resolution failed"}, status=503), DatabaseStatus.NO_RESPONSE),
+        (Reply(json={"code": "NOT_FOUND"}, status=404), DatabaseStatus.NO_RESPONSE),
+        (Reply(body=b"<html>"), DatabaseStatus.NO_RESPONSE),
+        (Reply(json=[]), DatabaseStatus.NO_RESPONSE),
+        (Reply(drop=True), DatabaseStatus.NO_RESPONSE),
     ]
     for reply, reach in cases:
         with subtests.test(reply=reply, reach=reach), StandIn() as server, database_at(server) as database:
             server.replies(reply)
-            assert database.reach() is reach
-            assert database.reach(CALLER) is reach
+            assert database.status() is reach
+            assert database.status(CALLER) is reach
             assert len(server.requests) == 2
 
 
@@ -159,7 +166,7 @@ def test_the_probe_reports_how_far_postgrest_knows_the_schema(subtests: pytest.S
         (True, [Reply(json=[{}])], DatabaseStatus.SERVES, [health]),
         (True, [refused("PGRST001")], DatabaseStatus.NO_DATABASE, [health]),
         (True, [refused("57P03", 500)], DatabaseStatus.NO_DATABASE, [health]),
-        (True, [Reply(drop=True)], DatabaseStatus.SILENT, [health]),
+        (True, [Reply(drop=True)], DatabaseStatus.NO_RESPONSE, [health]),
         # The project does not trust the key that signs here, or its schema is older than rag_health.
         (True, [refused("PGRST301", 401), Reply(json={})], DatabaseStatus.SERVES, [health, description]),
         (True, [refused("PGRST202", 404), Reply(json={})], DatabaseStatus.SERVES, [health, description]),
@@ -182,7 +189,7 @@ def test_the_probe_reports_how_far_postgrest_knows_the_schema(subtests: pytest.S
     for is_signed, replies, reach, paths in cases:
         with subtests.test(replies=replies), StandIn() as server, database_at(server) as database:
             server.replies(refused(PLANNED, 400), *replies)
-            assert database.reach(CALLER if is_signed else None) is reach
+            assert database.status(CALLER if is_signed else None) is reach
             first, *others = server.requests
             assert "handling=strict" in first.headers["prefer"]
             assert [request.path for request in others] == paths

@@ -69,7 +69,7 @@ def test_an_invalid_response_is_a_failure_without_details(subtests: pytest.Subte
                 with pytest.raises(StorageFailed) as failed:
                     getattr(storage, call)(*arguments)
                 assert failed.value.because == because
-                assert str(failed.value) == "The store of large files could not answer. Please try again."
+                assert str(failed.value) == "The file storage could not answer. Please try again."
 
 
 def test_a_url_is_below_storage_s_own(subtests: pytest.Subtests):

@@ -425,7 +425,7 @@ def test_the_log_has_the_usage_and_no_text(
     api.replies(lists("Ann Lee"))
     records: list[logging.LogRecord] = []
     log, handler = logging.getLogger("rag"), logging.Handler()
-    handler.emit = records.append  # type: ignore[method-assign]
+    handler.emit = records.append  # type: ignore[method-assign, assignment]
     log.addHandler(handler)
     try:
         GraphWorker(jobs, model(api)).build()
