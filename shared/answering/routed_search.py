@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 
 from shared import pipeline
 from shared.errors import ContentFlagged
-from shared.graph.query_result import told_by
+from shared.graph.query_result import restrict_to_chunks
 from shared.models.moderation import require_moderator
 from shared.observability.tracing import current, milliseconds_since, step
 from shared.retrieval.context_text import concatenated
@@ -141,7 +141,7 @@ def retrieve(
             search.because("moderation", f"{sum(harmful)} of the results were left out.")
     if moderator and graph is not None:
         # What was not judged is not shown.
-        graph = told_by(graph, {match.chunk_id for match in matches})
+        graph = restrict_to_chunks(graph, {match.chunk_id for match in matches})
     return _retrieved(search, matches, graph, started)
 
 

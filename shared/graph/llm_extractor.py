@@ -1,7 +1,7 @@
-"""A chunk read by a model, where one is configured: what it names and relates, as JSON by a schema.
+"""Extraction of entities and relations by a model, where one is configured.
 
-The chunk is data, inside a fence (prompt_fence.py), and the model gets no tools. Its reply is checked against
-the chunk (llm_reply.py) before it is used.
+The chunk is data inside a fence (prompt_fence.py), and the model gets no tools. llm_reply.py checks its reply
+against the chunk.
 """
 
 import logging
@@ -18,7 +18,7 @@ from shared.text.prompt_fence import Fence
 from shared.types import Usage
 
 log = logging.getLogger("rag")
-# A reply that is none is asked for once more.
+# An invalid reply is requested once more.
 TRIES = 2
 SYSTEM = (
     "You list what a passage of a document names, and what it says of how these are related, as JSON. You "
@@ -58,8 +58,8 @@ FORMAT: Any = {"type": "json_schema", "json_schema": {"name": "passage", "strict
 
 
 @dataclass(slots=True)
-class Spent:
-    """What calls cost, those too that led to nothing. Several threads may add to it."""
+class TokenUsage:
+    """Tokens of the model's calls, failed calls included. Several threads may add to it."""
 
     _calls: list[Usage] = field(default_factory=list)
 
@@ -67,7 +67,7 @@ class Spent:
         self._calls.append(usage)
 
     def take(self) -> dict[str, int]:
-        """In tokens, as the database takes it; from here on counted anew."""
+        """The tokens since the last `take`, as arguments of a database call."""
         calls, self._calls = self._calls, []
         return {
             "prompt_tokens": sum(usage.prompt_tokens for usage in calls),
@@ -76,22 +76,19 @@ class Spent:
 
 
 class GraphModel(ChatModel):
-    """The model that reads chunks."""
-
-    def read(self, title: str, text: str, known: Mapping[str, str], spent: Spent) -> Extraction | None:
-        """What the chunk names, as far as the model says what is there; None where it twice replied something
-        else than it was asked for. `known`: whole names by their short forms, folded.
-
-        Raises ReadingFailed, ReadingBusy.
-        """
+    def extract(
+        self, title: str, text: str, full_names: Mapping[str, str], usage: TokenUsage
+    ) -> Extraction | None:
+        """The names and relations of a chunk; None after two invalid replies. `full_names`: the names in full
+        by their folded short forms. Raises ReadingFailed, ReadingBusy."""
         for _ in range(TRIES):
-            reply = parse_reply(self._ask(title, text, spent))
+            reply = parse_reply(self._reply(title, text, usage))
             if reply is not None:
-                return check_reply(reply, title, text, known)
+                return check_reply(reply, title, text, full_names)
             log.warning("the model that reads documents replied something else than it was asked for")
         return None
 
-    def _ask(self, title: str, text: str, spent: Spent) -> str:
+    def _reply(self, title: str, text: str, usage: TokenUsage) -> str:
         fence = Fence()
         system = fence.system_prompt(SYSTEM, "title", "passage")
         user = f"{fence.wrap('title', title)}\n{fence.wrap('passage', text)}"
@@ -101,7 +98,7 @@ class GraphModel(ChatModel):
             raise ReadingBusy from None
         except GenerationFailed as failed:
             raise ReadingFailed(because=failed.because) from failed
-        spent.add(reply.usage)
+        usage.add(reply.usage)
         return reply.text
 
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from shared.errors import RagError
-from shared.graph.llm_extractor import Spent
+from shared.graph.llm_extractor import TokenUsage
 from shared.graph.types import Extraction
 from shared.ingestion.entity_rows import READ_TOGETHER
 from shared.ingestion.job_queue import Job, Jobs
@@ -27,7 +27,7 @@ class Reading:
         self._job = job
         self._lease_seconds = lease_seconds
         self._tokens = {"prompt_tokens": 0, "completion_tokens": 0}
-        self.spent = Spent()
+        self.spent = TokenUsage()
 
     def open(self) -> Row | None:
         """The next part: level, title, first, chunks; None when nothing is left."""

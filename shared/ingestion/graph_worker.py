@@ -129,7 +129,7 @@ class GraphWorker:
         names: list[Extraction | None] = []
         with ThreadPoolExecutor(ASKED_AT_ONCE) as pool:
             futures: list[Future[Extraction | None]] = [
-                pool.submit(model.read, title, chunk["content"], _known(chunk["names"]), reading.spent)
+                pool.submit(model.extract, title, chunk["content"], _known(chunk["names"]), reading.spent)
                 for chunk in chunks
             ]
         for one in futures:

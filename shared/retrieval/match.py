@@ -9,7 +9,7 @@ from typing import Any
 from shared.clients.postgrest import Database
 from shared.clients.row_validation import object_of, readable
 from shared.errors import error_details
-from shared.graph.query_relations import relations_asked
+from shared.graph.query_relations import relation_types_in
 from shared.graph.query_result import graph_of
 from shared.text.identifiers import whole
 from shared.types import Match, Mode, Principal, Query, Result, SearchResult, SimilarTo
@@ -39,7 +39,7 @@ def match(
     plain = query.mode is Mode.SEMANTIC and query.half_life_days is None
     with error_details(name=query.filters.collection):
         if query.asks_the_graph:
-            more["relation_types"] = relations_asked(text) or None
+            more["relation_types"] = relation_types_in(text) or None
             return _with_graph(database.call(caller, "rag_graph_search", arguments | more, again=True))
         if not plain or query.neighbours or query.prefer:
             return _page(database.call(caller, "rag_search", arguments | more, again=True))

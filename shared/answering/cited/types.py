@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from shared.graph.query_result import evidence_of
+from shared.graph.query_result import evidence_chunk_ids
 from shared.retrieval.types import RoutedResult, SearchRequest
 from shared.types import Judgement, Match, Usage
 
@@ -88,7 +88,7 @@ class AnswerDone:
     def chunk_ids(self) -> set[str]:
         """The chunks whose text the answer shows, those of the graph included."""
         retrieved = self.begun.retrieved
-        return {match.chunk_id for match in retrieved.matches} | evidence_of(retrieved.graph)
+        return {match.chunk_id for match in retrieved.matches} | evidence_chunk_ids(retrieved.graph)
 
 
 # As an answer comes about.

@@ -114,9 +114,8 @@ def _readings(text: str) -> list[str]:
     never 1."""
     plain = re.sub(r"[\s'’]", "", text)
     marks = re.findall(r"[.,]", plain)
-    if len(set(marks)) == 2:
-        return [_plain(Decimal(plain.replace(marks[0], "").replace(",", ".")))]
-    if re.fullmatch(r"[1-9]\d{0,2}(?:[.,]\d{3})+", plain):
-        whole = _plain(Decimal(re.sub(r"[.,]", "", plain)))
-        return [whole, plain.replace(",", ".")] if len(marks) == 1 else [whole]
-    return [_plain(Decimal(plain.replace(",", ".")))]
+    if len(set(marks)) == 1 and re.fullmatch(r"[1-9]\d{0,2}(?:[.,]\d{3})+", plain):
+        integer = _plain(Decimal(re.sub(r"[.,]", "", plain)))
+        return [integer, plain.replace(",", ".")] if len(marks) == 1 else [integer]
+    # Only the last mark can be a decimal one, also in malformed numbers such as 13,700,0.
+    return [_plain(Decimal(re.sub(r"[.,](?=.*[.,])", "", plain).replace(",", ".")))]

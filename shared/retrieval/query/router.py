@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import datetime
 
-from shared.graph.query_relations import connects, relations_asked
+from shared.graph.query_relations import asks_about_connection, relation_types_in
 from shared.retrieval.query import MAX_LENGTH
 from shared.retrieval.query.dates.calendar import TimeRange
 from shared.retrieval.query.dates.extract import time_range, without
@@ -91,8 +91,8 @@ def _way(request: RouterInput, is_name: bool, rules: list[Rule]) -> tuple[Search
 def _graph(request: RouterInput, rules: list[Rule]) -> bool:
     """Whether it is asked how things are connected. (Which of its words are names is the database's to say:
     it knows them, in whatever case.)"""
-    types = relations_asked(request.text)
-    if not types and not connects(request.text):
+    types = relation_types_in(request.text)
+    if not types and not asks_about_connection(request.text):
         return False
     which = f" ({', '.join(types)})" if types else ""
     because = f"The question asks how things are related{which}: what is known of its names counts as well."
