@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from shared.answering.cited.types import ComposedAnswer, NumberedCitation, Reference, Sentence
-from shared.generation.grounding.types import Checked, Evidence, Verdict
+from shared.generation.grounding.types import CheckedSentence, Evidence, Verdict
 from shared.text.citations import marked
 from shared.types import Match
 
@@ -23,10 +23,10 @@ class Composer:
     # Why sentences were left out, a list a sentence.
     dropped: list[tuple[str, ...]] = field(default_factory=list)
     is_grounded: bool = False
-    _waiting: list[Checked] = field(default_factory=list)
+    _waiting: list[CheckedSentence] = field(default_factory=list)
     _space: str = ""
 
-    def add(self, checked: Checked) -> str:
+    def add(self, checked: CheckedSentence) -> str:
         """What the next sentence adds to the text: nothing where it does not hold."""
         if checked.verdict is Verdict.UNSUPPORTED:
             self.dropped.append(checked.reasons)
@@ -51,14 +51,14 @@ class Composer:
         """All of it."""
         return ComposedAnswer(self.text, tuple(self.sentences), tuple(self.citations), tuple(self.dropped))
 
-    def _write(self, checked: Checked) -> str:
+    def _write(self, checked: CheckedSentence) -> str:
         before = checked.before
         if not self.text:
             before = before.lstrip()
         elif self._space.count("\n") > before.count("\n"):
             before = self._space + before.lstrip()
         self._space = ""
-        references = tuple(map(self._reference, checked.backing))
+        references = tuple(map(self._reference, checked.evidence))
         numbers = dict.fromkeys(reference.number for reference in references)
         shown, rest = marked(checked.text, list(numbers) if self.cites else [])
         start = len(self.text) + len(before)
@@ -67,10 +67,10 @@ class Composer:
         self.text += said
         return said
 
-    def _reference(self, backing: Evidence) -> Reference:
-        match = self.matches[backing.place]
+    def _reference(self, evidence: Evidence) -> Reference:
+        match = self.matches[evidence.match_index]
         for cited in self.citations:
             if cited.match.chunk_id == match.chunk_id:
-                return Reference(cited.number, backing.start, backing.end)
+                return Reference(cited.number, evidence.start, evidence.end)
         self.citations.append(NumberedCitation(len(self.citations) + 1, match))
-        return Reference(len(self.citations), backing.start, backing.end)
+        return Reference(len(self.citations), evidence.start, evidence.end)
