@@ -30,7 +30,7 @@ from bench.labelled_sets import Item, LabelledSet, sets_in
 from bench.perturbed_sentences import Case, QuestionAnswer, claims_about
 from shared.generation.grounding.checker import Checker
 from shared.generation.grounding.coverage import LIMITS, Limits
-from shared.generation.grounding.types import CheckedSentence, Verdict
+from shared.generation.grounding.types import CheckResult, Verdict
 from shared.types import Match
 
 RESULTS = Path(__file__).parent / "results" / "support.json"
@@ -108,7 +108,7 @@ def accuracies(subjects: Iterable[Subject], limits: Limits) -> dict[str, tuple[f
     return {kind: (fmean(found), len(found)) for kind, found in right.items()}
 
 
-def is_right(case: Case, checked: CheckedSentence) -> bool:
+def is_right(case: Case, checked: CheckResult) -> bool:
     """Supported as it should be; or, of what nobody said, at least not shown as a quotation."""
     if case.quotes and '"' not in checked.text:
         return True

@@ -10,9 +10,9 @@ from shared.api.contracts.fastapi_errors import CollectionName
 from shared.api.contracts.index import index as wire
 from shared.api.dependencies import Core, FreshCaller, guard_from, in_authorization, with_scope
 from shared.clients.row_validation import readable
-from shared.documents import by_name, indexes
+from shared.documents import indexes, named_collections
 from shared.documents.documents import MAX_BYTES
-from shared.documents.indexes import Text
+from shared.documents.indexes import IndexDocument
 from shared.ingestion.ingest import Guard
 from shared.observability.usage_metrics import timed
 from shared.types import Principal, Scope
@@ -38,7 +38,7 @@ MaxTextLength = Annotated[int, Query(ge=1, le=100_000)]
 @app.post("/index", response_model=list[wire.Document])
 def create(caller: Writer, renewed: FreshCaller, core: Core, guard: Guarded, body: wire.Indexing) -> Any:
     with timed(core.database, renewed, "index"):
-        texts = [Text.new(document.text, document.metadata) for document in body.documents]
+        texts = [IndexDocument.new(document.text, document.metadata) for document in body.documents]
         rows = indexes.add(core.database, core.embedder, renewed, body.index_name, texts, guard)
         return JSONResponse([wire.Document.of(row).model_dump() for row in rows])
 
@@ -46,7 +46,7 @@ def create(caller: Writer, renewed: FreshCaller, core: Core, guard: Guarded, bod
 @app.get("/indexes", response_model=list[str])
 def index(caller: Reader, core: Core) -> Any:
     with timed(core.database, caller, "indexes"):
-        return JSONResponse(by_name.names(core.database, caller))
+        return JSONResponse(named_collections.names(core.database, caller))
 
 
 @app.get("/indexes/{index_name:path}/documents")
@@ -60,8 +60,10 @@ def documents(
     metadata_filter: str | None = None,
 ) -> wire.Documents:
     with timed(core.database, caller, "indexes_document"):
-        page = by_name.DocumentPageRequest(limit, offset, max_text_length, wire.filters_of(metadata_filter))
-        rows, total = by_name.documents(core.database, caller, index_name, page)
+        page = named_collections.DocumentPageRequest(
+            limit, offset, max_text_length, wire.filters_of(metadata_filter)
+        )
+        rows, total = named_collections.documents(core.database, caller, index_name, page)
         shown = list(readable(rows, wire.Document.of))
         return wire.Documents(documents=shown, count=len(shown), total_items=total)
 
@@ -71,7 +73,10 @@ def change(
     caller: Writer, renewed: FreshCaller, core: Core, guard: Guarded, index_name: Name, body: wire.Changes
 ) -> wire.Changed:
     with timed(core.database, renewed, "indexes_update_document"):
-        texts = [Text(document.doc_id or "", document.text, document.metadata) for document in body.documents]
+        texts = [
+            IndexDocument(document.doc_id or "", document.text, document.metadata)
+            for document in body.documents
+        ]
         named = [text for text in texts if text.name]
         changed = indexes.change(core.database, core.embedder, renewed, index_name, named, guard)
         absent = [*changed.absent, *(text.row() for text in texts if not text.name)]
@@ -85,7 +90,7 @@ def change(
 @app.post("/indexes/{index_name:path}/documents/delete")
 def delete_documents(caller: Writer, core: Core, index_name: Name, body: wire.Deletion) -> wire.Deleted:
     with timed(core.database, caller, "indexes_delete_document"):
-        gone = by_name.delete(core.database, caller, index_name, body.doc_ids)
+        gone = named_collections.delete(core.database, caller, index_name, body.doc_ids)
         return wire.Deleted.of(body, gone)
 
 

@@ -13,13 +13,13 @@ from starlette.concurrency import run_in_threadpool
 
 from shared import pipeline
 from shared.clients.row_validation import object_of, readable
-from shared.documents import by_name
-from shared.documents.by_name import Row
+from shared.documents import named_collections
 from shared.documents.documents import TITLE_CHARACTERS, first_words, title_of
+from shared.documents.named_collections import Row
 from shared.errors import AnswersOff, NotFound, RagError
 from shared.generation.confidence import snippet
 from shared.ingestion.chunking.passages import ChunkingConfig
-from shared.ingestion.ingest import UNGUARDED, Guard, NewDocument, chunk_and_embed, store_many
+from shared.ingestion.ingest import NO_GUARD, Guard, NewDocument, chunk_and_embed, store_many
 from shared.ingestion.metadata_fields import Fields
 from shared.observability import usage_metrics
 from shared.observability.usage_metrics import Measure
@@ -75,12 +75,12 @@ class Asked:
 
 
 def ingest(
-    core: Services, caller: PrincipalSource, namespace: str, texts: Sequence[Text], guard: Guard = UNGUARDED
+    core: Services, caller: PrincipalSource, namespace: str, texts: Sequence[Text], guard: Guard = NO_GUARD
 ) -> list[str]:
     """Store texts, searchable when this returns; their names, in order, made for those without. One takes the
     place of what has its name, and no two that are named have the same. The namespace is made when it is new.
     Raises Forbidden for another user's own, and as ingest_many."""
-    home = by_name.find_or_none(core.database, caller, namespace)
+    home = named_collections.find_or_none(core.database, caller, namespace)
     config = ChunkingConfig.of_collection(home)
     names = [text.name or text.made_name() for text in texts]
     documents = {
@@ -96,7 +96,7 @@ def ingest(
 
     # What came through another API without a name goes by its id, and is replaced by that.
     ids = [text.name for text in texts if home and text.name and _is_id(text.name)]
-    there = list(by_name.existing_documents(core.database, caller, namespace, ids)) if ids else []
+    there = list(named_collections.existing_documents(core.database, caller, namespace, ids)) if ids else []
     with _noted_if_it_fails(core, caller, "knowledge.ingest", namespace):
         ready = chunk_and_embed(core.embedder, list(documents.values()), config, guard)
         rows = dict(zip(documents, ready, strict=True))
@@ -118,8 +118,8 @@ def documents(
     untitled = not denied.isdisjoint(TITLED)
     try:
         # Of their texts nothing, or as much as a title may be made of.
-        wanted = by_name.DocumentPageRequest(limit, offset, TITLE_CHARACTERS + 1 if untitled else 0)
-        page, total = by_name.documents(core.database, caller, namespace, wanted)
+        wanted = named_collections.DocumentPageRequest(limit, offset, TITLE_CHARACTERS + 1 if untitled else 0)
+        page, total = named_collections.documents(core.database, caller, namespace, wanted)
     except NotFound as missing:
         if missing.code != "collection_not_found":
             raise
@@ -138,7 +138,7 @@ def documents(
 
 def delete(core: Services, caller: Principal, namespace: str, name: str) -> None:
     """Raises NotFound where there is no such document, or namespace; Forbidden for another user's own."""
-    if not by_name.delete(core.database, caller, namespace, [name]):
+    if not named_collections.delete(core.database, caller, namespace, [name]):
         raise NotFound(code="document_not_found")
     counted = Measure("gateway_knowledge_documents_deleted_total", 1)
     usage_metrics.record_event(core.database, caller, "knowledge.delete", namespace, counted, documents=1)
@@ -247,7 +247,7 @@ def _without(denied: frozenset[str], metadata: Row) -> Row:
 
 def _homes(core: Services, caller: Principal, namespaces: Sequence[str]) -> dict[str, str | None]:
     """The collections' ids, by namespace."""
-    found = {name: by_name.find_or_none(core.database, caller, name) for name in namespaces}
+    found = {name: named_collections.find_or_none(core.database, caller, name) for name in namespaces}
     return {name: home["id"] if home else None for name, home in found.items()}
 
 

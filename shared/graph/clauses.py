@@ -153,8 +153,8 @@ def _referent(clause: Clause, word: str, referents: Referents) -> Mention | None
     """The mention that a pronoun or a noun behind these tokens refers to."""
     title = referents[-1]
     if word in _KINDS:
-        refers = clause.token_at(len(clause.tokens) - 1) in {"the", "this"} and title is not None
-        return title if refers and title.kind in _KINDS[word] else None
+        has_article = clause.token_at(len(clause.tokens) - 1) in {"the", "this"}
+        return title if has_article and title is not None and title.kind in _KINDS[word] else None
     is_first = not clause.tokens or (len(clause.tokens) < 12 and clause.tokens[-1] == ",")
     if word in _SUBJECTS and not (is_first and not clause.names):
         return None

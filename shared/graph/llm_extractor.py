@@ -5,8 +5,7 @@ against the chunk.
 """
 
 import logging
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from shared.config import Settings
@@ -57,30 +56,22 @@ SCHEMA = _object(
 FORMAT: Any = {"type": "json_schema", "json_schema": {"name": "passage", "strict": True, "schema": SCHEMA}}
 
 
-@dataclass(slots=True)
-class TokenUsage:
-    """Tokens of the model's calls, failed calls included. Several threads may add to it."""
-
-    _calls: list[Usage] = field(default_factory=list)
-
-    def add(self, usage: Usage) -> None:
-        self._calls.append(usage)
-
-    def take(self) -> dict[str, int]:
-        """The tokens since the last `take`, as arguments of a database call."""
-        calls, self._calls = self._calls, []
-        return {
-            "prompt_tokens": sum(usage.prompt_tokens for usage in calls),
-            "completion_tokens": sum(usage.completion_tokens for usage in calls),
-        }
+def total_tokens(calls: Iterable[Usage]) -> dict[str, int]:
+    """The tokens of the calls, as arguments of a database call."""
+    prompt_tokens, completion_tokens = 0, 0
+    for usage in calls:
+        prompt_tokens += usage.prompt_tokens
+        completion_tokens += usage.completion_tokens
+    return {"prompt_tokens": prompt_tokens, "completion_tokens": completion_tokens}
 
 
 class GraphModel(ChatModel):
     def extract(
-        self, title: str, text: str, full_names: Mapping[str, str], usage: TokenUsage
+        self, title: str, text: str, full_names: Mapping[str, str], usage: list[Usage]
     ) -> Extraction | None:
         """The names and relations of a chunk; None after two invalid replies. `full_names`: the names in full
-        by their folded short forms. Raises ReadingFailed, ReadingBusy."""
+        by their folded short forms. The costs of the calls are added to `usage`. Raises ReadingFailed,
+        ReadingBusy."""
         for _ in range(TRIES):
             reply = parse_reply(self._reply(title, text, usage))
             if reply is not None:
@@ -88,7 +79,7 @@ class GraphModel(ChatModel):
             log.warning("the model that reads documents replied something else than it was asked for")
         return None
 
-    def _reply(self, title: str, text: str, usage: TokenUsage) -> str:
+    def _reply(self, title: str, text: str, usage: list[Usage]) -> str:
         fence = Fence()
         system = fence.system_prompt(SYSTEM, "title", "passage")
         user = f"{fence.wrap('title', title)}\n{fence.wrap('passage', text)}"
@@ -98,7 +89,7 @@ class GraphModel(ChatModel):
             raise ReadingBusy from None
         except GenerationFailed as failed:
             raise ReadingFailed(because=failed.because) from failed
-        usage.add(reply.usage)
+        usage.append(reply.usage)
         return reply.text
 
 

@@ -23,7 +23,7 @@ from shared.graph.types import (
     prominence,
 )
 from shared.text.normalize import has_invisible
-from shared.text.stemming import unspaced
+from shared.text.stemming import is_unspaced
 
 MAX_CHARACTERS = 200_000
 _TYPE = re.compile(r"[A-Z][A-Z_]{1,49}")
@@ -115,7 +115,7 @@ def _spelling(name: str, text: str) -> str | None:
 
 def _pattern(name: str) -> re.Pattern[str]:
     words = r"\s+".join(map(re.escape, name.split())) or r"(?!)"
-    pattern = words if unspaced(name) else rf"(?<![^\W_]){words}(?![^\W_])"
+    pattern = words if is_unspaced(name) else rf"(?<![^\W_]){words}(?![^\W_])"
     return re.compile(pattern, re.IGNORECASE)
 
 

@@ -7,7 +7,7 @@ import re
 import unicodedata
 from functools import lru_cache
 
-from shared.text.stemming import unspaced
+from shared.text.stemming import is_unspaced
 
 _PARENTHESIS = re.compile(r"(?<=\S)\s*[(（][^()（）]*[)）]\s*\Z")
 _ARTICLE = re.compile(r"\A(?:the|an?) (?=.)")
@@ -37,7 +37,7 @@ def found_in(name: str, folded: str) -> bool:
     folded_name = fold(name)
     if not folded_name:
         return False
-    if unspaced(folded_name) or _HANGUL.search(folded_name):
+    if is_unspaced(folded_name) or _HANGUL.search(folded_name):
         return folded_name in folded
     return f" {folded_name} " in folded
 

@@ -7,7 +7,7 @@ from shared.graph.entity_types import kind_of
 from shared.graph.mentions import Mention
 from shared.graph.stopwords import COMMON, LOWERCASE_IN_TITLES
 from shared.graph.tokens import WORD
-from shared.text.stemming import unspaced
+from shared.text.stemming import is_unspaced
 
 _INSIDE = 80
 # Each kind has its own pattern, since an apostrophe closes no other mark.
@@ -54,7 +54,7 @@ def quoted_names_in(text: str) -> Iterator[Mention]:
 
 def _reads_as_name(name: str) -> bool:
     """Whether the text is capitalized as a name or a title, or, in a script without case, is short."""
-    if _SPEECH.search(name) and not unspaced(name):
+    if _SPEECH.search(name) and not is_unspaced(name):
         return False
     words = WORD.findall(name)
     if not words:

@@ -11,7 +11,7 @@ from shared.clients.row_validation import object_of, readable
 from shared.errors import error_details
 from shared.graph.query_relations import relation_types_in
 from shared.graph.query_result import graph_of
-from shared.text.identifiers import whole
+from shared.text.identifiers import whole_word
 from shared.types import Match, Mode, Principal, Query, Result, SearchResult, SimilarTo
 
 
@@ -95,7 +95,7 @@ def widen(
 def holds(found: Match, identifier: str) -> bool:
     """Whether the match has that identifier in its text or title, in whatever case, and not only as the
     beginning or end of a longer one."""
-    return re.search(whole(identifier.casefold()), f"{found.title}\n{found.text}".casefold()) is not None
+    return re.search(whole_word(identifier.casefold()), f"{found.title}\n{found.text}".casefold()) is not None
 
 
 def _filters(query: Query) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from shared.generation.confidence import cite
 from shared.generation.generators import GenerationRequest, Generator
 from shared.generation.grounding.checker import Checker
 from shared.generation.grounding.stream import Stream
-from shared.generation.grounding.types import CheckedSentence, Evidence, Verdict
+from shared.generation.grounding.types import CheckResult, Evidence, Verdict
 from shared.generation.refusals import insufficient
 from shared.observability.tracing import milliseconds_since
 from shared.retrieval.highlight import highlight
@@ -76,7 +76,7 @@ def _begin(core: Services, caller: Callable[[], Principal], question: AnswerRequ
 
 async def _checked(
     core: Services, question: AnswerRequest, begun: RetrievalDone, generator: Generator
-) -> AsyncGenerator[CheckedSentence | GeneratedText]:
+) -> AsyncGenerator[CheckResult | GeneratedText]:
     """Each sentence, as soon as it is complete, with what supports it; the whole text as the last."""
     matches = begun.retrieved.matches
     request = GenerationRequest(
@@ -116,14 +116,14 @@ def _stream(matches: Sequence[Match]) -> Stream:
     return Stream(Checker(matches), matches[0].lang)
 
 
-def _extracted(draft: GeneratedText, question: AnswerRequest, matches: Sequence[Match]) -> list[CheckedSentence]:
+def _extracted(draft: GeneratedText, question: AnswerRequest, matches: Sequence[Match]) -> list[CheckResult]:
     """The sentences of an extracted answer within max_tokens, a paragraph for each document."""
     if not draft.sentences:
         best = highlight(matches[0], question.wanted.text)
-        return [CheckedSentence(escape_marks(best.text), Verdict.SUPPORTED, (Evidence(0, best.start, best.end),))]
+        return [CheckResult(escape_marks(best.text), Verdict.SUPPORTED, (Evidence(0, best.start, best.end),))]
     places = {match.chunk_id: place for place, match in enumerate(matches)}
     budget = question.max_tokens
-    checked: list[CheckedSentence] = []
+    checked: list[CheckResult] = []
     for previous, sentence in zip([None, *draft.sentences], draft.sentences, strict=False):
         budget -= count_tokens(sentence.text)
         if budget < 0 and checked:
@@ -131,5 +131,5 @@ def _extracted(draft: GeneratedText, question: AnswerRequest, matches: Sequence[
         space = " " if previous and previous.number == sentence.number else "\n\n"
         evidence = Evidence(places[sentence.match.chunk_id], sentence.start, sentence.end)
         text = escape_marks(sentence.text)
-        checked.append(CheckedSentence(text, Verdict.SUPPORTED, (evidence,), before=space if previous else ""))
+        checked.append(CheckResult(text, Verdict.SUPPORTED, (evidence,), before=space if previous else ""))
     return checked

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from shared.answering.cited.types import ComposedAnswer, NumberedCitation, Reference, Sentence
-from shared.generation.grounding.types import CheckedSentence, Evidence, Verdict
-from shared.text.citations import marked
+from shared.generation.grounding.types import CheckResult, Evidence, Verdict
+from shared.text.citations import with_marks
 from shared.types import Match
 
 
@@ -23,10 +23,10 @@ class Composer:
     # Why sentences were left out, a list a sentence.
     dropped: list[tuple[str, ...]] = field(default_factory=list)
     is_grounded: bool = False
-    _waiting: list[CheckedSentence] = field(default_factory=list)
+    _waiting: list[CheckResult] = field(default_factory=list)
     _space: str = ""
 
-    def add(self, checked: CheckedSentence) -> str:
+    def add(self, checked: CheckResult) -> str:
         """What the next sentence adds to the text: nothing where it does not hold."""
         if checked.verdict is Verdict.UNSUPPORTED:
             self.dropped.append(checked.reasons)
@@ -51,7 +51,7 @@ class Composer:
         """All of it."""
         return ComposedAnswer(self.text, tuple(self.sentences), tuple(self.citations), tuple(self.dropped))
 
-    def _write(self, checked: CheckedSentence) -> str:
+    def _write(self, checked: CheckResult) -> str:
         before = checked.before
         if not self.text:
             before = before.lstrip()
@@ -60,7 +60,7 @@ class Composer:
         self._space = ""
         references = tuple(map(self._reference, checked.evidence))
         numbers = dict.fromkeys(reference.number for reference in references)
-        shown, rest = marked(checked.text, list(numbers) if self.cites else [])
+        shown, rest = with_marks(checked.text, list(numbers) if self.cites else [])
         start = len(self.text) + len(before)
         self.sentences.append(Sentence(start, start + len(shown), references))
         said = f"{before}{shown}{rest}"

@@ -24,7 +24,7 @@ from shared.generation.grounding.coverage import (
 )
 from shared.generation.grounding.evidence_windows import Passages, normalized_text
 from shared.generation.grounding.quotations import Quotations
-from shared.generation.grounding.types import CheckedSentence, Evidence, Verdict
+from shared.generation.grounding.types import CheckResult, Evidence, Verdict
 from shared.types import Match
 
 MAX_BACKING = 3
@@ -45,7 +45,7 @@ class Checker:
         self._passages = Passages(matches)
         self._quotations = Quotations(matches)
 
-    def check(self, sentence: str, before: str = "") -> CheckedSentence:
+    def check(self, sentence: str, before: str = "") -> CheckResult:
         """Check a sentence, a table row or a block of code. `before`: the marker of a list or quotation."""
         lead = _LEAD.match(sentence)
         assert lead is not None  # noqa: S101  # it also matches nothing
@@ -53,17 +53,17 @@ class Checker:
         sentence = sentence[lead.end() :].rstrip()
         text = sentence if code else markup.plain(citation_markers.without_markers(sentence)).strip()
         if not re.search(r"\w", text):
-            return CheckedSentence(text, Verdict.FRAME, before=before)
+            return CheckResult(text, Verdict.FRAME, before=before)
         if not code and markup.has_picture(text):
-            return CheckedSentence(text, Verdict.UNSUPPORTED, (), ("picture",), before)
+            return CheckResult(text, Verdict.UNSUPPORTED, (), ("picture",), before)
         if exact_window := self._passages.exact.get(normalized_text(text)):
-            return CheckedSentence(text, Verdict.SUPPORTED, (exact_window.evidence,), (), before)
+            return CheckResult(text, Verdict.SUPPORTED, (exact_window.evidence,), (), before)
         if code:
             return self._code(text, before)
         quoted = ">" in before
         location = self._quotations.find(text) if quoted else None
         if location is not None:
-            return CheckedSentence(text, Verdict.SUPPORTED, (self._evidence_at(location),), (), before)
+            return CheckResult(text, Verdict.SUPPORTED, (self._evidence_at(location),), (), before)
         if quoted:
             before = re.sub(r"> ?", "", before)
         text, locations, is_missing = self._quotations.examine(text)
@@ -77,7 +77,7 @@ class Checker:
         reasons = (*(["quotation_not_found"] if is_missing or quoted else []), *judgement.reasons)
         if verdict is Verdict.FRAME and (is_missing or quoted):
             verdict = Verdict.UNSUPPORTED
-        return CheckedSentence(text, verdict, tuple(evidence[:MAX_BACKING]), reasons, before)
+        return CheckResult(text, verdict, tuple(evidence[:MAX_BACKING]), reasons, before)
 
     def _judge(self, text: str, *, heading: bool) -> tuple[Verdict, Judgement]:
         plain = meta_sentences.without_emphasis(text)
@@ -125,14 +125,14 @@ class Checker:
             return ()
         return ("negation",)
 
-    def _code(self, text: str, before: str) -> CheckedSentence:
+    def _code(self, text: str, before: str) -> CheckResult:
         code = _code_of_block(text)
         location = self._quotations.find(code)
         if not re.search(r"\w", code):
-            return CheckedSentence(text, Verdict.FRAME, before=before)
+            return CheckResult(text, Verdict.FRAME, before=before)
         if location is None:
-            return CheckedSentence(text, Verdict.UNSUPPORTED, (), ("code_not_found",), before)
-        return CheckedSentence(text, Verdict.SUPPORTED, (self._evidence_at(location),), (), before)
+            return CheckResult(text, Verdict.UNSUPPORTED, (), ("code_not_found",), before)
+        return CheckResult(text, Verdict.SUPPORTED, (self._evidence_at(location),), (), before)
 
     def _evidence_at(self, location: tuple[int, int, int]) -> Evidence:
         number, start, end = location

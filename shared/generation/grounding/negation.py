@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from shared.generation.grounding.terms import is_function_word, stem
-from shared.text.stemming import pairs, unspaced
+from shared.text.stemming import is_unspaced, letter_pairs
 from shared.text.word_lists import word_sets
 
 MAX_DISTANCE = 5
@@ -170,8 +170,8 @@ def _words(text: str) -> list[_Word]:
         ):
             # A clause that such a word begins ends with a comma: without approval, ...
             clause, in_subclause = clause + 1, piece in _WORDS["turns"]
-        if unspaced(piece):
-            words += [_Word(pair, clause, False, True, pair) for pair in pairs(piece)]
+        if is_unspaced(piece):
+            words += [_Word(pair, clause, False, True, pair) for pair in letter_pairs(piece)]
             words += [_Word("", clause, True, False, "") for _ in _JOINED.findall(piece)]
         elif piece[0].isalpha():
             words.append(_word(piece, clause))

@@ -111,17 +111,14 @@ class Quotations:
 
 
 def _next(text: str, at: int) -> _Quotation | None:
-    for match in _PAIRED.finditer(text, at):
-        if match.lastgroup:
-            return _Quotation(match.start(), match.end(), match.span(match.lastgroup), True)
-    for pattern in (_OPEN, _CLOSED):
-        match = pattern.search(text, at) if pattern is _OPEN else pattern.search(text[at:])
-        if match and match.lastgroup:
-            offset = 0 if pattern is _OPEN else at
-            start, end = match.span(match.lastgroup)
-            return _Quotation(
-                match.start() + offset, match.end() + offset, (start + offset, end + offset), False
-            )
+    for pair in _PAIRED.finditer(text, at):
+        if pair.lastgroup:
+            return _Quotation(pair.start(), pair.end(), pair.span(pair.lastgroup), True)
+    for mark, offset in ((_OPEN.search(text, at), 0), (_CLOSED.search(text[at:]), at)):
+        if mark and mark.lastgroup:
+            start, end = mark.span(mark.lastgroup)
+            inside = (start + offset, end + offset)
+            return _Quotation(mark.start() + offset, mark.end() + offset, inside, False)
     return None
 
 

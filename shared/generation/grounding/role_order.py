@@ -4,7 +4,7 @@ import re
 from itertools import pairwise
 
 from shared.generation.grounding.terms import content_stems, is_function_word, words_in
-from shared.text.identifiers import whole
+from shared.text.identifiers import whole_word
 
 _CAPITAL = r"[A-ZÄÖÜÀ-Þ][^\W\d_]*"
 # An article or a preposition at the beginning of a sentence is no part of the name.
@@ -43,7 +43,7 @@ def _is_swapped(sentence: str, first: str, last: str, source: str) -> bool:
 
 
 def _spans(text: str, name: str) -> list[tuple[int, int]]:
-    return [match.span() for match in re.finditer(whole(name), text)]
+    return [match.span() for match in re.finditer(whole_word(name), text)]
 
 
 def _between(text: str, one: str, other: str) -> list[str]:

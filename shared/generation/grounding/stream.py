@@ -2,7 +2,7 @@
 
 from shared.generation.grounding.checker import Checker
 from shared.generation.grounding.segmenter import Segmenter
-from shared.generation.grounding.types import CheckedSentence
+from shared.generation.grounding.types import CheckResult
 
 
 class Stream:
@@ -12,17 +12,17 @@ class Stream:
         self._checker = checker
         self._segmenter = Segmenter((lang or "en").split("-")[0].lower())
 
-    def feed(self, text: str) -> list[CheckedSentence]:
+    def feed(self, text: str) -> list[CheckResult]:
         """The sentences that the text completes."""
         self._segmenter.feed(text)
         return self._checked(last=False)
 
-    def close(self) -> list[CheckedSentence]:
+    def close(self) -> list[CheckResult]:
         """The remaining sentences, without white space at the end of the text."""
         return self._checked(last=True)
 
-    def _checked(self, *, last: bool) -> list[CheckedSentence]:
-        results: list[CheckedSentence] = []
+    def _checked(self, *, last: bool) -> list[CheckResult]:
+        results: list[CheckResult] = []
         while segment := self._segmenter.next(last=last):
             results.append(self._checker.check(segment.text, segment.before))
         return results

@@ -6,7 +6,7 @@ In scripts without spaces pairs of letters are the words, as in search engines.
 import re
 from collections.abc import Iterable
 
-from shared.text.stemming import STOPWORDS, pairs, unspaced
+from shared.text.stemming import STOPWORDS, is_unspaced, letter_pairs
 from shared.text.word_lists import word_sets
 
 # Longer than in search, so that organize is not organic.
@@ -44,7 +44,7 @@ def words_in(text: str) -> list[str]:
     words: list[str] = []
     for word in _WORD.findall(text):
         folded = _DENIED.sub("", _POSSESSIVE.sub("", word)).casefold()
-        words += pairs(folded) if unspaced(folded) else [folded]
+        words += letter_pairs(folded) if is_unspaced(folded) else [folded]
     return [word for word in words if word]
 
 

@@ -22,7 +22,7 @@ class Evidence:
 
 
 @dataclass(frozen=True, slots=True)
-class CheckedSentence:
+class CheckResult:
     """A sentence as it may be shown: without citation markers, with quotation marks only around quotations.
     The best evidence comes first. `reasons` are codes. `before`: white space and marker before the text."""
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from shared.generation.grounding import citation_markers
 from shared.generation.grounding.checker import Checker
-from shared.generation.grounding.types import CheckedSentence, Evidence, Verdict
+from shared.generation.grounding.types import CheckResult, Evidence, Verdict
 from shared.text.sentences import sentences
 from tests.shared.examples import match
 
@@ -24,7 +24,7 @@ POLICY = (
 SOURCES = (match(MANUAL, "Kettle manual"), match(POLICY, "Toaster policy", start=500))
 
 
-def told(sentence: str) -> CheckedSentence:
+def told(sentence: str) -> CheckResult:
     return Checker(SOURCES).check(sentence)
 
 
