@@ -30,7 +30,7 @@ from bench.labelled_sets import Item, LabelledSet, sets_in
 from bench.perturbed_sentences import Case, QuestionAnswer, claims_about
 from shared.generation.grounding.checker import Checker
 from shared.generation.grounding.coverage import LIMITS, Limits
-from shared.generation.grounding.types import Checked, Verdict
+from shared.generation.grounding.types import CheckResult, Verdict
 from shared.types import Match
 
 RESULTS = Path(__file__).parent / "results" / "support.json"
@@ -108,7 +108,7 @@ def accuracies(subjects: Iterable[Subject], limits: Limits) -> dict[str, tuple[f
     return {kind: (fmean(found), len(found)) for kind, found in right.items()}
 
 
-def is_right(case: Case, checked: Checked) -> bool:
+def is_right(case: Case, checked: CheckResult) -> bool:
     """Supported as it should be; or, of what nobody said, at least not shown as a quotation."""
     if case.quotes and '"' not in checked.text:
         return True
@@ -165,8 +165,8 @@ def report(folder: Path, console: Console) -> None:
     summary = {
         "datasets": names,
         "fitted_on": sum(len(subject.cases) for subject in fitting),
-        "fitted": {"alone": fitted.alone, "together": fitted.together, "from_afar": fitted.from_afar},
-        "in_use": {"alone": LIMITS.alone, "together": LIMITS.together, "from_afar": LIMITS.from_afar},
+        "fitted": {"alone": fitted.alone, "together": fitted.together, "distant": fitted.distant},
+        "in_use": {"alone": LIMITS.alone, "together": LIMITS.together, "distant": LIMITS.distant},
         "reported_on": sum(count for _, count in found.values()),
         "milliseconds_a_sentence": round(1000 * elapsed / sum(count for _, count in found.values()), 2),
         "kept": {kind: [round(share, 3), n] for kind, (share, n) in found.items() if holds[kind]},

@@ -94,7 +94,7 @@ def _turns(turn: int) -> tuple[str, str]:
 def put_document(core: Services, caller: Principal, document: NewDocument, method: str) -> float:
     """As shared/ingest.ingest does it, under a name of its own."""
     started = perf_counter()
-    config = replace(DEFAULT_CHUNKING, graphed=method == NAMED)
+    config = replace(DEFAULT_CHUNKING, is_graph_enabled=method == NAMED)
     (row,) = chunk_and_embed(core.embedder, [replace(document, external_id=uuid4().hex)], config)
     chunks = row.pop("chunks")
     own = {"org_id": document.org_id, "collection": document.collection}

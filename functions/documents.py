@@ -68,7 +68,7 @@ def write(caller: Writer, core: Core, once: Once, body: wire.NewText) -> wire.Do
     metadata = body.metadata or {}
     title = documents.title_of(body.title, metadata) or documents.first_words(body.content)
     new = NewUpload(
-        documents.encoded(body.content),
+        documents.encode_text(body.content),
         title,
         content_type="text/plain",
         external_id=body.external_id,

@@ -11,9 +11,9 @@ from shared.api.contracts.fastapi_errors import CollectionName
 from shared.api.contracts.index import index as wire
 from shared.api.dependencies import Core, FreshCaller, guard_from, in_authorization, with_scope
 from shared.clients.row_validation import readable
-from shared.documents import by_name, indexes
+from shared.documents import indexes, named_collections
 from shared.documents.documents import MAX_BYTES
-from shared.documents.indexes import Text
+from shared.documents.indexes import IndexDocument
 from shared.observability.usage_metrics import timed
 from shared.types import Principal, Scope
 
@@ -40,7 +40,7 @@ def create(
     caller: Writer, fresh_caller: FreshCaller, core: Core, guard: WriteGuard, body: wire.IndexRequest
 ) -> Any:
     with timed(core.database, fresh_caller, "index"):
-        texts = [Text.new(document.text, document.metadata) for document in body.documents]
+        texts = [IndexDocument.new(document.text, document.metadata) for document in body.documents]
         rows = indexes.add(core.database, core.embedder, fresh_caller, body.index_name, texts, guard)
         return JSONResponse([wire.Document.of(row).model_dump() for row in rows])
 
@@ -48,7 +48,7 @@ def create(
 @app.get("/indexes", response_model=list[str])
 def index(caller: Reader, core: Core) -> Any:
     with timed(core.database, caller, "indexes"):
-        return JSONResponse(by_name.names(core.database, caller))
+        return JSONResponse(named_collections.names(core.database, caller))
 
 
 @app.get("/indexes/{index_name:path}/documents")
@@ -62,8 +62,10 @@ def documents(
     metadata_filter: str | None = None,
 ) -> wire.Documents:
     with timed(core.database, caller, "indexes_document"):
-        page = by_name.DocumentPageRequest(limit, offset, max_text_length, wire.filters_of(metadata_filter))
-        rows, total = by_name.documents(core.database, caller, index_name, page)
+        page = named_collections.DocumentPageRequest(
+            limit, offset, max_text_length, wire.filters_of(metadata_filter)
+        )
+        rows, total = named_collections.documents(core.database, caller, index_name, page)
         entries = list(readable(rows, wire.Document.of))
         return wire.Documents(documents=entries, count=len(entries), total_items=total)
 
@@ -78,7 +80,10 @@ def change(
     body: wire.UpdateRequest,
 ) -> wire.UpdateResponse:
     with timed(core.database, fresh_caller, "indexes_update_document"):
-        texts = [Text(document.doc_id or "", document.text, document.metadata) for document in body.documents]
+        texts = [
+            IndexDocument(document.doc_id or "", document.text, document.metadata)
+            for document in body.documents
+        ]
         with_id = [text for text in texts if text.name]
         changed = indexes.change(core.database, core.embedder, fresh_caller, index_name, with_id, guard)
         absent = [*changed.absent, *(text.row() for text in texts if not text.name)]
@@ -94,7 +99,7 @@ def delete_documents(
     caller: Writer, core: Core, index_name: Name, body: wire.DeleteRequest
 ) -> wire.DeleteResponse:
     with timed(core.database, caller, "indexes_delete_document"):
-        deleted = by_name.delete(core.database, caller, index_name, body.doc_ids)
+        deleted = named_collections.delete(core.database, caller, index_name, body.doc_ids)
         return wire.DeleteResponse.of(body, deleted)
 
 

@@ -14,7 +14,7 @@ from shared.api.contracts import knowledge as wire
 from shared.api.contracts.fastapi_errors import CollectionName, DocumentName
 from shared.api.dependencies import Core, guard_from, in_either_header, refreshing_caller, with_scope
 from shared.clients.row_validation import readable
-from shared.documents import by_name
+from shared.documents import named_collections
 from shared.documents.documents import MAX_BYTES
 from shared.types import Principal, Scope
 
@@ -54,7 +54,7 @@ def ready(core: Core) -> JSONResponse:
 
 @app.get(f"{PREFIX}/namespaces")
 def namespaces(caller: Reader, core: Core) -> wire.Namespaces:
-    return wire.Namespaces(namespaces=by_name.names(core.database, caller))
+    return wire.Namespaces(namespaces=named_collections.names(core.database, caller))
 
 
 @app.post(PREFIX + "/{namespace:path}/documents", status_code=201)

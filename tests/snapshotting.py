@@ -106,5 +106,5 @@ def sealed_anew(folder: Folder, **changes: Any) -> None:
     """Give the snapshot a manifest with changes, whose own checksum is right."""
     content = folder.manifest()
     assert content
-    manifest = Manifest.opened(content)
-    folder.replace_manifest(manifest.model_copy(update=changes).sealed())
+    manifest = Manifest.parse(content)
+    folder.replace_manifest(manifest.model_copy(update=changes).to_bytes())

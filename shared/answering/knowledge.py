@@ -16,9 +16,9 @@ from starlette.concurrency import run_in_threadpool
 from shared import pipeline
 from shared.access.concurrency_limit import UNGUARDED, Guard
 from shared.clients.row_validation import object_of, readable
-from shared.documents import by_name
-from shared.documents.by_name import Row
+from shared.documents import named_collections
 from shared.documents.documents import TITLE_CHARACTERS, first_words, title_of
+from shared.documents.named_collections import Row
 from shared.errors import AnswersOff, NotFound, RagError
 from shared.generation.confidence import snippet
 from shared.ingestion.chunking.passages import ChunkingConfig
@@ -87,7 +87,7 @@ def ingest(
     """Store documents, which are searchable when this returns; their names, in order, generated if missing. A
     document replaces the one with its name. Creates a new namespace. Raises Forbidden for another user's
     namespace, and as store_many."""
-    collection = by_name.find_or_none(core.database, caller, namespace)
+    collection = named_collections.find_or_none(core.database, caller, namespace)
     config = ChunkingConfig.of_collection(collection)
     names = [text.name or text.generated_name() for text in texts]
     documents = {
@@ -103,7 +103,9 @@ def ingest(
 
     # The name of a document from another API is its id.
     ids = [text.name for text in texts if collection and text.name and _is_id(text.name)]
-    existing = list(by_name.existing_documents(core.database, caller, namespace, ids)) if ids else []
+    existing = (
+        list(named_collections.existing_documents(core.database, caller, namespace, ids)) if ids else []
+    )
     with _record_failure(core, caller, "knowledge.ingest", namespace):
         chunked = chunk_and_embed(core.embedder, list(documents.values()), config, guard)
         rows = dict(zip(documents, chunked, strict=True))
@@ -125,8 +127,10 @@ def documents(
     needs_new_title = not denied.isdisjoint(TITLE_KEYS)
     try:
         # A new title needs the beginning of the text.
-        request = by_name.DocumentPageRequest(limit, offset, TITLE_CHARACTERS + 1 if needs_new_title else 0)
-        page, total = by_name.documents(core.database, caller, namespace, request)
+        request = named_collections.DocumentPageRequest(
+            limit, offset, TITLE_CHARACTERS + 1 if needs_new_title else 0
+        )
+        page, total = named_collections.documents(core.database, caller, namespace, request)
     except NotFound as error:
         if error.code != "collection_not_found":
             raise
@@ -145,7 +149,7 @@ def documents(
 
 def delete(core: Services, caller: Principal, namespace: str, name: str) -> None:
     """Raises NotFound for an unknown document or namespace; Forbidden for another user's namespace."""
-    if not by_name.delete(core.database, caller, namespace, [name]):
+    if not named_collections.delete(core.database, caller, namespace, [name]):
         raise NotFound(code="document_not_found")
     measure = Measure("gateway_knowledge_documents_deleted_total", 1)
     usage_metrics.record_event(core.database, caller, "knowledge.delete", namespace, measure, documents=1)
@@ -258,7 +262,7 @@ def _without(denied: frozenset[str], metadata: Row) -> Row:
 
 def _collection_ids(core: Services, caller: Principal, namespaces: Sequence[str]) -> dict[str, str | None]:
     """The collections' ids by namespace, None for an unknown one."""
-    rows = {name: by_name.find_or_none(core.database, caller, name) for name in namespaces}
+    rows = {name: named_collections.find_or_none(core.database, caller, name) for name in namespaces}
     return {name: row["id"] if row else None for name, row in rows.items()}
 
 

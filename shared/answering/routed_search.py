@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 
 from shared import pipeline
 from shared.errors import ContentFlagged
-from shared.graph.query_result import told_by
+from shared.graph.query_result import restrict_to_chunks
 from shared.models.moderation import require_moderator
 from shared.observability.tracing import current, milliseconds_since, step
 from shared.retrieval.context_text import concatenate
@@ -142,7 +142,7 @@ def retrieve(
             search.add_rule("moderation", f"Moderation removed {sum(flags)} of the results.")
     if moderator and graph is not None:
         # The graph may only show moderated text.
-        graph = told_by(graph, {match.chunk_id for match in matches})
+        graph = restrict_to_chunks(graph, {match.chunk_id for match in matches})
     return _routed_result(search, matches, graph, started)
 
 

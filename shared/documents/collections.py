@@ -1,4 +1,4 @@
-"""Collections: create, list, change, delete. Row security decides who may."""
+"""Collections: create, list, change, delete. Row security decides about access."""
 
 from typing import Any
 
@@ -10,11 +10,8 @@ Row = dict[str, Any]
 
 
 def create(database: Database, caller: Principal, fields: Row) -> Row:
-    """`fields`: name; perhaps description, metadata, config, org_id, private.
-
-    Raises Conflict for a name that is taken, RateLimited for one more than the org's tier allows, NotFound
-    for an org that is not the caller's, InvalidRequest.
-    """
+    """`fields`: name; optionally description, metadata, config, org_id, private. Raises Conflict for a name
+    that exists, RateLimited above the limit of the org's tier, NotFound for another org, InvalidRequest."""
     with error_details(name=fields["name"]):
         (row,) = database.call(caller, "rag_create_collection", fields)
     return dict(row)
@@ -23,7 +20,7 @@ def create(database: Database, caller: Principal, fields: Row) -> Row:
 def list_collections(
     database: Database, caller: Principal, limit: int, offset: int, sort_by: str, order: str
 ) -> tuple[list[Row], int]:
-    """A page of the caller's collections, and how many there are."""
+    """A page of the caller's collections, and their total."""
     arguments = {"limit": limit, "offset": offset, "sort_by": sort_by, "order": order}
     page = database.call(caller, "rag_list_collections", arguments, again=True)
     return page["collections"], page["total"]
@@ -37,9 +34,9 @@ def get(database: Database, caller: Principal, collection: str) -> Row:
 
 
 def update(database: Database, caller: Principal, collection: str, changes: Row) -> Row:
-    """`changes`: name, description, metadata, config; None leaves a field as it is, and config's keys are
-    changed one by one. Raises NotFound, Conflict, InvalidRequest."""
-    # The switch writes a row for each document.
+    """`changes`: name, description, metadata, config. None leaves a field as it is, and config's keys change
+    one by one. Raises NotFound, Conflict, InvalidRequest."""
+    # This key writes a row for each document.
     switches = "enable_knowledge_graph" in (changes.get("config") or {})
     with error_details(collection_id=collection):
         arguments = {"collection_id": collection, **changes}
@@ -48,18 +45,17 @@ def update(database: Database, caller: Principal, collection: str, changes: Row)
 
 
 def delete(database: Database, caller: Principal, collection: str, *, cascade: bool) -> None:
-    """Without `cascade`, raises Conflict for a collection that has documents. Private documents of others do
-    not count, and stay: the collection is then visible to their owners alone. Raises NotFound too."""
+    """Raises NotFound, and without `cascade` Conflict for a collection with documents. Private documents of
+    others do not count; they remain, and then only their owners see the collection."""
     with error_details(collection_id=collection):
         arguments = {"collection_id": collection, "cascade": cascade}
         database.call(caller, "rag_delete_collection", arguments, patient=True)
 
 
 def build_graph(database: Database, caller: Principal, collection: str, *, again: bool) -> int:
-    """Queue the collection's documents for the worker, which extracts names and relations: those that were
-    never read or were given up, with `again` all of them. Returns how many were queued. Documents that the
-    caller does not see are neither queued nor counted. Raises NotFound; Conflict for a collection that is not
-    in the graph."""
+    """Queue the collection's documents for graph extraction: those without a successful one, or with `again`
+    all. Returns their number, without documents that the caller does not see. Raises NotFound; Conflict for a
+    collection that is not in the graph."""
     with error_details(collection_id=collection):
         arguments = {"collection_id": collection, "again": again}
         return int(database.call(caller, "rag_build_graph", arguments, patient=True))

@@ -1,4 +1,4 @@
-"""Documents and chunks by their ids, with as much of their texts as one answer holds."""
+"""Documents and chunks by their ids, with their texts and graphs."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -14,12 +14,12 @@ from shared.retrieval.types import Contents, Document, Kind, Part, Place
 from shared.text.ids import id_of
 from shared.types import PrincipalSource
 
-MOST_IDS = 100
-# Beside the texts' 4,500,000 bytes, of the six megabytes that Lambda gives back.
-MOST_OF_GRAPHS = 1_000_000
-# More at once would take longer than a statement may in a dense graph.
+MAX_IDS = 100
+# With 4,500,000 bytes of texts a response stays below Lambda's six megabytes.
+MAX_GRAPH_BYTES = 1_000_000
+# In a dense graph more would exceed the time of a statement.
 GRAPHS_AT_ONCE = 20
-_NOTHING: dict[str, Any] = {"entities": [], "edges": [], "evidence": []}
+_EMPTY: dict[str, Any] = {"entities": [], "edges": [], "evidence": []}
 
 
 def hydrate(
@@ -33,32 +33,34 @@ def hydrate(
     whole_org: bool,
     hops: int | None = None,
 ) -> Contents:
-    """The documents and chunks of these ids at that place, or, with `whole_org`, anywhere in its org; with
-    `hops`, each document with the graph so far around it.
+    """The documents and chunks of these ids at that place, or, with `whole_org`, anywhere in its org. With
+    `hops` each document has the graph of that depth around it.
 
-    There are at most 4,500,000 bytes of JSON, and 1,000,000 of graphs, in the order of the ids.
-
-    Raises InvalidRequest for more than a hundred ids; Forbidden for a key that does not read.
+    The result has at most 4,500,000 bytes of JSON and 1,000,000 bytes of graphs, in the order of the ids.
+    Raises InvalidRequest for more than a hundred ids; Forbidden for a key without the scope to read.
     """
-    if len(ids) > MOST_IDS:
-        raise InvalidRequest(f"At most {MOST_IDS} ids at once.", code="invalid_ids", details={"field": "ids"})
-    by_text = {written: found for written in ids if (found := _parse_id(*written))}
-    ids_to_read = list(dict.fromkeys((kind, by_text[kind, written]) for kind, written in by_text))
+    if len(ids) > MAX_IDS:
+        raise InvalidRequest(f"At most {MAX_IDS} ids at once.", code="invalid_ids", details={"field": "ids"})
+    parsed = {(kind, sent): id_ for kind, sent in ids if (id_ := _parse_id(kind, sent))}
+    ids_to_read = list(dict.fromkeys((kind, id_) for (kind, _), id_ in parsed.items()))
     arguments = {
         "org_id": place.org_id,
         "collection_id": None if whole_org else place.collection_id,
         "kinds": [kind for kind, _ in ids_to_read],
-        "ids": [one for _, one in ids_to_read],
+        "ids": [id_ for _, id_ in ids_to_read],
         "text": text,
         "chunks": chunks,
     }
-    found = database.call(caller, "rag_get_contents", arguments, again=True)
-    documents = readable(found["documents"], _document)
+    contents = database.call(caller, "rag_get_contents", arguments, again=True)
+    documents = readable(contents["documents"], _document)
     if documents and hops is not None:
         documents = _with_graphs(database, caller, documents, arguments, hops)
-    parts = readable(found["chunks"], _part)
-    there = {("document", one.document_id) for one in documents} | {("chunk", one.chunk_id) for one in parts}
-    missing = (written[1] for written in ids if (written[0], by_text.get(written)) not in there)
+    parts = readable(contents["chunks"], _part)
+    present = {
+        *(("document", one.document_id) for one in documents),
+        *(("chunk", one.chunk_id) for one in parts),
+    }
+    missing = (sent for kind, sent in ids if (kind, parsed.get((kind, sent))) not in present)
     return Contents(documents, parts, tuple(dict.fromkeys(missing)))
 
 
@@ -77,20 +79,20 @@ def _with_graphs(
     hops: int,
 ) -> tuple[Document, ...]:
     arguments = {"org_id": where["org_id"], "collection_id": where["collection_id"], "hops": hops}
-    shown: list[Document] = []
+    results: list[Document] = []
     graphs: dict[str, Any] = {}
-    room = MOST_OF_GRAPHS
+    remaining = MAX_GRAPH_BYTES
     for place, document in enumerate(documents):
-        if place % GRAPHS_AT_ONCE == 0 and room > 0:
+        if place % GRAPHS_AT_ONCE == 0 and remaining > 0:
             ids = [one.document_id for one in documents[place : place + GRAPHS_AT_ONCE]]
             graphs = database.call(caller, "rag_graph_of", {**arguments, "document_ids": ids}, again=True)
-        # A document that was deleted meanwhile has none.
-        graph = graphs.get(document.document_id, _NOTHING)
-        room -= len(json.dumps(graph))
-        fits = room > 0
+        # A document that was deleted meanwhile has no graph.
+        graph = graphs.get(document.document_id, _EMPTY)
+        remaining -= len(json.dumps(graph))
+        fits = remaining > 0
         truncated = document.truncated or not fits
-        shown.append(replace(document, graph=graph_of(graph if fits else _NOTHING), truncated=truncated))
-    return tuple(shown)
+        results.append(replace(document, graph=graph_of(graph if fits else _EMPTY), truncated=truncated))
+    return tuple(results)
 
 
 def _document(row: dict[str, Any]) -> Document:

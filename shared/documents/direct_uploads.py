@@ -1,7 +1,7 @@
-"""Uploads of files that are too large for a request, straight to Storage.
+"""Uploads of large files to Storage by a signed URL.
 
-Between the two calls the database only knows that an upload is expected (sql/40_storage). The file's
-fields travel with the client in a signed ticket, which fixes the user, the collection and the path.
+Between the two calls the database only knows that it expects an upload (sql/29_removals.sql). The client
+keeps the file's fields in a signed ticket for the user, the collection and the path.
 """
 
 import re
@@ -20,15 +20,13 @@ from shared.ingestion.file_type import require_readable
 from shared.text.normalize import clean_line
 from shared.types import Principal
 
-# The version of the ticket: another one is refused.
+# With the version of the ticket.
 PURPOSE = "uploads of originals, 1"
 Row = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
 class UploadRequest:
-    """A file to be uploaded: its size and its fields."""
-
     collection_id: str
     filename: str
     size_bytes: int
@@ -41,7 +39,7 @@ class UploadRequest:
 
 @dataclass(frozen=True, slots=True)
 class PendingUpload:
-    """The URL of the PUT, and the ticket for `finish`; when both expire."""
+    """The URL for the PUT request, the ticket for `finish`, and the expiry of both."""
 
     upload_url: str
     ticket: str
@@ -49,7 +47,7 @@ class PendingUpload:
 
 
 class Uploads:
-    """Both calls. Holds no state of a caller."""
+    """Both calls of an upload."""
 
     def __init__(self, database: Database, storage: Storage, signer: Signer) -> None:
         self._database = database
@@ -57,8 +55,8 @@ class Uploads:
         self._signer = signer
 
     def begin(self, caller: Principal, upload: UploadRequest) -> PendingUpload:
-        """Raises NotFound for a collection that is not the caller's, BodyTooLarge, UnsupportedFileType,
-        Forbidden, StorageFailed."""
+        """Raises NotFound for another org's collection, BodyTooLarge, UnsupportedFileType, Forbidden,
+        StorageFailed."""
         _require_size(upload.size_bytes)
         name = file_name(upload.filename)
         require_readable(name)
@@ -80,16 +78,13 @@ class Uploads:
         return PendingUpload(link, dumps(self._signer, PURPOSE, ticket), expires)
 
     def collection_of(self, caller: Principal, ticket: str) -> str:
-        """The ticket's collection, also of an expired one. Raises InvalidRequest, NotFound."""
-        return self._opened(caller, ticket)[2].collection_id
+        """The collection of a ticket, which may be expired. Raises InvalidRequest, NotFound."""
+        return self._parsed(caller, ticket)[2].collection_id
 
     def finish(self, caller: Principal, ticket: str) -> Row:
-        """The document; the same one for a repeated ticket.
-
-        Raises InvalidRequest for an invalid or expired ticket, NotFound for another user's and for a missing
-        object, BodyTooLarge; else as documents.add.
-        """
-        path, expires, upload = self._opened(caller, ticket)
+        """The document, the same for a repeated ticket. Raises InvalidRequest for an invalid or expired
+        ticket, NotFound for another user's ticket or a missing object, BodyTooLarge, and as documents.add."""
+        path, expires, upload = self._parsed(caller, ticket)
         if expires < time.time():
             raise InvalidRequest("The time to bring this upload is over.", code="upload_expired")
         try:
@@ -108,7 +103,7 @@ class Uploads:
         )
         return add_from_storage(self._database, caller, upload.collection_id, document, path, size)
 
-    def _opened(self, caller: Principal, ticket: str) -> tuple[str, float, UploadRequest]:
+    def _parsed(self, caller: Principal, ticket: str) -> tuple[str, float, UploadRequest]:
         try:
             user_id, path, expires, fields = loads(self._signer, PURPOSE, ticket)
         except BadSignature:
@@ -119,10 +114,10 @@ class Uploads:
 
 
 def safe_name(name: str) -> str:
-    """The name in characters that every store and URL takes; the document has the original one."""
+    """The name in characters that every store and URL accepts."""
     safe = re.sub(r"[^A-Za-z0-9._-]+", "_", name)
     stem, dot, end = safe.rpartition(".")
-    # A long name loses its middle: the extension tells the type.
+    # A long name keeps its extension, which tells the type.
     safe = f"{stem[: 99 - len(end)]}.{end}" if dot and len(end) <= 20 else safe[:100]
     return re.sub(r"^[^A-Za-z0-9_]+", "", safe) or "file"
 

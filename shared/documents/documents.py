@@ -1,5 +1,7 @@
-"""Documents: add, list, read, change, delete. The worker (worker.py) processes those that are added; row
-security decides who may."""
+"""Documents: add, list, read, change, delete.
+
+The worker (worker.py) processes added documents. Row security decides about access.
+"""
 
 import base64
 import hashlib
@@ -14,7 +16,7 @@ from shared.text.normalize import clean_line
 from shared.types import Principal
 
 Row = dict[str, Any]
-# Of a file or a text: what Lambda lets in, and what Postgres keeps of an original.
+# Of a file or a text, by the limits of Lambda and of originals in Postgres.
 MAX_BYTES = 6 * 1024 * 1024
 TOO_LARGE = (
     f"A file may have {MAX_BYTES // 2**20} MB here; POST /documents/upload takes larger ones, where it is on."
@@ -26,8 +28,8 @@ TITLE_CHARACTERS, EXTERNAL_ID_CHARACTERS = 80, 500
 class NewUpload:
     """The bytes of a file or a text (empty for an object in Storage), and its fields.
 
-    Without a title it has the one in the file, or else the file's name. With an `external_id` it replaces the
-    older document of that name, which searches find until the worker has processed this one.
+    The default title is that in the file, or else the file's name. With an `external_id` the upload replaces
+    the document of that name once the worker has processed it.
     """
 
     data: bytes = field(repr=False)
@@ -41,7 +43,7 @@ class NewUpload:
 
 @dataclass(frozen=True, slots=True)
 class Original:
-    """The file of a document: bytes, or the path of an object in Storage. The client named the type."""
+    """The file of a document: bytes, or the path of an object in Storage. The type is the client's."""
 
     data: bytes | None = field(repr=False)
     path: str | None
@@ -51,7 +53,7 @@ class Original:
 
 @dataclass(frozen=True, slots=True)
 class UrlDocument:
-    """An address instead of a file (AddressPolicy.require_url), and its fields."""
+    """The address of a document (AddressPolicy.require_url), and its fields."""
 
     url: str
     title: str | None = None
@@ -60,32 +62,29 @@ class UrlDocument:
 
 
 def add(database: Database, caller: Principal, collection: str, upload: NewUpload) -> Row:
-    """Add a document for the worker: its row, its original and its job, all or none.
+    """Add a document for the worker: its row, its original and its job in one transaction.
 
-    Raises Conflict for bytes that the collection has already, RateLimited for one more than the org's tier
-    allows, NotFound for a collection that is not the caller's, InvalidRequest.
+    Raises Conflict for bytes that the collection has already, RateLimited above the limit of the org's tier,
+    NotFound for another org's collection, InvalidRequest.
     """
     if len(upload.data) > MAX_BYTES:
         raise BodyTooLarge(TOO_LARGE, code="file_too_large")
-    original = {
-        "size_bytes": len(upload.data),
-        "bytes": base64.b64encode(upload.data).decode(),
-    }
+    original = {"size_bytes": len(upload.data), "bytes": base64.b64encode(upload.data).decode()}
     return _add(database, caller, collection, {**_row(upload), **original})
 
 
 def add_from_storage(
     database: Database, caller: Principal, collection: str, upload: NewUpload, path: str, size: int
 ) -> Row:
-    """The same for an object that the caller has uploaded to Storage. The worker reads it, and only then its
-    content is known. A repeated path is the same document. Raises NotFound for an unknown upload."""
+    """Add a document for an object that the caller has uploaded to Storage. A repeated path is the same
+    document. Raises as `add`, and NotFound for an unknown upload."""
     original = {"path": path, "size_bytes": size}
     return _add(database, caller, collection, {**_row(upload), **original})
 
 
 def add_from_url(database: Database, caller: Principal, collection: str, upload: UrlDocument) -> Row:
-    """The same for an address, which the worker fetches. One that the collection has already is fetched
-    again, and replaces its own document."""
+    """Add a document for an address, which the worker fetches. A repeated address is fetched again, and
+    replaces its document. Raises as `add`."""
     title = title_of(upload.title, upload.metadata)
     document = {
         **Fields.of({"url": upload.url, **upload.metadata}).row(),
@@ -100,7 +99,7 @@ def add_from_url(database: Database, caller: Principal, collection: str, upload:
 
 
 def title_of(title: str | None, metadata: Row) -> str | None:
-    """The title, or else the one in the metadata; None for neither."""
+    """The title, or else the title in the metadata."""
     named = metadata.get("title")
     return title or (clean_line(named)[:512] or None if isinstance(named, str) else None)
 
@@ -116,8 +115,8 @@ def file_name(sent: str | None) -> str:
     return name[-512:] or "unnamed"
 
 
-def encoded(text: str) -> bytes:
-    """Raises InvalidRequest for half a character (a lone surrogate)."""
+def encode_text(text: str) -> bytes:
+    """Raises InvalidRequest for a lone surrogate."""
     try:
         return text.encode()
     except UnicodeEncodeError:
@@ -125,7 +124,7 @@ def encoded(text: str) -> bytes:
 
 
 def first_words(text: str) -> str:
-    """The title of a text that has none: the beginning of its first line that is not blank."""
+    """The beginning of the first line that is not blank, as a title."""
     line = next((line for line in text.splitlines() if line.strip()), "")
     words = " ".join(line.lstrip("#").split())
     return words if len(words) <= TITLE_CHARACTERS else words[:TITLE_CHARACTERS].rpartition(" ")[0] + " ..."
@@ -141,7 +140,7 @@ def list_documents(
     sort_by: str,
     order: str,
 ) -> tuple[list[Row], int]:
-    """A page of a collection's documents, and how many there are. Raises NotFound."""
+    """A page of a collection's documents, and their total. Raises NotFound."""
     arguments = {
         "collection_id": collection,
         "limit": limit,
@@ -163,7 +162,7 @@ def get(database: Database, caller: Principal, document: str) -> Row:
 
 
 def original(database: Database, caller: Principal, document: str) -> Original:
-    """The document's file. Raises NotFound, also for a document without one."""
+    """The document's file. Raises NotFound for an unknown document, or one without a file."""
     with error_details(document_id=document):
         rows = database.call(caller, "rag_get_original", {"document_id": document}, again=True)
         if not rows or rows[0]["bytes"] is rows[0]["path"] is None:
@@ -185,8 +184,8 @@ def object_link(storage: Storage, caller: Principal, original: Original) -> str:
 def update(
     database: Database, caller: Principal, document: str, title: str | None, metadata: Row | None
 ) -> Row:
-    """New metadata replace the old ones, and fill the document's fields, and its title where none is given.
-    None leaves a value as it is. Raises NotFound, InvalidRequest."""
+    """Change title and metadata; None leaves a value as it is. The metadata are replaced, and set the fields,
+    and the title where none is given. Raises NotFound, InvalidRequest."""
     changes: Row = {"title": title_of(title, metadata or {})}
     if metadata is not None:
         changes |= {**Fields.of(metadata).row(), "metadata": metadata}
@@ -197,7 +196,7 @@ def update(
 
 
 def delete(database: Database, caller: Principal, document: str) -> None:
-    """With its chunks, names and original. Raises NotFound."""
+    """Delete a document with its chunks, names and original. Raises NotFound."""
     if not database.call(caller, "rag_delete_document", {"document_id": document}, patient=True):
         raise NotFound(
             "There is no such document.", code="document_not_found", details={"document_id": document}

@@ -1,4 +1,4 @@
-"""Documents of an index: each is named by the SHA-256 of its first text, whatever its text becomes."""
+"""Documents of an index, each named by the SHA-256 of its first text."""
 
 import hashlib
 import json
@@ -9,8 +9,8 @@ from typing import Any
 from shared.access.concurrency_limit import UNGUARDED, Guard
 from shared.clients.postgrest import Database
 from shared.documents import collections
-from shared.documents.by_name import Row, existing_documents, find, find_or_none
 from shared.documents.documents import first_words, title_of
+from shared.documents.named_collections import Row, existing_documents, find, find_or_none
 from shared.errors import error_details
 from shared.ingestion.chunking.passages import ChunkingConfig
 from shared.ingestion.ingest import NewDocument, ingest_many
@@ -20,15 +20,15 @@ from shared.types import Principal, PrincipalSource
 
 
 @dataclass(frozen=True, slots=True)
-class Text:
-    """A document of a request. `name`: its new or present one."""
+class IndexDocument:
+    """A document of a request. Its name is new, or that of an existing document."""
 
     name: str
     text: str
     metadata: dict[str, Any]
 
     @classmethod
-    def new(cls, text: str, metadata: dict[str, Any]) -> "Text":
+    def new(cls, text: str, metadata: dict[str, Any]) -> "IndexDocument":
         return cls(hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest(), text, metadata)
 
     def row(self) -> Row:
@@ -42,8 +42,8 @@ class Text:
 
 
 @dataclass(frozen=True, slots=True)
-class Changed:
-    """The results of changes: rows of the present documents; of absent ones the request's."""
+class ChangeResult:
+    """The results of changes, as rows. Absent documents have the rows of the request."""
 
     updated: list[Row]
     unchanged: list[Row]
@@ -55,23 +55,22 @@ def add(
     embedder: Embedder,
     caller: PrincipalSource,
     index: str,
-    texts: Sequence[Text],
+    texts: Sequence[IndexDocument],
     guard: Guard = UNGUARDED,
 ) -> list[Row]:
-    """The documents as they are now, in order. The index is created when it is new and there is a document. A
-    text that is there stays as it is; one whose document says something else by now takes its place again.
-    Raises as ingest."""
+    """Add documents. Returns them in order. A new index is created with its first document. A document with
+    the same text remains as it is; one whose text has changed is replaced. Raises as ingest."""
     if not texts:
         return []
-    home = find_or_none(database, caller, index)
+    collection = find_or_none(database, caller, index)
     by_name = {text.name: text for text in texts}
-    there = existing_documents(database, caller, index, list(by_name)) if home and by_name else {}
+    existing = existing_documents(database, caller, index, list(by_name)) if collection and by_name else {}
     rows = {name: text.row() for name, text in by_name.items()}
-    same = {name: row for name, row in there.items() if _says(row, rows[name])}
-    new = [text for name, text in by_name.items() if name not in same]
-    config = ChunkingConfig.of_collection(home)
+    equal = {name: row for name, row in existing.items() if _has_text(row, rows[name])}
+    new = [text for name, text in by_name.items() if name not in equal]
+    config = ChunkingConfig.of_collection(collection)
     ingest_many(database, embedder, caller, index, _documents(new), config=config, guard=guard)
-    unchanged = {name: {**rows[name], "metadata": row["metadata"]} for name, row in same.items()}
+    unchanged = {name: {**rows[name], "metadata": row["metadata"]} for name, row in equal.items()}
     return [unchanged.get(text.name) or rows[text.name] for text in texts]
 
 
@@ -80,57 +79,57 @@ def change(
     embedder: Embedder,
     caller: PrincipalSource,
     index: str,
-    texts: Iterable[Text],
+    texts: Iterable[IndexDocument],
     guard: Guard = UNGUARDED,
-) -> Changed:
-    """Give documents other texts and metadata; those that are not there stay so. Of several changes of one
-    document the last counts. Raises NotFound for the index, and as ingest."""
-    home = find(database, caller, index)
+) -> ChangeResult:
+    """Replace texts and metadata of existing documents. Of several changes of one document the last counts.
+    Raises NotFound for the index, and as ingest."""
+    collection = find(database, caller, index)
     rows = {text.name: text.row() for text in texts}
     by_name = {text.name: text for text in texts}
-    there = existing_documents(database, caller, index, list(by_name)) if by_name else {}
-    same = [
+    existing = existing_documents(database, caller, index, list(by_name)) if by_name else {}
+    equal = [
         name
-        for name, row in there.items()
-        if _says(row, rows[name]) and _typed(row["metadata"]) == _typed(by_name[name].metadata)
+        for name, row in existing.items()
+        if _has_text(row, rows[name]) and _canonical(row["metadata"]) == _canonical(by_name[name].metadata)
     ]
-    other = [by_name[name] for name in there if name not in same]
+    other = [by_name[name] for name in existing if name not in equal]
     stored = ingest_many(
         database,
         embedder,
         caller,
         index,
         _documents(other),
-        config=ChunkingConfig.of_collection(home),
+        config=ChunkingConfig.of_collection(collection),
         only_present=True,
         guard=guard,
     )
-    # One that was deleted in the meantime is not made anew.
+    # A document that was deleted meanwhile is absent.
     updated = [text.name for text, result in zip(other, stored, strict=True) if result]
-    return Changed(
+    return ChangeResult(
         [rows[name] for name in updated],
-        [rows[name] for name in same],
-        [row for name, row in rows.items() if name not in {*updated, *same}],
+        [rows[name] for name in equal],
+        [row for name, row in rows.items() if name not in {*updated, *equal}],
     )
 
 
 def delete(database: Database, caller: Principal, index: str) -> None:
-    """With its documents, as collections.delete with cascade. Raises NotFound."""
-    home = find(database, caller, index)
+    """Delete the index with its documents (collections.delete). Raises NotFound."""
+    collection = find(database, caller, index)
     with error_details(name=index):
-        collections.delete(database, caller, home["id"], cascade=True)
+        collections.delete(database, caller, collection["id"], cascade=True)
 
 
-def _says(row: Mapping[str, Any], other: Row) -> bool:
+def _has_text(row: Mapping[str, Any], other: Row) -> bool:
     return bool(row["content_hash"] == other["content_hash"])
 
 
-def _typed(metadata: Row) -> str:
-    """JSON, which tells true from 1."""
+def _canonical(metadata: Row) -> str:
+    # JSON distinguishes true from 1.
     return json.dumps(metadata, sort_keys=True)
 
 
-def _documents(texts: Iterable[Text]) -> list[NewDocument]:
+def _documents(texts: Iterable[IndexDocument]) -> list[NewDocument]:
     return [
         NewDocument(
             None,

@@ -1,8 +1,8 @@
-"""The worker's other half: what happened is sent to the webhooks that wait for it.
+"""Delivery of events to webhooks, signed as in Standard Webhooks.
 
-Signed as Standard Webhooks has it (https://www.standardwebhooks.com): headers webhook-id, webhook-timestamp
-and webhook-signature, an HMAC-SHA256 over id, time and body. An event arrives at least once, and the same id
-is the same event. Like addresses that are fetched, those of webhooks lead to the public internet alone.
+Headers webhook-id, webhook-timestamp and webhook-signature: an HMAC-SHA256 over id, time and body
+(https://www.standardwebhooks.com). An event arrives at least once, always with the same id. Addresses of
+webhooks must be public, like those that are fetched.
 """
 
 import logging
@@ -25,13 +25,13 @@ from shared.errors import AddressRefused, RagError
 from shared.types import Message
 
 log = logging.getLogger("rag")
-# Sent all at once.
+# Concurrent deliveries.
 CLAIMED = 16
-# Of one attempt altogether, and of a lease.
+# Of one attempt, and of a lease.
 SECONDS, LEASE_SECONDS = 10, 60
-# Until the next look, while there is nothing.
+# Before the next claim while nothing is due.
 PAUSE_SECONDS = 0.5
-# Until the next attempt, in seconds: three days in all.
+# Before the next attempt, in seconds: three days in all.
 PAUSES = (5, 300, 1800, 7200, 18_000, 36_000, 50_400, 72_000, 86_400)
 GONE = 410
 Row = dict[str, Any]
@@ -39,8 +39,6 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class DeliveryStats:
-    """What became of the deliveries of one round."""
-
     claimed: int = 0
     delivered: int = 0
 
@@ -49,15 +47,15 @@ class DeliveryStats:
 
 
 @dataclass(frozen=True, slots=True)
-class _Answer:
-    """What an attempt came to; `error` is None for one that was accepted."""
+class _Attempt:
+    """The result of an attempt; `error` is None for an accepted one."""
 
     status: int | None = None
     error: str | None = None
 
 
 class WebhookSender:
-    """Holds nothing between rounds. Several at once send nothing twice, unless one dies under way."""
+    """Has no state between rounds. Several senders at once send nothing twice, unless one dies."""
 
     def __init__(
         self,
@@ -66,26 +64,26 @@ class WebhookSender:
         networks: AddressPolicy,
         message_of: Callable[[Row], Message],
     ) -> None:
-        """`message_of` writes a delivery's row down in the words of an API."""
+        """`message_of` makes the message of a delivery's row, by the contract of an API."""
         self._database = database
         self._signer = signer
         self._networks = networks
         self._message_of = message_of
 
     def deliver_until(self, finished: Event, seconds: float) -> DeliveryStats:
-        """What is due, and becomes due, until whatever makes it so has finished and nothing is left, or the
-        seconds are over. When nothing can be claimed, the log says so."""
-        sent, until = DeliveryStats(), time.monotonic() + seconds
+        """Deliver until `finished` is set, and then until nothing is due or the seconds are over. A failed
+        claim is logged."""
+        total, until = DeliveryStats(), time.monotonic() + seconds
         while True:
             last = finished.is_set()
-            this = self._deliver_or_say_why()
-            sent += this
-            if last and (not this.claimed or time.monotonic() > until):
-                return sent
-            if not this.claimed:
+            batch = self._deliver_or_log()
+            total += batch
+            if last and (not batch.claimed or time.monotonic() > until):
+                return total
+            if not batch.claimed:
                 finished.wait(PAUSE_SECONDS)
 
-    def _deliver_or_say_why(self) -> DeliveryStats:
+    def _deliver_or_log(self) -> DeliveryStats:
         try:
             return self.deliver()
         except RagError as error:
@@ -93,7 +91,7 @@ class WebhookSender:
             return DeliveryStats()
 
     def deliver(self) -> DeliveryStats:
-        """One round: what is due is sent. Raises a RagError when nothing can be claimed."""
+        """One round of due deliveries. Raises a RagError for a failed claim."""
         arguments = {"wanted": CLAIMED, "lease_seconds": LEASE_SECONDS}
         rows: list[Row] = self._call("rag_claim_deliveries", arguments)
         if not rows:
@@ -104,58 +102,60 @@ class WebhookSender:
 
     def _deliver(self, row: Row) -> bool:
         try:
-            answer = self._send(row)
+            attempt = self._send(row)
         except Exception as unforeseen:
-            # Whatever one of them is, the others are sent, and it comes to its end.
+            # An unforeseen error ends this delivery, and no other.
             log.warning("delivery %s: %s", row["delivery_id"], type(unforeseen).__name__)
-            answer = _Answer(error="failed")
-        last = row["attempts"] > len(PAUSES) or answer.status == GONE
+            attempt = _Attempt(error="failed")
+        last = row["attempts"] > len(PAUSES) or attempt.status == GONE
         arguments = {
             "org_id": row["org_id"],
             "delivery_id": row["delivery_id"],
             "lease": row["lease"],
-            "response_status": answer.status,
-            "error": answer.error,
-            "retry_seconds": None if last or not answer.error else PAUSES[row["attempts"] - 1],
+            "response_status": attempt.status,
+            "error": attempt.error,
+            "retry_seconds": None if last or not attempt.error else PAUSES[row["attempts"] - 1],
         }
         try:
             self._call("rag_end_delivery", arguments)
         except RagError as error:
-            # Then the lease runs out, and it is sent once more.
+            # The lease will expire, and the event is sent once more.
             log.warning("delivery %s: its end could not be written (%s)", row["delivery_id"], error.because)
-        return answer.error is None
+        return attempt.error is None
 
-    def _send(self, row: Row) -> _Answer:
+    def _send(self, row: Row) -> _Attempt:
         message = self._message_of(row)
         headers = {
             "Content-Type": "application/json",
             "User-Agent": "rag-webhooks",
-            **signed(message, datetime.now(UTC), row["secret"], row["old_secret"]),
+            **signature_headers(message, datetime.now(UTC), row["secret"], row["old_secret"]),
         }
         try:
             address = self._networks.require_url(row["url"])
             with (
                 deadline(SECONDS),
                 http_client(SECONDS, admits=self._networks.require, org_id=row["org_id"]) as client,
-                # Of the response only the status is read.
-                client.stream("POST", address, content=message.body, headers=headers) as answer,
+                # Only the status of the response is read.
+                client.stream("POST", address, content=message.body, headers=headers) as response,
             ):
-                status = answer.status_code
+                status = response.status_code
         except AddressRefused:
-            return _Answer(error="address_refused")
+            return _Attempt(error="address_refused")
         except httpx.TimeoutException:
-            return _Answer(error="timed_out")
+            return _Attempt(error="timed_out")
         except (httpx.HTTPError, httpx.InvalidURL):
-            return _Answer(error="unreachable")
-        # A redirect is no acceptance: nobody has looked at where it leads.
-        return _Answer(status, None if 200 <= status < 300 else "refused")
+            return _Attempt(error="unreachable")
+        # A redirect is no acceptance: its target was not checked.
+        return _Attempt(status, None if 200 <= status < 300 else "refused")
 
     def _call(self, function: str, arguments: Row) -> Any:
         return self._database.call(worker_principal(self._signer), function, arguments)
 
 
-def signed(message: Message, at: datetime, secret: str, old_secret: str | None = None) -> dict[str, str]:
-    """The headers by which a receiver knows who sends this, and when; with both secrets, if there are two."""
+def signature_headers(
+    message: Message, at: datetime, secret: str, old_secret: str | None = None
+) -> dict[str, str]:
+    """The headers of a signed message, with signatures by both secrets, if there are two."""
     secrets = filter(None, (secret, old_secret))
     signatures = [Webhook(text).sign(message.id, at, message.body.decode()) for text in secrets]
     return {

@@ -1,5 +1,4 @@
-"""Webhooks as an org's admins see them: made, listed, changed, deleted, and what was sent. Row security
-decides whose are whose; to everybody else there are none."""
+"""Webhooks of an org and their deliveries, for the org's admins. Row security hides them from others."""
 
 import base64
 import secrets
@@ -15,27 +14,23 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class NewSecret:
-    """A webhook whose secret was just made: shown once, and from then on read by the worker alone."""
+    """A webhook with its new secret, which is shown once. Later only the worker reads it."""
 
     secret: str = field(repr=False)
     row: Row
 
 
 def create(database: Database, caller: Principal, fields: Row) -> NewSecret:
-    """`fields`: url and events; perhaps collection_id, description, org_id.
-
-    Raises Forbidden for who is no admin of the org, NotFound for an org or a collection that is not the
-    caller's, InvalidRequest.
-    """
+    """`fields`: url and events; optionally collection_id, description, org_id. Raises Forbidden for a member
+    who is no admin, NotFound for another org or its collection, InvalidRequest."""
     secret = _secret()
     (row,) = database.call(caller, "rag_create_webhook", {**fields, "secret": secret})
     return NewSecret(secret, row)
 
 
 def list_webhooks(database: Database, caller: Principal) -> list[Row]:
-    """All that the caller keeps: at most twenty of an org."""
-    rows: list[Row] = database.call(caller, "rag_list_webhooks", {}, again=True)
-    return rows
+    """All webhooks of the caller, at most twenty of an org."""
+    return list(database.call(caller, "rag_list_webhooks", {}, again=True))
 
 
 def get(database: Database, caller: Principal, webhook: str) -> Row:
@@ -54,7 +49,7 @@ def update(database: Database, caller: Principal, webhook: str, changes: Row) ->
 
 
 def rotate(database: Database, caller: Principal, webhook: str, overlap_seconds: int) -> NewSecret:
-    """Another secret; the one before signs beside it for `overlap_seconds`. Raises NotFound."""
+    """Replace the secret; the old one signs too for `overlap_seconds`. Raises NotFound."""
     secret = _secret()
     arguments = {"webhook_id": webhook, "secret": secret, "overlap_seconds": overlap_seconds}
     with error_details(webhook_id=webhook):
@@ -63,7 +58,7 @@ def rotate(database: Database, caller: Principal, webhook: str, overlap_seconds:
 
 
 def delete(database: Database, caller: Principal, webhook: str) -> None:
-    """With all that waits to be sent there. Raises NotFound."""
+    """Delete a webhook with its pending deliveries. Raises NotFound."""
     with error_details(webhook_id=webhook):
         database.call(caller, "rag_delete_webhook", {"webhook_id": webhook})
 
@@ -71,7 +66,7 @@ def delete(database: Database, caller: Principal, webhook: str) -> None:
 def deliveries(
     database: Database, caller: Principal, webhook: str, limit: int, offset: int
 ) -> tuple[list[Row], int]:
-    """A page of what was sent there or is to be, newest first, and how many there are. Raises NotFound."""
+    """A page of the webhook's deliveries, newest first, and their total. Raises NotFound."""
     arguments = {"webhook_id": webhook, "limit": limit, "offset": offset}
     with error_details(webhook_id=webhook):
         page = database.call(caller, "rag_list_deliveries", arguments, again=True)
@@ -79,12 +74,11 @@ def deliveries(
 
 
 def repeat(database: Database, caller: Principal, webhook: str, delivery: str) -> None:
-    """Have one sent again that has ended. Raises NotFound; Conflict for one that is still under way, and
-    while the webhook is off."""
+    """Repeat an ended delivery. Raises NotFound; Conflict for a pending delivery or a disabled webhook."""
     with error_details(webhook_id=webhook, delivery_id=delivery):
         database.call(caller, "rag_repeat_delivery", {"webhook_id": webhook, "delivery_id": delivery})
 
 
 def _secret() -> str:
-    """As Standard Webhooks writes them: 32 random bytes."""
+    """32 random bytes, in the format of Standard Webhooks."""
     return "whsec_" + base64.b64encode(secrets.token_bytes(32)).decode()

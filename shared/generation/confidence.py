@@ -1,4 +1,4 @@
-"""Step five: how sure, what to cite, what fits. Pure: no I/O, no clock, no settings."""
+"""Confidence and citations of matches, without I/O."""
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
@@ -30,8 +30,8 @@ def thresholds_for(model: str, high: float | None, medium: float | None) -> Thre
 
 
 def judge(matches: Sequence[Match], thresholds: Thresholds, judged: int = CONFIDENCE_TOP_N) -> Judgement:
-    """Confidence by the mean similarity of the five nearest matches, or of so many; nothing found is low, at
-    0, and what nobody compared counts as 0."""
+    """Confidence by the mean similarity of the `judged` nearest matches. No match, or a match without a
+    similarity, counts as 0."""
     best = sorted((match.similarity or 0.0 for match in matches), reverse=True)[:judged]
     # fsum: a mean of exactly 0.60 must not fall below it by rounding.
     mean = math.fsum(best) / len(best) if best else 0.0
@@ -50,7 +50,7 @@ def cite(matches: Iterable[Match]) -> tuple[Citation, ...]:
 
 
 def with_snippets(citations: Sequence[Citation], snippets: Mapping[int, str]) -> tuple[Citation, ...]:
-    """The citations, each with the passage that an answer cites it for; their numbers count from 1."""
+    """The citations with the snippets of their numbers, which count from 1."""
     return tuple(
         replace(citation, snippet=snippets.get(number, citation.snippet))
         for number, citation in enumerate(citations, start=1)
@@ -66,5 +66,4 @@ def best_of_documents(matches: Iterable[Match]) -> tuple[Match, ...]:
 
 
 def snippet(text: str) -> str:
-    """The first 200 characters of a chunk."""
     return text[:SNIPPET_CHARACTERS]

@@ -1,8 +1,7 @@
-"""Answers without a model: the sentences that answer best, each with its citation, and verbatim except for
-text that looks like a citation mark.
+"""Extractive answers: the best sentences of the matches, verbatim, with citations.
 
-A sentence is worth what it shares with the question in meaning (cosine of their embeddings) and in words
-(share of the question's rare words that it holds, which is what finds identifiers and numbers).
+The score of a sentence is its similarity to the question (cosine of their embeddings) and its share of the
+question's words, weighted by rarity, which finds identifiers and numbers.
 """
 
 import math
@@ -18,18 +17,18 @@ from shared.types import Citation, ExtractedSentence, GeneratedText, Match
 
 MODEL = "extractive"
 MAX_SENTENCES = 5
-# A sentence worth less than this share of the best one is left out, unless it follows a chosen one
-# directly ("The reason was ...") and is worth at least the second share.
-WORTHWHILE, FOLLOWING = 0.72, 0.4
-# Where even the best is worth less than this, the answer begins by saying that it only comes close.
-DIRECT = 0.5
+# The least share of the best score, and that of a sentence that directly follows a chosen one ("The reason
+# was ...").
+MIN_SHARE, MIN_SHARE_OF_FOLLOWER = 0.72, 0.4
+# An answer whose best score is lower begins with INDIRECT.
+DIRECT_SCORE = 0.5
 INDIRECT = "These passages come closest:"
-MEANING, WORDS = 0.6, 0.4
-# Lines that frame a text and state nothing: table rows, mail headers in the languages we meet most.
+SIMILARITY_WEIGHT, WORD_WEIGHT = 0.6, 0.4
+# Lines that state nothing: table rows, mail headers in common languages.
 _FRAME = re.compile(
     r"\||(from|to|cc|date|sent|subject|von|an|datum|betreff|de|à|objet|fra|til|dato|emne): ", re.IGNORECASE
 )
-# In any script, also where quotation marks or brackets close behind it.
+# In any script, with closing quotation marks or brackets behind it.
 _QUESTION = re.compile(r"[?？؟⁇]\W*$")
 _CUT_EMPHASIS = re.compile(r"^[*_]+\s+")
 _SPEAKER = re.compile(r"^[\w.' -]{2,40}: ")
@@ -44,9 +43,8 @@ def extract(
     embed: Embed,
     vector: list[float] | None = None,
 ) -> GeneratedText:
-    """An answer of one to five sentences from the matches of cited documents, a paragraph for each document,
-    n of its mark [n] counting the citations from 1. `vector`: the question's embedding, where there is one.
-    Raises what `embed` raises."""
+    """An answer of one to five sentences from the matches of cited documents, with a paragraph and a mark [n]
+    for each document. `vector`: the question's embedding, where there is one. Raises what `embed` raises."""
     chosen, is_direct = _best_sentences(question, matches, citations, embed, vector)
     if not chosen:
         best = citations[0].match
@@ -68,16 +66,16 @@ def _best_sentences(
     embed: Embed,
     vector: list[float] | None,
 ) -> tuple[list[ExtractedSentence], bool]:
-    """One to five sentences, those of one document together and in its order, the best sentence's document
-    first; none where no match has a whole one. And whether the best answers, or only comes close."""
+    """Up to five sentences, ordered by document and position, the best sentence's document first; and whether
+    the best score is that of a direct answer."""
     candidates = _candidates(matches, citations)
     if not candidates:
         return [], False
-    worth = _worth(question, candidates, embed, vector)
-    chosen = _choose(candidates, worth)
+    scores = _scores(question, candidates, embed, vector)
+    chosen = _choose(candidates, scores)
     order = list(dict.fromkeys(sentence.number for sentence in chosen))
     chosen.sort(key=lambda sentence: (order.index(sentence.number), sentence.start))
-    return chosen, max(worth) >= DIRECT
+    return chosen, max(scores) >= DIRECT_SCORE
 
 
 def _paragraph(match: Match, texts: Sequence[str], number: int) -> str:
@@ -85,35 +83,35 @@ def _paragraph(match: Match, texts: Sequence[str], number: int) -> str:
 
 
 def _snippet(sentence: ExtractedSentence) -> str:
-    """The beginning of the passage that the sentence is from, or as much from the sentence on."""
+    """The beginning of the passage if it contains the sentence, else the text from the sentence on."""
     match = sentence.match
     start, end = sentence.start - match.span[0], sentence.end - match.span[0]
     return snippet(match.text if end <= SNIPPET_CHARACTERS else match.text[start:])
 
 
 def _candidates(matches: Sequence[Match], citations: Sequence[Citation]) -> list[ExtractedSentence]:
-    """Every distinct statement of the cited documents' matches: no headings, questions or fragments."""
+    """The distinct statements in the matches of cited documents: no headings, questions or fragments."""
     numbers = {citation.match.document_id: number for number, citation in enumerate(citations, start=1)}
-    found: dict[tuple[int, int], ExtractedSentence] = {}
+    candidates: dict[tuple[int, int], ExtractedSentence] = {}
     for match in matches:
         number = numbers.get(match.document_id)
         if number is None:
             continue
         for sentence in sentences(match.text, match.lang):
-            # Emphasis that a boundary has cut in two is no part of the sentence.
-            whole = match.text[sentence.start : sentence.end]
-            text = _CUT_EMPHASIS.sub("", whole)
+            # A mark of emphasis without its partner is no part of the sentence.
+            sentence_text = match.text[sentence.start : sentence.end]
+            text = _CUT_EMPHASIS.sub("", sentence_text)
             words = content_words(_SPEAKER.sub("", text))
             if sentence.heading or _QUESTION.search(text) or _FRAME.match(text) or len(words) < 4:
                 continue
-            start = match.span[0] + sentence.start + len(whole) - len(text)
-            # Chunks overlap: the same place in a document counts once.
+            start = match.span[0] + sentence.start + len(sentence_text) - len(text)
+            # Chunks overlap: a sentence of a document counts once.
             end = start + len(text)
-            found.setdefault((number, start), ExtractedSentence(text, number, match, start, end, words))
-    return list(found.values())
+            candidates.setdefault((number, start), ExtractedSentence(text, number, match, start, end, words))
+    return list(candidates.values())
 
 
-def _worth(
+def _scores(
     question: str, candidates: Sequence[ExtractedSentence], embed: Embed, vector: list[float] | None
 ) -> list[float]:
     texts = [candidate.text for candidate in candidates]
@@ -125,25 +123,25 @@ def _worth(
     rarity = {word: math.log(1 + len(candidates) / (1 + frequency[word])) for word in content_words(question)}
     total = sum(rarity.values()) or 1.0
     return [
-        MEANING * sum(a * b for a, b in zip(vector, other, strict=True))
-        + WORDS * sum(weight for word, weight in rarity.items() if word in candidate.words) / total
+        SIMILARITY_WEIGHT * sum(a * b for a, b in zip(vector, other, strict=True))
+        + WORD_WEIGHT * sum(weight for word, weight in rarity.items() if word in candidate.words) / total
         for candidate, other in zip(candidates, vectors, strict=True)
     ]
 
 
-def _choose(candidates: Sequence[ExtractedSentence], worth: Sequence[float]) -> list[ExtractedSentence]:
+def _choose(candidates: Sequence[ExtractedSentence], scores: Sequence[float]) -> list[ExtractedSentence]:
     """The best sentences, each with the one that follows it, without repetitions."""
-    value = dict(zip(candidates, worth, strict=True))
-    best = max(worth)
+    value = dict(zip(candidates, scores, strict=True))
+    best = max(scores)
     follower = {(item.number, item.start): item for item in candidates}
     chosen: list[ExtractedSentence] = []
     for candidate in sorted(candidates, key=lambda item: -value[item]):
-        if chosen and value[candidate] < WORTHWHILE * best:
+        if chosen and value[candidate] < MIN_SHARE * best:
             break
-        # The next sentence of the same paragraph begins one character (a space) after this one's end.
+        # The next sentence of the paragraph begins behind one space.
         after = follower.get((candidate.number, candidate.end + 1))
         for item in (candidate, after):
-            weak = item is not None and item is not candidate and value[item] < FOLLOWING * best
+            weak = item is not None and item is not candidate and value[item] < MIN_SHARE_OF_FOLLOWER * best
             if item is None or weak or len(chosen) == MAX_SENTENCES:
                 continue
             if not any(_repeats(item.words, other.words) for other in chosen):

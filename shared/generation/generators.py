@@ -22,7 +22,7 @@ from shared.text.prompt_fence import Fence
 from shared.text.token_count import count_tokens, fit_token_budget
 from shared.types import Citation, GeneratedText, Match, Sampling, Usage
 
-# Answers that keep to the context, where the caller asks for nothing else.
+# The default, for answers close to the context.
 TEMPERATURE = 0.2
 DEFAULT_SAMPLING = Sampling()
 
@@ -33,7 +33,7 @@ QUESTION = (
     "enough information, say so. Keep the answer concise (100-500 words). Cite sources by mentioning their "
     "titles."
 )
-# The same for the last turn of a conversation, whose length and form are for it to say.
+# For the last turn of a conversation, whose earlier turns may set length and form.
 TURN = (
     "Context:\n{context}\n\nQuestion: {question}\n\n"
     "Instructions: Answer the question based ONLY on the context above and on this conversation. If they "
@@ -44,9 +44,8 @@ NOTHING_FOUND = "(No document has anything on this.)"
 
 @dataclass(frozen=True, slots=True)
 class GenerationRequest:
-    """`matches` in the order in which a generator reads them, best first; `citations`: their documents, which
-    the marks of an extracted answer count from 1. `chat_request` makes the body of a chat completion; a
-    thread calls it. `vector`: the question's embedding, where there is one."""
+    """`matches`: best first; `citations`: their documents, numbered from 1. `chat_request` makes the body of
+    a chat completion; a thread calls it. `vector`: the question's embedding, where there is one."""
 
     question: str
     matches: Sequence[Match]
@@ -56,7 +55,7 @@ class GenerationRequest:
     vector: list[float] | None = None
 
 
-# The parts of a text, and the whole of it as the last.
+# The parts of a text, and at the end the complete text.
 Generation = AsyncGenerator[str | GeneratedText]
 
 
@@ -73,7 +72,7 @@ class Generator(Protocol):
 
 
 class Extractive:
-    """The documents' best sentences, without a model."""
+    """Answers without a model (extractive.py)."""
 
     model = EXTRACTIVE
 
@@ -141,12 +140,12 @@ class ModelGenerator:
 
 async def collect(generation: Generation) -> GeneratedText | None:
     """The whole text; None where nothing was generated."""
-    whole = None
+    complete_text = None
     async with aclosing(generation):
         async for part in generation:
             if isinstance(part, GeneratedText):
-                whole = part
-    return whole
+                complete_text = part
+    return complete_text
 
 
 def chat_request(
@@ -183,7 +182,7 @@ def render_context(matches: Sequence[Match], fence: Fence, budget: int, *, numbe
 
     chosen = fit_token_budget(matches, budget, cost)
     if matches and not chosen:
-        # Not even the best fits: as much of its beginning as does.
+        # Not even the best fits: its beginning is cut to fit.
         cut = matches[0]
         while cut.text and (price := cost(cut)) > budget:
             cut = replace(cut, text=cut.text[: len(cut.text) * budget // price - 1])

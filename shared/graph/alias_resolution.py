@@ -1,6 +1,7 @@
-"""Which name of a document a shorter one stands for: Curtiz for Michael Curtiz, where it can be no other's.
+"""Short forms of the names in a document, and aliases that its sentences state.
 
-And what a text says of names itself: International Business Machines (IBM), X also known as Y, Y formerly X.
+Curtiz is Michael Curtiz where no other name fits. Stated aliases: International Business Machines (IBM), X
+also known as Y, Y formerly X.
 """
 
 import re
@@ -11,100 +12,104 @@ from shared.graph.mentions import Mention
 from shared.graph.name_folding import fold
 from shared.graph.types import Relation
 
-# Kinds whose first word alone stands for the whole, and whose last one does.
-_BY_FIRST = frozenset({"person", "organization", "name", "work"})
-_BY_LAST = frozenset({"person", "name"})
-_PLACES = frozenset({"date", "email", "identifier", "place", "service"})
-_HEAD = re.compile(r",? (?:of|the|von|de|van) |, ")
+# Kinds whose names are shortened to their first word, and to their last word.
+_SHORTENED_TO_FIRST_WORD = frozenset({"person", "organization", "name", "work"})
+_SHORTENED_TO_LAST_WORD = frozenset({"person", "name"})
+_NEVER_SHORTENED = frozenset({"date", "email", "identifier", "place", "service"})
+# A name in full ends here: Adolf I of Lotharingia; Lambert, Margrave of Tuscany.
+_ADDITION = re.compile(r",? (?:of|the|von|de|van) |, ")
 _NAME = "[\ue000-\uf8fe]"
 _ALIASES = re.compile(
-    rf"(?P<whole>{_NAME})(?:"
+    rf"(?P<name>{_NAME})(?:"
     r"(?: ,)?(?: \()?(?: ,)? (?:also|better|otherwise|formerly|previously|originally|once|commonly|now|later)"
     r"(?: (?:known|called|named|styled))?(?: as)?"
     r"| \((?: (?:née|aka|formerly|now|short to|shortened to))?"
     r"|(?: ,)? (?:aka|alias|auch bekannt als|früher|aussi appelée?|también conocid[oa] como)(?: ,)?)"
-    rf"(?: the| \"| “)* (?P<other>{_NAME})(?:(?: \"| ”)* (?P<closed>\)))?"
+    rf"(?: the| \"| “)* (?P<alias>{_NAME})(?:(?: \"| ”)* (?P<closed>\)))?"
 )
-
-
-_OPENING = 8
+_OPENING_CHARACTERS = 8
 
 
 class AliasMap:
     """The longer names of one document, by their first and last words."""
 
-    def __init__(self, spots: Iterable[Mention], subject: Mention | None) -> None:
+    def __init__(self, mentions: Iterable[Mention], subject: Mention | None) -> None:
         self._subject = fold(subject.name) if subject else ""
-        self._longer: dict[str, dict[str, Mention]] = defaultdict(dict)
-        # A full name comes before its short form: the order of the text is that of the keys.
-        self._first: dict[str, int] = {}
-        self._spelled: dict[str, Mention] = {}
-        self._same: dict[str, Mention] = {}
-        for spot in [subject] if subject else []:
-            self._add(spot, -1)
-        for place, spot in enumerate(spots):
-            if place == 0 and subject is not None and spot.start < _OPENING and _is_full(spot, subject):
-                self._same[fold(spot.name)] = subject
-            self._add(spot, place)
+        self._long_names: dict[str, dict[str, Mention]] = defaultdict(dict)
+        # A name in full precedes its short forms in the text.
+        self._order: dict[str, int] = {}
+        self._first_mentions: dict[str, Mention] = {}
+        self._full_titles: dict[str, Mention] = {}
+        if subject:
+            self._add(subject, -1)
+        for index, mention in enumerate(mentions):
+            if (
+                index == 0
+                and subject is not None
+                and mention.start < _OPENING_CHARACTERS
+                and _is_full_title(mention, subject)
+            ):
+                self._full_titles[fold(mention.name)] = subject
+            self._add(mention, index)
 
-    def _add(self, spot: Mention, place: int) -> None:
-        folded = fold(spot.name)
-        if not folded or folded in self._spelled:
+    def _add(self, mention: Mention, index: int) -> None:
+        folded = fold(mention.name)
+        if not folded or folded in self._first_mentions:
             return
-        self._spelled[folded] = spot
-        self._first[folded] = place
+        self._first_mentions[folded] = mention
+        self._order[folded] = index
         words = folded.split()
-        if folded != self._subject and (not 1 < len(words) < 6 or spot.kind in _PLACES):
+        if folded != self._subject and (not 1 < len(words) < 6 or mention.kind in _NEVER_SHORTENED):
             return
-        head = fold(_HEAD.split(spot.name, maxsplit=1)[0])
-        if head != folded:
-            # Adolf I of Lotharingia; Lambert, Margrave of Tuscany.
-            self._longer[head][folded] = spot
+        without_addition = _without_addition(mention.name)
+        if without_addition != folded:
+            self._long_names[without_addition][folded] = mention
             words = [words[0]]
-        if (spot.kind in _BY_FIRST or folded == self._subject) and not words[0].isdigit():
-            self._longer[words[0]][folded] = spot
-        if spot.kind in _BY_LAST and len(words) > 1 and len(words[-1]) > 2:
-            self._longer[words[-1]][folded] = spot
+        if (mention.kind in _SHORTENED_TO_FIRST_WORD or folded == self._subject) and not words[0].isdigit():
+            self._long_names[words[0]][folded] = mention
+        if mention.kind in _SHORTENED_TO_LAST_WORD and len(words) > 1 and len(words[-1]) > 2:
+            self._long_names[words[-1]][folded] = mention
 
-    def whole(self, spot: Mention) -> Mention:
-        """What it stands for: itself, spelled as first, or the one longer name it begins or ends."""
-        folded = fold(spot.name)
-        same = self._same.get(folded) or self._spelled.get(folded, spot)
-        if spot.kind in _PLACES:
-            return same
-        longer = {
-            name: mention for name, mention in self._longer.get(folded, {}).items()
-            if name != folded and self._first[name] < self._first.get(folded, 0)
+    def resolve(self, mention: Mention) -> Mention:
+        """The only longer name that begins or ends with the mention, else the first mention of its name."""
+        folded = fold(mention.name)
+        first_mention = self._full_titles.get(folded) or self._first_mentions.get(folded, mention)
+        if mention.kind in _NEVER_SHORTENED:
+            return first_mention
+        candidates = {
+            name: mention for name, mention in self._long_names.get(folded, {}).items()
+            if name != folded and self._order[name] < self._order.get(folded, 0)
         }  # fmt: skip
-        if self._subject in longer:
-            return longer[self._subject]
-        return next(iter(longer.values())) if len(longer) == 1 else same
+        if self._subject in candidates:
+            return candidates[self._subject]
+        return next(iter(candidates.values())) if len(candidates) == 1 else first_mention
 
 
-def _is_full(spot: Mention, subject: Mention) -> bool:
-    """Whether what a text opens with is what its title names, in full: Joseph Bradley Story for Joe Story."""
-    full, title = fold(spot.name).split(), fold(_HEAD.split(subject.name, maxsplit=1)[0]).split()
-    opened = fold(_HEAD.split(spot.name, maxsplit=1)[0]).split()
-    return len(title) > 1 and (set(title) <= set(full) or title[-1] == opened[-1] or title == opened)
+def _is_full_title(mention: Mention, subject: Mention) -> bool:
+    """Whether the first name of a text is its title in full: Joseph Bradley Story for Joe Story."""
+    full, title = fold(mention.name).split(), _without_addition(subject.name).split()
+    opening = _without_addition(mention.name).split()
+    return len(title) > 1 and (set(title) <= set(full) or title[-1] == opening[-1] or title == opening)
 
 
-def aliases_of(skeleton: str, spots: dict[str, Mention]) -> Iterator[Relation]:
-    """The aliases that a sentence tells, each of its names a letter of its own."""
+def aliases_in(skeleton: str, mentions: dict[str, Mention]) -> Iterator[Relation]:
+    """The stated aliases of a sentence whose names are placeholders (clauses.py)."""
     for match in _ALIASES.finditer(skeleton):
-        whole, other = spots[match["whole"]], spots[match["other"]]
-        bare = skeleton[match.end("whole") : match.start("other")].strip() in {"(", "( the"}
-        if bare and not (match["closed"] and _shortens(other.name, whole.name)):
+        name, alias = mentions[match["name"]], mentions[match["alias"]]
+        in_parentheses = skeleton[match.end("name") : match.start("alias")].strip() in {"(", "( the"}
+        if in_parentheses and not (match["closed"] and _is_short_form(alias.name, name.name)):
             continue
-        if {"date", "email"} & {whole.kind, other.kind}:
-            continue
-        yield Relation(other.name, "ALIAS_OF", whole.name, 0.9)
+        if not {"date", "email"} & {name.kind, alias.kind}:
+            yield Relation(alias.name, "ALIAS_OF", name.name, 0.9)
 
 
-def _shortens(short: str, name: str) -> bool:
-    """Whether its letters are the initials of the name, or it is one of the name's words."""
-    letters = [one for one in short.casefold() if one.isalnum()]
-    initials = [word[0] for word in fold(name).split()]
-    if len(letters) < 2 or len(letters) > 10 or not letters:
-        return False
-    rest = iter(initials)
-    return all(letter in rest for letter in letters) or fold(short) in fold(name).split()
+def _is_short_form(short: str, name: str) -> bool:
+    """Whether the short form consists of initials of the name, or is one of its words."""
+    letters = [letter for letter in short.casefold() if letter.isalnum()]
+    words = fold(name).split()
+    initials = iter([word[0] for word in words])
+    return 2 <= len(letters) <= 10 and (all(letter in initials for letter in letters) or fold(short) in words)
+
+
+def _without_addition(name: str) -> str:
+    return fold(_ADDITION.split(name, maxsplit=1)[0])

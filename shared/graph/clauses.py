@@ -1,6 +1,6 @@
-"""Sentences as relations are read in them: small words, and a letter of its own for each thing named.
+"""Clauses: sentences as lowercase tokens, with a placeholder for each mention.
 
-He, she, it, his and "the film" stand for what the sentence before was about, or else for the title.
+He, she, it, his and "the film" refer to the subject of the sentence before, or else to the title.
 """
 
 import re
@@ -11,14 +11,13 @@ from shared.graph.mentions import Mention
 from shared.text.sentences import Sentence, sentences
 from shared.text.word_lists import word_sets
 
-FIRST = 0xE000
-# More things than this are no sentence.
-_MOST = 200
-_LONGEST = 2000
+FIRST_PLACEHOLDER = 0xE000
+_MAX_MENTIONS = 200
+_MAX_PIECE = 2000
 _TOKEN = re.compile(r"[’']s\b|[^\W_]+(?:-[^\W_]+|[’']t\b)*|[^\w\s]")
 _POSSESSIVES = frozenset({"his", "her", "its", "their"})
 _SUBJECTS = frozenset({"he", "she", "it", "this", "they"})
-# The film, this service: of a kind that the title may be.
+# The kinds of name that nouns refer to: the film, this service.
 _KINDS = {
     noun: kinds
     for nouns, kinds in (
@@ -33,144 +32,140 @@ _KINDS = {
     )
     for noun in nouns.split()
 }  # fmt: skip
-
-
-_MEANING = _SUBJECTS | _POSSESSIVES | _KINDS.keys()
+_REFERRING_WORDS = _SUBJECTS | _POSSESSIVES | _KINDS.keys()
 _WORDS = word_sets(__file__)
 _ARTICLES = _WORDS["articles"]
 _PREPOSITIONS = _WORDS["prepositions"]
-_OPENING = _ARTICLES | {'"', "*", "#", "-", "“", "_", ">", "`", "dr", "mr", "mrs", "ms"}
+_LEADING_TOKENS = _ARTICLES | {'"', "*", "#", "-", "“", "_", ">", "`", "dr", "mr", "mrs", "ms"}
+
+# The subject of the sentence before, and the entity of the title.
+Referents = tuple[Mention | None, Mention | None]
 
 
 @dataclass(slots=True)
 class Clause:
-    """Small tokens, and what each letter of the private area stands for; `implied` ones are pronouns."""
+    """Lowercase tokens, and the mention of each placeholder, a letter of Unicode's private use area.
+    `pronouns`: the placeholders of pronouns."""
 
     tokens: list[str] = field(default_factory=list)
     names: dict[str, Mention] = field(default_factory=dict)
-    implied: set[str] = field(default_factory=set)
+    pronouns: set[str] = field(default_factory=set)
 
-    def add(self, spot: Mention, *, implied: bool = False) -> None:
-        letter = chr(FIRST + len(self.names))
-        self.names[letter] = spot
-        self.tokens.append(letter)
-        if implied:
-            self.implied.add(letter)
+    def add(self, mention: Mention, *, is_pronoun: bool = False) -> None:
+        placeholder = chr(FIRST_PLACEHOLDER + len(self.names))
+        self.names[placeholder] = mention
+        self.tokens.append(placeholder)
+        if is_pronoun:
+            self.pronouns.add(placeholder)
 
-    def named(self, place: int) -> bool:
-        return 0 <= place < len(self.tokens) and self.tokens[place] in self.names
+    def is_name(self, index: int) -> bool:
+        return 0 <= index < len(self.tokens) and self.tokens[index] in self.names
 
-    def token(self, place: int) -> str:
-        return self.tokens[place] if 0 <= place < len(self.tokens) else ""
+    def token_at(self, index: int) -> str:
+        return self.tokens[index] if 0 <= index < len(self.tokens) else ""
 
-    def head(self) -> int | None:
-        """The place of the name that it begins with, behind an article or what comes before a comma."""
-        place = 0
+    def leading_name(self) -> int | None:
+        """The index of the name that the clause begins with, behind an article or a phrase with a comma."""
+        index = 0
         if "," in self.tokens[:12]:
             comma = self.tokens.index(",")
-            place = comma + 1 if not any(map(self.named, range(comma))) else 0
-        while self.token(place) in _OPENING:
-            place += 1
-        # The service Frostline; nothing else may stand there.
-        for _ in range(2 if self.token(place - 1) in _ARTICLES else 0):
-            if (
-                self.named(place)
-                or not self.token(place).isalpha()
-                or self.token(place) in _WORDS["prepositions"]
-            ):
+            index = comma + 1 if not any(map(self.is_name, range(comma))) else 0
+        while self.token_at(index) in _LEADING_TOKENS:
+            index += 1
+        # Up to two nouns between an article and the name: the service Frostline.
+        for _ in range(2 if self.token_at(index - 1) in _ARTICLES else 0):
+            if self.is_name(index) or not (word := self.token_at(index)).isalpha() or word in _PREPOSITIONS:
                 break
-            place += 1
-        return place if self.named(place) else None
+            index += 1
+        return index if self.is_name(index) else None
+
+    def leading_mention(self) -> Mention | None:
+        index = self.leading_name()
+        return None if index is None else self.names[self.tokens[index]]
 
 
-def clauses_of(text: str, spots: Sequence[Mention], subject: Mention | None) -> Iterator[Clause]:
-    """One a sentence, and one for each parenthesis behind a name. Headings and questions say nothing."""
-    places = iter([spot for spot in spots if not spot.nested])
-    waiting = next(places, None)
-    before: Mention | None = None
-    reached = 0
+def clauses_in(text: str, mentions: Sequence[Mention], title: Mention | None) -> Iterator[Clause]:
+    """A clause for each sentence with a name. Headings and questions have none."""
+    pending = iter([mention for mention in mentions if not mention.is_nested])
+    upcoming = next(pending, None)
+    subject: Mention | None = None
+    position = 0
     for sentence in _sentences(text):
-        if "\n\n" in text[reached : sentence.start]:
-            before = None
+        if "\n\n" in text[position : sentence.start]:
+            subject = None
         inside: list[Mention] = []
-        while waiting is not None and waiting.start < sentence.end:
-            if waiting.start >= sentence.start and waiting.end <= sentence.end:
-                inside.append(waiting)
-            waiting = next(places, None)
-        reached = sentence.end
-        if sentence.heading or text[sentence.end - 1] == "?" or len(inside) > _MOST:
+        while upcoming is not None and upcoming.start < sentence.end:
+            if upcoming.start >= sentence.start and upcoming.end <= sentence.end:
+                inside.append(upcoming)
+            upcoming = next(pending, None)
+        position = sentence.end
+        if sentence.heading or text[sentence.end - 1] == "?" or len(inside) > _MAX_MENTIONS:
             continue
-        clause = _clause(text, sentence.start, sentence.end, inside, before, subject)
+        clause = _clause(text, sentence, inside, (subject, title))
         if clause.names:
             yield clause
-        head = clause.head()
-        before = clause.names[clause.tokens[head]] if head is not None else None
+        subject = clause.leading_mention()
 
 
 def _sentences(text: str) -> Iterator[Sentence]:
-    """In pieces, since what has no end takes the segmenter long."""
+    """Sentences of pieces of bounded length: a long sentence takes the segmenter long."""
     start = 0
     for line in text.splitlines(keepends=True):
-        for begin in range(0, len(line), _LONGEST):
-            piece = line[begin : begin + _LONGEST]
+        for begin in range(0, len(line), _MAX_PIECE):
+            piece = line[begin : begin + _MAX_PIECE]
             for sentence in sentences(piece):
                 yield Sentence(start + sentence.start, start + sentence.end, sentence.heading)
             start += len(piece)
 
 
-def _clause(
-    text: str, start: int, end: int, spots: list[Mention], before: Mention | None, subject: Mention | None
-) -> Clause:
+def _clause(text: str, sentence: Sentence, mentions: list[Mention], referents: Referents) -> Clause:
     clause = Clause()
-    for spot in spots:
-        _words(clause, text[start : spot.start], before, subject)
-        if spot.kind == "date":
-            # Born on the first of May in Limerick: born in Limerick.
-            if clause.tokens[-1:] == ["on"]:
-                clause.tokens.pop()
-        else:
-            clause.add(spot)
-        start = spot.end
-    _words(clause, text[start:end], before, subject)
+    start = sentence.start
+    for mention in mentions:
+        _add_words(clause, text[start : mention.start], referents)
+        if mention.kind != "date":
+            clause.add(mention)
+        elif clause.tokens[-1:] == ["on"]:
+            # "Born on the first of May in Limerick" reads as "born in Limerick".
+            clause.tokens.pop()
+        start = mention.end
+    _add_words(clause, text[start : sentence.end], referents)
     return clause
 
 
-def _words(clause: Clause, text: str, before: Mention | None, subject: Mention | None) -> None:
-    """The words between names; pronouns that stand for a name are names."""
+def _add_words(clause: Clause, text: str, referents: Referents) -> None:
+    """Add the words between two mentions. A pronoun with a referent becomes a mention."""
     for word in _TOKEN.findall(text.lower().replace("’", "'").replace("- ", "-")):
-        if word not in _MEANING:
+        if word not in _REFERRING_WORDS:
             if not (word.isdigit() and clause.tokens[-1:] in (["born"], ["died"])):
                 clause.tokens.append(word)
             continue
-        opens = not clause.tokens or (len(clause.tokens) < 12 and clause.tokens[-1] == ",")
-        if word in _SUBJECTS and opens and not clause.names:
-            referent = _referent(word, before, subject)
-        elif word in _POSSESSIVES:
-            head = clause.head()
-            referent = (
-                clause.names[clause.tokens[head]] if head is not None else _referent(word, before, subject)
-            )
-        elif word in _KINDS and clause.token(len(clause.tokens) - 1) in {"the", "this"}:
-            referent = subject if subject is not None and subject.kind in _KINDS[word] else None
-        else:
-            referent = None
-        if referent is None or len(clause.names) > _MOST:
+        referent = _referent(clause, word, referents)
+        if referent is None or len(clause.names) > _MAX_MENTIONS:
             clause.tokens.append(word)
             continue
-        clause.add(referent, implied=True)
+        clause.add(referent, is_pronoun=True)
         if word in _POSSESSIVES:
             clause.tokens.append("'s")
 
 
-def _referent(word: str, before: Mention | None, subject: Mention | None) -> Mention | None:
-    for spot in (before, subject):
-        if spot is None:
-            continue
-        if word in {"he", "she", "his", "her"} and spot.kind not in {"person", "name"}:
-            continue
-        if word in {"it", "this", "its"} and spot.kind == "person":
-            continue
-        if word in {"they", "their"} and spot.kind not in {"team", "organization"}:
-            continue
-        return spot
-    return None
+def _referent(clause: Clause, word: str, referents: Referents) -> Mention | None:
+    """The mention that a pronoun or a noun behind these tokens refers to."""
+    title = referents[-1]
+    if word in _KINDS:
+        has_article = clause.token_at(len(clause.tokens) - 1) in {"the", "this"}
+        return title if has_article and title is not None and title.kind in _KINDS[word] else None
+    is_first = not clause.tokens or (len(clause.tokens) < 12 and clause.tokens[-1] == ",")
+    if word in _SUBJECTS and not (is_first and not clause.names):
+        return None
+    if word in _POSSESSIVES and (leading := clause.leading_mention()) is not None:
+        return leading
+    return next((mention for mention in referents if mention is not None and _agrees(word, mention)), None)
+
+
+def _agrees(pronoun: str, mention: Mention) -> bool:
+    if pronoun in {"he", "she", "his", "her"}:
+        return mention.kind in {"person", "name"}
+    if pronoun in {"they", "their"}:
+        return mention.kind in {"team", "organization"}
+    return mention.kind != "person"

@@ -1,4 +1,4 @@
-"""Days and months of a year, in the usual spellings, named as in 2025-09-22. A year alone is no name."""
+"""Dates as entities, named as in 2025-09-22. A year alone is none."""
 
 import re
 from collections.abc import Iterator
@@ -9,11 +9,11 @@ from shared.text.languages import MONTH_NAMES, MONTHS
 
 _MONTH = rf"(?P<month>{MONTH_NAMES})\.?"
 _YEAR = r"(?P<year>1\d{3}|20\d\d)"
-# With a month spelled out and a day, it may be before the year 1000.
+# A date with the month's name and a day may lie before the year 1000.
 _ANY_YEAR = r"(?P<year>1\d{3}|20\d\d|[3-9]\d\d)"
 _DAY = r"(?P<day>3[01]|[12]\d|0?[1-9])"
 _FORMS = [
-    # Behind this one stands a particle at once.
+    # A particle may follow without a space.
     re.compile(rf"{_YEAR}年(?P<number>1[0-2]|0?[1-9])月{_DAY}日"),
 ] + [
     re.compile(rf"(?<![\w/.-]){form}(?![\w/-])(?!\.\d)", re.IGNORECASE)
@@ -27,13 +27,13 @@ _FORMS = [
         rf"{_MONTH}(?:\s|\sde\s){_ANY_YEAR}",
     )
 ]
-# Forms are tried around what may be a year only.
+# Only the text around a possible year is searched.
 _YEARS = re.compile(r"\d{3,4}")
 _AROUND = 32
-_LONGEST = 1000
+_MAX_WINDOW = 1000
 
 
-def dates_of(text: str) -> list[Mention]:
+def dates_in(text: str) -> list[Mention]:
     mentions: list[Mention] = []
     for begin, end in _windows(text):
         spans: list[tuple[int, int]] = []
@@ -41,17 +41,17 @@ def dates_of(text: str) -> list[Mention]:
             for match in form.finditer(text, begin, end):
                 name = _normal_form(match)
                 if not any(match.start() < stop and start < match.end() for start, stop in spans):
-                    # The 31st of February is none, nor is it some day in February.
+                    # The 31st of February is neither a date nor a mention of February.
                     spans.append(match.span())
                     mentions += [Mention(*match.span(), name, "date")] if name else []
     return mentions
 
 
 def _windows(text: str) -> Iterator[tuple[int, int]]:
-    """What is around years, apart from each other, and none of it long."""
+    """Bounded windows around years, which do not overlap."""
     begin = end = 0
     for year in _YEARS.finditer(text):
-        if year.start() - _AROUND > end or end - begin > _LONGEST:
+        if year.start() - _AROUND > end or end - begin > _MAX_WINDOW:
             if end:
                 yield begin, end
             begin = max(end, year.start() - _AROUND)
@@ -61,7 +61,7 @@ def _windows(text: str) -> Iterator[tuple[int, int]]:
 
 
 def _normal_form(match: re.Match[str]) -> str | None:
-    """None for the 31st of February, and for 3/4/2025, which says no month."""
+    """The date; None for the 31st of February, and for 3/4/2025, whose month is ambiguous."""
     parts = match.groupdict()
     month = int(parts["number"]) if parts.get("number") else MONTHS[parts["month"].lower()]
     if not parts.get("day"):

@@ -1,4 +1,4 @@
-"""Kind of a name by its own words: suffixes of companies, heads such as team, titles of persons."""
+"""Kind of a name by its words: legal forms of companies, nouns such as team, ranks."""
 
 import re
 from functools import lru_cache
@@ -26,7 +26,7 @@ _OF = frozenset({"of", "for", "de", "der", "du", "für", "des"})
 
 @lru_cache(8192)
 def kind_of(name: str) -> str:
-    """By its words alone: name, where they do not tell."""
+    """The kind by the name's words; `name` where they do not decide."""
     words = [word.lower() for word in _WORD.findall(name)]
     if not words:
         return "name"
@@ -34,14 +34,14 @@ def kind_of(name: str) -> str:
     for heads, kind in _HEADS:
         if len(words) > 1 and (last in heads or words[-1] in heads):
             return kind
-    for place, word in enumerate(words[1:], 1):
-        if word in _OF and words[place - 1] in ORGANIZATIONS:
+    for index, word in enumerate(words[1:], 1):
+        if word in _OF and words[index - 1] in ORGANIZATIONS:
             return "organization"
-        if word in _OF and words[place - 1] in PLACES:
+        if word in _OF and words[index - 1] in PLACES:
             return "place"
     if words[0] in {"mount", "lake", "river", "saint", "gulf", "cape", "port"} and len(words) > 1:
         return "place"
-    if not _WORDS["counted"].isdisjoint(words):
+    if not _WORDS["numbered"].isdisjoint(words):
         return "name"
     if words[0] in RANKS or _NUMERAL.fullmatch(name.rsplit(" ", 1)[-1]):
         return "person"
@@ -51,7 +51,7 @@ def kind_of(name: str) -> str:
 
 
 def kind_of_identifier(identifier: str) -> str:
-    """A service or a team where its last part says so: billing-service, payments_api."""
+    """`service` or `team` by the last part, as in billing-service; else `identifier`."""
     last = re.split(r"[-_]", identifier.lower())[-1].removesuffix("s")
     if last in TEAMS:
         return "team"

@@ -1,76 +1,77 @@
-"""What the chunks of one document name, and how they say it is related. Pure, and linear in the text."""
+"""Extraction of entities and relations by rules, linear in the text and without I/O."""
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from shared.graph.alias_resolution import AliasMap
 from shared.graph.capitalized_names import CapitalizedNames
-from shared.graph.cjk_names import unspaced_of
-from shared.graph.date_entities import dates_of
-from shared.graph.identifier_entities import marks_of
-from shared.graph.line_relations import told_by
+from shared.graph.cjk_names import cjk_names_in
+from shared.graph.date_entities import dates_in
+from shared.graph.identifier_entities import identifiers_in
 from shared.graph.mentions import HIDDEN, Mention, hide
 from shared.graph.name_folding import fold
-from shared.graph.quoted_names import quoted_of
-from shared.graph.relations import relations_of
-from shared.graph.structured_lines import LineRelation, lines_of
-from shared.graph.title_subject import subject_of
-from shared.graph.tokens import Evidence, tokens_of
-from shared.graph.types import MOST_NAMES, MOST_RELATIONS, Extraction, Name, Relation, is_name
+from shared.graph.quoted_names import quoted_names_in
+from shared.graph.relations import relations_in
+from shared.graph.structured_lines import LineRelation, relation_lines_in, relations_of_lines
+from shared.graph.title_subject import title_subject
+from shared.graph.tokens import CaseEvidence, tokenize
+from shared.graph.types import MAX_NAMES, MAX_SURFACES, Extraction, Name, best_relations, is_name, prominence
 
 _SURROGATES = re.compile("[\ud800-\udfff\ue000-\uf8ff]")
-# Longer ones are no chunks: what is behind is not read.
-_MOST_LETTERS = 500_000
+# Text behind this place of a chunk is not read.
+_MAX_CHARACTERS = 500_000
 
 
 def extract(title: str, chunks: Sequence[str]) -> list[Extraction]:
-    """One for each chunk. The order of names is the text's, that of relations as they are said."""
+    """An extraction for each chunk of one document. Names and relations are in the order of the text."""
     title = _readable(title)
     texts = [_readable(chunk) for chunk in chunks]
-    subject = subject_of(title, texts[0] if texts else "")
-    dates = [dates_of(text) for text in texts]
-    relation_lines = [lines_of(hide(text, spots)) for text, spots in zip(texts, dates, strict=True)]
+    subject = title_subject(title, texts[0] if texts else "")
+    dates = [dates_in(text) for text in texts]
+    relation_lines = [relation_lines_in(hide(*each)) for each in zip(texts, dates, strict=True)]
     certain = [_certain_mentions(*each, subject) for each in zip(texts, dates, relation_lines, strict=True)]
-    hidden = [hide(text, spots) for text, spots in zip(texts, certain, strict=True)]
-    tokens = [tokens_of(text) for text in hidden]
-    evidence = Evidence.of(tokens, subject.name if subject else "")
-    mentions: list[list[Mention]] = []
-    for text, spots, words in zip(hidden, certain, tokens, strict=True):
-        new_mentions = [*CapitalizedNames(text, words, evidence).spots(), *unspaced_of(text)]
-        mentions.append(_apart([*spots, *new_mentions]))
-    aliases = AliasMap((spot for spots in mentions for spot in spots if not spot.nested), subject)
+    rests = [hide(*each) for each in zip(texts, certain, strict=True)]
+    tokens = [tokenize(rest) for rest in rests]
+    evidence = CaseEvidence.of(tokens, subject.name if subject else "")
+    mentions = [
+        _without_overlaps([*known, *CapitalizedNames(rest, words, evidence).mentions(), *cjk_names_in(rest)])
+        for rest, known, words in zip(rests, certain, tokens, strict=True)
+    ]
+    aliases = AliasMap((mention for each in mentions for mention in each if not mention.is_nested), subject)
     return [
-        _named(text, [_resolved(spot, aliases) for spot in spots], lines, aliases, subject, first=place == 0)
-        for place, (text, spots, lines) in enumerate(zip(texts, mentions, relation_lines, strict=True))
+        _extraction(
+            text, [_resolved(mention, aliases) for mention in each], lines, aliases, subject, index == 0
+        )
+        for index, (text, each, lines) in enumerate(zip(texts, mentions, relation_lines, strict=True))
     ]
 
 
 def _readable(text: str) -> str:
-    """As long, without half characters, and without those that stand for names in sentences."""
-    return _SURROGATES.sub("\ufffd", text[:_MOST_LETTERS])
+    """The text without surrogates and placeholders (clauses.py), which other characters replace."""
+    return _SURROGATES.sub("\ufffd", text[:_MAX_CHARACTERS])
 
 
 def _certain_mentions(
     text: str, dates: list[Mention], relation_lines: list[LineRelation], subject: Mention | None
 ) -> list[Mention]:
-    """What is named by its form, by a line of its own, by the title, or within quotation marks."""
-    spots = [
+    """Names by their form, in structured lines, in the title or in quotation marks."""
+    mentions = [
         *dates,
-        *(spot for line in relation_lines for spot in (line.subject, *line.objects) if spot is not None),
+        *(name for line in relation_lines for name in (line.subject, *line.objects) if name is not None),
     ]
-    rest = hide(text, spots)
-    spots += marks_of(rest)
-    rest = hide(text, spots)
+    rest = hide(text, mentions)
+    mentions += identifiers_in(rest)
+    rest = hide(text, mentions)
     if subject is not None:
-        spots += _titled(rest, subject)
-        rest = hide(text, spots)
-    # What is hidden within quotation marks belongs to the name.
-    return [*spots, *(replace(spot, name=text[spot.start : spot.end]) for spot in quoted_of(rest))]
+        mentions += _title_mentions(rest, subject)
+        rest = hide(text, mentions)
+    # A quoted name contains the names that are hidden inside it.
+    quoted = (replace(mention, name=text[mention.start : mention.end]) for mention in quoted_names_in(rest))
+    return [*mentions, *quoted]
 
 
-def _titled(text: str, subject: Mention) -> Iterable[Mention]:
-    """Where the text says the title as it stands."""
+def _title_mentions(text: str, subject: Mention) -> Iterator[Mention]:
     start = text.find(subject.name)
     while start >= 0:
         end = start + len(subject.name)
@@ -79,79 +80,63 @@ def _titled(text: str, subject: Mention) -> Iterable[Mention]:
         start = text.find(subject.name, end)
 
 
-def _apart(spots: list[Mention]) -> list[Mention]:
-    """In the order of the text; those with nothing of a name, and those within others, are left out."""
-    mentions: list[Mention] = []
-    reached = 0
-    for spot in sorted(spots, key=lambda spot: (spot.start, -spot.end)):
-        if not is_name(spot.name) or HIDDEN in spot.name or (spot.start < reached and not spot.nested):
+def _without_overlaps(mentions: list[Mention]) -> list[Mention]:
+    """The valid mentions in the order of the text; of two that overlap the first, or the longer one."""
+    chosen: list[Mention] = []
+    position = 0
+    for mention in sorted(mentions, key=lambda mention: (mention.start, -mention.end)):
+        if not is_name(mention.name) or HIDDEN in mention.name:
             continue
-        if not spot.nested:
-            reached = max(reached, spot.end)
-        mentions.append(spot)
-    return mentions
+        if not mention.is_nested:
+            if mention.start < position:
+                continue
+            position = max(position, mention.end)
+        chosen.append(mention)
+    return chosen
 
 
-def _resolved(spot: Mention, aliases: AliasMap) -> Mention:
-    if spot.nested:
-        return spot
-    whole = aliases.whole(spot)
-    kind = spot.kind if whole.kind == "name" else whole.kind
-    if whole.name == spot.name and kind == spot.kind:
-        return spot
-    return replace(spot, name=whole.name, kind=kind)
+def _resolved(mention: Mention, aliases: AliasMap) -> Mention:
+    if mention.is_nested:
+        return mention
+    full_name = aliases.resolve(mention)
+    kind = mention.kind if full_name.kind == "name" else full_name.kind
+    return replace(mention, name=full_name.name, kind=kind)
 
 
-def _named(
+def _extraction(
     text: str,
-    spots: list[Mention],
+    mentions: list[Mention],
     lines: list[LineRelation],
     aliases: AliasMap,
     subject: Mention | None,
-    *,
-    first: bool,
+    is_first_chunk: bool,
 ) -> Extraction:
-    relations, kinds = relations_of(text, spots, subject)
-    relations += told_by(lines, spots, aliases, subject)
-    names: dict[str, list[Mention]] = {}
-    for spot in spots:
-        names.setdefault(fold(spot.name), []).append(spot)
+    relations, kinds = relations_in(text, mentions, subject)
+    relations += relations_of_lines(lines, mentions, aliases, subject)
+    by_name: dict[str, list[Mention]] = {}
+    for mention in mentions:
+        by_name.setdefault(fold(mention.name), []).append(mention)
     title = fold(subject.name) if subject else ""
-    by_name = dict(list(names.items())[:MOST_NAMES])
+    by_name = dict(list(by_name.items())[:MAX_NAMES])
+    names = by_name.keys() | {title}
+    between_names = (one for one in relations if {fold(one.subject), fold(one.object)} <= names)
     return Extraction(
         tuple(
-            _name(text, folded, mentions, kinds, folded == title, first)
-            for folded, mentions in by_name.items()
+            _name(text, each, kinds.get(folded, "name"), folded == title, is_first_chunk)
+            for folded, each in by_name.items()
         ),
-        tuple(_bounded(relations, by_name.keys() | {title})),
+        tuple(best_relations(between_names)),
     )
 
 
-def _bounded(relations: Iterable[Relation], names: set[str]) -> list[Relation]:
-    """Each once, at its surest, and between names that are kept."""
-    best: dict[tuple[str, str, str], Relation] = {}
-    for relation in relations:
-        subject, other = fold(relation.subject), fold(relation.object)
-        if subject == other or not {subject, other} <= names:
-            continue
-        key = (subject, relation.type, other)
-        if key not in best or best[key].confidence < relation.confidence:
-            best[key] = relation
-    return list(best.values())[:MOST_RELATIONS]
-
-
 def _name(
-    text: str, folded: str, spots: list[Mention], kinds: dict[str, str], titled: bool, first: bool
+    text: str, mentions: list[Mention], inferred_kind: str, is_title: bool, is_first_chunk: bool
 ) -> Name:
-    surfaces = tuple(dict.fromkeys(text[spot.start : spot.end] for spot in spots))
-    kind = spots[0].kind if spots[0].kind != "name" else kinds.get(folded, "name")
-    return Name(spots[0].name, kind, surfaces[:20], _weight(spots, kind, titled, first))
-
-
-def _weight(spots: list[Mention], kind: str, titled: bool, first: bool) -> float:
-    """The title weighs most; then what is said early and often; dates, which many texts share, little."""
-    if titled:
-        return 1.0
-    early = 0.2 if spots[0].start < 200 else 0.1 * (spots[0].start < 600)
-    weight = 0.3 + early + 0.1 * min(3, len(spots) - 1) + 0.1 * first
-    return min(1.0, weight) * (0.4 if kind == "date" else 0.6 if spots[0].nested else 1.0)
+    first = mentions[0]
+    surfaces = tuple(dict.fromkeys(text[mention.start : mention.end] for mention in mentions))
+    kind = first.kind if first.kind != "name" else inferred_kind
+    weight = 1.0
+    if not is_title:
+        weight = min(1.0, prominence(first.start, len(mentions)) + 0.1 * is_first_chunk)
+        weight *= 0.4 if kind == "date" else 0.6 if first.is_nested else 1.0
+    return Name(first.name, kind, surfaces[:MAX_SURFACES], weight)

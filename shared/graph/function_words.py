@@ -1,21 +1,21 @@
-"""Small words that relations depend on: auxiliaries, negations, hedges, words that end a phrase."""
+"""Function words around relations: auxiliaries, negations, hedges, ends of lists."""
 
 from shared.text.word_lists import word_sets
 
 _WORDS = word_sets(__file__)
 COPULAS = _WORDS["copulas"]
 AUXILIARIES = COPULAS | _WORDS["auxiliaries"]
-DENIALS = _WORDS["denials"]
+NEGATIONS = _WORDS["negations"]
 HEDGES = _WORDS["hedges"]
-BLOCKS = _WORDS["blocks"]
-JOINTS = frozenset({"and", "&", "und", "et", "y", "or", "oder", "ou", "e"})
-ENDINGS = _WORDS["endings"] | {""}
+BREAKS = _WORDS["clause_breaks"]
+CONJUNCTIONS = frozenset({"and", "&", "und", "et", "y", "or", "oder", "ou", "e"})
+LIST_ENDS = _WORDS["list_ends"] | {""}
 ARTICLES = _WORDS["articles"]
-LISTING = JOINTS | {","}
-GOING_ON = LISTING | {"then", "but"}
-LEADING = ARTICLES | {'"', "`", "“"}
+SEPARATORS = CONJUNCTIONS | {","}
+CONTINUATIONS = SEPARATORS | {"then", "but"}
+LEADING_TOKENS = ARTICLES | {'"', "`", "“"}
 PRONOUNS = frozenset({"who", "which", "that", "qui", "que", "der", "die", "das"})
-OF = frozenset({"of", "for", "to", "von", "de", "du", "des", "del", "der", "in"})
-LAST = _WORDS["last"]
-# Words between a phrase and its object.
-GAP = 4
+GENITIVES = frozenset({"of", "for", "to", "von", "de", "du", "des", "del", "der", "in"})
+FINAL_VERBS = _WORDS["final_verbs"]
+# Words between a phrase and its object, at most.
+MAX_GAP = 4

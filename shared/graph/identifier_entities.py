@@ -1,13 +1,13 @@
-"""What names something by its form alone: addresses, handles, identifiers, code, versions and paths."""
+"""Entities by their form alone: addresses, handles, identifiers, code, versions and paths."""
 
 import re
 
 from shared.graph.entity_types import kind_of_identifier
-from shared.graph.mentions import Mention, spot_of
+from shared.graph.mentions import Mention, mention_of
 from shared.graph.tokens import UNIT
 
-# In one pass over the text; what comes first wins. No form can be tried for longer than it is written.
-_MARKS = re.compile(
+# The first alternative that matches wins. All repetitions are bounded, so that a search stays linear.
+_IDENTIFIER = re.compile(
     r"""
     (?P<url>\b(?:https?|ftp|s3|gs|file)://[^\s<>"'`)\]]{1,300})
   | (?P<email>(?<![\w.+-])[\w.+-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63}){1,5})
@@ -26,46 +26,47 @@ _MARKS = re.compile(
     """,
     re.VERBOSE | re.ASCII,
 )
-# Most words are none, which is soon seen.
 _WORD = re.compile(r"\S+")
-_MARKED = re.compile(r"[@_/`\d]|[a-z][A-Z]|[a-z]-[a-z]|\w\.[a-z]")
+# A cheap test that excludes most words.
+_MAY_HOLD_IDENTIFIER = re.compile(r"[@_/`\d]|[a-z][A-Z]|[a-z]-[a-z]|\w\.[a-z]")
 _CODE = re.compile(r"[\w@./:$*-]{2,80}(?:\(\))?")
 _LETTER = re.compile(r"[^\W\d_]")
-# Both sides of a slash are words: and/or, km/h, 24/7.
+# Other words with a slash are no paths: and/or, km/h, 24/7.
 _REAL_PATH = re.compile(r"\A\.{0,2}/|/.*/|[\w-]\.\w{1,8}\Z|/\Z|_")
 
 
-def marks_of(text: str) -> list[Mention]:
-    """URLs are taken but name nothing: their name is empty."""
-    mentions: list[Mention] = []
-    for word in _WORD.finditer(text):
-        if _MARKED.search(word[0]):
-            spots = (_spot(mark, str(mark.lastgroup)) for mark in _MARKS.finditer(text, *word.span()))
-            mentions += [spot for spot in spots if spot is not None]
-    return mentions
+def identifiers_in(text: str) -> list[Mention]:
+    """Mentions in the order of the text. A URL, which names no entity, has an empty name."""
+    return [
+        mention
+        for word in _WORD.finditer(text)
+        if _MAY_HOLD_IDENTIFIER.search(word[0])
+        for match in _IDENTIFIER.finditer(text, *word.span())
+        if (mention := _mention(match)) is not None
+    ]
 
 
-def _spot(mark: re.Match[str], form: str) -> Mention | None:
-    text = mark[0]
-    match form:
+def _mention(found: re.Match[str]) -> Mention | None:
+    text, start = found[0], found.start()
+    match found.lastgroup:
         case "url":
-            return Mention(mark.start(), mark.end(), "", "identifier")
+            return Mention(start, found.end(), "", "identifier")
         case "email":
-            trimmed = text.rstrip(".-")
-            return Mention(mark.start(), mark.start() + len(trimmed), trimmed, "email")
+            address = text.rstrip(".-")
+            return Mention(start, start + len(address), address, "email")
         case "handle":
-            return spot_of(mark, "team" if "/" in text else "person")
+            return mention_of(found, "team" if "/" in text else "person")
         case "code":
-            inner = text[1:-1].strip()
-            if not _CODE.fullmatch(inner) or not _LETTER.search(inner):
+            code = text[1:-1].strip()
+            if not _CODE.fullmatch(code) or not _LETTER.search(code):
                 return None
-            return Mention(mark.start(), mark.end(), inner.removesuffix("()"), kind_of_identifier(inner))
+            return Mention(start, found.end(), code.removesuffix("()"), kind_of_identifier(code))
         case "path":
-            trimmed = text.rstrip(".")
-            if not _REAL_PATH.search(trimmed) or not _LETTER.search(trimmed):
+            path = text.rstrip(".")
+            if not _REAL_PATH.search(path) or not _LETTER.search(path):
                 return None
-            return Mention(mark.start(), mark.start() + len(trimmed), trimmed, "identifier")
+            return Mention(start, start + len(path), path, "identifier")
         case "camel":
-            return None if UNIT.fullmatch(text) else spot_of(mark, "name")
+            return None if UNIT.fullmatch(text) else mention_of(found, "name")
         case _:
-            return spot_of(mark, kind_of_identifier(text))
+            return mention_of(found, kind_of_identifier(text))

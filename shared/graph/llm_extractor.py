@@ -1,12 +1,11 @@
-"""A chunk read by a model, where one is configured: what it names and relates, as JSON by a schema.
+"""Extraction of entities and relations by a model, where one is configured.
 
-The chunk is data, inside a fence (prompt_fence.py), and the model gets no tools. Its reply is checked against
-the chunk (llm_reply.py) before it is used.
+The chunk is data inside a fence (prompt_fence.py), and the model gets no tools. llm_reply.py checks its reply
+against the chunk.
 """
 
 import logging
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from shared.config import Settings
@@ -18,7 +17,7 @@ from shared.text.prompt_fence import Fence
 from shared.types import Usage
 
 log = logging.getLogger("rag")
-# A reply that is none is asked for once more.
+# An invalid reply is requested once more.
 TRIES = 2
 SYSTEM = (
     "You list what a passage of a document names, and what it says of how these are related, as JSON. You "
@@ -57,41 +56,30 @@ SCHEMA = _object(
 FORMAT: Any = {"type": "json_schema", "json_schema": {"name": "passage", "strict": True, "schema": SCHEMA}}
 
 
-@dataclass(slots=True)
-class Spent:
-    """What calls cost, those too that led to nothing. Several threads may add to it."""
-
-    _calls: list[Usage] = field(default_factory=list)
-
-    def add(self, usage: Usage) -> None:
-        self._calls.append(usage)
-
-    def take(self) -> dict[str, int]:
-        """In tokens, as the database takes it; from here on counted anew."""
-        calls, self._calls = self._calls, []
-        return {
-            "prompt_tokens": sum(usage.prompt_tokens for usage in calls),
-            "completion_tokens": sum(usage.completion_tokens for usage in calls),
-        }
+def total_tokens(calls: Iterable[Usage]) -> dict[str, int]:
+    """The tokens of the calls, as arguments of a database call."""
+    prompt_tokens, completion_tokens = 0, 0
+    for usage in calls:
+        prompt_tokens += usage.prompt_tokens
+        completion_tokens += usage.completion_tokens
+    return {"prompt_tokens": prompt_tokens, "completion_tokens": completion_tokens}
 
 
 class GraphModel(ChatModel):
-    """The model that reads chunks."""
-
-    def read(self, title: str, text: str, known: Mapping[str, str], spent: Spent) -> Extraction | None:
-        """What the chunk names, as far as the model says what is there; None where it twice replied something
-        else than it was asked for. `known`: whole names by their short forms, folded.
-
-        Raises ReadingFailed, ReadingBusy.
-        """
+    def extract(
+        self, title: str, text: str, full_names: Mapping[str, str], usage: list[Usage]
+    ) -> Extraction | None:
+        """The names and relations of a chunk; None after two invalid replies. `full_names`: the names in full
+        by their folded short forms. The costs of the calls are added to `usage`. Raises ReadingFailed,
+        ReadingBusy."""
         for _ in range(TRIES):
-            reply = parse_reply(self._ask(title, text, spent))
+            reply = parse_reply(self._reply(title, text, usage))
             if reply is not None:
-                return check_reply(reply, title, text, known)
+                return check_reply(reply, title, text, full_names)
             log.warning("the model that reads documents replied something else than it was asked for")
         return None
 
-    def _ask(self, title: str, text: str, spent: Spent) -> str:
+    def _reply(self, title: str, text: str, usage: list[Usage]) -> str:
         fence = Fence()
         system = fence.system_prompt(SYSTEM, "title", "passage")
         user = f"{fence.wrap('title', title)}\n{fence.wrap('passage', text)}"
@@ -101,7 +89,7 @@ class GraphModel(ChatModel):
             raise ReadingBusy from None
         except GenerationFailed as failed:
             raise ReadingFailed(because=failed.because) from failed
-        spent.add(reply.usage)
+        usage.append(reply.usage)
         return reply.text
 
 

@@ -1,31 +1,32 @@
-"""What a model says that a chunk names, held against the chunk. It is as little to be trusted as the text
-that it was made of: names are kept that stand there, and relations between such.
+"""Validation of a model's reply against its chunk.
+
+A reply is as untrusted as its chunk: only names that the chunk or the title contains are kept.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from pydantic import BaseModel, Field, ValidationError
 
-from shared.graph.name_folding import fold, folded_text, found_in
+from shared.graph.name_folding import fold, folded_text, found_in, without_parenthesis
 from shared.graph.types import (
     KINDS,
-    MOST_LETTERS,
-    MOST_NAMES,
-    MOST_RELATIONS,
+    MAX_NAME_CHARACTERS,
+    MAX_NAMES,
+    MAX_RELATIONS,
+    MAX_SURFACES,
     Extraction,
     Name,
     Relation,
+    best_relations,
     is_name,
+    prominence,
 )
 from shared.text.normalize import has_invisible
-from shared.text.stemming import unspaced
+from shared.text.stemming import is_unspaced
 
-# Longer ones are no reply to a chunk.
-MOST_CHARACTERS = 200_000
-MOST_SURFACES = 20
+MAX_CHARACTERS = 200_000
 _TYPE = re.compile(r"[A-Z][A-Z_]{1,49}")
-_PARENTHESIS = re.compile(r"(?<=\S)\s*[(（][^()（）]*[)）]\s*\Z")
 
 
 class ReplyName(BaseModel):
@@ -42,15 +43,13 @@ class ReplyRelation(BaseModel):
 
 
 class Reply(BaseModel):
-    """What the model was asked to write."""
-
     names: list[ReplyName]
     relations: list[ReplyRelation]
 
 
 def parse_reply(text: str) -> Reply | None:
-    """The reply, whatever prose stands around it; None where there is none."""
-    if len(text) > MOST_CHARACTERS:
+    """The reply without prose around it; None for a text without a valid reply."""
+    if len(text) > MAX_CHARACTERS:
         return None
     for candidate in (text, text[text.find("{") : text.rfind("}") + 1]):
         try:
@@ -60,60 +59,55 @@ def parse_reply(text: str) -> Reply | None:
     return None
 
 
-def check_reply(reply: Reply, title: str, text: str, known: Mapping[str, str]) -> Extraction:
-    """The names and relations of the reply that the chunk or the title has. `known`: whole names by what the
-    document writes in their place, folded."""
+def check_reply(reply: Reply, title: str, text: str, full_names: Mapping[str, str]) -> Extraction:
+    """The names and relations of the reply that the chunk or the title supports. `full_names`: the names in
+    full by their folded short forms."""
     names: dict[str, Name] = {}
-    # What relations may begin and end with, folded: the title, and the kept names as the model writes them.
-    ends = {fold(title): title} if fold(title) else {}
-    places = (text, folded_text(text)), (title, folded_text(title))
-    for item in reply.names[:MOST_NAMES]:
-        name = _supported_name(item.name, *places)
+    # The possible arguments of relations, by their folded spellings.
+    argument_names = {fold(title): title} if fold(title) else {}
+    sources = (text, folded_text(text)), (title, folded_text(title))
+    for item in reply.names[:MAX_NAMES]:
+        name = _supported_name(item.name, *sources)
         if name is None:
             continue
-        whole = known.get(fold(name), name)
-        before = names.get(fold(whole), Name(whole, "name", (), 0.0))
-        written = [_written(one, text) for one in (name, *item.said[:MOST_SURFACES])]
-        surfaces = tuple(dict.fromkeys((*before.surfaces, *(one for one in written if one and is_name(one)))))
+        full_name = full_names.get(fold(name), name)
+        before = names.get(fold(full_name), Name(full_name, "name", (), 0.0))
+        spellings = [_spelling(one, text) for one in (name, *item.said[:MAX_SURFACES])]
+        surfaces = tuple(
+            dict.fromkeys((*before.surfaces, *(one for one in spellings if one and is_name(one))))
+        )
         kind = item.kind if before.kind == "name" and item.kind in KINDS else before.kind
-        weight = _weight(surfaces, text, kind, titled=fold(whole) == fold(title))
-        names[fold(whole)] = Name(before.name, kind, surfaces[:MOST_SURFACES], weight)
-        ends |= {fold(one): whole for one in (item.name, name, whole, *surfaces)}
-    return Extraction(tuple(names.values()), tuple(_relations(reply, ends)))
+        weight = 1.0 if fold(full_name) == fold(title) else _weight(surfaces, text, kind)
+        names[fold(full_name)] = Name(before.name, kind, surfaces[:MAX_SURFACES], weight)
+        argument_names |= {fold(one): full_name for one in (item.name, name, full_name, *surfaces)}
+    return Extraction(tuple(names.values()), tuple(best_relations(_relations(reply, argument_names))))
 
 
-def _relations(reply: Reply, ends: Mapping[str, str]) -> list[Relation]:
-    best: dict[tuple[str, str, str], Relation] = {}
-    for item in reply.relations[:MOST_RELATIONS]:
-        subject, other = ends.get(fold(item.subject)), ends.get(fold(item.object))
-        if not subject or not other or fold(subject) == fold(other):
-            continue
-        # (No comparison holds of what is not a number.)
-        if not _TYPE.fullmatch(item.type) or not 0 < item.confidence <= 1:
-            continue
-        key = (fold(subject), item.type, fold(other))
-        if key not in best or best[key].confidence < item.confidence:
-            best[key] = Relation(subject, item.type, other, item.confidence)
-    return list(best.values())
+def _relations(reply: Reply, argument_names: Mapping[str, str]) -> Iterator[Relation]:
+    for item in reply.relations[:MAX_RELATIONS]:
+        subject, other = argument_names.get(fold(item.subject)), argument_names.get(fold(item.object))
+        # A confidence of NaN fails the comparison.
+        if subject and other and _TYPE.fullmatch(item.type) and 0 < item.confidence <= 1:
+            yield Relation(subject, item.type, other, item.confidence)
 
 
-def _supported_name(name: str, *places: tuple[str, str]) -> str | None:
-    """The name as the text writes it, or as its title does; None where it stands in neither."""
-    plain = " ".join(_PARENTHESIS.sub("", name).split())
+def _supported_name(name: str, *sources: tuple[str, str]) -> str | None:
+    """The name as the chunk or else the title spells it; None where neither contains it."""
+    plain = " ".join(without_parenthesis(name).split())
     if not is_name(plain):
         return None
-    for text, folded in places:
-        if written := _written(name, text) or _written(plain, text):
-            return written
+    for text, folded in sources:
+        if spelling := _spelling(name, text) or _spelling(plain, text):
+            return spelling
         # With other accents or punctuation.
         if found_in(plain, folded) and not has_invisible(plain) and plain.isprintable():
             return plain
     return None
 
 
-def _written(name: str, text: str) -> str | None:
-    """Where it stands in the text by itself, but for case and line ends: as it stands there."""
-    if not 0 < len(name) <= MOST_LETTERS:
+def _spelling(name: str, text: str) -> str | None:
+    """The name as the text spells it, in whole words of any case; None where the text lacks it."""
+    if not 0 < len(name) <= MAX_NAME_CHARACTERS:
         return None
     match = _pattern(name).search(text)
     return " ".join(match[0].split()) if match else None
@@ -121,16 +115,10 @@ def _written(name: str, text: str) -> str | None:
 
 def _pattern(name: str) -> re.Pattern[str]:
     words = r"\s+".join(map(re.escape, name.split())) or r"(?!)"
-    apart = words if unspaced(name) else rf"(?<![^\W_]){words}(?![^\W_])"
-    return re.compile(apart, re.IGNORECASE)
+    pattern = words if is_unspaced(name) else rf"(?<![^\W_]){words}(?![^\W_])"
+    return re.compile(pattern, re.IGNORECASE)
 
 
-def _weight(surfaces: tuple[str, ...], text: str, kind: str, *, titled: bool) -> float:
-    """As the rules weigh: the title most; then what is said early and often; dates little."""
-    if titled:
-        return 1.0
-    places = [match.start() for one in surfaces for match in _pattern(one).finditer(text)]
-    if not places:
-        return 0.3
-    early = 0.2 if min(places) < 200 else 0.1 * (min(places) < 600)
-    return (0.3 + early + 0.1 * min(3, len(places) - 1)) * (0.4 if kind == "date" else 1.0)
+def _weight(surfaces: tuple[str, ...], text: str, kind: str) -> float:
+    starts = [match.start() for one in surfaces for match in _pattern(one).finditer(text)]
+    return prominence(min(starts), len(starts)) * (0.4 if kind == "date" else 1.0) if starts else 0.3

@@ -1,35 +1,35 @@
-"""Places in a text where something is named, and the text with those hidden that are taken."""
+"""Mentions of names in a text, and the text without them."""
 
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-# As long as what it stands for; of no word, no script, and no sentence.
+# Stands for each hidden character. It belongs to no word, script or sentence.
 HIDDEN = "\x00"
 
 
 @dataclass(frozen=True, slots=True)
 class Mention:
-    """text[start:end] names `name`. Nested ones are parts of another, and take no part in relations."""
+    """text[start:end] mentions `name`. A nested mention is part of another one and has no relations."""
 
     start: int
     end: int
     name: str
     kind: str = "name"
-    nested: bool = False
+    is_nested: bool = False
 
 
-def hide(text: str, spots: Iterable[Mention]) -> str:
-    """The text, as long, without what is named already."""
+def hide(text: str, mentions: Iterable[Mention]) -> str:
+    """The text with its mentions hidden, as long as before."""
     pieces: list[str] = []
-    reached = 0
-    for spot in sorted(spots, key=lambda spot: spot.start):
-        if spot.nested or spot.start < reached:
+    position = 0
+    for mention in sorted(mentions, key=lambda mention: mention.start):
+        if mention.is_nested or mention.start < position:
             continue
-        pieces += [text[reached : spot.start], HIDDEN * (spot.end - spot.start)]
-        reached = spot.end
-    return "".join([*pieces, text[reached:]])
+        pieces += [text[position : mention.start], HIDDEN * (mention.end - mention.start)]
+        position = mention.end
+    return "".join([*pieces, text[position:]])
 
 
-def spot_of(match: re.Match[str], kind: str, group: int | str = 0, name: str | None = None) -> Mention:
-    return Mention(match.start(group), match.end(group), name or match[group], kind)
+def mention_of(match: re.Match[str], kind: str, group: int | str = 0) -> Mention:
+    return Mention(match.start(group), match.end(group), match[group], kind)

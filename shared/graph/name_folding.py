@@ -1,18 +1,17 @@
-"""When two spellings are one name, and whether a text names something: by folded comparison.
+"""Comparison of names without case, accents, punctuation, a leading article and a trailing parenthesis.
 
-Much as rag.entity_key folds, which decides what is one entity: case, accents, punctuation, a leading article
-and a trailing parenthesis do not count.
+The SQL function rag.entity, which decides about the identity of entities, folds much the same.
 """
 
 import re
 import unicodedata
 from functools import lru_cache
 
-from shared.text.stemming import unspaced
+from shared.text.stemming import is_unspaced
 
 _PARENTHESIS = re.compile(r"(?<=\S)\s*[(（][^()（）]*[)）]\s*\Z")
 _ARTICLE = re.compile(r"\A(?:the|an?) (?=.)")
-# Accents only: the signs of Indic scripts are vowels, and those of kana make other letters.
+# Only accents: signs of Indic scripts are vowels, and signs of kana make other letters.
 _ACCENTS = re.compile("[\u0300-\u036f\u064b-\u0652]+")
 _APART = re.compile(r"[\W_]+")
 _HANGUL = re.compile("[\uac00-\ud7a3]")
@@ -20,22 +19,25 @@ _HANGUL = re.compile("[\uac00-\ud7a3]")
 
 @lru_cache(8192)
 def fold(name: str) -> str:
-    """The name as it is compared."""
-    folded = _letters(_PARENTHESIS.sub("", name))
-    return _ARTICLE.sub("", folded)
+    """The key by which a name is compared."""
+    return _ARTICLE.sub("", _letters(without_parenthesis(name)))
+
+
+def without_parenthesis(name: str) -> str:
+    return _PARENTHESIS.sub("", name)
 
 
 def folded_text(text: str) -> str:
-    """A text to look up many names in."""
+    """The text in the form in which `found_in` searches."""
     return f" {_letters(text)} "
 
 
 def found_in(name: str, folded: str) -> bool:
-    """Whether a folded text names it, in whole words where the script has spaces."""
+    """Whether a folded text contains the name, as whole words in scripts with spaces."""
     folded_name = fold(name)
     if not folded_name:
         return False
-    if unspaced(folded_name) or _HANGUL.search(folded_name):
+    if is_unspaced(folded_name) or _HANGUL.search(folded_name):
         return folded_name in folded
     return f" {folded_name} " in folded
 

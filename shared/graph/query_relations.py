@@ -1,13 +1,13 @@
-"""What a question asks of the graph: which relations, and how things are connected."""
+"""Relation types in a question, and questions about connections."""
 
 import re
 from functools import lru_cache
 
-from shared.graph.relation_patterns import RELATIONS, words_of, words_under
+from shared.graph.relation_patterns import RELATIONS, question_words, words_of_key
 from shared.text.word_lists import word_sets
 
-# Questions are shorter; what comes after is not read.
-MOST_LETTERS = 2000
+# The text behind these is not read.
+MAX_QUESTION_CHARACTERS = 2000
 _WORDS = re.compile(r"\w+(?:-\w+)*")
 _LISTS = word_sets(__file__)
 _CONNECTS = re.compile(
@@ -21,14 +21,14 @@ _CONNECTS = re.compile(
 )
 
 
-def relations_asked(question: str) -> tuple[str, ...]:
-    """The types of relation that the question asks about, in the order of its words."""
-    words = [word.casefold() for word in _WORDS.findall(question[:MOST_LETTERS].replace("’", "'"))]
+def relation_types_in(question: str) -> tuple[str, ...]:
+    """The relation types that the question asks about, in the order of its words."""
+    words = [word.casefold() for word in _WORDS.findall(question[:MAX_QUESTION_CHARACTERS].replace("’", "'"))]
     lexicon = _lexicon()
     types: dict[str, None] = {}
-    for place, word in enumerate(words):
-        two = "-".join(words[place : place + 2])
-        three = "-".join(words[place : place + 3])
+    for index, word in enumerate(words):
+        two = "-".join(words[index : index + 2])
+        three = "-".join(words[index : index + 3])
         for phrase in (three, two, word):
             types |= dict.fromkeys(lexicon.get(phrase, ()))
         if word in _LISTS["children"]:
@@ -38,18 +38,18 @@ def relations_asked(question: str) -> tuple[str, ...]:
 
 @lru_cache(1)
 def _lexicon() -> dict[str, tuple[str, ...]]:
-    """Of each word that asks, the relations it asks about."""
+    """The relation types that each word asks about."""
     lexicon: dict[str, dict[str, None]] = {}
     for type_ in RELATIONS:
-        for word in [*words_of(type_), *words_under(type_, "questions")]:
+        for word in [*question_words(type_), *words_of_key(type_, "questions")]:
             if word not in _LISTS["common"]:
                 lexicon.setdefault(word, {})[type_] = None
     for type_ in RELATIONS:
-        for word in words_under(type_, "sure_questions"):
+        for word in words_of_key(type_, "sure_questions"):
             lexicon.setdefault(word, {})[type_] = None
     return {word: tuple(types) for word, types in lexicon.items()}
 
 
-def connects(question: str) -> bool:
-    """Whether it asks how things are connected, whatever the relation."""
-    return _CONNECTS.search(question[:MOST_LETTERS]) is not None
+def asks_about_connection(question: str) -> bool:
+    """Whether the question asks about the connection of entities by any relation."""
+    return _CONNECTS.search(question[:MAX_QUESTION_CHARACTERS]) is not None

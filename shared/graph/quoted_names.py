@@ -1,26 +1,26 @@
-"""Names in quotation marks of all kinds, and titles in brackets: what reads like a name, not like speech."""
+"""Names in quotation marks, and titles in brackets; quoted speech is no name."""
 
 import re
 from collections.abc import Iterator
 
 from shared.graph.entity_types import kind_of
 from shared.graph.mentions import Mention
-from shared.graph.stopwords import COMMON, SMALL
+from shared.graph.stopwords import COMMON, LOWERCASE_IN_TITLES
 from shared.graph.tokens import WORD
-from shared.text.stemming import unspaced
+from shared.text.stemming import is_unspaced
 
 _INSIDE = 80
-# Each pair by itself: an apostrophe closes what no other mark opened.
+# Each kind has its own pattern, since an apostrophe closes no other mark.
 _PAIRS = (
     ("《", "》", "work"), ("〈", "〉", "work"), ("『", "』", "work"), ("「", "」", ""), ("«", "»", ""),
     ("“", "”", ""), ("„", "[“”]", ""), ("‘", "’", ""), ("‚", "[‘’]", ""), ('"', '"', ""), ("‹", "›", ""),
 )  # fmt: skip
 _QUOTED = re.compile(
     "|".join(
-        rf"(?<![\w]){opens}(?P<i{number}>[^\n{opens}{closes.strip('[]')}]{{2,{_INSIDE}}}){closes}(?!\w)"
-        if opens in "‘‚"
-        else rf"{opens}(?P<i{number}>[^\n{opens}{closes.strip('[]')}]{{2,{_INSIDE}}}){closes}"
-        for number, (opens, closes, _) in enumerate(_PAIRS)
+        rf"(?<![\w]){opening}(?P<i{number}>[^\n{opening}{closing.strip('[]')}]{{2,{_INSIDE}}}){closing}(?!\w)"
+        if opening in "‘‚"
+        else rf"{opening}(?P<i{number}>[^\n{opening}{closing.strip('[]')}]{{2,{_INSIDE}}}){closing}"
+        for number, (opening, closing, _) in enumerate(_PAIRS)
     )
 )
 _ANY = re.compile('[《〈『「«“„‘‚"‹]')
@@ -37,7 +37,7 @@ _SPEECH = re.compile(r"[,.;:…](?<!\w\.\w\.)$")
 _LETTER = re.compile(r"[^\W\d_]")
 
 
-def quoted_of(text: str) -> Iterator[Mention]:
+def quoted_names_in(text: str) -> Iterator[Mention]:
     if not _ANY.search(text):
         return
     for match in _QUOTED.finditer(text):
@@ -53,8 +53,8 @@ def quoted_of(text: str) -> Iterator[Mention]:
 
 
 def _reads_as_name(name: str) -> bool:
-    """A word or two with capitals, or a title; in scripts without case, anything short."""
-    if _SPEECH.search(name) and not unspaced(name):
+    """Whether the text is capitalized as a name or a title, or, in a script without case, is short."""
+    if _SPEECH.search(name) and not is_unspaced(name):
         return False
     words = WORD.findall(name)
     if not words:
@@ -64,5 +64,5 @@ def _reads_as_name(name: str) -> bool:
     if len(words) > 10 or (len(words) == 1 and words[0].casefold() in COMMON):
         return False
     return words[0][0].isupper() and all(
-        word[0].isupper() or word[0].isdigit() or word.casefold() in SMALL for word in words
+        word[0].isupper() or word[0].isdigit() or word.casefold() in LOWERCASE_IN_TITLES for word in words
     )

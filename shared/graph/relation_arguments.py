@@ -1,4 +1,4 @@
-"""Who and what a phrase of a clause is about: the names on its two sides; and whether it is denied."""
+"""Subjects and objects of a phrase in a clause, and its negation and hedges."""
 
 from dataclasses import dataclass
 
@@ -6,69 +6,69 @@ from shared.graph.clauses import Clause
 from shared.graph.function_words import (
     ARTICLES,
     AUXILIARIES,
-    BLOCKS,
+    BREAKS,
+    CONJUNCTIONS,
+    CONTINUATIONS,
     COPULAS,
-    DENIALS,
-    ENDINGS,
-    GAP,
-    GOING_ON,
     HEDGES,
-    JOINTS,
-    LEADING,
-    LISTING,
+    LEADING_TOKENS,
+    LIST_ENDS,
+    MAX_GAP,
+    NEGATIONS,
     PRONOUNS,
+    SEPARATORS,
 )
 
 
 @dataclass(frozen=True, slots=True)
-class End:
-    """One end of a relation, and how surely it is that."""
+class Argument:
+    """The names on one side of a relation, and the confidence in them."""
 
-    letters: tuple[str, ...]
-    sure: float
+    placeholders: tuple[str, ...]
+    confidence: float
 
 
-class Ends:
-    """Of one clause."""
+class Arguments:
+    """The possible arguments of phrases in one clause."""
 
     def __init__(self, clause: Clause) -> None:
-        self._clause = clause
         self._tokens = clause.tokens
-        self._head = clause.head()
+        self._is_name, self._token_at = clause.is_name, clause.token_at
+        self._start = clause.leading_name()
 
-    def possessor(self, place: int) -> int | None:
-        """Whose: of Lambert's elder brother, the place of Lambert."""
-        for back in range(place - 1, max(-1, place - 5), -1):
+    def possessor(self, index: int) -> int | None:
+        """The index of Lambert in Lambert's elder brother."""
+        for back in range(index - 1, max(-1, index - 5), -1):
             if self._tokens[back] == "'s":
-                return back - 1 if self._clause.named(back - 1) else None
-            if self._tokens[back] in BLOCKS or self._clause.named(back) or not self._tokens[back].isalpha():
+                return back - 1 if self._is_name(back - 1) else None
+            if self._tokens[back] in BREAKS or self._is_name(back) or not self._tokens[back].isalpha():
                 return None
         return None
 
-    def held(self, place: int, *, copula: bool = False) -> End | None:
-        """The name behind a noun: brother Boso; brother, Guy,; owner is Rosa Keane; owner: Rosa Keane."""
-        token = self._clause.token(place)
+    def holder_at(self, index: int, *, copula: bool = False) -> Argument | None:
+        """The holder of a role, behind its noun: brother Boso; brother, Guy,; owner is Rosa; owner: Rosa."""
+        token = self._token_at(index)
         if token in COPULAS or token == ":":  # noqa: S105
-            others = self.objects(place + 1)
-            return End(others, 1.0) if others else None
+            others = self.objects(index + 1)
+            return Argument(others, 1.0) if others else None
         if copula:
             return None
         if token == ",":  # noqa: S105
-            place += 1
-        return End((self._tokens[place],), 0.9) if self._clause.named(place) else None
+            index += 1
+        return Argument((self._tokens[index],), 0.9) if self._is_name(index) else None
 
-    def begins(self, place: int) -> bool:
-        return all(token in ARTICLES or not token.isalpha() for token in self._tokens[:place])
+    def is_start(self, index: int) -> bool:
+        return all(token in ARTICLES or not token.isalpha() for token in self._tokens[:index])
 
-    def subject(self, place: int, *, passive: bool = False, nominal: bool = False) -> End | None:
-        """Who does it: the name before, with helping words between; or what the clause begins with."""
-        back, copula = place - 1, False
+    def subject(self, index: int, *, passive: bool = False, nominal: bool = False) -> Argument | None:
+        """The name before a phrase and its auxiliaries, or the name that the clause begins with."""
+        back, copula = index - 1, False
         words = 0
-        while back >= 0 and not self._clause.named(back):
+        while back >= 0 and not self._is_name(back):
             token = self._tokens[back]
             if token in AUXILIARIES or token.endswith("ly"):
                 copula = copula or token in COPULAS
-            elif nominal and not copula and words < 6 and token not in BLOCKS and token.isalpha():
+            elif nominal and not copula and words < 6 and token not in BREAKS and token.isalpha():
                 words += 1
             elif token not in {"'", '"', "*", "_", "`"} or words:
                 break
@@ -76,89 +76,93 @@ class Ends:
         if back < 0:
             return None
         token = self._tokens[back]
-        if self._clause.named(back):
+        if self._is_name(back):
             if nominal and not copula:
                 return None
-            return self._several(back)
+            return self._coordinated_subjects(back)
         if token in PRONOUNS or token == ",":  # noqa: S105
             before = back - 1
-            if token in PRONOUNS and self._clause.token(before) == ",":
+            if token in PRONOUNS and self._token_at(before) == ",":
                 before -= 1
-            # X, once called Y, bought Z: it is X that did.
-            closes = token == "," and not passive and not nominal and self._head not in {None, before}  # noqa: S105
-            # Prepared by X, approved by Y: X is not what Y approved.
-            closes = closes or (token == "," and self._clause.token(before - 1) in {"by", "with"})  # noqa: S105
-            if self._clause.named(before) and not closes:
-                return End((self._tokens[before],), 0.95)
-        return self._from_head(back, passive=passive or nominal, copula=copula)
+            # In "X, once called Y, bought Z" the subject is X.
+            closes = token == "," and not passive and not nominal and self._start not in {None, before}  # noqa: S105
+            # In "prepared by X, approved by Y" X is not the subject of approved.
+            closes = closes or (token == "," and self._token_at(before - 1) in {"by", "with"})  # noqa: S105
+            if self._is_name(before) and not closes:
+                return Argument((self._tokens[before],), 0.95)
+        return self._leading_subject(back, passive=passive or nominal, copula=copula)
 
-    def _from_head(self, back: int, *, passive: bool, copula: bool) -> End | None:
-        """What the clause begins with, if it stays about that: X is a film by Y, and is owned by Z."""
-        head = self._head
-        if head is None or head >= back:
+    def _leading_subject(self, back: int, *, passive: bool, copula: bool) -> Argument | None:
+        """The first name, where it is still the subject: X is a film by Y, and is owned by Z."""
+        start = self._start
+        if start is None or start >= back:
             return None
-        has_joint = self._tokens[back] in GOING_ON
-        between = self._tokens[head + 1 : back + 1]
+        has_conjunction = self._tokens[back] in CONTINUATIONS
+        between = self._tokens[start + 1 : back + 1]
         copular = not COPULAS.isdisjoint(between) and PRONOUNS.isdisjoint(between)
-        if (passive and copular) or (has_joint and (copular or not copula)):
-            return End((self._tokens[head],), 0.9 if passive and copular and head < 3 else 0.75)
+        if (passive and copular) or (has_conjunction and (copular or not copula)):
+            return Argument((self._tokens[start],), 0.9 if passive and copular and start < 3 else 0.75)
         return None
 
-    def _several(self, last: int) -> End:
-        """A and B own C: both do, where the clause begins with them."""
-        letters = [self._tokens[last]]
-        place = last
+    def _coordinated_subjects(self, last: int) -> Argument:
+        """Both names in "A and B own C", where the clause begins with them."""
+        placeholders = [self._tokens[last]]
+        index = last
         while True:
-            before = place - 1
+            before = index - 1
             while before > 0 and self._tokens[before] in ARTICLES:
                 before -= 1
-            if before < 1 or self._tokens[before] not in LISTING or not self._clause.named(before - 1):
+            if before < 1 or self._tokens[before] not in SEPARATORS or not self._is_name(before - 1):
                 break
-            place = before - 1
-            letters.insert(0, self._tokens[place])
-        return End(tuple(letters) if place == self._head else (self._tokens[last],), 1.0)
+            index = before - 1
+            placeholders.insert(0, self._tokens[index])
+        return Argument(tuple(placeholders) if index == self._start else (self._tokens[last],), 1.0)
 
-    def objects(self, place: int) -> tuple[str, ...] | None:
-        """The names behind a phrase: one, or a list of them."""
-        first = self._object(place)
+    def objects(self, index: int) -> tuple[str, ...] | None:
+        """The name or the list of names behind a phrase."""
+        first = self._object(index)
         if first is None:
             return None
-        letters = [self._tokens[first]]
-        has_joint = False
+        placeholders = [self._tokens[first]]
+        has_conjunction = False
         commas = 0
-        place = first + 1
-        while place < len(self._tokens):
-            token = self._tokens[place]
-            joint = token in JOINTS
-            behind = place + 1
-            if token == "," and self._clause.token(behind) in JOINTS:  # noqa: S105
-                joint, behind = True, behind + 1
-            if not joint and token != ",":  # noqa: S105
+        index = first + 1
+        while index < len(self._tokens):
+            token = self._tokens[index]
+            is_conjunction = token in CONJUNCTIONS
+            behind = index + 1
+            if token == "," and self._token_at(behind) in CONJUNCTIONS:  # noqa: S105
+                is_conjunction, behind = True, behind + 1
+            if not is_conjunction and token != ",":  # noqa: S105
                 break
-            while self._clause.token(behind) in LEADING:
+            while self._token_at(behind) in LEADING_TOKENS:
                 behind += 1
-            if not self._clause.named(behind) or self._clause.token(behind + 1) == "'s":
+            if not self._is_name(behind) or self._token_at(behind + 1) == "'s":
                 break
-            if joint and self._clause.token(behind + 1) not in ENDINGS:
+            if is_conjunction and self._token_at(behind + 1) not in LIST_ENDS:
                 break
-            letters.append(self._tokens[behind])
-            has_joint, commas, place = has_joint or joint, commas + (not joint), behind + 1
-            if joint:
+            placeholders.append(self._tokens[behind])
+            has_conjunction, commas, index = (
+                has_conjunction or is_conjunction,
+                commas + (not is_conjunction),
+                behind + 1,
+            )
+            if is_conjunction:
                 break
-        # Without an "and", what follows a comma says who that is: directed by A, B's friend.
-        return tuple(letters if has_joint or not commas else letters[:1])
+        # Without an "and" a comma begins an apposition: directed by A, B's friend.
+        return tuple(placeholders if has_conjunction or not commas else placeholders[:1])
 
-    def _object(self, place: int) -> int | None:
-        for where in range(place, min(place + GAP + 1, len(self._tokens))):
-            if self._clause.named(where):
-                return None if self._clause.token(where + 1) == "'s" else where
+    def _object(self, index: int) -> int | None:
+        for where in range(index, min(index + MAX_GAP + 1, len(self._tokens))):
+            if self._is_name(where):
+                return None if self._token_at(where + 1) == "'s" else where
             token = self._tokens[where]
-            if token in BLOCKS or token in ".,;()|":  # noqa: S105
+            if token in BREAKS or token in ".,;()|":  # noqa: S105
                 return None
         return None
 
-    def denied(self, place: int) -> bool:
-        return any(token in DENIALS for token in self._tokens[max(0, place - 5) : place])
+    def is_negated(self, index: int) -> bool:
+        return any(token in NEGATIONS for token in self._tokens[max(0, index - 5) : index])
 
-    def hedged(self, place: int) -> float:
-        return 0.6 if any(token in HEDGES for token in self._tokens[max(0, place - 12) : place]) else 1.0
+    def hedge_factor(self, index: int) -> float:
+        return 0.6 if any(token in HEDGES for token in self._tokens[max(0, index - 12) : index]) else 1.0

@@ -1,17 +1,16 @@
-"""How sentences say that what they name is related: by phrases between names, and by nouns such as mother.
+"""Relations in sentences: phrases between names, and nouns of roles such as mother.
 
-What is denied is not read; what is only supposed is less sure, as is what a pronoun or the beginning of the
-sentence stands for.
+Negated phrases state no relation. Hedges, pronouns and distant subjects lower the confidence.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from shared.graph.alias_resolution import aliases_of
-from shared.graph.clauses import Clause, clauses_of
-from shared.graph.function_words import COPULAS, LAST, LISTING, OF
+from shared.graph.alias_resolution import aliases_in
+from shared.graph.clauses import Clause, clauses_in
+from shared.graph.function_words import COPULAS, FINAL_VERBS, GENITIVES, SEPARATORS
 from shared.graph.mentions import Mention
 from shared.graph.name_folding import fold
-from shared.graph.relation_arguments import End, Ends
+from shared.graph.relation_arguments import Argument, Arguments
 from shared.graph.relation_patterns import (
     PHRASES,
     RELATIONS,
@@ -24,33 +23,33 @@ from shared.graph.relation_patterns import (
 from shared.graph.types import Relation
 
 
-def relations_of(
-    text: str, spots: Sequence[Mention], subject: Mention | None
+def relations_in(
+    text: str, mentions: Sequence[Mention], subject: Mention | None
 ) -> tuple[list[Relation], dict[str, str]]:
-    """The relations in the order of the text, and of what kinds their ends are, by folded name."""
+    """The relations in the order of the text, and the kinds of their arguments by folded name."""
     relations: list[Relation] = []
-    for clause in clauses_of(text, spots, subject):
-        relations += aliases_of(" ".join(clause.tokens), clause.names)
+    for clause in clauses_in(text, mentions, subject):
+        relations += aliases_in(" ".join(clause.tokens), clause.names)
         for part in _parts(clause):
-            relations += _Reading(part).relations()
-    kinds = {fold(spot.name): spot.kind for spot in spots}
+            relations += _ClauseRelations(part).relations()
+    kinds = {fold(mention.name): mention.kind for mention in mentions}
     relations = [_refined(relation, kinds) for relation in relations]
-    return relations, dict(_kinds(relations))
+    return relations, dict(_argument_kinds(relations))
 
 
 def _parts(clause: Clause) -> Iterator[Clause]:
-    """The clause without its parentheses, and each parenthesis behind a name as one of that name's own."""
-    yield Clause(_without(clause.tokens), clause.names, clause.implied)
-    for place, token in enumerate(clause.tokens):
-        if token == "(" and clause.named(place - 1):  # noqa: S105
-            end = next((end for end in range(place, min(place + 40, len(clause.tokens)))
-                        if clause.tokens[end] == ")"), place)  # fmt: skip
-            if any(map(clause.named, range(place, end))):
-                inner = [clause.tokens[place - 1], ",", *clause.tokens[place + 1 : end]]
-                yield Clause(inner, clause.names, clause.implied)
+    """The clause without its parentheses, and a clause for each parenthesis behind a name."""
+    yield Clause(_without_parentheses(clause.tokens), clause.names, clause.pronouns)
+    for index, token in enumerate(clause.tokens):
+        if token == "(" and clause.is_name(index - 1):  # noqa: S105
+            end = next((end for end in range(index, min(index + 40, len(clause.tokens)))
+                        if clause.tokens[end] == ")"), index)  # fmt: skip
+            if any(map(clause.is_name, range(index, end))):
+                inner = [clause.tokens[index - 1], ",", *clause.tokens[index + 1 : end]]
+                yield Clause(inner, clause.names, clause.pronouns)
 
 
-def _without(tokens: list[str]) -> list[str]:
+def _without_parentheses(tokens: list[str]) -> list[str]:
     if "(" not in tokens:
         return tokens
     outside: list[str] = []
@@ -63,122 +62,132 @@ def _without(tokens: list[str]) -> list[str]:
     return outside
 
 
-def _turned(tokens: list[str]) -> list[str]:
+def _verb_first(tokens: list[str]) -> list[str]:
     """German puts the verb last: caused by X, where it says by X caused."""
-    for place, token in enumerate(tokens[2:], 2):
-        if token in LAST and tokens[place - 2] in {"durch", "von", "vom", "mit", "in"}:
-            return _turned_at(tokens, place)
+    for index, token in enumerate(tokens[2:], 2):
+        if token in FINAL_VERBS and tokens[index - 2] in {"durch", "von", "vom", "mit", "in"}:
+            return _turned_at(tokens, index)
     return tokens
 
 
-def _turned_at(tokens: list[str], place: int) -> list[str]:
-    return [*tokens[: place - 2], tokens[place], *tokens[place - 2 : place], *tokens[place + 1 :]]
+def _turned_at(tokens: list[str], index: int) -> list[str]:
+    return [*tokens[: index - 2], tokens[index], *tokens[index - 2 : index], *tokens[index + 1 :]]
 
 
-class _Reading:
+class _ClauseRelations:
     """The relations of one clause."""
 
     def __init__(self, clause: Clause) -> None:
         self._clause = clause
-        self._tokens = clause.tokens = _turned(clause.tokens)
-        self._ends = Ends(clause)
+        self._tokens = clause.tokens = _verb_first(clause.tokens)
+        self._arguments = Arguments(clause)
 
     def relations(self) -> Iterator[Relation]:
-        place = 0
+        index = 0
         if TRIGGERS.isdisjoint(self._tokens) or len(self._clause.names) < 2:
             return
-        while place < len(self._tokens):
-            if self._tokens[place] not in TRIGGERS:
-                place += 1
+        while index < len(self._tokens):
+            if self._tokens[index] not in TRIGGERS:
+                index += 1
                 continue
-            phrase = phrase_at(self._tokens, place) or self._shared(place)
+            phrase = phrase_at(self._tokens, index) or self._coordinated_phrase(index)
             if phrase is not None:
-                phrase_relations = [*self._of_phrase(place, *phrase)]
+                phrase_relations = [*self._from_phrase(index, *phrase)]
                 if phrase_relations:
                     yield from phrase_relations
-                    place = (
+                    index = (
                         phrase[1]
-                        if phrase[0].rest and phrase[1] == place + 1 + len(phrase[0].rest)
-                        else place + 1
+                        if phrase[0].following and phrase[1] == index + 1 + len(phrase[0].following)
+                        else index + 1
                     )
                     continue
-            if (role := role_at(self._tokens, place)) is not None:
-                yield from self._of_role(place, role)
-            place += 1
+            if (role := role_at(self._tokens, index)) is not None:
+                yield from self._from_role(index, role)
+            index += 1
 
-    def _of_phrase(self, place: int, phrase: Phrase, end: int) -> Iterator[Relation]:
-        others = self._ends.objects(end)
+    def _from_phrase(self, index: int, phrase: Phrase, end: int) -> Iterator[Relation]:
+        others = self._arguments.objects(end)
         if others is None:
             return
         if (
-            not phrase.rest
-            and self._tokens[place].endswith("ed")
-            and self._clause.token(place - 1) in COPULAS
+            not phrase.following
+            and self._tokens[index].endswith("ed")
+            and self._clause.token_at(index - 1) in COPULAS
         ):
-            # Was released during: released by whom, it does not say.
+            # "Was released during" names no agent.
             return
-        subject = self._ends.subject(place, passive=bool(phrase.rest) and phrase.forward)
-        if subject is None or self._ends.denied(place):
+        subject = self._arguments.subject(index, passive=bool(phrase.following) and phrase.is_forward)
+        if subject is None or self._arguments.is_negated(index):
             return
-        sure = phrase.sure * subject.sure * self._ends.hedged(place)
-        yield from self._between(phrase.type, subject.letters, others, sure, phrase.forward)
+        confidence = phrase.confidence * subject.confidence * self._arguments.hedge_factor(index)
+        yield from self._combinations(
+            phrase.type, subject.placeholders, others, confidence, phrase.is_forward
+        )
 
-    def _shared(self, place: int) -> tuple[Phrase, int] | None:
-        """Directed and produced by: both by the same."""
+    def _coordinated_phrase(self, index: int) -> tuple[Phrase, int] | None:
+        """The phrase and its end for the first verb of "directed and produced by"."""
         first = next(
-            (one for one in PHRASES.get(self._tokens[place], ()) if one.rest and "by" in one.rest[0]), None
+            (
+                one
+                for one in PHRASES.get(self._tokens[index], ())
+                if one.following and "by" in one.following[0]
+            ),
+            None,
         )
         if first is None:
             return None
-        for end in range(place + 1, min(place + 8, len(self._tokens))):
+        for end in range(index + 1, min(index + 8, len(self._tokens))):
             token = self._tokens[end]
             if token == "by":  # noqa: S105
                 return first, end + 1
-            if token not in LISTING and token not in PHRASES and not token.endswith("ly"):
+            if token not in SEPARATORS and token not in PHRASES and not token.endswith("ly"):
                 return None
         return None
 
-    def _between(
-        self, type_: str, left: Iterable[str], right: Iterable[str], sure: float, forward: bool
+    def _combinations(
+        self, type_: str, left: Iterable[str], right: Iterable[str], confidence: float, is_forward: bool
     ) -> Iterator[Relation]:
         for one in left:
             for other in right:
-                first, second = (one, other) if forward else (other, one)
-                weak = 0.85 if {one, other} & self._clause.implied else 1.0
+                first, second = (one, other) if is_forward else (other, one)
+                pronoun_factor = 0.85 if {one, other} & self._clause.pronouns else 1.0
                 yield Relation(
-                    self._clause.names[first].name, type_, self._clause.names[second].name, sure * weak
+                    self._clause.names[first].name,
+                    type_,
+                    self._clause.names[second].name,
+                    confidence * pronoun_factor,
                 )
 
-    def _of_role(self, place: int, role: Role) -> Iterator[Relation]:
+    def _from_role(self, index: int, role: Role) -> Iterator[Relation]:
         tokens, clause = self._tokens, self._clause
-        begin = place - (
-            role_at(tokens, place) is not None and tokens[place - 1] in {"root", "line", "chief"}
+        begin = index - (
+            role_at(tokens, index) is not None and tokens[index - 1] in {"root", "line", "chief"}
         )
-        if self._ends.denied(begin):
+        if self._arguments.is_negated(begin):
             return
-        owner = self._ends.possessor(begin)
-        holder: End | None = None
+        owner = self._arguments.possessor(begin)
+        holder: Argument | None = None
         if owner is not None:
             of: tuple[str, ...] | None = (tokens[owner],)
-            holder = self._ends.held(place + 1) or self._ends.subject(owner, nominal=True)
-        elif clause.token(place + 1) in OF:
-            of = self._ends.objects(place + 2)
+            holder = self._arguments.holder_at(index + 1) or self._arguments.subject(owner, nominal=True)
+        elif clause.token_at(index + 1) in GENITIVES:
+            of = self._arguments.objects(index + 2)
             if of is None:
                 return
             end = max(where for where in range(len(tokens)) if tokens[where] == of[-1]) + 1
-            holder = self._ends.subject(begin, nominal=True)
-            if holder is None and self._ends.begins(begin):
-                holder = self._ends.held(end, copula=True)
+            holder = self._arguments.subject(begin, nominal=True)
+            if holder is None and self._arguments.is_start(begin):
+                holder = self._arguments.holder_at(end, copula=True)
         else:
             return
         if holder is None or of is None:
             return
-        sure = 0.9 * holder.sure * self._ends.hedged(place)
-        yield from self._between(role.type, of, holder.letters, sure, role.is_object)
+        confidence = 0.9 * holder.confidence * self._arguments.hedge_factor(index)
+        yield from self._combinations(role.type, of, holder.placeholders, confidence, role.is_object)
 
 
 def _refined(relation: Relation, kinds: dict[str, str]) -> Relation:
-    """By what its ends are: a service belongs to a team as what it owns, a person as a member."""
+    """The relation with a type by the kinds of its arguments: a team owns a service, and has members."""
     subject, other = kinds.get(fold(relation.subject), "name"), kinds.get(fold(relation.object), "name")
     type_ = relation.type
     first, second = relation.subject, relation.object
@@ -197,7 +206,7 @@ def _refined(relation: Relation, kinds: dict[str, str]) -> Relation:
     return Relation(first, type_, second, relation.confidence)
 
 
-def _kinds(relations: Iterable[Relation]) -> Iterator[tuple[str, str]]:
+def _argument_kinds(relations: Iterable[Relation]) -> Iterator[tuple[str, str]]:
     for relation in relations:
         if relation.confidence < 0.5:
             continue

@@ -1,4 +1,4 @@
-"""Words that a capital does not make a name, since sentences and headings begin with them."""
+"""Words that are no names though sentences and headings capitalize them."""
 
 from shared.graph.entity_types import ORGANIZATIONS, RANKS
 from shared.text.languages import MONTHS, WEEKDAYS
@@ -8,14 +8,16 @@ _WORDS = word_sets(__file__)
 COMMON = _WORDS["common"] | frozenset(MONTHS)
 DEMONYMS = _WORDS["demonyms"]
 CONNECTORS = _WORDS["connectors"]
-SMALL = CONNECTORS | _WORDS["small"]
+LOWERCASE_IN_TITLES = CONNECTORS | _WORDS["lowercase_in_titles"]
 GERMAN = _WORDS["german"]
-ACTS = _WORDS["acts"]
-IS = _WORDS["is"]
-WHOLE = (ORGANIZATIONS | RANKS | _WORDS["whole"]) - {
+NAME_VERBS = _WORDS["name_verbs"]
+AFTER_IS = _WORDS["after_is"]
+INSEPARABLE = (ORGANIZATIONS | RANKS | _WORDS["inseparable"]) - {
     "cooperative", "instruments", "company", "inc", "group", "ltd", "gmbh", "corp", "llc",
 }  # fmt: skip
 # Some months are first names.
-ENDLESS = (
-    (frozenset(MONTHS) - {"april", "may", "june", "august", "mar"}) | frozenset(WEEKDAYS) | _WORDS["endless"]
+NEVER_LAST = (
+    (frozenset(MONTHS) - {"april", "may", "june", "august", "mar"})
+    | frozenset(WEEKDAYS)
+    | _WORDS["never_last"]
 )

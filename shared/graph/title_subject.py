@@ -1,42 +1,44 @@
-"""What a document's title names, if it names one thing: that is what its text speaks of as he, she and it."""
+"""The entity that a document's title names; pronouns in the text may refer to it."""
 
 import re
 
 from shared.graph.entity_types import kind_of, kind_of_identifier
 from shared.graph.mentions import Mention
 from shared.graph.name_folding import fold
-from shared.graph.stopwords import COMMON, SMALL
+from shared.graph.stopwords import COMMON, LOWERCASE_IN_TITLES
 from shared.graph.tokens import WORD
 from shared.graph.types import is_name
 
 _PARENTHESIS = re.compile(r"(?<=\S)\s*[(（]([^()（）]{0,80})[)）]\s*\Z")
-# Behind what a text begins with, these say that it is what the text is about.
-_IS = re.compile(
+# Words that follow the subject of a text where the text introduces it.
+_INTRODUCTION = re.compile(
     r"[\"'”’]?\s*(?:\([^()]{0,160}\)\s*)?,?\s*(?:is|are|was|were|ist|war|sind|est|était|es|era|owns|provides|handles)\b"
 )
 _IDENTIFIER = re.compile(r"[\w@][\w./@-]*")
-_MOST_WORDS = 10
+_MAX_WORDS = 10
 
 
-def subject_of(title: str, opening: str) -> Mention | None:
-    """The one thing that the title names, without its parenthesis; its place is of no text."""
-    whole = _PARENTHESIS.sub("", title).strip().strip("\"'“”«»`")
-    if not is_name(whole) or "\n" in whole:
+def title_subject(title: str, opening: str) -> Mention | None:
+    """The name in the title, without its parenthesis; None for a title that is no name."""
+    name = _PARENTHESIS.sub("", title).strip().strip("\"'“”«»`")
+    if not is_name(name) or "\n" in name:
         return None
-    head = whole.split(", ", maxsplit=1)[0]
-    opens = _opens(whole, opening) or (head != whole and _is_shaped(head) and _opens(head, opening))
-    if not (opens or _is_shaped(whole)):
+    first_part = name.split(", ", maxsplit=1)[0]
+    is_introduced = _is_introduced(name, opening) or (
+        first_part != name and _is_shaped(first_part) and _is_introduced(first_part, opening)
+    )
+    if not (is_introduced or _is_shaped(name)):
         return None
-    kind = kind_of(whole)
-    if kind == "name" and _IDENTIFIER.fullmatch(whole) and re.search(r"[-_./]", whole):
-        kind = kind_of_identifier(whole)
-    return Mention(0, len(whole), whole, kind)
+    kind = kind_of(name)
+    if kind == "name" and _IDENTIFIER.fullmatch(name) and re.search(r"[-_./]", name):
+        kind = kind_of_identifier(name)
+    return Mention(0, len(name), name, kind)
 
 
 def _is_shaped(title: str) -> bool:
-    """All its words have capitals but small ones; or one word, or a short one of a script without case."""
+    """Whether the title has the form of a name: capitalized words, one word, or a short text without case."""
     words = WORD.findall(title)
-    if not 0 < len(words) <= _MOST_WORDS or (len(words) == 1 and words[0].casefold() in COMMON):
+    if not 0 < len(words) <= _MAX_WORDS or (len(words) == 1 and words[0].casefold() in COMMON):
         return False
     if not any(word[0].isupper() or word[0].islower() for word in words):
         return len(title) <= 16
@@ -46,12 +48,14 @@ def _is_shaped(title: str) -> bool:
         return words[0][0].isupper() or len(words) > 1 or re.search(r"[-_./\d]", title) is not None
     if ":" in title and len(title.split(":", maxsplit=1)[0].split()) > 3:
         return False
-    return words[0][0].isupper() and all(not word[0].islower() or word.casefold() in SMALL for word in words)
+    return words[0][0].isupper() and all(
+        not word[0].islower() or word.casefold() in LOWERCASE_IN_TITLES for word in words
+    )
 
 
-def _opens(title: str, opening: str) -> bool:
-    """Whether the text begins with it and goes on with what it is."""
+def _is_introduced(title: str, opening: str) -> bool:
+    """Whether the text begins with the title and a verb such as "is"."""
     start = opening.lstrip("#*_ \n\t")[: len(title) + 260]
     if fold(start[: len(title)]) != fold(title):
         return False
-    return _IS.match(start, len(title)) is not None
+    return _INTRODUCTION.match(start, len(title)) is not None

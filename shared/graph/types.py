@@ -1,15 +1,16 @@
-"""The nouns of extraction: what a chunk names, and how it says that these are related."""
+"""Names and relations of a chunk, and their bounds."""
 
 import re
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from shared.graph.name_folding import fold
 
-# A document that names ten thousand things stays bounded, a chunk.
-MOST_LETTERS = 200
-MOST_NAMES = 200
-MOST_RELATIONS = 200
+MAX_NAME_CHARACTERS = 200
+# Of each chunk, and of each name.
+MAX_NAMES, MAX_RELATIONS = 200, 200
+MAX_SURFACES = 20
 _IDEOGRAPHS = re.compile(r"[\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]{2}")
 
 KINDS = frozenset(
@@ -30,7 +31,7 @@ KINDS = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Name:
-    """Something named. `surfaces`: its spellings in the text; weight 0..1: how prominent it is."""
+    """An entity of a chunk. `surfaces`: its spellings in the text; `weight`: its prominence, 0 to 1."""
 
     name: str
     kind: str
@@ -56,23 +57,18 @@ class Relation:
     confidence: float
 
     def row(self) -> dict[str, Any]:
-        return {
-            "subject": self.subject,
-            "type": self.type,
-            "object": self.object,
-            "confidence": round(self.confidence, 3),
-        }
+        return {**asdict(self), "confidence": round(self.confidence, 3)}
 
 
 @dataclass(frozen=True, slots=True)
 class Extraction:
-    """What one chunk names and says."""
+    """The names and relations of one chunk."""
 
     names: tuple[Name, ...] = ()
     relations: tuple[Relation, ...] = ()
 
     def row(self) -> dict[str, Any]:
-        """The keys that a chunk's row gains."""
+        """The extraction as fields of the chunk's row."""
         return {
             "names": [name.row() for name in self.names],
             "relations": [relation.row() for relation in self.relations],
@@ -80,8 +76,24 @@ class Extraction:
 
 
 def is_name(name: str) -> bool:
-    """Whether it is neither too long nor too short: two letters or digits, or ideographs."""
-    if not name or len(name) > MOST_LETTERS:
+    """Whether the text has the length of a name: two letters or digits, or ideographs, at least."""
+    if not name or len(name) > MAX_NAME_CHARACTERS:
         return False
     folded = fold(name)
     return sum(map(str.isalnum, folded)) >= 2 or _IDEOGRAPHS.search(folded) is not None
+
+
+def best_relations(relations: Iterable[Relation]) -> list[Relation]:
+    """Each relation between two different names once, with its highest confidence."""
+    best: dict[tuple[str, str, str], Relation] = {}
+    for relation in relations:
+        key = (fold(relation.subject), relation.type, fold(relation.object))
+        if key[0] != key[2] and (key not in best or best[key].confidence < relation.confidence):
+            best[key] = relation
+    return list(best.values())[:MAX_RELATIONS]
+
+
+def prominence(first: int, count: int) -> float:
+    """The weight of a name that a chunk has first at that character, and so many times."""
+    early = 0.2 if first < 200 else 0.1 * (first < 600)
+    return 0.3 + early + 0.1 * min(3, count - 1)

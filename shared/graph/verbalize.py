@@ -1,17 +1,17 @@
-"""The graph in words, a sentence an edge, for who reads it beside the passages: a person or a model."""
+"""Sentences for the edges of a graph, for prompts and for people."""
 
 from collections.abc import Iterable
 
 from shared.types import Edge, Graph
 
-# In characters: as much as two or three passages.
-MOST = 1_200
+# As long as two or three passages.
+MAX_CHARACTERS = 1_200
 RELATED = "RELATED_TO"
-# Of what is only named together so many are said, and none that is a moment or a number of something.
-MOST_RELATED = 8
+# Edges between names that only occur together, without those of kinds that say little.
+MAX_RELATED = 8
 _EXCLUDED_KINDS = frozenset({"date", "identifier", "email"})
-# How a type reads between two names, where its own words would not do.
-_READ = {
+# Predicates that do not follow from the words of their type.
+_PREDICATES = {
     RELATED: "is named together with",
     "ALIAS_OF": "is another name of",
     "REPORTS_TO": "reports to",
@@ -24,13 +24,15 @@ _READ = {
     "CAPITAL_OF": "is the capital of",
     "SUBSIDIARY_OF": "is a subsidiary of",
 }
-# A word that ends like these is no verb: "is in", not "located".
-_JOINTS = frozenset({"a", "an", "as", "at", "by", "for", "from", "in", "into", "of", "on", "to", "with"})
+# A type that ends with one of these needs "is": is located in.
+_PREPOSITIONS = frozenset(
+    {"a", "an", "as", "at", "by", "for", "from", "in", "into", "of", "on", "to", "with"}
+)
 
 
 def graph_context(graph: Graph) -> str:
-    """The edges as sentences, the surest first, and a few that are only named together behind all that is
-    said: as many as there is room for. Empty where there is nothing."""
+    """As many edges as fit, as sentences: stated relations by descending confidence, then RELATED_TO. Empty
+    for a graph without edges."""
     excluded_ids = {
         (item.org_id, item.id) for item in graph.entities if item.kind in _EXCLUDED_KINDS and not item.is_seed
     }
@@ -44,15 +46,15 @@ def graph_context(graph: Graph) -> str:
         if edge.type == RELATED
         and excluded_ids.isdisjoint({(edge.org_id, edge.source), (edge.org_id, edge.target)})
     ]
-    for edge in (*_surest_first(stated), *_surest_first(related)[:MOST_RELATED]):
+    for edge in (*_surest_first(stated), *_surest_first(related)[:MAX_RELATED]):
         ends = [names.get((edge.org_id, end)) for end in (edge.source, edge.target)]
         if None in ends:
             continue
         source, target = ends
-        sentence = f"{source} {reads(edge)} {target}."
+        sentence = f"{source} {predicate(edge)} {target}."
         length += len(sentence) + 1
-        # (The last blank is not written.)
-        if length > MOST + 1:
+        # The last sentence has no space behind it.
+        if length > MAX_CHARACTERS + 1:
             break
         sentences.append(sentence)
     return " ".join(dict.fromkeys(sentences))
@@ -62,11 +64,11 @@ def _surest_first(edges: Iterable[Edge]) -> list[Edge]:
     return sorted(edges, key=lambda edge: -edge.confidence)
 
 
-def reads(edge: Edge) -> str:
-    """A type between the names of its ends: OWNED_BY is "is owned by", DEPENDS_ON "depends on"."""
-    if phrase := _READ.get(edge.type):
+def predicate(edge: Edge) -> str:
+    """The words between two names: "is owned by" for OWNED_BY, "depends on" for DEPENDS_ON."""
+    if phrase := _PREDICATES.get(edge.type):
         return phrase
     words = edge.type.lower().split("_")
     # depends on, uses, has; but: owned by, part of, located in.
     is_verb = words[0].endswith("s") and not words[0].endswith("ss")
-    return " ".join(words if is_verb or words[-1] not in _JOINTS else ["is", *words])
+    return " ".join(words if is_verb or words[-1] not in _PREPOSITIONS else ["is", *words])

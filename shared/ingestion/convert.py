@@ -1,5 +1,7 @@
-"""A file's bytes to Markdown: texts are decoded here, a service transcribes sound, and everything else is
-parsed in a subprocess (sandbox.py)."""
+"""Conversion of files to Markdown.
+
+Texts are decoded here, a service transcribes sound, and a subprocess (sandbox.py) parses the rest.
+"""
 
 import re
 from collections.abc import Iterable
@@ -7,8 +9,8 @@ from dataclasses import dataclass
 
 from shared.errors import UnreadableDocument, UnsupportedFileType
 from shared.ingestion.file_type import TEXTS, kind_of
-from shared.ingestion.parsers.base import MAX_CHARACTERS, decoded, too_large
-from shared.ingestion.parsers.ocr import is_readable
+from shared.ingestion.parsers.base import MAX_CHARACTERS, decode_text, size_error
+from shared.ingestion.parsers.ocr import is_installed
 from shared.ingestion.sandbox import parse_in_subprocess
 from shared.models.transcription import Transcriber
 from shared.text.normalize import clean, clean_line, is_blank
@@ -19,8 +21,8 @@ _HEADING = re.compile(r"\s*# +(\S.*)")
 
 @dataclass(frozen=True, slots=True)
 class Converted:
-    """A document's normalized text, its kind (file_type.py), the title in the file, and where its pages
-    begin: (character, number), in order."""
+    """A document's normalized text, its kind (file_type.py), the title in the file, and (first character,
+    number) of each page."""
 
     text: str
     kind: str
@@ -38,16 +40,16 @@ def convert(
         raise UnreadableDocument("The file is empty.", code="empty_file")
     kind = kind_of(data, filename, content_type)
     if kind in TEXTS:
-        text = decoded(data)
+        text = decode_text(data)
         if len(text) > MAX_CHARACTERS:
-            raise too_large()
+            raise size_error()
         heading = _HEADING.match(text) if kind == "markdown" else None
         return _joined(kind, [(None, text)], heading[1] if heading else "")
     if kind == "sound":
         if transcriber is None:
             raise UnsupportedFileType("Sound and film are read where RAG_TRANSCRIPTION_KEY is set.")
         return _joined(kind, [(None, transcriber.text(data, filename or "sound"))], "")
-    if kind == "picture" and not is_readable():
+    if kind == "picture" and not is_installed():
         raise UnsupportedFileType("Pictures are read where tesseract is installed.")
     parsed = parse_in_subprocess(kind, data)
     return _joined(kind, parsed["parts"], parsed["title"] or "")

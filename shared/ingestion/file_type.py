@@ -1,5 +1,4 @@
-"""Detection of file types, by the bytes. Names and content types only decide between kinds of text, which all
-look alike. A file of an unknown name is a text if it looks like one."""
+"""Detection of file types by the bytes, and of kinds of text by name and content type."""
 
 import re
 from pathlib import PurePath
@@ -14,7 +13,7 @@ EXTENSIONS = {
     ".xhtml": "html", ".xml": "xml", ".svg": "xml", ".pdf": "pdf",
     ".docx": "docx", ".pptx": "pptx", ".xlsx": "xlsx", ".epub": "epub",
 }  # fmt: skip
-# Code, by the language whose grammar splits it; code of other languages is text.
+# Extensions of code with a grammar; code of other languages is text.
 LANGUAGES = {
     ".py": "python", ".js": "javascript", ".mjs": "javascript", ".jsx": "javascript", ".ts": "typescript",
     ".tsx": "tsx", ".java": "java", ".go": "go", ".rs": "rust", ".c": "c", ".h": "c", ".cc": "cpp",
@@ -40,9 +39,9 @@ CONTENT_TYPES = {
     f"{_OFFICE}spreadsheetml.sheet": "xlsx",
     "application/epub+zip": "epub",
 }
-# Kinds whose bytes look alike, and kinds whose bytes identify them.
+# Kinds without and with a signature in their bytes.
 TEXTS = {"text", "code", "markdown"}
-SELF_EVIDENT = {"pdf", "docx", "pptx", "xlsx", "epub"}
+SIGNED_KINDS = {"pdf", "docx", "pptx", "xlsx", "epub"}
 # A member of each kind of archive.
 MEMBERS = {
     b"META-INF/container.xml": "epub",
@@ -50,18 +49,18 @@ MEMBERS = {
     b"ppt/presentation.xml": "pptx",
     b"xl/workbook.xml": "xlsx",
 }
-# The first bytes of unsupported files, and what the user can do.
-BEGINNINGS = {
+# The first bytes of unsupported files, and advice for the user.
+SIGNATURES = {
     b"\xd0\xcf\x11\xe0": "an old Office file, or one with a password: save it as DOCX, PPTX or XLSX without",
     b"\x1f\x8b": "an archive: bring what is in it",
     b"{\\rtf": "an RTF file: save it as DOCX",
 }
 # Extensions of such files, which are refused before the upload.
-_OLD, _ARCHIVE = BEGINNINGS[b"\xd0\xcf\x11\xe0"], BEGINNINGS[b"\x1f\x8b"]
+_OLD, _ARCHIVE = SIGNATURES[b"\xd0\xcf\x11\xe0"], SIGNATURES[b"\x1f\x8b"]
 UNREADABLE = (
     dict.fromkeys((".doc", ".xls", ".ppt"), _OLD)
     | dict.fromkeys((".zip", ".gz", ".tgz", ".bz2", ".xz", ".zst", ".tar", ".7z", ".rar"), _ARCHIVE)
-    | {".rtf": BEGINNINGS[b"{\\rtf"]}
+    | {".rtf": SIGNATURES[b"{\\rtf"]}
     | dict.fromkeys((".exe", ".dll", ".iso", ".dmg", ".msi"), "no document")
 )
 # The first bytes of pictures, sound and film.
@@ -78,38 +77,38 @@ SUPPORTED = "PDF, DOCX, PPTX, XLSX, EPUB, HTML, XML, CSV, JSON, Markdown, code a
 
 
 def language_of_file(filename: str | None) -> str | None:
-    """Of code, by the end of its name."""
+    """The language of a code file, by its extension."""
     return LANGUAGES.get(PurePath(filename or "").suffix.lower())
 
 
 def require_readable(filename: str) -> None:
-    """Raises UnsupportedFileType for a name whose files are never supported. Most names need the bytes."""
+    """Raises UnsupportedFileType for an extension that is never supported."""
     if reason := UNREADABLE.get(PurePath(filename).suffix.lower()):
-        raise _unreadable(reason)
+        raise _unsupported(reason)
 
 
 def kind_of(data: bytes, filename: str | None, content_type: str | None) -> str:
     """A kind of EXTENSIONS, or `picture`, or `sound`. Raises UnsupportedFileType for every other kind,
     UnreadableDocument for bytes that contradict the name."""
     declared = (content_type or "").partition(";")[0].strip().lower()
-    named = EXTENSIONS.get(PurePath(filename or "").suffix.lower()) or CONTENT_TYPES.get(declared)
-    if data.startswith(b"%PDF-") or (named == "pdf" and b"%PDF-" in data[:1024]):
+    declared_kind = EXTENSIONS.get(PurePath(filename or "").suffix.lower()) or CONTENT_TYPES.get(declared)
+    if data.startswith(b"%PDF-") or (declared_kind == "pdf" and b"%PDF-" in data[:1024]):
         return "pdf"
     if data.startswith(b"PK\x03\x04"):
-        return _of_archive(data)
+        return _archive_kind(data)
     if PICTURES.match(data):
         return "picture"
     if SOUNDS.match(data):
         return "sound"
-    for beginning, name in BEGINNINGS.items():
-        if data.startswith(beginning):
-            raise _unreadable(name)
-    if named in SELF_EVIDENT:
-        raise UnreadableDocument(f"This is not a whole {named.upper()} file, whatever it is called.")
-    return named or _of_no_known_name(data, filename or "")
+    for signature, name in SIGNATURES.items():
+        if data.startswith(signature):
+            raise _unsupported(name)
+    if declared_kind in SIGNED_KINDS:
+        raise UnreadableDocument(f"This is not a whole {declared_kind.upper()} file, whatever it is called.")
+    return declared_kind or _kind_by_content(data, filename or "")
 
 
-def _of_no_known_name(data: bytes, filename: str) -> str:
+def _kind_by_content(data: bytes, filename: str) -> str:
     require_readable(filename)
     if _PAGE.match(data):
         return "html"
@@ -118,8 +117,8 @@ def _of_no_known_name(data: bytes, filename: str) -> str:
     return "text"
 
 
-def _of_archive(data: bytes) -> str:
-    # An archive has its members' names uncompressed. Only the parser opens it: there may be half a million.
+def _archive_kind(data: bytes) -> str:
+    # Names of members are not compressed. Only the parser opens an archive, which may have half a million.
     kind = next((kind for member, kind in MEMBERS.items() if member in data), None)
     if kind is None:
         message = f"This is an archive: bring what is in it. What is read here is {SUPPORTED}."
@@ -127,5 +126,5 @@ def _of_archive(data: bytes) -> str:
     return kind
 
 
-def _unreadable(what: str) -> UnsupportedFileType:
+def _unsupported(what: str) -> UnsupportedFileType:
     return UnsupportedFileType(f"This is {what}. What is read here is {SUPPORTED}.")

@@ -1,15 +1,13 @@
-"""One document that the worker has claimed for extraction: its parts, results and end, in the name of the
-job's user, with a token that names the lease (job_queue.py).
-"""
+"""Database calls for a document that the graph worker has claimed (job_queue.py)."""
 
 import logging
 from collections.abc import Sequence
 from typing import Any
 
 from shared.errors import RagError
-from shared.graph.llm_extractor import Spent
+from shared.graph.llm_extractor import total_tokens
 from shared.graph.types import Extraction
-from shared.ingestion.entity_rows import READ_TOGETHER
+from shared.ingestion.entity_extraction import CHUNKS_AT_ONCE
 from shared.ingestion.job_queue import Job, Jobs
 from shared.types import Usage
 
@@ -19,70 +17,64 @@ Row = dict[str, Any]
 UNREADABLE = "unreadable_reply"
 
 
-class Reading:
-    """The database calls for one claimed document."""
+class ExtractionJob:
+    """One claimed document. Calls are in the name of the job's user, with a token for the lease."""
 
     def __init__(self, jobs: Jobs, job: Job, lease_seconds: int) -> None:
         self._jobs = jobs
         self._job = job
         self._lease_seconds = lease_seconds
-        self._tokens = {"prompt_tokens": 0, "completion_tokens": 0}
-        self.spent = Spent()
+        # The model's calls, and how many of them the database knows. Several threads add calls.
+        self.usage: list[Usage] = []
+        self._written = 0
 
-    def open(self) -> Row | None:
+    def next_part(self) -> Row | None:
         """The next part: level, title, first, chunks; None when nothing is left."""
-        rows = self._jobs.call(self._job, "rag_open_extraction", {"most": READ_TOGETHER})
+        rows = self._jobs.call(self._job, "rag_open_extraction", {"most": CHUNKS_AT_ONCE})
         return rows[0] if rows else None
 
-    def keep(self, first: int, names: Sequence[Extraction | None], model: str | None = None) -> bool:
-        """Store the names of the chunks from `first` on; None leaves a chunk as it is. Returns whether there
-        are more. Raises Conflict when the lease is lost."""
+    def store(self, first_chunk: int, names: Sequence[Extraction | None], model: str | None = None) -> bool:
+        """Store the names of the chunks from `first_chunk` on; None leaves a chunk as it is. Returns whether
+        the document has more chunks. Raises Conflict for a lost lease."""
         arguments: Row = {
-            "first": first,
+            "first": first_chunk,
             "chunks": [named.row() if named else {} for named in names],
             "lease_seconds": self._lease_seconds,
         }
         if model is not None:
             arguments["model"] = model
         if None in names:
-            number = first + names.index(None) + 1
+            number = first_chunk + names.index(None) + 1
             message = f"What the model said of chunk {number} could not be read: there the rules' names stay."
             arguments |= {"code": UNREADABLE, "message": message}
-        return bool(self._tell("rag_store_extraction", arguments))
+        return bool(self._call("rag_keep_extraction", arguments))
 
-    def leave(self) -> None:
+    def postpone(self) -> None:
         """Postpone the rest of the document."""
-        self._tell("rag_fail_extraction", {})
+        self._call("rag_fail_extraction", {})
 
-    def give_up(self, job: Job, code: str, message: str, pause: int | None, is_attempt: bool = True) -> None:
-        """Write why the document was not read, and after how many seconds it is due again; never, for None.
-        Without `is_attempt` the attempt does not count."""
+    def fail(self, job: Job, code: str, message: str, pause: int | None, is_attempt: bool = True) -> None:
+        """Write the error, and the seconds until the document is due again; None for never. Without
+        `is_attempt` the attempt does not count."""
         end: Row = {"retry_seconds": pause}
         if is_attempt:
             end |= {"code": code, "message": message[:500]}
         try:
-            self._tell("rag_fail_extraction", end)
+            self._call("rag_fail_extraction", end)
         except RagError as error:
-            # Then the lease runs out.
+            # The lease will expire.
             log.warning("reading %s: its end could not be written (%s)", job.id, error.because)
 
-    def say_cost(self, model: str) -> None:
-        """A log line, where a model was called."""
-        self._count(self.spent.take())
-        if any(self._tokens.values()):
+    def log_usage(self, model: str) -> None:
+        """Log the tokens of the model's calls, if there were any."""
+        if any((tokens := total_tokens(self.usage)).values()):
             ids = {"org_id": self._job.org_id, "document_id": self._job.id}
-            log.info("a document was read by a model", extra={**ids, "model": model, **self._tokens})
+            log.info("a document was read by a model", extra={**ids, "model": model, **tokens})
 
-    def _tell(self, function: str, arguments: Row) -> Any:
-        """A call with the tokens spent since the last one; a failed call adds them to the next."""
-        paid = self.spent.take()
-        try:
-            result = self._jobs.call(self._job, function, {**arguments, **paid})
-        except RagError:
-            self.spent.add(Usage(**paid))
-            raise
-        self._count(paid)
+    def _call(self, function: str, arguments: Row) -> Any:
+        """A call with the tokens that no successful call has written."""
+        count = len(self.usage)
+        tokens = total_tokens(self.usage[self._written : count])
+        result = self._jobs.call(self._job, function, {**arguments, **tokens})
+        self._written = count
         return result
-
-    def _count(self, paid: dict[str, int]) -> None:
-        self._tokens = {name: count + paid[name] for name, count in self._tokens.items()}

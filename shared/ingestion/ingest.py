@@ -1,7 +1,4 @@
-"""Synchronous ingestion: texts are cleaned, chunked, embedded, and stored in one transaction.
-
-It writes as the caller, so row security checks every row.
-"""
+"""Synchronous ingestion: texts are cleaned, chunked, embedded and stored, as the caller."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -18,13 +15,13 @@ from shared.ingestion.chunking.passages import (
     ChunkingConfig,
     chunk_document,
 )
-from shared.ingestion.chunking.strategy import Plan
+from shared.ingestion.chunking.strategy import ChunkingPlan
 from shared.ingestion.metadata_fields import Fields
 from shared.models.embeddings import EMBEDDED_AT_ONCE, Embedder, embed
 from shared.text.normalize import clean, clean_line, is_blank
 from shared.types import Principal, PrincipalSource
 
-# How many chunks travel in one call, unless a document has more: a megabyte or two.
+# Chunks of one call, a megabyte or two. A document may have more.
 CHUNKS_AT_ONCE = 256
 
 
@@ -32,9 +29,9 @@ CHUNKS_AT_ONCE = 256
 class NewDocument:
     """A document to store.
 
-    With an `external_id` it replaces what was stored under that name before; a private and a shared one of
-    the same name are two. A private document is seen by its owner and the org's admins. A `uri` is http(s).
-    Of many that are stored together none names an org: it is the caller's only one, or the token's.
+    With an `external_id` it replaces the document of that name; a private and a shared document may have the
+    same name. The owner and the org's admins see a private document. A `uri` is http(s). The org of documents
+    that are stored together is the caller's only org, or the token's.
     """
 
     org_id: str | None
@@ -54,13 +51,15 @@ class NewDocument:
     metadata: dict[str, Any] = field(default_factory=dict)
 
     def with_fields_of_metadata(self) -> "NewDocument":
-        """The same with the fields that are not set filled from the metadata."""
+        """The document with its missing fields filled from the metadata."""
         fields = Fields.of(self.metadata)
-        return replace(self, **{name: getattr(self, name) or value for name, value in fields.named().items()})
+        return replace(
+            self, **{name: getattr(self, name) or value for name, value in fields.values().items()}
+        )
 
 
 @dataclass(frozen=True, slots=True)
-class Stored:
+class StoredDocument:
     """The result of storing a document."""
 
     document_id: str
@@ -68,23 +67,24 @@ class Stored:
     chunks: int
 
     @classmethod
-    def of(cls, row: Mapping[str, Any]) -> "Stored":
+    def of(cls, row: Mapping[str, Any]) -> "StoredDocument":
         return cls(row["document_id"], row["replaced"], row["chunk_count"])
 
 
-def ingest(database: Database, embedder: Embedder, caller: Principal, document: NewDocument) -> Stored:
-    """Store a document, or replace the one of the same external_id; searchable when this returns.
+def ingest(
+    database: Database, embedder: Embedder, caller: Principal, document: NewDocument
+) -> StoredDocument:
+    """Store a document, or replace the one of the same external_id. It is searchable at once.
 
-    Raises InvalidRequest for a text with nothing to read or code in no known language, NotFound for an org
-    that is not the caller's, EmbeddingFailed, or another RagError; whatever it raises, what was there before
-    is untouched.
+    Raises InvalidRequest for an empty text or code in an unknown language, NotFound for an org that is not
+    the caller's, EmbeddingFailed or another RagError. An error leaves the old document unchanged.
     """
     (row,) = chunk_and_embed(embedder, [document])
     chunks = row.pop("chunks")
     own = {"org_id": document.org_id, "collection": document.collection}
     arguments = {"document": {**row, **own}, "chunks": chunks}
     (stored,) = database.call(caller, "rag_put_document", arguments, patient=True)
-    return Stored.of(stored)
+    return StoredDocument.of(stored)
 
 
 def ingest_many(
@@ -97,12 +97,11 @@ def ingest_many(
     config: ChunkingConfig = DEFAULT_CHUNKING,
     only_present: bool = False,
     guard: Guard = UNGUARDED,
-) -> list[Stored | None]:
-    """The same for many of different external_ids, in one collection of the caller's only org, or of the
-    token's; the result of each, in order. A new collection is created. With `only_present` documents that do
-    not exist are skipped, and their result is None; a collection that does not exist is NotFound.
-
-    A transaction stores some hundred chunks: after an error the first documents may be stored.
+) -> list[StoredDocument | None]:
+    """Store documents of different external_ids in one collection, which is created if it is new. Returns the
+    results in order. `only_present` skips documents that do not exist, with the result None, and raises
+    NotFound for a new collection. A transaction stores some hundred chunks: after an error the first
+    documents may be stored.
     """
     rows = chunk_and_embed(embedder, documents, config, guard)
     return store_many(database, caller, collection, rows, only_present=only_present)
@@ -115,14 +114,14 @@ def store_many(
     rows: Sequence[dict[str, Any]],
     *,
     only_present: bool = False,
-) -> list[Stored | None]:
+) -> list[StoredDocument | None]:
     """The second half of ingest_many, for the rows of chunk_and_embed."""
-    stored: list[Stored | None] = []
+    stored: list[StoredDocument | None] = []
     for together in _by_chunks(rows) or [[]]:
         arguments = {"collection": collection, "documents": together, "only_present": only_present}
         with error_details(name=collection):
             rows_stored = database.call(caller, "rag_put_documents", arguments, patient=True)
-        by_place = {row["place"]: Stored.of(row) for row in rows_stored}
+        by_place = {row["place"]: StoredDocument.of(row) for row in rows_stored}
         stored += [by_place.get(place) for place in range(1, len(together) + 1)]
     return stored
 
@@ -133,8 +132,8 @@ def chunk_and_embed(
     config: ChunkingConfig = DEFAULT_CHUNKING,
     guard: Guard = UNGUARDED,
 ) -> list[dict[str, Any]]:
-    """The documents' rows, each with its chunks; all are embedded together. Raises InvalidRequest with the
-    document's number, EmbeddingFailed, and the guard's errors."""
+    """The documents' rows with their chunks, which are embedded together. Raises InvalidRequest with the
+    document's number, EmbeddingFailed and the guard's errors."""
     guard.admit(sum(len(document.text.encode("utf-8", "surrogatepass")) for document in documents))
     prepared = []
     for number, document in enumerate(documents):
@@ -172,8 +171,8 @@ def _chunked(
     if is_blank(title) or is_blank(text):
         raise InvalidRequest("A document needs a title and some text.", details={"document": number})
     with error_details(document=number):
-        # The plan follows the metadata alone: how well documents are found was measured so.
-        plan = Plan.of(document.metadata)
+        # Only by the metadata: retrieval quality was measured this way.
+        plan = ChunkingPlan.of(document.metadata)
         chunked = chunk_document(embedder, title, text, document.lang, config, plan=plan, check=check)
     row = {
         "external_id": document.external_id,
@@ -208,5 +207,5 @@ def _by_chunks(rows: Iterable[dict[str, Any]]) -> list[list[dict[str, Any]]]:
 
 
 def delete(database: Database, caller: Principal, document_id: str) -> bool:
-    """Delete a document and its chunks at once; False when the caller has no such document."""
+    """Delete a document and its chunks. Returns False where the caller has no such document."""
     return bool(database.call(caller, "rag_delete_document", {"document_id": document_id}))

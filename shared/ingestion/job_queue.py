@@ -1,13 +1,14 @@
-"""The worker's side of the job queue: claims, leases, failures.
+"""Client of the job queue: claims, leases, failures.
 
-Jobs are claimed under a role that sees jobs alone. Each is done in the name of the user who added the
-document, with a token that names the job's lease. The leases of a worker that dies run out, and others go on.
+The role that claims jobs sees nothing else. Each job runs in the name of the user who added the document,
+with a token for the job's lease. The leases of a dead worker expire, and other workers continue.
 """
 
 import logging
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import astuple, dataclass, field
+from operator import add
 from typing import Any, Protocol
 
 from shared.access.token_signer import Signer, worker_principal
@@ -17,13 +18,13 @@ from shared.types import Principal
 
 log = logging.getLogger("rag")
 LEASE_SECONDS = 300
-# After which all leases are renewed, at the next opportunity.
+# The age at which leases are renewed.
 RENEWED_AFTER = 60
 ATTEMPTS = 12
-# Before the next attempt, in seconds: doubled each time.
+# Seconds before the next attempt, doubled each time.
 FIRST_PAUSE = 2
 LONGEST_PAUSE = 600
-# Before a job is claimed again that met another transaction's lock, which is no attempt.
+# Seconds after a conflict with another transaction's lock, which does not count as an attempt.
 BUSY_PAUSE = 5
 Row = dict[str, Any]
 
@@ -37,8 +38,12 @@ class Job:
     user_id: str
     lease: str = field(repr=False)
     attempts: int = 1
-    # It is done for somebody else, as only an admin of the org may.
+    # The document belongs to another user: an admin of the org added it.
     as_admin: bool = False
+
+    @classmethod
+    def of(cls, job_id: str, row: Row) -> "Job":
+        return cls(job_id, row["org_id"], row["user_id"], row["lease"], row["attempts"], row["as_admin"])
 
     @property
     def pause(self) -> int | None:
@@ -56,12 +61,7 @@ class BatchResult:
     postponed: int = 0
 
     def __add__(self, other: "BatchResult") -> "BatchResult":
-        return BatchResult(
-            self.claimed + other.claimed,
-            self.completed + other.completed,
-            self.failed + other.failed,
-            self.postponed + other.postponed,
-        )
+        return BatchResult(*map(add, astuple(self), astuple(other)))
 
 
 class Jobs:
@@ -72,15 +72,12 @@ class Jobs:
         self._signer = signer
 
     def claim(self, count: int) -> list[Job]:
-        """Lease at most `count` jobs. Raises a RagError."""
+        """Lease at most `count` jobs."""
         rows = self.claimed("rag_claim_jobs", {"wanted": count, "lease_seconds": LEASE_SECONDS})
-        return [
-            Job(row["job_id"], row["org_id"], row["user_id"], row["lease"], row["attempts"], row["as_admin"])
-            for row in rows
-        ]
+        return [Job.of(row["job_id"], row) for row in rows]
 
     def claimed(self, function: str, arguments: Row) -> list[Row]:
-        """The rows that a claiming function returns to the worker's role. Raises a RagError."""
+        """The rows of a claiming function, called in the worker's role."""
         return list(self._database.call(worker_principal(self._signer), function, arguments))
 
     def call(self, job: Job, function: str, arguments: Row) -> Any:
@@ -97,34 +94,33 @@ class Jobs:
         """Write the job's step and renew its lease."""
         self.call(job, "rag_extend_job", {"step": step, "lease_seconds": LEASE_SECONDS})
 
-    def give_up(self, job: Job, code: str, message: str, pause: int | None, is_attempt: bool = True) -> None:
-        """Write why the job was not done, and after how many seconds it is due again; never, for None.
-        Without `is_attempt` the attempt does not count."""
+    def fail(self, job: Job, code: str, message: str, pause: int | None, is_attempt: bool = True) -> None:
+        """Write the error, and the seconds until the job is due again; None for never. Without `is_attempt`
+        the attempt does not count."""
         arguments = {"code": code, "message": message[:500], "retry_seconds": pause, "is_attempt": is_attempt}
         try:
             self.call(job, "rag_fail_job", arguments)
         except RagError as error:
-            # Then the lease runs out.
+            # The lease will expire.
             log.warning("job %s: its end could not be written (%s)", job.id, error.because)
 
 
 class LeaseRenewer:
-    """The leases of one round, which its worker renews now and then."""
+    """The leases of one round."""
 
     def __init__(self, jobs: Jobs) -> None:
         self._jobs = jobs
         self._renewed = time.monotonic()
 
-    def keep(self, jobs: Sequence[Job], step: str) -> dict[str, RagError]:
-        """Renew the leases of all jobs that are left, if it is time to. Returns the errors of those that are
-        lost, by job."""
+    def renew(self, jobs: Sequence[Job], step: str) -> dict[str, RagError]:
+        """Renew the leases of these jobs when it is time. Returns the errors of lost leases, by job."""
         if time.monotonic() - self._renewed <= RENEWED_AFTER:
             return {}
         self._renewed = time.monotonic()
         return self.report(jobs, step)
 
     def report(self, jobs: Sequence[Job], step: str) -> dict[str, RagError]:
-        """Write the jobs' step, which renews their leases. Returns as `keep`."""
+        """Write the jobs' step, which renews their leases. Returns as `renew`."""
         lost: dict[str, RagError] = {}
         for job in jobs:
             try:
@@ -135,36 +131,22 @@ class LeaseRenewer:
 
 
 class FailureSink(Protocol):
-    """Writes why a job was not done."""
-
-    def give_up(
-        self, job: Job, code: str, message: str, pause: int | None, is_attempt: bool = True
-    ) -> None: ...
+    def fail(self, job: Job, code: str, message: str, pause: int | None, is_attempt: bool = True) -> None: ...
 
 
-class JobScope:
-    """An exception inside ends or postpones this job, and no other."""
-
-    def __init__(self, jobs: FailureSink, job: Job) -> None:
-        self._jobs = jobs
-        self._job = job
-        self.became = BatchResult()
-
-    def __enter__(self) -> "JobScope":
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, raised: BaseException | None, _: object) -> bool:
-        if raised is None or not isinstance(raised, Exception):
-            return False
+def attempt(jobs: FailureSink, job: Job, action: Callable[[], BatchResult]) -> BatchResult:
+    """The result of an action on a job. An exception ends or postpones this job alone."""
+    try:
+        return action()
+    except Exception as raised:
         error = raised if isinstance(raised, RagError) else RagError(because=type(raised).__name__)
-        log.warning("job %s: %s (%s)", self._job.id, error.code, error.because)
-        if isinstance(error, Conflict) and error.code == "lease_lost":
-            # Another worker has the job, or it was deleted.
-            return True
-        is_attempt = not isinstance(error, DatabaseBusy)
-        # A fault of the document stays; a fault of a service, or of the settings in the database, may pass.
-        may_pass = error.status >= 500 or error.code == "unknown_embedding_model"
-        pause = BUSY_PAUSE if not is_attempt else self._job.pause if may_pass else None
-        self.became = BatchResult(failed=1) if pause is None else BatchResult(postponed=1)
-        self._jobs.give_up(self._job, error.code, str(error), pause, is_attempt)
-        return True
+    log.warning("job %s: %s (%s)", job.id, error.code, error.because)
+    if isinstance(error, Conflict) and error.code == "lease_lost":
+        # Another worker has the job, or the job was deleted.
+        return BatchResult()
+    is_attempt = not isinstance(error, DatabaseBusy)
+    # Errors of services, and of the settings in the database, are temporary; errors of documents are not.
+    is_temporary = error.status >= 500 or error.code == "unknown_embedding_model"
+    pause = BUSY_PAUSE if not is_attempt else job.pause if is_temporary else None
+    jobs.fail(job, error.code, str(error), pause, is_attempt)
+    return BatchResult(failed=1) if pause is None else BatchResult(postponed=1)

@@ -1,4 +1,4 @@
-"""The fields that searches filter by, read from a document's metadata."""
+"""Fields for search filters, from a document's metadata."""
 
 import re
 from collections.abc import Mapping
@@ -9,7 +9,7 @@ from typing import Any
 from shared.text.normalize import has_invisible
 
 MAX_LABELS, MAX_LABEL = 100, 100
-# Which metadata values may fill a field: those that the columns take.
+# The metadata values that the columns accept.
 _FIELDS = {
     "source_type": re.compile(r"[A-Za-z0-9_-]{1,64}"),
     "lang": re.compile(r"(?=.{2,35}$)[A-Za-z]{2,8}(-[A-Za-z0-9]{1,8})*"),
@@ -37,8 +37,8 @@ class Fields:
 
     @classmethod
     def of(cls, metadata: Mapping[str, Any]) -> "Fields":
-        """The metadata under the fields' names, so that every API's filters work on documents that came
-        through another. A date that cannot be parsed stays metadata only."""
+        """The metadata with the names of fields, so that the filters of every API work on all documents. A
+        date that cannot be parsed stays metadata only."""
         texts = {
             name: value
             for name, value in metadata.items()
@@ -58,16 +58,16 @@ class Fields:
             labels=_labels(metadata.get("labels")),
         )
 
-    def named(self) -> dict[str, Any]:
+    def values(self) -> dict[str, Any]:
         return {name: getattr(self, name) for name in self.__dataclass_fields__}
 
     def row(self) -> dict[str, Any]:
-        """The same for the database."""
-        return {**self.named(), "occurred_at": self.occurred_at.isoformat() if self.occurred_at else None}
+        """The fields as columns."""
+        return {**self.values(), "occurred_at": self.occurred_at.isoformat() if self.occurred_at else None}
 
 
 def _moment(date: str | None) -> datetime | None:
-    """An ISO 8601 date or timestamp, in UTC unless it says otherwise; None when it is neither."""
+    """An ISO 8601 date or timestamp, in UTC by default; None for another text."""
     try:
         moment = datetime.fromisoformat(date or "")
     except ValueError:
@@ -76,7 +76,7 @@ def _moment(date: str | None) -> datetime | None:
 
 
 def _labels(value: object) -> tuple[str, ...]:
-    """The labels, if all of them are valid; else they stay metadata only."""
+    """The labels if all are valid; else they stay metadata only."""
     if not isinstance(value, list) or len(value) > MAX_LABELS:
         return ()
     labels = tuple(

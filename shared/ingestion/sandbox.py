@@ -1,5 +1,7 @@
-"""Sandbox for parsers: a process for each file, without secrets in its environment or files to write, with
-bounds of time and memory. Whatever a file does to its parser, the worker goes on."""
+"""Sandbox for parsers: a process for each file, with limits of time and memory.
+
+The process has no secrets in its environment, and writes no file. The worker survives its crash.
+"""
 
 import json
 import os
@@ -16,31 +18,29 @@ from shared.ingestion.parsers.base import READY
 from shared.ingestion.parsers.ocr import PROGRAM
 
 SECONDS = 60
-# Of addresses, the libraries' own included; what is really used is a fraction.
+# Of address space, including the libraries; the used memory is a fraction.
 MEGABYTES = 2048
 
 
 def parse_in_subprocess(
     kind: str, data: bytes, *, seconds: int = SECONDS, megabytes: int = MEGABYTES
 ) -> dict[str, Any]:
-    """{"parts": [[page or null, text], ...], "title": ...} by the parser of that kind (parsers/).
-
-    Raises UnreadableDocument, however the parser ended; RagError when it could not start.
-    """
+    """{"parts": [[page or null, text], ...], "title": ...} by the parser of that kind (parsers/). Raises
+    UnreadableDocument for any failure of the parser; RagError if its process could not start."""
     # -P: no module is imported from the working directory.
     command = [sys.executable, "-P", "-m", "shared.ingestion.parsers", kind, str(seconds), str(megabytes)]
     environment = {
-        # The last is for a process that was started in the project's folder.
+        # The last entry serves a process that was started in the project's folder.
         "PYTHONPATH": os.pathsep.join([*filter(None, sys.path), str(Path(__file__).parents[2])]),
         "PYTHONDONTWRITEBYTECODE": "1",
         # The programs that parsers use.
         "PATH": f"{Path(shutil.which(PROGRAM) or '/bin/none').parent}:{os.defpath}",
     }
-    # Longer than its processor time, for a machine with much else to do.
+    # Longer than its processor time, for a busy machine.
     out, code = _run(command, environment, data, 2 * seconds + 5)
     ready, _, answer = out.partition(READY.encode())
     if ready or not out or code == -signal.SIGKILL:
-        # It did not start, or the machine had no memory for it: the file may be all right.
+        # The process did not start, or the machine lacked memory: the file may be valid.
         raise RagError(because=f"no reader, exit {code}")
     try:
         reply: dict[str, Any] = json.loads(answer.decode(errors="surrogatepass"))
@@ -52,7 +52,7 @@ def parse_in_subprocess(
 
 
 def _run(command: list[str], environment: dict[str, str], data: bytes, seconds: float) -> tuple[bytes, int]:
-    """Its output and exit code. The processes that it has started end with it."""
+    """Output and exit code of the command. The processes that it started end too."""
     with subprocess.Popen(
         command,
         stdin=subprocess.PIPE,

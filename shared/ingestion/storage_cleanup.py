@@ -1,7 +1,7 @@
 """Removal of unused objects of Storage and of deleted collections.
 
-An object (sql/40_storage) is deleted by a token that names it and nothing else: its user may have left.
-A deleted collection stays as long as private documents are in it (sql/20_documents).
+A token for one object alone deletes it (sql/29_removals.sql), since its user may have left. A deleted
+collection remains while it has private documents (sql/21_documents.sql).
 """
 
 import logging
@@ -15,12 +15,12 @@ from shared.types import Principal
 
 log = logging.getLogger("rag")
 AT_ONCE = 20
-# Seconds, and failures in a row, after which the rest is the next call's.
+# Seconds, and failures in a row, after which the next call continues.
 SECONDS, FAILURES = 15.0, 3
 
 
 def remove_due(database: Database, signer: Signer, storage: Storage) -> int:
-    """Delete the objects that are due; how many. A failure is logged, and the object is due again later."""
+    """Delete due objects. Returns their number. A failure is logged, and the object is due again later."""
     removed, failed, until = 0, 0, time.monotonic() + SECONDS
     try:
         while rows := database.call(worker_principal(signer), "rag_claim_removals", {"wanted": AT_ONCE}):

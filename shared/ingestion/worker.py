@@ -1,28 +1,29 @@
-"""The worker: queued documents become chunks that searches find.
+"""Worker that ingests queued documents.
 
-    claim (job_queue.py) -> open, fetch, convert, chunk (prepare.py) -> embed -> store
+    claim (job_queue.py) -> open, fetch, convert, chunk (document_loader.py) -> embed -> store
 
-The passages of several documents are embedded together. Only of a large document are embedding and storing
-written as steps: a small one is done before a client looks.
+The passages of several documents are embedded together. Only a large document reports embedding and storing
+as steps: a small one is done before a client polls.
 """
 
 import time
 from collections.abc import Iterator, Sequence
+from functools import partial
 
 from shared.clients.ssrf_guard import AddressPolicy
 from shared.clients.supabase_storage import Storage
 from shared.errors import RagError
-from shared.ingestion.job_queue import BatchResult, Job, Jobs, JobScope, LeaseRenewer
-from shared.ingestion.prepare import DocumentLoader, LoadedDocument
+from shared.ingestion.document_loader import DocumentLoader, LoadedDocument
+from shared.ingestion.job_queue import BatchResult, Job, Jobs, LeaseRenewer, attempt
 from shared.models.embeddings import EMBEDDED_AT_ONCE, Embedder, embed
 from shared.models.transcription import Transcriber
 
-# After which the rest of a round is left for the next: slow documents must not cost the others their leases.
+# The rest of a round is postponed after these, so that slow documents do not cost the others their leases.
 READING_SECONDS = 60
 
 
 class Worker:
-    """Holds nothing between rounds. Several workers at once never process a document twice."""
+    """Has no state between rounds. Several workers at once never process a document twice."""
 
     def __init__(
         self,
@@ -34,51 +35,48 @@ class Worker:
     ) -> None:
         self._jobs = jobs
         self._embedder = embedder
-        self._preparer = DocumentLoader(jobs, embedder, networks or AddressPolicy(), transcriber, storage)
+        self._loader = DocumentLoader(jobs, embedder, networks or AddressPolicy(), transcriber, storage)
 
     def work(self, count: int = 8) -> BatchResult:
-        """One round: at most `count` jobs, each completed, failed with a reason, or postponed. Raises a
-        RagError when nothing can be claimed."""
+        """One round: at most `count` jobs, each completed, failed or postponed. Raises a RagError for a
+        failed claim."""
         jobs = self._jobs.claim(count)
-        done = BatchResult(claimed=len(jobs))
+        total = BatchResult(claimed=len(jobs))
         ready: list[LoadedDocument] = []
         leases = LeaseRenewer(self._jobs)
         until = time.monotonic() + READING_SECONDS
         for place, job in enumerate(jobs):
             if place and time.monotonic() > until:
-                done += BatchResult(postponed=self._leave(jobs[place:]))
+                total += BatchResult(postponed=self._postpone(jobs[place:]))
                 break
             # A lost lease is noticed when the job's turn comes.
-            leases.keep([*(item.job for item in ready), *jobs[place:]], "converting")
-            with JobScope(self._jobs, job) as outcome:
-                ready.append(self._preparer.prepare(job))
-            done += outcome.became
+            leases.renew([*(item.job for item in ready), *jobs[place:]], "converting")
+            total += attempt(self._jobs, job, partial(self._load, job, ready))
         for place, (item, vectors) in enumerate(self._embedded(ready, leases)):
-            leases.keep([later.job for later in ready[place:]], "storing")
-            with JobScope(self._jobs, item.job) as outcome:
-                if isinstance(vectors, RagError):
-                    raise vectors
-                self._store(item, vectors)
-                done += BatchResult(completed=1)
-            done += outcome.became
-        return done
+            leases.renew([later.job for later in ready[place:]], "storing")
+            total += attempt(self._jobs, item.job, partial(self._store, item, vectors))
+        return total
 
-    def _leave(self, jobs: Sequence[Job]) -> int:
-        """Postpone jobs that are not begun to the next round; how many."""
+    def _load(self, job: Job, ready: list[LoadedDocument]) -> BatchResult:
+        ready.append(self._loader.load(job))
+        return BatchResult()
+
+    def _postpone(self, jobs: Sequence[Job]) -> int:
+        """Postpone jobs that have not begun. Returns their number."""
         for job in jobs:
-            self._jobs.give_up(job, "left_for_later", "Other documents took too long. It is next.", 0)
+            self._jobs.fail(job, "left_for_later", "Other documents took too long. It is next.", 0)
         return len(jobs)
 
     def _embedded(
         self, ready: Sequence[LoadedDocument], leases: LeaseRenewer
     ) -> Iterator[tuple[LoadedDocument, list[list[float]] | RagError]]:
-        """Each with its vectors, or the error. Documents share the embedder's batches."""
+        """Each document with its vectors, or with an error. Documents share the embedder's batches."""
         waiting = [(item.job.id, passage) for item in ready for passage in item.chunked.passages]
         vectors: dict[str, list[list[float]]] = {item.job.id: [] for item in ready}
         failed = leases.report([item.job for item in ready if _is_large(item)], "embedding")
         for start in range(0, len(waiting), EMBEDDED_AT_ONCE):
-            # All of them: those whose turn comes later must not lose their leases meanwhile.
-            failed |= leases.keep([item.job for item in ready if item.job.id not in failed], "embedding")
+            # Documents whose batch comes later keep their leases too.
+            failed |= leases.renew([item.job for item in ready if item.job.id not in failed], "embedding")
             turn = waiting[start : start + EMBEDDED_AT_ONCE]
             part = [(job_id, passage) for job_id, passage in turn if job_id not in failed]
             try:
@@ -91,15 +89,18 @@ class Worker:
         for item in ready:
             yield item, failed.get(item.job.id) or vectors[item.job.id]
 
-    def _store(self, item: LoadedDocument, vectors: list[list[float]]) -> None:
+    def _store(self, item: LoadedDocument, vectors: list[list[float]] | RagError) -> BatchResult:
+        if isinstance(vectors, RagError):
+            raise vectors
         if _is_large(item):
             self._jobs.report(item.job, "storing")
         took = {"processing_time_ms": round((time.perf_counter() - item.started) * 1000)}
         document = {**item.row, "processing_info": {**item.row["processing_info"], **took}}
         arguments = {"document": document, "chunks": item.chunked.rows(vectors)}
         self._jobs.call(item.job, "rag_complete_job", arguments)
+        return BatchResult(completed=1)
 
 
 def _is_large(item: LoadedDocument) -> bool:
-    """Whether its passages fill more than one batch of the embedder."""
+    """Whether the passages fill more than one batch of the embedder."""
     return len(item.chunked.passages) > EMBEDDED_AT_ONCE

@@ -15,7 +15,7 @@ from functools import lru_cache
 from shared.retrieval.types import Highlight
 from shared.text.identifiers import names_one_thing
 from shared.text.sentences import Sentence, sentences
-from shared.text.stemming import LETTERS, WORDS, pairs, stems, unspaced
+from shared.text.stemming import LETTERS, WORDS, is_unspaced, letter_pairs, stems
 from shared.types import Match
 
 CHARACTERS = 300
@@ -63,8 +63,8 @@ def _terms(question: str) -> frozenset[str]:
     ranks: dict[str, tuple[bool, int]] = {}
     for word in WORDS.findall(question):
         whole = word.casefold()
-        if unspaced(whole):
-            ranks.update({pair: (False, len(pair)) for pair in pairs(whole)})
+        if is_unspaced(whole):
+            ranks.update({pair: (False, len(pair)) for pair in letter_pairs(whole)})
             continue
         for part in [whole] if names_one_thing(whole) else _JOINTS.split(whole):
             rank = (names_one_thing(part), len(part))
@@ -89,7 +89,7 @@ def _hits(text: str, terms: frozenset[str]) -> list[tuple[int, str]]:
 
 def _is_whole_term(folded: str, at: int, term: str) -> bool:
     """Whether a word with this stem begins there."""
-    if unspaced(term):
+    if is_unspaced(term):
         return True
     if at and _LETTER.match(folded, at - 1):
         return False

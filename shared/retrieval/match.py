@@ -9,9 +9,9 @@ from typing import Any
 from shared.clients.postgrest import Database
 from shared.clients.row_validation import object_of, readable
 from shared.errors import error_details
-from shared.graph.query_relations import relations_asked
+from shared.graph.query_relations import relation_types_in
 from shared.graph.query_result import graph_of
-from shared.text.identifiers import whole
+from shared.text.identifiers import whole_word
 from shared.types import Match, Mode, Principal, Query, Result, SearchResult, SimilarTo
 
 
@@ -39,7 +39,7 @@ def match(
     is_plain = query.mode is Mode.SEMANTIC and query.half_life_days is None
     with error_details(name=query.filters.collection):
         if query.asks_the_graph:
-            options["relation_types"] = relations_asked(text) or None
+            options["relation_types"] = relation_types_in(text) or None
             return _with_graph(database.call(caller, "rag_graph_search", arguments | options, again=True))
         if not is_plain or query.neighbours or query.prefer:
             return _page(database.call(caller, "rag_search", arguments | options, again=True))
@@ -93,7 +93,7 @@ def widen(
 
 def has_identifier(match: Match, identifier: str) -> bool:
     """Whether the match's text or title has the whole identifier, in any case."""
-    return re.search(whole(identifier.casefold()), f"{match.title}\n{match.text}".casefold()) is not None
+    return re.search(whole_word(identifier.casefold()), f"{match.title}\n{match.text}".casefold()) is not None
 
 
 def _filters(query: Query) -> dict[str, Any]:

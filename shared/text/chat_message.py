@@ -1,4 +1,4 @@
-"""Messages of chat completions: their text, their cost in tokens, the latest within a budget."""
+"""Messages of chat completions: texts, tokens, trimmed history."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -14,13 +14,13 @@ INSTRUCTIONS = frozenset({"system", "developer"})
 
 
 def text_of(content: Any) -> str | None:
-    """A message's text; None for content that is not text alone."""
+    """The text of a message; None for content other than text."""
     texts = _texts(content)
     return None if None in texts else "\n".join(filter(None, texts))
 
 
 def _texts(content: Any) -> list[str | None]:
-    """The texts of its parts, None for each that is something else."""
+    """The texts of the parts; None for each part of another type."""
     if content is None:
         return []
     parts = content if isinstance(content, list) else [content]
@@ -36,8 +36,8 @@ def message_tokens(message: Body) -> int:
 
 
 def trim_history(messages: Sequence[Body], budget: int) -> list[Body]:
-    """The latest messages within so many tokens, in order, and all instructions. Messages that were cut off
-    before begin with a question."""
+    """The latest messages within the budget of tokens, in order, and all instructions. A trimmed history
+    begins with a question."""
     latest: list[Body] = []
     for message in reversed(messages):
         if message["role"] not in INSTRUCTIONS:

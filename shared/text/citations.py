@@ -8,11 +8,11 @@ import re
 from collections.abc import Sequence
 from datetime import datetime
 
+from shared.text.normalize import one_line
 from shared.text.prompt_fence import Fence
 
 _QUOTES = '"“”„‟«»＂〝〞〟❝❞″'
-# Anything that a reader or a client may take for a mark, in brackets of whatever kind: [3], [1, 2], [4-6],
-# [3.]. Linear in its text.
+# Anything that a reader or a client may take for a mark, in any brackets: [3], [1, 2], [4-6], [3.].
 _MARK = re.compile(r"[\[［【〔⟦](?=[^\w\[\]]*[\d¹²³⁰⁴-⁹₀-₉])([^A-Za-z\[\]］】〕⟧]{0,40})[\]］】〕⟧]")
 # The two halves of a paragraph's heading: According to "Title" (2026-01-01):
 _HEADING_BEGINS = re.compile(rf"(\baccording\s+to\s*)[{_QUOTES}]", re.IGNORECASE)
@@ -43,21 +43,17 @@ def title_line(title: str) -> str:
     return _QUOTE.sub("'", escape_marks(one_line(title)))
 
 
-def one_line(text: str) -> str:
-    return " ".join(text.split())
-
-
 def paragraph(title: str, occurred_at: datetime | None, texts: Sequence[str], number: int) -> str:
     """A paragraph of an answer: According to "Title" (date): text text [n]. It holds no empty line."""
     # The date lets a reader see which of two documents that contradict each other is the newer.
     dated = f" ({occurred_at:%Y-%m-%d})" if occurred_at else ""
-    # Escaped together: two sentences may make a mark that neither of them has.
+    # Escaped together: two sentences may form a mark.
     text = re.sub(r"\s*\n\s*", "\n", escape_marks(" ".join(texts)))
     return f'According to "{title_line(title)}"{dated}: {text} {mark(number)}'
 
 
-def marked(text: str, numbers: Sequence[int]) -> tuple[str, str]:
-    """The text, and what follows it with the marks: in a row's last cell, under a block of code."""
+def with_marks(text: str, numbers: Sequence[int]) -> tuple[str, str]:
+    """The text, and its end with the marks: in the last cell of a row, under a block of code."""
     if not numbers:
         return text, ""
     marks = " ".join(map(mark, numbers))
@@ -69,15 +65,15 @@ def marked(text: str, numbers: Sequence[int]) -> tuple[str, str]:
 
 
 def excerpt(title: str, text: str, fence: Fence, number: int | None = None) -> str:
-    """A passage for a model. Its number stands on a line of the fence, which no document can write, so its
-    text, which may be code, stays as it is."""
+    """A passage for a model. The number stands on a line of the fence, which no document can write, so the
+    text needs no escaping."""
     note = f" {mark(number)}" if number else ""
     return fence.wrap("source", f"Title: {one_line(title)}\n{text}", note) + "\n"
 
 
 def tool_passage(source: str | None, text: str, score: float, fence: Fence, number: int | None) -> str:
-    """A passage as a tool returns it to an agent's model; with a number, by which the model cites it, nothing
-    in the passage looks like a mark."""
+    """A passage in the result of an agent's tool. With a number, by which the model cites it, the passage has
+    no text that looks like a mark."""
     body = "\n".join([*([f"Source: {one_line(source)}"] if source else []), text])
     label = ""
     if number is not None:

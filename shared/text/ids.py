@@ -1,4 +1,4 @@
-"""Ids as clients send them."""
+"""Ids in requests."""
 
 from uuid import UUID
 
@@ -11,8 +11,8 @@ _PREFIXES = {"workspace": "ws", "chunk": "chnk"}
 
 
 def id_of(text: str, noun: str) -> str:
-    """The id of a collection or a document, as the noun says: a UUID in whatever case, with or without its
-    prefix (col_, doc_, org_, ws_, chnk_). Raises NotFound for what cannot be anybody's."""
+    """The id of a collection, a document or another noun: a UUID with or without its prefix (col_, doc_,
+    org_, ws_, chnk_). Raises NotFound for an invalid one."""
     prefix = _PREFIXES.get(noun, noun[:3])
     try:
         return str(UUID(text.lower().removeprefix(f"{prefix}_")))

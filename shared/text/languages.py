@@ -1,7 +1,7 @@
-"""The language of a question: English, German, French or Spanish.
+"""Language of a question: English, German, French or Spanish.
 
-A question is too short for statistics of letters. Its function words decide: each of them counts for every
-language that has it. Without any, and for any other language, the answer is English.
+The function words decide, since a question is too short for statistics of letters. Each counts for every
+language that has it. The default is English.
 """
 
 import re
@@ -11,7 +11,6 @@ from shared.text.word_lists import word_sets
 
 Language = Literal["en", "de", "fr", "es"]
 ENGLISH: Language = "en"
-# The end of a longer text decides nothing.
 MAX_CHARACTERS = 2_000
 _WORD = re.compile(r"[^\W\d_]+")
 # Months by their names and abbreviations in the four languages, from January.
@@ -29,7 +28,7 @@ WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", 
 # In a class of a regular expression: kana, Han and Thai, which put no spaces between words.
 UNSPACED_SCRIPTS = r"\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\u0e00-\u0e7f"
 FUNCTION_WORDS = word_sets(__file__)
-# Letters that one of the four has and the others hardly use.
+# Letters that the other languages hardly use.
 _LETTERS: dict[Language, re.Pattern[str]] = {
     "de": re.compile(r"[äöüß]"),
     "fr": re.compile(r"[àâèêëîïôùûçœ]"),
@@ -38,7 +37,7 @@ _LETTERS: dict[Language, re.Pattern[str]] = {
 
 
 def language_of(question: str) -> Language:
-    """The language that most of the question's function words belong to; letters decide between equals."""
+    """The language of most of the question's function words; letters decide between equals."""
     text = question[:MAX_CHARACTERS].casefold()
     words = _WORD.findall(text)
 

@@ -1,4 +1,4 @@
-"""Text without what a reader does not see but a model reads."""
+"""Normalization of text: line ends, invisible characters, white space."""
 
 import re
 
@@ -10,15 +10,13 @@ _INVISIBLE = re.compile(
     "[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u061c\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\ufeff"
     "\ufff9-\ufffb\U000e0000-\U000e0fff]"
 )
-# Joiners and variation selectors stay, since scripts and emoji need them; alone they show nothing.
+# Joiners and variation selectors remain, since scripts and emoji need them.
 _SHOWS_NOTHING = re.compile("[\\s\u034f\u200c\u200d\ufe00-\ufe0f]*")
 
 
 def clean(text: str) -> str:
-    """The text with Unix line ends and without invisible characters.
-
-    Raises InvalidRequest for half a character (a lone surrogate), which no database stores.
-    """
+    """The text with Unix line ends and without invisible characters, which a model would read. Raises
+    InvalidRequest for a lone surrogate."""
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -27,8 +25,12 @@ def clean(text: str) -> str:
 
 
 def clean_line(text: str) -> str:
-    """The same on one line, its words apart by single spaces: for titles, names and headers."""
-    return " ".join(clean(text).split())
+    """The cleaned text on one line, for titles, names and headers."""
+    return one_line(clean(text))
+
+
+def one_line(text: str) -> str:
+    return " ".join(text.split())
 
 
 def is_blank(text: str) -> bool:

@@ -1,10 +1,9 @@
 """Fence around untrusted text in a prompt: two lines that no document can write.
 
 Documents, titles, questions and conversations are data. Each stands between a line `<<label-nonce>>` and a
-line `<<end-nonce>>`, and the system prompt says what these lines mean. The nonce is 64 random bits,
-drawn anew for each prompt (for an agent's tool, each turn), when its texts are written already; their authors
-can neither know nor guess it. A text that holds `<<end-` with another number closes nothing, so texts stay as
-they are: nothing in them has to be searched for or escaped.
+line `<<end-nonce>>`, which the system prompt explains. The nonce is 64 random bits for each prompt (for an
+agent's tool, each turn), which the authors of the texts cannot guess. `<<end-` with another number closes
+nothing, so texts need no escaping.
 """
 
 import secrets
@@ -18,16 +17,16 @@ RULE = (
 
 @dataclass(frozen=True, slots=True)
 class Fence:
-    """The fence of one prompt, or of one turn's results of a tool."""
+    """The fence of one prompt, or of the results of tools in one turn."""
 
     nonce: str = field(default_factory=lambda: secrets.token_hex(8))
 
     def wrap(self, label: str, text: str, note: str = "") -> str:
-        """The text inside the fence. `note` is ours, not the document's: it follows on the first line."""
+        """The text inside the fence. `note`: trusted text on the first line."""
         return f"{self._line(label)}{note}\n{text}\n{self._line('end')}"
 
     def rule(self, *labels: str) -> str:
-        """The sentence that tells a model what stands between the lines with these labels."""
+        """The sentence that explains the fence with these labels to a model."""
         begin = " or ".join(map(self._line, labels))
         return RULE.format(begin=begin, end=self._line("end"), nonce=self.nonce)
 

@@ -1,8 +1,8 @@
-"""Where sentences begin and end, as exact character spans. Shared by chunking and extraction.
+"""Sentences of a text, as exact character spans.
 
-Boundaries come from sentencex (Wikimedia's segmenter, about 300 languages), asked line by line: over
-several lines it misses turns of a transcript and items of a list. Of a long line it is given a part at a
-time: its work grows with the square of what nobody closes (50,000 opening quotation marks take seconds).
+sentencex (Wikimedia's segmenter, about 300 languages) gets one line at a time: over several lines it misses
+turns of a transcript and items of a list. It gets a long line in windows: its time grows with the square of
+the open quotation marks (50,000 take seconds).
 """
 
 import re
@@ -13,7 +13,7 @@ from sentencex import get_sentence_boundaries
 
 _LINES = re.compile(r"[^\n]+")
 _HEADING = re.compile(r"#{1,6} ")
-# Characters of a line: longer than any sentence that somebody wrote.
+# In characters, longer than any real sentence.
 _WINDOW = 5_000
 
 
@@ -29,27 +29,29 @@ class Sentence:
 def sentences(text: str, lang: str | None = None) -> list[Sentence]:
     """The text's sentences in order; `lang` is a language tag such as en or pt-BR, English when unknown."""
     language = (lang or "en").split("-")[0].lower()
-    found: list[Sentence] = []
+    result: list[Sentence] = []
     for line in _LINES.finditer(text):
         heading = _HEADING.match(line.group()) is not None
-        whole = heading or line.group().startswith("|")
-        for start, end in [(0, len(line.group()))] if whole else _boundaries(line.group(), language):
+        is_one_sentence = heading or line.group().startswith("|")
+        for start, end in (
+            [(0, len(line.group()))] if is_one_sentence else _boundaries(line.group(), language)
+        ):
             sentence = line.group()[start:end]
             stripped = sentence.strip()
             if stripped:
                 begin = line.start() + start + len(sentence) - len(sentence.lstrip())
-                found.append(Sentence(begin, begin + len(stripped), heading))
-    return found
+                result.append(Sentence(begin, begin + len(stripped), heading))
+    return result
 
 
 def _boundaries(line: str, language: str) -> Iterator[tuple[int, int]]:
     start = 0
     while len(line) - start > _WINDOW:
-        *whole, (begin, _) = _segments(line[start : start + _WINDOW], language)
-        yield from ((start + first, start + last) for first, last in whole)
-        # Where the last one ends is not known yet; one that fills the window ends there.
+        *is_one_sentence, (begin, _) = _segments(line[start : start + _WINDOW], language)
+        yield from ((start + first, start + last) for first, last in is_one_sentence)
+        # The end of the last one is unknown, unless it fills the window.
         end = start + (begin or _WINDOW)
-        if not whole:
+        if not is_one_sentence:
             yield start, end
         start = end
     yield from ((start + first, start + last) for first, last in _segments(line[start:], language))

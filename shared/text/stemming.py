@@ -1,7 +1,7 @@
-"""Which words of a text say what it is about, cut so that caused meets cause.
+"""Stems of content words: their first five letters, so that caused matches cause.
 
 Truncation serves every language alike (McNamee and Mayfield 2004 found five letters nearly as good as a
-stemmer); what holds a digit is an identifier or a number and stays whole.
+stemmer). Words with a digit are identifiers or numbers, and are not cut.
 """
 
 import re
@@ -17,12 +17,12 @@ STOPWORDS = word_sets(__file__)["stopwords"]
 
 
 def content_words(text: str) -> frozenset[str]:
-    """The text's words without those that only ask, cut."""
+    """The stems of the text's words, without stopwords."""
     return stems({word.casefold() for word in WORDS.findall(text)})
 
 
 def stems(words: Iterable[str]) -> frozenset[str]:
-    """Of case-folded words, those that are not only asking, cut."""
+    """The stems of case-folded words, without stopwords."""
     return frozenset(stem(word) for word in words if word not in STOPWORDS)
 
 
@@ -30,11 +30,11 @@ def stem(word: str) -> str:
     return word[:LETTERS] if word.isalpha() else word
 
 
-def unspaced(word: str) -> bool:
-    """Whether it is of a script that puts no spaces between words: what looks like one word may be many."""
+def is_unspaced(word: str) -> bool:
+    """Whether the word is in a script without spaces, and may be several words."""
     return _UNSPACED.search(word) is not None
 
 
-def pairs(word: str) -> list[str]:
-    """Pairs of its letters, which stand for words there, as in search engines."""
+def letter_pairs(word: str) -> list[str]:
+    """Pairs of letters, which are the words in scripts without spaces, as in search engines."""
     return [word[place : place + 2] for place in range(max(1, len(word) - 1))]

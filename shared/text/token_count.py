@@ -1,9 +1,8 @@
-"""How many tokens a text costs at most, for models whose vocabulary we do not carry.
+"""Upper bound of a text's tokens, for models without a bundled vocabulary.
 
-tiktoken fetches its vocabularies at run time, and Gemini publishes none that can be bundled, so hosted
-models are counted by an upper bound: split the text as byte-pair encoders do before they merge, and charge
-each piece what it can cost. The tests hold it against o200k and cl100k, on the demo corpus (where it is
-about 45 % above) and on odd texts: never below the true count.
+tiktoken fetches its vocabularies at run time, and Gemini publishes none. The bound divides a text as
+byte-pair encoders do before they merge, and adds the maximum cost of each piece. The tests compare it with
+o200k and cl100k: it is never lower, and about 45 % higher on the demo corpus.
 """
 
 import math
@@ -14,7 +13,7 @@ from itertools import groupby
 
 from shared.types import Match
 
-# As in the byte-pair encoders: a word with the space before it, digits, a run of punctuation, line ends.
+# Pieces of byte-pair encoders: a word with the space before it, digits, a run of punctuation, line ends.
 _PIECES = re.compile(r" ?[^\W\d_]+|\d| ?[^\w\s]+|_+|\s+")
 
 # In characters: longer than most words.
@@ -31,7 +30,7 @@ def count_tokens(text: str) -> int:
     )
 
 
-# Words come again and again: known ones take a fifth of the time. Long ones seldom do, and are not kept.
+# Short words recur, and a cached one takes a fifth of the time.
 @lru_cache(maxsize=2**14)
 def _cost_of_short(piece: str) -> int:
     return _cost(piece)
@@ -45,11 +44,11 @@ def _cost(piece: str) -> int:
     if not word.isascii():
         return _cost_beyond_ascii(word, size)
     if not word.isalpha():
-        # Digits come one by one; of punctuation only repeated characters merge for sure.
+        # Each digit is a token; of punctuation only repeated characters surely merge.
         return sum(math.ceil(len(list(run)) / 2) for _, run in groupby(word))
     if word.islower():
         return math.ceil(size / 4)
-    # A capital first is common in vocabularies, capitals inside are not.
+    # Vocabularies have words with a capital first, rarely with capitals inside.
     return math.ceil(size / 2.5) if word[1:].islower() else math.ceil(size * 0.75)
 
 
@@ -61,7 +60,7 @@ def _cost_of_space(piece: str) -> int:
 
 
 def _cost_beyond_ascii(word: str, size: int) -> int:
-    """Latin, Greek and Cyrillic cost half their bytes, scripts in wide use most of them, others all."""
+    """Half the bytes in Latin, Greek and Cyrillic; most of them in widely used scripts; all in others."""
     if not word.isalpha():
         return size
     if size < 2.5 * len(word):
@@ -72,10 +71,7 @@ def _cost_beyond_ascii(word: str, size: int) -> int:
 def fit_token_budget(
     matches: Sequence[Match], budget: int, cost: Callable[[Match], int]
 ) -> tuple[Match, ...]:
-    """The matches, best first, whose costs in tokens add up to at most `budget`.
-
-    One that is too long is passed over, since a shorter one after it may still fit.
-    """
+    """The matches, best first, that fit the budget of tokens. A long one is skipped: a later one may fit."""
     chosen: list[Match] = []
     left = budget
     for match in matches:

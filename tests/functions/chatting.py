@@ -9,7 +9,7 @@ from fastapi.testclient import TestClient
 
 from functions import chat_completions
 from shared.config import Settings
-from shared.documents.indexes import Text, add
+from shared.documents.indexes import IndexDocument, add
 from shared.services import Services
 from tests.actors import Actor
 from tests.functions.serving import made, served
@@ -54,7 +54,11 @@ def chatting(settings: Settings, gateway: StandIn, **changes: Any) -> Iterator[T
 def index(core: Services, actor: Actor, name: str, *texts: str) -> list[str]:
     """An index of these texts; its documents' doc_ids."""
     rows = add(
-        core.database, core.embedder, actor.principal, name, [Text.new(text, {"n": 1}) for text in texts]
+        core.database,
+        core.embedder,
+        actor.principal,
+        name,
+        [IndexDocument.new(text, {"n": 1}) for text in texts],
     )
     return [row["name"] for row in rows]
 

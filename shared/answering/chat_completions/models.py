@@ -7,7 +7,7 @@ from typing import Any, TypeGuard
 
 from shared.answering.chat_completions.request import MODEL_CHARACTERS, RAG_MODEL, RAG_PREFIX, is_grounded
 from shared.clients.probe_cache import CachedProbe
-from shared.documents import by_name
+from shared.documents import named_collections
 from shared.errors import GenerationFailed, InvalidRequest, NotFound
 from shared.models.chat_gateway import ChatGateway
 from shared.models.chat_stream import Body
@@ -32,7 +32,7 @@ def models(core: Services, caller: Principal) -> list[Body]:
 def _names(core: Services, caller: Principal) -> list[str]:
     """The caller's collections; empty unless the caller has one org, because names are unique per org."""
     try:
-        return by_name.names(core.database, caller)
+        return named_collections.names(core.database, caller)
     except (InvalidRequest, NotFound) as error:
         if error.code not in ("org_required", "org_not_found"):
             raise

@@ -18,7 +18,7 @@ from shared.generation.confidence import cite
 from shared.generation.generators import GenerationRequest, Generator
 from shared.generation.grounding.checker import Checker
 from shared.generation.grounding.stream import Stream
-from shared.generation.grounding.types import Checked, Evidence, Verdict
+from shared.generation.grounding.types import CheckResult, Evidence, Verdict
 from shared.generation.refusals import insufficient
 from shared.observability.tracing import milliseconds_since
 from shared.retrieval.highlight import highlight
@@ -76,7 +76,7 @@ def _retrieve(core: Services, caller: Callable[[], Principal], request: AnswerRe
 
 async def _check_sentences(
     core: Services, request: AnswerRequest, retrieval: RetrievalDone, generator: Generator
-) -> AsyncGenerator[Checked | GeneratedText]:
+) -> AsyncGenerator[CheckResult | GeneratedText]:
     """Each complete sentence with its evidence; last, the whole text."""
     matches = retrieval.result.matches
     generation = GenerationRequest(
@@ -118,14 +118,14 @@ def _stream(matches: Sequence[Match]) -> Stream:
 
 def _extract_sentences(
     draft: GeneratedText, request: AnswerRequest, matches: Sequence[Match]
-) -> list[Checked]:
+) -> list[CheckResult]:
     """The sentences of an extracted answer within max_tokens, a paragraph for each document."""
     if not draft.sentences:
         best = highlight(matches[0], request.search.text)
-        return [Checked(escape_marks(best.text), Verdict.SUPPORTED, (Evidence(0, best.start, best.end),))]
+        return [CheckResult(escape_marks(best.text), Verdict.SUPPORTED, (Evidence(0, best.start, best.end),))]
     places = {match.chunk_id: place for place, match in enumerate(matches)}
     budget = request.max_tokens
-    checked: list[Checked] = []
+    checked: list[CheckResult] = []
     for previous, sentence in zip([None, *draft.sentences], draft.sentences, strict=False):
         budget -= count_tokens(sentence.text)
         if budget < 0 and checked:
@@ -133,5 +133,5 @@ def _extract_sentences(
         space = " " if previous and previous.number == sentence.number else "\n\n"
         evidence = Evidence(places[sentence.match.chunk_id], sentence.start, sentence.end)
         text = escape_marks(sentence.text)
-        checked.append(Checked(text, Verdict.SUPPORTED, (evidence,), before=space if previous else ""))
+        checked.append(CheckResult(text, Verdict.SUPPORTED, (evidence,), before=space if previous else ""))
     return checked

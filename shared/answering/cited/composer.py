@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from shared.answering.cited.types import ComposedAnswer, NumberedCitation, Reference, Sentence
-from shared.generation.grounding.types import Checked, Evidence, Verdict
-from shared.text.citations import marked
+from shared.generation.grounding.types import CheckResult, Evidence, Verdict
+from shared.text.citations import with_marks
 from shared.types import Match
 
 
@@ -22,10 +22,10 @@ class Composer:
     # The reasons of each dropped sentence.
     dropped: list[tuple[str, ...]] = field(default_factory=list)
     is_grounded: bool = False
-    _pending: list[Checked] = field(default_factory=list)
+    _pending: list[CheckResult] = field(default_factory=list)
     _space: str = ""
 
-    def add(self, checked: Checked) -> str:
+    def add(self, checked: CheckResult) -> str:
         """The text that the next sentence adds: empty if it is unsupported."""
         if checked.verdict is Verdict.UNSUPPORTED:
             self.dropped.append(checked.reasons)
@@ -49,16 +49,16 @@ class Composer:
     def answer(self) -> ComposedAnswer:
         return ComposedAnswer(self.text, tuple(self.sentences), tuple(self.citations), tuple(self.dropped))
 
-    def _write(self, checked: Checked) -> str:
+    def _write(self, checked: CheckResult) -> str:
         before = checked.before
         if not self.text:
             before = before.lstrip()
         elif self._space.count("\n") > before.count("\n"):
             before = self._space + before.lstrip()
         self._space = ""
-        references = tuple(map(self._reference, checked.backing))
+        references = tuple(map(self._reference, checked.evidence))
         numbers = dict.fromkeys(reference.number for reference in references)
-        text, rest = marked(checked.text, list(numbers) if self.cites else [])
+        text, rest = with_marks(checked.text, list(numbers) if self.cites else [])
         start = len(self.text) + len(before)
         self.sentences.append(Sentence(start, start + len(text), references))
         addition = f"{before}{text}{rest}"
@@ -66,7 +66,7 @@ class Composer:
         return addition
 
     def _reference(self, evidence: Evidence) -> Reference:
-        match = self.matches[evidence.place]
+        match = self.matches[evidence.match_index]
         for citation in self.citations:
             if citation.match.chunk_id == match.chunk_id:
                 return Reference(citation.number, evidence.start, evidence.end)

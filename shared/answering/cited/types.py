@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from shared.graph.query_result import evidence_of
+from shared.graph.query_result import evidence_chunk_ids
 from shared.retrieval.types import RoutedResult, SearchRequest
 from shared.types import Judgement, Match, Usage
 
@@ -86,7 +86,7 @@ class AnswerDone:
     def chunk_ids(self) -> set[str]:
         """The chunks whose text the answer shows, those of the graph included."""
         result = self.retrieval.result
-        return {match.chunk_id for match in result.matches} | evidence_of(result.graph)
+        return {match.chunk_id for match in result.matches} | evidence_chunk_ids(result.graph)
 
 
 # In this order.

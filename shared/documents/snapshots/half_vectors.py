@@ -1,5 +1,7 @@
-"""Embeddings as snapshots have them: values in half precision, low byte first, in base64, without the zeros
-at the end. Nothing is rounded on the way: what is loaded is bit for bit what was persisted."""
+"""Embeddings of snapshots: half precision, low byte first, base64, without zeros at the end.
+
+Nothing is rounded: a loaded embedding equals the persisted one bit for bit.
+"""
 
 import binascii
 import struct
@@ -7,14 +9,14 @@ from array import array
 from base64 import b64decode, b64encode
 from functools import cache
 
-# Of every embedding as it is stored: shorter ones have zeros at their end.
+# Of every stored embedding; shorter ones have zeros at their end.
 DIMENSIONS = 1536
-# All bits of the exponent: what is no number.
+# All bits of the exponent: infinity or NaN.
 _NO_NUMBER = 0x7C00
 
 
 def from_database(text: str) -> str:
-    """The database's own has the high byte first, and may lack a last byte that is zero."""
+    """The database has the high byte first, and may omit a last byte that is zero."""
     raw = b64decode(text)
     values = array("H", raw + b"\0" * (len(raw) % 2))
     values.byteswap()
@@ -22,7 +24,7 @@ def from_database(text: str) -> str:
 
 
 def to_database(text: str) -> str:
-    """As halfvec reads it, with its zeros. Raises ValueError for what is no embedding."""
+    """The text of a halfvec, with its zeros. Raises ValueError for an invalid embedding."""
     try:
         raw = b64decode(text, validate=True)
     except binascii.Error:
@@ -40,6 +42,6 @@ def to_database(text: str) -> str:
 
 @cache
 def _texts() -> list[str]:
-    """Every value there is, in five digits, which tell it from its neighbours."""
+    """Every half-precision value in five digits, which distinguish it from its neighbours."""
     values = struct.unpack("<65536e", struct.pack("<65536H", *range(65536)))
     return [f"{value:.5g}" for value in values]

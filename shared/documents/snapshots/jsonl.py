@@ -1,5 +1,7 @@
-"""A snapshot's data: a file of gzipped JSON lines, each document followed by its chunks. Written and read as
-a stream, so that no size of it needs much memory."""
+"""Data file of a snapshot: gzipped JSON lines, each document followed by its chunks.
+
+It is written and read as a stream, with little memory.
+"""
 
 import gzip
 import hashlib
@@ -20,7 +22,7 @@ MAX_LINE = 100 << 20
 
 
 class Document(Strict):
-    """`name` is missing where it was already another's. `chunks`: how many follow."""
+    """`name` is null where another document has it. `chunks`: their number."""
 
     name: Text | None
     source_type: Text
@@ -45,7 +47,7 @@ class Document(Strict):
 
 
 class Chunk(Strict):
-    """Its text is that of its span, [span_start, span_end) in characters of the document's text."""
+    """The text of a chunk is the document's text from span_start to span_end, in characters."""
 
     span_start: Count
     span_end: Count
@@ -54,46 +56,45 @@ class Chunk(Strict):
     embedding: Text
 
     def row(self) -> dict[str, Any]:
-        """As the database takes it."""
         return {**self.model_dump(), "embedding": to_database(self.embedding)}
 
 
-class _Measured:
-    """A file, and what went through it."""
+class _MeasuredFile:
+    """A file, with the digest and the number of the bytes read or written."""
 
-    def __init__(self, file: BinaryIO, most: int | None = None) -> None:
+    def __init__(self, file: BinaryIO, max_bytes: int | None = None) -> None:
         self._file = file
-        self._most = most
+        self._most = max_bytes
         self.digest = hashlib.sha256()
         self.bytes = 0
 
     def write(self, data: bytes) -> int:
         self._file.write(data)
-        self._saw(data)
+        self._count(data)
         return len(data)
 
     def read(self, size: int = -1) -> bytes:
         data = self._file.read(size)
-        self._saw(data)
+        self._count(data)
         if self._most is not None and self.bytes > self._most:
             raise SnapshotRefused(f"{DAMAGED}: its data are longer than they were.")
         return data
 
-    def _saw(self, data: bytes) -> None:
+    def _count(self, data: bytes) -> None:
         self.digest.update(data)
         self.bytes += len(data)
 
     def flush(self) -> None:
-        """For gzip: the store's file is flushed when it is closed."""
+        """Called by gzip. Closing the store's file flushes it."""
 
 
 class Writer:
     """Writes a data file."""
 
     def __init__(self, file: BinaryIO) -> None:
-        self._measured = _Measured(file)
-        # Without a name and a date in it: the same documents make the same file.
-        self._gzip = gzip.GzipFile("", "wb", 6, self._measured, mtime=0)
+        self._file = _MeasuredFile(file)
+        # Without a name and a date, so that the same documents make the same file.
+        self._gzip = gzip.GzipFile("", "wb", 6, self._file, mtime=0)
         self._unpacked = 0
         self.documents = self.chunks = 0
 
@@ -111,24 +112,24 @@ class Writer:
         self._gzip.write(line)
 
     def close(self, file: str) -> Data:
-        """What the manifest says of the file, which is called so."""
+        """Close the file of that name. Returns its description in the manifest."""
         self._gzip.close()
         return Data(
             file=file,
-            sha256=self._measured.digest.hexdigest(),
-            bytes=self._measured.bytes,
+            sha256=self._file.digest.hexdigest(),
+            bytes=self._file.bytes,
             unpacked_bytes=self._unpacked,
         )
 
 
 def new_data_name() -> str:
-    """One that there never was, so that whoever removes a file removes nobody else's."""
+    """A unique name, so that a removed file never was another snapshot's."""
     return f"data-{datetime.now(UTC):%Y%m%dT%H%M%SZ}-{uuid4().hex}.jsonl.gz"
 
 
 @dataclass(slots=True)
-class _Counted:
-    """What is still to come."""
+class _Remaining:
+    """The documents and chunks that must follow."""
 
     documents: int
     chunks: int
@@ -149,27 +150,27 @@ class _Counted:
 
 
 def records(file: BinaryIO, manifest: Manifest) -> Iterator[Document | Chunk]:
-    """The documents, each followed by its chunks. Raises SnapshotRefused for whatever is not as the manifest
-    says: in the end, for what only the whole file shows."""
-    measured = _Measured(file, manifest.data.bytes)
-    left = _Counted(manifest.documents, manifest.chunks)
+    """The documents, each followed by its chunks. Raises SnapshotRefused for a difference from the manifest,
+    which may show only at the end."""
+    measured = _MeasuredFile(file, manifest.data.bytes)
+    remaining = _Remaining(manifest.documents, manifest.chunks)
     unpacked = 0
     for line in _lines(measured):
         unpacked += len(line)
         if unpacked > manifest.data.unpacked_bytes:
             raise SnapshotRefused(f"{DAMAGED}: its data are longer than they were.")
         record = _record(line)
-        if not left.take(record):
+        if not remaining.take(record):
             raise SnapshotRefused(f"{DAMAGED}: it has other documents and chunks than it says.")
         yield record
-    same = (measured.bytes, measured.digest.hexdigest()) == (manifest.data.bytes, manifest.data.sha256)
-    if not same or unpacked != manifest.data.unpacked_bytes:
+    is_same = (measured.bytes, measured.digest.hexdigest()) == (manifest.data.bytes, manifest.data.sha256)
+    if not is_same or unpacked != manifest.data.unpacked_bytes:
         raise SnapshotRefused(f"{DAMAGED}: its data are not what they were.")
-    if not left.is_complete():
+    if not remaining.is_complete():
         raise SnapshotRefused(f"{DAMAGED}: it has fewer documents or chunks than it says.")
 
 
-def _lines(file: _Measured) -> Iterator[bytes]:
+def _lines(file: _MeasuredFile) -> Iterator[bytes]:
     unpacking = gzip.GzipFile("", "rb", fileobj=file)
     try:
         while line := unpacking.readline(MAX_LINE + 1):
@@ -183,7 +184,7 @@ def _lines(file: _Measured) -> Iterator[bytes]:
 def _record(line: bytes) -> Document | Chunk:
     try:
         ((kind, fields),) = json.loads(line).items()
-        # What Python reads and JSON does not know: NaN, 1e400, half characters.
+        # Python also parses NaN, 1e400 and lone surrogates, which are not JSON.
         json.dumps(fields, ensure_ascii=False, allow_nan=False).encode()
         if kind == "document":
             return Document.model_validate(fields)

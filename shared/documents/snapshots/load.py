@@ -1,6 +1,8 @@
-"""A snapshot from the store as an index. It is read twice: to its end before a row is written, and then into
-a collection without a name, which takes the name when all of it is there. Until then nothing has changed for
-anybody, and what fails leaves nothing."""
+"""Import of a snapshot as an index.
+
+The snapshot is read twice: first to validate it, then into a collection without a name. This gets the name at
+the end, so that no user sees a partial index, and a failure leaves nothing.
+"""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
@@ -10,7 +12,7 @@ from shared.clients.object_store import Folder, Store
 from shared.clients.postgrest import Database
 from shared.documents.snapshots.half_vectors import DIMENSIONS
 from shared.documents.snapshots.jsonl import Chunk, Document, records
-from shared.documents.snapshots.load_session import Loading
+from shared.documents.snapshots.load_session import LoadSession
 from shared.documents.snapshots.manifest import Manifest
 from shared.errors import InvalidRequest, NotFound, SnapshotRefused
 from shared.types import PrincipalSource
@@ -26,17 +28,17 @@ def load(
     model: str,
     overwrite: bool,
 ) -> str:
-    """Where it was loaded from, as the caller said it. `model` is what embeds here. Without a path the
-    index's own folder is read, else the snapshot at the path, at path/index, or the only one in the path.
+    """Load the snapshot at the path, at path/index, or the only one in the path; without a path that in the
+    index's own folder. `model`: that of this deployment. Returns the path, as the caller gave it.
 
-    Raises Conflict for an index that exists, unless it is to be overwritten; NotFound for a path without a
-    snapshot; SnapshotRefused; Forbidden where what is overwritten has other people's own documents;
-    RateLimited where the org's tier has no room; InvalidRequest, SnapshotFailed.
+    Raises Conflict for an index that exists, without `overwrite`; NotFound for a path without a snapshot;
+    SnapshotRefused; Forbidden to overwrite private documents of others; RateLimited above the limit of the
+    org's tier; InvalidRequest, SnapshotFailed.
     """
     directory = directory_of(index)
     label = f"{DEFAULT}/{directory}" if path is None else path
     segments = (DEFAULT, directory) if path is None else segments_of(path)
-    loading = Loading(database, caller, index, overwrite)
+    loading = LoadSession(database, caller, index, overwrite)
     places = [segments] if path is None else [segments, (*segments, directory)]
     snapshots = [*islice(_snapshots(store, loading.org_id, places), 1)]
     if not snapshots and path is not None:
@@ -48,7 +50,7 @@ def load(
     if not snapshots:
         raise NotFound(f"Path does not exist: {label}", code="path_not_found")
     ((folder, content),) = snapshots
-    manifest = Manifest.opened(content)
+    manifest = Manifest.parse(content)
     _require_fit(manifest, model)
     _read(folder, manifest, lambda _: None)
     loading.begin(manifest)
@@ -81,7 +83,7 @@ def _require_fit(manifest: Manifest, model: str) -> None:
 
 
 def _is_of(document: Document, manifest: Manifest) -> bool:
-    """Whether what it has was embedded by the snapshot's model; of nothing there is no model."""
+    """Whether the snapshot's model embedded the document. A document without chunks has no model."""
     if document.embedding_model is None:
         return document.chunks == 0
     return document.embedding_model == manifest.embedding_model

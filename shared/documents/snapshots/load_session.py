@@ -1,5 +1,4 @@
-"""A load's rows on their way into the database: a collection without a name, its documents a page at a time,
-and in the end the name; or nothing of it."""
+"""Database calls of a load: a collection without a name, its documents in batches, its name."""
 
 import logging
 from collections.abc import Iterable
@@ -9,22 +8,20 @@ from shared.clients.postgrest import Database
 from shared.documents.snapshots.jsonl import Chunk, Document
 from shared.documents.snapshots.manifest import Manifest
 from shared.errors import RagError, error_details
-from shared.ingestion.entity_rows import is_graphed, names_of
+from shared.ingestion.entity_extraction import extract_rows, is_graph_enabled
 from shared.ingestion.ingest import CHUNKS_AT_ONCE
 from shared.types import PrincipalSource
 
 log = logging.getLogger("rag")
 Row = dict[str, Any]
-# Of a document that has more than fit in with others.
+# Of a document with more chunks than one batch.
 MORE_CHUNKS_AT_ONCE = 1000
 BYTES_AT_ONCE = 4 << 20
 
 
-class Loading:
-    """One load."""
-
+class LoadSession:
     def __init__(self, database: Database, caller: PrincipalSource, index: str, overwrite: bool) -> None:
-        """Raises what says that this caller may not load under this name."""
+        """Raises an error where the caller may not load an index of this name."""
         self._database = database
         self._caller = caller
         self._index = index
@@ -32,23 +29,23 @@ class Loading:
         self._collection: str | None = None
         self._model: str | None = None
         self._graphed = True
-        checked = self._ask("rag_check_load", name=index, overwrite=overwrite)
+        checked = self._call("rag_check_load", name=index, overwrite=overwrite)
         self.org_id: str = checked["org_id"]
-        self._left_behind: list[str] = checked["left_behind"]
-        # What is to be sent: documents with their chunks, and chunks of a document that is there.
+        self._abandoned: list[str] = checked["left_behind"]
+        # To be sent: documents with their chunks, and further chunks of a document in the database.
         self._documents: list[Row] = []
         self._chunks = self._bytes = self._loaded = 0
-        self._open: str | None = None
+        self._document_id: str | None = None
         self._latest: Document | None = None
-        self._more: list[Row] = []
+        self._further_chunks: list[Row] = []
         self._missing = 0
 
     def begin(self, manifest: Manifest) -> None:
-        """Make the collection, and delete what loads of this org have left that broke off long ago."""
-        self._delete(self._left_behind)
+        """Create the collection, and delete those of the org's loads that broke off long ago."""
+        self._delete(self._abandoned)
         self._model = manifest.embedding_model
-        self._graphed = is_graphed(manifest.collection.get("config"))
-        self._collection = self._ask(
+        self._graphed = is_graph_enabled(manifest.collection.get("config"))
+        self._collection = self._call(
             "rag_begin_load",
             name=self._index,
             overwrite=self._overwrite,
@@ -75,39 +72,41 @@ class Loading:
 
     def finish(self) -> None:
         self._send()
-        self._ask("rag_finish_load", collection_id=self._collection, overwrite=self._overwrite)
+        self._call("rag_finish_load", collection_id=self._collection, overwrite=self._overwrite)
 
     def abandon(self) -> None:
-        """Delete what was loaded; what cannot be deleted now, the next load deletes."""
+        """Delete the loaded documents. After a failure the next load deletes them."""
         if self._collection:
             self._delete([self._collection])
 
     def _take_chunk(self, chunk: Chunk) -> None:
         self._missing -= 1
         if self._documents and len(self._documents[-1]["chunks"]) == CHUNKS_AT_ONCE:
-            self._open = self._send()
+            self._document_id = self._send()
         if self._documents:
             self._documents[-1]["chunks"].append(chunk.row())
             return
-        self._more.append(chunk.row())
-        if self._latest and (len(self._more) == MORE_CHUNKS_AT_ONCE or not self._missing):
-            self._ask(
+        self._further_chunks.append(chunk.row())
+        if self._latest and (len(self._further_chunks) == MORE_CHUNKS_AT_ONCE or not self._missing):
+            self._call(
                 "rag_load_chunks",
                 collection_id=self._collection,
-                document_id=self._open,
-                chunks=self._named(self._latest.title, self._latest.content, self._more),
+                document_id=self._document_id,
+                chunks=self._with_entities(self._latest.title, self._latest.content, self._further_chunks),
                 embedding_model=self._model,
                 last=not self._missing,
             )
-            self._more = []
+            self._further_chunks = []
 
     def _send(self) -> str | None:
-        """The id of the last of the documents that were to be sent."""
+        """Send the documents. Returns the id of the last one."""
         if not self._documents:
             return None
         for document in self._documents:
-            document["chunks"] = self._named(document["title"], document["content"], document["chunks"])
-        stored = self._ask(
+            document["chunks"] = self._with_entities(
+                document["title"], document["content"], document["chunks"]
+            )
+        stored = self._call(
             "rag_load_documents",
             collection_id=self._collection,
             documents=self._documents,
@@ -117,10 +116,10 @@ class Loading:
         self._documents, self._chunks, self._bytes = [], 0, 0
         return str(max(stored, key=lambda row: row["place"])["document_id"])
 
-    def _named(self, title: str, text: str, chunks: list[Row]) -> list[Row]:
-        """The chunks with the names in them. A snapshot holds no names: they are read from the texts."""
+    def _with_entities(self, title: str, text: str, chunks: list[Row]) -> list[Row]:
+        """The chunks with their entities, which a snapshot does not have."""
         texts = [text[chunk["span_start"] : chunk["span_end"]] for chunk in chunks]
-        named = names_of(title, texts) if self._graphed else None
+        named = extract_rows(title, texts) if self._graphed else None
         if named is None:
             return chunks
         return [{**chunk, **names} for chunk, names in zip(chunks, named, strict=True)]
@@ -128,16 +127,15 @@ class Loading:
     def _delete(self, collections: Iterable[str]) -> None:
         for collection in collections:
             try:
-                while self._ask("rag_cancel_load", collection_id=collection):
+                while self._call("rag_cancel_load", collection_id=collection):
                     pass
             except RagError as error:
                 log.warning("a load was left behind: %s", error.because)
 
-    def _ask(self, function: str, **arguments: Any) -> Any:
+    def _call(self, function: str, **arguments: Any) -> Any:
         with error_details(name=self._index):
             return self._database.call(self._caller, function, arguments, patient=True)
 
 
 def _row(document: Document) -> Row:
-    """As the database takes it, with its chunks to come."""
     return {**document.model_dump(exclude={"name", "chunks"}), "external_id": document.name, "chunks": []}

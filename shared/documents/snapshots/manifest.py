@@ -1,5 +1,7 @@
-"""What a snapshot says of itself: what it holds, by which model, and the checksums that tell damage. Whoever
-may write to the store can make one up that is in order: it becomes theirs who load it, and nobody else's."""
+"""Manifest of a snapshot: its contents, its embedding model, checksums against damage.
+
+A writer to the store can forge a snapshot. Its documents belong to the org that loads it, and to no other.
+"""
 
 import hashlib
 import json
@@ -24,7 +26,7 @@ class Strict(BaseModel):
 
 
 class Data(Strict):
-    """The file, its digest and size as it lies there, and its size when it is unpacked."""
+    """The data file, its digest, and its size before and after unpacking."""
 
     file: Annotated[str, Field(strict=True, pattern=f"^{DATA.pattern}$")]
     sha256: Sha256
@@ -33,7 +35,7 @@ class Data(Strict):
 
 
 class Manifest(Strict):
-    """`checksum` is of all the others. No model: there is no chunk."""
+    """`checksum`: of all other fields. Without chunks there is no model."""
 
     format: Literal["rag-on-supabase-snapshot"] = "rag-on-supabase-snapshot"
     version: Literal[1] = 1
@@ -47,13 +49,12 @@ class Manifest(Strict):
     data: Data
     checksum: str = ""
 
-    def sealed(self) -> bytes:
-        """As it is stored."""
+    def to_bytes(self) -> bytes:
         fields = self.model_dump(exclude={"checksum"})
         return json.dumps({**fields, "checksum": _checksum(fields)}, ensure_ascii=False, indent=1).encode()
 
     @classmethod
-    def opened(cls, content: bytes) -> "Manifest":
+    def parse(cls, content: bytes) -> "Manifest":
         """Raises SnapshotRefused."""
         try:
             fields = json.loads(content)

@@ -1,5 +1,7 @@
-"""An index as a snapshot in the store: what the whole org may see of it, read a page at a time as the caller.
-Each document is whole, as it was at some moment of the persisting."""
+"""Export of an index as a snapshot: all documents that the org sees, read in pages as the caller.
+
+Each document is consistent, as of some moment of the export.
+"""
 
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
@@ -15,58 +17,56 @@ from shared.errors import Conflict, error_details
 from shared.types import PrincipalSource
 
 Row = dict[str, Any]
-# What a persisting that broke off has left goes with the first one after so long; none takes as long.
-LEFT_BEHIND = timedelta(days=1)
+# An older data file without a manifest is of an export that broke off. No export takes as long.
+ABANDONED_AFTER = timedelta(days=1)
 CHANGED = "A document changed while it was persisted. Please try again."
 
 
-class Reading:
-    """One collection."""
+class IndexReader:
+    """Reads one collection."""
 
     def __init__(self, database: Database, caller: PrincipalSource, index: str) -> None:
         """Raises NotFound, InvalidRequest for a private collection, and Forbidden."""
         self._database = database
         self._caller = caller
         with error_details(name=index):
-            self.home: Row = self._ask("rag_begin_snapshot", name=index)
+            self.collection: Row = self._call("rag_begin_snapshot", name=index)
 
     def documents(self) -> Iterator[tuple[Row, Iterator[Row]]]:
-        """Each with its chunks, which are to be taken before the next one is. Raises Conflict when a document
-        of many chunks changes meanwhile."""
+        """Each document with its chunks, which must be consumed before the next document. Raises Conflict for
+        a document of many chunks that changes meanwhile."""
         for listed in self._listed():
             rest = listed
-            # A response has a maximum of bytes: the rest is asked for again.
-            while rest and (rows := self._of("rag_read_snapshot_documents", document_ids=rest)):
+            # The maximum size of a response may leave a rest.
+            while rest and (rows := self._of("rag_read_to_persist", document_ids=rest)):
                 for document in rows:
                     yield self._whole(document), self._chunks(document)
                 rest = rest[rest.index(rows[-1]["id"]) + 1 :]
 
     def _whole(self, document: Row) -> Row:
-        """The document with all of its text."""
+        """The document with its complete text."""
         length, texts = document.pop("length"), [document["content"]]
-        so_far = len(texts[0])
-        while so_far < length:
-            rows = self._of(
-                "rag_read_snapshot_documents", document_ids=[document["id"]], first_character=so_far
-            )
+        count = len(texts[0])
+        while count < length:
+            rows = self._of("rag_read_to_persist", document_ids=[document["id"]], first_character=count)
             if not rows or rows[0]["updated_at"] != document["updated_at"]:
                 raise Conflict(CHANGED)
             texts.append(rows[0]["content"])
-            so_far += len(texts[-1])
+            count += len(texts[-1])
         document["content"] = "".join(texts)
         return document
 
     def _chunks(self, document: Row) -> Iterator[Row]:
         chunks: list[Row] = document.pop("chunks")
         yield from chunks
-        so_far = len(chunks)
-        while so_far < document["chunk_count"]:
-            place = {"document_id": document["id"], "updated_at": document["updated_at"], "first": so_far}
-            chunks = self._of("rag_read_snapshot_chunks", **place)
+        count = len(chunks)
+        while count < document["chunk_count"]:
+            place = {"document_id": document["id"], "updated_at": document["updated_at"], "first": count}
+            chunks = self._of("rag_read_chunks_to_persist", **place)
             if not chunks:
                 raise Conflict(CHANGED)
             yield from chunks
-            so_far += len(chunks)
+            count += len(chunks)
 
     def _listed(self) -> Iterator[list[str]]:
         after: Row = {}
@@ -75,25 +75,25 @@ class Reading:
             after = {"after_created_at": page[-1]["created_at"], "after_id": page[-1]["id"]}
 
     def _of(self, function: str, **arguments: Any) -> list[Row]:
-        rows: list[Row] = self._ask(function, collection_id=self.home["collection_id"], **arguments)
+        rows: list[Row] = self._call(function, collection_id=self.collection["collection_id"], **arguments)
         return rows
 
-    def _ask(self, function: str, **arguments: Any) -> Any:
+    def _call(self, function: str, **arguments: Any) -> Any:
         return self._database.call(self._caller, function, arguments, again=True, patient=True)
 
 
 def persist(
     database: Database, store: Store, caller: PrincipalSource, index: str, path: str = DEFAULT
 ) -> str:
-    """Where the snapshot is now, as the caller would say it. The one that was there is there until then.
+    """Persist an index. Returns the path of the snapshot. An older snapshot is replaced at the end.
 
-    Raises NotFound, InvalidRequest for a private index or a path that leads elsewhere, Conflict for an index
-    of several embedding models, SnapshotFailed, and what the database's calls raise.
+    Raises NotFound, InvalidRequest for a private index or a path outside the org's folder, Conflict for an
+    index of several embedding models, SnapshotFailed, and the errors of the database's calls.
     """
     directory = directory_of(index)
     segments = (*segments_of(path), directory)
-    reading = Reading(database, caller, index)
-    folder = store.folder(reading.home["org_id"], segments)
+    reading = IndexReader(database, caller, index)
+    folder = store.folder(reading.collection["org_id"], segments)
     before = folder.manifest()
     name = new_data_name()
     with folder.writing(name) as file:
@@ -103,23 +103,23 @@ def persist(
     try:
         manifest = Manifest(
             index_name=index,
-            collection={field: reading.home[field] for field in ("description", "metadata", "config")},
+            collection={field: reading.collection[field] for field in ("description", "metadata", "config")},
             embedding_model=model,
             documents=writer.documents,
             chunks=writer.chunks,
             created_at=datetime.now(UTC).isoformat(),
             data=data,
         )
-        folder.replace_manifest(manifest.sealed())
+        folder.replace_manifest(manifest.to_bytes())
     except BaseException:
         folder.remove(name)
         raise
-    _tidy(folder, before, name)
+    _remove_old_data(folder, before, name)
     return f"{path.removesuffix('/')}/{directory}"
 
 
-def _write(writer: Writer, reading: Reading) -> str | None:
-    """The model that all chunks were embedded by; None where there are none."""
+def _write(writer: Writer, reading: IndexReader) -> str | None:
+    """The embedding model of all chunks; None without chunks."""
     models: set[str] = set()
     for document, chunks in reading.documents():
         fields = {
@@ -137,10 +137,9 @@ def _write(writer: Writer, reading: Reading) -> str | None:
     return models.pop() if models else None
 
 
-def _tidy(folder: Folder, before: bytes | None, name: str) -> None:
-    """Remove the data that the last manifest named, and what others have left long ago: not what somebody may
-    be writing just now."""
-    now = f"{datetime.now(UTC) - LEFT_BEHIND:%Y%m%dT%H%M%SZ}"
+def _remove_old_data(folder: Folder, before: bytes | None, name: str) -> None:
+    """Remove the data file of the last manifest, and old data files. Another export may write a newer one."""
+    now = f"{datetime.now(UTC) - ABANDONED_AFTER:%Y%m%dT%H%M%SZ}"
     for other in _data_files(folder):
         match = DATA.fullmatch(other)
         named_before = before is not None and other.encode() in before
@@ -151,5 +150,5 @@ def _tidy(folder: Folder, before: bytes | None, name: str) -> None:
 def _data_files(folder: Folder) -> Sequence[str]:
     try:
         return folder.names()
-    except Exception:  # the snapshot is there, whatever the store says now
+    except Exception:  # the new snapshot is complete, whatever the error
         return ()

@@ -1,13 +1,12 @@
-"""Whether a sentence of an answer stands in the passages that it was written from, told by their words.
+"""Check of an answer's sentences against the passages it was written from, by words.
 
-It is compared with every one to three sentences in a row of each passage: how much of what it says they hold,
-rare words counting more; and then its numbers, dates, identifiers and addresses, its names, what it denies
-and its quotations must be theirs too. A sentence may draw on two places.
+A sentence is compared with each run of one to three sentences of a passage: they must share most of its
+words, weighted by rarity, and all of its numbers, dates, identifiers, addresses, names, negations and
+quotations. Two runs may support a sentence together.
 
-What words cannot tell is not seen: a relation of words that all occur (who did what to whom beyond two names
-around one verb, cause and effect turned round), an unlisted opposite, a stress, what a pronoun stands for. An
-answer in another language than its sources shares no words with them and is unsupported, apart from names and
-numbers, quotations aside: they are compared as they are.
+Words do not show some errors: other relations between the same words (beyond two names around one verb), an
+unlisted opposite, the referent of a pronoun. An answer in another language than its sources is unsupported,
+apart from its quotations.
 """
 
 import re
@@ -17,28 +16,28 @@ from shared.generation.grounding import citation_markers, markup, meta_sentences
 from shared.generation.grounding.coverage import (
     LIMITS,
     Claim,
-    Judged,
+    Judgement,
     Limits,
     claim_of,
     contradictions,
     judge,
 )
-from shared.generation.grounding.evidence_windows import Passages, letter_for_letter
+from shared.generation.grounding.evidence_windows import Passages, normalized_text
 from shared.generation.grounding.quotations import Quotations
-from shared.generation.grounding.types import Checked, Evidence, Verdict
+from shared.generation.grounding.types import CheckResult, Evidence, Verdict
 from shared.types import Match
 
 MAX_BACKING = 3
-# That so many words in one place are not told of is only so where they are.
-TOLD_AT_LEAST = 3
-_TO_THE_LETTER = Limits(alone=1.0, together=1.0, from_afar=1.0)
+# A shorter statement that something is missing is not checked.
+MIN_STEMS = 3
+_EXACT = Limits(alone=1.0, together=1.0, distant=1.0)
 _LEAD = re.compile(r"\s*(?:>[ \t]*)*")
 _HEADING = re.compile(r"(?:^|\n)[ \t]*#{1,6}[ \t]+$")
 _FENCE = ("```", "~~~")
 
 
 class Checker:
-    """Checks sentences against these matches, which it reads once. Not for several threads at a time."""
+    """Checks sentences against the same matches. Not safe for several threads at a time."""
 
     def __init__(self, matches: Sequence[Match], limits: Limits = LIMITS) -> None:
         self._limits = limits
@@ -46,104 +45,107 @@ class Checker:
         self._passages = Passages(matches)
         self._quotations = Quotations(matches)
 
-    def check(self, sentence: str, before: str = "") -> Checked:
-        """One sentence, table row or block of code. `before` is what led it: a list's marker or a ">"."""
+    def check(self, sentence: str, before: str = "") -> CheckResult:
+        """Check a sentence, a table row or a block of code. `before`: the marker of a list or quotation."""
         lead = _LEAD.match(sentence)
         assert lead is not None  # noqa: S101  # it also matches nothing
         before, code = before + lead.group(), sentence[lead.end() :].startswith(_FENCE)
         sentence = sentence[lead.end() :].rstrip()
-        text = sentence if code else markup.plain(citation_markers.without(sentence)).strip()
+        text = sentence if code else markup.plain(citation_markers.without_markers(sentence)).strip()
         if not re.search(r"\w", text):
-            return Checked(text, Verdict.FRAME, before=before)
+            return CheckResult(text, Verdict.FRAME, before=before)
         if not code and markup.has_picture(text):
-            return Checked(text, Verdict.UNSUPPORTED, (), ("picture",), before)
-        if exact_window := self._passages.exact.get(letter_for_letter(text)):
-            return Checked(text, Verdict.SUPPORTED, (exact_window.backing,), (), before)
+            return CheckResult(text, Verdict.UNSUPPORTED, (), ("picture",), before)
+        if exact_window := self._passages.exact.get(normalized_text(text)):
+            return CheckResult(text, Verdict.SUPPORTED, (exact_window.evidence,), (), before)
         if code:
             return self._code(text, before)
         quoted = ">" in before
-        place = self._quotations.find(text) if quoted else None
-        if place is not None:
-            return Checked(text, Verdict.SUPPORTED, (self._backing(place),), (), before)
+        location = self._quotations.find(text) if quoted else None
+        if location is not None:
+            return CheckResult(text, Verdict.SUPPORTED, (self._evidence_at(location),), (), before)
         if quoted:
             before = re.sub(r"> ?", "", before)
-        text, places, is_missing = self._quotations.examine(text)
-        verdict, judged = self._judge(text, heading=_HEADING.search(before) is not None)
-        backing = [window.backing for window in judged.windows]
+        text, locations, is_missing = self._quotations.examine(text)
+        verdict, judgement = self._judge(text, heading=_HEADING.search(before) is not None)
+        evidence = [window.evidence for window in judgement.windows]
         if verdict is Verdict.SUPPORTED:
-            backed_places = {item.place for item in backing}
-            backing += [self._backing(place) for place in places if place[0] not in backed_places]
-        reasons = (*(["quotation_not_found"] if is_missing or quoted else []), *judged.reasons)
+            supported_matches = {item.match_index for item in evidence}
+            evidence += [
+                self._evidence_at(location) for location in locations if location[0] not in supported_matches
+            ]
+        reasons = (*(["quotation_not_found"] if is_missing or quoted else []), *judgement.reasons)
         if verdict is Verdict.FRAME and (is_missing or quoted):
             verdict = Verdict.UNSUPPORTED
-        return Checked(text, verdict, tuple(backing[:MAX_BACKING]), reasons, before)
+        return CheckResult(text, verdict, tuple(evidence[:MAX_BACKING]), reasons, before)
 
-    def _judge(self, text: str, *, heading: bool) -> tuple[Verdict, Judged]:
+    def _judge(self, text: str, *, heading: bool) -> tuple[Verdict, Judgement]:
         plain = meta_sentences.without_emphasis(text)
         claim = claim_of(plain)
         missing_literals = self._missing_literals(text)
-        unheard_of = (*self._unheard_of(claim), *missing_literals)
-        if meta_sentences.says_nothing_at_all(plain):
-            return _framed(unheard_of)
-        if (rest := meta_sentences.nothing_found(plain)) is not None:
-            return _framed(unheard_of or self._told_after_all(rest))
+        new_facts = (*self._new_facts(claim), *missing_literals)
+        if meta_sentences.is_lead_in(plain):
+            return _frame(new_facts)
+        if (rest := meta_sentences.missing_subject(plain)) is not None:
+            return _frame(new_facts or self._contradicted_absence(rest))
         in_sources = claim.stems <= self._passages.stems | meta_sentences.ABOUT_ANSWERS
-        if meta_sentences.asks(plain) and not in_sources:
-            return _framed((*unheard_of, "too_little_in_common"))
-        if in_sources and (meta_sentences.asks(plain) or meta_sentences.labels(text, heading=heading)):
-            return _framed(unheard_of or contradictions(claim, self._passages))
-        judged = judge(claim, self._passages, self._limits)
+        if meta_sentences.is_question(plain) and not in_sources:
+            return _frame((*new_facts, "too_little_in_common"))
+        if in_sources and (
+            meta_sentences.is_question(plain) or meta_sentences.is_label(text, heading=heading)
+        ):
+            return _frame(new_facts or contradictions(claim, self._passages))
+        judgement = judge(claim, self._passages, self._limits)
         if missing_literals:
-            judged = Judged((), (*judged.reasons, *missing_literals))
-        return (Verdict.UNSUPPORTED if judged.reasons else Verdict.SUPPORTED), judged
+            judgement = Judgement((), (*judgement.reasons, *missing_literals))
+        return (Verdict.UNSUPPORTED if judgement.reasons else Verdict.SUPPORTED), judgement
 
-    def _unheard_of(self, claim: Claim) -> tuple[str, ...]:
-        """What a heading or a lead-in may not bring up: a fact or a name of which no passage tells."""
+    def _new_facts(self, claim: Claim) -> tuple[str, ...]:
+        """The reasons against a heading or a lead-in with a fact or a name that no passage has."""
         reasons = []
-        if any(not fact.soft and not fact.accepted & self._passages.forms for fact in claim.facts):
+        if any(not fact.is_soft and not fact.accepted & self._passages.forms for fact in claim.facts):
             reasons.append("number_not_found")
         if any(name not in self._passages.names for name in claim.names):
             reasons.append("name_not_found")
         return tuple(reasons)
 
     def _missing_literals(self, text: str) -> tuple[str, ...]:
-        """Of what must stand in a source by the letter, what does not: code, where links lead to."""
+        """The reasons against code and link targets that no source contains literally."""
         reasons = []
-        if not all(map(self._quotations.has, markup.code_in(text))):
+        if not all(map(self._quotations.has, markup.code_spans(text))):
             reasons.append("code_not_found")
-        if not all(map(self._quotations.has, markup.targets(text))):
+        if not all(map(self._quotations.has, markup.link_targets(text))):
             reasons.append("link_not_found")
         return tuple(reasons)
 
-    def _told_after_all(self, rest: str) -> tuple[str, ...]:
-        """What is said not to be told, and is."""
+    def _contradicted_absence(self, rest: str) -> tuple[str, ...]:
+        """The reason against a statement that the sources lack something that they have."""
         claim = claim_of(rest)
-        if len(claim.stems) < TOLD_AT_LEAST or judge(claim, self._passages, _TO_THE_LETTER).reasons:
+        if len(claim.stems) < MIN_STEMS or judge(claim, self._passages, _EXACT).reasons:
             return ()
         return ("negation",)
 
-    def _code(self, text: str, before: str) -> Checked:
-        """Code is there as a whole, or not."""
-        inside = _inside(text)
-        place = self._quotations.find(inside)
-        if not re.search(r"\w", inside):
-            return Checked(text, Verdict.FRAME, before=before)
-        if place is None:
-            return Checked(text, Verdict.UNSUPPORTED, (), ("code_not_found",), before)
-        return Checked(text, Verdict.SUPPORTED, (self._backing(place),), (), before)
+    def _code(self, text: str, before: str) -> CheckResult:
+        code = _code_of_block(text)
+        location = self._quotations.find(code)
+        if not re.search(r"\w", code):
+            return CheckResult(text, Verdict.FRAME, before=before)
+        if location is None:
+            return CheckResult(text, Verdict.UNSUPPORTED, (), ("code_not_found",), before)
+        return CheckResult(text, Verdict.SUPPORTED, (self._evidence_at(location),), (), before)
 
-    def _backing(self, place: tuple[int, int, int]) -> Evidence:
-        number, start, end = place
+    def _evidence_at(self, location: tuple[int, int, int]) -> Evidence:
+        number, start, end = location
         begin = self._matches[number].span[0]
         return Evidence(number, begin + start, begin + end)
 
 
-def _framed(reasons: tuple[str, ...]) -> tuple[Verdict, Judged]:
-    return (Verdict.UNSUPPORTED if reasons else Verdict.FRAME), Judged((), reasons)
+def _frame(reasons: tuple[str, ...]) -> tuple[Verdict, Judgement]:
+    return (Verdict.UNSUPPORTED if reasons else Verdict.FRAME), Judgement((), reasons)
 
 
-def _inside(code: str) -> str:
-    """A block without its fences and the name of its language."""
+def _code_of_block(code: str) -> str:
+    """The code without its fences and language."""
     first, *more = code.splitlines()
     first = first.lstrip("`~").strip()
     if not more:

@@ -1,5 +1,4 @@
-"""The passages that an answer was written from, taken apart once: each run of one to three sentences is a
-window that may hold one of the answer's."""
+"""Windows of one to three sentences of the passages that an answer was written from."""
 
 import math
 from collections import Counter
@@ -8,21 +7,21 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from shared.generation.grounding import citation_markers
-from shared.generation.grounding.facts import day, facts_of, forms_of
+from shared.generation.grounding.facts import date_facts, facts_in, forms_of
 from shared.generation.grounding.markup import plain
-from shared.generation.grounding.negation import Denials, denials_of
+from shared.generation.grounding.negation import Negations, negations_in
 from shared.generation.grounding.numbers import Fact
-from shared.generation.grounding.terms import content, words_of
+from shared.generation.grounding.terms import content_stems, words_in
 from shared.generation.grounding.types import Evidence
 from shared.text.sentences import sentences
 from shared.types import Match
 
-WIDEST = 3
+MAX_SENTENCES = 3
 
 
 @dataclass(frozen=True, slots=True)
 class Sentence:
-    """[start, end) of its match's text, and the stems of its content words."""
+    """The span [start, end) of a match's text, and the stems of its content words."""
 
     start: int
     end: int
@@ -30,37 +29,37 @@ class Sentence:
 
 
 class Passage:
-    """A match, its sentences, and what its title and date add to each of them."""
+    """A match, its sentences, and the facts of its title, address and date."""
 
-    def __init__(self, place: int, match: Match) -> None:
-        self.place = place
+    def __init__(self, match_index: int, match: Match) -> None:
+        self.match_index = match_index
         self.match = match
-        title_words = words_of(match.title)
-        self.title = content(title_words)
+        title_words = words_in(match.title)
+        self.title = content_stems(title_words)
         self.sentences = [
-            Sentence(item.start, item.end, content(words_of(match.text[item.start : item.end])))
+            Sentence(item.start, item.end, content_stems(words_in(match.text[item.start : item.end])))
             for item in sentences(match.text, match.lang)
         ]
         self.stems = self.title.union(*(item.stems for item in self.sentences))
 
     @cached_property
     def names(self) -> frozenset[str]:
-        """Every word of the text and its title, in whatever case."""
-        return frozenset(words_of(f"{self.match.title}\n{self.match.text}\n{self.match.author or ''}"))
+        """Every word of the text, title and author."""
+        return frozenset(words_in(f"{self.match.title}\n{self.match.text}\n{self.match.author or ''}"))
 
     @cached_property
-    def around(self) -> frozenset[str]:
-        """What the title and the date say, of every window."""
-        dated = day(self.match.occurred_at) if self.match.occurred_at else []
-        return forms_of([*facts_of(self.match.title), *facts_of(self.match.uri or ""), *dated])
+    def context(self) -> frozenset[str]:
+        """Facts that hold for every window."""
+        dated = date_facts(self.match.occurred_at) if self.match.occurred_at else []
+        return forms_of([*facts_in(self.match.title), *facts_in(self.match.uri or ""), *dated])
 
     @cached_property
     def forms(self) -> frozenset[str]:
-        return forms_of(facts_of(self.match.text)) | self.around
+        return forms_of(facts_in(self.match.text)) | self.context
 
 
 class Window:
-    """Sentences [first, last] of a passage. What costs more than counting words is worked out when asked."""
+    """Sentences [first, last] of a passage. Costly properties are computed on demand."""
 
     def __init__(self, passage: Passage, first: int, last: int) -> None:
         self.passage = passage
@@ -74,33 +73,33 @@ class Window:
 
     @cached_property
     def facts(self) -> list[Fact]:
-        return facts_of(self.text)
+        return facts_in(self.text)
 
     @cached_property
     def forms(self) -> frozenset[str]:
-        return forms_of(self.facts) | self.passage.around
+        return forms_of(self.facts) | self.passage.context
 
     @cached_property
-    def denials(self) -> Denials:
-        return denials_of(self.text)
+    def negations(self) -> Negations:
+        return negations_in(self.text)
 
     @property
-    def backing(self) -> Evidence:
+    def evidence(self) -> Evidence:
         begin = self.passage.match.span[0]
-        return Evidence(self.passage.place, begin + self.start, begin + self.end)
+        return Evidence(self.passage.match_index, begin + self.start, begin + self.end)
 
     def overlaps(self, other: "Window") -> bool:
-        """Whether both hold some of the same text: chunks overlap."""
+        """Whether both have some of the same text: chunks overlap."""
         if self.passage.match.document_id != other.passage.match.document_id:
             return False
-        return self.backing.start < other.backing.end and other.backing.start < self.backing.end
+        return self.evidence.start < other.evidence.end and other.evidence.start < self.evidence.end
 
 
 class Passages:
-    """All of them, and how rare a word is among their sentences."""
+    """All passages, and the rarity of words among their sentences."""
 
     def __init__(self, matches: Sequence[Match]) -> None:
-        self.all = [Passage(place, match) for place, match in enumerate(matches)]
+        self.all = [Passage(match_index, match) for match_index, match in enumerate(matches)]
         stems_by_sentence = [sentence.stems for passage in self.all for sentence in passage.sentences]
         self._count = len(stems_by_sentence)
         self._frequency = Counter(stem for stems in stems_by_sentence for stem in stems)
@@ -110,7 +109,7 @@ class Passages:
         return math.log(1 + (1 + self._count) / (1 + self._frequency[stem]))
 
     def window(self, passage: Passage, first: int, last: int) -> Window:
-        key = (passage.place, first, last)
+        key = (passage.match_index, first, last)
         if key not in self._windows:
             self._windows[key] = Window(passage, first, last)
         return self._windows[key]
@@ -129,21 +128,21 @@ class Passages:
 
     @cached_property
     def exact(self) -> dict[str, Window]:
-        """Windows by what they say to the letter."""
+        """The first window of each normalized text."""
         windows: dict[str, Window] = {}
         for passage in self.all:
-            for first, last in spans(len(passage.sentences)):
+            for first, last in window_spans(len(passage.sentences)):
                 window = self.window(passage, first, last)
-                windows.setdefault(letter_for_letter(window.text), window)
+                windows.setdefault(normalized_text(window.text), window)
         return windows
 
 
-def spans(count: int) -> Iterator[tuple[int, int]]:
-    """First and last of each run of one to three, the shorter ones first."""
-    for width in range(WIDEST):
+def window_spans(count: int) -> Iterator[tuple[int, int]]:
+    """First and last sentence of each window, the shorter ones first."""
+    for width in range(MAX_SENTENCES):
         for first in range(count - width):
             yield first, first + width
 
 
-def letter_for_letter(text: str) -> str:
-    return " ".join(plain(citation_markers.without(text)).split())
+def normalized_text(text: str) -> str:
+    return " ".join(plain(citation_markers.without_markers(text)).split())

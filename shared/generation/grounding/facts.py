@@ -1,10 +1,10 @@
-"""What a sentence must not get wrong by a character: numbers, dates, identifiers, addresses."""
+"""Facts that must match to the letter: numbers, dates, identifiers, addresses."""
 
 import re
 from collections.abc import Iterable
 from datetime import date
 
-from shared.generation.grounding.numbers import NUMBER, Fact, number
+from shared.generation.grounding.numbers import NUMBER, Fact, number_fact
 from shared.text.languages import MONTH_NAMES, MONTHS
 
 _DAY = r"(?P<{}>\d{{1,2}})(?:st|nd|rd|th|er|\.)?"
@@ -18,7 +18,7 @@ _DATES = re.compile(
     re.IGNORECASE,
 )
 _REST = r"[^\s<>\"”»)\]]"
-# What a reader's screen may make a link of: with a scheme, with //, or only a name with its ending.
+# Text that a client may show as a link: with a scheme, with //, or a host name alone.
 _ADDRESS = re.compile(
     rf"https?://{_REST}+|\bwww\.{_REST}+|[\w.+-]+@[\w-]+(?:\.[\w-]+)+|(?<![:\w/])//[\w\[]{_REST}*"
     rf"|(?<![\w@.-])(?:[\w-]+\.)+(?-i:[^\W\d_A-Z]{{2,24}}|[A-Z]{{2,24}})(?!\w)(?:(?::\d+)?[/?#]{_REST}*|:\d+)?",
@@ -29,7 +29,7 @@ _CODE = re.compile(
     r"(?<![\w-])--[a-z][\w-]*|[a-z_][\w.]*\(\)|(?<![\w/.<])(?:(?:~|\.{1,2})/[\w.-]+|/[a-z_.][\w.-]*(?=/\w))(?:/[\w.*-]+)*",
     re.IGNORECASE,
 )
-# These scripts join a number to the word that it counts: Korean too, which has spaces between words.
+# These scripts, Korean included, join a number to the word that it counts.
 _CJK = r"[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\u0e00-\u0e7f]"
 _JOINED = re.compile(rf"(?<=\d)(?={_CJK})|(?<={_CJK})(?=\d)")
 _SCHEME = re.compile(r"(?:https?:)?//|(?=www\.)")
@@ -42,8 +42,8 @@ _CLOCK = re.compile(
 _TIME = re.compile(r"\d{1,2}:\d{2}(?::\d{2})?")
 
 
-def facts_of(text: str) -> list[Fact]:
-    """Every fact of the text; each character counts for one at most, the most particular."""
+def facts_in(text: str) -> list[Fact]:
+    """Every fact of the text. Each character belongs to one fact at most, of the most specific kind."""
     all_facts: list[Fact] = []
 
     def address(match: re.Match[str]) -> str:
@@ -77,17 +77,17 @@ def facts_of(text: str) -> list[Fact]:
     rest = _TOKEN.sub(
         token, _DATES.sub(dated, _CLOCK.sub(clock, _CODE.sub(code, _ADDRESS.sub(address, text))))
     )
-    return all_facts + [number(match) for match in NUMBER.finditer(rest)]
+    return all_facts + [number_fact(match) for match in NUMBER.finditer(rest)]
 
 
 def forms_of(facts: Iterable[Fact]) -> frozenset[str]:
-    """What a text that states these facts is known to hold."""
+    """The forms of all these facts."""
     return frozenset(form for fact in facts for form in fact.forms)
 
 
-def day(moment: date) -> list[Fact]:
-    """A document's own date, which an answer may name though its text does not."""
-    return facts_of(f"{moment:%Y-%m-%d}")
+def date_facts(moment: date) -> list[Fact]:
+    """The facts of a document's date, which an answer may state though the text does not."""
+    return facts_in(f"{moment:%Y-%m-%d}")
 
 
 def _fact(*forms: str) -> Fact:
@@ -95,14 +95,14 @@ def _fact(*forms: str) -> Fact:
 
 
 def _address(address: str) -> Fact:
-    """With or without its scheme; a source that has a page has its host."""
+    """An address without its scheme. A source with the address of a page states its host too."""
     plain = _SCHEME.sub("", address.rstrip(".,;:!?'’").casefold().rstrip("/"), count=1).removeprefix("www.")
     host = re.split(r"[/?#]", plain, maxsplit=1)[0]
     return Fact(frozenset([plain, host]), frozenset([plain]))
 
 
 def _identifier(token: str) -> Fact | None:
-    """A word with a digit in it, or with a joint that no sentence has: INC-4821, rag_match, v1.2."""
+    """A word with digits and letters, or with an underscore: INC-4821, rag_match, v1.2."""
     plain = token.casefold()
     if _TIME.fullmatch(plain):
         return _fact(plain.removeprefix("0"))
@@ -119,14 +119,14 @@ def _identifier(token: str) -> Fact | None:
 
 
 def _date(match: re.Match[str]) -> list[Fact]:
-    """Day and month are one fact, the year is one of its own: a text may give it once for many."""
+    """A fact for day and month and one for the year, which a text may give once for many dates."""
     part = {
         name[0]: value for name, value in match.groupdict().items() if value is not None and name != "join"
     }
     months = [MONTHS[part["n"].casefold()]] if "n" in part else [int(part["m"])]
     days = [int(part["d"])] if "d" in part else []
     if "join" in match.groupdict() and match["join"] == "/":
-        # Whichever of the two is the month.
+        # Either of the two may be the month.
         months, days = [months[0], days[0]], [days[0], months[0]]
     year = part.get("y", "")
     year = f"20{year}" if len(year) == 2 else year

@@ -1,5 +1,8 @@
-"""What of an answer would do more than be read: pictures, links, HTML. A picture's or a link's address may
-carry away what was asked, so none is shown that no source has."""
+"""Markup in answers: pictures, links, HTML, quotation marks.
+
+The address of a picture or a link may send the conversation to a stranger, so an answer shows no address that
+no source has.
+"""
 
 import re
 from html import unescape
@@ -7,7 +10,7 @@ from html import unescape
 _CODE = re.compile(r"(`+)(?!`)(.+?)(?<!`)\1(?!`)", re.DOTALL)
 _PICTURE = re.compile(r"!\[")
 _TARGET = re.compile(r"\]\(\s*(?:<([^>]*)>|([^\s)]+))|^\s*\[[^\]]+\]:\s*(?:<([^>]*)>|(\S+))")
-# Known ones, and any that has attributes: browsers obey those of elements that they do not know.
+# Known elements, and any with attributes: browsers obey attributes of unknown elements.
 _NAMES = (
     "a|abbr|address|area|article|aside|audio|b|base|blockquote|body|button|canvas|center|cite|code|dd|del|div"
     "|dl|dt|em|embed|fieldset|figure|font|footer|form|frame|frameset|h[1-6]|head|header|hr|html|i|iframe|img"
@@ -20,7 +23,7 @@ _TAG = re.compile(
     r"|![a-z][^<>]*>?)",
     re.IGNORECASE,
 )
-# Marks of quotation as few write them, by what they are.
+# Rare quotation marks.
 _MARKS = str.maketrans("＂❝❞❛❜‟‛〝〞〟＇〈〉", "\"“”‘’“‘“””'《》")
 _QUOTED = re.compile(r"``(?!`)([^`'\n]*)''|(?<![\w'])''(?!')([^'\n]+)''(?!')")
 _QUOTING = re.compile(r"<(/?)(?:q|blockquote)(?:\s[^<>]*)?>", re.IGNORECASE)
@@ -29,17 +32,17 @@ _INCHES = re.compile(r"(?<!\d)″")
 
 
 def has_picture(text: str) -> bool:
-    """Whether it shows a picture, which nobody can have read of."""
+    """Whether the text shows a picture, which no source supports."""
     return _PICTURE.search(_CODE.sub(" ", text)) is not None
 
 
 def plain(text: str) -> str:
-    """As it may be shown: with the marks of quotation that are looked at, and without HTML."""
+    """The text as it may be shown: with usual quotation marks, and without HTML."""
     return without_tags(with_plain_marks(text))
 
 
 def without_tags(text: str) -> str:
-    """The text without HTML but line breaks, and what the removal would make into HTML."""
+    """The text without HTML except line breaks; the result contains no new HTML either."""
     output, at = "", 0
     for code in _CODE.finditer(text):
         output += _untagged(text[at : code.start()]) + code.group()
@@ -48,7 +51,7 @@ def without_tags(text: str) -> str:
 
 
 def with_plain_marks(text: str) -> str:
-    """The text with every mark of quotation as one of those that are looked at: HTML's, TeX's, rare ones."""
+    """The text with the quotation marks that quotations.py knows instead of those of HTML and TeX."""
     text = _QUOTED.sub(lambda match: f"“{match[1] or match[2] or ''}”", text)
     output, at = "", 0
     for code in _CODE.finditer(text):
@@ -63,18 +66,16 @@ def _plain_marks(text: str) -> str:
 
 
 def _mark(entity: re.Match[str]) -> str:
-    # No entity may become a tag's beginning.
+    # No entity may become the beginning of a tag.
     character = unescape(entity.group())
     return character if character in "\"'“”„«»‹›‘’‚′″" else entity.group()
 
 
-def code_in(text: str) -> list[str]:
-    """What stands in backticks."""
+def code_spans(text: str) -> list[str]:
     return [code[2].strip() for code in _CODE.finditer(text) if re.search(r"\w", code[2])]
 
 
-def targets(text: str) -> list[str]:
-    """What its links lead to."""
+def link_targets(text: str) -> list[str]:
     return [next(part for part in target.groups() if part is not None) for target in _TARGET.finditer(text)]
 
 

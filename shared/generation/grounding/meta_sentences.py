@@ -1,19 +1,18 @@
-"""What an answer says of itself, and not of the world: lead-ins, labels, that nothing was found. What is more
-than that is judged as a claim."""
+"""Sentences of an answer about itself: lead-ins, labels, that nothing was found."""
 
 import re
 
-from shared.generation.grounding.terms import content, words_of
+from shared.generation.grounding.terms import content_stems, words_in
 
 _LABEL = re.compile(r"#{1,6}\s|\*\*[^*]+\*\*:?$|__[^_]+__:?$")
 _EMPHASIS = re.compile(r"\*+|~~|(?<!\w)_+(?=\S)|(?<=\S)_+(?!\w)")
-_LONGEST_HEADING = 8
+_MAX_HEADING_WORDS = 8
 _SENTENCE_END = re.compile(r"[.!?…。！？]\W*$")
 _QUESTION = re.compile(r"[?？؟]\W*$")
 _ANSWERED = re.compile(r"\W*(?:yes|no|ja|nein|oui|non|sí)\W*", re.IGNORECASE)
-# Words of lead-ins: a sentence of nothing else only says that an answer follows.
-ABOUT_ANSWERS = content(
-    words_of(
+# A sentence of these words alone is a lead-in.
+ABOUT_ANSWERS = content_stems(
+    words_in(
         """
         answer answers based below brief context details document documents example examples excerpts find
         following found hope helps information key list main notes overview passages point points provided
@@ -27,8 +26,10 @@ ABOUT_ANSWERS = content(
         """
     )
 )
-# What an answer may offer at its end.
-_OFFERS = content(words_of("like anything else further tell help something possible want looking weitere"))
+# Words of an offer at the end of an answer.
+_OFFERS = content_stems(
+    words_in("like anything else further tell help something possible want looking weitere")
+)
 _SOURCES = r"(?:context|documents?|sources?|excerpts?|passages?|texts?|information|materials?|conversation)"
 _BESIDE = (
     r"(?:(?:provided|given|above|here|available|retrieved|found|supplied|you|i|have|in|this|the|context)\s+)"
@@ -65,7 +66,7 @@ _NOTHING = re.compile(
     re.IGNORECASE,
 )
 _SAYS_NO = re.compile(r"\b(?:no|not|none|n't|any|enough)\b|n't", re.IGNORECASE)
-# What comes behind may be anything.
+# Another clause may follow these.
 _TURN = re.compile(
     r"\b(?:and|but|as|while|yet|instead|so|because|just|however|although|though|therefore|since|which|thus"
     r"|hence|still|rather|except|unless|whereas|even|also|only|und|aber|jedoch|daher|deshalb|sondern|weil|denn"
@@ -76,21 +77,21 @@ _THAT = re.compile(r"\b(?:that|dass|que)\b", re.IGNORECASE)
 
 
 def without_emphasis(text: str) -> str:
-    """The text without stars and strokes around its words."""
+    """The text without Markdown's marks of emphasis."""
     return _EMPHASIS.sub("", text)
 
 
-def says_nothing_at_all(text: str) -> bool:
-    """Whether it is yes or no, or only says that an answer follows or is over."""
+def is_lead_in(text: str) -> bool:
+    """Whether the text is yes or no, or only introduces or ends an answer."""
     if _ANSWERED.fullmatch(text):
         return True
-    words = content(words_of(text))
+    words = content_stems(words_in(text))
     offers = ABOUT_ANSWERS | _OFFERS if _QUESTION.search(text) else ABOUT_ANSWERS
     return bool(words) and words <= offers
 
 
-def nothing_found(text: str) -> str | None:
-    """Of a sentence that says that something was not found, what; None of any other."""
+def missing_subject(text: str) -> str | None:
+    """The subject that a sentence states to be missing; None for another kind of sentence."""
     plain = text.replace("’", "'")
     lead = _LEAD.match(plain)
     match = _NOTHING.match(plain, lead.end() if lead else 0)
@@ -104,14 +105,13 @@ def nothing_found(text: str) -> str | None:
     return plain[match.end() :]
 
 
-def labels(text: str, *, heading: bool) -> bool:
-    """Whether it may be a label, if its words are those of the sources: a heading, a word in bold type."""
+def is_label(text: str, *, heading: bool) -> bool:
+    """Whether the text has the form of a label: a heading, or a few words in bold type."""
     if not heading and not _LABEL.match(text):
         return False
     plain = without_emphasis(text)
-    return len(content(words_of(plain))) <= _LONGEST_HEADING and not _SENTENCE_END.search(plain)
+    return len(content_stems(words_in(plain))) <= _MAX_HEADING_WORDS and not _SENTENCE_END.search(plain)
 
 
-def asks(text: str) -> bool:
-    """Whether it is a question."""
+def is_question(text: str) -> bool:
     return _QUESTION.search(text) is not None

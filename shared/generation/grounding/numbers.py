@@ -1,7 +1,7 @@
-"""Numbers as they are written, and what they are of: 1,000, 1.000 and 1 000; 5 %, five percent; $3 million.
+"""Numbers and their units: 1,000, 1.000 and 1 000; 5 %, five percent; $3 million.
 
-A number is known by forms: strings that stand for what it may mean. "bare:5" is a five of nothing in
-particular, as in a table whose head names the unit.
+Forms are strings for the possible meanings of a number. "bare:5" is a five without a unit, as in a table
+whose header names the unit.
 """
 
 import re
@@ -34,9 +34,9 @@ _SCALES = {
     "billion": 10**9, "billions": 10**9, "bn": 10**9, "milliarde": 10**9, "milliarden": 10**9,
     "mrd": 10**9, "milliards": 10**9, "milliard": 10**9, "trillion": 10**12,
 }  # fmt: skip
-# Written out: "m" and "k" are scales only behind a currency ("$3m"), else metres and kelvins.
+# Scales only behind a currency ("$3m"); else metres and kelvins.
 _SHORT_SCALES = {"k", "m"}
-_KINDS = {
+_UNITS = {
     "%": "% percent prozent pourcent porcentaje",
     "usd": "$ us$ usd dollar dollars", "eur": "€ eur euro euros", "gbp": "£ gbp pound pounds pfund",
     "jpy": "¥ jpy yen", "chf": "chf franken francs franc",
@@ -55,68 +55,66 @@ _KINDS = {
     "kw": "kw kilowatt kilowatts", "kwh": "kwh", "v": "v volt volts", "mb": "mb megabyte megabytes",
     "gb": "gb gigabyte gigabytes", "tb": "tb terabyte terabytes", "ms": "ms millisecond milliseconds",
 }  # fmt: skip
-KINDS = {word: kind for kind, words in _KINDS.items() for word in words.split()}
+UNITS = {word: unit for unit, words in _UNITS.items() for word in words.split()}
 _SPACE = r"[ \u00a0\u2009\u202f]"
 _DIGITS = (
     rf"\d{{1,3}}(?:[.,'’]\d{{3}})+(?!\d)(?:[.,]\d+)?|\d{{1,3}}(?:{_SPACE}\d{{3}})+(?!\d)|\d+(?:[.,]\d+)?"
 )
 _COUNT = "|".join(sorted(COUNTED, key=len, reverse=True))
 _SCALE = "|".join(sorted(_SCALES, key=len, reverse=True))
-_KIND = "|".join(re.escape(word) for word in sorted(KINDS, key=len, reverse=True))
+_UNIT = "|".join(re.escape(word) for word in sorted(UNITS, key=len, reverse=True))
 NUMBER = re.compile(
     rf"(?:(?P<before>US\$|[$€£¥]|\b(?:USD|EUR|GBP|CHF|JPY)\b){_SPACE}?)?"
     rf"(?:(?<![\w.,/-])(?P<sign>[-−](?=\d))?|(?<=[-–/]))(?<![\w.,])(?P<value>{_DIGITS}|\b(?:{_COUNT})\b)"
     rf"(?:st|nd|rd|th|s|er|e)?"
-    rf"(?:{_SPACE}?-?(?P<scale>{_SCALE})\b)?(?:{_SPACE}?-?(?:(?P<kind>{_KIND})(?!\w)))?(?!\w)",
+    rf"(?:{_SPACE}?-?(?P<scale>{_SCALE})\b)?(?:{_SPACE}?-?(?:(?P<kind>{_UNIT})(?!\w)))?(?!\w)",
     re.IGNORECASE,
 )
 
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """`forms`: what a source that holds it is known by; `accepted`: of these, one must be known to hold it;
-    `soft`: a count in words, which a source may leave to its reader."""
+    """A source with a fact has its `forms`; a source with one of the `accepted` forms states it. `is_soft`: a
+    count in words, which a source may leave out."""
 
     forms: frozenset[str]
     accepted: frozenset[str]
-    soft: bool = False
+    is_soft: bool = False
 
 
-def number(match: re.Match[str]) -> Fact:
-    """What a match of NUMBER says."""
+def number_fact(match: re.Match[str]) -> Fact:
+    """The fact of a match of NUMBER."""
     text = match["value"].casefold()
-    readings = [str(COUNTED[text])] if text in COUNTED else _readings(text)
-    scale, kind = (match["scale"] or "").casefold(), (match["kind"] or "").casefold()
-    before = (match["before"] or "").casefold()
-    if scale in _SHORT_SCALES and not before:
-        scale, kind = "", scale
+    decimals = [str(COUNTED[text])] if text in COUNTED else _decimals(text)
+    scale, unit = (match["scale"] or "").casefold(), (match["kind"] or "").casefold()
+    currency = (match["before"] or "").casefold()
+    if scale in _SHORT_SCALES and not currency:
+        scale, unit = "", scale
     sign, times = "-" if match["sign"] else "", _SCALES.get(scale, 1)
-    values = [f"{sign}{_times(reading, times)}" for reading in readings]
-    of = KINDS.get(before) or KINDS.get(kind)
-    own = [f"{of}:{value}" for value in values] if of else []
+    values = [f"{sign}{_times(decimal, times)}" for decimal in decimals]
+    unit = UNITS.get(currency) or UNITS.get(unit)
+    with_unit = [f"{unit}:{value}" for value in values] if unit else []
     bare = [f"bare:{value}" for value in values]
-    soft = text in COUNTED and not of
-    if of:
-        return Fact(frozenset([*values, *own]), frozenset([*own, *bare]), soft)
-    return Fact(frozenset([*values, *bare]), frozenset(values), soft)
+    is_soft = text in COUNTED and not unit
+    if unit:
+        return Fact(frozenset([*values, *with_unit]), frozenset([*with_unit, *bare]), is_soft)
+    return Fact(frozenset([*values, *bare]), frozenset(values), is_soft)
 
 
-def _times(reading: str, scale: int) -> str:
-    return reading if scale == 1 else _plain(Decimal(reading) * scale)
+def _times(decimal: str, scale: int) -> str:
+    return decimal if scale == 1 else _plain(Decimal(decimal) * scale)
 
 
 def _plain(value: Decimal) -> str:
     return f"{value.normalize():f}"
 
 
-def _readings(text: str) -> list[str]:
-    """1.234 is one number in London and another in Berlin: both. As a fraction it keeps its noughts: 1,000 is
-    never 1."""
+def _decimals(text: str) -> list[str]:
+    """The decimal values of a number: 1.234 has two. A fraction keeps its zeros: 1,000 is never 1."""
     plain = re.sub(r"[\s'’]", "", text)
     marks = re.findall(r"[.,]", plain)
-    if len(set(marks)) == 2:
-        return [_plain(Decimal(plain.replace(marks[0], "").replace(",", ".")))]
-    if re.fullmatch(r"[1-9]\d{0,2}(?:[.,]\d{3})+", plain):
-        whole = _plain(Decimal(re.sub(r"[.,]", "", plain)))
-        return [whole, plain.replace(",", ".")] if len(marks) == 1 else [whole]
-    return [_plain(Decimal(plain.replace(",", ".")))]
+    if len(set(marks)) == 1 and re.fullmatch(r"[1-9]\d{0,2}(?:[.,]\d{3})+", plain):
+        integer = _plain(Decimal(re.sub(r"[.,]", "", plain)))
+        return [integer, plain.replace(",", ".")] if len(marks) == 1 else [integer]
+    # Only the last mark can be a decimal one, also in malformed numbers such as 13,700,0.
+    return [_plain(Decimal(re.sub(r"[.,](?=.*[.,])", "", plain).replace(",", ".")))]

@@ -1,7 +1,7 @@
-"""What stands between quotation marks must stand in a source, letter for letter.
+"""Quotations of an answer, which a source must contain literally.
 
-White space, the first letter's case, the kind of quotation marks and dashes, emphasis and a full stop or
-comma before the closing mark are typography; an ellipsis leaves words out.
+White space, the case of the first letter, the kind of quotation marks and dashes, emphasis and punctuation
+before the closing mark do not count. An ellipsis omits words.
 """
 
 import re
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 
-from shared.generation.grounding.negation import denies
+from shared.generation.grounding.negation import has_negation
 from shared.types import Match
 
 _PAIRED = re.compile(
@@ -18,7 +18,7 @@ _PAIRED = re.compile(
     r"|›(?P<k>[^‹›]*)‹|《(?P<l>[^《》]*)》||「(?P<f>[^「」]*)」|『(?P<g>[^『』]*)』|(?<!\d)\"(?P<h>[^\"]*)\"|\"(?P<i>[^\"]*)\""
     r"|(?<!\w)['‘‚](?P<j>(?=\S)(?:[^'‘’‚]|(?<=\w)['’](?=\w))*)['’‘](?!\w)"
 )
-# A mark whose partner is in another sentence: up to here, or from here on.
+# A mark whose partner is in another sentence.
 _OPEN = re.compile(r"[“„«‹「『《](?P<rest>[^”»›」』》]*)$|(?<!\w)\"(?P<straight>(?=\w)[^\"]*)$")
 _CLOSED = re.compile(r"^(?P<rest>[^“„«‹「『《]*)[”»›」』》]|^(?P<straight>[^\"]*[\w.,!?])(?<!\d)\"(?!\w)")
 _QUOTES = dict.fromkeys("\"'“”„‟«»‹›‘’‚‛′″", "'")
@@ -26,26 +26,25 @@ _DASHES = dict.fromkeys("‐‑‒–—―−", "-")
 _TYPOGRAPHY = str.maketrans(
     {**_QUOTES, **_DASHES, "…": "..."} | dict.fromkeys("*`\u200b\u200c\u200d\ufeff\u00ad", "")
 )
-# What may not lie between the parts of a quotation that leaves words out: what would deny them, more than the
-# end of one sentence.
+# An ellipsis omits the end of one sentence at most.
 _SENTENCE_ENDS = re.compile(r"[.!?।؟۔][\"'”’»)\]*_]*(?=\s|$)|[。！？]|\n\s*\n|\n\s*[-*#|>\d]")
-_LONGEST_GAP = 400
+_MAX_GAP = 400
 _PASSES = 30
 _ELLIPSIS = re.compile(r"\s*[\[(]?\.\.\.[\])]?\s*")
 
 
 @dataclass(frozen=True, slots=True)
 class _Quotation:
-    """[start, end) with its marks; `inside` without them; `whole`: whether both are there."""
+    """The span [start, end) with its marks, and `inside` without them. A complete one has both marks."""
 
     start: int
     end: int
     inside: tuple[int, int]
-    whole: bool
+    is_complete: bool
 
 
 class Quotations:
-    """The sources' texts, as quotations are looked up in them."""
+    """The texts and titles of the sources, in which quotations are searched."""
 
     def __init__(self, matches: Sequence[Match]) -> None:
         self._matches = matches
@@ -59,19 +58,19 @@ class Quotations:
         return [_normal(match.title)[0].strip().casefold() for match in self._matches]
 
     def find(self, quotation: str) -> tuple[int, int, int] | None:
-        """(place of the match, start, end in its text), or None where no match has it."""
-        parts = [part for part in map(_bare, _ELLIPSIS.split(_normal(quotation)[0])) if part]
-        for place, (text, offsets) in enumerate(self._texts):
-            for spans in _placed(text, parts):
+        """(index of the match, start, end in its text); None for a quotation that no match has."""
+        parts = [part for part in map(_stripped, _ELLIPSIS.split(_normal(quotation)[0])) if part]
+        for location, (text, offsets) in enumerate(self._texts):
+            for spans in _occurrences(text, parts):
                 originals = [(offsets[start], offsets[end - 1] + 1) for start, end in spans]
-                gaps = [self._matches[place].text[one[1] : other[0]] for one, other in pairwise(originals)]
-                if all(map(_may_be_left_out, gaps)):
-                    return place, originals[0][0], originals[-1][1]
+                gaps = [self._matches[location].text[one[1] : other[0]] for one, other in pairwise(originals)]
+                if all(map(_may_be_omitted, gaps)):
+                    return location, originals[0][0], originals[-1][1]
         return None
 
     def has(self, code: str) -> bool:
-        """Whether it stands somewhere by the letter, not as a part of something longer."""
-        pattern = _whole(" ".join(code.split()))
+        """Whether a source contains the code literally, as whole words."""
+        pattern = _whole_words(" ".join(code.split()))
         return any(pattern.search(text) for text in self._letters)
 
     @cached_property
@@ -79,84 +78,83 @@ class Quotations:
         return [" ".join(f"{match.text} {match.title} {match.uri or ''}".split()) for match in self._matches]
 
     def is_title(self, text: str) -> bool:
-        plain = _bare(_normal(text)[0]).casefold()
-        return any(plain == _bare(title) for title in self._titles)
+        plain = _stripped(_normal(text)[0]).casefold()
+        return any(plain == _stripped(title) for title in self._titles)
 
     def examine(self, text: str) -> tuple[str, list[tuple[int, int, int]], bool]:
-        """The text without the marks of what is no quotation, where its quotations stand, and whether some
-        lost their marks. What has lost some is looked at again: others may have been around them."""
-        text, places, is_missing = self._examine(text)
+        """The text without the marks of false quotations, the locations of the true ones, and whether marks
+        were removed. Removal repeats, since false quotations may be nested."""
+        text, locations, is_missing = self._examine(text)
         for _ in range(_PASSES):
-            rest, places, more = self._examine(text)
+            rest, locations, more = self._examine(text)
             if not more:
                 break
             text, is_missing = rest, True
-        return text, places, is_missing
+        return text, locations, is_missing
 
     def _examine(self, text: str) -> tuple[str, list[tuple[int, int, int]], bool]:
-        places: list[tuple[int, int, int]] = []
+        locations: list[tuple[int, int, int]] = []
         is_missing, at = False, 0
         while (quotation := _next(text, at)) is not None:
             start, end = quotation.inside
             inside = text[start:end]
-            place = self.find(inside) if quotation.whole else None
-            if place is not None:
-                places.append(place)
-            elif not quotation.whole or (re.search(r"\w", inside) and not self.is_title(inside)):
-                # What is quoted inside of it is looked at next.
-                bare = text[: quotation.start] + inside.strip()
-                text, at, is_missing = bare + text[quotation.end :], quotation.start, True
+            location = self.find(inside) if quotation.is_complete else None
+            if location is not None:
+                locations.append(location)
+            elif not quotation.is_complete or (re.search(r"\w", inside) and not self.is_title(inside)):
+                # Next come quotations inside this one.
+                stripped = text[: quotation.start] + inside.strip()
+                text, at, is_missing = stripped + text[quotation.end :], quotation.start, True
                 continue
             at = quotation.end
-        return text, places, is_missing
+        return text, locations, is_missing
 
 
 def _next(text: str, at: int) -> _Quotation | None:
-    for match in _PAIRED.finditer(text, at):
-        if match.lastgroup:
-            return _Quotation(match.start(), match.end(), match.span(match.lastgroup), True)
-    for pattern in (_OPEN, _CLOSED):
-        alone = pattern.search(text, at) if pattern is _OPEN else pattern.search(text[at:])
-        if alone and alone.lastgroup:
-            by = 0 if pattern is _OPEN else at
-            start, end = alone.span(alone.lastgroup)
-            return _Quotation(alone.start() + by, alone.end() + by, (start + by, end + by), False)
+    for pair in _PAIRED.finditer(text, at):
+        if pair.lastgroup:
+            return _Quotation(pair.start(), pair.end(), pair.span(pair.lastgroup), True)
+    for mark, offset in ((_OPEN.search(text, at), 0), (_CLOSED.search(text[at:]), at)):
+        if mark and mark.lastgroup:
+            start, end = mark.span(mark.lastgroup)
+            inside = (start + offset, end + offset)
+            return _Quotation(mark.start() + offset, mark.end() + offset, inside, False)
     return None
 
 
 def _normal(text: str) -> tuple[str, list[int]]:
-    """The text without its typography, and where each of its characters came from."""
+    """The text without typography, and the original index of each of its characters."""
     characters: list[str] = []
     offsets: list[int] = []
-    for place, character in enumerate(text):
+    for location, character in enumerate(text):
         plain = " " if character.isspace() else character.translate(_TYPOGRAPHY)
         if plain == " " and characters[-1:] in ([], [" "]):
             continue
         characters += plain
-        offsets += [place] * len(plain)
+        offsets += [location] * len(plain)
     return "".join(characters), offsets
 
 
-def _bare(text: str) -> str:
+def _stripped(text: str) -> str:
     return text.strip().strip("'").strip().rstrip(".,;:!?").strip()
 
 
-def _may_be_left_out(gap: str) -> bool:
-    """One sentence's end, where what follows begins the next; nothing that denies."""
+def _may_be_omitted(gap: str) -> bool:
+    """Whether an ellipsis may omit this: at most the end of one sentence, and no negation."""
     ends = list(_SENTENCE_ENDS.finditer(gap))
     begins = len(ends) <= 1 and not (ends and gap[ends[-1].end() :].strip(" \t\n\"'“„«*_-"))
-    return begins and len(gap) <= _LONGEST_GAP and not denies(gap)
+    return begins and len(gap) <= _MAX_GAP and not has_negation(gap)
 
 
-def _placed(text: str, parts: Sequence[str]) -> Iterator[list[tuple[int, int]]]:
-    """Where the parts stand one after the other, whole words at either end; every first place is tried."""
+def _occurrences(text: str, parts: Sequence[str]) -> Iterator[list[tuple[int, int]]]:
+    """The occurrences of all parts in order, as whole words, for each occurrence of the first part."""
     if not parts:
         return
     for first in (parts[0], parts[0][0].swapcase() + parts[0][1:]):
-        for match in _whole(first).finditer(text):
+        for match in _whole_words(first).finditer(text):
             spans = [match.span()]
             for part in parts[1:]:
-                following = _whole(part).search(text, spans[-1][1])
+                following = _whole_words(part).search(text, spans[-1][1])
                 if following is None:
                     break
                 spans.append(following.span())
@@ -164,7 +162,7 @@ def _placed(text: str, parts: Sequence[str]) -> Iterator[list[tuple[int, int]]]:
                 yield spans
 
 
-def _whole(part: str) -> re.Pattern[str]:
+def _whole_words(part: str) -> re.Pattern[str]:
     before = r"(?<!\w)" if part[0].isalnum() else ""
     after = r"(?!\w)" if part[-1].isalnum() else ""
     return re.compile(before + re.escape(part) + after)

@@ -1,37 +1,28 @@
-"""Checks an answer while it is being written: each sentence as soon as it is over."""
+"""Check of a streamed answer: each sentence as soon as it is complete."""
 
 from shared.generation.grounding.checker import Checker
-from shared.generation.grounding.segmenter import Cutter
-from shared.generation.grounding.types import Checked
+from shared.generation.grounding.segmenter import Segmenter
+from shared.generation.grounding.types import CheckResult
 
 
 class Stream:
-    """Takes a model's tokens as they come. However they are cut, what comes out is the same."""
+    """Checks the tokens of a model. The results do not depend on how the text is divided into tokens."""
 
     def __init__(self, checker: Checker, lang: str | None = None) -> None:
         self._checker = checker
-        self._lang = (lang or "en").split("-")[0].lower()
-        self._cutter = Cutter(self._lang)
+        self._segmenter = Segmenter((lang or "en").split("-")[0].lower())
 
-    def feed(self, text: str) -> list[Checked]:
-        """What is over with these characters: often nothing, at times several sentences."""
-        self._cutter.feed(text)
-        return self._over(last=False)
+    def feed(self, text: str) -> list[CheckResult]:
+        """The sentences that the text completes."""
+        self._segmenter.feed(text)
+        return self._checked(last=False)
 
-    def close(self) -> list[Checked]:
-        """What is left. White space at the very end belongs to nothing and is dropped."""
-        results = self._over(last=True)
-        self._cutter = Cutter(self._lang)
+    def close(self) -> list[CheckResult]:
+        """The remaining sentences, without white space at the end of the text."""
+        return self._checked(last=True)
+
+    def _checked(self, *, last: bool) -> list[CheckResult]:
+        results: list[CheckResult] = []
+        while segment := self._segmenter.next(last=last):
+            results.append(self._checker.check(segment.text, segment.before))
         return results
-
-    def _over(self, *, last: bool) -> list[Checked]:
-        results: list[Checked] = []
-        while unit := self._cutter.next(last=last):
-            results.append(self._checker.check(unit.text, unit.before))
-        return results
-
-
-def checked(checker: Checker, text: str, lang: str | None = None) -> list[Checked]:
-    """A whole answer at once."""
-    stream = Stream(checker, lang)
-    return [*stream.feed(text), *stream.close()]

@@ -1,19 +1,19 @@
-"""The content words of a sentence as the check counts them: stems of words, without numbers.
+"""Stems of the content words of a sentence, without numbers.
 
-Scripts without spaces have pairs of letters for words, as search engines do.
+In scripts without spaces pairs of letters are the words, as in search engines.
 """
 
 import re
 from collections.abc import Iterable
 
-from shared.text.stemming import STOPWORDS, pairs, unspaced
+from shared.text.stemming import STOPWORDS, is_unspaced, letter_pairs
 from shared.text.word_lists import word_sets
 
-# Longer than in search, where a word too many costs little: organize is not organic.
+# Longer than in search, so that organize is not organic.
 LETTERS = 6
 _WORD = re.compile(r"[^\W\d_]+(?:[’'][^\W\d_]+)*")
 _POSSESSIVE = re.compile(r"[’'](?:s|S)?$")
-# Doubt and don't are no two words of one stem: what a word denies is judged by itself.
+# Negation is judged by itself (negation.py): don't has the stem of do.
 _DENIED = re.compile(r"n[’']t$", re.IGNORECASE)
 _ENDINGS = (
     ("ies", "y"),
@@ -39,27 +39,25 @@ _IRREGULAR = {
 _SKIPPED = STOPWORDS.union(*word_sets(__file__).values())
 
 
-def words_of(text: str) -> list[str]:
-    """Every word in order, case-folded, whole: function words too."""
+def words_in(text: str) -> list[str]:
+    """Every word in order, case-folded."""
     words: list[str] = []
     for word in _WORD.findall(text):
         folded = _DENIED.sub("", _POSSESSIVE.sub("", word)).casefold()
-        words += pairs(folded) if unspaced(folded) else [folded]
+        words += letter_pairs(folded) if is_unspaced(folded) else [folded]
     return [word for word in words if word]
 
 
-def says_nothing(word: str) -> bool:
-    """Whether a case-folded word only links others."""
+def is_function_word(word: str) -> bool:
     return word in _SKIPPED
 
 
-def content(words: Iterable[str]) -> frozenset[str]:
-    """The stems of those that say something."""
+def content_stems(words: Iterable[str]) -> frozenset[str]:
     return frozenset(stem(word) for word in words if word not in _SKIPPED and len(word) > 1)
 
 
 def stem(word: str) -> str:
-    """Cut, without an ending either: valve and valves, study and studies, sharing and share."""
+    """The same stem for valve and valves, study and studies, sharing and share."""
     word = _IRREGULAR.get(word, word)
     for ending, replacement in _ENDINGS:
         if word.endswith(ending) and len(word) - len(ending) >= (3 if len(word) <= LETTERS else 4):

@@ -1,11 +1,11 @@
-"""What the check of an answer's sentence says."""
+"""Result of checking a sentence of an answer."""
 
 from dataclasses import dataclass
 from enum import StrEnum
 
 
 class Verdict(StrEnum):
-    """FRAME: says nothing of the world, such as a heading, or that nothing was found."""
+    """FRAME: a sentence without a claim, such as a heading, or that nothing was found."""
 
     SUPPORTED = "supported"
     UNSUPPORTED = "unsupported"
@@ -14,24 +14,20 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """[start, end) of a document's text, which holds the sentence; `place`: which match's, from 0."""
+    """The span [start, end) of a document's text that supports a sentence; the index of its match, from 0."""
 
-    place: int
+    match_index: int
     start: int
     end: int
 
 
 @dataclass(frozen=True, slots=True)
-class Checked:
-    """A sentence of an answer, as it may be shown.
-
-    `text` has no citation markers, and quotation marks only around what is a quotation; `backing` comes best
-    first; `reasons` say what is missing, by machine names; `before`: the white space and the marker of a list
-    or of a quotation that lead it.
-    """
+class CheckResult:
+    """A sentence as it may be shown: without citation markers, with quotation marks only around quotations.
+    The best evidence comes first. `reasons` are codes. `before`: white space and marker before the text."""
 
     text: str
     verdict: Verdict
-    backing: tuple[Evidence, ...] = ()
+    evidence: tuple[Evidence, ...] = ()
     reasons: tuple[str, ...] = ()
     before: str = ""

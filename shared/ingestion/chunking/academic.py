@@ -1,11 +1,11 @@
-"""Abstract, numbered sections and references of papers and theses, by how lines begin."""
+"""Boundaries of papers and theses: abstract, numbered sections, references."""
 
 import re
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
-from shared.ingestion.chunking.boundaries import CAPITAL, START, Mark, Opening, marked, within
+from shared.ingestion.chunking.boundaries import CAPITAL, START, Boundary, Break, boundary_of, span_index
 from shared.ingestion.chunking.segments import LINE
 
 _ABSTRACT = re.compile(
@@ -31,27 +31,27 @@ _NUMBERED_ENTRY = re.compile(r"^[ \t]*(?:\[[0-9A-Za-z+]{1,12}\]|[0-9]{1,3}[.)])[
 _PARAGRAPH = re.compile(r"[^\n]+(?:\n[^\n]+)*")
 
 
-def academic(text: str) -> list[Mark]:
+def academic_boundaries(text: str) -> list[Boundary]:
     references = list(_REFERENCES.finditer(text))
     lists = _lists(text, references)
     titles = [
         match
         for match in _SECTION.finditer(text)
-        if not match["rest"].rstrip(" \t*_").endswith((",", ":")) and within(match.start(), lists) is None
+        if not match["rest"].rstrip(" \t*_").endswith((",", ":")) and span_index(match.start(), lists) is None
     ]
-    marks = []
+    boundaries = []
     for match in _sections(text, titles):
         depth = _depth(match)
-        marks.append(marked(match, Opening.SOFT if depth else Opening.ALWAYS, 1 + depth))
-    # After those, so that "7 References" is one of these.
-    marks += [marked(match, Opening.ALWAYS, 1) for match in [*_ABSTRACT.finditer(text), *references]]
+        boundaries.append(boundary_of(match, Break.SOFT if depth else Break.HARD, 1 + depth))
+    # A later boundary replaces an earlier one of the same line: "7 References" is no section.
+    boundaries += [boundary_of(match, Break.HARD, 1) for match in [*_ABSTRACT.finditer(text), *references]]
     for start, end in lists:
-        marks += _entries(text, start, end)
-    return marks
+        boundaries += _entries(text, start, end)
+    return boundaries
 
 
-def has_the_parts_of_a_paper(text: str) -> bool:
-    """An abstract in its first third, and after it references in its second half."""
+def is_paper(text: str) -> bool:
+    """Whether the text has an abstract in its first third, and references in its second half."""
     abstract = _ABSTRACT.search(text, 0, len(text) // 3)
     return bool(abstract and _REFERENCES.search(text, max(abstract.end(), len(text) // 2)))
 
@@ -61,7 +61,7 @@ def _depth(match: re.Match[str]) -> int:
 
 
 def _sections(text: str, titles: Sequence[re.Match[str]]) -> Iterator[re.Match[str]]:
-    """Those of one depth with nothing between them are items of a list, or contents."""
+    """The titles without those of a list or a table of contents: nothing stands between these."""
     items: set[int] = set()
     for one, following in pairwise(titles):
         if _depth(one) == _depth(following) and not text[one.end() : following.start()].strip():
@@ -70,7 +70,7 @@ def _sections(text: str, titles: Sequence[re.Match[str]]) -> Iterator[re.Match[s
 
 
 def _lists(text: str, headings: Sequence[re.Match[str]]) -> list[tuple[int, int]]:
-    """What stands below each heading of references, up to the next heading or appendix."""
+    """The spans below headings of references, up to the next heading or appendix."""
     if not headings:
         return []
     others = {match.start() for match in _AFTER_REFERENCES.finditer(text)}
@@ -78,8 +78,8 @@ def _lists(text: str, headings: Sequence[re.Match[str]]) -> list[tuple[int, int]
     return [(match.end(), ends[bisect_left(ends, match.end())]) for match in headings]
 
 
-def _entries(text: str, start: int, end: int) -> Iterator[Mark]:
-    """References, told apart by their numbers, or else by empty lines, or else a line each."""
+def _entries(text: str, start: int, end: int) -> Iterator[Boundary]:
+    """A boundary for each reference. Numbers divide them, or else empty lines, or else line ends."""
     pattern = _PARAGRAPH if "\n\n" in text[start:end].strip() else LINE
     if _NUMBERED_ENTRY.search(text, start, end):
         pattern = _NUMBERED_ENTRY
@@ -87,4 +87,4 @@ def _entries(text: str, start: int, end: int) -> Iterator[Mark]:
     for begin, after in pairwise([*begins, end]):
         entry = text[begin:after].lstrip()
         if entry:
-            yield Mark(after - len(entry), after - len(entry), Opening.CLEAN, until=after)
+            yield Boundary(after - len(entry), after - len(entry), Break.NO_OVERLAP, block_end=after)

@@ -1,6 +1,4 @@
-"""The lines of a text at which something begins, as those find them who know kinds of documents
-(document_type.py): an article of a law, a section of a paper, a question.
-"""
+"""Boundaries of a document type: an article of a law, a section of a paper, a question."""
 
 import re
 from bisect import bisect_right
@@ -9,65 +7,62 @@ from dataclasses import dataclass
 from enum import IntEnum
 from operator import itemgetter
 
-# Markdown's own headings have the levels 1 to 6, and stand above those that only look like headings.
+# Markdown's headings have the levels 1 to 6; the headings of a document type stand below them.
 BELOW_MARKDOWN = 6
 MAX_TITLE = 100
-# Of a line, before what it is known by: how patterns of such lines begin, and what their groups are called.
-# `mark` is what it is known by, `rest` what follows it on the line.
+# The beginning of every pattern. Its group `mark` identifies the line, `rest` is the text behind it.
 START = r"^[ \t]*(?P<hash>#{1,6} +)?(?:\*\*|__)?"
-# How a title begins: with a capital, or in a script that has none.
+# The beginning of a title: a capital, or a letter of a script without case.
 CAPITAL = r"[(\"“]?[^\W\d_a-zß-öø-ÿ]"
 
 
-class Opening(IntEnum):
-    """What a part of a text does to the chunk before it; each does what those above it here do."""
+class Break(IntEnum):
+    """The break of chunks before a part of a text."""
 
-    # It goes on. Where it must begin a chunk, the end of the one before may be repeated before it.
     NONE = 0
-    # Nothing is repeated before it.
-    CLEAN = 1
-    # It begins a chunk once the one before is worth keeping.
+    # The end of the chunk before is not repeated.
+    NO_OVERLAP = 1
+    # The part begins a chunk once the chunk before has a useful length.
     SOFT = 2
-    # It begins a chunk, unless only headings stand before it.
-    ALWAYS = 3
+    # The part begins a chunk, unless only headings stand before it.
+    HARD = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Mark:
-    """text[start:end], a line or its beginning.
+class Boundary:
+    """text[start:end], a line or its beginning, where a part of the document begins.
 
-    `title` and `level` are for the outline, None where it has it already or needs none. `alone` says that it
-    heads what follows it; `asks`, that it is a question, which is known to the embedder with every part of
-    its answer; `until`, where that ends which should stay whole from here.
+    `title` and `level`: an entry of the outline. The embedder reads a question with each part of its answer.
+    `block_end`: the end of a block that should stay in one chunk.
     """
 
     start: int
     end: int
-    opening: Opening
+    break_before: Break
     title: str | None = None
     level: int | None = None
-    alone: bool = False
-    asks: bool = False
-    until: int | None = None
+    is_heading: bool = False
+    is_question: bool = False
+    block_end: int | None = None
 
 
-def marked(match: re.Match[str], opening: Opening, level: int) -> Mark:
-    """The mark of a line that a pattern with START matched.
+def boundary_of(match: re.Match[str], break_before: Break, level: int) -> Boundary:
+    """The boundary of a line that a pattern with START matched.
 
-    A short line that is no sentence is a heading and its own title; of another, what it is known by is.
+    A short line that is no sentence is a heading; the title of another line is its `mark`.
     """
     line = match.group()
     start, end = match.start() + len(line) - len(line.lstrip()), match.start() + len(line.rstrip())
     if match["hash"]:
-        return Mark(start, end, opening, alone=True)
+        return Boundary(start, end, break_before, is_heading=True)
     text = line.strip().strip("*_ ")
     nothing_else = not match["rest"].strip(" \t.:—–-*_")
     short = len(text) <= MAX_TITLE and not text.endswith((".", ";", ",", ":"))
     title = text if short and not nothing_else else " ".join(match["mark"].split()).rstrip(".")
-    return Mark(start, end, opening, title, BELOW_MARKDOWN + level, short or nothing_else)
+    return Boundary(start, end, break_before, title, BELOW_MARKDOWN + level, short or nothing_else)
 
 
-def within(place: int, spans: Sequence[tuple[int, int]]) -> int | None:
-    """Which of the spans, which are in order and apart, the place is in."""
+def span_index(place: int, spans: Sequence[tuple[int, int]]) -> int | None:
+    """The index of the span that contains the place; the spans are in order and do not overlap."""
     index = bisect_right(spans, place, key=itemgetter(0)) - 1
     return index if index >= 0 and place < spans[index][1] else None

@@ -1,6 +1,4 @@
-"""Code in programming languages: what of it should stay whole. It is read apart (parsers/code.py), since what
-can be written of strangers' making to break a parser breaks that process alone.
-"""
+"""Structure of code, parsed in a subprocess (parsers/code.py), since code may crash its parser."""
 
 import json
 from dataclasses import dataclass
@@ -21,16 +19,16 @@ _ALSO = {
 
 
 @dataclass(frozen=True, slots=True)
-class Code:
-    """Of a text, in characters: where it may be cut within long lines; and what should stay whole if it fits,
-    from its first comment to the end of its last line, in any order, some within others."""
+class CodeStructure:
+    """`cuts`: places within long lines at which they may be divided. `blocks`: spans that should stay in one
+    chunk, from the first comment to the end of the last line, in any order, some within others."""
 
     cuts: list[int]
-    wholes: list[tuple[int, int]]
+    blocks: list[tuple[int, int]]
 
 
-def language_of(value: object) -> str:
-    """The language that somebody means. Raises InvalidRequest (unsupported_language) for another or none."""
+def code_language(value: object) -> str:
+    """The language of that name. Raises InvalidRequest (unsupported_language)."""
     name = value.strip().lower() if isinstance(value, str) else ""
     name = _ALSO.get(name, name)
     if name not in LANGUAGES:
@@ -40,16 +38,16 @@ def language_of(value: object) -> str:
     return name
 
 
-def code(text: str, language: str) -> Code:
-    """Where code in one of LANGUAGES may be cut, and where rather not."""
+def code_structure(text: str, language: str) -> CodeStructure:
+    """The structure of code in one of LANGUAGES."""
     try:
         ((_, reply),) = parse_in_subprocess("code", f"{language}\n{text}".encode())["parts"]
     except UnreadableDocument:
-        # Brackets in brackets, a million deep.
-        reply = '{"cuts": [], "wholes": [], "broken": true}'
+        # The parser failed, for example at a million nested brackets.
+        reply = '{"cuts": [], "blocks": [], "broken": true}'
     parsed = json.loads(reply)
-    wholes = [(start, end) for start, end in parsed["wholes"]]
+    blocks = [(start, end) for start, end in parsed["blocks"]]
     if parsed["broken"]:
-        # What the grammar does not see: what stands between empty lines.
-        wholes += [paragraph.span() for paragraph in PARAGRAPH.finditer(text)]
-    return Code(parsed["cuts"], wholes)
+        # The grammar misses parts of broken code: paragraphs are blocks too.
+        blocks += [paragraph.span() for paragraph in PARAGRAPH.finditer(text)]
+    return CodeStructure(parsed["cuts"], blocks)

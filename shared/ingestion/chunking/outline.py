@@ -1,4 +1,4 @@
-"""Where a passage stands in its document: on which page, under which headings."""
+"""Outline of a document: the page and the headings of each passage."""
 
 import re
 from bisect import bisect_right
@@ -12,8 +12,8 @@ MAX_SECTION = 300
 
 
 class Outline:
-    """Of a Markdown text, with the places where its pages begin: (character, number), in order; and with
-    headings besides Markdown's: (start, end, level, title), in order, below level 6."""
+    """Pages and headings of a Markdown text. `pages`: (first character, number); `headings`: those that are
+    not Markdown's, as (start, end, level, title), below level 6. Both are in order."""
 
     def __init__(
         self,
@@ -24,7 +24,7 @@ class Outline:
         self._text = text
         self._page_starts = [start for start, _ in pages]
         self._page_numbers = [number for _, number in pages]
-        # Where each begins and ends, and its own title below those that it stands under.
+        # Start and end of each heading, and its title below those above it.
         self._starts: list[int] = []
         self._ends: list[int] = []
         self._paths: list[tuple[str, ...]] = []
@@ -37,8 +37,8 @@ class Outline:
             self._paths.append(tuple(title for _, title in above))
 
     def place(self, start: int, end: int) -> dict[str, Any]:
-        """Of text[start:end], what there is of: `page_number`, `page_end` where it ends on another, and
-        `section`, the titles of the headings above its text, joined by " > "."""
+        """`page_number` and `section` of text[start:end], where known: the titles of the headings above it,
+        joined by " > ". `page_end`: the last page of a passage on several."""
         place: dict[str, Any] = {}
         page = bisect_right(self._page_starts, start) - 1
         if page >= 0:
@@ -47,7 +47,7 @@ class Outline:
             if last > page:
                 place["page_end"] = self._page_numbers[last]
         heading = bisect_right(self._starts, start) - 1
-        # Headings that the passage begins with are its own.
+        # Headings at the beginning of the passage belong to it.
         start = max(start, self._ends[heading]) if heading >= 0 else start
         while heading + 1 < len(self._starts) and not _SHOWS.search(
             self._text, start, self._starts[heading + 1]

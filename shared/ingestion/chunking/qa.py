@@ -1,9 +1,8 @@
-"""Questions of interviews, examinations and lists of frequent questions, by how lines begin and end."""
+"""Questions of interviews, examinations and FAQs as boundaries."""
 
 import re
-from collections.abc import Iterator
 
-from shared.ingestion.chunking.boundaries import Mark, Opening
+from shared.ingestion.chunking.boundaries import Boundary, Break
 
 _BOLD = r"(?:\*\*|__)?"
 _QUESTION = re.compile(
@@ -21,20 +20,19 @@ _ANSWER = re.compile(
 _ANSWERS = re.compile(_ANSWER.pattern.replace("(?:^|[ \t])", r"^[ \t]*"), re.MULTILINE)
 
 
-def questions(text: str) -> list[Mark]:
-    return list(_questions(text))
-
-
-def answers(text: str) -> int:
-    """How many lines say that they are one."""
+def count_answers(text: str) -> int:
+    """The number of lines that are marked as answers."""
     return sum(1 for _ in _ANSWERS.finditer(text))
 
 
-def _questions(text: str) -> Iterator[Mark]:
+def qa_boundaries(text: str) -> list[Boundary]:
+    boundaries: list[Boundary] = []
     for match in _QUESTION.finditer(text):
         line = match.group()
         start = match.start() + len(line) - len(line.lstrip())
         answer = _ANSWER.search(text, start + 1, match.end())
         question = text[start : answer.start() if answer else match.end()].rstrip()
         heading = (match["heading"] or match["title"]) is not None
-        yield Mark(start, start + len(question), Opening.ALWAYS, alone=heading, asks=True)
+        end = start + len(question)
+        boundaries.append(Boundary(start, end, Break.HARD, is_heading=heading, is_question=True))
+    return boundaries

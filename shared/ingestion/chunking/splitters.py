@@ -1,25 +1,23 @@
-"""A text's parts for chunks, and what of them should stay whole where it fits: by sentences, by the text's
-own structure (recursive), or by its code. Which way, a plan says. Sizes are the packing's (packer.py).
-"""
+"""Parts and blocks of a text: by sentences, by its structure (recursive) or by its code."""
 
 import re
 from bisect import bisect_left
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from shared.ingestion.chunking.boundaries import Mark, Opening, within
-from shared.ingestion.chunking.code import code
-from shared.ingestion.chunking.document_type import marks
+from shared.ingestion.chunking.boundaries import Boundary, Break, span_index
+from shared.ingestion.chunking.code import code_structure
+from shared.ingestion.chunking.document_type import boundaries_in
 from shared.ingestion.chunking.segments import (
     LINE,
     PARAGRAPH,
     Part,
     Span,
-    by_lines,
-    marked_parts,
-    under_heads,
+    lines_of_blocks,
+    split_at_boundaries,
+    with_table_headers,
 )
-from shared.ingestion.chunking.strategy import BY_SENTENCES, Plan
+from shared.ingestion.chunking.strategy import BY_SENTENCES, ChunkingPlan
 from shared.text.sentences import sentences
 
 _FENCE = re.compile(r"^ {0,3}(`{3,}|~{3,})(.*)$", re.MULTILINE)
@@ -27,53 +25,62 @@ _FENCE = re.compile(r"^ {0,3}(`{3,}|~{3,})(.*)$", re.MULTILINE)
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """Parts in order, which leave out nothing that shows. Wholes in any order; some stand within others."""
+    """All visible text as parts in order; blocks in any order, some within others."""
 
     parts: list[Part]
-    wholes: list[Span] = field(default_factory=list)
+    blocks: list[Span] = field(default_factory=list)
 
 
-def split(text: str, plan: Plan = BY_SENTENCES, lang: str | None = None) -> Split:
+def split(text: str, plan: ChunkingPlan = BY_SENTENCES, lang: str | None = None) -> Split:
     """`lang` is the language of the text's sentences."""
     if plan.language is not None:
         return _code(text, plan.language)
     parts = [
-        Part(item.start, item.end, item.heading, Opening.SOFT if item.heading else Opening.NONE)
+        Part(item.start, item.end, item.heading, Break.SOFT if item.heading else Break.NONE)
         for item in sentences(text, lang)
     ]
     fences = _fences(text)
-    wholes = list(fences)
+    blocks = list(fences)
     if fences:
-        parts = list(by_lines(text, parts, fences))
-    if type_marks := _marks(text, plan, fences):
-        parts = list(marked_parts(text, parts, type_marks))
-        wholes += [(mark.start, mark.until) for mark in type_marks if mark.until]
+        parts = list(lines_of_blocks(text, parts, fences))
+    if boundaries := _boundaries(text, plan, fences):
+        parts = list(split_at_boundaries(text, parts, boundaries))
+        blocks += [(boundary.start, boundary.block_end) for boundary in boundaries if boundary.block_end]
     table = plan.document_type == "table"
     if table or "\n|" in text:
-        parts = list(under_heads(text, parts, fences, table))
+        parts = list(with_table_headers(text, parts, fences, table))
     if plan.strategy == "recursive":
-        wholes += [match.span() for pattern in (PARAGRAPH, LINE) for match in pattern.finditer(text)]
-    return Split(parts, wholes)
+        blocks += [match.span() for pattern in (PARAGRAPH, LINE) for match in pattern.finditer(text)]
+    return Split(parts, blocks)
 
 
-def headings(text: str, plan: Plan) -> list[tuple[int, int, int, str]]:
-    """Those that the type of a document adds to Markdown's, for its outline: start, end, level, title."""
+def headings(text: str, plan: ChunkingPlan) -> list[tuple[int, int, int, str]]:
+    """The headings of the document type, beside Markdown's: start, end, level, title."""
     if plan.language is not None:
         return []
     return [
-        # A clause's text is no heading, only its number.
-        (mark.start, mark.end if mark.alone else mark.start + 1, mark.level, mark.title)
-        for mark in _marks(text, plan, _fences(text))
-        if mark.level is not None and mark.title is not None
+        # Only the number of a clause is its heading.
+        (
+            boundary.start,
+            boundary.end if boundary.is_heading else boundary.start + 1,
+            boundary.level,
+            boundary.title,
+        )
+        for boundary in _boundaries(text, plan, _fences(text))
+        if boundary.level is not None and boundary.title is not None
     ]
 
 
-def _marks(text: str, plan: Plan, fences: list[Span]) -> list[Mark]:
-    return [mark for mark in marks(text, plan.document_type) if within(mark.start, fences) is None]
+def _boundaries(text: str, plan: ChunkingPlan, fences: list[Span]) -> list[Boundary]:
+    return [
+        boundary
+        for boundary in boundaries_in(text, plan.document_type)
+        if span_index(boundary.start, fences) is None
+    ]
 
 
 def _fences(text: str) -> list[Span]:
-    """Blocks of code, with their fences. One that nobody closes is none."""
+    """Closed blocks of code, with their fences."""
     fences: list[Span] = []
     if "```" not in text and "~~~" not in text:
         return fences
@@ -88,17 +95,17 @@ def _fences(text: str) -> list[Span]:
 
 
 def _code(text: str, language: str) -> Split:
-    """Lines of code, with the white space before them; parts of lines where these are long."""
-    structure = code(text, language)
-    begins = {start for start, _ in structure.wholes}
+    """Lines of code, with their indentation; pieces of long lines."""
+    structure = code_structure(text, language)
+    block_starts = {start for start, _ in structure.blocks}
     cuts = sorted(set(structure.cuts))
     parts: list[Part] = []
     for line in LINE.finditer(text):
         start, end = line.span()
-        inner = cuts[bisect_left(cuts, start + 1) : bisect_left(cuts, end)]
-        for begin, after in pairwise([start, *inner, end]):
+        inner_cuts = cuts[bisect_left(cuts, start + 1) : bisect_left(cuts, end)]
+        for begin, after in pairwise([start, *inner_cuts, end]):
             line_text = text[begin:after].rstrip()
             if line_text:
-                opening = Opening.CLEAN if begin in begins else Opening.NONE
-                parts.append(Part(begin, begin + len(line_text), opening=opening))
-    return Split(parts, structure.wholes)
+                break_before = Break.NO_OVERLAP if begin in block_starts else Break.NONE
+                parts.append(Part(begin, begin + len(line_text), break_before=break_before))
+    return Split(parts, structure.blocks)

@@ -1,16 +1,16 @@
-"""How a document is cut into chunks: what its metadata say of it, or else what it looks like."""
+"""Chunking strategy of a document, by its metadata or else by its text."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from shared.ingestion.chunking.code import language_of
+from shared.ingestion.chunking.code import code_language
 from shared.ingestion.chunking.document_type import document_type_of
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
-    """How a document is cut; a `language` of code.LANGUAGES belongs to code alone."""
+class ChunkingPlan:
+    """The strategy of a document. Only code has a `language` (code.LANGUAGES)."""
 
     strategy: Literal["sentences", "recursive", "code"] = "sentences"
     document_type: str = "general"
@@ -24,14 +24,14 @@ class Plan:
         kind: str | None = None,
         title: str = "",
         language: str | None = None,
-    ) -> "Plan":
-        """What `split_type`, `language` and `document_type` say; of another type, what the text looks like.
+    ) -> "ChunkingPlan":
+        """The plan by `split_type`, `language` and `document_type` in the metadata, else by the text.
 
-        `kind` is what the text was read from, such as csv, and `language` what a file of code is written in,
-        by its name. Raises InvalidRequest (unsupported_language).
+        `kind`: that of the file, such as csv; `language`: that of a code file, by its name. Raises
+        InvalidRequest (unsupported_language).
         """
         if metadata.get("split_type") == "code":
-            return cls("code", language=language_of(metadata.get("language")))
+            return cls("code", language=code_language(metadata.get("language")))
         if language and "split_type" not in metadata:
             return cls("code", language=language)
         recursive = metadata.get("split_type") == "recursive"
@@ -39,4 +39,4 @@ class Plan:
         return cls("recursive" if recursive else "sentences", document_type)
 
 
-BY_SENTENCES = Plan()
+BY_SENTENCES = ChunkingPlan()

@@ -1,6 +1,6 @@
-"""One file read, in a process of its own (sandbox.py).
+"""Process that parses one file (sandbox.py).
 
-python -m shared.ingestion.parsers KIND SECONDS MEGABYTES <the file >what it says, as JSON
+python -m shared.ingestion.parsers KIND SECONDS MEGABYTES <file >JSON
 """
 
 import json
@@ -10,10 +10,10 @@ from importlib import import_module
 from typing import Any
 
 from shared.errors import UnreadableDocument
-from shared.ingestion.parsers.base import MAX_CHARACTERS, READY, Reading, too_large
+from shared.ingestion.parsers.base import MAX_CHARACTERS, READY, ParsedFile, size_error
 
 BROKEN = "The file is broken, or not what it seems."
-READERS = {
+PARSERS = {
     "pdf": "pdf", "docx": "office", "pptx": "office", "xlsx": "office",
     "picture": "ocr", "html": "html_xml", "xml": "html_xml", "epub": "html_xml", "code": "code",
     "csv": "csv_json", "json": "csv_json",
@@ -21,9 +21,9 @@ READERS = {
 
 
 def confine(seconds: int, megabytes: int) -> None:
-    """This process has so much time and memory from now on, and writes no file."""
+    """Limit the time and memory of this process, and forbid it to write files."""
     resource.setrlimit(resource.RLIMIT_AS, (megabytes * 2**20,) * 2)
-    # Told first, then killed: who is killed at once was it for the machine's want of memory.
+    # SIGXCPU first: the sandbox takes SIGKILL for the machine's lack of memory.
     resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds + 5))
     resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
@@ -31,20 +31,20 @@ def confine(seconds: int, megabytes: int) -> None:
 
 def main() -> None:
     kind, seconds, megabytes = sys.argv[1:]
-    read = getattr(import_module(f"shared.ingestion.parsers.{READERS[kind]}"), kind)
+    read = getattr(import_module(f"shared.ingestion.parsers.{PARSERS[kind]}"), kind)
     sys.stdout.write(READY)
     sys.stdout.flush()
     confine(int(seconds), int(megabytes))
     try:
-        reading: Reading = read(sys.stdin.buffer.read())
-        if sum(len(text) for _, text in reading.parts) > MAX_CHARACTERS:
-            raise too_large()
-        reply: dict[str, Any] = {"parts": reading.parts, "title": reading.title}
+        parsed: ParsedFile = read(sys.stdin.buffer.read())
+        if sum(len(text) for _, text in parsed.parts) > MAX_CHARACTERS:
+            raise size_error()
+        reply: dict[str, Any] = {"parts": parsed.parts, "title": parsed.title}
     except UnreadableDocument as error:
         reply = {"code": error.code, "message": str(error)}
     except MemoryError:
-        reply = {"code": "file_too_large", "message": str(too_large())}
-    except Exception as error:  # whatever a library makes of a broken file
+        reply = {"code": "file_too_large", "message": str(size_error())}
+    except Exception as error:  # a library may raise anything for a broken file
         reply = {
             "code": UnreadableDocument.code,
             "message": BROKEN,

@@ -1,6 +1,4 @@
-"""Code: where functions, classes and blocks begin and end, by tree-sitter's grammars, which come as packages:
-nothing is fetched at run time. Of broken code, too, as far as it is whole.
-"""
+"""Parser of code by tree-sitter: spans of functions, classes and blocks."""
 
 import json
 import re
@@ -9,7 +7,7 @@ from importlib import import_module
 
 from tree_sitter import Language, Node, Parser
 
-from shared.ingestion.parsers.base import Reading
+from shared.ingestion.parsers.base import ParsedFile
 
 # The module of each grammar, and its function there.
 GRAMMARS = {
@@ -30,32 +28,31 @@ GRAMMARS = {
     "tsx": ("tree_sitter_typescript", "language_tsx"),
     "typescript": ("tree_sitter_typescript", "language_typescript"),
 }
-# A line of more bytes is cut between the nodes of its code as well; into a shorter node nobody looks.
+# Bytes. A longer line may be divided between its nodes. Shorter nodes are not searched.
 LONG_LINE = 400
 LONG_NODE = 100
-# What belongs to the next line as comments do; and what ends with a definition, to which the lines before it
-# belong.
-LEADS = {"attribute_item", "decorator"}
+# Nodes that belong to the next line, as comments do; nodes whose last child is the definition.
+LEADING_TYPES = {"attribute_item", "decorator"}
 WRAPPERS = {"decorated_definition", "template_declaration"}
-# What a function or class is to the end: it is not kept whole without what heads it.
+# The body of a function or class is no block without its first lines.
 _BODY = re.compile(r"block|body|compound_statement|_list$")
 
 
-def code(data: bytes) -> Reading:
-    """Of a language's name, a line end and code in it, as JSON: "cuts" and "wholes" (code.Code), and
+def code(data: bytes) -> ParsedFile:
+    """Of a language's name, a line end and code in it, as JSON: "cuts" and "blocks" (code.Code), and
     whether it is "broken"."""
     name, _, source = data.partition(b"\n")
     module, function = GRAMMARS[name.decode()]
     language = Language(getattr(import_module(module), function)())
     root = Parser(language).parse(source).root_node
-    wholes, cuts = _walk(root, _Rows(source))
-    places = _characters(source, [place for whole in wholes for place in whole] + cuts)
+    blocks, cuts = _walk(root, _Rows(source))
+    places = _characters(source, [place for block in blocks for place in block] + cuts)
     result = {
         "cuts": [places[cut] for cut in cuts],
-        "wholes": [(places[start], places[end]) for start, end in wholes],
+        "blocks": [(places[start], places[end]) for start, end in blocks],
         "broken": root.has_error,
     }
-    return Reading([(None, json.dumps(result))])
+    return ParsedFile([(None, json.dumps(result))])
 
 
 class _Rows:
@@ -66,16 +63,16 @@ class _Rows:
         self.starts = [0]
         for line in self.lines:
             self.starts.append(self.starts[-1] + len(line) + 1)
-        self.leads: set[int] = set()
+        self.leading_rows: set[int] = set()
 
-    def begins(self, node: Node) -> bool:
-        """It is the first on its line."""
+    def starts_line(self, node: Node) -> bool:
+        """Whether the node is the first on its line."""
         row, column = node.start_point
         return column <= LONG_LINE and not self.lines[row][:column].strip()
 
     def first(self, row: int) -> int:
-        """The first of the comments and the like that stand directly before the row, or the row."""
-        while row - 1 in self.leads:
+        """The first of the leading rows directly before the row, or the row."""
+        while row - 1 in self.leading_rows:
             row -= 1
         return row
 
@@ -90,26 +87,26 @@ class _Rows:
 
 
 def _walk(root: Node, rows: _Rows) -> tuple[list[tuple[int, int]], list[int]]:
-    """Wholes and cuts in bytes. A whole begins and ends with a line, unless it stands in a long one."""
+    """Blocks and cuts, in bytes. A block consists of complete lines, or lies in a long line."""
     spans: list[tuple[int, int]] = []
-    # Of each span, the one around it; and where the first within it ends.
+    # The span around each span; the end of the first span within it.
     outers: list[int | None] = []
     heads: dict[int, int] = {}
-    within: list[tuple[int, int]] = []
+    cut_nodes: list[tuple[int, int]] = []
     cuts: list[int] = []
     waiting: list[tuple[Node, int | None]] = [(child, None) for child in reversed(root.children)]
     while waiting:
         node, outer = waiting.pop()
         row, last = node.start_point[0], _last_row(node)
-        if ("comment" in node.type or node.type in LEADS) and rows.begins(node):
-            rows.leads.update(range(row, last + 1))
+        if ("comment" in node.type or node.type in LEADING_TYPES) and rows.starts_line(node):
+            rows.leading_rows.update(range(row, last + 1))
         elif node.type in WRAPPERS:
-            rows.leads.update(range(row, node.children[-1].start_point[0]))
+            rows.leading_rows.update(range(row, node.children[-1].start_point[0]))
         if rows.long(row) and (not cuts or node.start_byte - cuts[-1] > LONG_NODE):
             cuts.append(node.start_byte)
-            within.append((node.start_byte, node.end_byte))
+            cut_nodes.append((node.start_byte, node.end_byte))
         body = outer is not None and last >= spans[outer][1] - 1 and _BODY.search(node.type)
-        if last > row and rows.begins(node) and not body:
+        if last > row and rows.starts_line(node) and not body:
             above = outer
             while above is not None and above not in heads and last < spans[above][1]:
                 heads[above] = last
@@ -119,20 +116,20 @@ def _walk(root: Node, rows: _Rows) -> tuple[list[tuple[int, int]], list[int]]:
             spans.append((row, last))
         if last > row or node.end_byte - node.start_byte > LONG_NODE:
             waiting += [(child, outer) for child in reversed(node.children)]
-    # What heads a class or function that is too long stays with the first thing in it, or its first line.
+    # The first lines of a long class or function stay with its first inner block, or with its next line.
     spans += [(spans[outer][0], last) for outer, last in heads.items()]
     spans += [(row, row + 1) for row, _ in spans]
-    return within + [(rows.start(rows.first(row)), rows.end(last)) for row, last in spans], cuts
+    return cut_nodes + [(rows.start(rows.first(row)), rows.end(last)) for row, last in spans], cuts
 
 
 def _last_row(node: Node) -> int:
-    """Some nodes end with the line end behind them."""
+    """The last row of a node, without a line end behind it."""
     row, column = node.end_point
     return max(node.start_point[0], row - (column == 0))
 
 
 def _characters(data: bytes, places: Sequence[int]) -> dict[int, int]:
-    """Of places in UTF-8 text, which character begins there."""
+    """The character index of each byte offset in UTF-8 text."""
     numbers: dict[int, int] = {}
     if data.isascii():
         return {place: place for place in places}

@@ -1,4 +1,4 @@
-"""Tables of comma-separated values, and JSON: small files of either may become very large texts."""
+"""Parsers of CSV and JSON."""
 
 import csv as lines
 import io
@@ -6,45 +6,45 @@ import json as values
 from collections.abc import Iterable
 
 from shared.errors import UnreadableDocument
-from shared.ingestion.parsers.base import MAX_CHARACTERS, Reading, decoded, table, too_large
+from shared.ingestion.parsers.base import MAX_CHARACTERS, ParsedFile, decode_text, size_error, table
 
 MAX_DEPTH = 32
-# Of a table, from which what separates its cells is guessed.
-LOOKED_AT = 8192
+# The beginning of a file, by which the separator is detected.
+SNIFFED_CHARACTERS = 8192
 
 
-def csv(data: bytes) -> Reading:
-    """Comma-separated values, or what else separates them, as a Markdown table."""
-    text = decoded(data)
+def csv(data: bytes) -> ParsedFile:
+    """The values as a Markdown table. The separator may be another than a comma."""
+    text = decode_text(data)
     try:
-        dialect: type[lines.Dialect] = lines.Sniffer().sniff(text[:LOOKED_AT], delimiters=",;\t|")
+        dialect: type[lines.Dialect] = lines.Sniffer().sniff(text[:SNIFFED_CHARACTERS], delimiters=",;\t|")
     except lines.Error:
         dialect = lines.excel
     try:
-        return Reading([(None, table(lines.reader(io.StringIO(text, newline=""), dialect)))])
+        return ParsedFile([(None, table(lines.reader(io.StringIO(text, newline=""), dialect)))])
     except lines.Error:
         raise UnreadableDocument("The file is not CSV.", code="not_csv") from None
 
 
-def json(data: bytes) -> Reading:
-    """A line a value, so that passages end between values."""
-    text = decoded(data)
+def json(data: bytes) -> ParsedFile:
+    """One value on each line, so that passages end between values."""
+    text = decode_text(data)
     try:
         value = values.loads(text)
-        # Deep ones would grow by their indentation, a hundredfold and more.
+        # The indentation of deep values would make the text a hundred times longer.
         deep = _depth(value) > MAX_DEPTH
     except (ValueError, RecursionError):
         deep = True
     if deep:
         message = f"The file is not JSON, or nests deeper than {MAX_DEPTH}."
         raise UnreadableDocument(message, code="not_json")
-    written, length = [], 0
+    parts, length = [], 0
     for part in values.JSONEncoder(ensure_ascii=False, indent=1).iterencode(value):
-        written.append(part)
+        parts.append(part)
         length += len(part)
         if length > MAX_CHARACTERS:
-            raise too_large()
-    return Reading([(None, "".join(written))])
+            raise size_error()
+    return ParsedFile([(None, "".join(parts))])
 
 
 def _depth(value: object) -> int:

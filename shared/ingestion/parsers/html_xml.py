@@ -1,4 +1,4 @@
-"""HTML, XML and the books that are made of both (EPUB)."""
+"""Parsers of HTML, XML and EPUB."""
 
 import posixpath
 import re
@@ -11,42 +11,51 @@ from html_to_markdown import ConversionOptions, convert
 from lxml import etree
 
 from shared.errors import UnreadableDocument
-from shared.ingestion.parsers.base import Reading, marked_encoding, member_of, one_line, own_title, unpacked
+from shared.ingestion.parsers.base import (
+    ParsedFile,
+    encoding_by_mark,
+    open_archive,
+    own_title,
+    read_member,
+)
+from shared.text.normalize import one_line
 
-# What leaves no mark in the text: how words look, and addresses.
-UNMARKED = ["a", "b", "strong", "i", "em", "u", "mark", "iframe", "object", "embed"]
-TITLE_WITHIN = 100_000
-# Elements within each other. Of what stands more than 1,024 deep html-to-markdown says nothing.
+# Elements whose Markdown is omitted: emphasis and addresses.
+STRIPPED_TAGS = ["a", "b", "strong", "i", "em", "u", "mark", "iframe", "object", "embed"]
+TITLE_CHARACTERS = 100_000
+# Nested elements. html-to-markdown omits elements at a depth above 1,024.
 MAX_DEPTH = 1000
 _TITLE = re.compile(r"<title[^>]*>(.*?)</title>", re.IGNORECASE | re.DOTALL)
 _CHARSET = re.compile(rb"<meta[^>]{1,200}charset=[\"']?([\w-]{2,40})", re.IGNORECASE)
 
 
-def html(data: bytes) -> Reading:
+def html(data: bytes) -> ParsedFile:
     text = _decoded(data)
-    title = _TITLE.search(text[:TITLE_WITHIN])
-    return Reading([(None, markdown(text))], own_title(unescape(title[1])) if title else None)
+    title = _TITLE.search(text[:TITLE_CHARACTERS])
+    return ParsedFile([(None, markdown(text))], own_title(unescape(title[1])) if title else None)
 
 
-def epub(data: bytes) -> Reading:
+def epub(data: bytes) -> ParsedFile:
     """The chapters in the order of the book's spine."""
-    with unpacked(data) as archive:
-        container = tree(member_of(archive, "META-INF/container.xml"))
+    with open_archive(data) as archive:
+        container = tree(read_member(archive, "META-INF/container.xml"))
         package_path = next(iter(container.xpath("//*[local-name()='rootfile']/@full-path")), "")
-        package = tree(member_of(archive, package_path))
+        package = tree(read_member(archive, package_path))
         folder = package_path.rpartition("/")[0]
         items = {item.get("id"): item.get("href") for item in package.xpath("//*[local-name()='item']")}
         spine = package.xpath("//*[local-name()='itemref']/@idref")
         chapters = [posixpath.join(folder, unquote(items[place])) for place in spine if items.get(place)]
-        texts = [html(member_of(archive, posixpath.normpath(chapter))) for chapter in chapters]
+        texts = [html(read_member(archive, posixpath.normpath(chapter))) for chapter in chapters]
         titles = package.xpath("//*[local-name()='title']/text()")
-    return Reading([part for text in texts for part in text.parts], own_title(titles[0]) if titles else None)
+    return ParsedFile(
+        [part for text in texts for part in text.parts], own_title(titles[0]) if titles else None
+    )
 
 
-def xml(data: bytes) -> Reading:
-    """Elements as an outline of names and texts; running text with marks in it as running text."""
+def xml(data: bytes) -> ParsedFile:
+    """Elements as an outline of names and texts; mixed content as one text."""
     root = tree(data)
-    return Reading([(None, "\n".join(_outline(root, 0)))])
+    return ParsedFile([(None, "\n".join(_outline(root, 0)))])
 
 
 def _outline(element: Any, depth: int) -> Iterator[str]:
@@ -56,8 +65,8 @@ def _outline(element: Any, depth: int) -> Iterator[str]:
     attributes = "".join(f" {key.rpartition('}')[2]}={value}" for key, value in element.items())
     label = f"{'  ' * min(depth, 20)}{name}{attributes}:"
     children = [child for child in element if isinstance(child.tag, str)]
-    running = (element.text or "").strip() or any((child.tail or "").strip() for child in children)
-    if running or not children:
+    has_text = (element.text or "").strip() or any((child.tail or "").strip() for child in children)
+    if has_text or not children:
         yield f"{label} {one_line(''.join(element.itertext()))}".rstrip()
         return
     yield label
@@ -66,8 +75,8 @@ def _outline(element: Any, depth: int) -> Iterator[str]:
 
 
 def tree(data: bytes) -> Any:
-    """Its root element. Raises UnreadableDocument."""
-    # Nothing is fetched, and no entity is made longer than it is.
+    """The root element. Raises UnreadableDocument."""
+    # Without network access and expansion of entities.
     parser = etree.XMLParser(resolve_entities=False, no_network=True, load_dtd=False, huge_tree=False)
     try:
         return etree.fromstring(data, parser)
@@ -76,15 +85,15 @@ def tree(data: bytes) -> Any:
 
 
 def markdown(text: str) -> str:
-    """Of HTML: what shows of it. No scripts, no styles, nothing hidden, no menus, no addresses. Raises
-    UnreadableDocument for one of which a part would be missing."""
+    """The visible text of HTML as Markdown, without menus and addresses. Raises UnreadableDocument for HTML
+    that would be incomplete."""
     if text.count("<") > MAX_DEPTH and _depth(text) > MAX_DEPTH:
         raise UnreadableDocument(
             f"Elements stand within each other more than {MAX_DEPTH:,} deep: that cannot be read whole.",
             code="nested_too_deeply",
         )
     options = ConversionOptions(
-        extract_metadata=False, compact_tables=True, skip_images=True, strip_tags=UNMARKED
+        extract_metadata=False, compact_tables=True, skip_images=True, strip_tags=STRIPPED_TAGS
     )
     return "\n".join(line.rstrip() for line in (convert(text, options).content or "").splitlines())
 
@@ -99,23 +108,23 @@ class _Depth:
     """What a parser tells of elements, counted: no tree is made."""
 
     def __init__(self) -> None:
-        self._now = self._most = 0
+        self._depth = self._max_depth = 0
 
     def start(self, _tag: str, _attributes: object) -> None:
-        self._now += 1
-        self._most = max(self._most, self._now)
+        self._depth += 1
+        self._max_depth = max(self._max_depth, self._depth)
 
     def end(self, _tag: str) -> None:
-        self._now -= 1
+        self._depth -= 1
 
     def close(self) -> int:
-        return self._most
+        return self._max_depth
 
 
 def _decoded(data: bytes) -> str:
-    """By its byte-order mark, by what it says of itself, or as UTF-8; else as browsers take the rest."""
+    """The text by its byte-order mark, its declared charset or as UTF-8; else as cp1252, as in browsers."""
     charset = _CHARSET.search(data[:2048])
-    for encoding in filter(None, (marked_encoding(data), charset and charset[1].decode("ascii"), "utf-8")):
+    for encoding in filter(None, (encoding_by_mark(data), charset and charset[1].decode("ascii"), "utf-8")):
         try:
             return data.decode(encoding)
         except (UnicodeDecodeError, LookupError):

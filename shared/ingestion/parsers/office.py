@@ -1,4 +1,4 @@
-"""Word, PowerPoint and Excel files: headings, lists, tables; slides and sheets with their numbers."""
+"""Parsers of Word, PowerPoint and Excel files."""
 
 import io
 import zipfile
@@ -12,40 +12,40 @@ from pptx import Presentation
 
 from shared.ingestion.parsers.base import (
     MAX_CELLS,
-    Reading,
-    member_of,
-    one_line,
+    ParsedFile,
+    open_archive,
     own_title,
+    read_member,
+    size_error,
     table,
-    too_large,
-    unpacked,
 )
 from shared.ingestion.parsers.html_xml import markdown, tree
+from shared.text.normalize import one_line
 
 STYLES = "p[style-name='Title'] => h1:fresh\np[style-name='Subtitle'] => h2:fresh"
 
 
-def docx(data: bytes) -> Reading:
-    with unpacked(data) as archive:
+def docx(data: bytes) -> ParsedFile:
+    with open_archive(data) as archive:
         title = _title_of(archive)
-    # Pages are the printer's, not the file's: there are none.
+    # The file has no pages: a printer makes them.
     html = mammoth.convert_to_html(io.BytesIO(data), style_map=STYLES, convert_image=lambda _: []).value
-    return Reading([(None, markdown(html))], title)
+    return ParsedFile([(None, markdown(html))], title)
 
 
-def pptx(data: bytes) -> Reading:
-    with unpacked(data) as archive:
+def pptx(data: bytes) -> ParsedFile:
+    with open_archive(data) as archive:
         title = _title_of(archive)
-    show = Presentation(io.BytesIO(data))
+    presentation = Presentation(io.BytesIO(data))
     parts: list[tuple[int | None, str]] = []
-    for number, slide in enumerate(show.slides, 1):
+    for number, slide in enumerate(presentation.slides, 1):
         heading = slide.shapes.title
         texts = [f"# {one_line(heading.text_frame.text)}"] if heading is not None and heading.text else []
         texts += chain.from_iterable(_of_shape(shape) for shape in slide.shapes if shape != heading)
         if slide.has_notes_slide and (notes := slide.notes_slide.notes_text_frame):
             texts += [f"Notes: {notes.text}"] if notes.text.strip() else []
         parts.append((number, "\n\n".join(texts)))
-    return Reading(parts, title)
+    return ParsedFile(parts, title)
 
 
 def _of_shape(shape: Any) -> Iterator[str]:
@@ -62,22 +62,22 @@ def _of_shape(shape: Any) -> Iterator[str]:
         )
 
 
-def xlsx(data: bytes) -> Reading:
-    unpacked(data).close()
+def xlsx(data: bytes) -> ParsedFile:
+    open_archive(data).close()
     book = load_workbook(io.BytesIO(data), read_only=True, data_only=True)
     parts: list[tuple[int | None, str]] = []
     cells = 0
     for number, sheet in enumerate(book.worksheets, 1):
         rows: list[list[str]] = []
-        # What it says of its size may be anything: rows are as long as they are.
+        # The declared size may be wrong.
         sheet.reset_dimensions()
         for row in sheet.iter_rows(values_only=True):
             cells += 1 + len(row)
             if cells > MAX_CELLS:
-                raise too_large()
+                raise size_error()
             rows.append([_value(cell) for cell in row])
         parts.append((number, f"# {sheet.title}\n\n{table(rows)}"))
-    return Reading(parts)
+    return ParsedFile(parts)
 
 
 def _value(cell: Any) -> str:
@@ -91,5 +91,5 @@ def _value(cell: Any) -> str:
 def _title_of(archive: zipfile.ZipFile) -> str | None:
     if "docProps/core.xml" not in archive.namelist():
         return None
-    titles = tree(member_of(archive, "docProps/core.xml")).xpath("//*[local-name()='title']/text()")
+    titles = tree(read_member(archive, "docProps/core.xml")).xpath("//*[local-name()='title']/text()")
     return own_title(titles[0]) if titles else None

@@ -1,4 +1,4 @@
-"""PDF: the text of each page, its lines joined to paragraphs again, large letters taken for headings."""
+"""Parser of PDF: pages, paragraphs, and headings by their letters' size."""
 
 import re
 from collections import Counter
@@ -12,14 +12,14 @@ import pypdfium2
 from pypdfium2 import raw
 
 from shared.errors import UnreadableDocument
-from shared.ingestion.parsers.base import Reading, locked, own_title
-from shared.ingestion.parsers.ocr import is_readable, pages_of
+from shared.ingestion.parsers.base import ParsedFile, own_title, password_error
+from shared.ingestion.parsers.ocr import is_installed, pages_of
 
-# A line this much larger than most of the text is a heading, if it is short.
+# The least size of a heading relative to the text, and its greatest length.
 HEADING_SIZE, HEADING_LENGTH = 1.15, 150
-# A line at least so long, compared with the page's long lines, goes on in the next.
+# The share of the page's long lines from which on a line continues in the next one.
 FULL_LINE = 0.75
-# How pdfium marks a hyphen that only the end of the line brought.
+# pdfium's marks for a hyphen at a line break.
 _SOFT_BREAK = re.compile("[\ufffe\u0002]")
 _HYPHEN = re.compile(r"(?<=[a-z])-$")
 _ITEM = re.compile(r"([-*•–▪◦‣]|\(?(\d{1,3}|[a-zA-Z]|[ivx]{2,4})[.)]) ")
@@ -28,19 +28,19 @@ _ITEM = re.compile(r"([-*•–▪◦‣]|\(?(\d{1,3}|[a-zA-Z]|[ivx]{2,4})[.)]) 
 @dataclass(frozen=True, slots=True)
 class _Line:
     text: str
-    # Of its letters, in points; None where it cannot be told.
+    # Of its letters, in points; None for unknown.
     size: float | None
 
 
-def pdf(data: bytes) -> Reading:
+def pdf(data: bytes) -> ParsedFile:
     try:
         document = pypdfium2.PdfDocument(data)
     except pypdfium2.PdfiumError as refused:
         has_password = "password" in str(refused).lower()
-        raise locked() if has_password else UnreadableDocument("This is not a whole PDF.") from None
+        raise password_error() if has_password else UnreadableDocument("This is not a whole PDF.") from None
     pages = [_lines(page) for page in document]
     if not any(pages):
-        if not is_readable():
+        if not is_installed():
             raise UnreadableDocument(
                 "The PDF has no text, only pictures of it, which are read where tesseract is installed.",
                 code="no_text",
@@ -53,13 +53,13 @@ def pdf(data: bytes) -> Reading:
     parts: list[tuple[int | None, str]] = [
         (number, _paragraphs(lines, levels)) for number, lines in enumerate(pages, 1)
     ]
-    return Reading(parts, title)
+    return ParsedFile(parts, title)
 
 
 def _lines(page: Any) -> list[_Line]:
     textpage = page.get_textpage()
     text = textpage.get_text_range()
-    # Only where every character has its place is the n-th of the text the n-th of the page.
+    # Only then do the characters of text and page have the same indexes.
     is_aligned = len(text) == textpage.count_chars()
     lines, start = [], 0
     for line in text.split("\r\n"):
@@ -74,7 +74,7 @@ def _lines(page: Any) -> list[_Line]:
 
 
 def _heading_levels(lines: Iterable[_Line]) -> dict[float, int]:
-    """How deep a heading in letters of that size is: the largest is the first."""
+    """The level of a heading by the size of its letters; the largest has level 1."""
     letters: Counter[float] = Counter()
     for line in lines:
         if line.size:
@@ -87,20 +87,20 @@ def _heading_levels(lines: Iterable[_Line]) -> dict[float, int]:
 
 
 def _paragraphs(lines: list[_Line], levels: dict[float, int]) -> str:
-    """Lines that the page's width had broken are one again."""
+    """The text with lines joined that the page's width had broken."""
     lengths = [len(line.text) for line in lines]
     full = FULL_LINE * (quantiles(lengths, n=10)[-1] if len(lengths) > 1 else sum(lengths))
-    made: list[str] = []
-    goes_on = False
+    paragraphs: list[str] = []
+    continues = False
     for line in lines:
         text = _SOFT_BREAK.sub("", line.text)
         level = levels.get(line.size or 0) if len(text) <= HEADING_LENGTH else None
         if level:
-            made.append(f"\n{'#' * level} {text}\n")
-        elif goes_on and not _ITEM.match(text):
-            hyphen = _HYPHEN.search(made[-1]) and text[:1].islower()
-            made[-1] = f"{made[-1][:-1]}{text}" if hyphen else f"{made[-1]} {text}"
+            paragraphs.append(f"\n{'#' * level} {text}\n")
+        elif continues and not _ITEM.match(text):
+            hyphen = _HYPHEN.search(paragraphs[-1]) and text[:1].islower()
+            paragraphs[-1] = f"{paragraphs[-1][:-1]}{text}" if hyphen else f"{paragraphs[-1]} {text}"
         else:
-            made.append(text)
-        goes_on = not level and len(line.text) >= full
-    return "\n".join(made)
+            paragraphs.append(text)
+        continues = not level and len(line.text) >= full
+    return "\n".join(paragraphs)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from shared.retrieval.query import MAX_LENGTH
 from shared.retrieval.query.abbreviations import ABBREVIATIONS, NAMES
 from shared.retrieval.query.filler_phrases import strip_filler
-from shared.text.identifiers import whole
+from shared.text.identifiers import whole_word
 
 RULES = "rules"
 # A question with more names is a text.
@@ -74,4 +74,4 @@ def parts_of(name: str) -> str | None:
 
 
 def _has(text: str, form: str) -> bool:
-    return form.lower() in text.lower() and re.search(whole(form), text, re.IGNORECASE) is not None
+    return form.lower() in text.lower() and re.search(whole_word(form), text, re.IGNORECASE) is not None

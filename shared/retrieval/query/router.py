@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import datetime
 
-from shared.graph.query_relations import connects, relations_asked
+from shared.graph.query_relations import asks_about_connection, relation_types_in
 from shared.retrieval.query import MAX_LENGTH
 from shared.retrieval.query.dates.calendar import TimeRange
 from shared.retrieval.query.dates.extract import remove_time, time_range
@@ -86,8 +86,8 @@ def _modes(request: RouterInput, is_name: bool, rules: list[Rule]) -> tuple[Sear
 
 def _graph(request: RouterInput, rules: list[Rule]) -> bool:
     """Whether the question asks how things are related. The database decides which words are names."""
-    types = relations_asked(request.text)
-    if not types and not connects(request.text):
+    types = relation_types_in(request.text)
+    if not types and not asks_about_connection(request.text):
         return False
     which = f" ({', '.join(types)})" if types else ""
     because = f"The question asks how things are related{which}: the graph is used."

@@ -9,9 +9,8 @@ from hypothesis import strategies as some
 
 from shared.graph.extractor import extract
 from shared.graph.name_folding import fold, folded_text, found_in
-from shared.graph.query_relations import MOST_LETTERS as MOST_ASKED
-from shared.graph.query_relations import connects, relations_asked
-from shared.graph.types import KINDS, MOST_LETTERS, MOST_NAMES, MOST_RELATIONS, Extraction, is_name
+from shared.graph.query_relations import MAX_QUESTION_CHARACTERS, asks_about_connection, relation_types_in
+from shared.graph.types import KINDS, MAX_NAME_CHARACTERS, MAX_NAMES, MAX_RELATIONS, Extraction, is_name
 from tests.shared.graph.reading import read
 
 PIECES = [
@@ -27,8 +26,8 @@ texts = some.lists(some.sampled_from(PIECES) | some.text(max_size=6), max_size=4
 
 
 def bounded(found: Extraction) -> None:
-    assert len(found.names) <= MOST_NAMES
-    assert len(found.relations) <= MOST_RELATIONS
+    assert len(found.names) <= MAX_NAMES
+    assert len(found.relations) <= MAX_RELATIONS
 
 
 @settings(max_examples=300, deadline=None)
@@ -56,8 +55,8 @@ def test_any_text_can_be_processed_and_mentions_are_in_the_text(title: str, chun
 
 @given(texts)
 def test_any_question_can_be_processed(question: str):
-    assert connects(question) in {True, False}
-    assert len(set(relations_asked(question))) == len(relations_asked(question))
+    assert asks_about_connection(question) in {True, False}
+    assert len(set(relation_types_in(question))) == len(relation_types_in(question))
 
 
 @given(some.text(max_size=30), some.text(max_size=60))
@@ -84,20 +83,20 @@ def test_an_adversarial_text_is_processed_to_its_end(size: int, subtests: pytest
             text = part * (size // len(part))
             started = process_time()
             bounded(read(text, "Ab Bc"))
-            assert relations_asked(text[: MOST_ASKED + 1]) is not None
+            assert relation_types_in(text[: MAX_QUESTION_CHARACTERS + 1]) is not None
             # Time linear in the text is a tenth of that.
             assert process_time() - started < size / 20_000
 
 
 def test_a_chunk_with_ten_thousand_names_is_bounded():
     found = read(" and ".join(f"Name{number} depends on Other{number}." for number in range(10_000)))
-    assert len(found.names) == MOST_NAMES
+    assert len(found.names) == MAX_NAMES
     bounded(found)
 
 
 def test_the_length_of_a_name_is_bounded():
-    assert not is_name("x" * (MOST_LETTERS + 1))
-    assert is_name("x" * MOST_LETTERS)
+    assert not is_name("x" * (MAX_NAME_CHARACTERS + 1))
+    assert is_name("x" * MAX_NAME_CHARACTERS)
     assert [is_name(name) for name in ("", "a", "é", "a1", "東芝", "東", "!?", "IT")] == [
         False, False, False, True, True, False, False, True,
     ]  # fmt: skip

@@ -11,12 +11,13 @@ from typing import Any
 import pytest
 
 from shared.errors import ConfigurationError, RagError, ReadingBusy, ReadingFailed
-from shared.graph.llm_extractor import SYSTEM, GraphModel, Spent, graph_model_for
+from shared.graph.llm_extractor import SYSTEM, GraphModel, graph_model_for, total_tokens
 from shared.graph.llm_reply import Reply as Said
 from shared.graph.llm_reply import check_reply, parse_reply
-from shared.graph.types import KINDS, MOST_NAMES, MOST_RELATIONS, Extraction
+from shared.graph.types import KINDS, MAX_NAMES, MAX_RELATIONS, Extraction
 from shared.text.prompt_fence import Fence
 from shared.text.token_count import count_tokens
+from shared.types import Usage
 from tests.shared.examples import settings
 from tests.shared.graph.replying import SECRET, lists, model, says
 from tests.stand_in import Reply, StandIn
@@ -32,7 +33,7 @@ def api() -> Iterator[StandIn]:
 
 
 def read(asked: GraphModel, text: str = TEXT, title: str = TITLE, **known: str) -> Extraction | None:
-    return asked.read(title, text, known, Spent())
+    return asked.extract(title, text, known, [])
 
 
 def names(named: Extraction | None) -> list[str]:
@@ -246,7 +247,7 @@ def test_a_reply_of_ten_thousand_names_is_bounded(api: StandIn):
     api.replies(lists(*words, relations=chain))
     named = read(model(api), " ".join(words))
     assert named is not None
-    assert (len(named.names), len(named.relations)) == (MOST_NAMES, MOST_RELATIONS - 1)
+    assert (len(named.names), len(named.relations)) == (MAX_NAMES, MAX_RELATIONS - 1)
 
 
 # -- how it fails -------------------------------------------------------------------------------------
@@ -289,11 +290,10 @@ def test_a_malformed_reply_is_requested_once_more(subtests: pytest.Subtests):
 
 def test_two_malformed_replies_are_no_result(api: StandIn):
     api.replies(says("I cannot help with that."))
-    spent = Spent()
-    assert model(api).read(TITLE, TEXT, {}, spent) is None
+    spent = list[Usage]()
+    assert model(api).extract(TITLE, TEXT, {}, spent) is None
     assert len(api.requests) == 2
-    assert spent.take() == {"prompt_tokens": 240, "completion_tokens": 60}
-    assert spent.take() == {"prompt_tokens": 0, "completion_tokens": 0}
+    assert total_tokens(spent) == {"prompt_tokens": 240, "completion_tokens": 60}
 
 
 @pytest.mark.parametrize(
@@ -301,9 +301,9 @@ def test_two_malformed_replies_are_no_result(api: StandIn):
 )
 def test_missing_usage_is_counted_locally(api: StandIn, usage: Any):
     api.replies(says(FOUND, usage))
-    spent = Spent()
-    model(api).read(TITLE, TEXT, {}, spent)
-    tokens = spent.take()
+    spent = list[Usage]()
+    model(api).extract(TITLE, TEXT, {}, spent)
+    tokens = total_tokens(spent)
     assert tokens["prompt_tokens"] > count_tokens(TEXT)
     assert tokens["completion_tokens"] == count_tokens(FOUND)
 

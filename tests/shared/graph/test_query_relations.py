@@ -2,7 +2,7 @@
 
 import pytest
 
-from shared.graph.query_relations import connects, relations_asked
+from shared.graph.query_relations import asks_about_connection, relation_types_in
 
 ASKED = [
     ("Who owns the billing service?", ("OWNED_BY",)), ("who is responsible for checkout", ("OWNED_BY",)),
@@ -29,8 +29,8 @@ ASKED = [
 def test_a_question_asks_about_relations(subtests: pytest.Subtests):
     for question, expected in ASKED:
         with subtests.test(question=question):
-            assert set(expected) <= set(relations_asked(question))
-            assert bool(expected) == bool(relations_asked(question))
+            assert set(expected) <= set(relation_types_in(question))
+            assert bool(expected) == bool(relation_types_in(question))
 
 
 CONNECTIONS = [
@@ -46,10 +46,10 @@ CONNECTIONS = [
 def test_a_question_asks_for_connections(subtests: pytest.Subtests):
     for question in CONNECTIONS:
         with subtests.test(question=question):
-            assert connects(question)
+            assert asks_about_connection(question)
 
 
 def test_a_question_asks_about_no_relations(subtests: pytest.Subtests):
     for question in ["How do I connect to the API?", "Who owns billing?", "", "related documents"]:
         with subtests.test(question=question):
-            assert not connects(question)
+            assert not asks_about_connection(question)

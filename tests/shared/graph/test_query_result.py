@@ -1,6 +1,6 @@
 """The graph as the database tells it, and as much of it as some chunks tell."""
 
-from shared.graph.query_result import evidence_of, graph_of, told_by
+from shared.graph.query_result import evidence_chunk_ids, graph_of, restrict_to_chunks
 from shared.types import Edge, Entity
 
 SERVICE = {"kind": "service", "aliases": ["BillingService"], "seed": True, "weight": 1, "org_id": "org"}
@@ -27,11 +27,11 @@ def test_entities_edges_and_evidence_are_read():
     assert graph.entities[0] == Entity("billing", "Billing", "service", ("BillingService",), True, 1, "org")
     assert graph.edges[0] == Edge("OWNED_BY", "billing", "payments_team", 0.9, ("c1", "c2"), "org")
     assert (graph.is_seeded, graph.complete) == (True, False)
-    assert evidence_of(graph) == {"c1", "c2", "c3"}
+    assert evidence_chunk_ids(graph) == {"c1", "c2", "c3"}
 
 
 def test_facts_of_other_chunks_and_their_names_are_left_out():
-    graph = told_by(graph_of(TOLD), {"c2", "c9"})
+    graph = restrict_to_chunks(graph_of(TOLD), {"c2", "c9"})
     assert [(edge.type, edge.evidence) for edge in graph.edges] == [("OWNED_BY", ("c2",))]
     assert [entity.id for entity in graph.entities] == ["billing", "payments_team"]
     assert {entity.aliases for entity in graph.entities} == {()}
@@ -39,5 +39,5 @@ def test_facts_of_other_chunks_and_their_names_are_left_out():
 
 
 def test_without_chunks_only_the_question_s_entities_remain():
-    graph = told_by(graph_of(TOLD), set())
+    graph = restrict_to_chunks(graph_of(TOLD), set())
     assert ([entity.id for entity in graph.entities], graph.edges, graph.evidence) == (["billing"], (), ())

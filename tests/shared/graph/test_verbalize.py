@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from shared.graph.verbalize import MOST, MOST_RELATED, graph_context
+from shared.graph.verbalize import MAX_CHARACTERS, MAX_RELATED, graph_context
 from shared.types import Edge, Entity, Graph
 
 
@@ -63,7 +63,7 @@ def test_stated_relations_come_before_co_occurrences_in_order_of_confidence():
 def test_few_co_occurrences_are_included():
     edges = [("Ledger", "RELATED_TO", f"Team {number:02}", 0.5 - number / 100) for number in range(20)]
     told = graph_context(graph(*edges, ("Ledger", "PART_OF", "Billing", 0.2)))
-    together = [f" Ledger is named together with Team {number:02}." for number in range(MOST_RELATED)]
+    together = [f" Ledger is named together with Team {number:02}." for number in range(MAX_RELATED)]
     assert told == "Ledger is part of Billing." + "".join(together)
 
 
@@ -79,7 +79,7 @@ def test_dates_are_included_only_on_request(kind: str, is_asked_for: bool, is_to
 def test_the_text_has_whole_sentences_and_bounded_length():
     edges = [(f"Service {number:03}", "DEPENDS_ON", "Ledger", 0.9) for number in range(200)]
     context = graph_context(graph(*edges))
-    assert MOST - 40 < len(context) <= MOST
+    assert MAX_CHARACTERS - 40 < len(context) <= MAX_CHARACTERS
     assert context.endswith("depends on Ledger.")
     assert context.startswith("Service 000 depends on Ledger. Service 001")
 

@@ -289,7 +289,7 @@ def test_a_page_of_titles_is_parsed_in_time():
 
 def test_a_title_is_searched_only_at_the_start_of_a_page(monkeypatch: pytest.MonkeyPatch):
     """The search takes the square of the number of titles: 14 seconds for all of these."""
-    monkeypatch.setattr(html_xml, "TITLE_WITHIN", 10_000)
+    monkeypatch.setattr(html_xml, "TITLE_CHARACTERS", 10_000)
     started = time.process_time()
     assert html_xml.html(b"<title>" * 20_000).parts
     assert time.process_time() - started < 5

@@ -14,8 +14,8 @@ import pytest
 from shared.documents import collections
 from shared.ingestion import graph_worker
 from shared.ingestion.chunking.passages import ChunkingConfig
-from shared.ingestion.entity_rows import names_of
-from shared.ingestion.graph_job import Reading
+from shared.ingestion.entity_extraction import extract_rows
+from shared.ingestion.graph_job import ExtractionJob
 from shared.ingestion.graph_worker import GraphWorker
 from shared.ingestion.ingest import NewDocument, ingest, ingest_many
 from shared.ingestion.job_queue import ATTEMPTS, BatchResult, Jobs
@@ -116,7 +116,7 @@ def test_nothing_is_extracted_with_the_graph_off(
     (stored,) = ingest_many(core.database, core.embedder, caller, "off", [document], config=config)
     assert stored
     assert [graph_rows(world, one) for one in (brought["id"], stored.document_id)] == [0, 0]
-    assert not config.graphed
+    assert not config.is_graph_enabled
 
 
 def test_a_text_that_breaks_the_rules_is_still_stored(
@@ -125,7 +125,7 @@ def test_a_text_that_breaks_the_rules_is_still_stored(
     def broken(*_: object) -> None:
         raise RecursionError
 
-    monkeypatch.setattr("shared.ingestion.entity_rows.extract", broken)
+    monkeypatch.setattr("shared.ingestion.entity_extraction.extract", broken)
     document = NewDocument(people.acme.id, "Billing", "The Ledger Team owns it.")
     stored = ingest(core.database, core.embedder, people.ann.principal, document)
     assert stored.chunks == 1
@@ -133,7 +133,7 @@ def test_a_text_that_breaks_the_rules_is_still_stored(
 
 
 def test_a_long_document_is_extracted_in_parts():
-    named = names_of("Long", ["The Ledger Team owns Billing."] * 1001)
+    named = extract_rows("Long", ["The Ledger Team owns Billing."] * 1001)
     assert named is not None
     assert len(named) == 1001
     assert named[0]["names"]
@@ -262,16 +262,16 @@ def test_a_crash_between_chunks_repeats_no_finished_chunk(
 ):
     document = read_by_rules(world, people.ann, builder, *TEXTS)
     api.replies(*(lists(name) for name in NAMES))
-    keep = Reading.keep
+    store = ExtractionJob.store
 
-    def dying(self: Reading, first: int, *arguments: Any) -> bool:
-        more = keep(self, first, *arguments)
+    def dying(self: ExtractionJob, first: int, *arguments: Any) -> bool:
+        more = store(self, first, *arguments)
         if first == 2:
             raise Crash
         return more
 
     with monkeypatch.context() as patched:
-        patched.setattr(Reading, "keep", dying)
+        patched.setattr(ExtractionJob, "store", dying)
         with pytest.raises(Crash):
             GraphWorker(jobs, model(api)).build()
     assert len(api.requests) == 3
@@ -367,9 +367,9 @@ def test_a_concurrent_change_to_the_document_ends_its_extraction(
     document = put(world, people.ann, TEXTS[0], external_id="x")
     builder.build()
     api.replies(lists("Ann Lee", "the plan"))
-    keep = Reading.keep
+    store = ExtractionJob.store
 
-    def late(self: Reading, *arguments: Any) -> bool:
+    def late(self: ExtractionJob, *arguments: Any) -> bool:
         match how:
             case "replaced":
                 put(world, people.alf, "Zoe Ray wrote the plan.", external_id="x")
@@ -380,10 +380,10 @@ def test_a_concurrent_change_to_the_document_ends_its_extraction(
                 world.as_user(people.alf, "select public.rag_update_document(%s, %s)", document, changes)
             case _:
                 world.sql("delete from rag.members where user_id = %s", people.ann.id)
-        return keep(self, *arguments)
+        return store(self, *arguments)
 
     with monkeypatch.context() as patched:
-        patched.setattr(Reading, "keep", late)
+        patched.setattr(ExtractionJob, "store", late)
         assert GraphWorker(jobs, model(api)).build() == BatchResult(claimed=1)
     found = {"replaced": [], "deleted": [], "retitled": ["ann lee"], "left the org": ["ann lee"]}[how]
     assert entities(world, document) == found

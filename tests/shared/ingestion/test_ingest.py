@@ -11,8 +11,8 @@ from shared import pipeline
 from shared.clients.postgrest import Database
 from shared.errors import EmbeddingFailed, InvalidRequest, NotFound, RagError
 from shared.ingestion.chunking.passages import SPECIAL_TOKENS, ChunkingConfig, chunk_document, short_title
-from shared.ingestion.chunking.strategy import Plan
-from shared.ingestion.ingest import NewDocument, Stored, delete, ingest, ingest_many
+from shared.ingestion.chunking.strategy import ChunkingPlan
+from shared.ingestion.ingest import NewDocument, StoredDocument, delete, ingest, ingest_many
 from shared.models.embeddings import Embedder, embed, embedder_for
 from shared.services import Services
 from shared.text.normalize import clean
@@ -40,7 +40,7 @@ def document(actor: Actor, text: str = KETTLE, **fields: Any) -> NewDocument:
     return NewDocument(**{"org_id": actor.org.id, "title": "Kettle manual", "text": text, **fields})
 
 
-def put(core: Services, actor: Actor, text: str = KETTLE, **fields: Any) -> Stored:
+def put(core: Services, actor: Actor, text: str = KETTLE, **fields: Any) -> StoredDocument:
     return ingest(core.database, core.embedder, actor.principal, document(actor, text, **fields))
 
 
@@ -93,10 +93,16 @@ TABLE = "| oven | degrees |\n| --- | --- |\n" + "\n".join(f"| kiln {n} | {n * 10
 
 @pytest.mark.parametrize(
     ("plan", "size"),
-    [(Plan(), None), (Plan(document_type="table"), None), (Plan(document_type="table"), 8000)],
+    [
+        (ChunkingPlan(), None),
+        (ChunkingPlan(document_type="table"), None),
+        (ChunkingPlan(document_type="table"), 8000),
+    ],
     ids=["rows among other things", "a table", "a table that fills the window"],
 )
-def test_passages_that_start_within_a_table_get_its_header(embedder: Embedder, plan: Plan, size: int | None):
+def test_passages_that_begin_within_a_table_begin_with_its_head(
+    embedder: Embedder, plan: ChunkingPlan, size: int | None
+):
     chunked = chunk_document(embedder, "Ovens", TABLE, "en", ChunkingConfig(size), plan=plan)
     assert len(chunked.chunks) > 2
     assert chunked.passages[0] == f"Ovens\n{chunked.chunks[0].text}"
@@ -108,14 +114,14 @@ def test_passages_that_start_within_a_table_get_its_header(embedder: Embedder, p
 
 def test_a_header_that_does_not_fit_is_left_out(embedder: Embedder):
     long = f"| {'oven ' * 250}|\n|---|\n" + "| kiln |\n" * 90
-    for plan in (Plan(), Plan(document_type="table")):
+    for plan in (ChunkingPlan(), ChunkingPlan(document_type="table")):
         chunked = chunk_document(embedder, "Ovens", long, "en", plan=plan)
         assert chunked.passages == [f"Ovens\n{item.text}" for item in chunked.chunks]
 
 
 def test_the_continuation_of_an_answer_is_embedded_with_its_question(embedder: Embedder):
     text = "Q: How hot is it?\nA: " + "It is very hot in there, and it stays so. " * 60
-    passages = chunk_document(embedder, "Ovens", text, "en", plan=Plan(document_type="qa")).passages
+    passages = chunk_document(embedder, "Ovens", text, "en", plan=ChunkingPlan(document_type="qa")).passages
     assert len(passages) > 2
     assert all(passage.startswith("Ovens\nQ: How hot is it?\n") for passage in passages)
 

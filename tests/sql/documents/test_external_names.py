@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from shared.documents import by_name
+from shared.documents import named_collections
 from shared.services import Services
 from tests.actors import MODEL, Actor, World, vector
 from tests.conftest import People
@@ -219,7 +219,7 @@ def test_the_size_of_a_page_is_limited(people: People, core: Services):
     assert {len(row["content"]) for row in page["documents"]} == {100_000}
     assert all(row["is_truncated"] for row in page["documents"])
     assert {row["content"] for row in listed(people.ann, characters=-1)["documents"]} == {""}
-    rows, total = by_name.documents(
-        core.database, people.ann.principal, "docs", by_name.DocumentPageRequest(25, offset=2)
+    rows, total = named_collections.documents(
+        core.database, people.ann.principal, "docs", named_collections.DocumentPageRequest(25, offset=2)
     )
     assert ([row["name"] for row in rows], total) == ([f"{number:02}" for number in range(2, 27)], 30)

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from shared.documents.snapshots.persist import Reading
+from shared.documents.snapshots.persist import IndexReader
 from shared.services import Services
 from tests.actors import Actor, World, vector
 from tests.conftest import People
@@ -62,7 +62,7 @@ def test_the_size_of_a_response_is_limited_and_the_parts_are_complete(
 
     read = [
         (document["name"], document["content"], len(list(chunks)))
-        for document, chunks in Reading(core.database, people.ann.principal, "i").documents()
+        for document, chunks in IndexReader(core.database, people.ann.principal, "i").documents()
     ]
     counts = [0, 600, 0, 0, 0, 0]
     assert read[0] == ("first", "0", 1)

@@ -5,20 +5,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shared.answering.cited.composer import Composer
-from shared.generation.grounding.types import Checked, Evidence, Verdict
+from shared.generation.grounding.types import CheckResult, Evidence, Verdict
 from tests.shared.examples import match
 
 MATCHES = [match("The kettle is hot.", chunk_id=f"c{number}") for number in range(3)]
 
 
-def held(text: str, *places: int, before: str = "") -> Checked:
-    return Checked(
+def held(text: str, *places: int, before: str = "") -> CheckResult:
+    return CheckResult(
         text, Verdict.SUPPORTED, tuple(Evidence(place, 0, len(text)) for place in places), before=before
     )
 
 
-def lost(text: str, before: str = "") -> Checked:
-    return Checked(text, Verdict.UNSUPPORTED, reasons=("number_not_found",), before=before)
+def lost(text: str, before: str = "") -> CheckResult:
+    return CheckResult(text, Verdict.UNSUPPORTED, reasons=("number_not_found",), before=before)
 
 
 def test_citations_are_numbered_by_first_use():
@@ -55,11 +55,11 @@ def test_an_answer_never_begins_with_white_space_of_a_dropped_sentence():
 
 def test_framing_sentences_alone_are_not_grounded():
     composer = Composer(MATCHES)
-    assert composer.add(Checked("Here is what I found:", Verdict.FRAME)) == ""
+    assert composer.add(CheckResult("Here is what I found:", Verdict.FRAME)) == ""
     assert (composer.is_grounded, composer.text) == (False, "")
     assert composer.add(held("It is hot.", 0, before="\n")) == "Here is what I found:\nIt is hot. [1]"
     assert composer.is_grounded
-    assert composer.add(Checked("Shall I say more?", Verdict.FRAME, before=" ")) == " Shall I say more?"
+    assert composer.add(CheckResult("Shall I say more?", Verdict.FRAME, before=" ")) == " Shall I say more?"
 
 
 @pytest.mark.parametrize(
@@ -91,7 +91,7 @@ sentences = st.lists(
 
 
 @given(sentences, st.booleans())
-def test_the_streamed_text_equals_the_answer_and_its_offsets(told: list[Checked], cites: bool):
+def test_the_streamed_text_equals_the_answer_and_its_offsets(told: list[CheckResult], cites: bool):
     composer = Composer(MATCHES, cites)
     assert "".join(map(composer.add, told)) == composer.text
     kept = [checked for checked in told if checked.verdict is Verdict.SUPPORTED]

@@ -73,7 +73,7 @@ def test_a_snapshot_is_read_as_written():
 
 def test_a_manifest_is_read_as_sealed():
     manifest = manifest_of(b"", 0, 0, 0, collection={"metadata": {"ü": 1.5}})
-    assert Manifest.opened(manifest.sealed()) == manifest
+    assert Manifest.parse(manifest.to_bytes()) == manifest
 
 
 NO_RECORDS = {

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from shared.generation.grounding import citation_markers
 from shared.generation.grounding.checker import Checker
-from shared.generation.grounding.types import Checked, Evidence, Verdict
+from shared.generation.grounding.types import CheckResult, Evidence, Verdict
 from shared.text.sentences import sentences
 from tests.shared.examples import match
 
@@ -24,7 +24,7 @@ POLICY = (
 SOURCES = (match(MANUAL, "Kettle manual"), match(POLICY, "Toaster policy", start=500))
 
 
-def told(sentence: str) -> Checked:
+def told(sentence: str) -> CheckResult:
     return Checker(SOURCES).check(sentence)
 
 
@@ -53,7 +53,7 @@ def test_a_paraphrase_of_a_source_is_supported(subtests: pytest.Subtests):
         with subtests.test(sentence=sentence):
             found = told(sentence)
             assert (found.verdict, found.reasons) == (Verdict.SUPPORTED, ())
-            assert 1 <= len(found.backing) <= 3
+            assert 1 <= len(found.evidence) <= 3
 
 
 UNSUPPORTED_SENTENCES = [
@@ -87,7 +87,7 @@ def test_an_unsupported_sentence_has_a_reason(subtests: pytest.Subtests):
             found = told(sentence)
             assert found.verdict is Verdict.UNSUPPORTED
             assert reason in found.reasons
-            assert found.backing == ()
+            assert found.evidence == ()
 
 
 FRAMES = [
@@ -132,23 +132,23 @@ def test_a_claim_worded_like_a_frame_is_not_a_frame(subtests: pytest.Subtests):
 
 
 def test_the_evidence_is_at_its_offsets_in_the_document():
-    assert told("Kettles switch off at 100 degrees.").backing[0] == Evidence(
+    assert told("Kettles switch off at 100 degrees.").evidence[0] == Evidence(
         0, MANUAL.index("The kettle switches"), MANUAL.index(" It does not")
     )
-    found = told("Customers can return toasters within 30 days.").backing[0]
-    assert found.place == 1
+    found = told("Customers can return toasters within 30 days.").evidence[0]
+    assert found.match_index == 1
     assert POLICY[found.start - 500 : found.end - 500].startswith("Customers may return a toaster")
 
 
 def test_a_sentence_about_two_documents_has_evidence_from_both():
     found = told("Toasters may be returned within 30 days, while the kettle switches off at 100 degrees.")
-    assert {backing.place for backing in found.backing} == {0, 1}
+    assert {evidence.match_index for evidence in found.evidence} == {0, 1}
 
 
 def test_overlapping_chunks_are_evidence_once():
     start = MANUAL.index("The kettle switches")
     sources = (match(MANUAL, "Manual"), match(MANUAL[start:], "Manual", start=start))
-    assert len(Checker(sources).check("Kettles switch off at 100 degrees.").backing) == 1
+    assert len(Checker(sources).check("Kettles switch off at 100 degrees.").evidence) == 1
 
 
 SENTENCES_WITH_MARKERS = [
@@ -235,7 +235,7 @@ def test_every_sentence_of_a_source_is_supported_by_it(text: str, other: str):
         said = text[sentence.start : sentence.end]
         found = checker.check(said)
         if found.verdict is Verdict.FRAME:
-            assert not any(character.isalnum() for character in citation_markers.without(said))
+            assert not any(character.isalnum() for character in citation_markers.without_markers(said))
         else:
             assert found.verdict is Verdict.SUPPORTED
 
@@ -243,6 +243,8 @@ def test_every_sentence_of_a_source_is_supported_by_it(text: str, other: str):
 @given(TEXTS, TEXTS)
 def test_every_sentence_gets_a_verdict_with_evidence(text: str, said: str):
     found = Checker([match(text, start=7)]).check(said)
-    assert (found.verdict is Verdict.SUPPORTED) == bool(found.backing)
-    assert all(7 <= item.start < item.end <= 7 + len(text) and item.place == 0 for item in found.backing)
+    assert (found.verdict is Verdict.SUPPORTED) == bool(found.evidence)
+    for item in found.evidence:
+        assert 7 <= item.start < item.end <= 7 + len(text)
+        assert item.match_index == 0
     assert found.verdict is not Verdict.UNSUPPORTED or found.reasons

@@ -3,9 +3,9 @@
 import pytest
 
 from shared.generation.grounding.checker import Checker
-from shared.generation.grounding.stream import checked
 from shared.generation.grounding.types import Verdict
 from tests.shared.examples import match
+from tests.shared.generation.grounding.checking import checked
 
 HANDBOOK = (
     "Contractors get no paid vacation. We never sell customer data to third parties. Never restart the "

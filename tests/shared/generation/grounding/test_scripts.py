@@ -3,9 +3,9 @@
 import pytest
 
 from shared.generation.grounding.checker import Checker
-from shared.generation.grounding.stream import checked
 from shared.generation.grounding.types import Verdict
 from tests.shared.examples import match
+from tests.shared.generation.grounding.checking import checked
 
 CHECKER = Checker([match("本社は東京にあります。社員は毎年25日の休暇を取れます。公司总部位于上海市。")])
 

@@ -7,9 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shared.generation.grounding.checker import Checker
-from shared.generation.grounding.stream import Stream, checked
+from shared.generation.grounding.stream import Stream
 from shared.generation.grounding.types import Verdict
 from tests.shared.examples import match
+from tests.shared.generation.grounding.checking import checked
 
 CHECKER = Checker([match("The kettle switches off at 100 degrees. It holds 1.7 litres.", "Kettle")])
 ANSWER = """# Kettles

@@ -4,9 +4,9 @@ import pytest
 
 from shared.errors import InvalidRequest
 from shared.ingestion import file_type
-from shared.ingestion.chunking.code import LANGUAGES, language_of
+from shared.ingestion.chunking.code import LANGUAGES, code_language
 from shared.ingestion.chunking.packer import chunk
-from shared.ingestion.chunking.strategy import Plan
+from shared.ingestion.chunking.strategy import ChunkingPlan
 from shared.ingestion.parsers.code import GRAMMARS
 from tests.shared.ingestion.chunking.test_packer import uncovered, words
 from tests.shared.sources import SOURCES
@@ -16,7 +16,11 @@ FILLED = {"css": "/* {} */", "html": "<!-- {} -->", "bash": "# {}", "python": "#
 
 def cut(text: str, language: str, size: int, overlap: int = 0) -> list[str]:
     chunks = chunk(
-        text, size=size, overlap=overlap, count=words, plan=Plan("code", "general", language_of(language))
+        text,
+        size=size,
+        overlap=overlap,
+        count=words,
+        plan=ChunkingPlan("code", "general", code_language(language)),
     )
     assert uncovered(text, chunks) == []
     assert all(text[item.start : item.end] == item.text for item in chunks)
@@ -158,12 +162,12 @@ def test_languages_have_aliases(subtests: pytest.Subtests):
     ]
     for said, meant in cases:
         with subtests.test(said=said, meant=meant):
-            assert language_of(said) == meant
+            assert code_language(said) == meant
 
 
 def test_an_unknown_language_is_refused_with_the_known_ones(subtests: pytest.Subtests):
     for said in ("cobol", "", None, 3, ["python"]):
         with subtests.test(said=said):
             with pytest.raises(InvalidRequest, match=r"bash, c, cpp, .*python.* typescript") as refused:
-                language_of(said)
+                code_language(said)
             assert refused.value.code == "unsupported_language"

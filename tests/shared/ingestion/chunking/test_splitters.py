@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from shared.ingestion.chunking.document_type import DOCUMENT_TYPES
 from shared.ingestion.chunking.packer import CountTokens, chunk
 from shared.ingestion.chunking.splitters import headings, split
-from shared.ingestion.chunking.strategy import BY_SENTENCES, Plan
+from shared.ingestion.chunking.strategy import BY_SENTENCES, ChunkingPlan
 from tests.shared.ingestion.chunking.test_packer import COUNTERS, letters, sizes, uncovered, words
 
 MARKED = st.sampled_from(
@@ -22,28 +22,30 @@ MARKED = st.sampled_from(
      "The kiln is hot. It glows. Then it cools.", "Größe: 数据记录器 👩‍👧"]
 )  # fmt: skip
 TEXTS = st.lists(MARKED, max_size=25).map("\n".join) | st.text(max_size=200)
-PLANS = st.builds(Plan, st.sampled_from(["sentences", "recursive"]), st.sampled_from(sorted(DOCUMENT_TYPES)))
+PLANS = st.builds(
+    ChunkingPlan, st.sampled_from(["sentences", "recursive"]), st.sampled_from(sorted(DOCUMENT_TYPES))
+)
 
 
-def cut(text: str, plan: Plan, size: int, overlap: int = 0, count: CountTokens = words) -> list[str]:
+def cut(text: str, plan: ChunkingPlan, size: int, overlap: int = 0, count: CountTokens = words) -> list[str]:
     return [item.text for item in chunk(text, size=size, overlap=overlap, count=count, plan=plan)]
 
 
-def keeps_every_property(text: str, plan: Plan, size: int, overlap: int, count: CountTokens) -> None:
+def keeps_every_property(text: str, plan: ChunkingPlan, size: int, overlap: int, count: CountTokens) -> None:
     chunks = chunk(text, size=size, overlap=overlap, count=count, plan=plan)
     assert all(text[item.start : item.end] == item.text != "" for item in chunks)
     assert all(item.tokens == count(item.text) <= size for item in chunks)
     assert [item.start for item in chunks] == sorted({item.start for item in chunks})
     assert [item.end for item in chunks] == sorted({item.end for item in chunks})
     assert uncovered(text, chunks) == []
-    assert all(item.under is None or 0 <= item.under[0] < item.under[1] <= item.start for item in chunks)
+    assert all(item.header is None or 0 <= item.header[0] < item.header[1] <= item.start for item in chunks)
     assert chunks == chunk(text, size=size, overlap=overlap, count=count, plan=plan)
 
 
 @given(TEXTS, PLANS, sizes(), COUNTERS)
 @settings(max_examples=300)
 def test_every_plan_keeps_spans_sizes_and_all_visible_text(
-    text: str, plan: Plan, limits: tuple[int, int], count: CountTokens
+    text: str, plan: ChunkingPlan, limits: tuple[int, int], count: CountTokens
 ):
     keeps_every_property(text, plan, *limits, count)
 
@@ -53,30 +55,30 @@ def test_every_plan_keeps_spans_sizes_and_all_visible_text(
 def test_code_keeps_them_too_although_it_may_be_invalid(
     text: str, language: str, limits: tuple[int, int], count: CountTokens
 ):
-    keeps_every_property(text, Plan("code", language=language), *limits, count)
+    keeps_every_property(text, ChunkingPlan("code", language=language), *limits, count)
 
 
 @given(TEXTS, PLANS)
-def test_sections_are_in_order_and_disjoint(text: str, plan: Plan):
+def test_sections_are_in_order_and_disjoint(text: str, plan: ChunkingPlan):
     places = [place for part in split(text, plan).parts for place in (part.start, part.end)]
     assert places == sorted(places)
 
 
 @given(TEXTS, PLANS)
-def test_headings_of_a_type_are_in_order_and_below_markdown_headings(text: str, plan: Plan):
+def test_headings_of_a_type_are_in_order_and_below_markdown_headings(text: str, plan: ChunkingPlan):
     found = headings(text, plan)
     assert found == sorted(found)
     assert all(level > 6 and title and start < end for start, end, level, title in found)
 
 
 def test_the_tests_cover_every_strategy():
-    assert get_args(get_type_hints(Plan)["strategy"]) == ("sentences", "recursive", "code")
-    assert Plan() == BY_SENTENCES
+    assert get_args(get_type_hints(ChunkingPlan)["strategy"]) == ("sentences", "recursive", "code")
+    assert ChunkingPlan() == BY_SENTENCES
 
 
 # -- recursive ----------------------------------------------------------------------------------------
 
-RECURSIVE = Plan("recursive")
+RECURSIVE = ChunkingPlan("recursive")
 
 
 def test_paragraphs_that_fit_are_kept_whole():
@@ -124,13 +126,13 @@ def test_a_code_block_that_fits_is_kept_whole(subtests: pytest.Subtests):
     for strategy in ("sentences", "recursive"):
         with subtests.test(strategy=strategy):
             block = FENCED[FENCED.index("```sh") : FENCED.rindex("```") + 3]
-            assert cut(FENCED, Plan(strategy), 11) == ["Run it. Like this.", block, "Then it is hot."]
+            assert cut(FENCED, ChunkingPlan(strategy), 11) == ["Run it. Like this.", block, "Then it is hot."]
 
 
 def test_a_long_code_block_is_split_at_lines(subtests: pytest.Subtests):
     for strategy in ("sentences", "recursive"):
         with subtests.test(strategy=strategy):
-            chunks = cut(FENCED, Plan(strategy), 6)
+            chunks = cut(FENCED, ChunkingPlan(strategy), 6)
             assert "```sh\n# no heading. Nor two." in chunks
             assert "kiln --hot. Really\n```" in chunks
 
@@ -151,7 +153,7 @@ TABLE = "The ovens.\n\n| name | hot |\n| --- | --- |\n" + "\n".join(
 
 
 @given(PLANS, st.integers(12, 40), st.integers(0, 11))
-def test_no_table_row_is_split(plan: Plan, size: int, overlap: int):
+def test_no_table_row_is_split(plan: ChunkingPlan, size: int, overlap: int):
     rows = set(TABLE.splitlines())
     for text in cut(TABLE, plan, size, overlap):
         assert set(filter(None, text.splitlines())) <= rows
@@ -161,25 +163,25 @@ def test_a_row_longer_than_a_chunk_is_split_and_keeps_its_header():
     text = "| a |\n|---|\n| " + "word " * 20 + "|"
     chunks = chunk(text, size=8, overlap=0, count=words, plan=BY_SENTENCES)
     assert len(chunks) > 2
-    assert {item.under for item in chunks[1:]} == {(0, 5)}
+    assert {item.header for item in chunks[1:]} == {(0, 5)}
 
 
 def test_chunks_that_start_within_a_table_have_its_header():
     first, *others = chunk(TABLE, size=24, overlap=0, count=words)
-    assert first.under is None
-    assert {TABLE[slice(*item.under)] for item in others if item.under} == {"| name | hot |"}
+    assert first.header is None
+    assert {TABLE[slice(*item.header)] for item in others if item.header} == {"| name | hot |"}
 
 
 def test_lines_that_only_look_like_rows_have_no_header():
     text = "\n".join(["| one two |"] * 9)
-    assert {item.under for item in chunk(text, size=8, overlap=0, count=words)} == {None}
+    assert {item.header for item in chunk(text, size=8, overlap=0, count=words)} == {None}
 
 
 def test_tables_have_no_overlap_and_each_starts_a_chunk():
     two = f"{TABLE}\n\n# Others\n\n{TABLE[12:]}"
-    chunks = chunk(two, size=60, overlap=20, count=words, plan=Plan(document_type="table"))
+    chunks = chunk(two, size=60, overlap=20, count=words, plan=ChunkingPlan(document_type="table"))
     assert all(one.end < following.start for one, following in pairwise(chunks))
-    assert [item.text[:8] for item in chunks if item.under is None] == ["The oven", "| name |", "# Others"]
+    assert [item.text[:8] for item in chunks if item.header is None] == ["The oven", "| name |", "# Others"]
 
 
 # -- types of documents -------------------------------------------------------------------------------
@@ -200,7 +202,7 @@ Article 2 - Definitions
 PART II
 Article 5. The owner shall keep every kiln in a state that is safe for all who stand beside it, at all times.
 """
-LEGAL = Plan(document_type="legal")
+LEGAL = ChunkingPlan(document_type="legal")
 
 
 def test_articles_start_chunks_and_parts_stay_with_their_first_article():
@@ -253,7 +255,7 @@ References
 [2] B. Birch. Fire. Journal of Fire, 2021. Kiln Press.
    Second line of it.
 """
-ACADEMIC = Plan(document_type="academic")
+ACADEMIC = ChunkingPlan(document_type="academic")
 
 
 def test_the_sections_of_a_paper_start_chunks():
@@ -289,7 +291,7 @@ Ann alone.
 **Why?**
 Because.
 """
-QA = Plan(document_type="qa")
+QA = ChunkingPlan(document_type="qa")
 
 
 def test_each_question_starts_a_chunk_with_its_answer():
@@ -303,12 +305,12 @@ def test_each_question_starts_a_chunk_with_its_answer():
 
 def test_the_continuation_of_a_long_answer_has_its_question():
     chunks = chunk(FAQ, size=15, overlap=0, count=words, plan=QA)
-    assert FAQ[slice(*(chunks[1].under or (0, 0)))] == "Q: Is it hot? Really?"
-    assert [item.under for item in chunks if item.text.startswith(("Q:", "3."))] == [None, None]
+    assert FAQ[slice(*(chunks[1].header or (0, 0)))] == "Q: Is it hot? Really?"
+    assert [item.header for item in chunks if item.text.startswith(("Q:", "3."))] == [None, None]
 
 
 def test_a_general_document_has_no_markers():
-    assert cut(LAW + FAQ, Plan("sentences", "general"), 40, 5) == cut(LAW + FAQ, BY_SENTENCES, 40, 5)
+    assert cut(LAW + FAQ, ChunkingPlan("sentences", "general"), 40, 5) == cut(LAW + FAQ, BY_SENTENCES, 40, 5)
     assert headings(LAW + PAPER + FAQ, BY_SENTENCES) == []
 
 

@@ -7,8 +7,8 @@ import pytest
 
 from local.seed_demo import demo_files
 from shared.errors import InvalidRequest
-from shared.ingestion.chunking.document_type import marks
-from shared.ingestion.chunking.strategy import BY_SENTENCES, Plan
+from shared.ingestion.chunking.document_type import boundaries_in
+from shared.ingestion.chunking.strategy import BY_SENTENCES, ChunkingPlan
 from tests.shared.ingestion.chunking.test_splitters import FAQ, LAW, PAPER, TABLE
 
 CONTRACT = """LEASE AGREEMENT
@@ -50,12 +50,12 @@ def test_a_type_is_detected_only_if_it_is_clear(subtests: pytest.Subtests):
     ]
     for text, kind, title, expected in cases:
         with subtests.test(title=title, expected=expected, text=text):
-            assert Plan.of({}, text, kind, title) == Plan("sentences", expected)
+            assert ChunkingPlan.of({}, text, kind, title) == ChunkingPlan("sentences", expected)
 
 
 def test_only_the_faqs_of_the_demo_corpus_are_detected():
     documents = [file.document for file, _ in demo_files()]
-    seen = {one.title: Plan.of({}, one.text, None, one.title).document_type for one in documents}
+    seen = {one.title: ChunkingPlan.of({}, one.text, None, one.title).document_type for one in documents}
     assert set(seen.values()) == {"qa", "general"}
     assert sum(found == "qa" for found in seen.values()) == 7
     words = ("FAQ", "questions", "Fragen", "Questions")
@@ -65,20 +65,20 @@ def test_only_the_faqs_of_the_demo_corpus_are_detected():
 def test_a_given_type_is_used(subtests: pytest.Subtests):
     for said in ("legal", "academic", "qa", "table", "general"):
         with subtests.test(said=said):
-            assert Plan.of({"document_type": said}, CONTRACT, "csv").document_type == said
+            assert ChunkingPlan.of({"document_type": said}, CONTRACT, "csv").document_type == said
 
 
 def test_an_unknown_type_counts_as_missing(subtests: pytest.Subtests):
     for said in ("technical", "", None, 7, ["legal"]):
         with subtests.test(said=said):
-            assert Plan.of({"document_type": said}, CONTRACT).document_type == "legal"
-            assert Plan.of({"document_type": said}, "Hello.").document_type == "general"
+            assert ChunkingPlan.of({"document_type": said}, CONTRACT).document_type == "legal"
+            assert ChunkingPlan.of({"document_type": said}, "Hello.").document_type == "general"
 
 
 def test_a_given_strategy_is_used(subtests: pytest.Subtests):
-    cases: list[tuple[dict[str, Any], Plan]] = [
-        ({"split_type": "code", "language": "py"}, Plan("code", "general", "python")),
-        ({"split_type": "recursive"}, Plan("recursive")),
+    cases: list[tuple[dict[str, Any], ChunkingPlan]] = [
+        ({"split_type": "code", "language": "py"}, ChunkingPlan("code", "general", "python")),
+        ({"split_type": "recursive"}, ChunkingPlan("recursive")),
         ({"split_type": "sentence"}, BY_SENTENCES),
         ({"split_type": None, "language": "python"}, BY_SENTENCES),
         ({"split_type": ["code"]}, BY_SENTENCES),
@@ -86,14 +86,14 @@ def test_a_given_strategy_is_used(subtests: pytest.Subtests):
     ]
     for metadata, plan in cases:
         with subtests.test(metadata=metadata):
-            assert Plan.of(metadata, "Hello.") == plan
+            assert ChunkingPlan.of(metadata, "Hello.") == plan
 
 
 def test_code_in_an_unknown_language_is_refused(subtests: pytest.Subtests):
     for language in ({}, {"language": None}, {"language": "cobol"}):
         with subtests.test(language=language):
             with pytest.raises(InvalidRequest) as refused:
-                Plan.of({"split_type": "code", **language})
+                ChunkingPlan.of({"split_type": "code", **language})
             assert refused.value.code == "unsupported_language"
 
 
@@ -101,11 +101,17 @@ def test_adversarial_lines_do_not_slow_detection_down():
     for text in ("References\n" * 50_000, "1 A\n" * 100_000, " " * 300_000, "**" * 200_000 + "?"):
         for said in ("legal", "academic", "qa"):
             started = time.process_time()
-            marks(text, said)
+            boundaries_in(text, said)
             assert time.process_time() - started < 5
 
 
 def test_a_code_file_is_split_as_code_unless_its_metadata_override_it():
-    assert Plan.of({}, "x = 1", "code", "a.py", "python") == Plan("code", language="python")
-    assert Plan.of({"split_type": "code", "language": "go"}, "x", "code", "a.py", "python").language == "go"
-    assert Plan.of({"split_type": "sentences"}, "x = 1", "code", "a.py", "python").strategy == "sentences"
+    assert ChunkingPlan.of({}, "x = 1", "code", "a.py", "python") == ChunkingPlan("code", language="python")
+    assert (
+        ChunkingPlan.of({"split_type": "code", "language": "go"}, "x", "code", "a.py", "python").language
+        == "go"
+    )
+    assert (
+        ChunkingPlan.of({"split_type": "sentences"}, "x = 1", "code", "a.py", "python").strategy
+        == "sentences"
+    )

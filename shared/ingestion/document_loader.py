@@ -1,7 +1,4 @@
-"""A queued document, made ready to be embedded:
-
-open -> (fetch) -> convert -> chunk
-"""
+"""Loading of queued documents: open, fetch, convert, chunk."""
 
 import base64
 import hashlib
@@ -14,21 +11,21 @@ from shared.clients.ssrf_guard import AddressPolicy
 from shared.clients.supabase_storage import Storage
 from shared.errors import NotFound, StorageFailed, UnreadableDocument
 from shared.ingestion.chunking.passages import ChunkedDocument, ChunkingConfig, chunk_document
-from shared.ingestion.chunking.strategy import Plan
+from shared.ingestion.chunking.strategy import ChunkingPlan
 from shared.ingestion.convert import convert
 from shared.ingestion.file_type import language_of_file
 from shared.ingestion.job_queue import LEASE_SECONDS, Job, Jobs
 from shared.models.embeddings import Embedder
 from shared.models.transcription import Transcriber
 
-# More cannot be stored within the minute of a statement.
+# More would exceed the minute of a statement.
 MAX_CHUNKS = 10_000
 Row = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
 class LoadedDocument:
-    """A document whose passages are still to be embedded: its row, and its chunks."""
+    """A document that is ready for embedding: its row and its chunks."""
 
     job: Job
     row: Row
@@ -37,7 +34,7 @@ class LoadedDocument:
 
 
 class DocumentLoader:
-    """Reads and chunks documents, each in the name of its job's user."""
+    """Loads documents, each in the name of its job's user."""
 
     def __init__(
         self,
@@ -53,8 +50,8 @@ class DocumentLoader:
         self._transcriber = transcriber
         self._storage = storage
 
-    def prepare(self, job: Job) -> LoadedDocument:
-        """Raises a RagError: the document's, or a service's."""
+    def load(self, job: Job) -> LoadedDocument:
+        """Raises a RagError of the document or of a service."""
         started = time.perf_counter()
         (opened,) = self._jobs.call(job, "rag_open_job", {"lease_seconds": LEASE_SECONDS})
         row: Row = opened["document"]
@@ -64,7 +61,7 @@ class DocumentLoader:
             row["title"] = converted.title
         language = language_of_file(row.get("filename")) if converted.kind == "code" else None
         metadata = row.get("metadata") or {}
-        plan = Plan.of(metadata, converted.text, converted.kind, row["title"], language)
+        plan = ChunkingPlan.of(metadata, converted.text, converted.kind, row["title"], language)
         chunked = chunk_document(
             self._embedder,
             row["title"],
@@ -90,7 +87,7 @@ class DocumentLoader:
         return LoadedDocument(job, row, chunked, started)
 
     def _original(self, job: Job, opened: Row, row: Row) -> bytes:
-        """The document's bytes. Adds to its row the fields that are known only now."""
+        """The document's bytes. Adds the fields of a fetched or uploaded file to the row."""
         if opened["path"]:
             data = self._object(job, opened["path"], opened["file_bytes"])
         elif opened["url"]:

@@ -1,5 +1,7 @@
-"""Collections and documents by the names that callers give them, for APIs that know no ids. A document goes
-by its external_id, or by its id where it came through another API and has none."""
+"""Collections and documents by the callers' names, for APIs without ids.
+
+The name of a document is its external_id, or its id where another API added it without one.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,8 +16,7 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class DocumentPageRequest:
-    """Which page of a collection's documents: those whose metadata have all the values, with so many
-    characters of their texts."""
+    """A page of documents whose metadata have all the given values. `characters`: of each text, at most."""
 
     limit: int
     offset: int = 0
@@ -24,15 +25,15 @@ class DocumentPageRequest:
 
 
 def find(database: Database, caller: PrincipalSource, name: str) -> Row:
-    """The collection. Raises NotFound; Forbidden for another user's own, whose name ends in `:u:` and their
-    id; InvalidRequest for a caller of several orgs whose token does not say which."""
+    """The collection. Raises NotFound; Forbidden for another user's private collection, whose name ends in
+    `:u:` and the user's id; InvalidRequest for a caller of several orgs with a token for no single one."""
     with error_details(name=name):
         (row,) = database.call(caller, "rag_find_collection", {"name": name}, again=True)
     return dict(row)
 
 
 def find_or_none(database: Database, caller: PrincipalSource, name: str) -> Row | None:
-    """The same, None where there is none."""
+    """As `find`, but None for a collection that does not exist."""
     try:
         return find(database, caller, name)
     except NotFound as missing:
@@ -42,15 +43,14 @@ def find_or_none(database: Database, caller: PrincipalSource, name: str) -> Row 
 
 
 def names(database: Database, caller: PrincipalSource) -> list[str]:
-    """Of all collections that the caller can name."""
-    collections: list[str] = database.call(caller, "rag_list_names", {}, again=True)
-    return collections
+    """The names of all collections that the caller can use."""
+    return list(database.call(caller, "rag_list_names", {}, again=True))
 
 
 def documents(
     database: Database, caller: PrincipalSource, name: str, page_request: DocumentPageRequest
 ) -> tuple[list[Row], int]:
-    """A page of the collection's documents, the oldest first, and how many there are. Raises as find."""
+    """A page of the collection's documents, the oldest first, and their total. Raises as find."""
     rows: list[Row] = []
     while True:
         arguments = {
@@ -63,7 +63,7 @@ def documents(
         with error_details(name=name):
             page = database.call(caller, "rag_list_named", arguments, again=True)
         rows += page["documents"]
-        # A response has a maximum of bytes, and then fewer documents than the limit.
+        # The maximum size of a response may leave fewer documents than the limit.
         is_last = page_request.offset + len(rows) >= page["total"] or not page["documents"]
         if is_last or len(rows) >= page_request.limit:
             return rows, page["total"]
@@ -72,8 +72,7 @@ def documents(
 def existing_documents(
     database: Database, caller: PrincipalSource, name: str, documents: Sequence[str]
 ) -> dict[str, Row]:
-    """Those of the documents that are there, by name: their document_id, content, content_hash and metadata.
-    Raises as find."""
+    """The existing documents by name: document_id, content, content_hash and metadata. Raises as find."""
     with error_details(name=name):
         arguments = {"collection": name, "names": list(documents)}
         rows = database.call(caller, "rag_find_documents", arguments, again=True)
@@ -81,8 +80,7 @@ def existing_documents(
 
 
 def delete(database: Database, caller: PrincipalSource, name: str, documents: Sequence[str]) -> set[str]:
-    """Delete those of the documents that are there; their names. Raises as find."""
+    """Delete the existing documents. Returns their names. Raises as find."""
     with error_details(name=name):
         arguments = {"collection": name, "names": list(documents)}
-        deleted_names: list[str] = database.call(caller, "rag_delete_named", arguments, patient=True)
-    return set(deleted_names)
+        return set(database.call(caller, "rag_delete_named", arguments, patient=True))
