@@ -1,18 +1,13 @@
 -- Candidates and result rows that all searches share: chunks with their documents' fields, best first.
 
--- A chunk on its way through a search, with what is shown of it, so that nobody reads it twice. Scores are 0 to
--- 1; null where nobody has computed them.
 create type rag.candidate as (
   org_id uuid, document_id uuid, ordinal integer, chunk_id uuid, content text, span_start integer,
   span_end integer, similarity double precision, word_score double precision, score double precision
 );
 
--- external_id: the caller's name for the document; filename: what its file was called. place: where in the document
--- the chunk stands, as far as that is known (page_number, page_end, section).
--- exact: whether the nearest were found by comparing all vectors that the filters leave; null where none were
--- compared, by word alone. considered: how many; by the index, those that it handed out. vector_ms, lexical_ms: how
--- long looking for the nearest took, and how long looking for the words and ordering both; null where nobody did.
--- ignored_filters: the unknown keys of the filters, the same in each row; null if there are none.
+comment on type rag.candidate is
+  'A chunk during a search, with its text, so that it is read once. Scores are 0 to 1; null if not computed.';
+
 create type rag.result_row as (
   chunk_id uuid, document_id uuid, org_id uuid, ordinal integer, content text,
   span_start integer, span_end integer, similarity double precision, word_score double precision,
@@ -22,7 +17,14 @@ create type rag.result_row as (
   filename text, owner_id uuid, created_by uuid, ignored_filters text[]
 );
 
--- Raises PT400 for a page that nobody gets.
+comment on type rag.result_row is
+  'A chunk as searches return it. external_id: the caller''s name of the document; filename: the name of its file. '
+  'place: the chunk''s location in the document, as far as known (page_number, page_end, section). exact: whether '
+  'all vectors of the scope were compared; null if none were, in a search by keywords alone. considered: the number '
+  'of compared vectors; with the index, the number that it returned. vector_ms, lexical_ms: the duration of vector '
+  'search, and of keyword search with fusion; null if it did not run. ignored_filters: the unknown keys of the '
+  'filters, the same in each row; null if there are none.';
+
 create function rag.check_top_k(top_k integer)
 returns void
 language plpgsql immutable security invoker set search_path = ''
@@ -34,7 +36,8 @@ begin
 end;
 $$;
 
--- The query's vector as it is compared. Raises PT400 for one that cannot be.
+comment on function rag.check_top_k is 'Raises PT400 for an invalid top_k.';
+
 create function rag.to_halfvec(query_vector extensions.vector)
 returns extensions.halfvec
 language plpgsql immutable security invoker set search_path = ''
@@ -56,7 +59,10 @@ begin
 end;
 $$;
 
--- The hits as rows, in their order.
+comment on function rag.to_halfvec is
+  'The query vector in half precision, as it is compared. Raises PT400 for a wrong number of dimensions and for a '
+  'zero vector.';
+
 create function rag.to_rows(candidates rag.candidate[], exact boolean, considered integer, vector_ms real,
   lexical_ms real, ignored_filters text[] default null)
 returns setof rag.result_row
@@ -84,9 +90,8 @@ begin
 end;
 $$;
 
--- The hits, each text so many chunks longer to both sides, as far as its document goes and no further than
--- half-way to the document's next hit; where chunks overlap, it begins behind the hit before: no text comes
--- twice.
+comment on function rag.to_rows is 'Candidates as result rows, in their order.';
+
 create function rag.expand_neighbours(candidates rag.candidate[], neighbours integer)
 returns rag.candidate[]
 language plpgsql stable security invoker set search_path = ''
@@ -122,10 +127,16 @@ begin
 end;
 $$;
 
--- As what each leg took is told.
+comment on function rag.expand_neighbours is
+  'The hits, each text so many chunks longer to both sides, as far as its document goes and no further than '
+  'half-way to the document''s next hit; where chunks overlap, it begins behind the hit before: no text comes '
+  'twice.';
+
 create function rag.milliseconds_since(started timestamptz)
 returns real
 language sql volatile security invoker set search_path = ''
 as $$
   select (1000 * extract(epoch from clock_timestamp() - started))::real;
 $$;
+
+comment on function rag.milliseconds_since is 'Milliseconds since a time, for the durations in results.';

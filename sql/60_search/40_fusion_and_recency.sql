@@ -5,8 +5,6 @@
 -- what a perfect chunk would have. So their mean is too, and says the same for every query and page. Reciprocal
 -- rank fusion, which knows only places, was measured worse on the whole (CONTRIBUTING.md); who asks gets it.
 
--- Candidates of both legs, scored. wanted: how many the words bring; closely: for how many of those it matters
--- whether the words stand together; whole_documents: of each document its nearest chunks too.
 create function rag.score_candidates(keywords rag.keyword_query, documents rag.document_key[], near rag.candidate[],
   query_embedding extensions.halfvec, scope rag.search_scope, mode text, fusion text, wanted integer, closely integer,
   whole_documents boolean)
@@ -103,8 +101,10 @@ begin
 end;
 $$;
 
--- The best documents among the hits, as many as are needed for so many chunks and at least five: a document is
--- worth its best hit, half its second best, a quarter of the next.
+comment on function rag.score_candidates is
+  'Candidates of both legs, scored. wanted: how many the words bring; closely: for how many of those it matters '
+  'whether the words stand together; whole_documents: of each document its nearest chunks too.';
+
 create function rag.best_documents(candidates rag.candidate[], chunks_wanted integer)
 returns rag.document_key[]
 language sql stable security invoker set search_path = ''
@@ -129,8 +129,10 @@ as $$
   where counted.place <= 5 or counted.chunks_before < chunks_wanted;
 $$;
 
--- The hits, those of older documents held back: at one half-life a score keeps three quarters, at two five
--- eighths, and never less than half. A document without a date is as old as its row.
+comment on function rag.best_documents is
+  'The best documents among the hits, as many as are needed for so many chunks and at least five: a document is '
+  'worth its best hit, half its second best, a quarter of the next.';
+
 create function rag.apply_recency(candidates rag.candidate[], half_life_days double precision)
 returns rag.candidate[]
 language sql stable security invoker set search_path = ''
@@ -148,7 +150,10 @@ as $$
   from faded;
 $$;
 
--- The hits, those of other source types held back: where all else is equal, the preferred come first.
+comment on function rag.apply_recency is
+  'The hits, those of older documents held back: at one half-life a score keeps three quarters, at two five '
+  'eighths, and never less than half. A document without a date is as old as its row.';
+
 create function rag.boost_source_types(candidates rag.candidate[], source_types text[])
 returns rag.candidate[]
 language sql stable security invoker set search_path = ''
@@ -164,3 +169,6 @@ as $$
     order by weighed.weighed_score desc, weighed.chunk_id)
   from weighed;
 $$;
+
+comment on function rag.boost_source_types is
+  'The hits, those of other source types held back: where all else is equal, the preferred come first.';

@@ -24,3 +24,7 @@ begin
   ), neighbours)) as candidate;
 end;
 $$;
+
+comment on function public.rag_widen is
+  'The texts of chunks with their neighbours, for a search that reorders its candidates before it returns them '
+  '(expand_context of rag_search extends texts at once). At most 100 chunks.';

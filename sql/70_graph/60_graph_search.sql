@@ -1,8 +1,6 @@
 -- Graph search: the legs of rag_search and the expanded graph, ordered together in one call. A query without known
 -- entities uses the legs alone.
 
--- The hits, those that the graph reached before others, `wanted` at most: of a score the graph's share is how surely
--- the chunk was reached, the rest what the legs give it, 0 to 1 both.
 create function rag.fuse_graph_scores(candidates rag.candidate[], graph_candidates rag.graph_candidate[],
   share double precision, wanted integer)
 returns rag.candidate[]
@@ -25,7 +23,10 @@ begin
 end;
 $$;
 
--- The hits as JSON, each with how surely the graph reached it, and whether the legs alone would not have shown it.
+comment on function rag.fuse_graph_scores is
+  'The hits, those that the graph reached before others, `wanted` at most: of a score the graph''s share is how '
+  'surely the chunk was reached, the rest what the legs give it, 0 to 1 both.';
+
 create function rag.render_matches(shown rag.candidate[], by_legs rag.candidate[],
   graph_candidates rag.graph_candidate[], exact boolean, considered integer, vector_ms real, lexical_ms real,
   ignored_filters text[])
@@ -47,8 +48,9 @@ begin
 end;
 $$;
 
--- Those of the reached chunks that a leg has not brought, with the score that it would have given them; by word alone
--- one without any of the words has none, and was reached all the same.
+comment on function rag.render_matches is
+  'The hits as JSON, each with how surely the graph reached it, and whether the legs alone would not have shown it.';
+
 create function rag.score_graph_candidates(graph_candidates rag.graph_candidate[], known rag.candidate[],
   query_text text, query_embedding extensions.halfvec, scope rag.search_scope, mode text)
 returns rag.candidate[]
@@ -92,10 +94,10 @@ begin
 end;
 $$;
 
--- query_text, query_vector, filters, expand_context, half_life_days and prefer as rag_search takes them. mode: graph
--- (hybrid's legs), or one of rag_search's, which the graph then enhances. hops: how far it goes, 1 or 2.
--- relation_types: the edges that the question asks for, which lead on most surely. Returns {matches, entities, edges,
--- evidence, complete, graph_ms}, and ignored_filters where there are any.
+comment on function rag.score_graph_candidates is
+  'Those of the reached chunks that a leg has not brought, with the score that it would have given them; by word '
+  'alone one without any of the words has none, and was reached all the same.';
+
 create function public.rag_graph_search(
   query_text text,
   query_vector extensions.vector default null,
@@ -174,7 +176,13 @@ begin
 end;
 $$;
 
--- Raises PT400, with the name of what is wrong in detail.
+comment on function public.rag_graph_search is
+  'Search by vector and keywords together with the graph of the query''s entities. query_text, query_vector, '
+  'filters, expand_context, half_life_days and prefer as rag_search takes them. mode: graph (hybrid''s legs), or '
+  'one of rag_search''s, which the graph then enhances. hops: how far it goes, 1 or 2. relation_types: the edges '
+  'that the question asks for, which lead on most surely. Returns {matches, entities, edges, evidence, complete, '
+  'graph_ms}, and ignored_filters where there are any.';
+
 create function rag.check_graph(query_text text, top_k integer, hops integer, relation_types text[])
 returns void
 language plpgsql immutable security invoker set search_path = ''
@@ -190,3 +198,6 @@ begin
   end if;
 end;
 $$;
+
+comment on function rag.check_graph is
+  'Raises PT400 for invalid arguments of a graph search; detail names the argument.';
