@@ -8,6 +8,22 @@ create type rag.candidate as (
 comment on type rag.candidate is
   'A chunk during a search, with its text, so that it is read once. Scores are 0 to 1; null if not computed.';
 
+create function rag.candidate(
+  org_id uuid, document_id uuid, ordinal integer, chunk_id uuid default null, content text default null,
+  span_start integer default null, span_end integer default null, similarity double precision default null,
+  word_score double precision default null, score double precision default null
+)
+returns rag.candidate
+language plpgsql immutable security invoker set search_path = ''
+as $$
+begin
+  return (org_id, document_id, ordinal, chunk_id, content, span_start, span_end, similarity, word_score, score);
+end;
+$$;
+
+comment on function rag.candidate is
+  'A candidate from named fields. In PL/pgSQL, because Postgres inlines no SQL function that sets a search_path.';
+
 create type rag.result_row as (
   chunk_id uuid, document_id uuid, org_id uuid, ordinal integer, content text,
   span_start integer, span_end integer, similarity double precision, word_score double precision,
@@ -71,8 +87,8 @@ as $$
 begin
   return query
   select candidate.chunk_id, candidate.document_id, candidate.org_id, candidate.ordinal, candidate.content,
-    candidate.span_start, candidate.span_end, candidate.similarity, candidate.word_score, candidate.score, documents.collection_id, documents.source_type,
-    documents.title, documents.uri, documents.lang, documents.occurred_at, documents.origin,
+    candidate.span_start, candidate.span_end, candidate.similarity, candidate.word_score, candidate.score,
+    documents.collection_id, documents.source_type, documents.title, documents.uri, documents.lang, documents.occurred_at, documents.origin,
     documents.author, documents.state, documents.labels, documents.metadata, to_rows.exact, to_rows.considered,
     documents.external_id, stood.place, to_rows.vector_ms, to_rows.lexical_ms, documents.filename,
     documents.owner_id, documents.created_by, to_rows.ignored_filters
@@ -119,9 +135,11 @@ begin
       ) as around (span_start, span_end)
       window of_document as (partition by candidate.org_id, candidate.document_id order by candidate.ordinal)
     )
-    select array_agg((wide.org_id, wide.document_id, wide.ordinal, wide.chunk_id,
-        substr(documents.content, wide.wide_start + 1, wide.wide_end - wide.wide_start), wide.wide_start,
-        wide.wide_end, wide.similarity, wide.word_score, wide.score)::rag.candidate order by wide.place)
+    select array_agg(rag.candidate(org_id => wide.org_id, document_id => wide.document_id, ordinal => wide.ordinal,
+      chunk_id => wide.chunk_id,
+      content => substr(documents.content, wide.wide_start + 1, wide.wide_end - wide.wide_start),
+      span_start => wide.wide_start, span_end => wide.wide_end, similarity => wide.similarity,
+      word_score => wide.word_score, score => wide.score) order by wide.place)
     from wide
     join rag.documents on documents.org_id = wide.org_id and documents.id = wide.document_id);
 end;

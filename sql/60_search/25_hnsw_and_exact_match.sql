@@ -39,8 +39,9 @@ set enable_seqscan = off
 as $$
 begin
   return (
-    select array_agg((org_id, document_id, ordinal, id, content, span_start, span_end,
-      greatest(0, least(1, 1 - distance)), null, greatest(0, least(1, 1 - distance)))::rag.candidate
+    select array_agg(rag.candidate(org_id => org_id, document_id => document_id, ordinal => ordinal, chunk_id => id,
+      content => content, span_start => span_start, span_end => span_end,
+      similarity => greatest(0, least(1, 1 - distance)), score => greatest(0, least(1, 1 - distance)))
       order by distance, id)
     from (
       -- "+ 0" keeps the HNSW index out of the scan.
@@ -79,8 +80,9 @@ begin
       ) as found
       limit bound + 1
     )
-    select array_agg((org_id, document_id, ordinal, id, content, span_start, span_end,
-        greatest(0, least(1, 1 - distance)), null, greatest(0, least(1, 1 - distance)))::rag.candidate
+    select array_agg(rag.candidate(org_id => org_id, document_id => document_id, ordinal => ordinal, chunk_id => id,
+      content => content, span_start => span_start, span_end => span_end,
+      similarity => greatest(0, least(1, 1 - distance)), score => greatest(0, least(1, 1 - distance)))
         order by distance, id), (select count(*) from visible)
       into candidates, considered
     from (select * from visible order by distance, id limit wanted) as nearest
@@ -100,8 +102,9 @@ begin
       where %s
       limit $4 + 1
     )
-    select array_agg((org_id, document_id, ordinal, id, content, span_start, span_end,
-        greatest(0, least(1, 1 - distance)), null, greatest(0, least(1, 1 - distance)))::rag.candidate
+    select array_agg(rag.candidate(org_id => org_id, document_id => document_id, ordinal => ordinal, chunk_id => id,
+      content => content, span_start => span_start, span_end => span_end,
+      similarity => greatest(0, least(1, 1 - distance)), score => greatest(0, least(1, 1 - distance)))
         order by distance, id), (select count(*) from visible)
     from (select * from visible order by distance, id limit $3) as nearest
     cross join lateral (
@@ -134,8 +137,9 @@ begin
     -- 1000 is its largest; iterating, the index hands out more all the same.
     set_config('hnsw.ef_search', least(1000, greatest(ef_search, 3 * fetched))::text, true);
   if rag.has_no_filters(scope) then
-    select array_agg((org_id, document_id, ordinal, id, content, span_start, span_end,
-        greatest(0, least(1, 1 - distance)), null, greatest(0, least(1, 1 - distance)))::rag.candidate
+    select array_agg(rag.candidate(org_id => org_id, document_id => document_id, ordinal => ordinal, chunk_id => id,
+      content => content, span_start => span_start, span_end => span_end,
+      similarity => greatest(0, least(1, 1 - distance)), score => greatest(0, least(1, 1 - distance)))
         order by distance, id), array_agg(distance order by distance)
       into candidates, distances
     from (
@@ -148,8 +152,9 @@ begin
     ) as nearest;
   else
     execute format($query$
-      select array_agg((org_id, document_id, ordinal, id, content, span_start, span_end,
-          greatest(0, least(1, 1 - distance)), null, greatest(0, least(1, 1 - distance)))::rag.candidate
+      select array_agg(rag.candidate(org_id => org_id, document_id => document_id, ordinal => ordinal, chunk_id => id,
+        content => content, span_start => span_start, span_end => span_end,
+        similarity => greatest(0, least(1, 1 - distance)), score => greatest(0, least(1, 1 - distance)))
           order by distance, id), array_agg(distance order by distance)
       from (
         select org_id, document_id, ordinal, id, content, span_start, span_end,

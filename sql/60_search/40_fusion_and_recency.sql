@@ -92,8 +92,9 @@ begin
     end::double precision as score
     from placed
   )
-  select array_agg((scored.org_id, scored.document_id, scored.ordinal, scored.id, scored.content,
-    scored.span_start, scored.span_end, scored.similarity, scored.words, scored.score)::rag.candidate
+  select array_agg(rag.candidate(org_id => scored.org_id, document_id => scored.document_id,
+    ordinal => scored.ordinal, chunk_id => scored.id, content => scored.content, span_start => scored.span_start,
+    span_end => scored.span_end, similarity => scored.similarity, word_score => scored.words, score => scored.score)
     order by scored.score desc, scored.id)
     into candidates
   from scored;
@@ -144,8 +145,9 @@ as $$
     from unnest(candidates) as candidate
     join rag.documents on documents.org_id = candidate.org_id and documents.id = candidate.document_id
   )
-  select array_agg((faded.org_id, faded.document_id, faded.ordinal, faded.chunk_id, faded.content,
-    faded.span_start, faded.span_end, faded.similarity, faded.word_score, faded.faded_score)::rag.candidate
+  select array_agg(rag.candidate(org_id => faded.org_id, document_id => faded.document_id, ordinal => faded.ordinal,
+    chunk_id => faded.chunk_id, content => faded.content, span_start => faded.span_start, span_end => faded.span_end,
+    similarity => faded.similarity, word_score => faded.word_score, score => faded.faded_score)
     order by faded.faded_score desc, faded.chunk_id)
   from faded;
 $$;
@@ -164,8 +166,10 @@ as $$
     from unnest(candidates) as candidate
     join rag.documents on documents.org_id = candidate.org_id and documents.id = candidate.document_id
   )
-  select array_agg((weighed.org_id, weighed.document_id, weighed.ordinal, weighed.chunk_id, weighed.content,
-    weighed.span_start, weighed.span_end, weighed.similarity, weighed.word_score, weighed.weighed_score)::rag.candidate
+  select array_agg(rag.candidate(org_id => weighed.org_id, document_id => weighed.document_id,
+    ordinal => weighed.ordinal, chunk_id => weighed.chunk_id, content => weighed.content,
+    span_start => weighed.span_start, span_end => weighed.span_end, similarity => weighed.similarity,
+    word_score => weighed.word_score, score => weighed.weighed_score)
     order by weighed.weighed_score desc, weighed.chunk_id)
   from weighed;
 $$;

@@ -37,8 +37,8 @@ begin
         from unnest(near || graph_candidates) as candidate),
       near || graph_candidates, query_embedding, scope, mode, fusion, wanted + spare, shown, false);
     if mode = 'hierarchical' then
-      candidates := rag.score_candidates(keywords, rag.best_documents(candidates, shown), null, query_embedding, scope, mode,
-        fusion, wanted, shown, true);
+      candidates := rag.score_candidates(keywords, rag.best_documents(candidates, shown), null, query_embedding, scope,
+        mode, fusion, wanted, shown, true);
     end if;
     lexical_ms := rag.milliseconds_since(started);
   end if;

@@ -16,8 +16,9 @@ begin
     ), best as (
       select * from weighed order by joined_score desc, chunk_id limit wanted
     )
-    select array_agg((best.org_id, best.document_id, best.ordinal, best.chunk_id, best.content, best.span_start,
-      best.span_end, best.similarity, best.word_score, least(1, best.joined_score))::rag.candidate
+    select array_agg(rag.candidate(org_id => best.org_id, document_id => best.document_id, ordinal => best.ordinal,
+      chunk_id => best.chunk_id, content => best.content, span_start => best.span_start, span_end => best.span_end,
+      similarity => best.similarity, word_score => best.word_score, score => least(1, best.joined_score))
       order by best.joined_score desc, best.chunk_id)
     from best);
 end;
@@ -61,10 +62,10 @@ declare
   scored rag.candidate[];
 begin
   candidates := array(
-    select (found.org_id, found.document_id, found.ordinal, found.id, found.content, found.span_start, found.span_end,
-      case when query_embedding is not null
-        then greatest(0, least(1, 1 - (found.embedding operator(extensions.<=>) query_embedding))) end,
-      null, null)::rag.candidate
+    select rag.candidate(org_id => found.org_id, document_id => found.document_id, ordinal => found.ordinal,
+      chunk_id => found.id, content => found.content, span_start => found.span_start, span_end => found.span_end,
+      similarity => case when query_embedding is not null
+        then greatest(0, least(1, 1 - (found.embedding operator(extensions.<=>) query_embedding))) end)
     from unnest(graph_candidates) as place
     cross join lateral (
       select chunks.*
@@ -79,8 +80,10 @@ begin
   elsif mode = 'semantic' then
     -- No word has a part in it, and none is counted.
     return array(
-      select (candidate.org_id, candidate.document_id, candidate.ordinal, candidate.chunk_id, candidate.content,
-        candidate.span_start, candidate.span_end, candidate.similarity, null, candidate.similarity)::rag.candidate
+      select rag.candidate(org_id => candidate.org_id, document_id => candidate.document_id,
+        ordinal => candidate.ordinal, chunk_id => candidate.chunk_id, content => candidate.content,
+        span_start => candidate.span_start, span_end => candidate.span_end, similarity => candidate.similarity,
+        score => candidate.similarity)
       from unnest(candidates) as candidate);
   end if;
   scored := rag.score_candidates(case when mode <> 'semantic' then rag.parse_keyword_query(query_text, scope) end,
@@ -147,7 +150,7 @@ begin
   graph_ms := rag.milliseconds_since(started);
   -- Both legs score what was reached among their own candidates, as if they had brought it.
   search := rag.two_leg_search(query_embedding, query_text, scope, legs, 'mean', pool, top_k, array(
-    select (place.org_id, place.document_id, place.ordinal, null, null, null, null, null, null, null)::rag.candidate
+    select rag.candidate(org_id => place.org_id, document_id => place.document_id, ordinal => place.ordinal)
     from unnest(expansion.chunks) as place
     where legs = 'hybrid'));
   candidates := search.candidates;

@@ -89,7 +89,7 @@ comment on function rag.caller_limits is
   'tiers the most generous counts. (A user has one day for all orgs: a key of an org with a smaller tier finds it '
   'spent by what the user asked elsewhere.)';
 
-create function rag.count_hits( caller_id uuid, bucket text, requests integer, window_seconds integer, amount integer )
+create function rag.count_hits(caller_id uuid, bucket text, requests integer, window_seconds integer, amount integer)
 returns table (hits bigint, resets_at timestamptz, admitted boolean)
 language plpgsql volatile security invoker set search_path = ''
 as $$

@@ -5162,6 +5162,22 @@ create type rag.candidate as (
 comment on type rag.candidate is
   'A chunk during a search, with its text, so that it is read once. Scores are 0 to 1; null if not computed.';
 
+create function rag.candidate(
+  org_id uuid, document_id uuid, ordinal integer, chunk_id uuid default null, content text default null,
+  span_start integer default null, span_end integer default null, similarity double precision default null,
+  word_score double precision default null, score double precision default null
+)
+returns rag.candidate
+language plpgsql immutable security invoker set search_path = ''
+as $$
+begin
+  return (org_id, document_id, ordinal, chunk_id, content, span_start, span_end, similarity, word_score, score);
+end;
+$$;
+
+comment on function rag.candidate is
+  'A candidate from named fields. In PL/pgSQL, because Postgres inlines no SQL function that sets a search_path.';
+
 create type rag.result_row as (
   chunk_id uuid, document_id uuid, org_id uuid, ordinal integer, content text,
   span_start integer, span_end integer, similarity double precision, word_score double precision,
@@ -5225,8 +5241,8 @@ as $$
 begin
   return query
   select candidate.chunk_id, candidate.document_id, candidate.org_id, candidate.ordinal, candidate.content,
-    candidate.span_start, candidate.span_end, candidate.similarity, candidate.word_score, candidate.score, documents.collection_id, documents.source_type,
-    documents.title, documents.uri, documents.lang, documents.occurred_at, documents.origin,
+    candidate.span_start, candidate.span_end, candidate.similarity, candidate.word_score, candidate.score,
+    documents.collection_id, documents.source_type, documents.title, documents.uri, documents.lang, documents.occurred_at, documents.origin,
     documents.author, documents.state, documents.labels, documents.metadata, to_rows.exact, to_rows.considered,
     documents.external_id, stood.place, to_rows.vector_ms, to_rows.lexical_ms, documents.filename,
     documents.owner_id, documents.created_by, to_rows.ignored_filters
@@ -5273,9 +5289,11 @@ begin
       ) as around (span_start, span_end)
       window of_document as (partition by candidate.org_id, candidate.document_id order by candidate.ordinal)
     )
-    select array_agg((wide.org_id, wide.document_id, wide.ordinal, wide.chunk_id,
-        substr(documents.content, wide.wide_start + 1, wide.wide_end - wide.wide_start), wide.wide_start,
-        wide.wide_end, wide.similarity, wide.word_score, wide.score)::rag.candidate order by wide.place)
+    select array_agg(rag.candidate(org_id => wide.org_id, document_id => wide.document_id, ordinal => wide.ordinal,
+      chunk_id => wide.chunk_id,
+      content => substr(documents.content, wide.wide_start + 1, wide.wide_end - wide.wide_start),
+      span_start => wide.wide_start, span_end => wide.wide_end, similarity => wide.similarity,
+      word_score => wide.word_score, score => wide.score) order by wide.place)
     from wide
     join rag.documents on documents.org_id = wide.org_id and documents.id = wide.document_id);
 end;
@@ -5336,8 +5354,9 @@ set enable_seqscan = off
 as $$
 begin
   return (
-    select array_agg((org_id, document_id, ordinal, id, content, span_start, span_end,
-      greatest(0, least(1, 1 - distance)), null, greatest(0, least(1, 1 - distance)))::rag.candidate
+    select array_agg(rag.candidate(org_id => org_id, document_id => document_id, ordinal => ordinal, chunk_id => id,
+      content => content, span_start => span_start, span_end => span_end,
+      similarity => greatest(0, least(1, 1 - distance)), score => greatest(0, least(1, 1 - distance)))
       order by distance, id)
     from (
       -- "+ 0" keeps the HNSW index out of the scan.
@@ -5376,8 +5395,9 @@ begin
       ) as found
       limit bound + 1
     )
-    select array_agg((org_id, document_id, ordinal, id, content, span_start, span_end,
-        greatest(0, least(1, 1 - distance)), null, greatest(0, least(1, 1 - distance)))::rag.candidate
+    select array_agg(rag.candidate(org_id => org_id, document_id => document_id, ordinal => ordinal, chunk_id => id,
+      content => content, span_start => span_start, span_end => span_end,
+      similarity => greatest(0, least(1, 1 - distance)), score => greatest(0, least(1, 1 - distance)))
         order by distance, id), (select count(*) from visible)
       into candidates, considered
     from (select * from visible order by distance, id limit wanted) as nearest
@@ -5397,8 +5417,9 @@ begin
       where %s
       limit $4 + 1
     )
-    select array_agg((org_id, document_id, ordinal, id, content, span_start, span_end,
-        greatest(0, least(1, 1 - distance)), null, greatest(0, least(1, 1 - distance)))::rag.candidate
+    select array_agg(rag.candidate(org_id => org_id, document_id => document_id, ordinal => ordinal, chunk_id => id,
+      content => content, span_start => span_start, span_end => span_end,
+      similarity => greatest(0, least(1, 1 - distance)), score => greatest(0, least(1, 1 - distance)))
         order by distance, id), (select count(*) from visible)
     from (select * from visible order by distance, id limit $3) as nearest
     cross join lateral (
@@ -5431,8 +5452,9 @@ begin
     -- 1000 is its largest; iterating, the index hands out more all the same.
     set_config('hnsw.ef_search', least(1000, greatest(ef_search, 3 * fetched))::text, true);
   if rag.has_no_filters(scope) then
-    select array_agg((org_id, document_id, ordinal, id, content, span_start, span_end,
-        greatest(0, least(1, 1 - distance)), null, greatest(0, least(1, 1 - distance)))::rag.candidate
+    select array_agg(rag.candidate(org_id => org_id, document_id => document_id, ordinal => ordinal, chunk_id => id,
+      content => content, span_start => span_start, span_end => span_end,
+      similarity => greatest(0, least(1, 1 - distance)), score => greatest(0, least(1, 1 - distance)))
         order by distance, id), array_agg(distance order by distance)
       into candidates, distances
     from (
@@ -5445,8 +5467,9 @@ begin
     ) as nearest;
   else
     execute format($query$
-      select array_agg((org_id, document_id, ordinal, id, content, span_start, span_end,
-          greatest(0, least(1, 1 - distance)), null, greatest(0, least(1, 1 - distance)))::rag.candidate
+      select array_agg(rag.candidate(org_id => org_id, document_id => document_id, ordinal => ordinal, chunk_id => id,
+        content => content, span_start => span_start, span_end => span_end,
+        similarity => greatest(0, least(1, 1 - distance)), score => greatest(0, least(1, 1 - distance)))
           order by distance, id), array_agg(distance order by distance)
       from (
         select org_id, document_id, ordinal, id, content, span_start, span_end,
@@ -6046,8 +6069,9 @@ begin
     end::double precision as score
     from placed
   )
-  select array_agg((scored.org_id, scored.document_id, scored.ordinal, scored.id, scored.content,
-    scored.span_start, scored.span_end, scored.similarity, scored.words, scored.score)::rag.candidate
+  select array_agg(rag.candidate(org_id => scored.org_id, document_id => scored.document_id,
+    ordinal => scored.ordinal, chunk_id => scored.id, content => scored.content, span_start => scored.span_start,
+    span_end => scored.span_end, similarity => scored.similarity, word_score => scored.words, score => scored.score)
     order by scored.score desc, scored.id)
     into candidates
   from scored;
@@ -6098,8 +6122,9 @@ as $$
     from unnest(candidates) as candidate
     join rag.documents on documents.org_id = candidate.org_id and documents.id = candidate.document_id
   )
-  select array_agg((faded.org_id, faded.document_id, faded.ordinal, faded.chunk_id, faded.content,
-    faded.span_start, faded.span_end, faded.similarity, faded.word_score, faded.faded_score)::rag.candidate
+  select array_agg(rag.candidate(org_id => faded.org_id, document_id => faded.document_id, ordinal => faded.ordinal,
+    chunk_id => faded.chunk_id, content => faded.content, span_start => faded.span_start, span_end => faded.span_end,
+    similarity => faded.similarity, word_score => faded.word_score, score => faded.faded_score)
     order by faded.faded_score desc, faded.chunk_id)
   from faded;
 $$;
@@ -6118,8 +6143,10 @@ as $$
     from unnest(candidates) as candidate
     join rag.documents on documents.org_id = candidate.org_id and documents.id = candidate.document_id
   )
-  select array_agg((weighed.org_id, weighed.document_id, weighed.ordinal, weighed.chunk_id, weighed.content,
-    weighed.span_start, weighed.span_end, weighed.similarity, weighed.word_score, weighed.weighed_score)::rag.candidate
+  select array_agg(rag.candidate(org_id => weighed.org_id, document_id => weighed.document_id,
+    ordinal => weighed.ordinal, chunk_id => weighed.chunk_id, content => weighed.content,
+    span_start => weighed.span_start, span_end => weighed.span_end, similarity => weighed.similarity,
+    word_score => weighed.word_score, score => weighed.weighed_score)
     order by weighed.weighed_score desc, weighed.chunk_id)
   from weighed;
 $$;
@@ -6166,8 +6193,8 @@ begin
         from unnest(near || graph_candidates) as candidate),
       near || graph_candidates, query_embedding, scope, mode, fusion, wanted + spare, shown, false);
     if mode = 'hierarchical' then
-      candidates := rag.score_candidates(keywords, rag.best_documents(candidates, shown), null, query_embedding, scope, mode,
-        fusion, wanted, shown, true);
+      candidates := rag.score_candidates(keywords, rag.best_documents(candidates, shown), null, query_embedding, scope,
+        mode, fusion, wanted, shown, true);
     end if;
     lexical_ms := rag.milliseconds_since(started);
   end if;
@@ -6314,8 +6341,8 @@ begin
   return query
   select candidate.chunk_id, candidate.content, candidate.span_start, candidate.span_end
   from unnest(rag.expand_neighbours(array(
-    select (chunks.org_id, chunks.document_id, chunks.ordinal, chunks.id, chunks.content, chunks.span_start,
-      chunks.span_end, null, null, null)::rag.candidate
+    select rag.candidate(org_id => chunks.org_id, document_id => chunks.document_id, ordinal => chunks.ordinal,
+      chunk_id => chunks.id, content => chunks.content, span_start => chunks.span_start, span_end => chunks.span_end)
     from rag.chunks
     where chunks.org_id = any (org_ids) and chunks.id = any (chunk_ids)
   ), neighbours)) as candidate;
@@ -8412,8 +8439,9 @@ begin
     ), best as (
       select * from weighed order by joined_score desc, chunk_id limit wanted
     )
-    select array_agg((best.org_id, best.document_id, best.ordinal, best.chunk_id, best.content, best.span_start,
-      best.span_end, best.similarity, best.word_score, least(1, best.joined_score))::rag.candidate
+    select array_agg(rag.candidate(org_id => best.org_id, document_id => best.document_id, ordinal => best.ordinal,
+      chunk_id => best.chunk_id, content => best.content, span_start => best.span_start, span_end => best.span_end,
+      similarity => best.similarity, word_score => best.word_score, score => least(1, best.joined_score))
       order by best.joined_score desc, best.chunk_id)
     from best);
 end;
@@ -8457,10 +8485,10 @@ declare
   scored rag.candidate[];
 begin
   candidates := array(
-    select (found.org_id, found.document_id, found.ordinal, found.id, found.content, found.span_start, found.span_end,
-      case when query_embedding is not null
-        then greatest(0, least(1, 1 - (found.embedding operator(extensions.<=>) query_embedding))) end,
-      null, null)::rag.candidate
+    select rag.candidate(org_id => found.org_id, document_id => found.document_id, ordinal => found.ordinal,
+      chunk_id => found.id, content => found.content, span_start => found.span_start, span_end => found.span_end,
+      similarity => case when query_embedding is not null
+        then greatest(0, least(1, 1 - (found.embedding operator(extensions.<=>) query_embedding))) end)
     from unnest(graph_candidates) as place
     cross join lateral (
       select chunks.*
@@ -8475,8 +8503,10 @@ begin
   elsif mode = 'semantic' then
     -- No word has a part in it, and none is counted.
     return array(
-      select (candidate.org_id, candidate.document_id, candidate.ordinal, candidate.chunk_id, candidate.content,
-        candidate.span_start, candidate.span_end, candidate.similarity, null, candidate.similarity)::rag.candidate
+      select rag.candidate(org_id => candidate.org_id, document_id => candidate.document_id,
+        ordinal => candidate.ordinal, chunk_id => candidate.chunk_id, content => candidate.content,
+        span_start => candidate.span_start, span_end => candidate.span_end, similarity => candidate.similarity,
+        score => candidate.similarity)
       from unnest(candidates) as candidate);
   end if;
   scored := rag.score_candidates(case when mode <> 'semantic' then rag.parse_keyword_query(query_text, scope) end,
@@ -8543,7 +8573,7 @@ begin
   graph_ms := rag.milliseconds_since(started);
   -- Both legs score what was reached among their own candidates, as if they had brought it.
   search := rag.two_leg_search(query_embedding, query_text, scope, legs, 'mean', pool, top_k, array(
-    select (place.org_id, place.document_id, place.ordinal, null, null, null, null, null, null, null)::rag.candidate
+    select rag.candidate(org_id => place.org_id, document_id => place.document_id, ordinal => place.ordinal)
     from unnest(expansion.chunks) as place
     where legs = 'hybrid'));
   candidates := search.candidates;
@@ -9761,7 +9791,7 @@ comment on function rag.caller_limits is
   'tiers the most generous counts. (A user has one day for all orgs: a key of an org with a smaller tier finds it '
   'spent by what the user asked elsewhere.)';
 
-create function rag.count_hits( caller_id uuid, bucket text, requests integer, window_seconds integer, amount integer )
+create function rag.count_hits(caller_id uuid, bucket text, requests integer, window_seconds integer, amount integer)
 returns table (hits bigint, resets_at timestamptz, admitted boolean)
 language plpgsql volatile security invoker set search_path = ''
 as $$
