@@ -12,7 +12,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from local import demo, ingest_command, keys, migrations, openapi, schema, search
+from local import demo, ingest_command, keys, migrations, openapi, schema, search, sql_reference
 from local.postgres import VERSIONS
 from local.processes import StackError
 from local.seed_demo import demo_files, ingest_files, make_services, principals_of
@@ -110,6 +110,16 @@ def write_schema(stack: Stack, options: argparse.Namespace) -> None:
     print(schema.write())
 
 
+def write_sql_reference(stack: Stack, options: argparse.Namespace) -> None:
+    with tempfile.TemporaryDirectory(prefix="rag-reference-") as folder:
+        temporary = Stack(Path(folder))
+        try:
+            temporary.postgres_only()
+            sql_reference.write(temporary.postgres)
+        finally:
+            temporary.remove()
+
+
 def migration(stack: Stack, options: argparse.Namespace) -> None:
     with tempfile.TemporaryDirectory(prefix="rag-migration-") as folder:
         temporary = Stack(Path(folder))
@@ -158,6 +168,7 @@ def parser() -> argparse.ArgumentParser:
     search.add_arguments(command(search.run, "search as a user, in any mode", "search"))
     command(run_demo, "run the demo on a temporary stack", "demo")
     command(write_schema, "write the migration in supabase/migrations from sql/", "schema")
+    command(write_sql_reference, "write docs/sql-reference.md from the comments of sql/", "sql-reference")
     command(migration, "draft the migration from supabase/migrations to sql/").add_argument("name")
     command(write_openapi, "write the OpenAPI documents to openapi/", "openapi")
     return top

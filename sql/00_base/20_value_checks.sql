@@ -1,8 +1,5 @@
 -- Checks of values that tables and exposed functions share: texts, metadata, numbers and the size of JSON.
 
--- Whether a text holds only what its reader sees, besides tab and line feed: no control characters, no
--- zero-width or bidirectional controls, no tags. The functions clean texts before they store them; tables
--- check, because a member may also call the exposed functions directly.
 create function rag.is_visible_text(content text)
 returns boolean
 language sql immutable security invoker set search_path = ''
@@ -11,8 +8,11 @@ as $$
     || '\u2060-\u206f\ufeff\ufff9-\ufffb\U000e0000-\U000e0fff]');
 $$;
 
--- Whether readers in other languages can represent each number in the value: at most 300 digits on either side of the
--- point. Numbers are compared, never rendered as text: 1e131071 takes eight bytes here and 131,072 as text.
+comment on function rag.is_visible_text is
+  'Whether a text holds only what its reader sees, besides tab and line feed: no control characters, no zero-width '
+  'or bidirectional controls, no tags. The functions clean texts before they store them; tables check, because a '
+  'member may also call the exposed functions directly.';
+
 create function rag.has_readable_numbers(value jsonb)
 returns boolean
 language sql immutable security invoker set search_path = ''
@@ -24,7 +24,10 @@ as $$
     where abs(found.number::numeric) >= 1e300 or scale(found.number::numeric) > 300);
 $$;
 
--- Whether the value may be metadata: an object of at most 64 KB and 32 levels, with readable numbers.
+comment on function rag.has_readable_numbers is
+  'Whether readers in other languages can represent each number in the value: at most 300 digits on either side of '
+  'the point. Numbers are compared, never rendered as text: 1e131071 takes eight bytes here and 131,072 as text.';
+
 create function rag.is_metadata(value jsonb)
 returns boolean
 language sql immutable security invoker set search_path = ''
@@ -36,7 +39,9 @@ as $$
   end;
 $$;
 
--- Whether the value is a whole number within these bounds. Null, the value of an absent key, is accepted.
+comment on function rag.is_metadata is
+  'Whether the value may be metadata: an object of at most 64 KB and 32 levels, with readable numbers.';
+
 create function rag.is_whole(value jsonb, lowest integer, highest integer)
 returns boolean
 language sql immutable security invoker set search_path = ''
@@ -48,8 +53,9 @@ as $$
   end;
 $$;
 
--- Raises PT400 for JSON with more than `bytes` bytes (null: no limit), or with unreadable numbers. Each exposed function
--- that takes JSON calls it before it converts the JSON, because every conversion renders numbers.
+comment on function rag.is_whole is
+  'Whether the value is a whole number within these bounds. Null, the value of an absent key, is accepted.';
+
 create function rag.check_json(name text, value jsonb, bytes integer default null)
 returns void
 language plpgsql immutable security invoker set search_path = ''
@@ -63,3 +69,7 @@ begin
   end if;
 end;
 $$;
+
+comment on function rag.check_json is
+  'Raises PT400 for JSON with more than `bytes` bytes (null: no limit), or with unreadable numbers. Each exposed '
+  'function that takes JSON calls it before it converts the JSON, because every conversion renders numbers.';

@@ -4,48 +4,60 @@
 
 create table rag.settings (
   singleton boolean primary key default true check (singleton),
-  -- The model of the functions: rag_match assumes it when filters.model does not say.
   embedding_model text not null default 'text-embedding-3-small'
     check (length(embedding_model) between 1 and 100),
-  -- Further models whose embeddings may be stored, while a deployment changes its model.
   other_embedding_models text[] not null default '{}',
-  -- Up to this many candidate rows a match scans them all; above, it asks the HNSW index.
   exact_rows integer not null default 12000 check (exact_rows >= 0),
-  -- How many candidates the HNSW index keeps in sight (pgvector's hnsw.ef_search), for an org of half the table;
-  -- for smaller ones more (rag.ef_search_for).
   ef_search integer not null default 40 check (ef_search between 1 and 1000),
-  -- The language of documents that do not say theirs.
   language text not null default 'en' check (language ~ '^[A-Za-z]{2,8}$'),
   -- BM25: how soon repetitions of a word stop counting, and how much long passages are held back.
   bm25_k1 real not null default 1.5 check (bm25_k1 between 0 and 10),
   bm25_b real not null default 0.85 check (bm25_b between 0 and 1),
-  -- How much of a passage's score by words is its whole document's.
   document_share real not null default 0.5 check (document_share between 0 and 1),
-  -- How much of it is whether the words stand together as they were asked.
   phrase_share real not null default 0.02 check (phrase_share between 0 and 1),
-  -- How much of a hybrid score is the similarity; the rest is the score by words.
   similarity_share real not null default 0.4 check (similarity_share between 0 and 1),
-  -- How many documents of a word are read at most, those with the most of it first; of a question eight
-  -- times as many.
   postings_read integer not null default 500 check (postings_read between 100 and 1000000),
-  -- How much of a score is the graph's, where it has a part in a search.
   graph_share real not null default 0.3 check (graph_share between 0 and 1),
-  -- How many chunks that name an entity are read at most, those where it is most prominent first.
   mentions_read integer not null default 100 check (mentions_read between 10 and 10000),
-  -- After so many milliseconds the graph is followed no further.
   graph_milliseconds integer not null default 200 check (graph_milliseconds between 1 and 10000),
-  -- SHA-256 of the secret that our functions send, in hexadecimal. Two hashes are valid during a rotation.
   functions_secret_hashes text[] not null default '{}'
     check (cardinality(functions_secret_hashes) <= 2
       and array_to_string(functions_secret_hashes, ',', '') ~ '^([0-9a-f]{64}(,[0-9a-f]{64})?)?$'),
-  -- Whether callers without that secret may call all exposed functions.
   open_to_direct_callers boolean not null default false,
-  -- The maximum of concurrent calls of one user, for calls that may take long: reads and writes of direct callers,
-  -- and writes of our functions. Keep the last well below PostgREST's pool of connections (db-pool).
   direct_reads_per_user integer not null default 3 check (direct_reads_per_user between 1 and 100),
   direct_writes_per_user integer not null default 2 check (direct_writes_per_user between 1 and 100),
   writes_per_user integer not null default 8 check (writes_per_user between 1 and 100)
 );
+
+comment on table rag.settings is 'Settings of the deployment: the one row for all orgs, written by the deployer.';
+comment on column rag.settings.embedding_model is
+  'The model of the functions: rag_match assumes it when filters.model does not say.';
+comment on column rag.settings.other_embedding_models is
+  'Further models whose embeddings may be stored, while a deployment changes its model.';
+comment on column rag.settings.exact_rows is
+  'Up to this many candidate rows a match scans them all; above, it asks the HNSW index.';
+comment on column rag.settings.ef_search is
+  'How many candidates the HNSW index keeps in sight (pgvector''s hnsw.ef_search), for an org of half the table; '
+  'for smaller ones more (rag.ef_search_for).';
+comment on column rag.settings.language is 'The language of documents that do not say theirs.';
+comment on column rag.settings.document_share is 'How much of a passage''s score by words is its whole document''s.';
+comment on column rag.settings.phrase_share is 'How much of it is whether the words stand together as they were asked.';
+comment on column rag.settings.similarity_share is
+  'How much of a hybrid score is the similarity; the rest is the score by words.';
+comment on column rag.settings.postings_read is
+  'How many documents of a word are read at most, those with the most of it first; of a question eight times as '
+  'many.';
+comment on column rag.settings.graph_share is 'How much of a score is the graph''s, where it has a part in a search.';
+comment on column rag.settings.mentions_read is
+  'How many chunks that name an entity are read at most, those where it is most prominent first.';
+comment on column rag.settings.graph_milliseconds is 'After so many milliseconds the graph is followed no further.';
+comment on column rag.settings.functions_secret_hashes is
+  'SHA-256 of the secret that our functions send, in hexadecimal. Two hashes are valid during a rotation.';
+comment on column rag.settings.open_to_direct_callers is
+  'Whether callers without that secret may call all exposed functions.';
+comment on column rag.settings.direct_reads_per_user is
+  'The maximum of concurrent calls of one user, for calls that may take long: reads and writes of direct callers, '
+  'and writes of our functions. Keep the last well below PostgREST''s pool of connections (db-pool).';
 
 alter table rag.settings enable row level security;
 alter table rag.settings force row level security;
@@ -55,8 +67,6 @@ create policy "signed-in callers read the settings" on rag.settings
 
 insert into rag.settings default values;
 
--- Raises PT400 for an embedding model that rag.settings does not list. A database session without a user (the
--- deployer's) may store embeddings of any model.
 create function rag.check_models(models text[])
 returns void
 language plpgsql stable security invoker set search_path = ''
@@ -75,3 +85,7 @@ begin
   end if;
 end;
 $$;
+
+comment on function rag.check_models is
+  'Raises PT400 for an embedding model that rag.settings does not list. A database session without a user (the '
+  'deployer''s) may store embeddings of any model.';

@@ -3,7 +3,6 @@
 -- these functions. Claims only restrict, and a malformed claim permits nothing. (rag.current_org_ids reads the org.)
 -- Every statement calls the first two: PL/pgSQL keeps their plans, which saves a search a twentieth of its time.
 
--- Whether the token carries one of the scopes, or admin, which implies them all.
 create function rag.has_scope(variadic wanted text[])
 returns boolean
 language plpgsql stable security invoker set search_path = ''
@@ -21,7 +20,8 @@ begin
 end;
 $$;
 
--- Raises PT403 for a key without any of the scopes. It returns true, as rag.begin_call does.
+comment on function rag.has_scope is 'Whether the token carries one of the scopes, or admin, which implies them all.';
+
 create function rag.require_scope(variadic scopes text[])
 returns boolean
 language plpgsql stable security invoker set search_path = ''
@@ -35,8 +35,9 @@ begin
 end;
 $$;
 
--- The one collection that the token is bound to; null when it is not, no collection's id when it is to
--- something that is no id.
+comment on function rag.require_scope is
+  'Raises PT403 for a key without any of the scopes. It returns true, as rag.begin_call does.';
+
 create function rag.bound_collection()
 returns uuid
 language plpgsql stable security invoker set search_path = ''
@@ -55,7 +56,10 @@ begin
 end;
 $$;
 
--- Whose budget a request spends: the API key's own, or the user's.
+comment on function rag.bound_collection is
+  'The one collection that the token is bound to; null when it is not, no collection''s id when it is to something '
+  'that is no id.';
+
 create function rag.caller_id()
 returns uuid
 language sql stable security invoker set search_path = ''
@@ -63,8 +67,8 @@ as $$
   select coalesce((auth.jwt() -> 'rag' ->> 'key')::uuid, auth.uid());
 $$;
 
--- The user who creates the rows of this request (created_by). It is the nil UUID for the anonymous caller of the index
--- API, whose token is that of a member (shared/access/token_signer.py), and for a database session without a token.
+comment on function rag.caller_id is 'Whose budget a request spends: the API key''s own, or the user''s.';
+
 create function rag.creator_id()
 returns uuid
 language sql stable security invoker set search_path = ''
@@ -73,8 +77,11 @@ as $$
     '00000000-0000-0000-0000-000000000000');
 $$;
 
--- Two claims of tokens without a user, which widen nothing but these: the hash of the API key that is
--- looked up, and the leave to read the sums of /metrics.
+comment on function rag.creator_id is
+  'The user who creates the rows of this request (created_by). It is the nil UUID for the anonymous caller of the '
+  'index API, whose token is that of a member (shared/access/token_signer.py), and for a database session without a '
+  'token.';
+
 create function rag.lookup_hash()
 returns text
 language sql stable security invoker set search_path = ''
@@ -82,7 +89,9 @@ as $$
   select auth.jwt() -> 'rag' ->> 'key_hash';
 $$;
 
--- The lease of the job that the token was made for; null for every other token.
+comment on function rag.lookup_hash is
+  'The hash of the API key that the token may look up. Such a token has no user and permits nothing else.';
+
 create function rag.lease_of_token()
 returns uuid
 language sql stable security invoker set search_path = ''
@@ -90,9 +99,14 @@ as $$
   select (auth.jwt() -> 'rag' ->> 'lease')::uuid;
 $$;
 
+comment on function rag.lease_of_token is
+  'The lease of the job that the token was made for; null for every other token.';
+
 create function rag.reads_metrics()
 returns boolean
 language sql stable security invoker set search_path = ''
 as $$
   select coalesce(auth.jwt() -> 'rag' -> 'metrics' = 'true', false);
 $$;
+
+comment on function rag.reads_metrics is 'Whether the token may read the sums of /metrics. Such a token has no user.';

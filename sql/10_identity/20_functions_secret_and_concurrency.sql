@@ -6,7 +6,6 @@
 -- in request.headers, which PostgREST sets. A direct database session has none and is not checked. A role other
 -- than anon and authenticated is not checked either: its token was signed by our own functions.
 
--- ok, unset (rag.settings has no hash) or wrong (the header is absent, or has another secret).
 create function rag.functions_secret_status()
 returns text
 language sql stable security invoker set search_path = ''
@@ -21,7 +20,9 @@ as $$
   from rag.settings;
 $$;
 
--- Whether the call came from a client of PostgREST that did not send the secret.
+comment on function rag.functions_secret_status is
+  'ok, unset (rag.settings has no hash) or wrong (the header is absent, or has another secret).';
+
 create function rag.is_direct_call()
 returns boolean
 language sql stable security invoker set search_path = ''
@@ -31,8 +32,9 @@ as $$
     and rag.functions_secret_status() <> 'ok';
 $$;
 
--- Raises PT413 for a direct call of more than a megabyte, and PT400 for a call that does not state its size. A request
--- with neither header has no body, unless it is a POST of HTTP/2.
+comment on function rag.is_direct_call is
+  'Whether the call came from a client of PostgREST that did not send the secret.';
+
 create function rag.check_direct_size()
 returns void
 language plpgsql stable security invoker set search_path = ''
@@ -51,7 +53,10 @@ begin
 end;
 $$;
 
--- Raises PT403 for a caller who belongs to no org, or whose token counts for none.
+comment on function rag.check_direct_size is
+  'Raises PT413 for a direct call of more than a megabyte, and PT400 for a call that does not state its size. A '
+  'request with neither header has no body, unless it is a POST of HTTP/2.';
+
 create function rag.require_org()
 returns void
 language plpgsql stable security invoker set search_path = ''
@@ -63,8 +68,9 @@ begin
 end;
 $$;
 
--- Take one of the user's `most` slots of that kind for the rest of the transaction; false when no slot is free. A slot
--- is an advisory lock, because a read-only transaction cannot count in a table.
+comment on function rag.require_org is
+  'Raises PT403 for a caller who belongs to no org, or whose token counts for none.';
+
 create function rag.take_slot(kind text, most integer)
 returns boolean
 language plpgsql volatile security invoker set search_path = ''
@@ -79,8 +85,10 @@ begin
 end;
 $$;
 
--- First statement of the readers that browsers may call directly. Calls by our functions have a rate limit; direct
--- calls of one user have a limit of concurrency (PT429).
+comment on function rag.take_slot is
+  'Take one of the user''s `most` slots of that kind for the rest of the transaction; false when no slot is free. A '
+  'slot is an advisory lock, because a read-only transaction cannot count in a table.';
+
 create function rag.begin_direct_read()
 returns boolean
 language plpgsql volatile security invoker set search_path = ''
@@ -98,10 +106,10 @@ begin
 end;
 $$;
 
--- First statement of all other exposed functions. Raises PT403 for a direct call, unless rag.settings opens
--- these functions to direct callers. It returns true, so that it can initialize the first variable of a function.
--- It sets a lock time-out of three seconds for the transaction, including its deferred triggers: PostgREST has few
--- connections, and a waiting call occupies a connection.
+comment on function rag.begin_direct_read is
+  'First statement of the readers that browsers may call directly. Calls by our functions have a rate limit; direct '
+  'calls of one user have a limit of concurrency (PT429).';
+
 create function rag.begin_call()
 returns boolean
 language plpgsql volatile security invoker set search_path = ''
@@ -123,8 +131,12 @@ begin
 end;
 $$;
 
--- First statement of guarded functions that may take a minute, their time-out: rag.begin_call, and a limit of
--- concurrency for each user (PT503).
+comment on function rag.begin_call is
+  'First statement of all other exposed functions. Raises PT403 for a direct call, unless rag.settings opens these '
+  'functions to direct callers. It returns true, so that it can initialize the first variable of a function. It '
+  'sets a lock time-out of three seconds for the transaction, including its deferred triggers: PostgREST has few '
+  'connections, and a waiting call occupies a connection.';
+
 create function rag.begin_write()
 returns boolean
 language plpgsql volatile security invoker set search_path = ''
@@ -146,8 +158,10 @@ begin
 end;
 $$;
 
--- For the exception handler of a function that did not get a lock in time: PT409 for a direct caller, to whom
--- PostgREST would answer 500, and PT503 for our functions.
+comment on function rag.begin_write is
+  'First statement of guarded functions that may take a minute, their time-out: rag.begin_call, and a limit of '
+  'concurrency for each user (PT503).';
+
 create function rag.raise_locked()
 returns void
 language plpgsql volatile security invoker set search_path = ''
@@ -157,3 +171,7 @@ begin
     using errcode = case when rag.is_direct_call() then 'PT409' else 'PT503' end, detail = 'locked';
 end;
 $$;
+
+comment on function rag.raise_locked is
+  'For the exception handler of a function that did not get a lock in time: PT409 for a direct caller, to whom '
+  'PostgREST would answer 500, and PT503 for our functions.';

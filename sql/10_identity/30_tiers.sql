@@ -4,18 +4,23 @@
 
 create table rag.tiers (
   name text primary key check (name ~ '^[a-z][a-z0-9-]{0,39}$'),
-  -- A user's requests a day, those of all their API keys included; null is no limit by day.
   requests_per_day integer check (requests_per_day > 0),
-  -- A user's over the rag pair, and a user's or a key's over all other functions; null leaves it to the
-  -- deployment (RAG_RATE_LIMIT_RAG, RAG_RATE_LIMIT_API).
   rag_requests_per_minute integer check (rag_requests_per_minute > 0),
   api_requests_per_minute integer check (api_requests_per_minute > 0),
-  -- How much an org may keep: collections, and documents in each; null is no limit.
   collections integer check (collections > 0),
   documents_per_collection integer check (documents_per_collection > 0),
-  -- The largest file that it may bring.
   file_bytes bigint check (file_bytes > 0)
 );
+
+comment on table rag.tiers is 'Tiers of service: limits that orgs share, written by the deployer.';
+comment on column rag.tiers.requests_per_day is
+  'A user''s requests a day, those of all their API keys included; null is no limit by day.';
+comment on column rag.tiers.rag_requests_per_minute is
+  'A user''s over the rag pair, and a user''s or a key''s over all other functions; null leaves it to the '
+  'deployment (RAG_RATE_LIMIT_RAG, RAG_RATE_LIMIT_API).';
+comment on column rag.tiers.collections is
+  'How much an org may keep: collections, and documents in each; null is no limit.';
+comment on column rag.tiers.file_bytes is 'The largest file that it may bring.';
 
 alter table rag.tiers enable row level security;
 alter table rag.tiers force row level security;

@@ -12,6 +12,8 @@ create table rag.orgs (
   created_at timestamptz not null default now()
 );
 
+comment on table rag.orgs is 'Tenants, written by the deployer.';
+
 -- Renaming a tier.
 create index orgs_by_tier on rag.orgs (tier);
 
@@ -22,6 +24,8 @@ create table rag.members (
   created_at timestamptz not null default now(),
   primary key (org_id, user_id)
 );
+
+comment on table rag.members is 'Members of orgs and their roles, written by the deployer.';
 
 -- memberships(): where user_id = auth.uid()
 create index members_by_user on rag.members (user_id) include (org_id, role);
@@ -40,8 +44,9 @@ begin atomic
   where members.user_id = (select auth.uid());
 end;
 
--- A token may carry {"rag": {"org": "<uuid>"}}, as an API key's does: it then counts for that one org only.
--- A claim that cannot be read counts for none.
+comment on function rag.memberships is
+  'The caller''s orgs and roles. An adopter with a membership table of their own replaces this function.';
+
 create function rag.current_org_ids()
 returns setof uuid
 language sql stable security invoker set search_path = ''
@@ -54,6 +59,10 @@ as $$
         and coalesce(lower(token.claim ->> 'org'), memberships.org_id::text) = memberships.org_id::text));
 $$;
 
+comment on function rag.current_org_ids is
+  'The orgs that the caller''s token is for: all of the memberships, or the one in the claim {"rag": {"org": '
+  '"<uuid>"}} of an API key''s token. A malformed claim is for none.';
+
 create function rag.admin_org_ids()
 returns setof uuid
 language sql stable security invoker set search_path = ''
@@ -65,6 +74,8 @@ as $$
     and rag.has_scope('admin');
 $$;
 
+comment on function rag.admin_org_ids is 'The orgs that the caller administers, with a token that has the scope admin.';
+
 create policy "members read their orgs" on rag.orgs
   for select to authenticated
   using (id = any (array(select rag.current_org_ids())));
@@ -74,7 +85,6 @@ create policy "users read their own memberships" on rag.members
   for select to authenticated
   using (user_id = (select auth.uid()));
 
--- The org that is meant: the one named, or the caller's only one.
 create function rag.resolve_org(org_id uuid)
 returns uuid
 language plpgsql stable security invoker set search_path = ''
@@ -91,7 +101,10 @@ begin
 end;
 $$;
 
--- How much the org may have; the nulls of a tier without limits for one that is not the caller's.
+comment on function rag.resolve_org is
+  'The given org, or the caller''s only org. Raises PT400 if the caller has several, and PT404 for an org of '
+  'others.';
+
 create function rag.org_tier(org_id uuid)
 returns rag.tiers
 language sql stable security invoker set search_path = ''
@@ -101,7 +114,8 @@ as $$
   where orgs.id = org_tier.org_id;
 $$;
 
--- For an adopter's own policies and for clients that want to ask.
+comment on function rag.org_tier is 'The tier of an org; null fields if the org is not the caller''s.';
+
 create function public.is_org_member(org_id uuid)
 returns boolean
 language sql stable security invoker set search_path = ''
@@ -109,8 +123,9 @@ as $$
   select coalesce(is_org_member.org_id in (select rag.current_org_ids()), false);
 $$;
 
--- The caller's orgs by name, at most 1,000. The name is null for an org without a row in rag.orgs, which an adopter's
--- memberships may have. Of several roles in an org it is admin. A key needs any scope.
+comment on function public.is_org_member is
+  'Whether the caller is a member of the org, for an adopter''s own policies and for clients.';
+
 create function public.rag_list_orgs()
 returns table (id uuid, name text, role text)
 language plpgsql stable security invoker set search_path = ''
@@ -130,3 +145,7 @@ begin
     limit 1000;
 end;
 $$;
+
+comment on function public.rag_list_orgs is
+  'The caller''s orgs by name, at most 1,000. The name is null for an org without a row in rag.orgs, which an '
+  'adopter''s memberships may have. Of several roles in an org it is admin. A key needs any scope.';

@@ -2,8 +2,6 @@
 -- org and, when owner_id is set, to one user in the org. Members write and read through functions
 -- (collection_functions.sql); a collection is also created with the first document that names it.
 
--- Whether the value may be a collection's config: the known keys have the types and bounds that the functions rely on.
--- Without chunk_size, chunk_overlap must be below 512, the functions' default.
 create function rag.is_config(value jsonb)
 returns boolean
 language sql immutable security invoker set search_path = ''
@@ -20,28 +18,37 @@ as $$
   end;
 $$;
 
+comment on function rag.is_config is
+  'Whether the value may be a collection''s config: the known keys have the types and bounds that the functions '
+  'rely on. Without chunk_size, chunk_overlap must be below 512, the functions'' default.';
+
 create table rag.collections (
   org_id uuid not null references rag.orgs (id) on delete cascade,
   id uuid not null default gen_random_uuid(),
   owner_id uuid,
-  -- The user who created it. No permission depends on this.
   created_by uuid not null default rag.creator_id(),
   name text not null check (length(name) between 1 and 255),
   description text check (length(description) <= 2000 and rag.is_visible_text(description)),
   metadata jsonb not null default '{}' check (rag.is_metadata(metadata)),
-  -- How its documents are cut and embedded, and how they are searched where a request does not say: chunk_size,
-  -- chunk_overlap, embedding_model, enable_hybrid_search, enable_knowledge_graph. What is not there is the
-  -- deployment's to choose.
   config jsonb not null default '{}' check (rag.is_config(config)),
-  -- While it is loaded from a snapshot: the name that it will have. Until then nobody finds it by any name.
   loads text check (length(loads) between 1 and 255),
-  -- When a member deleted it. It then exists only for the owners of private documents in it and for the org's
-  -- admins, until the last of these documents goes (documents.sql).
   deleted_at timestamptz,
   created_at timestamptz not null default now(),
   updated_at timestamptz not null default now(),
   primary key (org_id, id)
 );
+
+comment on table rag.collections is 'Named sets of documents: an index, a namespace or a workspace in the APIs.';
+comment on column rag.collections.created_by is 'The user who created it. No permission depends on this.';
+comment on column rag.collections.config is
+  'How its documents are cut and embedded, and how they are searched where a request does not say: chunk_size, '
+  'chunk_overlap, embedding_model, enable_hybrid_search, enable_knowledge_graph. What is not there is the '
+  'deployment''s to choose.';
+comment on column rag.collections.loads is
+  'While it is loaded from a snapshot: the name that it will have. Until then nobody finds it by any name.';
+comment on column rag.collections.deleted_at is
+  'When a member deleted it. It then exists only for the owners of private documents in it and for the org''s '
+  'admins, until the last of these documents goes (documents.sql).';
 
 -- Two users may each have a private "notes"; the org has its own. The name of a deleted collection is free.
 create unique index collections_name on rag.collections (org_id, owner_id, name) nulls not distinct
@@ -88,8 +95,6 @@ create policy "a collection keeps the name of its creator" on rag.collections
   as restrictive for insert to authenticated
   with check (created_by = (select rag.creator_id()) or deleted_at is not null);
 
--- Whose own the name says that a collection is, by its last segment alone: ":u:" and a user's id. Null where it says
--- no user: every other name is the org's to use.
 create function rag.owner_in_name(name text)
 returns uuid
 language sql immutable security invoker set search_path = ''
@@ -97,7 +102,10 @@ as $$
   select substring(owner_in_name.name from ':u:([0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12})$')::uuid;
 $$;
 
--- Raises PT403 for a name that says it is another user's own, unless an admin asks.
+comment on function rag.owner_in_name is
+  'The user whose private collection a name denotes, by its last segment: ":u:" and a user''s id. Null for every '
+  'other name.';
+
 create function rag.check_owner_in_name(org_id uuid, name text)
 returns void
 language plpgsql stable security invoker set search_path = ''
@@ -111,8 +119,9 @@ begin
 end;
 $$;
 
--- The owner of a new collection of that name: the user whom the name says, null where it says none. Raises what
--- rag.check_owner_in_name raises, and PT400 for a name that ends in no user's id.
+comment on function rag.check_owner_in_name is
+  'Raises PT403 for a name that denotes another user''s private collection, unless the caller is an admin.';
+
 create function rag.new_collection_owner(org_id uuid, name text)
 returns uuid
 language plpgsql stable security invoker set search_path = ''
@@ -126,9 +135,10 @@ begin
 end;
 $$;
 
--- The collection that the name means to the caller, and nothing where there is none: the one of the user whom the name
--- says, else the caller's own before the org's. One that is being loaded has no name yet. or_deleted: a deleted
--- collection that the caller still sees has its name as long as no other collection has it.
+comment on function rag.new_collection_owner is
+  'The owner of a new collection of that name, null without a user in the name. Raises what rag.check_owner_in_name '
+  'raises, and PT400 for a name that ends in an invalid user id.';
+
 create function rag.collection_by_name(org_id uuid, name text, or_deleted boolean default false)
 returns setof rag.collections
 language sql stable security invoker set search_path = ''
@@ -144,7 +154,11 @@ as $$
   limit 1;
 $$;
 
--- The same, made when it is new.
+comment on function rag.collection_by_name is
+  'The collection of that name, or no row: that of the user in the name, else the caller''s own before the org''s. '
+  'A collection that is being loaded has no name yet. or_deleted: a deleted collection that the caller still sees '
+  'has its name as long as no other collection has it.';
+
 create function rag.ensure_collection(org_id uuid, name text)
 returns rag.collections
 language plpgsql volatile security invoker set search_path = ''
@@ -167,3 +181,5 @@ begin
   return home;
 end;
 $$;
+
+comment on function rag.ensure_collection is 'The collection of that name, created if there is none.';

@@ -7,19 +7,13 @@ create table rag.documents (
   id uuid not null default gen_random_uuid(),
   collection_id uuid not null,
   owner_id uuid,
-  -- The user who created it. No permission depends on this.
   created_by uuid not null default rag.creator_id(),
-  -- The caller's own name for it, when there is one: putting the same name again replaces the document.
   external_id text check (length(external_id) between 1 and 500),
   source_type text not null default 'doc' check (source_type ~ '^[A-Za-z0-9_-]{1,64}$'),
   title text not null check (length(title) between 1 and 1000 and title !~ '[\n\t]' and rag.is_visible_text(title)),
-  -- A link that a page may show: no javascript: or data: address.
   uri text check (length(uri) <= 2000 and uri ~ '^https?://[^[:space:]]+$' and rag.is_visible_text(uri)),
   lang text check (lang ~ '^[A-Za-z]{2,8}(-[A-Za-z0-9]{1,8})*$' and length(lang) <= 35),
-  -- The document's own date (of the call, of the mail), not the date of its ingestion. Within what
-  -- readers in other languages can represent: one document must not break a whole search.
   occurred_at timestamptz check (occurred_at >= '0001-01-02Z' and occurred_at < '9999-12-31Z'),
-  -- Where it stood before it came here (github, slack), who wrote it, in which state it is (open, merged).
   origin text check (length(origin) between 1 and 200 and rag.is_visible_text(origin)),
   author text check (length(author) between 1 and 200 and rag.is_visible_text(author)),
   state text check (length(state) between 1 and 200 and rag.is_visible_text(state)),
@@ -29,14 +23,10 @@ create table rag.documents (
   ),
   metadata jsonb not null default '{}' check (rag.is_metadata(metadata)),
   content text not null check (length(content) <= 20000000 and rag.is_visible_text(content)),
-  -- SHA-256 of the text; of a document with an original (original_files.sql), of the original's bytes.
   content_hash text not null check (content_hash ~ '^[0-9a-f]{64}$'),
-  -- Whether what was brought last has become chunks. Until it has, those from before, if any, are found.
   status text not null default 'completed' check (status in ('processing', 'completed', 'failed')),
-  -- Why not: a code, and a sentence for people.
   error_code text check (error_code ~ '^[a-z_]{1,40}$'),
   error_message text check (length(error_message) <= 500 and rag.is_visible_text(error_message)),
-  -- The file that it came in, if it did, and how it was read.
   filename text check (length(filename) between 1 and 512 and filename !~ '[\n\t]' and rag.is_visible_text(filename)),
   content_type text check (length(content_type) between 1 and 255 and rag.is_visible_text(content_type)),
   size_bytes bigint check (size_bytes >= 0),
@@ -49,6 +39,23 @@ create table rag.documents (
   -- No cascade: the trigger below deletes a collection's documents.
   foreign key (org_id, collection_id) references rag.collections (org_id, id)
 );
+
+comment on table rag.documents is 'Documents with their converted text and the fields that searches filter by.';
+comment on column rag.documents.created_by is 'The user who created it. No permission depends on this.';
+comment on column rag.documents.external_id is
+  'The caller''s own name for it, when there is one: putting the same name again replaces the document.';
+comment on column rag.documents.uri is 'A link that a page may show: no javascript: or data: address.';
+comment on column rag.documents.occurred_at is
+  'The document''s own date (of the call, of the mail), not the date of its ingestion. Within what readers in other '
+  'languages can represent: one document must not break a whole search.';
+comment on column rag.documents.origin is
+  'Where it stood before it came here (github, slack), who wrote it, in which state it is (open, merged).';
+comment on column rag.documents.content_hash is
+  'SHA-256 of the text; of a document with an original (original_files.sql), of the original''s bytes.';
+comment on column rag.documents.status is
+  'Whether what was brought last has become chunks. Until it has, those from before, if any, are found.';
+comment on column rag.documents.error_code is 'Why not: a code, and a sentence for people.';
+comment on column rag.documents.filename is 'The file that it came in, if it did, and how it was read.';
 
 -- rag_put_document: replace by name. The owner is part of the key, so that one user's private name
 -- neither blocks nor betrays another's.
@@ -72,8 +79,6 @@ create policy "members use their org's documents" on rag.documents
     and (owner_id is null or owner_id = (select auth.uid())
       or org_id = any (array(select rag.admin_org_ids()))));
 
--- The collection that the running statement deletes; null outside of the trigger below. A key that may delete a
--- collection may delete the documents in it.
 create function rag.deleted_collection()
 returns uuid
 language sql stable security invoker set search_path = ''
@@ -81,6 +86,10 @@ as $$
   select nullif(current_setting('rag.deleted_collection', true), '')::uuid
   where rag.has_scope('collections:manage');
 $$;
+
+comment on function rag.deleted_collection is
+  'The collection that the running statement deletes; null outside of the trigger '
+  'rag.delete_documents_of_collection. A key that may delete a collection may delete the documents in it.';
 
 create policy "a key reads and writes with the scopes for it" on rag.documents
   as restrictive for all to authenticated
@@ -104,9 +113,6 @@ create policy "a deleted collection is seen by those who see documents in it" on
     select from rag.documents
     where documents.org_id = collections.org_id and documents.collection_id = collections.id));
 
--- Deletes the collection's documents that the caller may delete. It runs for every statement that deletes a collection.
--- PT409 if there are such documents and rag_delete_collection was called without cascade (rag.cascade is false).
---
 -- Private documents of others stay, and so must the collection. A member does not see whether there are any, and must
 -- not learn it. So the row of every collection that a member deletes comes back as deleted, with its id: whether
 -- documents are left in it makes no difference to the statement, its errors, or its duration. Keys, webhooks and
@@ -137,12 +143,15 @@ begin
 end;
 $$;
 
+comment on function rag.delete_documents_of_collection is
+  'Deletes the collection''s documents that the caller may delete. It runs for every statement that deletes a '
+  'collection. PT409 if there are such documents and rag_delete_collection was called without cascade (rag.cascade '
+  'is false).';
+
 -- Triggers fire in the order of their names: this trigger before the check of the foreign key (RI_ConstraintTrigger).
 create trigger "Documents are deleted with their collection" after delete on rag.collections
   for each row execute function rag.delete_documents_of_collection();
 
--- A collection may be deleted while another transaction inserts a document into it. The error is that of the foreign
--- key, as if the row of the collection had not come back.
 create function rag.require_undeleted_collection()
 returns trigger
 language plpgsql volatile security invoker set search_path = ''
@@ -160,6 +169,10 @@ begin
   return null;
 end;
 $$;
+
+comment on function rag.require_undeleted_collection is
+  'Trigger that raises a foreign key violation if another transaction has deleted the collection of an inserted '
+  'document.';
 
 create trigger require_undeleted_collection after insert on rag.documents
   referencing new table as added

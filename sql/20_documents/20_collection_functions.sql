@@ -1,11 +1,12 @@
 -- Functions to create, list, change and delete collections. They run as their caller: row security decides which
 -- collections a caller sees, and which documents are counted.
 
--- What a list shows of a collection.
 create type rag.collection as (
   id uuid, org_id uuid, owner_id uuid, created_by uuid, name text, description text, metadata jsonb, config jsonb,
   document_count bigint, created_at timestamptz, updated_at timestamptz
 );
+
+comment on type rag.collection is 'A collection as a list returns it.';
 
 create function rag.render(collection rag.collections)
 returns rag.collection
@@ -18,7 +19,8 @@ as $$
     collection.created_at, collection.updated_at;
 $$;
 
--- The collection of that id; PT404 for one that the caller does not see.
+comment on function rag.render(rag.collections) is 'A collection as a list returns it.';
+
 create function rag.get_collection(collection_id uuid)
 returns rag.collections
 language plpgsql stable security invoker set search_path = ''
@@ -36,8 +38,8 @@ begin
 end;
 $$;
 
--- A new collection, in the caller's only org unless it is named. private: seen by its maker and the org's admins.
--- PT409 for a name that is taken, PT429 for one collection more than the org's tier allows.
+comment on function rag.get_collection is 'The collection of that id; PT404 for one that the caller does not see.';
+
 create function public.rag_create_collection(
   name text, description text default null, metadata jsonb default '{}', config jsonb default '{}',
   org_id uuid default null, private boolean default false
@@ -70,8 +72,10 @@ begin
 end;
 $$;
 
--- Raises PT400 for an invalid config (rag.is_config). changes: the part of the config that this call sets; its embedding
--- model must be one of the deployment's.
+comment on function public.rag_create_collection is
+  'Create a collection, in the caller''s only org unless one is given. private: only its creator and the org''s '
+  'admins see it. PT409 for a name that is taken, PT429 above the tier''s number of collections.';
+
 create function rag.check_config(config jsonb, changes jsonb)
 returns void
 language plpgsql stable security invoker set search_path = ''
@@ -86,8 +90,10 @@ begin
 end;
 $$;
 
--- Raises PT400 for a name that hides something from its reader. (Not the table's check: a collection that came into
--- being with a document may have one.)
+comment on function rag.check_config is
+  'Raises PT400 for an invalid config (rag.is_config). changes: the part of the config that this call sets; its '
+  'embedding model must be one of the deployment''s.';
+
 create function rag.check_name(name text)
 returns void
 language plpgsql immutable security invoker set search_path = ''
@@ -99,7 +105,10 @@ begin
 end;
 $$;
 
--- Locks, so that two at once do not both see room for the last.
+comment on function rag.check_name is
+  'Raises PT400 for a name with invisible characters. (The table does not check it: a collection that was created '
+  'with a document may have one.)';
+
 create function rag.check_collection_quota(org_id uuid)
 returns void
 language plpgsql volatile security invoker set search_path = ''
@@ -122,7 +131,10 @@ begin
 end;
 $$;
 
--- {"total", "collections": [...]}: a page of those that the caller sees, and how many there are.
+comment on function rag.check_collection_quota is
+  'Raises PT429 if the org''s tier permits no further collection. It locks, so that two concurrent calls do not '
+  'both count the last place as free.';
+
 create function public.rag_list_collections(
   "limit" integer default 20, "offset" integer default 0, sort_by text default 'created_at',
   "order" text default 'desc'
@@ -155,7 +167,9 @@ begin
 end;
 $$;
 
--- Raises PT400 for a page that nobody gets.
+comment on function public.rag_list_collections is
+  '{"total", "collections": [...]}: a page of those that the caller sees, and how many there are.';
+
 create function rag.check_page("limit" integer, "offset" integer, "order" text, sort_by text, sortable text[])
 returns void
 language plpgsql immutable security invoker set search_path = ''
@@ -174,6 +188,8 @@ begin
 end;
 $$;
 
+comment on function rag.check_page is 'Raises PT400 for an invalid page.';
+
 create function public.rag_get_collection(collection_id uuid)
 returns setof rag.collection
 language sql stable security invoker set search_path = ''
@@ -184,9 +200,8 @@ as $$
   select shown.* from rag.render(rag.get_collection(rag_get_collection.collection_id)) as shown;
 $$;
 
--- Null leaves a field as it is. metadata takes the place of what was there; of config each key its own, and a null
--- in it takes one out. enable_knowledge_graph has its documents read, or taken out of the graph (70_graph).
--- PT409 for a name that is taken, and for another embedding model once there are documents.
+comment on function public.rag_get_collection is 'A collection; PT404 for one that the caller does not see.';
+
 create function public.rag_update_collection(
   collection_id uuid, name text default null, description text default null, metadata jsonb default null,
   config jsonb default null
@@ -240,8 +255,11 @@ exception when lock_not_available then
 end;
 $$;
 
--- cascade: its documents are deleted too; without cascade, PT409 if the collection has documents. Unless the caller is an
--- admin, private documents of others are neither deleted nor counted: their owners keep the collection (documents.sql).
+comment on function public.rag_update_collection is
+  'Change a collection. Null leaves a field as it is. metadata takes the place of what was there; of config each '
+  'key its own, and a null in it takes one out. enable_knowledge_graph has its documents read, or taken out of the '
+  'graph (70_graph). PT409 for a name that is taken, and for another embedding model once there are documents.';
+
 create function public.rag_delete_collection(collection_id uuid, "cascade" boolean default false)
 returns void
 language plpgsql volatile security invoker set search_path = ''
@@ -263,13 +281,17 @@ exception when lock_not_available then
 end;
 $$;
 
+comment on function public.rag_delete_collection is
+  'Delete a collection. cascade: its documents are deleted too; without cascade, PT409 if the collection has '
+  'documents. Unless the caller is an admin, private documents of others are neither deleted nor counted: their '
+  'owners keep the collection (documents.sql).';
+
 create policy "the worker sees deleted collections" on rag.collections
   for select to rag_worker using (deleted_at is not null);
 
 create policy "the worker removes deleted collections" on rag.collections
   for delete to rag_worker using (deleted_at is not null);
 
--- For the worker: remove the deleted collections that have no document, and return their number.
 create function public.rag_remove_deleted_collections()
 returns bigint
 language sql volatile security invoker set search_path = ''
@@ -283,3 +305,6 @@ as $$
   )
   select count(*) from removed;
 $$;
+
+comment on function public.rag_remove_deleted_collections is
+  'For the worker: remove the deleted collections that have no document, and return their number.';

@@ -3,8 +3,6 @@
 -- uuid and text, < on timestamptz), reach an index. Only rag_put_document writes chunks, from the row of the document,
 -- so the copies cannot disagree.
 
--- Whether the value may be a chunk's place in its document: page_number, page_end and section have the types that the
--- functions rely on.
 create function rag.is_chunk_location(value jsonb)
 returns boolean
 language sql immutable security invoker set search_path = ''
@@ -14,6 +12,10 @@ as $$
     and coalesce(jsonb_typeof(value -> 'section') = 'string', true);
 $$;
 
+comment on function rag.is_chunk_location is
+  'Whether the value may be a chunk''s location in its document: page_number, page_end and section have the types '
+  'that the functions rely on.';
+
 create table rag.chunks (
   org_id uuid not null,
   id uuid not null default gen_random_uuid(),
@@ -21,9 +23,7 @@ create table rag.chunks (
   collection_id uuid not null,
   owner_id uuid,
   ordinal integer not null check (ordinal >= 0),
-  -- The text of its span: rag.cut_texts.
   content text not null check (length(content) <= 100000 and rag.is_visible_text(content)),
-  -- Characters [span_start, span_end) of the document's content.
   span_start integer not null check (span_start >= 0),
   span_end integer not null,
   token_count integer not null check (token_count >= 0),
@@ -31,9 +31,7 @@ create table rag.chunks (
   lang text,
   occurred_at timestamptz,
   embedding_model text not null check (length(embedding_model) between 1 and 100),
-  -- Shorter embeddings are padded with zeros, which leaves every cosine as it was.
   embedding extensions.halfvec(1536) not null check (extensions.l2_norm(embedding) > 0),
-  -- Where in the document it stands: page_number, page_end, section.
   metadata jsonb not null default '{}' check (rag.is_chunk_location(metadata)),
   primary key (org_id, id),
   -- With token_count, so that the sum of a document's tokens is read from the index alone.
@@ -41,6 +39,13 @@ create table rag.chunks (
   foreign key (org_id, document_id) references rag.documents (org_id, id) on delete cascade,
   check (span_end > span_start)
 );
+
+comment on table rag.chunks is 'Passages of documents with their embeddings, which searches return.';
+comment on column rag.chunks.content is 'The text of its span: rag.cut_texts.';
+comment on column rag.chunks.span_start is 'Characters [span_start, span_end) of the document''s content.';
+comment on column rag.chunks.embedding is
+  'Shorter embeddings are padded with zeros, which leaves every cosine as it was.';
+comment on column rag.chunks.metadata is 'Where in the document it stands: page_number, page_end, section.';
 
 -- In the row, not behind it: an exact scan reads every vector, and fetching each from TOAST costs 2 to 5
 -- times the scan. (The text moves out instead.)
@@ -83,10 +88,6 @@ create policy "a bound key stays in its collection" on rag.chunks
   using ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()))
   with check ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()));
 
--- The texts of chunks, {span_start, span_end} in characters of the document's text, in their order. PT400 for a span
--- that is not within the text, and for spans that repeat the text many times: a short call would need much memory.
--- Postgres finds a character of a text by counting from its beginning: for every chunk of a long text, that takes
--- quadratic time. Here the text is read once, in blocks of 4,096 bytes, and a chunk is cut from its blocks.
 create function rag.cut_texts(content text, chunks jsonb)
 returns text[]
 language plpgsql stable security invoker set search_path = ''
@@ -142,3 +143,10 @@ begin
     order by span.place);
 end;
 $$;
+
+comment on function rag.cut_texts is
+  'The texts of chunks, {span_start, span_end} in characters of the document''s text, in their order. PT400 for a '
+  'span that is not within the text, and for spans that repeat the text many times: a short call would need much '
+  'memory. Postgres finds a character of a text by counting from its beginning: for every chunk of a long text, '
+  'that takes quadratic time. Here the text is read once, in blocks of 4,096 bytes, and a chunk is cut from its '
+  'blocks.';

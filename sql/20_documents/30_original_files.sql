@@ -7,12 +7,9 @@ create table rag.originals (
   document_id uuid not null,
   collection_id uuid not null,
   owner_id uuid,
-  -- Null for an address that nobody has fetched yet.
   bytes bytea check (length(bytes) <= 50000000),
   url text check (length(url) <= 2000 and url ~ '^https?://[^[:space:]]+$' and rag.is_visible_text(url)),
-  -- Of the object that a large file is: org/collection/user/anything new/name.
   path text check (path ~ '^([0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}/){4}[A-Za-z0-9_][A-Za-z0-9._-]{0,99}$'),
-  -- Of an object or an address it is known once the worker has read it.
   content_hash text check (content_hash ~ '^[0-9a-f]{64}$'),
   created_at timestamptz not null default now(),
   primary key (org_id, document_id),
@@ -20,6 +17,11 @@ create table rag.originals (
   check (num_nonnulls(bytes, url, path) > 0),
   check (split_part(path, '/', 1) = org_id::text)
 );
+
+comment on table rag.originals is 'Original files: the bytes, address or Storage object that a document was made of.';
+comment on column rag.originals.bytes is 'Null for an address that nobody has fetched yet.';
+comment on column rag.originals.path is 'Of the object that a large file is: org/collection/user/anything new/name.';
+comment on column rag.originals.content_hash is 'Of an object or an address it is known once the worker has read it.';
 
 -- Files are packed already: compressing them once more costs time and saves nothing.
 alter table rag.originals alter column bytes set storage external;

@@ -4,7 +4,6 @@
 
 create table rag.facets (
   org_id uuid not null,
-  -- A hash of kind and value (rag.facet_hash): as long for a long value as for a short one.
   facet uuid not null,
   document_id uuid not null,
   collection_id uuid not null,
@@ -12,6 +11,10 @@ create table rag.facets (
   primary key (org_id, document_id, facet),
   foreign key (org_id, document_id) references rag.documents (org_id, id) on delete cascade
 );
+
+comment on table rag.facets is 'Filterable values of documents, as hashes that a search finds by equality.';
+comment on column rag.facets.facet is
+  'A hash of kind and value (rag.facet_hash): as long for a long value as for a short one.';
 
 -- rag.resolve_filters: the documents with a facet.
 create index facets_by_value on rag.facets (org_id, facet) include (document_id, collection_id, owner_id);
@@ -42,7 +45,6 @@ create policy "a bound key stays in its collection" on rag.facets
   using ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()))
   with check ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()));
 
--- The value with its numbers as short as they can be, since equal ones are one: 1.0 is 1, and [1.0] is [1].
 create function rag.normalize_numbers(value jsonb)
 returns jsonb
 language plpgsql immutable security invoker set search_path = ''
@@ -60,7 +62,9 @@ begin
 end;
 $$;
 
--- The first 128 bits of SHA-256 over kind and value. No document's value is deeper than 32 levels.
+comment on function rag.normalize_numbers is
+  'The value with its numbers as short as they can be, since equal ones are one: 1.0 is 1, and [1.0] is [1].';
+
 create function rag.facet_hash(kind text, value jsonb)
 returns uuid
 language sql immutable security invoker set search_path = ''
@@ -70,8 +74,9 @@ as $$
   end::text, 'UTF8')), 1, 16), 'hex')::uuid;
 $$;
 
--- The facets of a document. Metadata is under "metadata.key", so that no key of it can pass for a label or an
--- author. Its type is what somebody calls it, and what it was read as: it is found by either.
+comment on function rag.facet_hash is
+  'The first 128 bits of SHA-256 over kind and value. No document''s value is deeper than 32 levels.';
+
 create function rag.document_facets(document rag.documents)
 returns setof uuid
 language sql immutable security invoker set search_path = ''
@@ -94,6 +99,10 @@ as $$
   ) as found (kind, value);
 $$;
 
+comment on function rag.document_facets is
+  'The facets of a document. Metadata have the kind "metadata.key", so that none can be confused with a label or an '
+  'author. A document has two types, the declared one and the detected one: filters accept either.';
+
 create function rag.index_facets()
 returns trigger
 language plpgsql volatile security invoker set search_path = ''
@@ -108,6 +117,8 @@ begin
   return null;
 end;
 $$;
+
+comment on function rag.index_facets is 'Trigger that writes the facets of a document.';
 
 create trigger index_facets_of_new_documents after insert on rag.documents
   for each row execute function rag.index_facets();

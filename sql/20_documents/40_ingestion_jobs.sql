@@ -9,19 +9,14 @@ create table rag.jobs (
   document_id uuid not null,
   collection_id uuid not null,
   owner_id uuid,
-  -- In whose name it is done: who brought the document.
   user_id uuid not null,
-  -- What was said of the document when it was brought, and becomes true of it with the job's end.
   document jsonb not null check (
     jsonb_typeof(document) = 'object' and pg_column_size(document) <= 100000 and rag.has_readable_numbers(document)
   ),
   state text not null default 'waiting' check (state in ('waiting', 'running', 'done', 'failed')),
   attempts integer not null default 0,
-  -- Not before this. While it runs: when its lease ends, and anybody may claim it again.
   due_at timestamptz not null default now(),
-  -- Who holds this may finish it, and nobody else.
   lease uuid,
-  -- What it is at: fetching, converting, embedding, storing.
   step text check (step ~ '^[a-z]{1,40}$'),
   error_code text check (error_code ~ '^[a-z_]{1,40}$'),
   error_message text check (length(error_message) <= 500 and rag.is_visible_text(error_message)),
@@ -32,6 +27,16 @@ create table rag.jobs (
   foreign key (org_id, document_id) references rag.documents (org_id, id) on delete cascade,
   check ((state = 'running') = (lease is not null))
 );
+
+comment on table rag.jobs is
+  'Ingestion jobs: a queue of documents to convert, chunk, embed and store, and a log of finished jobs.';
+comment on column rag.jobs.user_id is 'In whose name it is done: who brought the document.';
+comment on column rag.jobs.document is
+  'What was said of the document when it was brought, and becomes true of it with the job''s end.';
+comment on column rag.jobs.due_at is
+  'Not before this. While it runs: when its lease ends, and anybody may claim it again.';
+comment on column rag.jobs.lease is 'Who holds this may finish it, and nobody else.';
+comment on column rag.jobs.step is 'What it is at: fetching, converting, embedding, storing.';
 
 -- Deleting a document, and showing what becomes of it.
 create index jobs_by_document on rag.jobs (org_id, document_id, created_at);
@@ -92,10 +97,6 @@ create policy "the worker sees which documents there are" on rag.documents
 create policy "the worker gives documents up" on rag.documents
   for update to rag_worker using (status = 'processing') with check (status = 'failed');
 
--- Jobs that are due, leased: of every org as many as of any other, those first that wait longest. A lease that has
--- run out is nobody's: its job is claimed again, alone, since it may be what its worker died of; and whoever held
--- it can finish nothing. One that nobody ever finished, sixteen times, ends here: its document says so. as_admin: it is
--- done for somebody else, as only an admin may.
 create function public.rag_claim_jobs(wanted integer default 1, lease_seconds integer default 60)
 returns table (
   job_id uuid, org_id uuid, document_id uuid, collection_id uuid, user_id uuid, as_admin boolean, lease uuid,
@@ -189,3 +190,9 @@ begin
   order by due.turn, due.due_at, due.id;
 end;
 $$;
+
+comment on function public.rag_claim_jobs is
+  'Lease due jobs, for the worker: the same number of every org, the longest waiting first. A job whose lease has '
+  'expired is claimed again, alone, because it may have crashed its worker; the old lease can finish nothing. After '
+  'sixteen attempts the job and its document fail. as_admin: the job''s user is an admin who works on another '
+  'user''s document.';

@@ -3,8 +3,6 @@
 -- ends in the transaction that stores its result, so after a crash the document is stored once, or the job is claimed
 -- again.
 
--- The job of the token's lease, locked; PT409 when the lease is lost: the job was claimed again, or its document
--- was brought anew or deleted. with_document: the document is locked too.
 create function rag.leased_job(with_document boolean default true)
 returns rag.jobs
 language plpgsql volatile security invoker set search_path = ''
@@ -30,9 +28,10 @@ begin
 end;
 $$;
 
--- The job's work: the document's fields, its original, its collection's config, and the most bytes that an address or an
--- uploaded object may have. The lease lasts so much longer, and the step is fetching, or converting where the original
--- is here.
+comment on function rag.leased_job is
+  'The job of the token''s lease, locked; PT409 if the lease is lost, because the job was claimed again, or its '
+  'document was replaced or deleted. with_document: the document is locked too.';
+
 create function public.rag_open_job(lease_seconds integer default 300)
 returns table (
   document_id uuid, document jsonb, bytes text, url text, path text, config jsonb, file_bytes bigint
@@ -59,9 +58,11 @@ begin
 end;
 $$;
 
--- The hash of the content of the document's object or address, when the worker has read it: a second document of the
--- same content ends here, with PT409 and the id of the first in hint, before anything is made of it. The step is then
--- converting, and the lease lasts so much longer.
+comment on function public.rag_open_job is
+  'The job''s work: the document''s fields, its original, its collection''s config, and the most bytes that an '
+  'address or an uploaded object may have. The lease lasts so much longer, and the step is fetching, or converting '
+  'where the original is here.';
+
 create function public.rag_store_content(content_hash text, lease_seconds integer default 300)
 returns void
 language plpgsql volatile security invoker set search_path = ''
@@ -89,7 +90,11 @@ exception when unique_violation then
 end;
 $$;
 
--- The step of a job; its lease lasts so much longer.
+comment on function public.rag_store_content is
+  'The hash of the content of the document''s object or address, when the worker has read it: a second document of '
+  'the same content ends here, with PT409 and the id of the first in hint, before anything is made of it. The step '
+  'is then converting, and the lease lasts so much longer.';
+
 create function public.rag_extend_job(step text, lease_seconds integer)
 returns void
 language plpgsql volatile security invoker set search_path = ''
@@ -104,9 +109,8 @@ begin
 end;
 $$;
 
--- The document as it was read, in place of what was there before: found from now on. document: title, content,
--- embedding_model, processing_info; filename, content_type, size_bytes and the fields that a search filters by, where
--- they are known; bytes, in base64, of a document from an address. chunks: as rag_put_document takes them.
+comment on function public.rag_extend_job is 'Set the step of a job and extend its lease.';
+
 create function public.rag_complete_job(document jsonb, chunks jsonb)
 returns integer
 language plpgsql volatile security invoker set search_path = ''
@@ -160,9 +164,11 @@ begin
 end;
 $$;
 
--- End a job that failed, with its error. The job is due again after retry_seconds; null: never, and the document gets
--- the error. is_attempt: false does not count the attempt. For a job that is due again, the document is neither changed
--- nor locked: its lock may be the lock that the job could not get.
+comment on function public.rag_complete_job is
+  'The document as it was read, in place of what was there before: found from now on. document: title, content, '
+  'embedding_model, processing_info; filename, content_type, size_bytes and the fields that a search filters by, '
+  'where they are known; bytes, in base64, of a document from an address. chunks: as rag_put_document takes them.';
+
 create function public.rag_fail_job(
   code text, message text, retry_seconds integer default null, is_attempt boolean default true
 )
@@ -187,3 +193,8 @@ begin
   where jobs.org_id = held.org_id and jobs.id = held.id;
 end;
 $$;
+
+comment on function public.rag_fail_job is
+  'End a job that failed, with its error. The job is due again after retry_seconds; null: never, and the document '
+  'gets the error. is_attempt: false does not count the attempt. For a job that is due again, the document is '
+  'neither changed nor locked: its lock may be the lock that the job could not get.';

@@ -1,6 +1,5 @@
 -- Functions to add, list, read, change and download documents. They run as their caller.
 
--- What a list shows of a document.
 create type rag.document as (
   id uuid, org_id uuid, collection_id uuid, owner_id uuid, created_by uuid, external_id text, title text,
   source_type text, uri text, lang text, metadata jsonb, filename text, content_type text, size_bytes bigint, content_hash text,
@@ -8,6 +7,8 @@ create type rag.document as (
   total_tokens bigint, step text, attempts integer, created_at timestamptz, updated_at timestamptz,
   processed_at timestamptz
 );
+
+comment on type rag.document is 'A document as a list returns it.';
 
 create function rag.render(document rag.documents)
 returns rag.document
@@ -43,7 +44,9 @@ as $$
   ) as job on true;
 $$;
 
--- The document of that id; PT404 for one that the caller does not see.
+comment on function rag.render(rag.documents) is
+  'A document as a list returns it, with its chunks counted and its latest job.';
+
 create function rag.get_document(document_id uuid)
 returns rag.documents
 language plpgsql stable security invoker set search_path = ''
@@ -61,12 +64,8 @@ begin
 end;
 $$;
 
--- Add a document: its row, its original and its job, all or none. document: title; optionally private, external_id,
--- source_type, uri, lang, occurred_at, origin, author, state, labels, metadata, filename, content_type, size_bytes; and
--- bytes in base64, url, or the path of an object that the caller has uploaded (rag_begin_upload). A repeated path is the
--- same document. A document of the same external_id replaces the older, which searches find until the job is done. PT409
--- for bytes that the collection has already, with the id of the document in hint, and for a deleted collection; PT429
--- for more documents and PT413 for larger files than the org's tier allows; PT404 for an unknown upload.
+comment on function rag.get_document is 'The document of that id; PT404 for one that the caller does not see.';
+
 create function public.rag_add_document(collection_id uuid, document jsonb)
 returns setof rag.document
 language plpgsql volatile security invoker set search_path = ''
@@ -155,7 +154,15 @@ exception when lock_not_available then
 end;
 $$;
 
--- A document of the same content that failed, and of which nothing is found, gives way.
+comment on function public.rag_add_document is
+  'Add a document: its row, its original and its job, all or none. document: title; optionally private, '
+  'external_id, source_type, uri, lang, occurred_at, origin, author, state, labels, metadata, filename, '
+  'content_type, size_bytes; and bytes in base64, url, or the path of an object that the caller has uploaded '
+  '(rag_begin_upload). A repeated path is the same document. A document of the same external_id replaces the older, '
+  'which searches find until the job is done. PT409 for bytes that the collection has already, with the id of the '
+  'document in hint, and for a deleted collection; PT429 for more documents and PT413 for larger files than the '
+  'org''s tier allows; PT404 for an unknown upload.';
+
 create function rag.delete_failed_duplicate(stored rag.documents, content_hash text)
 returns void
 language sql volatile security invoker set search_path = ''
@@ -170,7 +177,8 @@ as $$
       select from rag.chunks where chunks.org_id = failed.org_id and chunks.document_id = failed.id);
 $$;
 
--- PT409, with the id of the other in hint, where the collection has a document of the same content and owner.
+comment on function rag.delete_failed_duplicate is 'Delete a failed document of the same content that has no chunks.';
+
 create function rag.check_not_duplicate(stored rag.documents, content_hash text)
 returns void
 language plpgsql stable security invoker set search_path = ''
@@ -190,7 +198,9 @@ begin
 end;
 $$;
 
--- For a document that has just been inserted. Locks, so that two at once do not both see room for the last.
+comment on function rag.check_not_duplicate is
+  'Raises PT409 if the collection has a document of the same content and owner; its id is in hint.';
+
 create function rag.check_document_quota(home rag.collections)
 returns void
 language plpgsql volatile security invoker set search_path = ''
@@ -209,7 +219,10 @@ begin
 end;
 $$;
 
--- {"total", "documents": [...]}: a page of a collection's documents, and how many there are.
+comment on function rag.check_document_quota is
+  'Raises PT429 if a document that was just inserted exceeds the tier''s number. It locks, so that two concurrent '
+  'calls do not both count the last place as free.';
+
 create function public.rag_list_documents(
   collection_id uuid, "limit" integer default 20, "offset" integer default 0, status text default null,
   sort_by text default 'created_at', "order" text default 'desc'
@@ -251,6 +264,9 @@ begin
 end;
 $$;
 
+comment on function public.rag_list_documents is
+  '{"total", "documents": [...]}: a page of a collection''s documents, and how many there are.';
+
 create function public.rag_get_document(document_id uuid)
 returns setof rag.document
 language sql stable security invoker set search_path = ''
@@ -260,8 +276,8 @@ as $$
   select shown.* from rag.render(rag.get_document(rag_get_document.document_id)) as shown;
 $$;
 
--- changes: title, metadata and the fields that metadata fill; what is not there, or null, stays. New metadata take the
--- place of the old, and so do the fields that they fill, null ones too.
+comment on function public.rag_get_document is 'A document; PT404 for one that the caller does not see.';
+
 create function public.rag_update_document(document_id uuid, changes jsonb)
 returns setof rag.document
 language plpgsql volatile security invoker set search_path = ''
@@ -294,7 +310,11 @@ begin
 end;
 $$;
 
--- The original as it was brought: bytes in base64, the address, or the object's path.
+comment on function public.rag_update_document is
+  'Change a document''s title and metadata. changes: title, metadata and the fields that metadata fill; what is not '
+  'there, or null, stays. New metadata take the place of the old, and so do the fields that they fill, null ones '
+  'too.';
+
 create function public.rag_get_original(document_id uuid)
 returns table (filename text, content_type text, bytes text, url text, path text)
 language sql stable security invoker set search_path = ''
@@ -306,3 +326,6 @@ as $$
   from rag.get_document(rag_get_original.document_id) as document
   join rag.originals on originals.org_id = document.org_id and originals.document_id = document.id;
 $$;
+
+comment on function public.rag_get_original is
+  'The original of a document: bytes in base64, the address, or the path of the object.';

@@ -1,25 +1,27 @@
 -- Functions that write documents and their chunks: insert, replace and delete in one transaction, so that no reader
 -- sees half of a document. The functions of this project call them as their user; row security checks every row.
 
--- A document as it comes, and its place among those that come with it.
 create type rag.new_document as (
   place integer, id uuid, owner_id uuid, external_id text, source_type text, title text, uri text, lang text,
   occurred_at timestamptz, origin text, author text, state text, labels text[], metadata jsonb, content text,
   content_hash text, embedding_model text, chunks jsonb
 );
 
--- What became of it.
+comment on type rag.new_document is 'A document to store, and its place among those of the call.';
+
 create type rag.stored_document as (place integer, document_id uuid, replaced boolean, chunk_count integer);
 
--- The chunks that a document is to have, as an array of {span_start, span_end, token_count, embedding, metadata, names,
--- relations} in reading order. The text of a chunk is that of its span. names: its entities, {name, kind, said, weight};
--- relations: their relations, {subject, type, object, confidence}. Without names the worker extracts both.
+comment on type rag.stored_document is
+  'A stored document: its place in the call, its id, and whether it replaced another.';
+
 create type rag.document_chunks as (document_id uuid, chunks jsonb, embedding_model text);
 
--- document: org_id, title, content and embedding_model; optionally external_id, collection
--- (a name, "default" unless given), private (true: only the caller and the org's admins see it),
--- source_type, uri, lang, occurred_at, origin, author, state, labels, metadata. A private and a shared document
--- of one external_id are two documents: to make one private, put it as private and delete the shared one.
+comment on type rag.document_chunks is
+  'The chunks that a document is to have, as an array of {span_start, span_end, token_count, embedding, metadata, '
+  'names, relations} in reading order. The text of a chunk is that of its span. names: its entities, {name, kind, '
+  'said, weight}; relations: their relations, {subject, type, object, confidence}. Without names the worker '
+  'extracts both.';
+
 create function public.rag_put_document(document jsonb, chunks jsonb)
 returns table (document_id uuid, replaced boolean, chunk_count integer)
 language plpgsql volatile security invoker set search_path = ''
@@ -48,7 +50,13 @@ exception when lock_not_available then
 end;
 $$;
 
--- The documents as rows. Where they are private the caller is their owner.
+comment on function public.rag_put_document is
+  'Store a document with its chunks, in place of the one of its external_id. document: org_id, title, content and '
+  'embedding_model; optionally external_id, collection (a name, "default" unless given), private (true: only the '
+  'caller and the org''s admins see it), source_type, uri, lang, occurred_at, origin, author, state, labels, '
+  'metadata. A private and a shared document of one external_id are two documents: to make one private, put it as '
+  'private and delete the shared one.';
+
 create function rag.new_documents(home rag.collections, documents jsonb)
 returns rag.new_document[]
 language sql volatile security invoker set search_path = ''
@@ -65,8 +73,9 @@ as $$
       metadata jsonb, content text, embedding_model text);
 $$;
 
--- Store them, each in the place of the one of its name and owner; no two have the same. only_present: of those that
--- are not there nothing is stored, nor said.
+comment on function rag.new_documents is
+  'The documents of a call as rows. The owner of private documents is the caller.';
+
 create function rag.put_documents(home rag.collections, new rag.new_document[],
   only_present boolean default false)
 returns setof rag.stored_document
@@ -122,8 +131,10 @@ begin
 end;
 $$;
 
--- Which documents they are: by their own ids, or by name and owner. Each way is a look-up in an index of its own, which
--- one condition for all of them would not be.
+comment on function rag.put_documents is
+  'Store documents, each in place of the one of its name and owner; no two have the same. only_present: documents '
+  'that do not exist are skipped.';
+
 create function rag.resolve_documents(home rag.collections, new rag.new_document[])
 returns table (place integer, document_id uuid)
 language sql stable security invoker set search_path = ''
@@ -147,7 +158,10 @@ as $$
   ) as found;
 $$;
 
--- Those that are new; their ids.
+comment on function rag.resolve_documents is
+  'The existing documents that a call replaces, by their ids, or by name and owner. Each is a look-up in an index '
+  'of its own, which one condition for both would not be.';
+
 create function rag.insert_documents(home rag.collections, new rag.new_document[])
 returns uuid[]
 language plpgsql volatile security invoker set search_path = ''
@@ -176,7 +190,8 @@ begin
 end;
 $$;
 
--- What was said of them before is gone, and so is what was brought and is still to be worked on: it is older.
+comment on function rag.insert_documents is 'Insert new documents; their ids.';
+
 create function rag.replace_documents(org_id uuid, new rag.new_document[], present rag.stored_document[])
 returns void
 language plpgsql volatile security invoker set search_path = ''
@@ -205,8 +220,9 @@ begin
 end;
 $$;
 
--- Documents' chunks, in the place of those that they had. Whoever calls this holds the documents' rows: a second
--- writer waits for them, and then replaces these.
+comment on function rag.replace_documents is
+  'Replace the fields of existing documents, and delete their originals and unfinished jobs, which are older.';
+
 create function rag.replace_chunks(org_id uuid, documents rag.document_chunks[])
 returns void
 language plpgsql volatile security invoker set search_path = ''
@@ -219,7 +235,10 @@ begin
 end;
 $$;
 
--- Documents' chunks, numbered from `first` on, with the texts of their spans. Each repeats its document's row.
+comment on function rag.replace_chunks is
+  'Replace the chunks of documents. The caller has locked the documents'' rows: a second writer waits, and then '
+  'replaces these chunks.';
+
 create function rag.insert_chunks(org_id uuid, documents rag.document_chunks[], first integer)
 returns void
 language plpgsql volatile security invoker set search_path = ''
@@ -253,7 +272,10 @@ begin
 end;
 $$;
 
--- True when it was there to delete; another org's document is not there.
+comment on function rag.insert_chunks is
+  'Insert chunks of documents, numbered from `first` on, with the texts of their spans. Each repeats fields of its '
+  'document''s row.';
+
 create function public.rag_delete_document(document_id uuid)
 returns boolean
 language sql volatile security invoker set search_path = ''
@@ -267,3 +289,5 @@ as $$
   )
   select exists (select from gone);
 $$;
+
+comment on function public.rag_delete_document is 'Delete a document; false if the caller sees none of that id.';

@@ -2,7 +2,6 @@
 -- document has its external_id as its name, or its id if it has none. With several orgs the caller's token must name
 -- one, as that of an API key does.
 
--- What the caller calls the document.
 create function rag.external_name(document rag.documents)
 returns text
 language sql immutable security invoker set search_path = ''
@@ -10,7 +9,8 @@ as $$
   select coalesce(document.external_id, document.id::text);
 $$;
 
--- The collection of that name; PT404 where there is none, PT403 for another user's own.
+comment on function rag.external_name is 'The caller''s name of a document.';
+
 create function rag.require_collection(name text)
 returns rag.collections
 language plpgsql stable security invoker set search_path = ''
@@ -28,8 +28,9 @@ begin
 end;
 $$;
 
--- Its documents of those names: one that is the caller's own before the shared one, and one that is called so before
--- the one that has it for its id.
+comment on function rag.require_collection is
+  'The collection of that name; PT404 where there is none, PT403 for another user''s own.';
+
 create function rag.documents_by_name(home rag.collections, names text[])
 returns setof rag.documents
 language plpgsql stable security invoker set search_path = ''
@@ -65,7 +66,10 @@ begin
 end;
 $$;
 
--- Without counting its documents, which would take longer than whatever it is asked for.
+comment on function rag.documents_by_name is
+  'The documents of those names in a collection: the caller''s own before a shared one, and an external_id before '
+  'an id.';
+
 create function public.rag_find_collection(name text)
 returns table (id uuid, org_id uuid, owner_id uuid, name text, description text, metadata jsonb, config jsonb)
 language sql stable security invoker set search_path = ''
@@ -78,7 +82,9 @@ as $$
   from rag.require_collection(rag_find_collection.name) as home;
 $$;
 
--- The names of all collections that the caller can name, in their order.
+comment on function public.rag_find_collection is
+  'The collection of that name, without counting its documents, which takes longer.';
+
 create function public.rag_list_names()
 returns jsonb
 language sql stable security invoker set search_path = ''
@@ -93,7 +99,8 @@ as $$
       select named.id from rag.collection_by_name(collections.org_id, collections.name, or_deleted => true) as named);
 $$;
 
--- Those of the collection's documents that have such names, as far as it takes to know whether they are the same.
+comment on function public.rag_list_names is 'The names of all collections that the caller can name, in their order.';
+
 create function public.rag_find_documents(collection text, names text[])
 returns table (name text, document_id uuid, content_hash text, metadata jsonb)
 language sql stable security invoker set search_path = ''
@@ -104,9 +111,9 @@ as $$
   from rag.documents_by_name(rag.require_collection(rag_find_documents.collection), rag_find_documents.names) as found;
 $$;
 
--- Store documents in the collection, which is made when it is new: each in the place of the one of its name.
--- documents: as rag_put_document takes one, each with its chunks and no two with one external_id. only_present: those
--- that are not there are passed over. place counts from 1.
+comment on function public.rag_find_documents is
+  'The documents of those names in a collection, with the fields that show whether they have changed.';
+
 create function public.rag_put_documents(collection text, documents jsonb, only_present boolean default false)
 returns setof rag.stored_document
 language plpgsql volatile security invoker set search_path = ''
@@ -139,10 +146,11 @@ exception when lock_not_available then
 end;
 $$;
 
--- {"total", "documents": [{name, document_id, content, is_truncated, content_hash, metadata, title, source_type, uri,
--- status, created_at, updated_at}]}: a page, the oldest first, of the documents whose metadata have all these values,
--- with so many characters of their texts (at most 100,000), and how many there are. A page ends early after eight
--- megabytes: the caller asks again for the rest.
+comment on function public.rag_put_documents is
+  'Store documents in the collection, which is made when it is new: each in the place of the one of its name. '
+  'documents: as rag_put_document takes one, each with its chunks and no two with one external_id. only_present: '
+  'those that are not there are passed over. place counts from 1.';
+
 create function public.rag_list_named(
   collection text, "limit" integer, "offset" integer default 0, characters integer default null,
   metadata jsonb default '{}'
@@ -198,7 +206,12 @@ begin
 end;
 $$;
 
--- Delete those of the collection's documents that have such names; their names.
+comment on function public.rag_list_named is
+  '{"total", "documents": [{name, document_id, content, is_truncated, content_hash, metadata, title, source_type, '
+  'uri, status, created_at, updated_at}]}: a page, the oldest first, of the documents whose metadata have all these '
+  'values, with so many characters of their texts (at most 100,000), and how many there are. A page ends early '
+  'after eight megabytes: the caller asks again for the rest.';
+
 create function public.rag_delete_named(collection text, names text[])
 returns setof text
 language plpgsql volatile security invoker set search_path = ''
@@ -223,3 +236,5 @@ exception when lock_not_available then
   perform rag.raise_locked();
 end;
 $$;
+
+comment on function public.rag_delete_named is 'Delete the documents of those names in a collection; their names.';

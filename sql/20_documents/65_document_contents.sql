@@ -1,7 +1,6 @@
 -- Documents and chunks by their ids, with as much text as one response holds. Ids that the caller does not see, and ids
 -- that do not exist, are left out alike.
 
--- How many bytes a text takes in an answer, which is JSON.
 create function rag.text_bytes(content text)
 returns bigint
 language sql immutable security invoker set search_path = ''
@@ -9,7 +8,8 @@ as $$
   select octet_length(to_json(content)::text);
 $$;
 
--- The first chunks of a document that take no more than `room` bytes together; complete: whether these are all.
+comment on function rag.text_bytes is 'The number of bytes of a text in a JSON response.';
+
 create function rag.first_chunks(org_id uuid, document_id uuid, room bigint, out chunks jsonb,
   out taken bigint, out complete boolean)
 language plpgsql stable security invoker set search_path = ''
@@ -41,10 +41,9 @@ begin
 end;
 $$;
 
--- ids of documents and chunks, as their kinds say, of an org, or of one of its collections. text, chunks: whether
--- documents come with these. In the order of the ids 4,500,000 bytes are given out: a text is whole or null, of chunks
--- there are the first; where something did not fit, truncated is true. What is not found is not there. PT403
--- for a key without a scope that reads.
+comment on function rag.first_chunks is
+  'The first chunks of a document that take no more than `room` bytes together; complete: whether these are all.';
+
 create function public.rag_get_contents(
   org_id uuid, kinds text[], ids uuid[], collection_id uuid default null, text boolean default true,
   chunks boolean default false
@@ -120,3 +119,9 @@ begin
   return jsonb_build_object('documents', to_jsonb(documents), 'chunks', to_jsonb(passages));
 end;
 $$;
+
+comment on function public.rag_get_contents is
+  'Documents and chunks by id. ids of documents and chunks, as their kinds say, of an org, or of one of its '
+  'collections. text, chunks: whether documents come with these. In the order of the ids 4,500,000 bytes are given '
+  'out: a text is whole or null, of chunks there are the first; where something did not fit, truncated is true. '
+  'What is not found is not there. PT403 for a key without a scope that reads.';

@@ -3,8 +3,8 @@
 
 create type rag.workspace as (org_id uuid, collection_id uuid);
 
--- The place that the ids mean to the caller; without a workspace, the org. PT404 for a workspace that the caller does
--- not see, that is of another org than the one given, or that is only being loaded; and for an org that is not theirs.
+comment on type rag.workspace is 'The org, and the collection if one is named, that a request searches.';
+
 create function public.rag_resolve_workspace(workspace_id uuid default null, org_id uuid default null)
 returns setof rag.workspace
 language plpgsql stable security invoker set search_path = ''
@@ -30,3 +30,8 @@ begin
   end if;
 end;
 $$;
+
+comment on function public.rag_resolve_workspace is
+  'The org and collection that the ids denote for the caller; without a workspace, the org. PT404 for a workspace '
+  'that the caller does not see, that is in another org than the given one, or that is being loaded; and for an org '
+  'of others.';

@@ -6,32 +6,37 @@
 create table rag.api_keys (
   org_id uuid not null references rag.orgs (id) on delete cascade,
   id uuid not null default gen_random_uuid(),
-  -- Whom the key acts as: it can never do what its owner cannot, and ends with their membership.
   owner_id uuid not null references auth.users (id) on delete cascade,
   name text not null check (length(name) between 1 and 100 and rag.is_visible_text(name)),
-  -- How the key begins, to tell keys apart in a list.
   prefix text not null check (prefix ~ '^(mn_live|mn_test|mn_admin|sk)_[A-Za-z0-9_-]{4}$'),
-  -- SHA-256 of the whole key, whose 256 random bits need no slower hash.
   hash text not null check (hash ~ '^[0-9a-f]{64}$'),
   scopes text[] not null check (array_ndims(scopes) = 1 and cardinality(scopes) between 1 and 6
     and scopes <@ array['documents:read', 'documents:write', 'retrievals:read', 'chat:read',
       'collections:manage', 'admin']),
-  -- Null is every collection that the owner may use.
   collection_id uuid,
-  -- Set by the deployer: this key's own limit a minute over the functions that take keys.
   requests_per_minute integer check (requests_per_minute > 0),
   created_at timestamptz not null default now(),
   expires_at timestamptz check (expires_at < '9999-12-31Z'),
-  -- As exact as the functions' caches, which keep a key for less than a minute.
   last_used_at timestamptz,
   revoked_at timestamptz,
-  -- When a new key took its place; it may still go on for a while.
   replaced_at timestamptz,
   primary key (org_id, id),
   -- rag_open_key: a key is found by its hash, before anybody knows its org.
   constraint api_keys_hash unique (hash),
   foreign key (org_id, collection_id) references rag.collections (org_id, id) on delete cascade
 );
+
+comment on table rag.api_keys is 'API keys: the hash, owner, scopes and validity of each.';
+comment on column rag.api_keys.owner_id is
+  'Whom the key acts as: it can never do what its owner cannot, and ends with their membership.';
+comment on column rag.api_keys.prefix is 'How the key begins, to tell keys apart in a list.';
+comment on column rag.api_keys.hash is 'SHA-256 of the whole key, whose 256 random bits need no slower hash.';
+comment on column rag.api_keys.collection_id is 'Null is every collection that the owner may use.';
+comment on column rag.api_keys.requests_per_minute is
+  'Set by the deployer: this key''s own limit a minute over the functions that take keys.';
+comment on column rag.api_keys.last_used_at is
+  'As exact as the functions'' caches, which keep a key for less than a minute.';
+comment on column rag.api_keys.replaced_at is 'When a new key took its place; it may still go on for a while.';
 
 -- Deleting a user, or a collection, with the keys that go with it.
 create index api_keys_by_owner on rag.api_keys (owner_id);
@@ -82,6 +87,9 @@ begin
   return new;
 end;
 $$;
+
+comment on function rag.prevent_key_revival is
+  'Trigger that raises PT400 for an update which would make a revoked, replaced or expired key valid again.';
 
 -- Whatever the caller may update: no key comes back, and none lives longer than it was made for.
 create trigger key_only_ends before update on rag.api_keys

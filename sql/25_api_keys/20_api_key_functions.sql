@@ -1,10 +1,11 @@
 -- Functions to create, list, rotate, revoke and look up API keys. They run as their caller.
 
--- What a list shows of a key.
 create type rag.api_key as (
   id uuid, org_id uuid, owner_id uuid, name text, prefix text, scopes text[], collection text,
   created_at timestamptz, expires_at timestamptz, last_used_at timestamptz, revoked_at timestamptz
 );
+
+comment on type rag.api_key is 'An API key as a list returns it.';
 
 create function rag.render(key rag.api_keys)
 returns rag.api_key
@@ -16,7 +17,8 @@ as $$
     key.created_at, key.expires_at, key.last_used_at, key.revoked_at;
 $$;
 
--- The keys that the caller may manage, or the one: working ones first, then the newest.
+comment on function rag.render(rag.api_keys) is 'An API key as a list returns it, without its hash.';
+
 create function public.rag_list_keys(key_id uuid default null)
 returns setof rag.api_key
 language sql stable security invoker set search_path = ''
@@ -34,8 +36,9 @@ as $$
   limit 1000;
 $$;
 
--- Refuses, with a reason, a key that would be one too many or not made by its owner. Locks, so that two at
--- once do not both see room for the last.
+comment on function public.rag_list_keys is
+  'The keys that the caller may manage, or the one: working ones first, then the newest.';
+
 create function rag.check_key_quota(org_id uuid)
 returns void
 language plpgsql volatile security invoker set search_path = ''
@@ -58,8 +61,10 @@ begin
 end;
 $$;
 
--- A new key of the caller's, in their only org unless it is named. collection is the name of one, or null
--- for all.
+comment on function rag.check_key_quota is
+  'Refuses, with a reason, a key that would be one too many or not made by its owner. Locks, so that two at once do '
+  'not both see room for the last.';
+
 create function public.rag_create_key(
   name text, prefix text, hash text, scopes text[],
   org_id uuid default null, collection text default null, expires_at timestamptz default null
@@ -101,8 +106,10 @@ begin
 end;
 $$;
 
--- Replace a key of the caller's by a new one of the same name, scopes, collection and lifetime. The old
--- one works for `overlap_seconds` more, so that its users can change over; at most a week.
+comment on function public.rag_create_key is
+  'A new key of the caller''s, in their only org unless it is named. collection is the name of one, or null for '
+  'all.';
+
 create function public.rag_rotate_key(
   key_id uuid, prefix text, hash text, overlap_seconds integer default 0
 )
@@ -148,7 +155,10 @@ begin
 end;
 $$;
 
--- True when the caller has such a key; it has ended then, now or before.
+comment on function public.rag_rotate_key is
+  'Replace a key of the caller''s by a new one of the same name, scopes, collection and lifetime. The old one works '
+  'for `overlap_seconds` more, so that its users can change over; at most a week.';
+
 create function public.rag_revoke_key(key_id uuid)
 returns boolean
 language sql volatile security invoker set search_path = ''
@@ -163,8 +173,8 @@ as $$
   select exists (select from ended);
 $$;
 
--- What the key stands for whose hash the token names; nothing for a key that is unknown, revoked or has
--- expired. One index look-up, whichever it is.
+comment on function public.rag_revoke_key is 'True when the caller has such a key; it has ended then, now or before.';
+
 create function public.rag_open_key()
 returns table (key_id uuid, org_id uuid, owner_id uuid, collection_id uuid, scopes text[],
   requests_per_minute integer, expires_at timestamptz)
@@ -177,3 +187,7 @@ as $$
     and (expires_at is null or expires_at > now())
   returning id, org_id, owner_id, collection_id, scopes, requests_per_minute, expires_at;
 $$;
+
+comment on function public.rag_open_key is
+  'What the key stands for whose hash the token names; nothing for a key that is unknown, revoked or has expired. '
+  'One index look-up, whichever it is.';

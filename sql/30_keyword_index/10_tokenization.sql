@@ -1,8 +1,6 @@
 -- Tokenization for keyword search: the stems of a text's words in its language, and its identifiers, which stay whole
 -- (INC-4821, a/b, mail addresses, v1.2.3). Documents and queries use the same functions.
 
--- Postgres' text search configuration for a language tag: fr-CA is French. Languages that it has no stemmer
--- for are searched by their words as they stand.
 create function rag.text_config(lang text)
 returns regconfig
 language sql immutable security invoker set search_path = ''
@@ -24,9 +22,10 @@ as $$
   end::regconfig;
 $$;
 
--- The words of a text with their places. Postgres' own parser would read INC-4821 as "inc" and the number
--- -4821, and a/b as a file: such punctuation is taken out first. Chinese, Japanese and Korean, which put no
--- spaces between words, are taken character by character.
+comment on function rag.text_config is
+  'Postgres'' text search configuration for a language tag: fr-CA is French. Languages that it has no stemmer for '
+  'are searched by their words as they stand.';
+
 create function rag.words(config regconfig, content text)
 returns tsvector
 language sql immutable security invoker set search_path = ''
@@ -39,8 +38,11 @@ as $$
   end);
 $$;
 
--- The identifiers in a text, in small letters, as often as they stand there: runs of letters and digits
--- with punctuation inside, C++ and C#. One of more than 200 characters is none that anybody asks for.
+comment on function rag.words is
+  'The words of a text with their places. Postgres'' own parser would read INC-4821 as "inc" and the number -4821, '
+  'and a/b as a file: such punctuation is taken out first. Chinese, Japanese and Korean, which put no spaces '
+  'between words, are taken character by character.';
+
 create function rag.identifiers(content text)
 returns setof text
 language sql immutable security invoker set search_path = ''
@@ -51,7 +53,10 @@ as $$
   where length(found.parts[1]) <= 200;
 $$;
 
--- Each term of a text and how often it stands there.
+comment on function rag.identifiers is
+  'The identifiers in a text, in small letters, as often as they stand there: runs of letters and digits with '
+  'punctuation inside, C++ and C#. One of more than 200 characters is none that anybody asks for.';
+
 create function rag.terms(config regconfig, content text)
 returns table (term text, occurrences integer)
 language sql immutable security invoker set search_path = ''
@@ -64,3 +69,5 @@ as $$
   ) as found (term, occurrences)
   group by 1;
 $$;
+
+comment on function rag.terms is 'Each term of a text and how often it stands there.';

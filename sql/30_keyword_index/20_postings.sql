@@ -6,29 +6,31 @@
 create table rag.postings (
   org_id uuid not null,
   document_id uuid not null,
-  -- One posting of each document stands for the whole of it, its term made of blank, text search
-  -- configuration, blank, embedding model (rag.total_term). No other term begins with a blank.
   term text collate "C" not null,
   collection_id uuid not null,
   owner_id uuid,
-  -- For every chunk that holds the term, in order: (ordinal << 32) | (terms in the chunk << 16) | occurrences.
   places bigint[] not null check (cardinality(places) > 0),
-  -- Terms in the whole document.
   length integer not null,
-  -- About what the best chunk scores for this term, among passages of 100 terms in documents of 500: which to
-  -- read first where a term has more postings than a search reads.
   impact real not null,
   primary key (org_id, document_id, term),
   foreign key (org_id, document_id) references rag.documents (org_id, id) on delete cascade
 );
 
+comment on table rag.postings is 'The inverted index of keyword search: the chunks of a document that contain a term.';
+comment on column rag.postings.term is
+  'One posting of each document stands for the whole of it, its term made of blank, text search configuration, '
+  'blank, embedding model (rag.total_term). No other term begins with a blank.';
+comment on column rag.postings.places is
+  'For every chunk that holds the term, in order: (ordinal << 32) | (terms in the chunk << 16) | occurrences.';
+comment on column rag.postings.length is 'Terms in the whole document.';
+comment on column rag.postings.impact is
+  'About what the best chunk scores for this term, among passages of 100 terms in documents of 500: which to read '
+  'first where a term has more postings than a search reads.';
+
 -- rag.candidate_documents: the postings of a term, those with the most of it first.
 create index postings_by_term on rag.postings (org_id, term, impact desc)
   include (document_id, collection_id, owner_id);
 
--- How many documents and chunks hold a term: BM25 weighs a word by how rare it is. A log of differences, one
--- row for each term that a write added or took away, so that writers never wait for each other; a search
--- sums what it may see, and now and then a write folds the rows of its own terms into one.
 create table rag.term_counts (
   org_id uuid not null,
   term text collate "C" not null,
@@ -37,13 +39,19 @@ create table rag.term_counts (
   owner_id uuid,
   documents bigint not null,
   chunks bigint not null,
-  -- Terms in all those chunks; of the postings that stand for a whole document alone.
   length bigint not null,
   primary key (org_id, term, id),
   -- Not to the collection: who folds would wait for whoever deletes it, who waits for what is being folded.
   -- A deleted collection's documents take their counts away themselves, and sums of nothing count nothing.
   foreign key (org_id) references rag.orgs (id) on delete cascade
 );
+
+comment on table rag.term_counts is
+  'How many documents and chunks hold a term: BM25 weighs a word by how rare it is. A log of differences, one row '
+  'for each term that a write added or took away, so that writers never wait for each other; a search sums what it '
+  'may see, and now and then a write folds the rows of its own terms into one.';
+comment on column rag.term_counts.length is
+  'Terms in all those chunks; of the postings that stand for a whole document alone.';
 
 alter table rag.postings enable row level security;
 alter table rag.postings force row level security;
@@ -107,6 +115,10 @@ as $$
   where pg_ts_config.oid = config;
 $$;
 
+comment on function rag.total_term is
+  'The term of the posting that stands for a whole document: blank, text search configuration, blank, embedding '
+  'model.';
+
 create function rag.config_of_total(term text)
 returns regconfig
 language sql stable security invoker set search_path = ''
@@ -114,9 +126,13 @@ as $$
   select ('pg_catalog.' || split_part(term, ' ', 2))::regconfig;
 $$;
 
+comment on function rag.config_of_total is 'The text search configuration in such a term (rag.total_term).';
+
 create function rag.model_of_total(term text)
 returns text
 language sql immutable security invoker set search_path = ''
 as $$
   select substr(term, length(split_part(term, ' ', 2)) + 3);
 $$;
+
+comment on function rag.model_of_total is 'The embedding model in such a term (rag.total_term).';

@@ -1,7 +1,5 @@
 -- Triggers that keep postings and term counts equal to the chunks: on chunks, documents and postings, once a statement.
 
--- Make the documents' postings anew. A document's title counts as part of each of its chunks, as it does for
--- their embeddings.
 create function rag.index_words(org_id uuid, document_ids uuid[])
 returns void
 language plpgsql volatile security invoker set search_path = ''
@@ -48,6 +46,10 @@ begin
 end;
 $$;
 
+comment on function rag.index_words is
+  'Make the documents'' postings anew. A document''s title counts as part of each of its chunks, as it does for '
+  'their embeddings.';
+
 create function rag.index_changed_chunks()
 returns trigger
 language plpgsql volatile security invoker set search_path = ''
@@ -64,6 +66,8 @@ begin
 end;
 $$;
 
+comment on function rag.index_changed_chunks is 'Trigger that rewrites the postings of documents whose chunks changed.';
+
 create function rag.index_changed_document()
 returns trigger
 language plpgsql volatile security invoker set search_path = ''
@@ -74,7 +78,9 @@ begin
 end;
 $$;
 
--- Adds what changed to the log. Of an org that is being deleted the counts are gone already.
+comment on function rag.index_changed_document is
+  'Trigger that rewrites the postings of a document whose title, language, collection or owner changed.';
+
 create function rag.count_changed_terms()
 returns trigger
 language plpgsql volatile security invoker set search_path = ''
@@ -106,8 +112,9 @@ begin
 end;
 $$;
 
--- Fold the rows of these terms into one each, and into none where nothing is left. Rows that somebody else is
--- folding are left to them: whoever folds what, the sums stay the same.
+comment on function rag.count_changed_terms is
+  'Adds what changed to the log. Of an org that is being deleted the counts are gone already.';
+
 create function rag.fold_term_counts(org_id uuid, collection_id uuid, owner_id uuid, terms text[])
 returns void
 language sql volatile security invoker set search_path = ''
@@ -137,6 +144,10 @@ as $$
   group by gone.term
   having sum(gone.documents) <> 0 or sum(gone.chunks) <> 0 or sum(gone.length) <> 0;
 $$;
+
+comment on function rag.fold_term_counts is
+  'Fold the rows of these terms into one each, and into none where nothing is left. Rows that somebody else is '
+  'folding are left to them: whoever folds what, the sums stay the same.';
 
 create trigger index_words_of_new_chunks after insert on rag.chunks
   referencing new table as changed

@@ -10,9 +10,7 @@ create table rag.removals (
   ),
   collection_id uuid not null,
   owner_id uuid,
-  -- Until then whoever uploads it may make a document of it; null once it was one.
   expected_until timestamptz,
-  -- Until then the link that it was uploaded by may store it once more: it is deleted again when that is over.
   storable_until timestamptz,
   due_at timestamptz not null default now(),
   attempts integer not null default 0,
@@ -20,6 +18,12 @@ create table rag.removals (
   primary key (org_id, path),
   check (split_part(path, '/', 1) = org_id::text)
 );
+
+comment on table rag.removals is 'Objects of Supabase Storage to delete, and announced uploads that no document has.';
+comment on column rag.removals.expected_until is
+  'Until then whoever uploads it may make a document of it; null once it was one.';
+comment on column rag.removals.storable_until is
+  'Until then the link that it was uploaded by may store it once more: it is deleted again when that is over.';
 
 -- rag_claim_removals: those that are due.
 create index removals_due on rag.removals (due_at);
@@ -83,6 +87,9 @@ begin
 end;
 $$;
 
+comment on function rag.enqueue_object_removal is
+  'Trigger that enqueues the removal of an object whose document was deleted or has another object.';
+
 -- Whatever takes the document away: who deletes it, its collection's end, its org's.
 create trigger remove_object after delete on rag.originals
   for each row when (old.path is not null) execute function rag.enqueue_object_removal();
@@ -91,8 +98,6 @@ create trigger remove_replaced_object after update of path on rag.originals
   for each row when (old.path is not null and old.path is distinct from new.path)
   execute function rag.enqueue_object_removal();
 
--- For the worker: objects to delete now, of each org as many as of any other. Each comes again, later and later,
--- until rag_end_removal.
 create function public.rag_claim_removals(wanted integer default 20)
 returns table (org_id uuid, path text)
 language plpgsql volatile security invoker set search_path = ''
@@ -130,7 +135,10 @@ begin
 end;
 $$;
 
--- The object is gone, and for good once nobody can store it any more.
+comment on function public.rag_claim_removals is
+  'For the worker: objects to delete now, of each org as many as of any other. Each comes again, later and later, '
+  'until rag_end_removal.';
+
 create function public.rag_end_removal(org_id uuid, path text)
 returns void
 language plpgsql volatile security invoker set search_path = ''
@@ -146,3 +154,6 @@ begin
   end if;
 end;
 $$;
+
+comment on function public.rag_end_removal is
+  'Finish a removal. The row stays as long as the upload link of the object is valid.';

@@ -3,7 +3,6 @@
 -- with a token that names it; the path itself grants nothing. The restrictive policies apply whatever other policies a
 -- project has, and do not affect its other buckets. Without the schema storage this file does nothing.
 
--- Whether the caller was told to upload it, and has made no document of it yet.
 create function rag.may_upload_object(name text)
 returns boolean
 language sql stable security invoker set search_path = ''
@@ -14,7 +13,9 @@ as $$
       and removals.expected_until > now() and split_part(removals.path, '/', 3) = auth.uid()::text);
 $$;
 
--- The object that the token was made to delete; null for every other token.
+comment on function rag.may_upload_object is
+  'Whether the caller announced an upload to that path and has made no document of it yet.';
+
 create function rag.deletable_object()
 returns text
 language sql stable security invoker set search_path = ''
@@ -22,7 +23,8 @@ as $$
   select auth.jwt() -> 'rag' ->> 'object';
 $$;
 
--- Whether the caller may know of it: row security on the document's original decides.
+comment on function rag.deletable_object is 'The object that the token may delete; null for every other token.';
+
 create function rag.may_read_object(name text)
 returns boolean
 language sql stable security invoker set search_path = ''
@@ -32,6 +34,9 @@ as $$
       where originals.org_id = any (array(select rag.current_org_ids())) and originals.path = may_read_object.name)
     or rag.may_upload_object(may_read_object.name) or coalesce(may_read_object.name = rag.deletable_object(), false);
 $$;
+
+comment on function rag.may_read_object is
+  'Whether the caller may read an object: row security on the document''s original decides.';
 
 do $$
 begin

@@ -1,8 +1,6 @@
 -- Direct uploads to Supabase Storage, for files that are too large for a request. The caller announces an upload and
 -- then makes a document of it. rag.removals holds uploads without a document, so that the worker deletes them.
 
--- Expect an upload into the collection: where it goes, and until when a document may be made of it. name: of ASCII
--- letters, digits, dots, dashes and underscores. PT413 for a larger file than the org's tier takes.
 create function public.rag_begin_upload(collection_id uuid, name text, size_bytes bigint)
 returns table (path text, expires_at timestamptz)
 language plpgsql volatile security invoker set search_path = ''
@@ -27,7 +25,10 @@ begin
 end;
 $$;
 
--- The upload becomes a document's: once, by who was told to upload it, and in time.
+comment on function public.rag_begin_upload is
+  'Expect an upload into the collection: where it goes, and until when a document may be made of it. name: of ASCII '
+  'letters, digits, dots, dashes and underscores. PT413 for a larger file than the org''s tier takes.';
+
 create function rag.take_upload(home rag.collections, path text)
 returns void
 language plpgsql volatile security invoker set search_path = ''
@@ -41,3 +42,7 @@ begin
   end if;
 end;
 $$;
+
+comment on function rag.take_upload is
+  'Take an announced upload for a document: once, by the user who announced it, and before it expires. PT404 '
+  'otherwise.';

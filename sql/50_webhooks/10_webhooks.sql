@@ -2,26 +2,29 @@
 -- transaction of the change, one row for each endpoint (webhook_outbox.sql, webhook_events.sql); the worker sends it
 -- (webhook_delivery.sql). Events contain ids, states and names of collections, never the text of a document.
 
--- What is listened for. Members read it, since it is their changes that are told; where it goes they do not.
 create table rag.webhooks (
   org_id uuid not null references rag.orgs (id) on delete cascade,
   id uuid not null default gen_random_uuid(),
-  -- Nobody's own: an org's admins, who see all of its documents, keep them together.
   owner_id uuid check (owner_id is null),
-  -- Null is every collection. Of one that has gone the webhook is left, to be told so.
   collection_id uuid,
   events text[] not null check (array_ndims(events) = 1 and cardinality(events) between 1 and 7
     and events <@ array['collection.created', 'collection.updated', 'collection.deleted',
       'document.processing_started', 'document.processing_completed', 'document.processing_failed',
       'document.deleted']),
-  -- Off, by an admin, or by the worker when nobody has answered there for days. What waits then ends.
   enabled boolean not null default true,
   created_at timestamptz not null default now(),
   updated_at timestamptz not null default now(),
   primary key (org_id, id)
 );
 
--- Where it goes, and what it is signed with. The secret is shown to who makes it, once; only the worker reads it.
+comment on table rag.webhooks is 'Subscriptions to events. Members read them, because their changes cause the events.';
+comment on column rag.webhooks.owner_id is
+  'Nobody''s own: an org''s admins, who see all of its documents, keep them together.';
+comment on column rag.webhooks.collection_id is
+  'Null is every collection. Of one that has gone the webhook is left, to be told so.';
+comment on column rag.webhooks.enabled is
+  'Off, by an admin, or by the worker when nobody has answered there for days. What waits then ends.';
+
 create table rag.endpoints (
   org_id uuid not null,
   webhook_id uuid not null,
@@ -29,15 +32,20 @@ create table rag.endpoints (
   url text not null check (length(url) <= 2000 and url ~ '^https?://[^[:space:]]+$' and rag.is_visible_text(url)),
   description text check (length(description) <= 500 and rag.is_visible_text(description)),
   secret text not null check (secret ~ '^whsec_[A-Za-z0-9+/]{43}=$'),
-  -- The one before, for as long as both sign.
   old_secret text check (old_secret ~ '^whsec_[A-Za-z0-9+/]{43}=$'),
   old_secret_until timestamptz,
-  -- Since when nothing has arrived there, and how long it is left alone for that.
   failing_since timestamptz,
   rests_until timestamptz,
   primary key (org_id, webhook_id),
   foreign key (org_id, webhook_id) references rag.webhooks (org_id, id) on delete cascade
 );
+
+comment on table rag.endpoints is
+  'Addresses and signing secrets of webhooks. A secret is returned once, when it is created; after that only the '
+  'worker reads it.';
+comment on column rag.endpoints.old_secret is 'The one before, for as long as both sign.';
+comment on column rag.endpoints.failing_since is
+  'Since when nothing has arrived there, and how long it is left alone for that.';
 
 -- Old secrets whose time is over.
 create index endpoints_old_secrets on rag.endpoints (old_secret_until) where old_secret is not null;
@@ -105,6 +113,9 @@ begin
   return new;
 end;
 $$;
+
+comment on function rag.store_old_secret is
+  'Trigger that keeps the previous secret while both are valid. The admin who rotates a secret cannot read it.';
 
 -- Who has it renewed cannot read it.
 create trigger keep_old_secret before update on rag.endpoints

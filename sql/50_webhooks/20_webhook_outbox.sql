@@ -4,9 +4,7 @@ create table rag.deliveries (
   id uuid not null default gen_random_uuid(),
   webhook_id uuid not null,
   collection_id uuid not null,
-  -- Of the document that it tells of.
   owner_id uuid,
-  -- The same for every address that is told.
   event_id uuid not null,
   event text not null check (event in ('collection.created', 'collection.updated', 'collection.deleted',
     'document.processing_started', 'document.processing_completed', 'document.processing_failed',
@@ -14,10 +12,8 @@ create table rag.deliveries (
   object jsonb not null check (jsonb_typeof(object) = 'object' and pg_column_size(object) <= 10000),
   state text not null default 'waiting' check (state in ('waiting', 'running', 'done', 'failed')),
   attempts integer not null default 0,
-  -- Not before this. While it is being sent: when its lease ends, and anybody may send it again.
   due_at timestamptz not null default now(),
   lease uuid,
-  -- What the last attempt was answered, if anybody answered, and why it was not enough.
   response_status integer check (response_status between 100 and 999),
   error text check (error ~ '^[a-z_]{1,40}$'),
   created_at timestamptz not null default now(),
@@ -26,6 +22,14 @@ create table rag.deliveries (
   foreign key (org_id, webhook_id) references rag.webhooks (org_id, id) on delete cascade,
   check ((state = 'running') = (lease is not null))
 );
+
+comment on table rag.deliveries is 'The outbox of webhooks, and the results of its deliveries.';
+comment on column rag.deliveries.owner_id is 'Of the document that it tells of.';
+comment on column rag.deliveries.event_id is 'The same for every address that is told.';
+comment on column rag.deliveries.due_at is
+  'Not before this. While it is being sent: when its lease ends, and anybody may send it again.';
+comment on column rag.deliveries.response_status is
+  'What the last attempt was answered, if anybody answered, and why it was not enough.';
 
 -- rag_list_deliveries, newest first; deleting a webhook.
 create index deliveries_by_webhook on rag.deliveries (org_id, webhook_id, created_at);

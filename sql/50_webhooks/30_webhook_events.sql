@@ -1,7 +1,6 @@
 -- Triggers that write webhook events, in the transaction of the change and at its end, when a document's chunks can be
 -- counted and it is known whether its collection was deleted too.
 
--- Whether anybody listens for that.
 create function rag.has_subscriber(org_id uuid, collection_id uuid, event text)
 returns boolean
 language sql stable security invoker set search_path = ''
@@ -12,8 +11,8 @@ as $$
       and (webhooks.collection_id is null or webhooks.collection_id = has_subscriber.collection_id));
 $$;
 
--- To everybody who does. A webhook that is deleted meanwhile is told nothing, and whoever changes something is not
--- kept from it.
+comment on function rag.has_subscriber is 'Whether a webhook is subscribed to the event.';
+
 create function rag.enqueue_event(org_id uuid, collection_id uuid, owner_id uuid, event text, object jsonb)
 returns void
 language plpgsql volatile security invoker set search_path = ''
@@ -42,6 +41,10 @@ begin
 end;
 $$;
 
+comment on function rag.enqueue_event is
+  'Enqueue an event for every subscribed webhook. A webhook that is deleted at the same time gets none, and does '
+  'not fail the caller''s change.';
+
 create function rag.enqueue_collection_event()
 returns trigger
 language plpgsql volatile security invoker set search_path = ''
@@ -65,6 +68,8 @@ begin
   return null;
 end;
 $$;
+
+comment on function rag.enqueue_collection_event is 'Trigger that enqueues the event of a changed collection.';
 
 create function rag.enqueue_document_event()
 returns trigger
@@ -112,6 +117,8 @@ begin
   return null;
 end;
 $$;
+
+comment on function rag.enqueue_document_event is 'Trigger that enqueues the event of a changed document.';
 
 create constraint trigger tell_of_collection
   after insert or update or delete on rag.collections

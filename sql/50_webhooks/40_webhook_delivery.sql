@@ -1,6 +1,5 @@
 -- Functions that the worker calls to claim, send and finish deliveries, under its own role.
 
--- What nobody needs any more: deliveries that ended a month ago, what waits for webhooks that are off, old secrets.
 create function rag.clear_deliveries()
 returns void
 language sql volatile security invoker set search_path = ''
@@ -36,9 +35,10 @@ as $$
   update rag.endpoints set old_secret = null where old_secret is not null and old_secret_until <= now();
 $$;
 
--- What is due, in the order in which it is sent: of each org as many as of any other, within it of each address as
--- many as of any other, those first that wait longest. Of an address where nothing has arrived of late one, to try it
--- with.
+comment on function rag.clear_deliveries is
+  'What nobody needs any more: deliveries that ended a month ago, what waits for webhooks that are off, old '
+  'secrets.';
+
 create function rag.due_deliveries(wanted integer)
 returns table (org_id uuid, id uuid, place bigint)
 language sql stable security invoker set search_path = ''
@@ -84,8 +84,11 @@ as $$
   from of_orgs;
 $$;
 
--- Deliveries that are due, leased, with where they go and what they are signed with. One that nobody ever ended, in
--- sixteen attempts, ends here.
+comment on function rag.due_deliveries is
+  'What is due, in the order in which it is sent: of each org as many as of any other, within it of each address as '
+  'many as of any other, those first that wait longest. Of an address where nothing has arrived of late one, to try '
+  'it with.';
+
 create function public.rag_claim_deliveries(wanted integer default 16, lease_seconds integer default 60)
 returns table (
   org_id uuid, delivery_id uuid, lease uuid, attempts integer, event_id uuid, event text, object jsonb,
@@ -135,9 +138,10 @@ begin
 end;
 $$;
 
--- What became of an attempt: error null is delivered. retry_seconds: after which to try again; null: never. Nothing is
--- changed by whoever has lost the lease. An address that fails is left alone for as long as it has failed, between
--- five seconds and an hour; after five days of it, or when it says that it is gone, its webhook is turned off.
+comment on function public.rag_claim_deliveries is
+  'Deliveries that are due, leased, with where they go and what they are signed with. One that nobody ever ended, '
+  'in sixteen attempts, ends here.';
+
 create function public.rag_end_delivery(
   org_id uuid, delivery_id uuid, lease uuid, response_status integer default null, error text default null,
   retry_seconds integer default null
@@ -191,3 +195,9 @@ begin
   return true;
 end;
 $$;
+
+comment on function public.rag_end_delivery is
+  'What became of an attempt: error null is delivered. retry_seconds: after which to try again; null: never. '
+  'Nothing is changed by whoever has lost the lease. An address that fails is left alone for as long as it has '
+  'failed, between five seconds and an hour; after five days of it, or when it says that it is gone, its webhook is '
+  'turned off.';

@@ -1,12 +1,12 @@
 -- Functions of an org's admins to create, list, change and delete webhooks. They run as their caller.
 
--- What a list shows of a webhook. (Its secret is nobody's to read.)
 create type rag.webhook as (
   id uuid, org_id uuid, url text, description text, events text[], collection_id uuid, enabled boolean,
   failing_since timestamptz, created_at timestamptz, updated_at timestamptz
 );
 
--- Those that the caller keeps, or the one.
+comment on type rag.webhook is 'What a list shows of a webhook. (Its secret is nobody''s to read.)';
+
 create function public.rag_list_webhooks(webhook_id uuid default null)
 returns setof rag.webhook
 language sql stable security invoker set search_path = ''
@@ -22,7 +22,8 @@ as $$
   order by webhooks.created_at, webhooks.id;
 $$;
 
--- The one of that id; PT404 for one that the caller does not keep.
+comment on function public.rag_list_webhooks is 'Those that the caller keeps, or the one.';
+
 create function rag.get_webhook(webhook_id uuid)
 returns rag.webhook
 language plpgsql stable security invoker set search_path = ''
@@ -38,8 +39,8 @@ begin
 end;
 $$;
 
--- A new webhook of the caller's only org, unless it is named. collection_id: only what happens in and to that one.
--- PT403 for who is no admin of it, PT400 for the twenty-first.
+comment on function rag.get_webhook is 'The one of that id; PT404 for one that the caller does not keep.';
+
 create function public.rag_create_webhook(
   url text, secret text, events text[], collection_id uuid default null, description text default null,
   org_id uuid default null
@@ -76,7 +77,10 @@ begin
 end;
 $$;
 
--- Null leaves a field as it is. A webhook that is turned on again begins anew.
+comment on function public.rag_create_webhook is
+  'A new webhook of the caller''s only org, unless it is named. collection_id: only what happens in and to that '
+  'one. PT403 for who is no admin of it, PT400 for the twenty-first.';
+
 create function public.rag_update_webhook(
   webhook_id uuid, url text default null, events text[] default null, description text default null,
   enabled boolean default null
@@ -104,7 +108,9 @@ begin
 end;
 $$;
 
--- Another secret; the one before signs beside it for so long.
+comment on function public.rag_update_webhook is
+  'Null leaves a field as it is. A webhook that is turned on again begins anew.';
+
 create function public.rag_rotate_webhook(webhook_id uuid, secret text, overlap_seconds integer default 86400)
 returns setof rag.webhook
 language plpgsql volatile security invoker set search_path = ''
@@ -126,6 +132,8 @@ begin
 end;
 $$;
 
+comment on function public.rag_rotate_webhook is 'Another secret; the one before signs beside it for so long.';
+
 create function public.rag_delete_webhook(webhook_id uuid)
 returns void
 language plpgsql volatile security invoker set search_path = ''
@@ -138,7 +146,8 @@ begin
 end;
 $$;
 
--- {"total", "deliveries": [...]}: what was sent, or is to be, the newest first.
+comment on function public.rag_delete_webhook is 'Delete a webhook with its deliveries; PT404 for an unknown one.';
+
 create function public.rag_list_deliveries(
   webhook_id uuid, "limit" integer default 20, "offset" integer default 0
 )
@@ -169,8 +178,9 @@ begin
 end;
 $$;
 
--- Have one sent again that has ended, however it ended. PT404 for one that there is not, PT409 for one that is still
--- under way, and while the webhook is off.
+comment on function public.rag_list_deliveries is
+  '{"total", "deliveries": [...]}: what was sent, or is to be, the newest first.';
+
 create function public.rag_repeat_delivery(webhook_id uuid, delivery_id uuid)
 returns void
 language plpgsql volatile security invoker set search_path = ''
@@ -198,3 +208,7 @@ begin
   raise exception 'there is no such delivery' using errcode = 'PT404', detail = 'delivery_not_found';
 end;
 $$;
+
+comment on function public.rag_repeat_delivery is
+  'Have one sent again that has ended, however it ended. PT404 for one that there is not, PT409 for one that is '
+  'still under way, and while the webhook is off.';

@@ -5,18 +5,22 @@
 -- would let one member store a wrong vector for the questions of all others. An API key shares its owner's,
 -- whatever it is narrowed to: an embedding follows from a text and a model, and from nothing in the database.
 
--- At most 64 rows and 300 kB a user, besides what waits for a vacuum: 3 kB of vector a row, kept behind it
--- (unlike a chunk's), so that what is too old or too much is found without reading any. A user who does not
--- come back leaves as much, which nobody recalls; a worker that sees all rows may delete what has expired.
 create table rag.query_embeddings (
   user_id uuid not null,
-  -- SHA-256 of the user, the model and the text, made by the functions. The text is stored nowhere.
   hash text not null check (hash ~ '^[0-9a-f]{64}$'),
-  -- As rag_match compares it, so that a question recalled finds exactly what it found at first.
   embedding extensions.halfvec(1536) not null check (extensions.l2_norm(embedding) > 0),
   created_at timestamptz not null,
   primary key (user_id, hash)
 );
+
+comment on table rag.query_embeddings is
+  'At most 64 rows and 300 kB a user, besides what waits for a vacuum: 3 kB of vector a row, kept behind it (unlike '
+  'a chunk''s), so that what is too old or too much is found without reading any. A user who does not come back '
+  'leaves as much, which nobody recalls; a worker that sees all rows may delete what has expired.';
+comment on column rag.query_embeddings.hash is
+  'SHA-256 of the user, the model and the text, made by the functions. The text is stored nowhere.';
+comment on column rag.query_embeddings.embedding is
+  'As rag_match compares it, so that a question recalled finds exactly what it found at first.';
 
 alter table rag.query_embeddings enable row level security;
 alter table rag.query_embeddings force row level security;
@@ -26,7 +30,6 @@ create policy "users remember their own questions" on rag.query_embeddings
   using (user_id = (select auth.uid()))
   with check (user_id = (select auth.uid()));
 
--- The vector that the caller had remembered within the last `max_age_seconds`, or null.
 create function public.rag_get_query_embedding(hash text, max_age_seconds integer)
 returns real[]
 language sql stable security invoker set search_path = ''
@@ -39,8 +42,9 @@ as $$
     and remembered.created_at > now() - make_interval(secs => max_age_seconds);
 $$;
 
--- Remember a vector for the caller, in the place of an older one of that hash, and forget the caller's that
--- have expired and the oldest of more than 64.
+comment on function public.rag_get_query_embedding is
+  'The vector that the caller had remembered within the last `max_age_seconds`, or null.';
+
 create function public.rag_put_query_embedding(
   hash text, embedding extensions.vector, max_age_seconds integer
 )
@@ -90,3 +94,7 @@ begin
     limit 64);
 end;
 $$;
+
+comment on function public.rag_put_query_embedding is
+  'Remember a vector for the caller, in the place of an older one of that hash, and forget the caller''s that have '
+  'expired and the oldest of more than 64.';

@@ -2,26 +2,27 @@
 -- execute with the scope as a parameter: the planner then knows the filters, and each condition can use an index under
 -- row security.
 
--- The filters as they come. Dates are inclusive and mean the document's own date; lang "fr" finds fr-CA too;
--- of a list one suffices, an empty one is none; metadata are equalities that all must hold. collection is the name of
--- one of the caller's. model is the deployment's by default. document_type is what somebody calls the document, or what
--- it was read as.
 create type rag.filters as (
   source_type text, lang text, org_id uuid, date_from timestamptz, date_to timestamptz, model text,
   source_types text[], collection_id uuid, collection_ids uuid[], origins text[], authors text[],
   states text[], labels text[], metadata jsonb, collection text, document_type text
 );
 
--- The same, resolved: null where nothing is asked. document_ids: the documents with the facets asked for.
+comment on type rag.filters is
+  'The filters as they come. Dates are inclusive and mean the document''s own date; lang "fr" finds fr-CA too; of a '
+  'list one suffices, an empty one is none; metadata are equalities that all must hold. collection is the name of '
+  'one of the caller''s. model is the deployment''s by default. document_type is what somebody calls the document, '
+  'or what it was read as.';
+
 create type rag.search_scope as (
   org_ids uuid[], model text, collection_ids uuid[], source_types text[], lang text,
   date_from timestamptz, date_to timestamptz, document_ids uuid[], without_document uuid, without_chunk uuid,
   ignored_filters text[]
 );
 
--- The unknown keys of the filters; null if there are none. A response names them, because a misspelt key widens a search.
--- At most twenty, with ? for each character that a header may not have: they are in a header as well, since an empty
--- result has no row.
+comment on type rag.search_scope is
+  'Resolved filters; null fields do not filter. document_ids: the documents with the requested facets.';
+
 create function rag.ignored_filters(filters jsonb, known jsonb)
 returns text[]
 language plpgsql stable security invoker set search_path = ''
@@ -44,8 +45,11 @@ begin
 end;
 $$;
 
--- Raises PT400 for filters that are no object, PT403 for a key without a scope that reads, and for a collection by name
--- what rag.require_collection raises.
+comment on function rag.ignored_filters is
+  'The unknown keys of the filters; null if there are none. A response names them, because a misspelt key widens a '
+  'search. At most twenty, with ? for each character that a header may not have: they are in a header as well, '
+  'since an empty result has no row.';
+
 create function rag.resolve_filters(filters jsonb)
 returns rag.search_scope
 language plpgsql stable security invoker set search_path = ''
@@ -128,7 +132,10 @@ begin
 end;
 $$;
 
--- Whether a scope asks for nothing but orgs and a model.
+comment on function rag.resolve_filters is
+  'Raises PT400 for filters that are no object, PT403 for a key without a scope that reads, and for a collection by '
+  'name what rag.require_collection raises.';
+
 create function rag.has_no_filters(scope rag.search_scope)
 returns boolean
 language sql immutable security invoker set search_path = ''
@@ -137,7 +144,8 @@ as $$
     scope.document_ids, scope.without_document, scope.without_chunk) is null;
 $$;
 
--- Whether it asks for one source type and nothing else.
+comment on function rag.has_no_filters is 'Whether a scope has nothing but orgs and a model.';
+
 create function rag.has_one_source_type(scope rag.search_scope)
 returns boolean
 language sql immutable security invoker set search_path = ''
@@ -147,7 +155,8 @@ as $$
       scope.without_document, scope.without_chunk) is null;
 $$;
 
--- Whether it asks for what only documents and chunks know, and not their postings.
+comment on function rag.has_one_source_type is 'Whether a scope filters by one source type and nothing else.';
+
 create function rag.filters_documents(scope rag.search_scope)
 returns boolean
 language sql immutable security invoker set search_path = ''
@@ -156,8 +165,9 @@ as $$
     scope.without_document) is null;
 $$;
 
--- The conditions of a scope, $1, on documents or on their chunks; document_id is the column that holds the
--- document's id.
+comment on function rag.filters_documents is
+  'Whether a scope filters by fields that documents and chunks have, and postings do not.';
+
 create function rag.where_clause(scope rag.search_scope, document_id text)
 returns text
 language sql immutable security invoker set search_path = ''
@@ -174,6 +184,10 @@ as $$
     case when scope.without_document is not null then format('%I <> ($1).without_document', document_id) end);
 $$;
 
+comment on function rag.where_clause is
+  'The conditions of a scope, $1, on documents or on their chunks; document_id is the column with the document''s '
+  'id.';
+
 create function rag.chunk_where_clause(scope rag.search_scope)
 returns text
 language sql immutable security invoker set search_path = ''
@@ -181,3 +195,5 @@ as $$
   select concat_ws(' and ', rag.where_clause(scope, 'document_id'), 'embedding_model = ($1).model',
     case when scope.without_chunk is not null then 'id <> ($1).without_chunk' end);
 $$;
+
+comment on function rag.chunk_where_clause is 'The conditions of a scope, $1, on chunks.';

@@ -1,18 +1,29 @@
 -- Candidates and result rows that all searches share: chunks with their documents' fields, best first.
 
--- A chunk on its way through a search, with what is shown of it, so that nobody reads it twice. Scores are 0 to
--- 1; null where nobody has computed them.
 create type rag.candidate as (
   org_id uuid, document_id uuid, ordinal integer, chunk_id uuid, content text, span_start integer,
   span_end integer, similarity double precision, word_score double precision, score double precision
 );
 
--- external_id: the caller's name for the document; filename: what its file was called. place: where in the document
--- the chunk stands, as far as that is known (page_number, page_end, section).
--- exact: whether the nearest were found by comparing all vectors that the filters leave; null where none were
--- compared, by word alone. considered: how many; by the index, those that it handed out. vector_ms, lexical_ms: how
--- long looking for the nearest took, and how long looking for the words and ordering both; null where nobody did.
--- ignored_filters: the unknown keys of the filters, the same in each row; null if there are none.
+comment on type rag.candidate is
+  'A chunk during a search, with its text, so that it is read once. Scores are 0 to 1; null if not computed.';
+
+create function rag.candidate(
+  org_id uuid, document_id uuid, ordinal integer, chunk_id uuid default null, content text default null,
+  span_start integer default null, span_end integer default null, similarity double precision default null,
+  word_score double precision default null, score double precision default null
+)
+returns rag.candidate
+language plpgsql immutable security invoker set search_path = ''
+as $$
+begin
+  return (org_id, document_id, ordinal, chunk_id, content, span_start, span_end, similarity, word_score, score);
+end;
+$$;
+
+comment on function rag.candidate is
+  'A candidate from named fields. In PL/pgSQL, because Postgres inlines no SQL function that sets a search_path.';
+
 create type rag.result_row as (
   chunk_id uuid, document_id uuid, org_id uuid, ordinal integer, content text,
   span_start integer, span_end integer, similarity double precision, word_score double precision,
@@ -22,7 +33,14 @@ create type rag.result_row as (
   filename text, owner_id uuid, created_by uuid, ignored_filters text[]
 );
 
--- Raises PT400 for a page that nobody gets.
+comment on type rag.result_row is
+  'A chunk as searches return it. external_id: the caller''s name of the document; filename: the name of its file. '
+  'place: the chunk''s location in the document, as far as known (page_number, page_end, section). exact: whether '
+  'all vectors of the scope were compared; null if none were, in a search by keywords alone. considered: the number '
+  'of compared vectors; with the index, the number that it returned. vector_ms, lexical_ms: the duration of vector '
+  'search, and of keyword search with fusion; null if it did not run. ignored_filters: the unknown keys of the '
+  'filters, the same in each row; null if there are none.';
+
 create function rag.check_top_k(top_k integer)
 returns void
 language plpgsql immutable security invoker set search_path = ''
@@ -34,7 +52,8 @@ begin
 end;
 $$;
 
--- The query's vector as it is compared. Raises PT400 for one that cannot be.
+comment on function rag.check_top_k is 'Raises PT400 for an invalid top_k.';
+
 create function rag.to_halfvec(query_vector extensions.vector)
 returns extensions.halfvec
 language plpgsql immutable security invoker set search_path = ''
@@ -56,7 +75,10 @@ begin
 end;
 $$;
 
--- The hits as rows, in their order.
+comment on function rag.to_halfvec is
+  'The query vector in half precision, as it is compared. Raises PT400 for a wrong number of dimensions and for a '
+  'zero vector.';
+
 create function rag.to_rows(candidates rag.candidate[], exact boolean, considered integer, vector_ms real,
   lexical_ms real, ignored_filters text[] default null)
 returns setof rag.result_row
@@ -65,8 +87,8 @@ as $$
 begin
   return query
   select candidate.chunk_id, candidate.document_id, candidate.org_id, candidate.ordinal, candidate.content,
-    candidate.span_start, candidate.span_end, candidate.similarity, candidate.word_score, candidate.score, documents.collection_id, documents.source_type,
-    documents.title, documents.uri, documents.lang, documents.occurred_at, documents.origin,
+    candidate.span_start, candidate.span_end, candidate.similarity, candidate.word_score, candidate.score,
+    documents.collection_id, documents.source_type, documents.title, documents.uri, documents.lang, documents.occurred_at, documents.origin,
     documents.author, documents.state, documents.labels, documents.metadata, to_rows.exact, to_rows.considered,
     documents.external_id, stood.place, to_rows.vector_ms, to_rows.lexical_ms, documents.filename,
     documents.owner_id, documents.created_by, to_rows.ignored_filters
@@ -84,9 +106,8 @@ begin
 end;
 $$;
 
--- The hits, each text so many chunks longer to both sides, as far as its document goes and no further than
--- half-way to the document's next hit; where chunks overlap, it begins behind the hit before: no text comes
--- twice.
+comment on function rag.to_rows is 'Candidates as result rows, in their order.';
+
 create function rag.expand_neighbours(candidates rag.candidate[], neighbours integer)
 returns rag.candidate[]
 language plpgsql stable security invoker set search_path = ''
@@ -114,18 +135,26 @@ begin
       ) as around (span_start, span_end)
       window of_document as (partition by candidate.org_id, candidate.document_id order by candidate.ordinal)
     )
-    select array_agg((wide.org_id, wide.document_id, wide.ordinal, wide.chunk_id,
-        substr(documents.content, wide.wide_start + 1, wide.wide_end - wide.wide_start), wide.wide_start,
-        wide.wide_end, wide.similarity, wide.word_score, wide.score)::rag.candidate order by wide.place)
+    select array_agg(rag.candidate(org_id => wide.org_id, document_id => wide.document_id, ordinal => wide.ordinal,
+      chunk_id => wide.chunk_id,
+      content => substr(documents.content, wide.wide_start + 1, wide.wide_end - wide.wide_start),
+      span_start => wide.wide_start, span_end => wide.wide_end, similarity => wide.similarity,
+      word_score => wide.word_score, score => wide.score) order by wide.place)
     from wide
     join rag.documents on documents.org_id = wide.org_id and documents.id = wide.document_id);
 end;
 $$;
 
--- As what each leg took is told.
+comment on function rag.expand_neighbours is
+  'The hits, each text so many chunks longer to both sides, as far as its document goes and no further than '
+  'half-way to the document''s next hit; where chunks overlap, it begins behind the hit before: no text comes '
+  'twice.';
+
 create function rag.milliseconds_since(started timestamptz)
 returns real
 language sql volatile security invoker set search_path = ''
 as $$
   select (1000 * extract(epoch from clock_timestamp() - started))::real;
 $$;
+
+comment on function rag.milliseconds_since is 'Milliseconds since a time, for the durations in results.';

@@ -9,7 +9,6 @@
 -- Row security holds underneath in every branch. The org ids are resolved first and named explicitly, so
 -- that partitions prune and a distributed table goes to one shard.
 
--- How many chunks of its model a scope leaves that asks for no more than collections, by the log of term counts.
 create function rag.count_chunks(scope rag.search_scope)
 returns bigint
 language plpgsql stable security invoker set search_path = ''
@@ -29,8 +28,9 @@ begin
 end;
 $$;
 
--- The nearest chunks of a scope without filters by comparing them all. Planning takes longer than scanning a
--- small tenant: this plan is kept.
+comment on function rag.count_chunks is
+  'How many chunks of its model a scope leaves that asks for no more than collections, by the log of term counts.';
+
 create function rag.exact_scan(query_embedding extensions.halfvec, scope rag.search_scope, wanted integer)
 returns rag.candidate[]
 language plpgsql stable security invoker set search_path = ''
@@ -39,8 +39,9 @@ set enable_seqscan = off
 as $$
 begin
   return (
-    select array_agg((org_id, document_id, ordinal, id, content, span_start, span_end,
-      greatest(0, least(1, 1 - distance)), null, greatest(0, least(1, 1 - distance)))::rag.candidate
+    select array_agg(rag.candidate(org_id => org_id, document_id => document_id, ordinal => ordinal, chunk_id => id,
+      content => content, span_start => span_start, span_end => span_end,
+      similarity => greatest(0, least(1, 1 - distance)), score => greatest(0, least(1, 1 - distance)))
       order by distance, id)
     from (
       -- "+ 0" keeps the HNSW index out of the scan.
@@ -54,9 +55,10 @@ begin
 end;
 $$;
 
--- The same with filters, as long as they leave no more than `bound`; considered: how many they leave, counted no
--- further than that. The commonest, one source type, keeps its plan; others are planned for the filters at
--- hand. Texts are fetched of those that are kept: with all of them the rows would not fit into memory.
+comment on function rag.exact_scan is
+  'The nearest chunks of a scope without filters, by comparing all. Planning takes longer than scanning a small '
+  'tenant, so this plan is cached.';
+
 create function rag.filtered_scan(query_embedding extensions.halfvec, scope rag.search_scope, wanted integer,
   bound bigint, out candidates rag.candidate[], out considered integer)
 language plpgsql stable security invoker set search_path = ''
@@ -78,8 +80,9 @@ begin
       ) as found
       limit bound + 1
     )
-    select array_agg((org_id, document_id, ordinal, id, content, span_start, span_end,
-        greatest(0, least(1, 1 - distance)), null, greatest(0, least(1, 1 - distance)))::rag.candidate
+    select array_agg(rag.candidate(org_id => org_id, document_id => document_id, ordinal => ordinal, chunk_id => id,
+      content => content, span_start => span_start, span_end => span_end,
+      similarity => greatest(0, least(1, 1 - distance)), score => greatest(0, least(1, 1 - distance)))
         order by distance, id), (select count(*) from visible)
       into candidates, considered
     from (select * from visible order by distance, id limit wanted) as nearest
@@ -99,8 +102,9 @@ begin
       where %s
       limit $4 + 1
     )
-    select array_agg((org_id, document_id, ordinal, id, content, span_start, span_end,
-        greatest(0, least(1, 1 - distance)), null, greatest(0, least(1, 1 - distance)))::rag.candidate
+    select array_agg(rag.candidate(org_id => org_id, document_id => document_id, ordinal => ordinal, chunk_id => id,
+      content => content, span_start => span_start, span_end => span_end,
+      similarity => greatest(0, least(1, 1 - distance)), score => greatest(0, least(1, 1 - distance)))
         order by distance, id), (select count(*) from visible)
     from (select * from visible order by distance, id limit $3) as nearest
     cross join lateral (
@@ -114,9 +118,11 @@ begin
 end;
 $$;
 
--- The nearest chunks of a scope by the HNSW index, `fetched` of them, of which the nearest `wanted` are kept.
--- complete: whether these are all that there need be; not when the index gave up, and not when the last that is
--- kept is as near as the last that was fetched, since which of those it happened upon must not decide.
+comment on function rag.filtered_scan is
+  'The same with filters, as long as they leave no more than `bound`; considered: how many they leave, counted no '
+  'further than that. The commonest, one source type, keeps its plan; others are planned for the filters at hand. '
+  'Texts are fetched of those that are kept: with all of them the rows would not fit into memory.';
+
 create function rag.hnsw_scan(query_embedding extensions.halfvec, scope rag.search_scope, wanted integer,
   fetched integer, ef_search integer, out candidates rag.candidate[], out considered integer, out complete boolean)
 language plpgsql stable security invoker set search_path = ''
@@ -131,8 +137,9 @@ begin
     -- 1000 is its largest; iterating, the index hands out more all the same.
     set_config('hnsw.ef_search', least(1000, greatest(ef_search, 3 * fetched))::text, true);
   if rag.has_no_filters(scope) then
-    select array_agg((org_id, document_id, ordinal, id, content, span_start, span_end,
-        greatest(0, least(1, 1 - distance)), null, greatest(0, least(1, 1 - distance)))::rag.candidate
+    select array_agg(rag.candidate(org_id => org_id, document_id => document_id, ordinal => ordinal, chunk_id => id,
+      content => content, span_start => span_start, span_end => span_end,
+      similarity => greatest(0, least(1, 1 - distance)), score => greatest(0, least(1, 1 - distance)))
         order by distance, id), array_agg(distance order by distance)
       into candidates, distances
     from (
@@ -145,8 +152,9 @@ begin
     ) as nearest;
   else
     execute format($query$
-      select array_agg((org_id, document_id, ordinal, id, content, span_start, span_end,
-          greatest(0, least(1, 1 - distance)), null, greatest(0, least(1, 1 - distance)))::rag.candidate
+      select array_agg(rag.candidate(org_id => org_id, document_id => document_id, ordinal => ordinal, chunk_id => id,
+        content => content, span_start => span_start, span_end => span_end,
+        similarity => greatest(0, least(1, 1 - distance)), score => greatest(0, least(1, 1 - distance)))
           order by distance, id), array_agg(distance order by distance)
       from (
         select org_id, document_id, ordinal, id, content, span_start, span_end,
@@ -166,9 +174,11 @@ begin
 end;
 $$;
 
--- How many candidates the HNSW index has to keep in sight to find the nearest of so many rows: the more, the
--- smaller their share of the table, and four times as many where they are scattered over several orgs, whose
--- neighbourhoods then hold few of ours. (bench/exact_vs_index.py)
+comment on function rag.hnsw_scan is
+  'The nearest chunks of a scope by the HNSW index, `fetched` of them, of which the nearest `wanted` are kept. '
+  'complete: whether these are all that there need be; not when the index gave up, and not when the last that is '
+  'kept is as near as the last that was fetched, since which of those it happened upon must not decide.';
+
 create function rag.ef_search_for(scope rag.search_scope, candidates bigint, ef_search integer)
 returns integer
 language plpgsql stable security invoker set search_path = ''
@@ -182,8 +192,11 @@ begin
 end;
 $$;
 
--- How many rows are few: `exact_rows`, twice as many where they are scattered over several orgs and so hard to find
--- by the index; and no more than 4,000 of those that are most of the table, of which the index loses none.
+comment on function rag.ef_search_for is
+  'How many candidates the HNSW index has to keep in sight to find the nearest of so many rows: the more, the '
+  'smaller their share of the table, and four times as many where they are scattered over several orgs, whose '
+  'neighbourhoods then hold few of ours. (bench/exact_vs_index.py)';
+
 create function rag.exact_threshold(scope rag.search_scope, candidates bigint, exact_rows integer)
 returns bigint
 language plpgsql stable security invoker set search_path = ''
@@ -197,8 +210,10 @@ begin
 end;
 $$;
 
--- The nearest chunks of a scope, best first; equally near ones by id. exact: whether all that the scope leaves
--- were compared; considered: how many were.
+comment on function rag.exact_threshold is
+  'How many rows are few: `exact_rows`, twice as many where they are scattered over several orgs and so hard to '
+  'find by the index; and no more than 4,000 of those that are most of the table, of which the index loses none.';
+
 create function rag.nearest_chunks(query_embedding extensions.halfvec, scope rag.search_scope, wanted integer,
   out candidates rag.candidate[], out exact boolean, out considered integer)
 language plpgsql stable security invoker set search_path = ''
@@ -245,7 +260,10 @@ begin
 end;
 $$;
 
--- filters: the fields of rag.filters; other keys are ignored, and named in the answer (rag.ignored_filters).
+comment on function rag.nearest_chunks is
+  'The nearest chunks of a scope, best first; equally near ones by id. exact: whether all that the scope leaves '
+  'were compared; considered: how many were.';
+
 create function public.rag_match(
   query_vector extensions.vector,
   top_k integer default 8,
@@ -272,3 +290,7 @@ begin
     scope.ignored_filters);
 end;
 $$;
+
+comment on function public.rag_match is
+  'Vector search: the chunks nearest to a vector, best first. filters: the fields of rag.filters; other keys are '
+  'ignored and listed in the result (rag.ignored_filters).';

@@ -1,28 +1,30 @@
 -- Parsed keyword queries: the terms of a query, how rare they are, and which of them are adjacent.
 
--- A term of a question. Terms of one slot are the same word as several languages stem it, often to the same
--- term; place is where it stands in the question, null for identifiers. config: a regconfig, which no type
--- should hold that an upgrade carries over.
 create type rag.query_term as (
   term text, slot integer, config oid, place integer, idf double precision, chunks bigint, documents bigint
 );
 
--- Two words that follow each other in a question, that many places apart.
+comment on type rag.query_term is
+  'A term of a question. Terms of one slot are the same word as several languages stem it, often to the same term; '
+  'place is where it stands in the question, null for identifiers. config: a regconfig, which no type should hold '
+  'that an upgrade carries over.';
+
 create type rag.word_pair as (
   config oid, first text, second text, gap integer, weight double precision
 );
 
--- A question taken apart: its 40 rarest words at most, rarest first; its pairs; the sum of idf that a chunk which
--- holds everything would have; the mean lengths, in terms, that BM25 compares with; and, where there are
--- other embedding models too, the terms that stand for a whole document of the one that is asked for.
+comment on type rag.word_pair is 'Two words that follow each other in a question, that many places apart.';
+
 create type rag.keyword_query as (
   terms rag.query_term[], pairs rag.word_pair[], idf_sum double precision,
   chunk_length double precision, document_length double precision, totals text[]
 );
 
--- What a text asks for among the documents of a scope: only terms that some visible chunk holds. The languages
--- are those of the documents; each stems the text in its own way, and a word that one of them passes over
--- ("the", "der") counts in none.
+comment on type rag.keyword_query is
+  'A question taken apart: its 40 rarest words at most, rarest first; its pairs; the sum of idf that a chunk which '
+  'holds everything would have; the mean lengths, in terms, that BM25 compares with; and, where there are other '
+  'embedding models too, the terms that stand for a whole document of the one that is asked for.';
+
 create function rag.parse_keyword_query(query_text text, scope rag.search_scope)
 returns rag.keyword_query
 language plpgsql stable security invoker set search_path = '' set enable_seqscan = off
@@ -111,9 +113,11 @@ begin
 end;
 $$;
 
--- How much of what is asked stands together in each text as it was asked, 0 to 1: the more, the more of its
--- words follow each other as they do in the question, the rarer those are and the fewer stand between. Texts
--- where no two do are left out.
+comment on function rag.parse_keyword_query is
+  'What a text asks for among the documents of a scope: only terms that some visible chunk holds. The languages are '
+  'those of the documents; each stems the text in its own way, and a word that one of them passes over ("the", '
+  '"der") counts in none.';
+
 create function rag.phrase_proximity(keywords rag.keyword_query, ids uuid[], configs oid[], contents text[])
 returns table (id uuid, closeness double precision)
 language plpgsql stable security invoker set search_path = ''
@@ -138,3 +142,8 @@ begin
   group by one.id;
 end;
 $$;
+
+comment on function rag.phrase_proximity is
+  'How much of what is asked stands together in each text as it was asked, 0 to 1: the more, the more of its words '
+  'follow each other as they do in the question, the rarer those are and the fewer stand between. Texts where no '
+  'two do are left out.';

@@ -3,8 +3,8 @@
 
 create type rag.document_key as (org_id uuid, document_id uuid);
 
--- Those of the documents that have most of what is asked, by all their postings.
---
+comment on type rag.document_key is 'The key of a document.';
+
 -- PostgREST's connections keep their plans. A plan that was made while rag.postings was empty would scan the table for
 -- each term once it is full, until autovacuum has counted its rows: so no function here scans it.
 create function rag.rank_documents(keywords rag.keyword_query, documents rag.document_key[], wanted integer)
@@ -34,10 +34,9 @@ begin
 end;
 $$;
 
--- The documents, of those allowed (null: all), with most of what is asked, as far as a bounded number of postings
--- tells: of each term and org `read` with the most of it, the rarest terms first, and about eight times as many
--- in all.
---
+comment on function rag.rank_documents is
+  'Those of the documents that have most of what is asked, by all their postings.';
+
 -- A document that is not among them may hold the term too, about half as much as the last that is (its rest). So
 -- much less is each of those worth than where all were read, or a document would gain by common words that
 -- others only seem to lack; and so much more is every document of the org, or it would lose to those of a smaller
@@ -94,7 +93,11 @@ begin
 end;
 $$;
 
--- How much of all that its orgs have the scope's collections hold, in chunks, by the log of term counts.
+comment on function rag.top_postings is
+  'The documents, of those allowed (null: all), with most of what is asked, as far as a bounded number of postings '
+  'tells: of each term and org `read` with the most of it, the rarest terms first, and about eight times as many in '
+  'all.';
+
 create function rag.collection_share(scope rag.search_scope)
 returns double precision
 language plpgsql stable security invoker set search_path = ''
@@ -107,7 +110,9 @@ begin
 end;
 $$;
 
--- The documents of a scope with most of what is asked: all that hold a term of it, or about the best `wanted`.
+comment on function rag.collection_share is
+  'How much of all that its orgs have the scope''s collections hold, in chunks, by the log of term counts.';
+
 create function rag.candidate_documents(keywords rag.keyword_query, scope rag.search_scope, wanted integer)
 returns rag.document_key[]
 language plpgsql stable security invoker set search_path = '' set enable_seqscan = off
@@ -144,10 +149,9 @@ begin
 end;
 $$;
 
--- The documents' chunks that hold something of what is asked, and their scores: 0 to 1, where 1 would be
--- everything that is asked, for ever repeated. A chunk's score is in part its whole document's, which tells
--- what a short passage leaves unsaid. For n occurrences in a text of length l, a term's is
---
+comment on function rag.candidate_documents is
+  'The documents of a scope with most of what is asked: all that hold a term of it, or about the best `wanted`.';
+
 --     idf * n * (k1 + 1) / (n + k1 * (1 - b + b * l / mean length))
 create function rag.bm25_scores(keywords rag.keyword_query, documents rag.document_key[])
 returns table (org_id uuid, document_id uuid, ordinal integer, score double precision)
@@ -203,3 +207,8 @@ begin
   from part;
 end;
 $$;
+
+comment on function rag.bm25_scores is
+  'The documents'' chunks that hold something of what is asked, and their scores: 0 to 1, where 1 would be '
+  'everything that is asked, for ever repeated. A chunk''s score is in part its whole document''s, which tells what '
+  'a short passage leaves unsaid. For n occurrences in a text of length l, a term''s is';

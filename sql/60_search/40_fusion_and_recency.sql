@@ -5,8 +5,6 @@
 -- what a perfect chunk would have. So their mean is too, and says the same for every query and page. Reciprocal
 -- rank fusion, which knows only places, was measured worse on the whole (CONTRIBUTING.md); who asks gets it.
 
--- Candidates of both legs, scored. wanted: how many the words bring; closely: for how many of those it matters
--- whether the words stand together; whole_documents: of each document its nearest chunks too.
 create function rag.score_candidates(keywords rag.keyword_query, documents rag.document_key[], near rag.candidate[],
   query_embedding extensions.halfvec, scope rag.search_scope, mode text, fusion text, wanted integer, closely integer,
   whole_documents boolean)
@@ -94,8 +92,9 @@ begin
     end::double precision as score
     from placed
   )
-  select array_agg((scored.org_id, scored.document_id, scored.ordinal, scored.id, scored.content,
-    scored.span_start, scored.span_end, scored.similarity, scored.words, scored.score)::rag.candidate
+  select array_agg(rag.candidate(org_id => scored.org_id, document_id => scored.document_id,
+    ordinal => scored.ordinal, chunk_id => scored.id, content => scored.content, span_start => scored.span_start,
+    span_end => scored.span_end, similarity => scored.similarity, word_score => scored.words, score => scored.score)
     order by scored.score desc, scored.id)
     into candidates
   from scored;
@@ -103,8 +102,10 @@ begin
 end;
 $$;
 
--- The best documents among the hits, as many as are needed for so many chunks and at least five: a document is
--- worth its best hit, half its second best, a quarter of the next.
+comment on function rag.score_candidates is
+  'Candidates of both legs, scored. wanted: how many the words bring; closely: for how many of those it matters '
+  'whether the words stand together; whole_documents: of each document its nearest chunks too.';
+
 create function rag.best_documents(candidates rag.candidate[], chunks_wanted integer)
 returns rag.document_key[]
 language sql stable security invoker set search_path = ''
@@ -129,8 +130,10 @@ as $$
   where counted.place <= 5 or counted.chunks_before < chunks_wanted;
 $$;
 
--- The hits, those of older documents held back: at one half-life a score keeps three quarters, at two five
--- eighths, and never less than half. A document without a date is as old as its row.
+comment on function rag.best_documents is
+  'The best documents among the hits, as many as are needed for so many chunks and at least five: a document is '
+  'worth its best hit, half its second best, a quarter of the next.';
+
 create function rag.apply_recency(candidates rag.candidate[], half_life_days double precision)
 returns rag.candidate[]
 language sql stable security invoker set search_path = ''
@@ -142,13 +145,17 @@ as $$
     from unnest(candidates) as candidate
     join rag.documents on documents.org_id = candidate.org_id and documents.id = candidate.document_id
   )
-  select array_agg((faded.org_id, faded.document_id, faded.ordinal, faded.chunk_id, faded.content,
-    faded.span_start, faded.span_end, faded.similarity, faded.word_score, faded.faded_score)::rag.candidate
+  select array_agg(rag.candidate(org_id => faded.org_id, document_id => faded.document_id, ordinal => faded.ordinal,
+    chunk_id => faded.chunk_id, content => faded.content, span_start => faded.span_start, span_end => faded.span_end,
+    similarity => faded.similarity, word_score => faded.word_score, score => faded.faded_score)
     order by faded.faded_score desc, faded.chunk_id)
   from faded;
 $$;
 
--- The hits, those of other source types held back: where all else is equal, the preferred come first.
+comment on function rag.apply_recency is
+  'The hits, those of older documents held back: at one half-life a score keeps three quarters, at two five '
+  'eighths, and never less than half. A document without a date is as old as its row.';
+
 create function rag.boost_source_types(candidates rag.candidate[], source_types text[])
 returns rag.candidate[]
 language sql stable security invoker set search_path = ''
@@ -159,8 +166,13 @@ as $$
     from unnest(candidates) as candidate
     join rag.documents on documents.org_id = candidate.org_id and documents.id = candidate.document_id
   )
-  select array_agg((weighed.org_id, weighed.document_id, weighed.ordinal, weighed.chunk_id, weighed.content,
-    weighed.span_start, weighed.span_end, weighed.similarity, weighed.word_score, weighed.weighed_score)::rag.candidate
+  select array_agg(rag.candidate(org_id => weighed.org_id, document_id => weighed.document_id,
+    ordinal => weighed.ordinal, chunk_id => weighed.chunk_id, content => weighed.content,
+    span_start => weighed.span_start, span_end => weighed.span_end, similarity => weighed.similarity,
+    word_score => weighed.word_score, score => weighed.weighed_score)
     order by weighed.weighed_score desc, weighed.chunk_id)
   from weighed;
 $$;
+
+comment on function rag.boost_source_types is
+  'The hits, those of other source types held back: where all else is equal, the preferred come first.';

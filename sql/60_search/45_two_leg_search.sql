@@ -1,9 +1,5 @@
 -- Vector search, keyword search, or both: the two legs that rag_search, rag_similar and rag_graph_search share.
 
--- The hits of both legs, best first: of the nearest, and of those with most of the words, `wanted` each. mode and
--- fusion: as rag_search takes them. shown: how many somebody will see, whose order matters most. complete: whether
--- asking for more would bring no more. reached: chunks that somebody else brings, to be scored by both legs. vector_ms,
--- lexical_ms: how long each leg took; the words' one orders both.
 create function rag.two_leg_search(query_embedding extensions.halfvec, query_text text, scope rag.search_scope,
   mode text, fusion text, wanted integer, shown integer, graph_candidates rag.candidate[] default '{}',
   out candidates rag.candidate[], out exact boolean, out considered integer, out complete boolean, out vector_ms real,
@@ -41,8 +37,8 @@ begin
         from unnest(near || graph_candidates) as candidate),
       near || graph_candidates, query_embedding, scope, mode, fusion, wanted + spare, shown, false);
     if mode = 'hierarchical' then
-      candidates := rag.score_candidates(keywords, rag.best_documents(candidates, shown), null, query_embedding, scope, mode,
-        fusion, wanted, shown, true);
+      candidates := rag.score_candidates(keywords, rag.best_documents(candidates, shown), null, query_embedding, scope,
+        mode, fusion, wanted, shown, true);
     end if;
     lexical_ms := rag.milliseconds_since(started);
   end if;
@@ -50,7 +46,12 @@ begin
 end;
 $$;
 
--- Whether words have a part in a search of these collections: not where all of them have gone without hybrid search.
+comment on function rag.two_leg_search is
+  'The hits of both legs, best first: of the nearest, and of those with most of the words, `wanted` each. mode and '
+  'fusion: as rag_search takes them. shown: how many somebody will see, whose order matters most. complete: whether '
+  'asking for more would bring no more. reached: chunks that somebody else brings, to be scored by both legs. '
+  'vector_ms, lexical_ms: how long each leg took; the words'' one orders both.';
+
 create function rag.uses_keywords(scope rag.search_scope)
 returns boolean
 language plpgsql stable security invoker set search_path = ''
@@ -62,3 +63,7 @@ begin
       and collections.config -> 'enable_hybrid_search' is distinct from 'false'::jsonb);
 end;
 $$;
+
+comment on function rag.uses_keywords is
+  'Whether words have a part in a search of these collections: not where all of them have gone without hybrid '
+  'search.';

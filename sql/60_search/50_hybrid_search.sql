@@ -1,10 +1,5 @@
 -- Search by meaning, by word, or by both, in one call.
 
--- mode: semantic (needs query_vector), keyword (query_text), hybrid (both) or hierarchical (both: the best
--- documents first, then their best chunks). Without query_vector, hybrid and hierarchical become keyword. filters: the
--- fields of rag.filters. expand_context: so many neighbouring chunks join each text, on both sides. half_life_days:
--- older documents are held back; null: not. fusion: mean or rrf. prefer: source types that come first where all else
--- is equal.
 create function public.rag_search(
   query_text text default null,
   query_vector extensions.vector default null,
@@ -63,7 +58,13 @@ begin
 end;
 $$;
 
--- Raises PT400, with the name of what is wrong in detail.
+comment on function public.rag_search is
+  'Search by vector, by keywords, or by both. mode: semantic (needs query_vector), keyword (query_text), hybrid '
+  '(both) or hierarchical (both: the best documents first, then their best chunks). Without query_vector, hybrid '
+  'and hierarchical become keyword. filters: the fields of rag.filters. expand_context: the number of neighbouring '
+  'chunks added to each text, on both sides. half_life_days: lowers the scores of older documents, unless it is '
+  'null. fusion: mean or rrf. prefer: source types whose scores are not lowered.';
+
 create function rag.check_search(query_text text, query_vector extensions.vector, mode text,
   expand_context integer, half_life_days double precision, fusion text)
 returns void
@@ -92,3 +93,5 @@ begin
   end if;
 end;
 $$;
+
+comment on function rag.check_search is 'Raises PT400 for invalid arguments of a search; detail names the argument.';

@@ -17,10 +17,14 @@ begin
   return query
   select candidate.chunk_id, candidate.content, candidate.span_start, candidate.span_end
   from unnest(rag.expand_neighbours(array(
-    select (chunks.org_id, chunks.document_id, chunks.ordinal, chunks.id, chunks.content, chunks.span_start,
-      chunks.span_end, null, null, null)::rag.candidate
+    select rag.candidate(org_id => chunks.org_id, document_id => chunks.document_id, ordinal => chunks.ordinal,
+      chunk_id => chunks.id, content => chunks.content, span_start => chunks.span_start, span_end => chunks.span_end)
     from rag.chunks
     where chunks.org_id = any (org_ids) and chunks.id = any (chunk_ids)
   ), neighbours)) as candidate;
 end;
 $$;
+
+comment on function public.rag_widen is
+  'The texts of chunks with their neighbours, for a search that reorders its candidates before it returns them '
+  '(expand_context of rag_search extends texts at once). At most 100 chunks.';

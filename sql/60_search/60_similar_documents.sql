@@ -1,10 +1,10 @@
 -- Chunks or documents similar to a text, or to a stored chunk or document.
 
--- A subject as it is compared: where it stands, and in which words it says so.
 create type rag.similarity_query as (average extensions.vector, words text, model text);
 
--- What a chunk or a document is compared by: the mean of its vectors, and the beginning of its text. It may stand
--- outside every filter. One that the caller cannot see is not there: PT404.
+comment on type rag.similarity_query is
+  'The mean vector, text and embedding model that a search for similar chunks compares with.';
+
 create function rag.load_similarity_query(chunk_id uuid, document_id uuid)
 returns rag.similarity_query
 language plpgsql stable security invoker set search_path = ''
@@ -30,7 +30,10 @@ begin
 end;
 $$;
 
--- The best hit of each document, best first.
+comment on function rag.load_similarity_query is
+  'What a chunk or a document is compared by: the mean of its vectors, and the beginning of its text. It may stand '
+  'outside every filter. One that the caller cannot see is not there: PT404.';
+
 create function rag.best_per_document(candidates rag.candidate[])
 returns rag.candidate[]
 language sql stable security invoker set search_path = ''
@@ -43,9 +46,8 @@ as $$
   ) as best;
 $$;
 
--- The subject: chunk_id, document_id, or a text by query_text, query_vector or both, as the mode needs. It is never
--- among what is found, nor is any chunk of a document that is the subject. mode: semantic, keyword or hybrid. result:
--- chunks, or documents, each by its best chunk. prefer: as rag_search takes it.
+comment on function rag.best_per_document is 'The best candidate of each document, best first.';
+
 create function public.rag_similar(
   chunk_id uuid default null,
   document_id uuid default null,
@@ -114,7 +116,12 @@ begin
 end;
 $$;
 
--- Raises PT400, with the name of what is wrong in detail.
+comment on function public.rag_similar is
+  'Chunks or documents similar to a text, or to a stored chunk or document. The subject: chunk_id, document_id, or '
+  'a text by query_text, query_vector or both, as the mode needs. It is never among what is found, nor is any chunk '
+  'of a document that is the subject. mode: semantic, keyword or hybrid. result: chunks, or documents, each by its '
+  'best chunk. prefer: as rag_search takes it.';
+
 create function rag.check_similarity_query(chunk_id uuid, document_id uuid, query_text text,
   query_vector extensions.vector, result text, mode text)
 returns void
@@ -133,3 +140,6 @@ begin
   end if;
 end;
 $$;
+
+comment on function rag.check_similarity_query is
+  'Raises PT400 for invalid arguments of rag_similar; detail names the argument.';

@@ -2,9 +2,6 @@
 -- long as a row that the caller sees names it, a document's title (title_entities.sql) or a chunk (mentions.sql). So an
 -- entity of a private document does not exist for others, and a name in two orgs connects nothing.
 
--- Letters without case and accents, and without what shows nothing; what stands between words is one blank. An
--- apostrophe is nothing (O'Brien), nor is an English genitive (Boritzer's); + and # stay, for C++ and C#. Marks that
--- are letters' own, as in Devanagari and Thai, are kept. What is punctuation is said here: versions of Postgres differ.
 create function rag.fold_text(content text)
 returns text
 language sql immutable security invoker set search_path = ''
@@ -26,8 +23,12 @@ as $$
     '\U0001f000-\U0001faff]+', ' ', 'g')), nfc);
 $$;
 
--- A name as an entity: without an article before it, and what stands behind it in parentheses, unless that is all. An
--- entity's own is itself.
+comment on function rag.fold_text is
+  'Letters without case and accents, and without what shows nothing; what stands between words is one blank. An '
+  'apostrophe is nothing (O''Brien), nor is an English genitive (Boritzer''s); + and # stay, for C++ and C#. Marks '
+  'that are letters'' own, as in Devanagari and Thai, are kept. What is punctuation is said here: versions of '
+  'Postgres differ.';
+
 create function rag.entity_key(name text)
 returns text
 language sql immutable security invoker set search_path = ''
@@ -38,8 +39,10 @@ as $$
     '^(?:the )+(?=.)', ''), 200));
 $$;
 
--- How a folded name sounds, roughly: words that are spelled differently by mistake mostly sound alike. Vowels count at
--- the beginning of a word alone, and there are one, Greek and Cyrillic ones too; so are c, k and q, s and z, v and w.
+comment on function rag.entity_key is
+  'A name as an entity: without an article before it, and what stands behind it in parentheses, unless that is all. '
+  'An entity''s own is itself.';
+
 create function rag.phonetic_key(entity text)
 returns text
 language sql immutable security invoker set search_path = ''
@@ -50,8 +53,11 @@ as $$
     '(.)\1+', '\1', 'g');
 $$;
 
--- How much a folded name and others are alike, 0 to 1: the share of their pairs of letters that they have in common
--- (Dice, 1945). Those that are not as long, by a third, are left out.
+comment on function rag.phonetic_key is
+  'How a folded name sounds, roughly: words that are spelled differently by mistake mostly sound alike. Vowels '
+  'count at the beginning of a word alone, and there are one, Greek and Cyrillic ones too; so are c, k and q, s and '
+  'z, v and w.';
+
 create function rag.bigram_similarity(name text, others text[])
 returns table (entity text, likeness double precision)
 language plpgsql immutable security invoker set search_path = ''
@@ -78,8 +84,10 @@ begin
 end;
 $$;
 
--- What a title names, and how surely: itself, with and without what it has in parentheses, and its parts. "Incident 42:
--- Billing outage" is about both.
+comment on function rag.bigram_similarity is
+  'How much a folded name and others are alike, 0 to 1: the share of their pairs of letters that they have in '
+  'common (Dice, 1945). Those that are not as long, by a third, are left out.';
+
 create function rag.title_names(title text)
 returns table (entity text, name text, weight real)
 language sql immutable security invoker set search_path = ''
@@ -103,3 +111,7 @@ as $$
   where length(found.entity) > 1
   group by found.entity;
 $$;
+
+comment on function rag.title_names is
+  'What a title names, and how surely: itself, with and without what it has in parentheses, and its parts. '
+  '"Incident 42: Billing outage" is about both.';

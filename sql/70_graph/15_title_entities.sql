@@ -8,13 +8,15 @@ create table rag.subjects (
   collection_id uuid not null,
   owner_id uuid,
   name text not null,
-  -- 1 is the whole title.
   weight real not null check (weight between 0 and 1),
   sound text collate "C" not null,
   ending text collate "C" not null,
   primary key (org_id, document_id, entity),
   foreign key (org_id, document_id) references rag.documents (org_id, id) on delete cascade
 );
+
+comment on table rag.subjects is 'Entities that documents'' titles name.';
+comment on column rag.subjects.weight is '1 is the whole title.';
 
 -- rag.link_entities and rag.expand_graph: the documents about an entity.
 create index subjects_by_entity on rag.subjects (org_id, entity, weight desc)
@@ -54,7 +56,6 @@ create policy "a bound key stays in its collection" on rag.subjects
   using ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()))
   with check ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()));
 
--- Whether a collection's documents go into the graph: unless its config says no.
 create function rag.is_in_graph(org_id uuid, collection_id uuid)
 returns boolean
 language sql stable security invoker set search_path = ''
@@ -64,7 +65,9 @@ as $$
   where collections.org_id = is_in_graph.org_id and collections.id = is_in_graph.collection_id;
 $$;
 
--- What a document's title names.
+comment on function rag.is_in_graph is
+  'Whether the documents of a collection are in the graph: unless its config excludes them.';
+
 create function rag.add_title_entities(document rag.documents)
 returns void
 language sql volatile security invoker set search_path = ''
@@ -77,6 +80,8 @@ as $$
   where rag.is_in_graph(document.org_id, document.collection_id)
   on conflict do nothing;
 $$;
+
+comment on function rag.add_title_entities is 'Insert the entities that a document''s title names.';
 
 create function rag.index_title_entities()
 returns trigger
@@ -93,6 +98,8 @@ begin
   return null;
 end;
 $$;
+
+comment on function rag.index_title_entities is 'Trigger that writes the title entities of a document.';
 
 create trigger index_subjects_of_new_documents after insert on rag.documents
   for each row execute function rag.index_title_entities();

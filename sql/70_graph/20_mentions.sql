@@ -9,17 +9,21 @@ create table rag.mentions (
   collection_id uuid not null,
   owner_id uuid,
   name text not null check (length(name) between 1 and 200 and rag.is_visible_text(name)),
-  -- person, organization, team, place, service, work, identifier, email, date, or name: not known which.
   kind text not null check (kind ~ '^[a-z][a-z_]{0,39}$'),
-  -- As the chunk writes it, where it does so differently: a surname alone, an abbreviation.
   said text[] not null check (cardinality(said) <= 20 and rag.is_visible_text(array_to_string(said, ' '))),
-  -- How prominent it is there, 0 to 1.
   weight real not null check (weight between 0 and 1),
   sound text collate "C" not null,
   ending text collate "C" not null,
   primary key (org_id, document_id, ordinal, entity),
   foreign key (org_id, document_id, ordinal) references rag.chunks (org_id, document_id, ordinal) on delete cascade
 );
+
+comment on table rag.mentions is 'Entities that chunks name.';
+comment on column rag.mentions.kind is
+  'person, organization, team, place, service, work, identifier, email, date, or name: not known which.';
+comment on column rag.mentions.said is
+  'As the chunk writes it, where it does so differently: a surname alone, an abbreviation.';
+comment on column rag.mentions.weight is 'How prominent it is there, 0 to 1.';
 
 -- rag.link_entities and rag.expand_graph: the chunks that name an entity, those where it is most prominent first.
 create index mentions_by_entity on rag.mentions (org_id, entity, weight desc)

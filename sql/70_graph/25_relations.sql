@@ -6,7 +6,6 @@ create table rag.relations (
   document_id uuid not null,
   ordinal integer not null,
   subject text collate "C" not null check (length(subject) between 1 and 200),
-  -- Read forwards: subject OWNED_BY object.
   type text collate "C" not null check (type ~ '^[A-Z][A-Z_]{1,49}$'),
   object text collate "C" not null check (length(object) between 1 and 200),
   collection_id uuid not null,
@@ -16,6 +15,9 @@ create table rag.relations (
   foreign key (org_id, document_id, ordinal) references rag.chunks (org_id, document_id, ordinal) on delete cascade,
   check (subject <> object)
 );
+
+comment on table rag.relations is 'Relations between entities that chunks state.';
+comment on column rag.relations.type is 'Read forwards: subject OWNED_BY object.';
 
 -- rag.edges_among, both ways; the surest first.
 create index relations_by_subject on rag.relations (org_id, subject, confidence desc)
@@ -55,7 +57,6 @@ create policy "a bound key stays in its collection" on rag.relations
   using ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()))
   with check ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()));
 
--- Mentions, relations and how far they are read follow their document, should it go to another collection or owner.
 create function rag.move_graph_of_document()
 returns trigger
 language plpgsql volatile security invoker set search_path = ''
@@ -72,13 +73,15 @@ begin
 end;
 $$;
 
+comment on function rag.move_graph_of_document is
+  'Mentions, relations and how far they are read follow their document, should it go to another collection or '
+  'owner.';
+
 create trigger move_names_of_changed_documents after update of collection_id, owner_id on rag.documents
   for each row
   when ((old.collection_id, old.owner_id) is distinct from (new.collection_id, new.owner_id))
   execute function rag.move_graph_of_document();
 
--- What a document names, in its text or its title, as the keys of an object: asked once a document, however many
--- relations it states.
 create function rag.names_of_document(org_id uuid, document_id uuid)
 returns jsonb
 language plpgsql stable security invoker set search_path = ''
@@ -98,7 +101,10 @@ begin
 end;
 $$;
 
--- Relations of a document one of whose ends nothing in it names any more are nobody's.
+comment on function rag.names_of_document is
+  'What a document names, in its text or its title, as the keys of an object: asked once a document, however many '
+  'relations it states.';
+
 create function rag.delete_dangling_relations(org_id uuid, document_id uuid)
 returns void
 language plpgsql volatile security invoker set search_path = ''
@@ -114,7 +120,9 @@ begin
 end;
 $$;
 
--- The numbered entries of a list in a chunk's JSON that are objects; 200 are looked at.
+comment on function rag.delete_dangling_relations is
+  'Delete a document''s relations with an end that nothing in the document names any more.';
+
 create function rag.list_entries(body jsonb, list text)
 returns table (entry jsonb, number bigint)
 language sql immutable security invoker set search_path = ''
@@ -125,7 +133,9 @@ as $$
   where listed.number <= 200 and jsonb_typeof(listed.entry) = 'object';
 $$;
 
--- A text in a list's entry that may be shown and is no longer than a name; null otherwise.
+comment on function rag.list_entries is
+  'The numbered entries of a list in a chunk''s JSON that are objects; 200 are looked at.';
+
 create function rag.name_value(value jsonb)
 returns text
 language sql immutable security invoker set search_path = ''
@@ -135,7 +145,9 @@ as $$
   where length(said.surface) between 1 and 200 and rag.is_visible_text(said.surface);
 $$;
 
--- A number in a list's entry, no more than 1 and no less than 0; null for what is no number.
+comment on function rag.name_value is
+  'A text in a list''s entry that may be shown and is no longer than a name; null otherwise.';
+
 create function rag.weight_value(value jsonb)
 returns real
 language sql immutable security invoker set search_path = ''
@@ -143,10 +155,9 @@ as $$
   select case jsonb_typeof(value) when 'number' then round(least(1, greatest(0, value::numeric)), 6)::real end;
 $$;
 
--- Store what each chunk of a document names and relates: chunks as rag_put_document takes them, the first of them
--- with that ordinal. What is no name is left out, whatever stands in its place: a document is worth more than its
--- names. Of one entity there is one row a chunk, and relations need both ends named in the document. At most 200 names
--- and 200 relations a chunk.
+comment on function rag.weight_value is
+  'A number in a list''s entry, no more than 1 and no less than 0; null for what is no number.';
+
 create function rag.insert_names(org_id uuid, document_id uuid, chunks jsonb, first integer)
 returns void
 language plpgsql volatile security invoker set search_path = ''
@@ -216,3 +227,9 @@ begin
   on conflict do nothing;
 end;
 $$;
+
+comment on function rag.insert_names is
+  'Store what each chunk of a document names and relates: chunks as rag_put_document takes them, the first of them '
+  'with that ordinal. What is no name is left out, whatever stands in its place: a document is worth more than its '
+  'names. Of one entity there is one row a chunk, and relations need both ends named in the document. At most 200 '
+  'names and 200 relations a chunk.';

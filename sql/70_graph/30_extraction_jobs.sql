@@ -7,18 +7,13 @@ create table rag.extractions (
   document_id uuid not null,
   collection_id uuid not null,
   owner_id uuid,
-  -- In whose name it is read; null: nobody's yet (rag_build_graph).
   user_id uuid,
-  -- Who has read it all: 0 nobody, 1 the rules, 2 a model.
   level smallint not null check (level between 0 and 2),
-  -- The model's name, where one has begun or ended.
   model text check (length(model) between 1 and 100),
-  -- The chunk that comes next, while it is being read.
   next_ordinal integer not null default 0 check (next_ordinal >= 0),
   prompt_tokens bigint not null default 0 check (prompt_tokens >= 0),
   completion_tokens bigint not null default 0 check (completion_tokens >= 0),
   attempts integer not null default 0,
-  -- Not before this. While it is read: when the lease ends, and anybody may claim it again. Null: given up.
   due_at timestamptz default now(),
   lease uuid,
   error_code text check (error_code ~ '^[a-z_]{1,40}$'),
@@ -27,6 +22,14 @@ create table rag.extractions (
   primary key (org_id, document_id),
   foreign key (org_id, document_id) references rag.documents (org_id, id) on delete cascade
 );
+
+comment on table rag.extractions is 'Progress of entity extraction, one row for each document in the graph.';
+comment on column rag.extractions.user_id is 'In whose name it is read; null: nobody''s yet (rag_build_graph).';
+comment on column rag.extractions.level is 'Who has read it all: 0 nobody, 1 the rules, 2 a model.';
+comment on column rag.extractions.model is 'The model''s name, where one has begun or ended.';
+comment on column rag.extractions.next_ordinal is 'The chunk that comes next, while it is being read.';
+comment on column rag.extractions.due_at is
+  'Not before this. While it is read: when the lease ends, and anybody may claim it again. Null: given up.';
 
 alter table rag.extractions enable row level security;
 alter table rag.extractions force row level security;
@@ -54,8 +57,6 @@ create policy "a bound key stays in its collection" on rag.extractions
   using ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()))
   with check ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()));
 
--- Documents have new chunks: who has read them, if they come with names, is who brought them. `later` chunks of a
--- document add to what came before. What earlier readings cost stays counted.
 create function rag.enqueue_extraction(org_id uuid, document_id uuid, chunks jsonb, later boolean)
 returns void
 language sql volatile security invoker set search_path = ''
@@ -74,7 +75,10 @@ as $$
     error_code = null, error_message = null, updated_at = now();
 $$;
 
--- A document has another title: what was said of the old one is nobody's any more, and it is to be read again.
+comment on function rag.enqueue_extraction is
+  'Documents have new chunks: who has read them, if they come with names, is who brought them. `later` chunks of a '
+  'document add to what came before. What earlier readings cost stays counted.';
+
 create function rag.requeue_extraction(org_id uuid, document_id uuid)
 returns void
 language plpgsql volatile security invoker set search_path = ''
@@ -86,3 +90,6 @@ begin
   where extractions.org_id = requeue_extraction.org_id and extractions.document_id = requeue_extraction.document_id;
 end;
 $$;
+
+comment on function rag.requeue_extraction is
+  'Enqueue the extraction of a document whose title changed, and delete relations of the old title''s entities.';

@@ -25,10 +25,6 @@ create policy "the worker claims what is to be read" on rag.extractions
 create policy "the worker leases what is to be read" on rag.extractions
   for update to rag_worker using (true) with check (lease is not null or due_at is null);
 
--- Documents that are to be read, leased: by the rules, and with_model those too that only the rules have read. Of every
--- org as many as of any other, those first that wait longest. A lease that has run out is nobody's: its document is
--- claimed again, alone, since it may be what its worker died of. One that nobody ever got on with, sixteen times, is
--- given up. as_admin: it is read for somebody else, as only an admin may.
 create function public.rag_claim_extractions(
   wanted integer default 1, lease_seconds integer default 60, with_model boolean default false
 )
@@ -119,8 +115,12 @@ begin
 end;
 $$;
 
--- The extraction of the token's lease, locked; PT409 when the lease is lost: the document was claimed again, replaced,
--- retitled or deleted, or the user may no longer see it. with_document: the document is locked too.
+comment on function public.rag_claim_extractions is
+  'Documents that are to be read, leased: by the rules, and with_model those too that only the rules have read. Of '
+  'every org as many as of any other, those first that wait longest. A lease that has run out is nobody''s: its '
+  'document is claimed again, alone, since it may be what its worker died of. One that nobody ever got on with, '
+  'sixteen times, is given up. as_admin: it is read for somebody else, as only an admin may.';
+
 create function rag.leased_extraction(with_document boolean default true)
 returns rag.extractions
 language plpgsql volatile security invoker set search_path = ''
@@ -146,9 +146,10 @@ begin
 end;
 $$;
 
--- What there is to read next: who has read the document before (level), its title, and its chunks from `first` on,
--- `most` of them: {content, names}, names being those that are known of it, {name, said}. Nothing for a document whose
--- collection left the graph: then nothing of it is left there either.
+comment on function rag.leased_extraction is
+  'The extraction of the token''s lease, locked; PT409 when the lease is lost: the document was claimed again, '
+  'replaced, retitled or deleted, or the user may no longer see it. with_document: the document is locked too.';
+
 create function public.rag_open_extraction(most integer default 100)
 returns table (document_id uuid, level smallint, title text, first integer, chunks jsonb)
 language plpgsql volatile security invoker set search_path = ''
@@ -190,10 +191,11 @@ begin
 end;
 $$;
 
--- What the chunks from `first` on name and relate (names and relations, as rag_put_document takes them), in the place
--- of what was known of them; a chunk without names keeps what it has. model: which one has read them; none: the rules.
--- What it cost, in tokens. code, message: why one of them could not be read. Whether there are more: the lease then
--- lasts so much longer, and ends otherwise.
+comment on function public.rag_open_extraction is
+  'What there is to read next: who has read the document before (level), its title, and its chunks from `first` on, '
+  '`most` of them: {content, names}, names being those that are known of it, {name, said}. Nothing for a document '
+  'whose collection left the graph: then nothing of it is left there either.';
+
 create function public.rag_store_extraction(
   first integer, chunks jsonb, model text default null, prompt_tokens bigint default 0,
   completion_tokens bigint default 0, code text default null, message text default null,
@@ -248,9 +250,12 @@ begin
 end;
 $$;
 
--- It did not work, and why; what it cost all the same. retry_seconds: after which to try again; null: never, and the
--- row has the error. Without a code there is no error: the extraction is due again, and the attempt does not count. The
--- document is not locked: its lock may be the lock that the extraction could not get.
+comment on function public.rag_store_extraction is
+  'What the chunks from `first` on name and relate (names and relations, as rag_put_document takes them), in the '
+  'place of what was known of them; a chunk without names keeps what it has. model: which one has read them; none: '
+  'the rules. What it cost, in tokens. code, message: why one of them could not be read. Whether there are more: '
+  'the lease then lasts so much longer, and ends otherwise.';
+
 create function public.rag_fail_extraction(
   code text default null, message text default null, retry_seconds integer default null,
   prompt_tokens bigint default 0, completion_tokens bigint default 0
@@ -275,9 +280,11 @@ begin
 end;
 $$;
 
--- Have a collection's documents read in the caller's name, as far as the caller sees them: those that nobody has asked
--- for yet, and those that were given up; `again`: all of them, from the beginning. How many. PT409 for a collection
--- that is not in the graph.
+comment on function public.rag_fail_extraction is
+  'It did not work, and why; what it cost all the same. retry_seconds: after which to try again; null: never, and '
+  'the row has the error. Without a code there is no error: the extraction is due again, and the attempt does not '
+  'count. The document is not locked: its lock may be the lock that the extraction could not get.';
+
 create function public.rag_build_graph(collection_id uuid, again boolean default false)
 returns bigint
 language plpgsql volatile security invoker set search_path = ''
@@ -298,6 +305,11 @@ exception when lock_not_available then
   perform rag.raise_locked();
 end;
 $$;
+
+comment on function public.rag_build_graph is
+  'Have a collection''s documents read in the caller''s name, as far as the caller sees them: those that nobody has '
+  'asked for yet, and those that were given up; `again`: all of them, from the beginning. How many. PT409 for a '
+  'collection that is not in the graph.';
 
 create function rag.enqueue_collection(home rag.collections, again boolean)
 returns bigint
@@ -329,8 +341,9 @@ begin
 end;
 $$;
 
--- A collection came into the graph or left it, as far as the caller sees its documents. It is the worker that reads
--- them, and that forgets what was read; of a few documents it is forgotten at once.
+comment on function rag.enqueue_collection is
+  'Enqueue the extraction of all documents of a collection that the caller sees; their number.';
+
 create function rag.on_graph_setting_changed(home rag.collections, was_graphed boolean)
 returns void
 language plpgsql volatile security invoker set search_path = ''
@@ -358,7 +371,10 @@ begin
 end;
 $$;
 
--- Take a document out of the graph.
+comment on function rag.on_graph_setting_changed is
+  'A collection came into the graph or left it, as far as the caller sees its documents. It is the worker that '
+  'reads them, and that forgets what was read; of a few documents it is forgotten at once.';
+
 create function rag.delete_graph_of_document(org_id uuid, document_id uuid)
 returns void
 language sql volatile security invoker set search_path = ''
@@ -376,3 +392,5 @@ as $$
   where extractions.org_id = delete_graph_of_document.org_id
     and extractions.document_id = delete_graph_of_document.document_id;
 $$;
+
+comment on function rag.delete_graph_of_document is 'Take a document out of the graph.';

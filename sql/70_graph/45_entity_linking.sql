@@ -1,10 +1,11 @@
 -- Entity linking: the entities that a query names. Longer names have priority over shorter ones inside them, exact
 -- names over similar ones. Each look-up is an equality or a range in an index, and reads a bounded number of rows.
 
--- A name in a question: the entity, how surely it is meant (0 to 1), and which of the question's words it takes.
 create type rag.seed_entity as (org_id uuid, entity text, weight double precision, start integer, finish integer);
 
--- The words of a question's beginning that hold a capital or a digit, folded.
+comment on type rag.seed_entity is
+  'A name in a question: the entity, how surely it is meant (0 to 1), and which of the question''s words it takes.';
+
 create function rag.capitalized_words(query_text text)
 returns text[]
 language sql immutable security invoker set search_path = ''
@@ -16,8 +17,9 @@ as $$
     where word <> '');
 $$;
 
--- The words of a folded question, 64 at most, each with the blank behind it: what stands between blanks, and in scripts
--- that are written without, or where words take endings (Thai to Burmese, Khmer, kana, Han, Hangul), every character.
+comment on function rag.capitalized_words is
+  'The words of a question''s beginning that hold a capital or a digit, folded.';
+
 create function rag.query_words(folded text)
 returns text[]
 language sql immutable security invoker set search_path = ''
@@ -27,9 +29,11 @@ as $$
     '\u3400-\u9fff\uac00-\ud7af\U00020000-\U0003ffff]+|[^ ]) ?)', 'g') as found (parts);
 $$;
 
--- The names that stand in the question as they stand in documents: of overlapping ones the longest. words: the folded
--- question's (rag.query_words); capitals: those of them that look like a part of a name. What has none is less surely
--- meant as one, unless its script knows no capitals.
+comment on function rag.query_words is
+  'The words of a folded question, 64 at most, each with the blank behind it: what stands between blanks, and in '
+  'scripts that are written without, or where words take endings (Thai to Burmese, Khmer, kana, Han, Hangul), every '
+  'character.';
+
 create function rag.link_exact(words text[], capitals text[], scope rag.search_scope)
 returns rag.seed_entity[]
 language plpgsql stable security invoker set search_path = ''
@@ -99,7 +103,11 @@ begin
 end;
 $$;
 
--- Up to `wanted` entities of an org that sound like a name, or begin or end with it, most alike first.
+comment on function rag.link_exact is
+  'The names that stand in the question as they stand in documents: of overlapping ones the longest. words: the '
+  'folded question''s (rag.query_words); capitals: those of them that look like a part of a name. What has none is '
+  'less surely meant as one, unless its script knows no capitals.';
+
 create function rag.similar_names(org_id uuid, name text, scope rag.search_scope, wanted integer)
 returns table (entity text, likeness double precision)
 language plpgsql stable security invoker set search_path = ''
@@ -161,8 +169,9 @@ begin
 end;
 $$;
 
--- The names that stand in the question otherwise than in any document: misspelled, or a part of one. Runs of words that
--- look like names and that link_exactly left, of five words at most, the longest first.
+comment on function rag.similar_names is
+  'Up to `wanted` entities of an org that sound like a name, or begin or end with it, most alike first.';
+
 create function rag.link_fuzzy(words text[], capitals text[], known rag.seed_entity[], scope rag.search_scope)
 returns rag.seed_entity[]
 language plpgsql stable security invoker set search_path = ''
@@ -206,7 +215,10 @@ begin
 end;
 $$;
 
--- The entities that the question names, and those that are the same by another name; at most 32, the surest first.
+comment on function rag.link_fuzzy is
+  'The names that stand in the question otherwise than in any document: misspelled, or a part of one. Runs of words '
+  'that look like names and that link_exactly left, of five words at most, the longest first.';
+
 create function rag.link_entities(query_text text, scope rag.search_scope)
 returns rag.seed_entity[]
 language plpgsql stable security invoker set search_path = ''
@@ -255,3 +267,6 @@ begin
     limit 32);
 end;
 $$;
+
+comment on function rag.link_entities is
+  'The entities that the question names, and those that are the same by another name; at most 32, the surest first.';

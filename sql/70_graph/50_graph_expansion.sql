@@ -3,19 +3,20 @@
 -- an edge depends on its evidence: a stated relation of a requested type, a stated relation, or co-occurrence. Each
 -- step reads a bounded number of rows, and starts only within the time limit.
 
--- A chunk on its way, or with ordinal null all of a document; and the entity that leads there most surely.
 create type rag.graph_candidate as (
   org_id uuid, document_id uuid, ordinal integer, weight double precision, entity text
 );
 
--- An entity that stands with a seed: how strongly, by which chunk, and as what.
+comment on type rag.graph_candidate is
+  'A chunk, or with ordinal null a whole document, its weight, and the entity that leads to it most surely.';
+
 create type rag.neighbour as (
   org_id uuid, entity text, weight double precision, seed text, document_id uuid, ordinal integer
 );
 
--- The documents about the entities, and the chunks that name them, so many of either for each. An entity that is named
--- more often says less; how often is counted no further than is read. Of an org, or of the scope's collections one by
--- one: one of the two look-ups is never begun.
+comment on type rag.neighbour is
+  'An entity that co-occurs with a seed entity: its weight, and the chunk that is the evidence.';
+
 create function rag.chunks_naming(seeds rag.seed_entity[], scope rag.search_scope, subjects_each integer,
   mentions_each integer, mention_share double precision)
 returns rag.graph_candidate[]
@@ -83,7 +84,11 @@ begin
 end;
 $$;
 
--- Whether a document, or a chunk of one, is among those that a scope asks for: rag.where_clause, of what is at hand.
+comment on function rag.chunks_naming is
+  'The documents about the entities, and the chunks that name them, so many of either for each. An entity that is '
+  'named more often says less; how often is counted no further than is read. Of an org, or of the scope''s '
+  'collections one by one: one of the two look-ups is never begun.';
+
 create function rag.is_in_scope(document_id uuid, source_type text, lang text, occurred_at timestamptz,
   scope rag.search_scope)
 returns boolean
@@ -97,7 +102,10 @@ as $$
     and (scope.without_document is null or document_id <> scope.without_document);
 $$;
 
--- The same of a document by its id.
+comment on function rag.is_in_scope is
+  'Whether a document, or a chunk with these fields, is in a scope: the conditions of rag.where_clause on given '
+  'values.';
+
 create function rag.is_document_in_scope(org_id uuid, document_id uuid, scope rag.search_scope)
 returns boolean
 language sql stable security invoker set search_path = ''
@@ -108,7 +116,8 @@ as $$
       and rag.is_in_scope(documents.id, documents.source_type, documents.lang, documents.occurred_at, scope));
 $$;
 
--- Those of the seeds that a document of the scope names, among the places that are read of each.
+comment on function rag.is_document_in_scope is 'Whether a document is in a scope, by its id.';
+
 create function rag.seeds_in_scope(seeds rag.seed_entity[], scope rag.search_scope, subjects_each integer,
   mentions_each integer)
 returns rag.seed_entity[]
@@ -169,7 +178,9 @@ begin
 end;
 $$;
 
--- Those of a scope that filters documents.
+comment on function rag.seeds_in_scope is
+  'Those of the seeds that a document of the scope names, among the places that are read of each.';
+
 create function rag.apply_scope(places rag.graph_candidate[], scope rag.search_scope)
 returns rag.graph_candidate[]
 language plpgsql stable security invoker set search_path = ''
@@ -191,8 +202,8 @@ begin
 end;
 $$;
 
--- What stands with the seeds in the strongest of these places: the 48 entities that are worth most, each by its best
--- way. relation_types: kinds of edges that the question asks for.
+comment on function rag.apply_scope is 'The graph candidates that are in a scope which filters documents.';
+
 create function rag.co_occurring_entities(places rag.graph_candidate[], seeds rag.seed_entity[],
   scope rag.search_scope, relation_types text[])
 returns rag.neighbour[]
@@ -258,8 +269,10 @@ begin
 end;
 $$;
 
--- The chunks of the places, the heaviest first, `wanted` at most: of a whole document those two of its first 32
--- that are nearest to what is asked.
+comment on function rag.co_occurring_entities is
+  'What stands with the seeds in the strongest of these places: the 48 entities that are worth most, each by its '
+  'best way. relation_types: kinds of edges that the question asks for.';
+
 create function rag.load_chunks(places rag.graph_candidate[], query_embedding extensions.halfvec,
   scope rag.search_scope, wanted integer)
 returns rag.graph_candidate[]
@@ -301,8 +314,10 @@ begin
 end;
 $$;
 
--- What is reached from the seeds in so many hops: 1 is where they are named, 2 where those are that stand with them.
--- started: since when the graph's time runs. complete: whether there was enough of it.
+comment on function rag.load_chunks is
+  'The chunks of the places, the heaviest first, `wanted` at most: of a whole document those two of its first 32 '
+  'that are nearest to what is asked.';
+
 create function rag.expand_graph(seeds rag.seed_entity[], scope rag.search_scope, query_embedding extensions.halfvec,
   hops integer, relation_types text[], wanted integer, started timestamptz, out chunks rag.graph_candidate[],
   out neighbours rag.neighbour[], out complete boolean)
@@ -336,3 +351,7 @@ begin
   chunks := rag.load_chunks(first || second, query_embedding, scope, wanted);
 end;
 $$;
+
+comment on function rag.expand_graph is
+  'What is reached from the seeds in so many hops: 1 is where they are named, 2 where those are that stand with '
+  'them. started: since when the graph''s time runs. complete: whether there was enough of it.';

@@ -1,7 +1,6 @@
 -- Entities, edges and evidence in the response of a graph search, read under row security from documents that the
 -- caller sees.
 
--- The entities, by their names as documents write them most prominently, with other spellings as aliases.
 create function rag.render_entities(seeds rag.seed_entity[], neighbours rag.neighbour[], scope rag.search_scope)
 returns jsonb
 language plpgsql stable security invoker set search_path = ''
@@ -99,8 +98,9 @@ begin
 end;
 $$;
 
--- The edges between the entities that documents state, the surest first, `wanted` at most. Several chunks that say the
--- same make it surer: as if each were a chance of its own.
+comment on function rag.render_entities is
+  'The entities, by their names as documents write them most prominently, with other spellings as aliases.';
+
 create function rag.edges_among(org_id uuid, entities text[], scope rag.search_scope, wanted integer)
 returns jsonb[]
 language plpgsql stable security invoker set search_path = ''
@@ -139,7 +139,10 @@ begin
 end;
 $$;
 
--- Whether a document's title names an entity.
+comment on function rag.edges_among is
+  'The edges between the entities that documents state, the surest first, `wanted` at most. Several chunks that say '
+  'the same make it surer: as if each were a chance of its own.';
+
 create function rag.is_about(org_id uuid, document_id uuid, entity text)
 returns boolean
 language sql stable security invoker set search_path = ''
@@ -150,8 +153,8 @@ as $$
       and subjects.entity = is_about.entity);
 $$;
 
--- The edges that nothing but standing together makes, where no document states more: from what the document is about
--- to what it names, else from the seed to what stands with it.
+comment on function rag.is_about is 'Whether a document''s title names an entity.';
+
 create function rag.co_occurrence_edges(neighbours rag.neighbour[], stated jsonb[])
 returns jsonb[]
 language plpgsql stable security invoker set search_path = ''
@@ -179,7 +182,10 @@ begin
 end;
 $$;
 
--- Those of the edges whose ends are both among the entities that are shown.
+comment on function rag.co_occurrence_edges is
+  'The edges that nothing but standing together makes, where no document states more: from what the document is '
+  'about to what it names, else from the seed to what stands with it.';
+
 create function rag.edges_between(edges jsonb[], entities jsonb)
 returns jsonb[]
 language plpgsql immutable security invoker set search_path = ''
@@ -198,7 +204,8 @@ begin
 end;
 $$;
 
--- Entities, edges and evidence of what was reached: all seeds, and of their neighbours those that matter most, sixteen.
+comment on function rag.edges_between is 'Those of the edges whose ends are both among the entities that are shown.';
+
 create function rag.render_graph(seeds rag.seed_entity[], neighbours rag.neighbour[], scope rag.search_scope)
 returns jsonb
 language plpgsql stable security invoker set search_path = ''
@@ -253,3 +260,7 @@ begin
           and replace(seed.entity, ' ', '_') in (edge ->> 'from', edge ->> 'to'))), '[]'));
 end;
 $$;
+
+comment on function rag.render_graph is
+  'Entities, edges and evidence of what was reached: all seeds, and of their neighbours those that matter most, '
+  'sixteen.';

@@ -1,8 +1,6 @@
 -- Graph search: the legs of rag_search and the expanded graph, ordered together in one call. A query without known
 -- entities uses the legs alone.
 
--- The hits, those that the graph reached before others, `wanted` at most: of a score the graph's share is how surely
--- the chunk was reached, the rest what the legs give it, 0 to 1 both.
 create function rag.fuse_graph_scores(candidates rag.candidate[], graph_candidates rag.graph_candidate[],
   share double precision, wanted integer)
 returns rag.candidate[]
@@ -18,14 +16,18 @@ begin
     ), best as (
       select * from weighed order by joined_score desc, chunk_id limit wanted
     )
-    select array_agg((best.org_id, best.document_id, best.ordinal, best.chunk_id, best.content, best.span_start,
-      best.span_end, best.similarity, best.word_score, least(1, best.joined_score))::rag.candidate
+    select array_agg(rag.candidate(org_id => best.org_id, document_id => best.document_id, ordinal => best.ordinal,
+      chunk_id => best.chunk_id, content => best.content, span_start => best.span_start, span_end => best.span_end,
+      similarity => best.similarity, word_score => best.word_score, score => least(1, best.joined_score))
       order by best.joined_score desc, best.chunk_id)
     from best);
 end;
 $$;
 
--- The hits as JSON, each with how surely the graph reached it, and whether the legs alone would not have shown it.
+comment on function rag.fuse_graph_scores is
+  'The hits, those that the graph reached before others, `wanted` at most: of a score the graph''s share is how '
+  'surely the chunk was reached, the rest what the legs give it, 0 to 1 both.';
+
 create function rag.render_matches(shown rag.candidate[], by_legs rag.candidate[],
   graph_candidates rag.graph_candidate[], exact boolean, considered integer, vector_ms real, lexical_ms real,
   ignored_filters text[])
@@ -47,8 +49,9 @@ begin
 end;
 $$;
 
--- Those of the reached chunks that a leg has not brought, with the score that it would have given them; by word alone
--- one without any of the words has none, and was reached all the same.
+comment on function rag.render_matches is
+  'The hits as JSON, each with how surely the graph reached it, and whether the legs alone would not have shown it.';
+
 create function rag.score_graph_candidates(graph_candidates rag.graph_candidate[], known rag.candidate[],
   query_text text, query_embedding extensions.halfvec, scope rag.search_scope, mode text)
 returns rag.candidate[]
@@ -59,10 +62,10 @@ declare
   scored rag.candidate[];
 begin
   candidates := array(
-    select (found.org_id, found.document_id, found.ordinal, found.id, found.content, found.span_start, found.span_end,
-      case when query_embedding is not null
-        then greatest(0, least(1, 1 - (found.embedding operator(extensions.<=>) query_embedding))) end,
-      null, null)::rag.candidate
+    select rag.candidate(org_id => found.org_id, document_id => found.document_id, ordinal => found.ordinal,
+      chunk_id => found.id, content => found.content, span_start => found.span_start, span_end => found.span_end,
+      similarity => case when query_embedding is not null
+        then greatest(0, least(1, 1 - (found.embedding operator(extensions.<=>) query_embedding))) end)
     from unnest(graph_candidates) as place
     cross join lateral (
       select chunks.*
@@ -77,8 +80,10 @@ begin
   elsif mode = 'semantic' then
     -- No word has a part in it, and none is counted.
     return array(
-      select (candidate.org_id, candidate.document_id, candidate.ordinal, candidate.chunk_id, candidate.content,
-        candidate.span_start, candidate.span_end, candidate.similarity, null, candidate.similarity)::rag.candidate
+      select rag.candidate(org_id => candidate.org_id, document_id => candidate.document_id,
+        ordinal => candidate.ordinal, chunk_id => candidate.chunk_id, content => candidate.content,
+        span_start => candidate.span_start, span_end => candidate.span_end, similarity => candidate.similarity,
+        score => candidate.similarity)
       from unnest(candidates) as candidate);
   end if;
   scored := rag.score_candidates(case when mode <> 'semantic' then rag.parse_keyword_query(query_text, scope) end,
@@ -92,10 +97,10 @@ begin
 end;
 $$;
 
--- query_text, query_vector, filters, expand_context, half_life_days and prefer as rag_search takes them. mode: graph
--- (hybrid's legs), or one of rag_search's, which the graph then enhances. hops: how far it goes, 1 or 2.
--- relation_types: the edges that the question asks for, which lead on most surely. Returns {matches, entities, edges,
--- evidence, complete, graph_ms}, and ignored_filters where there are any.
+comment on function rag.score_graph_candidates is
+  'Those of the reached chunks that a leg has not brought, with the score that it would have given them; by word '
+  'alone one without any of the words has none, and was reached all the same.';
+
 create function public.rag_graph_search(
   query_text text,
   query_vector extensions.vector default null,
@@ -145,7 +150,7 @@ begin
   graph_ms := rag.milliseconds_since(started);
   -- Both legs score what was reached among their own candidates, as if they had brought it.
   search := rag.two_leg_search(query_embedding, query_text, scope, legs, 'mean', pool, top_k, array(
-    select (place.org_id, place.document_id, place.ordinal, null, null, null, null, null, null, null)::rag.candidate
+    select rag.candidate(org_id => place.org_id, document_id => place.document_id, ordinal => place.ordinal)
     from unnest(expansion.chunks) as place
     where legs = 'hybrid'));
   candidates := search.candidates;
@@ -174,7 +179,13 @@ begin
 end;
 $$;
 
--- Raises PT400, with the name of what is wrong in detail.
+comment on function public.rag_graph_search is
+  'Search by vector and keywords together with the graph of the query''s entities. query_text, query_vector, '
+  'filters, expand_context, half_life_days and prefer as rag_search takes them. mode: graph (hybrid''s legs), or '
+  'one of rag_search''s, which the graph then enhances. hops: how far it goes, 1 or 2. relation_types: the edges '
+  'that the question asks for, which lead on most surely. Returns {matches, entities, edges, evidence, complete, '
+  'graph_ms}, and ignored_filters where there are any.';
+
 create function rag.check_graph(query_text text, top_k integer, hops integer, relation_types text[])
 returns void
 language plpgsql immutable security invoker set search_path = ''
@@ -190,3 +201,6 @@ begin
   end if;
 end;
 $$;
+
+comment on function rag.check_graph is
+  'Raises PT400 for invalid arguments of a graph search; detail names the argument.';

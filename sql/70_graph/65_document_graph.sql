@@ -1,8 +1,6 @@
 -- Graph of given documents: their entities and relations, and the relations that other visible documents state of
 -- these, for /v1/contents.
 
--- The entities that a document names, those that matter most in it; `wanted` at most, its subjects first, which weigh
--- more than whatever it names.
 create function rag.document_entities(org_id uuid, document_id uuid, wanted integer)
 returns rag.seed_entity[]
 language plpgsql stable security invoker set search_path = ''
@@ -28,8 +26,10 @@ begin
 end;
 $$;
 
--- The edges that chunks state which begin or end at one of the entities; only those of a document, unless that is
--- null, a thousand statements at most.
+comment on function rag.document_entities is
+  'The entities that a document names, those that matter most in it; `wanted` at most, its subjects first, which '
+  'weigh more than whatever it names.';
+
 create function rag.edges_touching(org_id uuid, entities text[], scope rag.search_scope, document_id uuid,
   wanted integer)
 returns jsonb[]
@@ -88,7 +88,10 @@ begin
 end;
 $$;
 
--- What a document names, and what is stated of that: what is only named together is not told here.
+comment on function rag.edges_touching is
+  'The edges that chunks state which begin or end at one of the entities; only those of a document, unless that is '
+  'null, a thousand statements at most.';
+
 create function rag.graph_of_document(org_id uuid, document_id uuid, scope rag.search_scope, hops integer)
 returns jsonb
 language plpgsql stable security invoker set search_path = ''
@@ -125,9 +128,9 @@ begin
 end;
 $$;
 
--- The graph of each of the documents that the caller sees in that org, or in that collection of it: {document id:
--- {entities, edges, evidence}}. hops: 0 is what the document itself says, 1 what others say of what it names as well, 2
--- what they say of that. At most twenty documents.
+comment on function rag.graph_of_document is
+  'What a document names, and what is stated of that: what is only named together is not told here.';
+
 create function public.rag_graph_of(org_id uuid, document_ids uuid[], collection_id uuid default null,
   hops integer default 1)
 returns jsonb
@@ -153,3 +156,8 @@ begin
       and (collection_id is null or present.collection_id = rag_graph_of.collection_id)), '{}');
 end;
 $$;
+
+comment on function public.rag_graph_of is
+  'The graph of each of the documents that the caller sees in that org, or in that collection of it: {document id: '
+  '{entities, edges, evidence}}. hops: 0 is what the document itself says, 1 what others say of what it names as '
+  'well, 2 what they say of that. At most twenty documents.';

@@ -6,11 +6,8 @@ create table rag.sessions (
   org_id uuid not null references rag.orgs (id) on delete cascade,
   id uuid not null default gen_random_uuid(),
   owner_id uuid not null references auth.users (id) on delete cascade,
-  -- Null: of no one collection, or of one that has gone; the next turn in a collection gives it that one.
   collection_id uuid,
-  -- From the first question.
   title text not null check (length(title) <= 200 and rag.is_visible_text(title)),
-  -- Also the ordinal of the message that comes next.
   message_count integer not null default 0 check (message_count >= 0),
   created_at timestamptz not null default clock_timestamp(),
   last_message_at timestamptz not null default clock_timestamp(),
@@ -19,6 +16,12 @@ create table rag.sessions (
   constraint sessions_owner unique (org_id, id, owner_id),
   foreign key (org_id, collection_id) references rag.collections (org_id, id) on delete set null (collection_id)
 );
+
+comment on table rag.sessions is 'Chat sessions, each of one user.';
+comment on column rag.sessions.collection_id is
+  'Null: of no one collection, or of one that has gone; the next turn in a collection gives it that one.';
+comment on column rag.sessions.title is 'From the first question.';
+comment on column rag.sessions.message_count is 'Also the ordinal of the message that comes next.';
 
 -- rag_list_sessions; and deleting a user.
 create index sessions_by_owner on rag.sessions (owner_id, last_message_at desc, id);
@@ -31,11 +34,9 @@ create table rag.messages (
   ordinal integer not null check (ordinal >= 0),
   id uuid not null default gen_random_uuid(),
   owner_id uuid not null,
-  -- The session's when it was said. What was said before stays of no collection when the session takes another.
   collection_id uuid,
   role text not null check (role in ('user', 'assistant', 'system')),
   content text not null check (length(content) <= 100000),
-  -- Of an answer: what it cites, what it took.
   details jsonb not null default '{}' check (rag.is_metadata(details)),
   created_at timestamptz not null default clock_timestamp(),
   -- A session has one owner: the ordinal is unique in it.
@@ -43,6 +44,11 @@ create table rag.messages (
   foreign key (org_id, session_id, owner_id) references rag.sessions (org_id, id, owner_id) on delete cascade,
   foreign key (org_id, collection_id) references rag.collections (org_id, id) on delete set null (collection_id)
 );
+
+comment on table rag.messages is 'Messages of chat sessions, in order.';
+comment on column rag.messages.collection_id is
+  'The session''s when it was said. What was said before stays of no collection when the session takes another.';
+comment on column rag.messages.details is 'Of an answer: what it cites, what it took.';
 
 -- Deleting a collection.
 create index messages_by_collection on rag.messages (org_id, collection_id);
@@ -100,16 +106,18 @@ create policy "a bound key stays in its collection" on rag.messages
   using ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()))
   with check ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()));
 
--- What a list shows of a session, and of a message.
 create type rag.session as (
   id uuid, org_id uuid, owner_id uuid, collection_id uuid, title text, message_count integer, created_at timestamptz,
   last_message_at timestamptz
 );
+
+comment on type rag.session is 'A session as a list returns it.';
 create type rag.message as (
   id uuid, session_id uuid, ordinal integer, role text, content text, details jsonb, created_at timestamptz
 );
 
--- Raises PT403 for a key that does not chat.
+comment on type rag.message is 'A message as a list returns it.';
+
 create function rag.require_chat_scope()
 returns void
 language plpgsql stable security invoker set search_path = ''
@@ -121,7 +129,8 @@ begin
 end;
 $$;
 
--- The session of that id; PT404 for one that is not the caller's.
+comment on function rag.require_chat_scope is 'Raises PT403 for a key without the scope chat:read.';
+
 create function rag.get_session(session_id uuid)
 returns rag.sessions
 language plpgsql stable security invoker set search_path = ''
@@ -140,7 +149,8 @@ begin
 end;
 $$;
 
--- Raises PT400 for messages that nobody says: [{role, content, details}], with details an object or not there.
+comment on function rag.get_session is 'The session of that id; PT404 for one that is not the caller''s.';
+
 create function rag.check_messages(messages jsonb)
 returns void
 language plpgsql immutable security invoker set search_path = ''
@@ -164,11 +174,9 @@ begin
 end;
 $$;
 
--- Where a turn takes place, before it: {"session_id", "org_id", "collection_id", "title", "message_count", "messages"},
--- messages being the last `history` of it in their order, as {"role", "content"}, of 400,000 bytes in all at most.
--- A collection narrows the turn where the session has none. Without a session, a new one's place:
--- in the collection, or in the caller's only org; nothing is made yet. PT404 for a session or a collection that is not
--- the caller's, PT409 for a session of another collection than the one given.
+comment on function rag.check_messages is
+  'Raises PT400 for messages that nobody says: [{role, content, details}], with details an object or not there.';
+
 create function public.rag_open_session(
   session_id uuid default null, collection_id uuid default null, history integer default 100
 )
@@ -222,8 +230,13 @@ begin
 end;
 $$;
 
--- The collection of that id, of that org where one is named; none where no id is. PT404 for one that the caller does
--- not see.
+comment on function public.rag_open_session is
+  'Where a turn takes place, before it: {"session_id", "org_id", "collection_id", "title", "message_count", '
+  '"messages"}, messages being the last `history` of it in their order, as {"role", "content"}, of 400,000 bytes in '
+  'all at most. A collection narrows the turn where the session has none. Without a session, a new one''s place: in '
+  'the collection, or in the caller''s only org; nothing is made yet. PT404 for a session or a collection that is '
+  'not the caller''s, PT409 for a session of another collection than the one given.';
+
 create function rag.collection_in(org_id uuid, collection_id uuid)
 returns rag.collections
 language plpgsql stable security invoker set search_path = ''
@@ -243,11 +256,10 @@ begin
 end;
 $$;
 
--- Keep what was said in a turn, in order, at the end of the session, or in a new one of that org, collection and title
--- where session_id is null: {"session_id", "message_count"}. A session stays where it began: one about the org takes no
--- collection later, or a key that is bound to that would read what was said of others. Of two turns of one session at
--- once the later to come
--- stands after the other. PT404 for a session or a collection that has gone meanwhile.
+comment on function rag.collection_in is
+  'The collection of that id, in the given org if any; null without an id. PT404 for one that the caller does not '
+  'see.';
+
 create function public.rag_save_turn(session_id uuid, org_id uuid, collection_id uuid, title text, messages jsonb)
 returns jsonb
 language plpgsql volatile security invoker set search_path = ''
@@ -288,7 +300,13 @@ begin
 end;
 $$;
 
--- The caller's own, those first where something was said last.
+comment on function public.rag_save_turn is
+  'Keep what was said in a turn, in order, at the end of the session, or in a new one of that org, collection and '
+  'title where session_id is null: {"session_id", "message_count"}. A session stays where it began: one about the '
+  'org takes no collection later, or a key that is bound to that would read what was said of others. Of two turns '
+  'of one session at once the later to come stands after the other. PT404 for a session or a collection that has '
+  'gone meanwhile.';
+
 create function public.rag_list_sessions("limit" integer default 20, "offset" integer default 0)
 returns setof rag.session
 language plpgsql stable security invoker set search_path = ''
@@ -307,7 +325,8 @@ begin
 end;
 $$;
 
--- What was said in one of them, in order; PT404.
+comment on function public.rag_list_sessions is 'The caller''s sessions, the latest message first.';
+
 create function public.rag_list_session_messages(
   session_id uuid, "limit" integer default 1000, "offset" integer default 0
 )
@@ -334,7 +353,9 @@ begin
 end;
 $$;
 
--- With all that was said; PT404.
+comment on function public.rag_list_session_messages is
+  'The messages of a session, in order; PT404 for an unknown session.';
+
 create function public.rag_delete_session(session_id uuid)
 returns void
 language plpgsql volatile security invoker set search_path = ''
@@ -346,3 +367,5 @@ begin
   delete from rag.sessions where sessions.org_id = gone.org_id and sessions.id = gone.id;
 end;
 $$;
+
+comment on function public.rag_delete_session is 'Delete a session with its messages; PT404 for an unknown session.';

@@ -1,7 +1,6 @@
 -- Export of a collection to a snapshot, a page at a time. Every member of the org may load a snapshot, so it contains
 -- only documents that the whole org sees.
 
--- The collection whose snapshot is made; PT400 for somebody's own.
 create function rag.snapshot_collection(collection_id uuid)
 returns rag.collections
 language plpgsql stable security invoker set search_path = ''
@@ -21,6 +20,9 @@ begin
 end;
 $$;
 
+comment on function rag.snapshot_collection is
+  'The collection of that id; PT400 for a private collection, which cannot be exported.';
+
 create function public.rag_begin_snapshot(name text)
 returns jsonb
 language sql stable security invoker set search_path = ''
@@ -32,8 +34,9 @@ as $$
   from rag.snapshot_collection((rag.require_collection(rag_begin_snapshot.name)).id) as home;
 $$;
 
--- [{id, created_at}]: up to 2,000 documents of the whole org after that one, the oldest first. Documents that have never
--- become chunks are left out.
+comment on function public.rag_begin_snapshot is
+  'The collection of that name, to export it; PT400 for a private collection.';
+
 create function public.rag_snapshot_documents(
   collection_id uuid, after_created_at timestamptz default null, after_id uuid default null
 )
@@ -61,8 +64,10 @@ begin
 end;
 $$;
 
--- A chunk as a snapshot has it, of at most 8,192 bytes; its text is in the document's. The embedding: its values in half
--- precision, high byte first, as base64, without the zeros at its end.
+comment on function public.rag_snapshot_documents is
+  '[{id, created_at}]: up to 2,000 documents of the whole org after that one, the oldest first. Documents that have '
+  'never become chunks are left out.';
+
 create function rag.snapshot_chunk(chunk rag.chunks)
 returns jsonb
 language sql stable security invoker set search_path = ''
@@ -72,7 +77,10 @@ as $$
       rtrim(substring(extensions.halfvec_send(chunk.embedding) from 5), '\x00'), 'base64'), E'\n', ''));
 $$;
 
--- A document's chunks from `first` on: at most `most`, and at most 512, which are four megabytes.
+comment on function rag.snapshot_chunk is
+  'A chunk as a snapshot has it, of at most 8,192 bytes; its text is in the document''s. The embedding: its values '
+  'in half precision, high byte first, as base64, without the zeros at its end.';
+
 create function rag.snapshot_chunks(org_id uuid, document_id uuid, first integer, most integer)
 returns jsonb
 language sql stable security invoker set search_path = ''
@@ -88,8 +96,9 @@ as $$
   ) as page;
 $$;
 
--- One document: a million characters of its text from first_character on, the text's length, the number of its chunks,
--- and with the first part of the text the first chunks.
+comment on function rag.snapshot_chunks is
+  'A document''s chunks from `first` on: at most `most`, and at most 512, which are four megabytes.';
+
 create function rag.snapshot_document(home rag.collections, document_id uuid, first_character integer)
 returns jsonb
 language sql stable security invoker set search_path = ''
@@ -120,8 +129,10 @@ as $$
   where documents.org_id = home.org_id and documents.id = snapshot_document.document_id;
 $$;
 
--- The documents that still exist, the oldest first, each as rag.snapshot_document reads it now. A response ends after
--- four megabytes: the caller asks again for the rest.
+comment on function rag.snapshot_document is
+  'One document: a million characters of its text from first_character on, the text''s length, the number of its '
+  'chunks, and with the first part of the text the first chunks.';
+
 create function public.rag_read_snapshot_documents(
   collection_id uuid, document_ids uuid[], first_character integer default 0
 )
@@ -156,7 +167,10 @@ begin
 end;
 $$;
 
--- A document's chunks from `first` on, as many as rag.snapshot_chunks returns; PT409 if the document has changed.
+comment on function public.rag_read_snapshot_documents is
+  'The documents that still exist, the oldest first, each as rag.snapshot_document reads it now. A response ends '
+  'after four megabytes: the caller asks again for the rest.';
+
 create function public.rag_read_snapshot_chunks(
   collection_id uuid, document_id uuid, updated_at timestamptz, first integer
 )
@@ -180,3 +194,6 @@ begin
   return rag.snapshot_chunks(home.org_id, rag_read_snapshot_chunks.document_id, "first", 1000);
 end;
 $$;
+
+comment on function public.rag_read_snapshot_chunks is
+  'A document''s chunks from `first` on, as many as rag.snapshot_chunks returns; PT409 if the document has changed.';

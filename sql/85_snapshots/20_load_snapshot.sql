@@ -1,8 +1,6 @@
 -- Import of a snapshot into a collection, a page at a time. The collection has no name (collections.loads) until the
 -- end of the import, which names it in one transaction.
 
--- The caller's org, once it is certain that a snapshot may become its collection of that name. PT409 for a name that
--- is taken, without overwrite; PT400 for the name of somebody's own.
 create function rag.check_load(name text, overwrite boolean)
 returns uuid
 language plpgsql stable security invoker set search_path = ''
@@ -30,8 +28,10 @@ begin
 end;
 $$;
 
--- {"org_id", "left_behind"}: whose snapshots the caller may load under that name, and the collections that loads have
--- left without a name and an hour ago.
+comment on function rag.check_load is
+  'The caller''s org, once it is certain that a snapshot may become its collection of that name. PT409 for a name '
+  'that is taken, without overwrite; PT400 for the name of somebody''s own.';
+
 create function public.rag_check_load(name text, overwrite boolean default false)
 returns jsonb
 language sql stable security invoker set search_path = ''
@@ -46,8 +46,10 @@ as $$
   from (select rag.check_load(rag_check_load.name, rag_check_load.overwrite) as org_id offset 0) as checked;
 $$;
 
--- A collection without a name, to be filled; its id. PT429 where the org's tier has no room for it, or for so many
--- documents. What it is to take the place of makes room for it: that org has one more for a while.
+comment on function public.rag_check_load is
+  '{"org_id", "left_behind"}: whose snapshots the caller may load under that name, and the collections that loads '
+  'have left without a name and an hour ago.';
+
 create function public.rag_begin_load(name text, overwrite boolean, documents integer, collection jsonb)
 returns uuid
 language plpgsql volatile security invoker set search_path = ''
@@ -80,8 +82,10 @@ begin
 end;
 $$;
 
--- The collection that is being loaded, held for the rest of the transaction: it is not left behind, and nobody else
--- ends it. PT404 when it is none, or none any more.
+comment on function public.rag_begin_load is
+  'A collection without a name, to be filled; its id. PT429 where the org''s tier has no room for it, or for so '
+  'many documents. What it is to take the place of makes room for it: that org has one more for a while.';
+
 create function rag.running_load(collection_id uuid)
 returns rag.collections
 language plpgsql volatile security invoker set search_path = ''
@@ -101,7 +105,10 @@ begin
 end;
 $$;
 
--- The id of a document by its place among those of a load, so that they keep their order where they are of one moment.
+comment on function rag.running_load is
+  'The collection that is being loaded, held for the rest of the transaction: it is not left behind, and nobody '
+  'else ends it. PT404 when it is none, or none any more.';
+
 create function rag.id_at_position(place bigint)
 returns uuid
 language sql volatile security invoker set search_path = ''
@@ -109,8 +116,10 @@ as $$
   select (lpad(to_hex(id_at_position.place), 12, '0') || right(replace(gen_random_uuid()::text, '-', ''), 20))::uuid;
 $$;
 
--- Store documents as rag_read_snapshot_documents returns them, the first of them at that place among all; PT400 for two
--- of one name.
+comment on function rag.id_at_position is
+  'The id of a document by its place among those of a load, so that they keep their order where they are of one '
+  'moment.';
+
 create function public.rag_load_documents(collection_id uuid, documents jsonb, first bigint)
 returns setof rag.stored_document
 language plpgsql volatile security invoker set search_path = ''
@@ -147,8 +156,10 @@ begin
 end;
 $$;
 
--- More chunks of a document that has some, as rag_load_documents takes them. Its words are counted with the last of
--- them: each time anew, a long document would take hours.
+comment on function public.rag_load_documents is
+  'Store documents as rag_read_snapshot_documents returns them, the first of them at that place among all; PT400 '
+  'for two of one name.';
+
 create function public.rag_load_chunks(
   collection_id uuid, document_id uuid, chunks jsonb, embedding_model text, last boolean
 )
@@ -182,8 +193,10 @@ begin
 end;
 $$;
 
--- Take the name. With overwrite the collection of that name is deleted as by rag_delete_collection. If two calls load
--- under one name, the second waits here, and then the name is taken.
+comment on function public.rag_load_chunks is
+  'More chunks of a document that has some, as rag_load_documents takes them. Its words are counted with the last '
+  'of them: each time anew, a long document would take hours.';
+
 create function public.rag_finish_load(collection_id uuid, overwrite boolean default false)
 returns void
 language plpgsql volatile security invoker set search_path = ''
@@ -210,7 +223,10 @@ when lock_not_available then
 end;
 $$;
 
--- Delete a collection that was not loaded to its end, a hundred documents at a time; whether there are more.
+comment on function public.rag_finish_load is
+  'Take the name. With overwrite the collection of that name is deleted as by rag_delete_collection. If two calls '
+  'load under one name, the second waits here, and then the name is taken.';
+
 create function public.rag_cancel_load(collection_id uuid)
 returns boolean
 language plpgsql volatile security invoker set search_path = ''
@@ -233,3 +249,6 @@ begin
   return false;
 end;
 $$;
+
+comment on function public.rag_cancel_load is
+  'Delete a collection that was not loaded completely, a hundred documents at a time; whether there are more.';

@@ -1,7 +1,6 @@
 -- Metrics of the index and knowledge APIs, counted in the database for all instances; /metrics sums them over all
 -- users. Each user has rows of their own, so that no user waits for others or writes theirs.
 
--- Where the buckets of a histogram end; of a counter there are none. Null for what nobody measures.
 create function rag.histogram_bounds(measure text)
 returns double precision[]
 language sql immutable security invoker set search_path = ''
@@ -17,18 +16,23 @@ as $$
   end::double precision[];
 $$;
 
+comment on function rag.histogram_bounds is
+  'The upper bounds of a histogram''s buckets; empty for a counter, null for an unknown metric.';
+
 create table rag.measures (
   user_id uuid not null,
   name text not null check (rag.histogram_bounds(name) is not null),
-  -- success or failure of a request, prompt or completion of tokens.
   label text not null default '' check (label in ('', 'success', 'failure', 'prompt', 'completion')),
-  -- Of a counter: what it counts. Of a histogram: the sum of all values.
   sum double precision not null check (sum >= 0 and sum < 1e15),
-  -- How often; and how often up to each bound.
   total bigint not null check (total > 0),
   buckets bigint[] not null,
   primary key (user_id, name, label)
 );
+
+comment on table rag.measures is 'Counters and histograms of the index and knowledge APIs, by user.';
+comment on column rag.measures.label is 'success or failure of a request, prompt or completion of tokens.';
+comment on column rag.measures.sum is 'Of a counter: what it counts. Of a histogram: the sum of all values.';
+comment on column rag.measures.total is 'How often; and how often up to each bound.';
 
 alter table rag.measures enable row level security;
 alter table rag.measures force row level security;
@@ -38,8 +42,6 @@ create policy "callers measure their own requests, metrics read all" on rag.meas
   using (user_id = (select auth.uid()) or (select rag.reads_metrics()))
   with check (user_id = (select auth.uid()));
 
--- Add up to twenty measures of the caller's: [{name, label, value}]. A value is at most a million, so that nobody's
--- hide the others'.
 create function public.rag_record_metrics(measures jsonb)
 returns void
 language plpgsql volatile security invoker set search_path = ''
@@ -72,3 +74,7 @@ begin
       order by place);
 end;
 $$;
+
+comment on function public.rag_record_metrics is
+  'Add up to twenty values to the caller''s metrics: [{name, label, value}]. A value is at most a million, so that '
+  'no user can dominate the sums.';

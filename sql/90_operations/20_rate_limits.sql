@@ -4,16 +4,19 @@
 -- deleted user's few rows stay.)
 
 create table rag.rate_limits (
-  -- A user, or an API key: rag.caller_id().
   caller_id uuid not null,
-  -- rag: the rag pair; api: all other functions; day: both, with all keys of a user, by their tier. ingest: kilobytes of
-  -- text that a user, with all keys, sent to functions that store it before they answer.
   bucket text not null check (bucket in ('rag', 'api', 'day', 'ingest')),
   window_seconds integer not null check (window_seconds in (1, 60, 3600, 86400)),
   started_at timestamptz not null,
   hits bigint not null check (hits >= 0),
   primary key (caller_id, bucket, window_seconds)
 );
+
+comment on table rag.rate_limits is 'Windows of rate limits, by caller and bucket.';
+comment on column rag.rate_limits.caller_id is 'A user, or an API key: rag.caller_id().';
+comment on column rag.rate_limits.bucket is
+  'rag: the rag pair; api: all other functions; day: both, with all keys of a user, by their tier. ingest: '
+  'kilobytes of text that a user, with all keys, sent to functions that store it before they answer.';
 
 alter table rag.rate_limits enable row level security;
 alter table rag.rate_limits force row level security;
@@ -23,11 +26,8 @@ create policy "callers spend their own budget" on rag.rate_limits
   using (caller_id = any (array[(select auth.uid()), (select rag.caller_id())]))
   with check (caller_id = any (array[(select auth.uid()), (select rag.caller_id())]));
 
--- Requests by user, function and outcome, since ever: what /metrics sums over all users, so that its
--- counters are true over all instances. Each user has rows of their own, so that nobody waits for others.
 create table rag.request_counts (
   user_id uuid not null,
-  -- The deployed functions; whoever adds one says so here.
   function text not null check (
     function in ('rag-search', 'rag-answer', 'api-keys', 'collections', 'documents', 'webhooks', 'indexes',
       'index-query', 'index-snapshots', 'chat-completions', 'knowledge', 'v1-search',
@@ -37,6 +37,11 @@ create table rag.request_counts (
   primary key (user_id, function, outcome)
 );
 
+comment on table rag.request_counts is
+  'Requests by user, function and outcome, since ever: what /metrics sums over all users, so that its counters are '
+  'true over all instances. Each user has rows of their own, so that nobody waits for others.';
+comment on column rag.request_counts.function is 'The deployed functions; whoever adds one says so here.';
+
 alter table rag.request_counts enable row level security;
 alter table rag.request_counts force row level security;
 
@@ -45,10 +50,6 @@ create policy "callers count their own requests, metrics read all" on rag.reques
   using (user_id = (select auth.uid()) or (select rag.reads_metrics()))
   with check (user_id = (select auth.uid()));
 
--- Under which limits the caller stands: the deployment's own for the bucket (`requests` in
--- `window_seconds`), unless a tier or, before all others, the API key sets one a minute; and the tier's by
--- day. Of several orgs' tiers the most generous counts. (A user has one day for all orgs: a key of an org
--- with a smaller tier finds it spent by what the user asked elsewhere.)
 create function rag.caller_limits(bucket text, requests integer, window_seconds integer)
 returns table (caller_id uuid, bucket text, requests integer, window_seconds integer)
 language sql stable security invoker set search_path = ''
@@ -82,9 +83,13 @@ as $$
   having bool_and(requests_per_day is not null);
 $$;
 
--- Count `amount` requests in one window, if there is room for them; where the window stands then. Atomic
--- under any number of callers: the row is locked before it is judged, and kept until the caller commits.
-create function rag.count_hits( caller_id uuid, bucket text, requests integer, window_seconds integer, amount integer )
+comment on function rag.caller_limits is
+  'Under which limits the caller stands: the deployment''s own for the bucket (`requests` in `window_seconds`), '
+  'unless a tier or, before all others, the API key sets one a minute; and the tier''s by day. Of several orgs'' '
+  'tiers the most generous counts. (A user has one day for all orgs: a key of an org with a smaller tier finds it '
+  'spent by what the user asked elsewhere.)';
+
+create function rag.count_hits(caller_id uuid, bucket text, requests integer, window_seconds integer, amount integer)
 returns table (hits bigint, resets_at timestamptz, admitted boolean)
 language plpgsql volatile security invoker set search_path = ''
 as $$
@@ -115,9 +120,10 @@ begin
 end;
 $$;
 
--- Count `amount` requests of a function, or `amount` kilobytes of the bucket ingest: a row for each limit of the caller,
--- with the state of its window. The call is admitted only if all windows have room, and then counted in all, else in
--- none. One round trip. It returns rows and never raises for a limit, since raising would roll the count back.
+comment on function rag.count_hits is
+  'Count `amount` requests in one window, if there is room for them; where the window stands then. Atomic under any '
+  'number of callers: the row is locked before it is judged, and kept until the caller commits.';
+
 create function public.rag_check_rate_limit(
   function text, bucket text, requests integer, window_seconds integer, amount integer default 1
 )
@@ -172,9 +178,12 @@ begin
 end;
 $$;
 
--- What /metrics shows, summed over all users. For the functions' own token alone, which has no user and
--- says what it is for; everybody else gets nothing.
---
+comment on function public.rag_check_rate_limit is
+  'Count `amount` requests of a function, or `amount` kilobytes of the bucket ingest: a row for each limit of the '
+  'caller, with the state of its window. The call is admitted only if all windows have room, and then counted in '
+  'all, else in none. One round trip. It returns rows and never raises for a limit, since raising would roll the '
+  'count back.';
+
 -- value: of a counter what it counts, of a histogram the sum of all values; total: how many those were, and buckets
 -- how many of them were at most as large as each of the bounds.
 create function public.rag_metrics()
@@ -203,3 +212,7 @@ as $$
   where (select rag.reads_metrics())
   group by measures.name, measures.label;
 $$;
+
+comment on function public.rag_metrics is
+  'What /metrics shows, summed over all users. For the functions'' own token alone, which has no user and says what '
+  'it is for; everybody else gets nothing.';

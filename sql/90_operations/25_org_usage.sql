@@ -3,13 +3,15 @@
 
 create table rag.calls (
   org_id uuid not null references rag.orgs (id) on delete cascade,
-  -- Who calls.
   owner_id uuid not null,
-  -- In UTC, as is the midnight that starts it.
   day date not null,
   total bigint not null check (total > 0),
   primary key (org_id, owner_id)
 );
+
+comment on table rag.calls is 'Calls of each user in an org today.';
+comment on column rag.calls.owner_id is 'Who calls.';
+comment on column rag.calls.day is 'In UTC, as is the midnight that starts it.';
 
 alter table rag.calls enable row level security;
 alter table rag.calls force row level security;
@@ -31,8 +33,6 @@ create policy "nobody counts for another" on rag.calls
   as restrictive for update to authenticated
   using (owner_id = (select auth.uid())) with check (owner_id = (select auth.uid()));
 
--- One call more, of a token that counts for one org alone: which of several orgs a call concerns is not known here, and
--- none of the others may learn of it.
 create function rag.count_org_call()
 returns void
 language sql volatile security invoker set search_path = ''
@@ -45,3 +45,7 @@ as $$
     day = greatest(present.day, excluded.day),
     total = case when present.day < excluded.day then 0 else present.total end + 1;
 $$;
+
+comment on function rag.count_org_call is
+  'Count a call of a token that is for one org alone. For several orgs it is unknown which one the call concerns, '
+  'and no other may learn of it.';

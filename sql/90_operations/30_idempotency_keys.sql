@@ -6,30 +6,34 @@
 create table rag.replies (
   org_id uuid not null references rag.orgs (id) on delete cascade,
   owner_id uuid not null,
-  -- The API key that asked, else the user: rag.caller_id().
   caller_id uuid not null,
-  -- SHA-256 of the key, and of what was asked.
   key_hash text not null check (key_hash ~ '^[0-9a-f]{64}$'),
   body_hash text not null check (body_hash ~ '^[0-9a-f]{64}$'),
-  -- The one that the asking key is bound to.
   collection_id uuid,
-  -- Whose work it is until it is done, and when whoever has it is taken for dead. A reply has neither.
   claim uuid,
   due_at timestamptz,
   status integer check (status between 200 and 599),
-  -- As it was sent, the order of its keys too.
   body json check (octet_length(body::text) <= 250000),
   request_id text check (length(request_id) between 1 and 200),
-  -- What it shows: when the caller no longer sees all of that, it was never answered.
   chunk_ids uuid[] not null default '{}',
   created_at timestamptz not null,
-  -- What an API key needs to have been answered this, and to be answered it again.
   scope text not null default 'chat:read' check (scope in ('chat:read', 'documents:write', 'collections:manage')),
   primary key (org_id, owner_id, caller_id, key_hash),
   constraint replies_state check (
     num_nonnulls(claim, due_at) = 2 and num_nonnulls(status, body, request_id) = 0
     or num_nonnulls(claim, due_at) = 0 and num_nonnulls(status, body, request_id) = 3)
 );
+
+comment on table rag.replies is 'Stored responses of requests with an Idempotency-Key.';
+comment on column rag.replies.caller_id is 'The API key that asked, else the user: rag.caller_id().';
+comment on column rag.replies.key_hash is 'SHA-256 of the key, and of what was asked.';
+comment on column rag.replies.collection_id is 'The one that the asking key is bound to.';
+comment on column rag.replies.claim is
+  'Whose work it is until it is done, and when whoever has it is taken for dead. A reply has neither.';
+comment on column rag.replies.body is 'As it was sent, the order of its keys too.';
+comment on column rag.replies.chunk_ids is
+  'What it shows: when the caller no longer sees all of that, it was never answered.';
+comment on column rag.replies.scope is 'What an API key needs to have been answered this, and to be answered it again.';
 
 -- rag_claim_response: what of the caller's is too old.
 create index replies_by_age on rag.replies (org_id, owner_id, caller_id, created_at);
@@ -65,13 +69,15 @@ create policy "a bound key stays in its collection" on rag.replies
   using ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()))
   with check ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()));
 
--- What to do with a request: go (with a claim to end it by), replay what was answered, busy (it is being worked on;
--- ask again so many seconds later), or differs (the key has been used for something else). org_id: where it is kept.
 create type rag.stored_response as (
   outcome text, claim uuid, status integer, body json, request_id text, retry_after integer, org_id uuid
 );
 
--- Whether the caller has as many replies as anybody may.
+comment on type rag.stored_response is
+  'What to do with a request: go (with a claim to end it by), replay what was answered, busy (it is being worked '
+  'on; ask again so many seconds later), or differs (the key has been used for something else). org_id: where it is '
+  'kept.';
+
 create function rag.has_too_many_responses(org_id uuid)
 returns boolean
 language sql stable security invoker set search_path = ''
@@ -84,7 +90,8 @@ as $$
     offset 9999 limit 1);
 $$;
 
--- Whether the caller sees all of these.
+comment on function rag.has_too_many_responses is 'Whether the caller has the maximum number of stored responses.';
+
 create function rag.can_see_chunks(org_id uuid, ids uuid[])
 returns boolean
 language sql stable security invoker set search_path = ''
@@ -95,10 +102,8 @@ as $$
       select from rag.chunks where chunks.org_id = can_see_chunks.org_id and chunks.id = wanted.id));
 $$;
 
--- Claim a request for so many seconds, in which nobody else does the same. Of any number at once one goes. A claim
--- that has run out goes to the next who asks the same; what is older than 24 hours was never asked. It is kept in the
--- org of the collection that it is about, where there is one (PT404 for one that the caller does not see), else in the
--- one that is meant. scope: what a key needs for what is asked.
+comment on function rag.can_see_chunks is 'Whether the caller sees all of these chunks.';
+
 create function public.rag_claim_response(
   org_id uuid, key_hash text, body_hash text, lease_seconds integer, collection_id uuid default null,
   scope text default 'chat:read'
@@ -175,8 +180,12 @@ begin
 end;
 $$;
 
--- Delete of the caller's replies those that are too old, a hundred at a time. Skipping what is locked, it waits for
--- nobody.
+comment on function public.rag_claim_response is
+  'Claim a request for so many seconds, in which nobody else does the same. Of any number at once one goes. A claim '
+  'that has run out goes to the next who asks the same; what is older than 24 hours was never asked. It is kept in '
+  'the org of the collection that it is about, where there is one (PT404 for one that the caller does not see), '
+  'else in the one that is meant. scope: what a key needs for what is asked.';
+
 create function rag.delete_expired_responses(org_id uuid)
 returns void
 language sql volatile security invoker set search_path = ''
@@ -196,9 +205,10 @@ as $$
     and present.key_hash = old.key_hash;
 $$;
 
--- Keep what was answered, by the claim alone that it was worked under; whether it is kept. A body above 250 kB is
--- not, and releases the claim. chunk_ids: what it shows, without which it is not replayed. body: as JSON, in a text: an
--- argument that is JSON itself is refused for a null character.
+comment on function rag.delete_expired_responses is
+  'Delete the caller''s expired responses, a hundred at a time. It skips locked rows, so it waits for no other '
+  'call.';
+
 create function public.rag_store_response(
   org_id uuid, key_hash text, claim uuid, status integer, body text, request_id text,
   chunk_ids uuid[] default '{}'
@@ -223,7 +233,11 @@ begin
 end;
 $$;
 
--- Give a claim back, so that the next who asks goes; whether it was still held.
+comment on function public.rag_store_response is
+  'Keep what was answered, by the claim alone that it was worked under; whether it is kept. A body above 250 kB is '
+  'not, and releases the claim. chunk_ids: what it shows, without which it is not replayed. body: as JSON, in a '
+  'text: an argument that is JSON itself is refused for a null character.';
+
 create function public.rag_release_response(org_id uuid, key_hash text, claim uuid)
 returns boolean
 language plpgsql volatile security invoker set search_path = ''
@@ -238,3 +252,6 @@ begin
   return found;
 end;
 $$;
+
+comment on function public.rag_release_response is
+  'Release a claim, so that the next request is processed; whether the claim was still held.';

@@ -5,21 +5,24 @@
 create table rag.events (
   org_id uuid not null references rag.orgs (id) on delete cascade,
   id uuid not null default gen_random_uuid(),
-  -- Whose own the namespace is; null: the org's.
   owner_id uuid,
-  -- Who did it.
   user_id uuid not null,
   event text not null check (event in ('knowledge.ingest', 'knowledge.retrieve', 'knowledge.query', 'knowledge.delete')),
   namespace text not null check (length(namespace) between 1 and 255),
-  -- Null where there was none of that name. It may be gone by now: what was done remains.
   collection_id uuid,
   document_count integer not null check (document_count >= 0),
   chunk_count integer not null check (chunk_count >= 0),
-  -- Of the best chunk; null where there was none.
   top_score double precision check (top_score between 0 and 1),
   created_at timestamptz not null default now(),
   primary key (org_id, id)
 );
+
+comment on table rag.events is 'Audit events of the knowledge API.';
+comment on column rag.events.owner_id is 'Whose own the namespace is; null: the org''s.';
+comment on column rag.events.user_id is 'Who did it.';
+comment on column rag.events.collection_id is
+  'Null where there was none of that name. It may be gone by now: what was done remains.';
+comment on column rag.events.top_score is 'Of the best chunk; null where there was none.';
 
 -- rag_list_events; and pruning, org by org.
 create index events_by_time on rag.events (org_id, created_at desc, id);
@@ -57,7 +60,6 @@ create policy "a bound key stays in its collection" on rag.events
   with check ((select rag.bound_collection()) is null or collection_id is null
     or collection_id = (select rag.bound_collection()));
 
--- Note what the caller has done in a namespace, and count it: measures as rag_record_metrics takes them.
 create function public.rag_record_event(
   event text, namespace text, documents integer default 0, chunks integer default 0,
   top_score double precision default null, measures jsonb default '[]'
@@ -82,8 +84,9 @@ begin
 end;
 $$;
 
--- {"total", "events": [...]}: a page of the events of the orgs that the caller administers, the latest first, and their
--- number; namespace and event filter them. PT403 for a caller who administers no org.
+comment on function public.rag_record_event is
+  'Note what the caller has done in a namespace, and count it: measures as rag_record_metrics takes them.';
+
 create function public.rag_list_events(
   "limit" integer default 20, "offset" integer default 0, namespace text default null, event text default null
 )
@@ -116,3 +119,7 @@ begin
     from page);
 end;
 $$;
+
+comment on function public.rag_list_events is
+  '{"total", "events": [...]}: a page of the events of the orgs that the caller administers, the latest first, and '
+  'their number; namespace and event filter them. PT403 for a caller who administers no org.';

@@ -1,9 +1,5 @@
 -- Statistics for an org's admins, the schema's version, and the state of the queues for health checks.
 
--- How many there are in the orgs that the caller administers. Of each table at most so many rows are counted, and of
--- what has to be read for that fewer: it must end within eight seconds. is_complete says whether that was enough.
--- total_users: who has ever called. Entities are distinct names, by org, relationships distinct statements. Of a key
--- that is bound to a collection that is all it is told of: neither users nor calls. PT403 for who administers none.
 create function public.rag_stats(most integer default 500000)
 returns table (
   total_users bigint, total_collections bigint, total_documents bigint, total_chunks bigint, total_entities bigint,
@@ -77,7 +73,13 @@ begin
 end;
 $$;
 
--- The newest migration that this database has: the functions' code says which one it was written for.
+comment on function public.rag_stats is
+  'How many there are in the orgs that the caller administers. Of each table at most so many rows are counted, and '
+  'of what has to be read for that fewer: it must end within eight seconds. is_complete says whether that was '
+  'enough. total_users: who has ever called. Entities are distinct names, by org, relationships distinct '
+  'statements. Of a key that is bound to a collection that is all it is told of: neither users nor calls. PT403 for '
+  'who administers none.';
+
 create function rag.version()
 returns text
 language sql immutable security invoker set search_path = ''
@@ -85,13 +87,9 @@ as $$
   select '20261124000000';
 $$;
 
--- What waits for the worker, of these orgs, or of all where own is null, by kind: how much, how much of it is being
--- done, and oldest_seconds: how long the one has been due that is due longest, which may be running under a lease that
--- has ended. Of each kind at most 100,000 are looked at: a long queue must not pass for a database that is gone.
--- documents: to be ingested. readings: documents that nobody has read for names; those that a model is to read
--- after the rules are found by then, and whether there is a model is not known here. deliveries: of webhooks; those
--- to an address that does not answer wait on purpose. removals: objects of Storage. Nothing else is the worker's:
--- snapshots, collections and keys are changed while their caller waits.
+comment on function rag.version is
+  'The newest migration of this database; the functions'' code states which one it needs.';
+
 create function rag.queues(own uuid[])
 returns jsonb
 language sql stable security invoker set search_path = ''
@@ -133,9 +131,15 @@ as $$
   ) as counted;
 $$;
 
--- State of the database, and the worker's queues: of the orgs that the caller administers, or, for the worker, of
--- all orgs. functions_secret, for every caller: whether the guarded functions accept this call (ok), or why not
--- (unset, wrong). This function is not guarded, so that it can report that.
+comment on function rag.queues is
+  'What waits for the worker, of these orgs, or of all where own is null, by kind: how much, how much of it is '
+  'being done, and oldest_seconds: how long the one has been due that is due longest, which may be running under a '
+  'lease that has ended. Of each kind at most 100,000 are looked at: a long queue must not pass for a database that '
+  'is gone. documents: to be ingested. readings: documents that nobody has read for names; those that a model is to '
+  'read after the rules are found by then, and whether there is a model is not known here. deliveries: of webhooks; '
+  'those to an address that does not answer wait on purpose. removals: objects of Storage. Nothing else is the '
+  'worker''s: snapshots, collections and keys are changed while their caller waits.';
+
 create function public.rag_health()
 returns table (
   version text, pgvector text, postgres text, is_admin boolean, queues jsonb, functions_secret text
@@ -165,5 +169,10 @@ begin
   return next;
 end;
 $$;
+
+comment on function public.rag_health is
+  'State of the database, and the worker''s queues: of the orgs that the caller administers, or, for the worker, of '
+  'all orgs. functions_secret, for every caller: whether the guarded functions accept this call (ok), or why not '
+  '(unset, wrong). This function is not guarded, so that it can report that.';
 
 create policy "the worker reads the settings" on rag.settings for select to rag_worker using (true);

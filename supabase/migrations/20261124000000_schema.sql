@@ -24,9 +24,6 @@ grant usage on schema rag to rag_worker;
 
 -- Checks of values that tables and exposed functions share: texts, metadata, numbers and the size of JSON.
 
--- Whether a text holds only what its reader sees, besides tab and line feed: no control characters, no
--- zero-width or bidirectional controls, no tags. The functions clean texts before they store them; tables
--- check, because a member may also call the exposed functions directly.
 create function rag.is_visible_text(content text)
 returns boolean
 language sql immutable security invoker set search_path = ''
@@ -35,8 +32,11 @@ as $$
     || '\u2060-\u206f\ufeff\ufff9-\ufffb\U000e0000-\U000e0fff]');
 $$;
 
--- Whether readers in other languages can represent each number in the value: at most 300 digits on either side of the
--- point. Numbers are compared, never rendered as text: 1e131071 takes eight bytes here and 131,072 as text.
+comment on function rag.is_visible_text is
+  'Whether a text holds only what its reader sees, besides tab and line feed: no control characters, no zero-width '
+  'or bidirectional controls, no tags. The functions clean texts before they store them; tables check, because a '
+  'member may also call the exposed functions directly.';
+
 create function rag.has_readable_numbers(value jsonb)
 returns boolean
 language sql immutable security invoker set search_path = ''
@@ -48,7 +48,10 @@ as $$
     where abs(found.number::numeric) >= 1e300 or scale(found.number::numeric) > 300);
 $$;
 
--- Whether the value may be metadata: an object of at most 64 KB and 32 levels, with readable numbers.
+comment on function rag.has_readable_numbers is
+  'Whether readers in other languages can represent each number in the value: at most 300 digits on either side of '
+  'the point. Numbers are compared, never rendered as text: 1e131071 takes eight bytes here and 131,072 as text.';
+
 create function rag.is_metadata(value jsonb)
 returns boolean
 language sql immutable security invoker set search_path = ''
@@ -60,7 +63,9 @@ as $$
   end;
 $$;
 
--- Whether the value is a whole number within these bounds. Null, the value of an absent key, is accepted.
+comment on function rag.is_metadata is
+  'Whether the value may be metadata: an object of at most 64 KB and 32 levels, with readable numbers.';
+
 create function rag.is_whole(value jsonb, lowest integer, highest integer)
 returns boolean
 language sql immutable security invoker set search_path = ''
@@ -72,8 +77,9 @@ as $$
   end;
 $$;
 
--- Raises PT400 for JSON with more than `bytes` bytes (null: no limit), or with unreadable numbers. Each exposed function
--- that takes JSON calls it before it converts the JSON, because every conversion renders numbers.
+comment on function rag.is_whole is
+  'Whether the value is a whole number within these bounds. Null, the value of an absent key, is accepted.';
+
 create function rag.check_json(name text, value jsonb, bytes integer default null)
 returns void
 language plpgsql immutable security invoker set search_path = ''
@@ -88,54 +94,70 @@ begin
 end;
 $$;
 
+comment on function rag.check_json is
+  'Raises PT400 for JSON with more than `bytes` bytes (null: no limit), or with unreadable numbers. Each exposed '
+  'function that takes JSON calls it before it converts the JSON, because every conversion renders numbers.';
+
 -- Settings of a deployment: the embedding model, the bound of exact matches, the weights of ranking. The deployer
 -- writes the row in SQL; every signed-in caller reads it inside the functions. One row for all orgs. The defaults are
 -- measured: CONTRIBUTING.md and bench/results.
 
 create table rag.settings (
   singleton boolean primary key default true check (singleton),
-  -- The model of the functions: rag_match assumes it when filters.model does not say.
   embedding_model text not null default 'text-embedding-3-small'
     check (length(embedding_model) between 1 and 100),
-  -- Further models whose embeddings may be stored, while a deployment changes its model.
   other_embedding_models text[] not null default '{}',
-  -- Up to this many candidate rows a match scans them all; above, it asks the HNSW index.
   exact_rows integer not null default 12000 check (exact_rows >= 0),
-  -- How many candidates the HNSW index keeps in sight (pgvector's hnsw.ef_search), for an org of half the table;
-  -- for smaller ones more (rag.ef_search_for).
   ef_search integer not null default 40 check (ef_search between 1 and 1000),
-  -- The language of documents that do not say theirs.
   language text not null default 'en' check (language ~ '^[A-Za-z]{2,8}$'),
   -- BM25: how soon repetitions of a word stop counting, and how much long passages are held back.
   bm25_k1 real not null default 1.5 check (bm25_k1 between 0 and 10),
   bm25_b real not null default 0.85 check (bm25_b between 0 and 1),
-  -- How much of a passage's score by words is its whole document's.
   document_share real not null default 0.5 check (document_share between 0 and 1),
-  -- How much of it is whether the words stand together as they were asked.
   phrase_share real not null default 0.02 check (phrase_share between 0 and 1),
-  -- How much of a hybrid score is the similarity; the rest is the score by words.
   similarity_share real not null default 0.4 check (similarity_share between 0 and 1),
-  -- How many documents of a word are read at most, those with the most of it first; of a question eight
-  -- times as many.
   postings_read integer not null default 500 check (postings_read between 100 and 1000000),
-  -- How much of a score is the graph's, where it has a part in a search.
   graph_share real not null default 0.3 check (graph_share between 0 and 1),
-  -- How many chunks that name an entity are read at most, those where it is most prominent first.
   mentions_read integer not null default 100 check (mentions_read between 10 and 10000),
-  -- After so many milliseconds the graph is followed no further.
   graph_milliseconds integer not null default 200 check (graph_milliseconds between 1 and 10000),
-  -- SHA-256 of the secret that our functions send, in hexadecimal. Two hashes are valid during a rotation.
   functions_secret_hashes text[] not null default '{}'
     check (cardinality(functions_secret_hashes) <= 2
       and array_to_string(functions_secret_hashes, ',', '') ~ '^([0-9a-f]{64}(,[0-9a-f]{64})?)?$'),
-  -- Whether callers without that secret may call all exposed functions.
   open_to_direct_callers boolean not null default false,
-  -- The maximum of concurrent calls of one user, for calls that may take long: reads and writes of direct callers,
-  -- and writes of our functions. Keep the last well below PostgREST's pool of connections (db-pool).
   direct_reads_per_user integer not null default 3 check (direct_reads_per_user between 1 and 100),
   direct_writes_per_user integer not null default 2 check (direct_writes_per_user between 1 and 100),
   writes_per_user integer not null default 8 check (writes_per_user between 1 and 100)
 );
+
+comment on table rag.settings is 'Settings of the deployment: the one row for all orgs, written by the deployer.';
+comment on column rag.settings.embedding_model is
+  'The model of the functions: rag_match assumes it when filters.model does not say.';
+comment on column rag.settings.other_embedding_models is
+  'Further models whose embeddings may be stored, while a deployment changes its model.';
+comment on column rag.settings.exact_rows is
+  'Up to this many candidate rows a match scans them all; above, it asks the HNSW index.';
+comment on column rag.settings.ef_search is
+  'How many candidates the HNSW index keeps in sight (pgvector''s hnsw.ef_search), for an org of half the table; '
+  'for smaller ones more (rag.ef_search_for).';
+comment on column rag.settings.language is 'The language of documents that do not say theirs.';
+comment on column rag.settings.document_share is 'How much of a passage''s score by words is its whole document''s.';
+comment on column rag.settings.phrase_share is 'How much of it is whether the words stand together as they were asked.';
+comment on column rag.settings.similarity_share is
+  'How much of a hybrid score is the similarity; the rest is the score by words.';
+comment on column rag.settings.postings_read is
+  'How many documents of a word are read at most, those with the most of it first; of a question eight times as '
+  'many.';
+comment on column rag.settings.graph_share is 'How much of a score is the graph''s, where it has a part in a search.';
+comment on column rag.settings.mentions_read is
+  'How many chunks that name an entity are read at most, those where it is most prominent first.';
+comment on column rag.settings.graph_milliseconds is 'After so many milliseconds the graph is followed no further.';
+comment on column rag.settings.functions_secret_hashes is
+  'SHA-256 of the secret that our functions send, in hexadecimal. Two hashes are valid during a rotation.';
+comment on column rag.settings.open_to_direct_callers is
+  'Whether callers without that secret may call all exposed functions.';
+comment on column rag.settings.direct_reads_per_user is
+  'The maximum of concurrent calls of one user, for calls that may take long: reads and writes of direct callers, '
+  'and writes of our functions. Keep the last well below PostgREST''s pool of connections (db-pool).';
 
 alter table rag.settings enable row level security;
 alter table rag.settings force row level security;
@@ -145,8 +167,6 @@ create policy "signed-in callers read the settings" on rag.settings
 
 insert into rag.settings default values;
 
--- Raises PT400 for an embedding model that rag.settings does not list. A database session without a user (the
--- deployer's) may store embeddings of any model.
 create function rag.check_models(models text[])
 returns void
 language plpgsql stable security invoker set search_path = ''
@@ -166,12 +186,15 @@ begin
 end;
 $$;
 
+comment on function rag.check_models is
+  'Raises PT400 for an embedding model that rag.settings does not list. A database session without a user (the '
+  'deployer''s) may store embeddings of any model.';
+
 -- Claims of the JWT beyond its user. A user's own token has none and is not restricted. The short-lived token of an API
 -- key carries {"rag": {"org", "collection", "scopes", "key", "requests_per_minute"}}, which every policy reads through
 -- these functions. Claims only restrict, and a malformed claim permits nothing. (rag.current_org_ids reads the org.)
 -- Every statement calls the first two: PL/pgSQL keeps their plans, which saves a search a twentieth of its time.
 
--- Whether the token carries one of the scopes, or admin, which implies them all.
 create function rag.has_scope(variadic wanted text[])
 returns boolean
 language plpgsql stable security invoker set search_path = ''
@@ -189,7 +212,8 @@ begin
 end;
 $$;
 
--- Raises PT403 for a key without any of the scopes. It returns true, as rag.begin_call does.
+comment on function rag.has_scope is 'Whether the token carries one of the scopes, or admin, which implies them all.';
+
 create function rag.require_scope(variadic scopes text[])
 returns boolean
 language plpgsql stable security invoker set search_path = ''
@@ -203,8 +227,9 @@ begin
 end;
 $$;
 
--- The one collection that the token is bound to; null when it is not, no collection's id when it is to
--- something that is no id.
+comment on function rag.require_scope is
+  'Raises PT403 for a key without any of the scopes. It returns true, as rag.begin_call does.';
+
 create function rag.bound_collection()
 returns uuid
 language plpgsql stable security invoker set search_path = ''
@@ -223,7 +248,10 @@ begin
 end;
 $$;
 
--- Whose budget a request spends: the API key's own, or the user's.
+comment on function rag.bound_collection is
+  'The one collection that the token is bound to; null when it is not, no collection''s id when it is to something '
+  'that is no id.';
+
 create function rag.caller_id()
 returns uuid
 language sql stable security invoker set search_path = ''
@@ -231,8 +259,8 @@ as $$
   select coalesce((auth.jwt() -> 'rag' ->> 'key')::uuid, auth.uid());
 $$;
 
--- The user who creates the rows of this request (created_by). It is the nil UUID for the anonymous caller of the index
--- API, whose token is that of a member (shared/access/token_signer.py), and for a database session without a token.
+comment on function rag.caller_id is 'Whose budget a request spends: the API key''s own, or the user''s.';
+
 create function rag.creator_id()
 returns uuid
 language sql stable security invoker set search_path = ''
@@ -241,8 +269,11 @@ as $$
     '00000000-0000-0000-0000-000000000000');
 $$;
 
--- Two claims of tokens without a user, which widen nothing but these: the hash of the API key that is
--- looked up, and the leave to read the sums of /metrics.
+comment on function rag.creator_id is
+  'The user who creates the rows of this request (created_by). It is the nil UUID for the anonymous caller of the '
+  'index API, whose token is that of a member (shared/access/token_signer.py), and for a database session without a '
+  'token.';
+
 create function rag.lookup_hash()
 returns text
 language sql stable security invoker set search_path = ''
@@ -250,7 +281,9 @@ as $$
   select auth.jwt() -> 'rag' ->> 'key_hash';
 $$;
 
--- The lease of the job that the token was made for; null for every other token.
+comment on function rag.lookup_hash is
+  'The hash of the API key that the token may look up. Such a token has no user and permits nothing else.';
+
 create function rag.lease_of_token()
 returns uuid
 language sql stable security invoker set search_path = ''
@@ -258,12 +291,17 @@ as $$
   select (auth.jwt() -> 'rag' ->> 'lease')::uuid;
 $$;
 
+comment on function rag.lease_of_token is
+  'The lease of the job that the token was made for; null for every other token.';
+
 create function rag.reads_metrics()
 returns boolean
 language sql stable security invoker set search_path = ''
 as $$
   select coalesce(auth.jwt() -> 'rag' -> 'metrics' = 'true', false);
 $$;
+
+comment on function rag.reads_metrics is 'Whether the token may read the sums of /metrics. Such a token has no user.';
 
 -- Admission of calls to exposed functions. Browsers call a short list of readers with the user's token alone. Every
 -- other exposed function also requires a secret header, which only our own functions send. The secret shows that a
@@ -273,7 +311,6 @@ $$;
 -- in request.headers, which PostgREST sets. A direct database session has none and is not checked. A role other
 -- than anon and authenticated is not checked either: its token was signed by our own functions.
 
--- ok, unset (rag.settings has no hash) or wrong (the header is absent, or has another secret).
 create function rag.functions_secret_status()
 returns text
 language sql stable security invoker set search_path = ''
@@ -288,7 +325,9 @@ as $$
   from rag.settings;
 $$;
 
--- Whether the call came from a client of PostgREST that did not send the secret.
+comment on function rag.functions_secret_status is
+  'ok, unset (rag.settings has no hash) or wrong (the header is absent, or has another secret).';
+
 create function rag.is_direct_call()
 returns boolean
 language sql stable security invoker set search_path = ''
@@ -298,8 +337,9 @@ as $$
     and rag.functions_secret_status() <> 'ok';
 $$;
 
--- Raises PT413 for a direct call of more than a megabyte, and PT400 for a call that does not state its size. A request
--- with neither header has no body, unless it is a POST of HTTP/2.
+comment on function rag.is_direct_call is
+  'Whether the call came from a client of PostgREST that did not send the secret.';
+
 create function rag.check_direct_size()
 returns void
 language plpgsql stable security invoker set search_path = ''
@@ -318,7 +358,10 @@ begin
 end;
 $$;
 
--- Raises PT403 for a caller who belongs to no org, or whose token counts for none.
+comment on function rag.check_direct_size is
+  'Raises PT413 for a direct call of more than a megabyte, and PT400 for a call that does not state its size. A '
+  'request with neither header has no body, unless it is a POST of HTTP/2.';
+
 create function rag.require_org()
 returns void
 language plpgsql stable security invoker set search_path = ''
@@ -330,8 +373,9 @@ begin
 end;
 $$;
 
--- Take one of the user's `most` slots of that kind for the rest of the transaction; false when no slot is free. A slot
--- is an advisory lock, because a read-only transaction cannot count in a table.
+comment on function rag.require_org is
+  'Raises PT403 for a caller who belongs to no org, or whose token counts for none.';
+
 create function rag.take_slot(kind text, most integer)
 returns boolean
 language plpgsql volatile security invoker set search_path = ''
@@ -346,8 +390,10 @@ begin
 end;
 $$;
 
--- First statement of the readers that browsers may call directly. Calls by our functions have a rate limit; direct
--- calls of one user have a limit of concurrency (PT429).
+comment on function rag.take_slot is
+  'Take one of the user''s `most` slots of that kind for the rest of the transaction; false when no slot is free. A '
+  'slot is an advisory lock, because a read-only transaction cannot count in a table.';
+
 create function rag.begin_direct_read()
 returns boolean
 language plpgsql volatile security invoker set search_path = ''
@@ -365,10 +411,10 @@ begin
 end;
 $$;
 
--- First statement of all other exposed functions. Raises PT403 for a direct call, unless rag.settings opens
--- these functions to direct callers. It returns true, so that it can initialize the first variable of a function.
--- It sets a lock time-out of three seconds for the transaction, including its deferred triggers: PostgREST has few
--- connections, and a waiting call occupies a connection.
+comment on function rag.begin_direct_read is
+  'First statement of the readers that browsers may call directly. Calls by our functions have a rate limit; direct '
+  'calls of one user have a limit of concurrency (PT429).';
+
 create function rag.begin_call()
 returns boolean
 language plpgsql volatile security invoker set search_path = ''
@@ -390,8 +436,12 @@ begin
 end;
 $$;
 
--- First statement of guarded functions that may take a minute, their time-out: rag.begin_call, and a limit of
--- concurrency for each user (PT503).
+comment on function rag.begin_call is
+  'First statement of all other exposed functions. Raises PT403 for a direct call, unless rag.settings opens these '
+  'functions to direct callers. It returns true, so that it can initialize the first variable of a function. It '
+  'sets a lock time-out of three seconds for the transaction, including its deferred triggers: PostgREST has few '
+  'connections, and a waiting call occupies a connection.';
+
 create function rag.begin_write()
 returns boolean
 language plpgsql volatile security invoker set search_path = ''
@@ -413,8 +463,10 @@ begin
 end;
 $$;
 
--- For the exception handler of a function that did not get a lock in time: PT409 for a direct caller, to whom
--- PostgREST would answer 500, and PT503 for our functions.
+comment on function rag.begin_write is
+  'First statement of guarded functions that may take a minute, their time-out: rag.begin_call, and a limit of '
+  'concurrency for each user (PT503).';
+
 create function rag.raise_locked()
 returns void
 language plpgsql volatile security invoker set search_path = ''
@@ -425,24 +477,33 @@ begin
 end;
 $$;
 
+comment on function rag.raise_locked is
+  'For the exception handler of a function that did not get a lock in time: PT409 for a direct caller, to whom '
+  'PostgREST would answer 500, and PT503 for our functions.';
+
 -- Tiers: the limits of each org. A tier has a number of requests a day for each user and, optionally, limits a minute
 -- that replace the deployment's. The deployer writes tiers; every signed-in caller reads them inside
 -- rag_check_rate_limit. All orgs share the tiers, so the table has no org.
 
 create table rag.tiers (
   name text primary key check (name ~ '^[a-z][a-z0-9-]{0,39}$'),
-  -- A user's requests a day, those of all their API keys included; null is no limit by day.
   requests_per_day integer check (requests_per_day > 0),
-  -- A user's over the rag pair, and a user's or a key's over all other functions; null leaves it to the
-  -- deployment (RAG_RATE_LIMIT_RAG, RAG_RATE_LIMIT_API).
   rag_requests_per_minute integer check (rag_requests_per_minute > 0),
   api_requests_per_minute integer check (api_requests_per_minute > 0),
-  -- How much an org may keep: collections, and documents in each; null is no limit.
   collections integer check (collections > 0),
   documents_per_collection integer check (documents_per_collection > 0),
-  -- The largest file that it may bring.
   file_bytes bigint check (file_bytes > 0)
 );
+
+comment on table rag.tiers is 'Tiers of service: limits that orgs share, written by the deployer.';
+comment on column rag.tiers.requests_per_day is
+  'A user''s requests a day, those of all their API keys included; null is no limit by day.';
+comment on column rag.tiers.rag_requests_per_minute is
+  'A user''s over the rag pair, and a user''s or a key''s over all other functions; null leaves it to the '
+  'deployment (RAG_RATE_LIMIT_RAG, RAG_RATE_LIMIT_API).';
+comment on column rag.tiers.collections is
+  'How much an org may keep: collections, and documents in each; null is no limit.';
+comment on column rag.tiers.file_bytes is 'The largest file that it may bring.';
 
 alter table rag.tiers enable row level security;
 alter table rag.tiers force row level security;
@@ -468,6 +529,8 @@ create table rag.orgs (
   created_at timestamptz not null default now()
 );
 
+comment on table rag.orgs is 'Tenants, written by the deployer.';
+
 -- Renaming a tier.
 create index orgs_by_tier on rag.orgs (tier);
 
@@ -478,6 +541,8 @@ create table rag.members (
   created_at timestamptz not null default now(),
   primary key (org_id, user_id)
 );
+
+comment on table rag.members is 'Members of orgs and their roles, written by the deployer.';
 
 -- memberships(): where user_id = auth.uid()
 create index members_by_user on rag.members (user_id) include (org_id, role);
@@ -496,8 +561,9 @@ begin atomic
   where members.user_id = (select auth.uid());
 end;
 
--- A token may carry {"rag": {"org": "<uuid>"}}, as an API key's does: it then counts for that one org only.
--- A claim that cannot be read counts for none.
+comment on function rag.memberships is
+  'The caller''s orgs and roles. An adopter with a membership table of their own replaces this function.';
+
 create function rag.current_org_ids()
 returns setof uuid
 language sql stable security invoker set search_path = ''
@@ -510,6 +576,10 @@ as $$
         and coalesce(lower(token.claim ->> 'org'), memberships.org_id::text) = memberships.org_id::text));
 $$;
 
+comment on function rag.current_org_ids is
+  'The orgs that the caller''s token is for: all of the memberships, or the one in the claim {"rag": {"org": '
+  '"<uuid>"}} of an API key''s token. A malformed claim is for none.';
+
 create function rag.admin_org_ids()
 returns setof uuid
 language sql stable security invoker set search_path = ''
@@ -521,6 +591,8 @@ as $$
     and rag.has_scope('admin');
 $$;
 
+comment on function rag.admin_org_ids is 'The orgs that the caller administers, with a token that has the scope admin.';
+
 create policy "members read their orgs" on rag.orgs
   for select to authenticated
   using (id = any (array(select rag.current_org_ids())));
@@ -530,7 +602,6 @@ create policy "users read their own memberships" on rag.members
   for select to authenticated
   using (user_id = (select auth.uid()));
 
--- The org that is meant: the one named, or the caller's only one.
 create function rag.resolve_org(org_id uuid)
 returns uuid
 language plpgsql stable security invoker set search_path = ''
@@ -547,7 +618,10 @@ begin
 end;
 $$;
 
--- How much the org may have; the nulls of a tier without limits for one that is not the caller's.
+comment on function rag.resolve_org is
+  'The given org, or the caller''s only org. Raises PT400 if the caller has several, and PT404 for an org of '
+  'others.';
+
 create function rag.org_tier(org_id uuid)
 returns rag.tiers
 language sql stable security invoker set search_path = ''
@@ -557,7 +631,8 @@ as $$
   where orgs.id = org_tier.org_id;
 $$;
 
--- For an adopter's own policies and for clients that want to ask.
+comment on function rag.org_tier is 'The tier of an org; null fields if the org is not the caller''s.';
+
 create function public.is_org_member(org_id uuid)
 returns boolean
 language sql stable security invoker set search_path = ''
@@ -565,8 +640,9 @@ as $$
   select coalesce(is_org_member.org_id in (select rag.current_org_ids()), false);
 $$;
 
--- The caller's orgs by name, at most 1,000. The name is null for an org without a row in rag.orgs, which an adopter's
--- memberships may have. Of several roles in an org it is admin. A key needs any scope.
+comment on function public.is_org_member is
+  'Whether the caller is a member of the org, for an adopter''s own policies and for clients.';
+
 create function public.rag_list_orgs()
 returns table (id uuid, name text, role text)
 language plpgsql stable security invoker set search_path = ''
@@ -587,12 +663,14 @@ begin
 end;
 $$;
 
+comment on function public.rag_list_orgs is
+  'The caller''s orgs by name, at most 1,000. The name is null for an org without a row in rag.orgs, which an '
+  'adopter''s memberships may have. Of several roles in an org it is admin. A key needs any scope.';
+
 -- Collections: named sets of documents (an index, a namespace or a workspace in the APIs). A collection belongs to an
 -- org and, when owner_id is set, to one user in the org. Members write and read through functions
 -- (collection_functions.sql); a collection is also created with the first document that names it.
 
--- Whether the value may be a collection's config: the known keys have the types and bounds that the functions rely on.
--- Without chunk_size, chunk_overlap must be below 512, the functions' default.
 create function rag.is_config(value jsonb)
 returns boolean
 language sql immutable security invoker set search_path = ''
@@ -609,28 +687,37 @@ as $$
   end;
 $$;
 
+comment on function rag.is_config is
+  'Whether the value may be a collection''s config: the known keys have the types and bounds that the functions '
+  'rely on. Without chunk_size, chunk_overlap must be below 512, the functions'' default.';
+
 create table rag.collections (
   org_id uuid not null references rag.orgs (id) on delete cascade,
   id uuid not null default gen_random_uuid(),
   owner_id uuid,
-  -- The user who created it. No permission depends on this.
   created_by uuid not null default rag.creator_id(),
   name text not null check (length(name) between 1 and 255),
   description text check (length(description) <= 2000 and rag.is_visible_text(description)),
   metadata jsonb not null default '{}' check (rag.is_metadata(metadata)),
-  -- How its documents are cut and embedded, and how they are searched where a request does not say: chunk_size,
-  -- chunk_overlap, embedding_model, enable_hybrid_search, enable_knowledge_graph. What is not there is the
-  -- deployment's to choose.
   config jsonb not null default '{}' check (rag.is_config(config)),
-  -- While it is loaded from a snapshot: the name that it will have. Until then nobody finds it by any name.
   loads text check (length(loads) between 1 and 255),
-  -- When a member deleted it. It then exists only for the owners of private documents in it and for the org's
-  -- admins, until the last of these documents goes (documents.sql).
   deleted_at timestamptz,
   created_at timestamptz not null default now(),
   updated_at timestamptz not null default now(),
   primary key (org_id, id)
 );
+
+comment on table rag.collections is 'Named sets of documents: an index, a namespace or a workspace in the APIs.';
+comment on column rag.collections.created_by is 'The user who created it. No permission depends on this.';
+comment on column rag.collections.config is
+  'How its documents are cut and embedded, and how they are searched where a request does not say: chunk_size, '
+  'chunk_overlap, embedding_model, enable_hybrid_search, enable_knowledge_graph. What is not there is the '
+  'deployment''s to choose.';
+comment on column rag.collections.loads is
+  'While it is loaded from a snapshot: the name that it will have. Until then nobody finds it by any name.';
+comment on column rag.collections.deleted_at is
+  'When a member deleted it. It then exists only for the owners of private documents in it and for the org''s '
+  'admins, until the last of these documents goes (documents.sql).';
 
 -- Two users may each have a private "notes"; the org has its own. The name of a deleted collection is free.
 create unique index collections_name on rag.collections (org_id, owner_id, name) nulls not distinct
@@ -677,8 +764,6 @@ create policy "a collection keeps the name of its creator" on rag.collections
   as restrictive for insert to authenticated
   with check (created_by = (select rag.creator_id()) or deleted_at is not null);
 
--- Whose own the name says that a collection is, by its last segment alone: ":u:" and a user's id. Null where it says
--- no user: every other name is the org's to use.
 create function rag.owner_in_name(name text)
 returns uuid
 language sql immutable security invoker set search_path = ''
@@ -686,7 +771,10 @@ as $$
   select substring(owner_in_name.name from ':u:([0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12})$')::uuid;
 $$;
 
--- Raises PT403 for a name that says it is another user's own, unless an admin asks.
+comment on function rag.owner_in_name is
+  'The user whose private collection a name denotes, by its last segment: ":u:" and a user''s id. Null for every '
+  'other name.';
+
 create function rag.check_owner_in_name(org_id uuid, name text)
 returns void
 language plpgsql stable security invoker set search_path = ''
@@ -700,8 +788,9 @@ begin
 end;
 $$;
 
--- The owner of a new collection of that name: the user whom the name says, null where it says none. Raises what
--- rag.check_owner_in_name raises, and PT400 for a name that ends in no user's id.
+comment on function rag.check_owner_in_name is
+  'Raises PT403 for a name that denotes another user''s private collection, unless the caller is an admin.';
+
 create function rag.new_collection_owner(org_id uuid, name text)
 returns uuid
 language plpgsql stable security invoker set search_path = ''
@@ -715,9 +804,10 @@ begin
 end;
 $$;
 
--- The collection that the name means to the caller, and nothing where there is none: the one of the user whom the name
--- says, else the caller's own before the org's. One that is being loaded has no name yet. or_deleted: a deleted
--- collection that the caller still sees has its name as long as no other collection has it.
+comment on function rag.new_collection_owner is
+  'The owner of a new collection of that name, null without a user in the name. Raises what rag.check_owner_in_name '
+  'raises, and PT400 for a name that ends in an invalid user id.';
+
 create function rag.collection_by_name(org_id uuid, name text, or_deleted boolean default false)
 returns setof rag.collections
 language sql stable security invoker set search_path = ''
@@ -733,7 +823,11 @@ as $$
   limit 1;
 $$;
 
--- The same, made when it is new.
+comment on function rag.collection_by_name is
+  'The collection of that name, or no row: that of the user in the name, else the caller''s own before the org''s. '
+  'A collection that is being loaded has no name yet. or_deleted: a deleted collection that the caller still sees '
+  'has its name as long as no other collection has it.';
+
 create function rag.ensure_collection(org_id uuid, name text)
 returns rag.collections
 language plpgsql volatile security invoker set search_path = ''
@@ -757,6 +851,8 @@ begin
 end;
 $$;
 
+comment on function rag.ensure_collection is 'The collection of that name, created if there is none.';
+
 -- Documents: a call, a mail, a page. A document keeps its converted text, so that the span of every chunk can be
 -- checked against it, and the fields that searches filter by. rag_put_document writes and replaces documents; searches
 -- read them when they return rows. owner_id null: the whole org sees it.
@@ -766,19 +862,13 @@ create table rag.documents (
   id uuid not null default gen_random_uuid(),
   collection_id uuid not null,
   owner_id uuid,
-  -- The user who created it. No permission depends on this.
   created_by uuid not null default rag.creator_id(),
-  -- The caller's own name for it, when there is one: putting the same name again replaces the document.
   external_id text check (length(external_id) between 1 and 500),
   source_type text not null default 'doc' check (source_type ~ '^[A-Za-z0-9_-]{1,64}$'),
   title text not null check (length(title) between 1 and 1000 and title !~ '[\n\t]' and rag.is_visible_text(title)),
-  -- A link that a page may show: no javascript: or data: address.
   uri text check (length(uri) <= 2000 and uri ~ '^https?://[^[:space:]]+$' and rag.is_visible_text(uri)),
   lang text check (lang ~ '^[A-Za-z]{2,8}(-[A-Za-z0-9]{1,8})*$' and length(lang) <= 35),
-  -- The document's own date (of the call, of the mail), not the date of its ingestion. Within what
-  -- readers in other languages can represent: one document must not break a whole search.
   occurred_at timestamptz check (occurred_at >= '0001-01-02Z' and occurred_at < '9999-12-31Z'),
-  -- Where it stood before it came here (github, slack), who wrote it, in which state it is (open, merged).
   origin text check (length(origin) between 1 and 200 and rag.is_visible_text(origin)),
   author text check (length(author) between 1 and 200 and rag.is_visible_text(author)),
   state text check (length(state) between 1 and 200 and rag.is_visible_text(state)),
@@ -788,14 +878,10 @@ create table rag.documents (
   ),
   metadata jsonb not null default '{}' check (rag.is_metadata(metadata)),
   content text not null check (length(content) <= 20000000 and rag.is_visible_text(content)),
-  -- SHA-256 of the text; of a document with an original (original_files.sql), of the original's bytes.
   content_hash text not null check (content_hash ~ '^[0-9a-f]{64}$'),
-  -- Whether what was brought last has become chunks. Until it has, those from before, if any, are found.
   status text not null default 'completed' check (status in ('processing', 'completed', 'failed')),
-  -- Why not: a code, and a sentence for people.
   error_code text check (error_code ~ '^[a-z_]{1,40}$'),
   error_message text check (length(error_message) <= 500 and rag.is_visible_text(error_message)),
-  -- The file that it came in, if it did, and how it was read.
   filename text check (length(filename) between 1 and 512 and filename !~ '[\n\t]' and rag.is_visible_text(filename)),
   content_type text check (length(content_type) between 1 and 255 and rag.is_visible_text(content_type)),
   size_bytes bigint check (size_bytes >= 0),
@@ -808,6 +894,23 @@ create table rag.documents (
   -- No cascade: the trigger below deletes a collection's documents.
   foreign key (org_id, collection_id) references rag.collections (org_id, id)
 );
+
+comment on table rag.documents is 'Documents with their converted text and the fields that searches filter by.';
+comment on column rag.documents.created_by is 'The user who created it. No permission depends on this.';
+comment on column rag.documents.external_id is
+  'The caller''s own name for it, when there is one: putting the same name again replaces the document.';
+comment on column rag.documents.uri is 'A link that a page may show: no javascript: or data: address.';
+comment on column rag.documents.occurred_at is
+  'The document''s own date (of the call, of the mail), not the date of its ingestion. Within what readers in other '
+  'languages can represent: one document must not break a whole search.';
+comment on column rag.documents.origin is
+  'Where it stood before it came here (github, slack), who wrote it, in which state it is (open, merged).';
+comment on column rag.documents.content_hash is
+  'SHA-256 of the text; of a document with an original (original_files.sql), of the original''s bytes.';
+comment on column rag.documents.status is
+  'Whether what was brought last has become chunks. Until it has, those from before, if any, are found.';
+comment on column rag.documents.error_code is 'Why not: a code, and a sentence for people.';
+comment on column rag.documents.filename is 'The file that it came in, if it did, and how it was read.';
 
 -- rag_put_document: replace by name. The owner is part of the key, so that one user's private name
 -- neither blocks nor betrays another's.
@@ -831,8 +934,6 @@ create policy "members use their org's documents" on rag.documents
     and (owner_id is null or owner_id = (select auth.uid())
       or org_id = any (array(select rag.admin_org_ids()))));
 
--- The collection that the running statement deletes; null outside of the trigger below. A key that may delete a
--- collection may delete the documents in it.
 create function rag.deleted_collection()
 returns uuid
 language sql stable security invoker set search_path = ''
@@ -840,6 +941,10 @@ as $$
   select nullif(current_setting('rag.deleted_collection', true), '')::uuid
   where rag.has_scope('collections:manage');
 $$;
+
+comment on function rag.deleted_collection is
+  'The collection that the running statement deletes; null outside of the trigger '
+  'rag.delete_documents_of_collection. A key that may delete a collection may delete the documents in it.';
 
 create policy "a key reads and writes with the scopes for it" on rag.documents
   as restrictive for all to authenticated
@@ -863,9 +968,6 @@ create policy "a deleted collection is seen by those who see documents in it" on
     select from rag.documents
     where documents.org_id = collections.org_id and documents.collection_id = collections.id));
 
--- Deletes the collection's documents that the caller may delete. It runs for every statement that deletes a collection.
--- PT409 if there are such documents and rag_delete_collection was called without cascade (rag.cascade is false).
---
 -- Private documents of others stay, and so must the collection. A member does not see whether there are any, and must
 -- not learn it. So the row of every collection that a member deletes comes back as deleted, with its id: whether
 -- documents are left in it makes no difference to the statement, its errors, or its duration. Keys, webhooks and
@@ -896,12 +998,15 @@ begin
 end;
 $$;
 
+comment on function rag.delete_documents_of_collection is
+  'Deletes the collection''s documents that the caller may delete. It runs for every statement that deletes a '
+  'collection. PT409 if there are such documents and rag_delete_collection was called without cascade (rag.cascade '
+  'is false).';
+
 -- Triggers fire in the order of their names: this trigger before the check of the foreign key (RI_ConstraintTrigger).
 create trigger "Documents are deleted with their collection" after delete on rag.collections
   for each row execute function rag.delete_documents_of_collection();
 
--- A collection may be deleted while another transaction inserts a document into it. The error is that of the foreign
--- key, as if the row of the collection had not come back.
 create function rag.require_undeleted_collection()
 returns trigger
 language plpgsql volatile security invoker set search_path = ''
@@ -920,6 +1025,10 @@ begin
 end;
 $$;
 
+comment on function rag.require_undeleted_collection is
+  'Trigger that raises a foreign key violation if another transaction has deleted the collection of an inserted '
+  'document.';
+
 create trigger require_undeleted_collection after insert on rag.documents
   referencing new table as added
   for each statement execute function rag.require_undeleted_collection();
@@ -927,11 +1036,12 @@ create trigger require_undeleted_collection after insert on rag.documents
 -- Functions to create, list, change and delete collections. They run as their caller: row security decides which
 -- collections a caller sees, and which documents are counted.
 
--- What a list shows of a collection.
 create type rag.collection as (
   id uuid, org_id uuid, owner_id uuid, created_by uuid, name text, description text, metadata jsonb, config jsonb,
   document_count bigint, created_at timestamptz, updated_at timestamptz
 );
+
+comment on type rag.collection is 'A collection as a list returns it.';
 
 create function rag.render(collection rag.collections)
 returns rag.collection
@@ -944,7 +1054,8 @@ as $$
     collection.created_at, collection.updated_at;
 $$;
 
--- The collection of that id; PT404 for one that the caller does not see.
+comment on function rag.render(rag.collections) is 'A collection as a list returns it.';
+
 create function rag.get_collection(collection_id uuid)
 returns rag.collections
 language plpgsql stable security invoker set search_path = ''
@@ -962,8 +1073,8 @@ begin
 end;
 $$;
 
--- A new collection, in the caller's only org unless it is named. private: seen by its maker and the org's admins.
--- PT409 for a name that is taken, PT429 for one collection more than the org's tier allows.
+comment on function rag.get_collection is 'The collection of that id; PT404 for one that the caller does not see.';
+
 create function public.rag_create_collection(
   name text, description text default null, metadata jsonb default '{}', config jsonb default '{}',
   org_id uuid default null, private boolean default false
@@ -996,8 +1107,10 @@ begin
 end;
 $$;
 
--- Raises PT400 for an invalid config (rag.is_config). changes: the part of the config that this call sets; its embedding
--- model must be one of the deployment's.
+comment on function public.rag_create_collection is
+  'Create a collection, in the caller''s only org unless one is given. private: only its creator and the org''s '
+  'admins see it. PT409 for a name that is taken, PT429 above the tier''s number of collections.';
+
 create function rag.check_config(config jsonb, changes jsonb)
 returns void
 language plpgsql stable security invoker set search_path = ''
@@ -1012,8 +1125,10 @@ begin
 end;
 $$;
 
--- Raises PT400 for a name that hides something from its reader. (Not the table's check: a collection that came into
--- being with a document may have one.)
+comment on function rag.check_config is
+  'Raises PT400 for an invalid config (rag.is_config). changes: the part of the config that this call sets; its '
+  'embedding model must be one of the deployment''s.';
+
 create function rag.check_name(name text)
 returns void
 language plpgsql immutable security invoker set search_path = ''
@@ -1025,7 +1140,10 @@ begin
 end;
 $$;
 
--- Locks, so that two at once do not both see room for the last.
+comment on function rag.check_name is
+  'Raises PT400 for a name with invisible characters. (The table does not check it: a collection that was created '
+  'with a document may have one.)';
+
 create function rag.check_collection_quota(org_id uuid)
 returns void
 language plpgsql volatile security invoker set search_path = ''
@@ -1048,7 +1166,10 @@ begin
 end;
 $$;
 
--- {"total", "collections": [...]}: a page of those that the caller sees, and how many there are.
+comment on function rag.check_collection_quota is
+  'Raises PT429 if the org''s tier permits no further collection. It locks, so that two concurrent calls do not '
+  'both count the last place as free.';
+
 create function public.rag_list_collections(
   "limit" integer default 20, "offset" integer default 0, sort_by text default 'created_at',
   "order" text default 'desc'
@@ -1081,7 +1202,9 @@ begin
 end;
 $$;
 
--- Raises PT400 for a page that nobody gets.
+comment on function public.rag_list_collections is
+  '{"total", "collections": [...]}: a page of those that the caller sees, and how many there are.';
+
 create function rag.check_page("limit" integer, "offset" integer, "order" text, sort_by text, sortable text[])
 returns void
 language plpgsql immutable security invoker set search_path = ''
@@ -1100,6 +1223,8 @@ begin
 end;
 $$;
 
+comment on function rag.check_page is 'Raises PT400 for an invalid page.';
+
 create function public.rag_get_collection(collection_id uuid)
 returns setof rag.collection
 language sql stable security invoker set search_path = ''
@@ -1110,9 +1235,8 @@ as $$
   select shown.* from rag.render(rag.get_collection(rag_get_collection.collection_id)) as shown;
 $$;
 
--- Null leaves a field as it is. metadata takes the place of what was there; of config each key its own, and a null
--- in it takes one out. enable_knowledge_graph has its documents read, or taken out of the graph (70_graph).
--- PT409 for a name that is taken, and for another embedding model once there are documents.
+comment on function public.rag_get_collection is 'A collection; PT404 for one that the caller does not see.';
+
 create function public.rag_update_collection(
   collection_id uuid, name text default null, description text default null, metadata jsonb default null,
   config jsonb default null
@@ -1166,8 +1290,11 @@ exception when lock_not_available then
 end;
 $$;
 
--- cascade: its documents are deleted too; without cascade, PT409 if the collection has documents. Unless the caller is an
--- admin, private documents of others are neither deleted nor counted: their owners keep the collection (documents.sql).
+comment on function public.rag_update_collection is
+  'Change a collection. Null leaves a field as it is. metadata takes the place of what was there; of config each '
+  'key its own, and a null in it takes one out. enable_knowledge_graph has its documents read, or taken out of the '
+  'graph (70_graph). PT409 for a name that is taken, and for another embedding model once there are documents.';
+
 create function public.rag_delete_collection(collection_id uuid, "cascade" boolean default false)
 returns void
 language plpgsql volatile security invoker set search_path = ''
@@ -1189,13 +1316,17 @@ exception when lock_not_available then
 end;
 $$;
 
+comment on function public.rag_delete_collection is
+  'Delete a collection. cascade: its documents are deleted too; without cascade, PT409 if the collection has '
+  'documents. Unless the caller is an admin, private documents of others are neither deleted nor counted: their '
+  'owners keep the collection (documents.sql).';
+
 create policy "the worker sees deleted collections" on rag.collections
   for select to rag_worker using (deleted_at is not null);
 
 create policy "the worker removes deleted collections" on rag.collections
   for delete to rag_worker using (deleted_at is not null);
 
--- For the worker: remove the deleted collections that have no document, and return their number.
 create function public.rag_remove_deleted_collections()
 returns bigint
 language sql volatile security invoker set search_path = ''
@@ -1210,13 +1341,14 @@ as $$
   select count(*) from removed;
 $$;
 
+comment on function public.rag_remove_deleted_collections is
+  'For the worker: remove the deleted collections that have no document, and return their number.';
+
 -- Chunks: passages of documents with their embeddings, which searches return. A chunk repeats its document's owner and
 -- filter fields, because under row security only columns of the scanned table, compared by leakproof operators (= on
 -- uuid and text, < on timestamptz), reach an index. Only rag_put_document writes chunks, from the row of the document,
 -- so the copies cannot disagree.
 
--- Whether the value may be a chunk's place in its document: page_number, page_end and section have the types that the
--- functions rely on.
 create function rag.is_chunk_location(value jsonb)
 returns boolean
 language sql immutable security invoker set search_path = ''
@@ -1226,6 +1358,10 @@ as $$
     and coalesce(jsonb_typeof(value -> 'section') = 'string', true);
 $$;
 
+comment on function rag.is_chunk_location is
+  'Whether the value may be a chunk''s location in its document: page_number, page_end and section have the types '
+  'that the functions rely on.';
+
 create table rag.chunks (
   org_id uuid not null,
   id uuid not null default gen_random_uuid(),
@@ -1233,9 +1369,7 @@ create table rag.chunks (
   collection_id uuid not null,
   owner_id uuid,
   ordinal integer not null check (ordinal >= 0),
-  -- The text of its span: rag.cut_texts.
   content text not null check (length(content) <= 100000 and rag.is_visible_text(content)),
-  -- Characters [span_start, span_end) of the document's content.
   span_start integer not null check (span_start >= 0),
   span_end integer not null,
   token_count integer not null check (token_count >= 0),
@@ -1243,9 +1377,7 @@ create table rag.chunks (
   lang text,
   occurred_at timestamptz,
   embedding_model text not null check (length(embedding_model) between 1 and 100),
-  -- Shorter embeddings are padded with zeros, which leaves every cosine as it was.
   embedding extensions.halfvec(1536) not null check (extensions.l2_norm(embedding) > 0),
-  -- Where in the document it stands: page_number, page_end, section.
   metadata jsonb not null default '{}' check (rag.is_chunk_location(metadata)),
   primary key (org_id, id),
   -- With token_count, so that the sum of a document's tokens is read from the index alone.
@@ -1253,6 +1385,13 @@ create table rag.chunks (
   foreign key (org_id, document_id) references rag.documents (org_id, id) on delete cascade,
   check (span_end > span_start)
 );
+
+comment on table rag.chunks is 'Passages of documents with their embeddings, which searches return.';
+comment on column rag.chunks.content is 'The text of its span: rag.cut_texts.';
+comment on column rag.chunks.span_start is 'Characters [span_start, span_end) of the document''s content.';
+comment on column rag.chunks.embedding is
+  'Shorter embeddings are padded with zeros, which leaves every cosine as it was.';
+comment on column rag.chunks.metadata is 'Where in the document it stands: page_number, page_end, section.';
 
 -- In the row, not behind it: an exact scan reads every vector, and fetching each from TOAST costs 2 to 5
 -- times the scan. (The text moves out instead.)
@@ -1295,10 +1434,6 @@ create policy "a bound key stays in its collection" on rag.chunks
   using ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()))
   with check ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()));
 
--- The texts of chunks, {span_start, span_end} in characters of the document's text, in their order. PT400 for a span
--- that is not within the text, and for spans that repeat the text many times: a short call would need much memory.
--- Postgres finds a character of a text by counting from its beginning: for every chunk of a long text, that takes
--- quadratic time. Here the text is read once, in blocks of 4,096 bytes, and a chunk is cut from its blocks.
 create function rag.cut_texts(content text, chunks jsonb)
 returns text[]
 language plpgsql stable security invoker set search_path = ''
@@ -1355,6 +1490,13 @@ begin
 end;
 $$;
 
+comment on function rag.cut_texts is
+  'The texts of chunks, {span_start, span_end} in characters of the document''s text, in their order. PT400 for a '
+  'span that is not within the text, and for spans that repeat the text many times: a short call would need much '
+  'memory. Postgres finds a character of a text by counting from its beginning: for every chunk of a long text, '
+  'that takes quadratic time. Here the text is read once, in blocks of 4,096 bytes, and a chunk is cut from its '
+  'blocks.';
+
 -- Original files: the bytes, the address or the object of Supabase Storage that a document was made of, kept so that it
 -- can be converted again and downloaded. Written with the document and its job in one transaction; read by the worker
 -- and by everyone who may read the document.
@@ -1364,12 +1506,9 @@ create table rag.originals (
   document_id uuid not null,
   collection_id uuid not null,
   owner_id uuid,
-  -- Null for an address that nobody has fetched yet.
   bytes bytea check (length(bytes) <= 50000000),
   url text check (length(url) <= 2000 and url ~ '^https?://[^[:space:]]+$' and rag.is_visible_text(url)),
-  -- Of the object that a large file is: org/collection/user/anything new/name.
   path text check (path ~ '^([0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}/){4}[A-Za-z0-9_][A-Za-z0-9._-]{0,99}$'),
-  -- Of an object or an address it is known once the worker has read it.
   content_hash text check (content_hash ~ '^[0-9a-f]{64}$'),
   created_at timestamptz not null default now(),
   primary key (org_id, document_id),
@@ -1377,6 +1516,11 @@ create table rag.originals (
   check (num_nonnulls(bytes, url, path) > 0),
   check (split_part(path, '/', 1) = org_id::text)
 );
+
+comment on table rag.originals is 'Original files: the bytes, address or Storage object that a document was made of.';
+comment on column rag.originals.bytes is 'Null for an address that nobody has fetched yet.';
+comment on column rag.originals.path is 'Of the object that a large file is: org/collection/user/anything new/name.';
+comment on column rag.originals.content_hash is 'Of an object or an address it is known once the worker has read it.';
 
 -- Files are packed already: compressing them once more costs time and saves nothing.
 alter table rag.originals alter column bytes set storage external;
@@ -1430,7 +1574,6 @@ create policy "an object takes a place by who uploaded it" on rag.originals
 
 create table rag.facets (
   org_id uuid not null,
-  -- A hash of kind and value (rag.facet_hash): as long for a long value as for a short one.
   facet uuid not null,
   document_id uuid not null,
   collection_id uuid not null,
@@ -1438,6 +1581,10 @@ create table rag.facets (
   primary key (org_id, document_id, facet),
   foreign key (org_id, document_id) references rag.documents (org_id, id) on delete cascade
 );
+
+comment on table rag.facets is 'Filterable values of documents, as hashes that a search finds by equality.';
+comment on column rag.facets.facet is
+  'A hash of kind and value (rag.facet_hash): as long for a long value as for a short one.';
 
 -- rag.resolve_filters: the documents with a facet.
 create index facets_by_value on rag.facets (org_id, facet) include (document_id, collection_id, owner_id);
@@ -1468,7 +1615,6 @@ create policy "a bound key stays in its collection" on rag.facets
   using ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()))
   with check ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()));
 
--- The value with its numbers as short as they can be, since equal ones are one: 1.0 is 1, and [1.0] is [1].
 create function rag.normalize_numbers(value jsonb)
 returns jsonb
 language plpgsql immutable security invoker set search_path = ''
@@ -1486,7 +1632,9 @@ begin
 end;
 $$;
 
--- The first 128 bits of SHA-256 over kind and value. No document's value is deeper than 32 levels.
+comment on function rag.normalize_numbers is
+  'The value with its numbers as short as they can be, since equal ones are one: 1.0 is 1, and [1.0] is [1].';
+
 create function rag.facet_hash(kind text, value jsonb)
 returns uuid
 language sql immutable security invoker set search_path = ''
@@ -1496,8 +1644,9 @@ as $$
   end::text, 'UTF8')), 1, 16), 'hex')::uuid;
 $$;
 
--- The facets of a document. Metadata is under "metadata.key", so that no key of it can pass for a label or an
--- author. Its type is what somebody calls it, and what it was read as: it is found by either.
+comment on function rag.facet_hash is
+  'The first 128 bits of SHA-256 over kind and value. No document''s value is deeper than 32 levels.';
+
 create function rag.document_facets(document rag.documents)
 returns setof uuid
 language sql immutable security invoker set search_path = ''
@@ -1520,6 +1669,10 @@ as $$
   ) as found (kind, value);
 $$;
 
+comment on function rag.document_facets is
+  'The facets of a document. Metadata have the kind "metadata.key", so that none can be confused with a label or an '
+  'author. A document has two types, the declared one and the detected one: filters accept either.';
+
 create function rag.index_facets()
 returns trigger
 language plpgsql volatile security invoker set search_path = ''
@@ -1534,6 +1687,8 @@ begin
   return null;
 end;
 $$;
+
+comment on function rag.index_facets is 'Trigger that writes the facets of a document.';
 
 create trigger index_facets_of_new_documents after insert on rag.documents
   for each row execute function rag.index_facets();
@@ -1559,19 +1714,14 @@ create table rag.jobs (
   document_id uuid not null,
   collection_id uuid not null,
   owner_id uuid,
-  -- In whose name it is done: who brought the document.
   user_id uuid not null,
-  -- What was said of the document when it was brought, and becomes true of it with the job's end.
   document jsonb not null check (
     jsonb_typeof(document) = 'object' and pg_column_size(document) <= 100000 and rag.has_readable_numbers(document)
   ),
   state text not null default 'waiting' check (state in ('waiting', 'running', 'done', 'failed')),
   attempts integer not null default 0,
-  -- Not before this. While it runs: when its lease ends, and anybody may claim it again.
   due_at timestamptz not null default now(),
-  -- Who holds this may finish it, and nobody else.
   lease uuid,
-  -- What it is at: fetching, converting, embedding, storing.
   step text check (step ~ '^[a-z]{1,40}$'),
   error_code text check (error_code ~ '^[a-z_]{1,40}$'),
   error_message text check (length(error_message) <= 500 and rag.is_visible_text(error_message)),
@@ -1582,6 +1732,16 @@ create table rag.jobs (
   foreign key (org_id, document_id) references rag.documents (org_id, id) on delete cascade,
   check ((state = 'running') = (lease is not null))
 );
+
+comment on table rag.jobs is
+  'Ingestion jobs: a queue of documents to convert, chunk, embed and store, and a log of finished jobs.';
+comment on column rag.jobs.user_id is 'In whose name it is done: who brought the document.';
+comment on column rag.jobs.document is
+  'What was said of the document when it was brought, and becomes true of it with the job''s end.';
+comment on column rag.jobs.due_at is
+  'Not before this. While it runs: when its lease ends, and anybody may claim it again.';
+comment on column rag.jobs.lease is 'Who holds this may finish it, and nobody else.';
+comment on column rag.jobs.step is 'What it is at: fetching, converting, embedding, storing.';
 
 -- Deleting a document, and showing what becomes of it.
 create index jobs_by_document on rag.jobs (org_id, document_id, created_at);
@@ -1642,10 +1802,6 @@ create policy "the worker sees which documents there are" on rag.documents
 create policy "the worker gives documents up" on rag.documents
   for update to rag_worker using (status = 'processing') with check (status = 'failed');
 
--- Jobs that are due, leased: of every org as many as of any other, those first that wait longest. A lease that has
--- run out is nobody's: its job is claimed again, alone, since it may be what its worker died of; and whoever held
--- it can finish nothing. One that nobody ever finished, sixteen times, ends here: its document says so. as_admin: it is
--- done for somebody else, as only an admin may.
 create function public.rag_claim_jobs(wanted integer default 1, lease_seconds integer default 60)
 returns table (
   job_id uuid, org_id uuid, document_id uuid, collection_id uuid, user_id uuid, as_admin boolean, lease uuid,
@@ -1740,13 +1896,17 @@ begin
 end;
 $$;
 
+comment on function public.rag_claim_jobs is
+  'Lease due jobs, for the worker: the same number of every org, the longest waiting first. A job whose lease has '
+  'expired is claimed again, alone, because it may have crashed its worker; the old lease can finish nothing. After '
+  'sixteen attempts the job and its document fail. as_admin: the job''s user is an admin who works on another '
+  'user''s document.';
+
 -- Functions that the worker calls for a job that it has claimed. Its token is of the user who added the document and
 -- names the lease (rag.lease_of_token): row security lets it write what that user may, and change the one job. The job
 -- ends in the transaction that stores its result, so after a crash the document is stored once, or the job is claimed
 -- again.
 
--- The job of the token's lease, locked; PT409 when the lease is lost: the job was claimed again, or its document
--- was brought anew or deleted. with_document: the document is locked too.
 create function rag.leased_job(with_document boolean default true)
 returns rag.jobs
 language plpgsql volatile security invoker set search_path = ''
@@ -1772,9 +1932,10 @@ begin
 end;
 $$;
 
--- The job's work: the document's fields, its original, its collection's config, and the most bytes that an address or an
--- uploaded object may have. The lease lasts so much longer, and the step is fetching, or converting where the original
--- is here.
+comment on function rag.leased_job is
+  'The job of the token''s lease, locked; PT409 if the lease is lost, because the job was claimed again, or its '
+  'document was replaced or deleted. with_document: the document is locked too.';
+
 create function public.rag_open_job(lease_seconds integer default 300)
 returns table (
   document_id uuid, document jsonb, bytes text, url text, path text, config jsonb, file_bytes bigint
@@ -1801,9 +1962,11 @@ begin
 end;
 $$;
 
--- The hash of the content of the document's object or address, when the worker has read it: a second document of the
--- same content ends here, with PT409 and the id of the first in hint, before anything is made of it. The step is then
--- converting, and the lease lasts so much longer.
+comment on function public.rag_open_job is
+  'The job''s work: the document''s fields, its original, its collection''s config, and the most bytes that an '
+  'address or an uploaded object may have. The lease lasts so much longer, and the step is fetching, or converting '
+  'where the original is here.';
+
 create function public.rag_store_content(content_hash text, lease_seconds integer default 300)
 returns void
 language plpgsql volatile security invoker set search_path = ''
@@ -1831,7 +1994,11 @@ exception when unique_violation then
 end;
 $$;
 
--- The step of a job; its lease lasts so much longer.
+comment on function public.rag_store_content is
+  'The hash of the content of the document''s object or address, when the worker has read it: a second document of '
+  'the same content ends here, with PT409 and the id of the first in hint, before anything is made of it. The step '
+  'is then converting, and the lease lasts so much longer.';
+
 create function public.rag_extend_job(step text, lease_seconds integer)
 returns void
 language plpgsql volatile security invoker set search_path = ''
@@ -1846,9 +2013,8 @@ begin
 end;
 $$;
 
--- The document as it was read, in place of what was there before: found from now on. document: title, content,
--- embedding_model, processing_info; filename, content_type, size_bytes and the fields that a search filters by, where
--- they are known; bytes, in base64, of a document from an address. chunks: as rag_put_document takes them.
+comment on function public.rag_extend_job is 'Set the step of a job and extend its lease.';
+
 create function public.rag_complete_job(document jsonb, chunks jsonb)
 returns integer
 language plpgsql volatile security invoker set search_path = ''
@@ -1902,9 +2068,11 @@ begin
 end;
 $$;
 
--- End a job that failed, with its error. The job is due again after retry_seconds; null: never, and the document gets
--- the error. is_attempt: false does not count the attempt. For a job that is due again, the document is neither changed
--- nor locked: its lock may be the lock that the job could not get.
+comment on function public.rag_complete_job is
+  'The document as it was read, in place of what was there before: found from now on. document: title, content, '
+  'embedding_model, processing_info; filename, content_type, size_bytes and the fields that a search filters by, '
+  'where they are known; bytes, in base64, of a document from an address. chunks: as rag_put_document takes them.';
+
 create function public.rag_fail_job(
   code text, message text, retry_seconds integer default null, is_attempt boolean default true
 )
@@ -1930,9 +2098,13 @@ begin
 end;
 $$;
 
+comment on function public.rag_fail_job is
+  'End a job that failed, with its error. The job is due again after retry_seconds; null: never, and the document '
+  'gets the error. is_attempt: false does not count the attempt. For a job that is due again, the document is '
+  'neither changed nor locked: its lock may be the lock that the job could not get.';
+
 -- Functions to add, list, read, change and download documents. They run as their caller.
 
--- What a list shows of a document.
 create type rag.document as (
   id uuid, org_id uuid, collection_id uuid, owner_id uuid, created_by uuid, external_id text, title text,
   source_type text, uri text, lang text, metadata jsonb, filename text, content_type text, size_bytes bigint, content_hash text,
@@ -1940,6 +2112,8 @@ create type rag.document as (
   total_tokens bigint, step text, attempts integer, created_at timestamptz, updated_at timestamptz,
   processed_at timestamptz
 );
+
+comment on type rag.document is 'A document as a list returns it.';
 
 create function rag.render(document rag.documents)
 returns rag.document
@@ -1975,7 +2149,9 @@ as $$
   ) as job on true;
 $$;
 
--- The document of that id; PT404 for one that the caller does not see.
+comment on function rag.render(rag.documents) is
+  'A document as a list returns it, with its chunks counted and its latest job.';
+
 create function rag.get_document(document_id uuid)
 returns rag.documents
 language plpgsql stable security invoker set search_path = ''
@@ -1993,12 +2169,8 @@ begin
 end;
 $$;
 
--- Add a document: its row, its original and its job, all or none. document: title; optionally private, external_id,
--- source_type, uri, lang, occurred_at, origin, author, state, labels, metadata, filename, content_type, size_bytes; and
--- bytes in base64, url, or the path of an object that the caller has uploaded (rag_begin_upload). A repeated path is the
--- same document. A document of the same external_id replaces the older, which searches find until the job is done. PT409
--- for bytes that the collection has already, with the id of the document in hint, and for a deleted collection; PT429
--- for more documents and PT413 for larger files than the org's tier allows; PT404 for an unknown upload.
+comment on function rag.get_document is 'The document of that id; PT404 for one that the caller does not see.';
+
 create function public.rag_add_document(collection_id uuid, document jsonb)
 returns setof rag.document
 language plpgsql volatile security invoker set search_path = ''
@@ -2087,7 +2259,15 @@ exception when lock_not_available then
 end;
 $$;
 
--- A document of the same content that failed, and of which nothing is found, gives way.
+comment on function public.rag_add_document is
+  'Add a document: its row, its original and its job, all or none. document: title; optionally private, '
+  'external_id, source_type, uri, lang, occurred_at, origin, author, state, labels, metadata, filename, '
+  'content_type, size_bytes; and bytes in base64, url, or the path of an object that the caller has uploaded '
+  '(rag_begin_upload). A repeated path is the same document. A document of the same external_id replaces the older, '
+  'which searches find until the job is done. PT409 for bytes that the collection has already, with the id of the '
+  'document in hint, and for a deleted collection; PT429 for more documents and PT413 for larger files than the '
+  'org''s tier allows; PT404 for an unknown upload.';
+
 create function rag.delete_failed_duplicate(stored rag.documents, content_hash text)
 returns void
 language sql volatile security invoker set search_path = ''
@@ -2102,7 +2282,8 @@ as $$
       select from rag.chunks where chunks.org_id = failed.org_id and chunks.document_id = failed.id);
 $$;
 
--- PT409, with the id of the other in hint, where the collection has a document of the same content and owner.
+comment on function rag.delete_failed_duplicate is 'Delete a failed document of the same content that has no chunks.';
+
 create function rag.check_not_duplicate(stored rag.documents, content_hash text)
 returns void
 language plpgsql stable security invoker set search_path = ''
@@ -2122,7 +2303,9 @@ begin
 end;
 $$;
 
--- For a document that has just been inserted. Locks, so that two at once do not both see room for the last.
+comment on function rag.check_not_duplicate is
+  'Raises PT409 if the collection has a document of the same content and owner; its id is in hint.';
+
 create function rag.check_document_quota(home rag.collections)
 returns void
 language plpgsql volatile security invoker set search_path = ''
@@ -2141,7 +2324,10 @@ begin
 end;
 $$;
 
--- {"total", "documents": [...]}: a page of a collection's documents, and how many there are.
+comment on function rag.check_document_quota is
+  'Raises PT429 if a document that was just inserted exceeds the tier''s number. It locks, so that two concurrent '
+  'calls do not both count the last place as free.';
+
 create function public.rag_list_documents(
   collection_id uuid, "limit" integer default 20, "offset" integer default 0, status text default null,
   sort_by text default 'created_at', "order" text default 'desc'
@@ -2183,6 +2369,9 @@ begin
 end;
 $$;
 
+comment on function public.rag_list_documents is
+  '{"total", "documents": [...]}: a page of a collection''s documents, and how many there are.';
+
 create function public.rag_get_document(document_id uuid)
 returns setof rag.document
 language sql stable security invoker set search_path = ''
@@ -2192,8 +2381,8 @@ as $$
   select shown.* from rag.render(rag.get_document(rag_get_document.document_id)) as shown;
 $$;
 
--- changes: title, metadata and the fields that metadata fill; what is not there, or null, stays. New metadata take the
--- place of the old, and so do the fields that they fill, null ones too.
+comment on function public.rag_get_document is 'A document; PT404 for one that the caller does not see.';
+
 create function public.rag_update_document(document_id uuid, changes jsonb)
 returns setof rag.document
 language plpgsql volatile security invoker set search_path = ''
@@ -2226,7 +2415,11 @@ begin
 end;
 $$;
 
--- The original as it was brought: bytes in base64, the address, or the object's path.
+comment on function public.rag_update_document is
+  'Change a document''s title and metadata. changes: title, metadata and the fields that metadata fill; what is not '
+  'there, or null, stays. New metadata take the place of the old, and so do the fields that they fill, null ones '
+  'too.';
+
 create function public.rag_get_original(document_id uuid)
 returns table (filename text, content_type text, bytes text, url text, path text)
 language sql stable security invoker set search_path = ''
@@ -2239,28 +2432,33 @@ as $$
   join rag.originals on originals.org_id = document.org_id and originals.document_id = document.id;
 $$;
 
+comment on function public.rag_get_original is
+  'The original of a document: bytes in base64, the address, or the path of the object.';
+
 -- Functions that write documents and their chunks: insert, replace and delete in one transaction, so that no reader
 -- sees half of a document. The functions of this project call them as their user; row security checks every row.
 
--- A document as it comes, and its place among those that come with it.
 create type rag.new_document as (
   place integer, id uuid, owner_id uuid, external_id text, source_type text, title text, uri text, lang text,
   occurred_at timestamptz, origin text, author text, state text, labels text[], metadata jsonb, content text,
   content_hash text, embedding_model text, chunks jsonb
 );
 
--- What became of it.
+comment on type rag.new_document is 'A document to store, and its place among those of the call.';
+
 create type rag.stored_document as (place integer, document_id uuid, replaced boolean, chunk_count integer);
 
--- The chunks that a document is to have, as an array of {span_start, span_end, token_count, embedding, metadata, names,
--- relations} in reading order. The text of a chunk is that of its span. names: its entities, {name, kind, said, weight};
--- relations: their relations, {subject, type, object, confidence}. Without names the worker extracts both.
+comment on type rag.stored_document is
+  'A stored document: its place in the call, its id, and whether it replaced another.';
+
 create type rag.document_chunks as (document_id uuid, chunks jsonb, embedding_model text);
 
--- document: org_id, title, content and embedding_model; optionally external_id, collection
--- (a name, "default" unless given), private (true: only the caller and the org's admins see it),
--- source_type, uri, lang, occurred_at, origin, author, state, labels, metadata. A private and a shared document
--- of one external_id are two documents: to make one private, put it as private and delete the shared one.
+comment on type rag.document_chunks is
+  'The chunks that a document is to have, as an array of {span_start, span_end, token_count, embedding, metadata, '
+  'names, relations} in reading order. The text of a chunk is that of its span. names: its entities, {name, kind, '
+  'said, weight}; relations: their relations, {subject, type, object, confidence}. Without names the worker '
+  'extracts both.';
+
 create function public.rag_put_document(document jsonb, chunks jsonb)
 returns table (document_id uuid, replaced boolean, chunk_count integer)
 language plpgsql volatile security invoker set search_path = ''
@@ -2289,7 +2487,13 @@ exception when lock_not_available then
 end;
 $$;
 
--- The documents as rows. Where they are private the caller is their owner.
+comment on function public.rag_put_document is
+  'Store a document with its chunks, in place of the one of its external_id. document: org_id, title, content and '
+  'embedding_model; optionally external_id, collection (a name, "default" unless given), private (true: only the '
+  'caller and the org''s admins see it), source_type, uri, lang, occurred_at, origin, author, state, labels, '
+  'metadata. A private and a shared document of one external_id are two documents: to make one private, put it as '
+  'private and delete the shared one.';
+
 create function rag.new_documents(home rag.collections, documents jsonb)
 returns rag.new_document[]
 language sql volatile security invoker set search_path = ''
@@ -2306,8 +2510,9 @@ as $$
       metadata jsonb, content text, embedding_model text);
 $$;
 
--- Store them, each in the place of the one of its name and owner; no two have the same. only_present: of those that
--- are not there nothing is stored, nor said.
+comment on function rag.new_documents is
+  'The documents of a call as rows. The owner of private documents is the caller.';
+
 create function rag.put_documents(home rag.collections, new rag.new_document[],
   only_present boolean default false)
 returns setof rag.stored_document
@@ -2363,8 +2568,10 @@ begin
 end;
 $$;
 
--- Which documents they are: by their own ids, or by name and owner. Each way is a look-up in an index of its own, which
--- one condition for all of them would not be.
+comment on function rag.put_documents is
+  'Store documents, each in place of the one of its name and owner; no two have the same. only_present: documents '
+  'that do not exist are skipped.';
+
 create function rag.resolve_documents(home rag.collections, new rag.new_document[])
 returns table (place integer, document_id uuid)
 language sql stable security invoker set search_path = ''
@@ -2388,7 +2595,10 @@ as $$
   ) as found;
 $$;
 
--- Those that are new; their ids.
+comment on function rag.resolve_documents is
+  'The existing documents that a call replaces, by their ids, or by name and owner. Each is a look-up in an index '
+  'of its own, which one condition for both would not be.';
+
 create function rag.insert_documents(home rag.collections, new rag.new_document[])
 returns uuid[]
 language plpgsql volatile security invoker set search_path = ''
@@ -2417,7 +2627,8 @@ begin
 end;
 $$;
 
--- What was said of them before is gone, and so is what was brought and is still to be worked on: it is older.
+comment on function rag.insert_documents is 'Insert new documents; their ids.';
+
 create function rag.replace_documents(org_id uuid, new rag.new_document[], present rag.stored_document[])
 returns void
 language plpgsql volatile security invoker set search_path = ''
@@ -2446,8 +2657,9 @@ begin
 end;
 $$;
 
--- Documents' chunks, in the place of those that they had. Whoever calls this holds the documents' rows: a second
--- writer waits for them, and then replaces these.
+comment on function rag.replace_documents is
+  'Replace the fields of existing documents, and delete their originals and unfinished jobs, which are older.';
+
 create function rag.replace_chunks(org_id uuid, documents rag.document_chunks[])
 returns void
 language plpgsql volatile security invoker set search_path = ''
@@ -2460,7 +2672,10 @@ begin
 end;
 $$;
 
--- Documents' chunks, numbered from `first` on, with the texts of their spans. Each repeats its document's row.
+comment on function rag.replace_chunks is
+  'Replace the chunks of documents. The caller has locked the documents'' rows: a second writer waits, and then '
+  'replaces these chunks.';
+
 create function rag.insert_chunks(org_id uuid, documents rag.document_chunks[], first integer)
 returns void
 language plpgsql volatile security invoker set search_path = ''
@@ -2494,7 +2709,10 @@ begin
 end;
 $$;
 
--- True when it was there to delete; another org's document is not there.
+comment on function rag.insert_chunks is
+  'Insert chunks of documents, numbered from `first` on, with the texts of their spans. Each repeats fields of its '
+  'document''s row.';
+
 create function public.rag_delete_document(document_id uuid)
 returns boolean
 language sql volatile security invoker set search_path = ''
@@ -2509,11 +2727,12 @@ as $$
   select exists (select from gone);
 $$;
 
+comment on function public.rag_delete_document is 'Delete a document; false if the caller sees none of that id.';
+
 -- Collections and documents by the caller's names, for APIs without ids: an index or a namespace is a collection, and a
 -- document has its external_id as its name, or its id if it has none. With several orgs the caller's token must name
 -- one, as that of an API key does.
 
--- What the caller calls the document.
 create function rag.external_name(document rag.documents)
 returns text
 language sql immutable security invoker set search_path = ''
@@ -2521,7 +2740,8 @@ as $$
   select coalesce(document.external_id, document.id::text);
 $$;
 
--- The collection of that name; PT404 where there is none, PT403 for another user's own.
+comment on function rag.external_name is 'The caller''s name of a document.';
+
 create function rag.require_collection(name text)
 returns rag.collections
 language plpgsql stable security invoker set search_path = ''
@@ -2539,8 +2759,9 @@ begin
 end;
 $$;
 
--- Its documents of those names: one that is the caller's own before the shared one, and one that is called so before
--- the one that has it for its id.
+comment on function rag.require_collection is
+  'The collection of that name; PT404 where there is none, PT403 for another user''s own.';
+
 create function rag.documents_by_name(home rag.collections, names text[])
 returns setof rag.documents
 language plpgsql stable security invoker set search_path = ''
@@ -2576,7 +2797,10 @@ begin
 end;
 $$;
 
--- Without counting its documents, which would take longer than whatever it is asked for.
+comment on function rag.documents_by_name is
+  'The documents of those names in a collection: the caller''s own before a shared one, and an external_id before '
+  'an id.';
+
 create function public.rag_find_collection(name text)
 returns table (id uuid, org_id uuid, owner_id uuid, name text, description text, metadata jsonb, config jsonb)
 language sql stable security invoker set search_path = ''
@@ -2589,7 +2813,9 @@ as $$
   from rag.require_collection(rag_find_collection.name) as home;
 $$;
 
--- The names of all collections that the caller can name, in their order.
+comment on function public.rag_find_collection is
+  'The collection of that name, without counting its documents, which takes longer.';
+
 create function public.rag_list_names()
 returns jsonb
 language sql stable security invoker set search_path = ''
@@ -2604,7 +2830,8 @@ as $$
       select named.id from rag.collection_by_name(collections.org_id, collections.name, or_deleted => true) as named);
 $$;
 
--- Those of the collection's documents that have such names, as far as it takes to know whether they are the same.
+comment on function public.rag_list_names is 'The names of all collections that the caller can name, in their order.';
+
 create function public.rag_find_documents(collection text, names text[])
 returns table (name text, document_id uuid, content_hash text, metadata jsonb)
 language sql stable security invoker set search_path = ''
@@ -2615,9 +2842,9 @@ as $$
   from rag.documents_by_name(rag.require_collection(rag_find_documents.collection), rag_find_documents.names) as found;
 $$;
 
--- Store documents in the collection, which is made when it is new: each in the place of the one of its name.
--- documents: as rag_put_document takes one, each with its chunks and no two with one external_id. only_present: those
--- that are not there are passed over. place counts from 1.
+comment on function public.rag_find_documents is
+  'The documents of those names in a collection, with the fields that show whether they have changed.';
+
 create function public.rag_put_documents(collection text, documents jsonb, only_present boolean default false)
 returns setof rag.stored_document
 language plpgsql volatile security invoker set search_path = ''
@@ -2650,10 +2877,11 @@ exception when lock_not_available then
 end;
 $$;
 
--- {"total", "documents": [{name, document_id, content, is_truncated, content_hash, metadata, title, source_type, uri,
--- status, created_at, updated_at}]}: a page, the oldest first, of the documents whose metadata have all these values,
--- with so many characters of their texts (at most 100,000), and how many there are. A page ends early after eight
--- megabytes: the caller asks again for the rest.
+comment on function public.rag_put_documents is
+  'Store documents in the collection, which is made when it is new: each in the place of the one of its name. '
+  'documents: as rag_put_document takes one, each with its chunks and no two with one external_id. only_present: '
+  'those that are not there are passed over. place counts from 1.';
+
 create function public.rag_list_named(
   collection text, "limit" integer, "offset" integer default 0, characters integer default null,
   metadata jsonb default '{}'
@@ -2709,7 +2937,12 @@ begin
 end;
 $$;
 
--- Delete those of the collection's documents that have such names; their names.
+comment on function public.rag_list_named is
+  '{"total", "documents": [{name, document_id, content, is_truncated, content_hash, metadata, title, source_type, '
+  'uri, status, created_at, updated_at}]}: a page, the oldest first, of the documents whose metadata have all these '
+  'values, with so many characters of their texts (at most 100,000), and how many there are. A page ends early '
+  'after eight megabytes: the caller asks again for the rest.';
+
 create function public.rag_delete_named(collection text, names text[])
 returns setof text
 language plpgsql volatile security invoker set search_path = ''
@@ -2735,10 +2968,11 @@ exception when lock_not_available then
 end;
 $$;
 
+comment on function public.rag_delete_named is 'Delete the documents of those names in a collection; their names.';
+
 -- Documents and chunks by their ids, with as much text as one response holds. Ids that the caller does not see, and ids
 -- that do not exist, are left out alike.
 
--- How many bytes a text takes in an answer, which is JSON.
 create function rag.text_bytes(content text)
 returns bigint
 language sql immutable security invoker set search_path = ''
@@ -2746,7 +2980,8 @@ as $$
   select octet_length(to_json(content)::text);
 $$;
 
--- The first chunks of a document that take no more than `room` bytes together; complete: whether these are all.
+comment on function rag.text_bytes is 'The number of bytes of a text in a JSON response.';
+
 create function rag.first_chunks(org_id uuid, document_id uuid, room bigint, out chunks jsonb,
   out taken bigint, out complete boolean)
 language plpgsql stable security invoker set search_path = ''
@@ -2778,10 +3013,9 @@ begin
 end;
 $$;
 
--- ids of documents and chunks, as their kinds say, of an org, or of one of its collections. text, chunks: whether
--- documents come with these. In the order of the ids 4,500,000 bytes are given out: a text is whole or null, of chunks
--- there are the first; where something did not fit, truncated is true. What is not found is not there. PT403
--- for a key without a scope that reads.
+comment on function rag.first_chunks is
+  'The first chunks of a document that take no more than `room` bytes together; complete: whether these are all.';
+
 create function public.rag_get_contents(
   org_id uuid, kinds text[], ids uuid[], collection_id uuid default null, text boolean default true,
   chunks boolean default false
@@ -2858,13 +3092,19 @@ begin
 end;
 $$;
 
+comment on function public.rag_get_contents is
+  'Documents and chunks by id. ids of documents and chunks, as their kinds say, of an org, or of one of its '
+  'collections. text, chunks: whether documents come with these. In the order of the ids 4,500,000 bytes are given '
+  'out: a text is whole or null, of chunks there are the first; where something did not fit, truncated is true. '
+  'What is not found is not there. PT403 for a key without a scope that reads.';
+
 -- Resolution of the workspace (a collection) or org that a request of the search API names. Each request resolves it
 -- once, before it costs anything; its later calls pass the resolved ids.
 
 create type rag.workspace as (org_id uuid, collection_id uuid);
 
--- The place that the ids mean to the caller; without a workspace, the org. PT404 for a workspace that the caller does
--- not see, that is of another org than the one given, or that is only being loaded; and for an org that is not theirs.
+comment on type rag.workspace is 'The org, and the collection if one is named, that a request searches.';
+
 create function public.rag_resolve_workspace(workspace_id uuid default null, org_id uuid default null)
 returns setof rag.workspace
 language plpgsql stable security invoker set search_path = ''
@@ -2891,6 +3131,11 @@ begin
 end;
 $$;
 
+comment on function public.rag_resolve_workspace is
+  'The org and collection that the ids denote for the caller; without a workspace, the org. PT404 for a workspace '
+  'that the caller does not see, that is in another org than the given one, or that is being loaded; and for an org '
+  'of others.';
+
 -- API keys. A function that receives a key looks up its hash and signs a token of one minute, which acts as the key's
 -- owner in the key's org, restricted to its scopes and its collection; row security applies to that token. Only the
 -- hash is stored, and no function returns it. Owners create, list, rotate and revoke their own keys; an org's admins
@@ -2899,32 +3144,37 @@ $$;
 create table rag.api_keys (
   org_id uuid not null references rag.orgs (id) on delete cascade,
   id uuid not null default gen_random_uuid(),
-  -- Whom the key acts as: it can never do what its owner cannot, and ends with their membership.
   owner_id uuid not null references auth.users (id) on delete cascade,
   name text not null check (length(name) between 1 and 100 and rag.is_visible_text(name)),
-  -- How the key begins, to tell keys apart in a list.
   prefix text not null check (prefix ~ '^(mn_live|mn_test|mn_admin|sk)_[A-Za-z0-9_-]{4}$'),
-  -- SHA-256 of the whole key, whose 256 random bits need no slower hash.
   hash text not null check (hash ~ '^[0-9a-f]{64}$'),
   scopes text[] not null check (array_ndims(scopes) = 1 and cardinality(scopes) between 1 and 6
     and scopes <@ array['documents:read', 'documents:write', 'retrievals:read', 'chat:read',
       'collections:manage', 'admin']),
-  -- Null is every collection that the owner may use.
   collection_id uuid,
-  -- Set by the deployer: this key's own limit a minute over the functions that take keys.
   requests_per_minute integer check (requests_per_minute > 0),
   created_at timestamptz not null default now(),
   expires_at timestamptz check (expires_at < '9999-12-31Z'),
-  -- As exact as the functions' caches, which keep a key for less than a minute.
   last_used_at timestamptz,
   revoked_at timestamptz,
-  -- When a new key took its place; it may still go on for a while.
   replaced_at timestamptz,
   primary key (org_id, id),
   -- rag_open_key: a key is found by its hash, before anybody knows its org.
   constraint api_keys_hash unique (hash),
   foreign key (org_id, collection_id) references rag.collections (org_id, id) on delete cascade
 );
+
+comment on table rag.api_keys is 'API keys: the hash, owner, scopes and validity of each.';
+comment on column rag.api_keys.owner_id is
+  'Whom the key acts as: it can never do what its owner cannot, and ends with their membership.';
+comment on column rag.api_keys.prefix is 'How the key begins, to tell keys apart in a list.';
+comment on column rag.api_keys.hash is 'SHA-256 of the whole key, whose 256 random bits need no slower hash.';
+comment on column rag.api_keys.collection_id is 'Null is every collection that the owner may use.';
+comment on column rag.api_keys.requests_per_minute is
+  'Set by the deployer: this key''s own limit a minute over the functions that take keys.';
+comment on column rag.api_keys.last_used_at is
+  'As exact as the functions'' caches, which keep a key for less than a minute.';
+comment on column rag.api_keys.replaced_at is 'When a new key took its place; it may still go on for a while.';
 
 -- Deleting a user, or a collection, with the keys that go with it.
 create index api_keys_by_owner on rag.api_keys (owner_id);
@@ -2976,17 +3226,21 @@ begin
 end;
 $$;
 
+comment on function rag.prevent_key_revival is
+  'Trigger that raises PT400 for an update which would make a revoked, replaced or expired key valid again.';
+
 -- Whatever the caller may update: no key comes back, and none lives longer than it was made for.
 create trigger key_only_ends before update on rag.api_keys
   for each row execute function rag.prevent_key_revival();
 
 -- Functions to create, list, rotate, revoke and look up API keys. They run as their caller.
 
--- What a list shows of a key.
 create type rag.api_key as (
   id uuid, org_id uuid, owner_id uuid, name text, prefix text, scopes text[], collection text,
   created_at timestamptz, expires_at timestamptz, last_used_at timestamptz, revoked_at timestamptz
 );
+
+comment on type rag.api_key is 'An API key as a list returns it.';
 
 create function rag.render(key rag.api_keys)
 returns rag.api_key
@@ -2998,7 +3252,8 @@ as $$
     key.created_at, key.expires_at, key.last_used_at, key.revoked_at;
 $$;
 
--- The keys that the caller may manage, or the one: working ones first, then the newest.
+comment on function rag.render(rag.api_keys) is 'An API key as a list returns it, without its hash.';
+
 create function public.rag_list_keys(key_id uuid default null)
 returns setof rag.api_key
 language sql stable security invoker set search_path = ''
@@ -3016,8 +3271,9 @@ as $$
   limit 1000;
 $$;
 
--- Refuses, with a reason, a key that would be one too many or not made by its owner. Locks, so that two at
--- once do not both see room for the last.
+comment on function public.rag_list_keys is
+  'The keys that the caller may manage, or the one: working ones first, then the newest.';
+
 create function rag.check_key_quota(org_id uuid)
 returns void
 language plpgsql volatile security invoker set search_path = ''
@@ -3040,8 +3296,10 @@ begin
 end;
 $$;
 
--- A new key of the caller's, in their only org unless it is named. collection is the name of one, or null
--- for all.
+comment on function rag.check_key_quota is
+  'Refuses, with a reason, a key that would be one too many or not made by its owner. Locks, so that two at once do '
+  'not both see room for the last.';
+
 create function public.rag_create_key(
   name text, prefix text, hash text, scopes text[],
   org_id uuid default null, collection text default null, expires_at timestamptz default null
@@ -3083,8 +3341,10 @@ begin
 end;
 $$;
 
--- Replace a key of the caller's by a new one of the same name, scopes, collection and lifetime. The old
--- one works for `overlap_seconds` more, so that its users can change over; at most a week.
+comment on function public.rag_create_key is
+  'A new key of the caller''s, in their only org unless it is named. collection is the name of one, or null for '
+  'all.';
+
 create function public.rag_rotate_key(
   key_id uuid, prefix text, hash text, overlap_seconds integer default 0
 )
@@ -3130,7 +3390,10 @@ begin
 end;
 $$;
 
--- True when the caller has such a key; it has ended then, now or before.
+comment on function public.rag_rotate_key is
+  'Replace a key of the caller''s by a new one of the same name, scopes, collection and lifetime. The old one works '
+  'for `overlap_seconds` more, so that its users can change over; at most a week.';
+
 create function public.rag_revoke_key(key_id uuid)
 returns boolean
 language sql volatile security invoker set search_path = ''
@@ -3145,8 +3408,8 @@ as $$
   select exists (select from ended);
 $$;
 
--- What the key stands for whose hash the token names; nothing for a key that is unknown, revoked or has
--- expired. One index look-up, whichever it is.
+comment on function public.rag_revoke_key is 'True when the caller has such a key; it has ended then, now or before.';
+
 create function public.rag_open_key()
 returns table (key_id uuid, org_id uuid, owner_id uuid, collection_id uuid, scopes text[],
   requests_per_minute integer, expires_at timestamptz)
@@ -3160,11 +3423,13 @@ as $$
   returning id, org_id, owner_id, collection_id, scopes, requests_per_minute, expires_at;
 $$;
 
+comment on function public.rag_open_key is
+  'What the key stands for whose hash the token names; nothing for a key that is unknown, revoked or has expired. '
+  'One index look-up, whichever it is.';
+
 -- Tokenization for keyword search: the stems of a text's words in its language, and its identifiers, which stay whole
 -- (INC-4821, a/b, mail addresses, v1.2.3). Documents and queries use the same functions.
 
--- Postgres' text search configuration for a language tag: fr-CA is French. Languages that it has no stemmer
--- for are searched by their words as they stand.
 create function rag.text_config(lang text)
 returns regconfig
 language sql immutable security invoker set search_path = ''
@@ -3186,9 +3451,10 @@ as $$
   end::regconfig;
 $$;
 
--- The words of a text with their places. Postgres' own parser would read INC-4821 as "inc" and the number
--- -4821, and a/b as a file: such punctuation is taken out first. Chinese, Japanese and Korean, which put no
--- spaces between words, are taken character by character.
+comment on function rag.text_config is
+  'Postgres'' text search configuration for a language tag: fr-CA is French. Languages that it has no stemmer for '
+  'are searched by their words as they stand.';
+
 create function rag.words(config regconfig, content text)
 returns tsvector
 language sql immutable security invoker set search_path = ''
@@ -3201,8 +3467,11 @@ as $$
   end);
 $$;
 
--- The identifiers in a text, in small letters, as often as they stand there: runs of letters and digits
--- with punctuation inside, C++ and C#. One of more than 200 characters is none that anybody asks for.
+comment on function rag.words is
+  'The words of a text with their places. Postgres'' own parser would read INC-4821 as "inc" and the number -4821, '
+  'and a/b as a file: such punctuation is taken out first. Chinese, Japanese and Korean, which put no spaces '
+  'between words, are taken character by character.';
+
 create function rag.identifiers(content text)
 returns setof text
 language sql immutable security invoker set search_path = ''
@@ -3213,7 +3482,10 @@ as $$
   where length(found.parts[1]) <= 200;
 $$;
 
--- Each term of a text and how often it stands there.
+comment on function rag.identifiers is
+  'The identifiers in a text, in small letters, as often as they stand there: runs of letters and digits with '
+  'punctuation inside, C++ and C#. One of more than 200 characters is none that anybody asks for.';
+
 create function rag.terms(config regconfig, content text)
 returns table (term text, occurrences integer)
 language sql immutable security invoker set search_path = ''
@@ -3227,6 +3499,8 @@ as $$
   group by 1;
 $$;
 
+comment on function rag.terms is 'Each term of a text and how often it stands there.';
+
 -- Postings: the inverted index of keyword search. A posting lists the chunks of a document that contain a term, and how
 -- often. Triggers update it in the transaction that writes the chunks, so a search never sees words of a deleted text.
 -- It repeats its document's owner and collection for its policies; searches use equality of text and uuid, which is
@@ -3235,29 +3509,31 @@ $$;
 create table rag.postings (
   org_id uuid not null,
   document_id uuid not null,
-  -- One posting of each document stands for the whole of it, its term made of blank, text search
-  -- configuration, blank, embedding model (rag.total_term). No other term begins with a blank.
   term text collate "C" not null,
   collection_id uuid not null,
   owner_id uuid,
-  -- For every chunk that holds the term, in order: (ordinal << 32) | (terms in the chunk << 16) | occurrences.
   places bigint[] not null check (cardinality(places) > 0),
-  -- Terms in the whole document.
   length integer not null,
-  -- About what the best chunk scores for this term, among passages of 100 terms in documents of 500: which to
-  -- read first where a term has more postings than a search reads.
   impact real not null,
   primary key (org_id, document_id, term),
   foreign key (org_id, document_id) references rag.documents (org_id, id) on delete cascade
 );
 
+comment on table rag.postings is 'The inverted index of keyword search: the chunks of a document that contain a term.';
+comment on column rag.postings.term is
+  'One posting of each document stands for the whole of it, its term made of blank, text search configuration, '
+  'blank, embedding model (rag.total_term). No other term begins with a blank.';
+comment on column rag.postings.places is
+  'For every chunk that holds the term, in order: (ordinal << 32) | (terms in the chunk << 16) | occurrences.';
+comment on column rag.postings.length is 'Terms in the whole document.';
+comment on column rag.postings.impact is
+  'About what the best chunk scores for this term, among passages of 100 terms in documents of 500: which to read '
+  'first where a term has more postings than a search reads.';
+
 -- rag.candidate_documents: the postings of a term, those with the most of it first.
 create index postings_by_term on rag.postings (org_id, term, impact desc)
   include (document_id, collection_id, owner_id);
 
--- How many documents and chunks hold a term: BM25 weighs a word by how rare it is. A log of differences, one
--- row for each term that a write added or took away, so that writers never wait for each other; a search
--- sums what it may see, and now and then a write folds the rows of its own terms into one.
 create table rag.term_counts (
   org_id uuid not null,
   term text collate "C" not null,
@@ -3266,13 +3542,19 @@ create table rag.term_counts (
   owner_id uuid,
   documents bigint not null,
   chunks bigint not null,
-  -- Terms in all those chunks; of the postings that stand for a whole document alone.
   length bigint not null,
   primary key (org_id, term, id),
   -- Not to the collection: who folds would wait for whoever deletes it, who waits for what is being folded.
   -- A deleted collection's documents take their counts away themselves, and sums of nothing count nothing.
   foreign key (org_id) references rag.orgs (id) on delete cascade
 );
+
+comment on table rag.term_counts is
+  'How many documents and chunks hold a term: BM25 weighs a word by how rare it is. A log of differences, one row '
+  'for each term that a write added or took away, so that writers never wait for each other; a search sums what it '
+  'may see, and now and then a write folds the rows of its own terms into one.';
+comment on column rag.term_counts.length is
+  'Terms in all those chunks; of the postings that stand for a whole document alone.';
 
 alter table rag.postings enable row level security;
 alter table rag.postings force row level security;
@@ -3336,12 +3618,18 @@ as $$
   where pg_ts_config.oid = config;
 $$;
 
+comment on function rag.total_term is
+  'The term of the posting that stands for a whole document: blank, text search configuration, blank, embedding '
+  'model.';
+
 create function rag.config_of_total(term text)
 returns regconfig
 language sql stable security invoker set search_path = ''
 as $$
   select ('pg_catalog.' || split_part(term, ' ', 2))::regconfig;
 $$;
+
+comment on function rag.config_of_total is 'The text search configuration in such a term (rag.total_term).';
 
 create function rag.model_of_total(term text)
 returns text
@@ -3350,10 +3638,10 @@ as $$
   select substr(term, length(split_part(term, ' ', 2)) + 3);
 $$;
 
+comment on function rag.model_of_total is 'The embedding model in such a term (rag.total_term).';
+
 -- Triggers that keep postings and term counts equal to the chunks: on chunks, documents and postings, once a statement.
 
--- Make the documents' postings anew. A document's title counts as part of each of its chunks, as it does for
--- their embeddings.
 create function rag.index_words(org_id uuid, document_ids uuid[])
 returns void
 language plpgsql volatile security invoker set search_path = ''
@@ -3400,6 +3688,10 @@ begin
 end;
 $$;
 
+comment on function rag.index_words is
+  'Make the documents'' postings anew. A document''s title counts as part of each of its chunks, as it does for '
+  'their embeddings.';
+
 create function rag.index_changed_chunks()
 returns trigger
 language plpgsql volatile security invoker set search_path = ''
@@ -3416,6 +3708,8 @@ begin
 end;
 $$;
 
+comment on function rag.index_changed_chunks is 'Trigger that rewrites the postings of documents whose chunks changed.';
+
 create function rag.index_changed_document()
 returns trigger
 language plpgsql volatile security invoker set search_path = ''
@@ -3426,7 +3720,9 @@ begin
 end;
 $$;
 
--- Adds what changed to the log. Of an org that is being deleted the counts are gone already.
+comment on function rag.index_changed_document is
+  'Trigger that rewrites the postings of a document whose title, language, collection or owner changed.';
+
 create function rag.count_changed_terms()
 returns trigger
 language plpgsql volatile security invoker set search_path = ''
@@ -3458,8 +3754,9 @@ begin
 end;
 $$;
 
--- Fold the rows of these terms into one each, and into none where nothing is left. Rows that somebody else is
--- folding are left to them: whoever folds what, the sums stay the same.
+comment on function rag.count_changed_terms is
+  'Adds what changed to the log. Of an org that is being deleted the counts are gone already.';
+
 create function rag.fold_term_counts(org_id uuid, collection_id uuid, owner_id uuid, terms text[])
 returns void
 language sql volatile security invoker set search_path = ''
@@ -3489,6 +3786,10 @@ as $$
   group by gone.term
   having sum(gone.documents) <> 0 or sum(gone.chunks) <> 0 or sum(gone.length) <> 0;
 $$;
+
+comment on function rag.fold_term_counts is
+  'Fold the rows of these terms into one each, and into none where nothing is left. Rows that somebody else is '
+  'folding are left to them: whoever folds what, the sums stay the same.';
 
 create trigger index_words_of_new_chunks after insert on rag.chunks
   referencing new table as changed
@@ -3529,9 +3830,7 @@ create table rag.removals (
   ),
   collection_id uuid not null,
   owner_id uuid,
-  -- Until then whoever uploads it may make a document of it; null once it was one.
   expected_until timestamptz,
-  -- Until then the link that it was uploaded by may store it once more: it is deleted again when that is over.
   storable_until timestamptz,
   due_at timestamptz not null default now(),
   attempts integer not null default 0,
@@ -3539,6 +3838,12 @@ create table rag.removals (
   primary key (org_id, path),
   check (split_part(path, '/', 1) = org_id::text)
 );
+
+comment on table rag.removals is 'Objects of Supabase Storage to delete, and announced uploads that no document has.';
+comment on column rag.removals.expected_until is
+  'Until then whoever uploads it may make a document of it; null once it was one.';
+comment on column rag.removals.storable_until is
+  'Until then the link that it was uploaded by may store it once more: it is deleted again when that is over.';
 
 -- rag_claim_removals: those that are due.
 create index removals_due on rag.removals (due_at);
@@ -3602,6 +3907,9 @@ begin
 end;
 $$;
 
+comment on function rag.enqueue_object_removal is
+  'Trigger that enqueues the removal of an object whose document was deleted or has another object.';
+
 -- Whatever takes the document away: who deletes it, its collection's end, its org's.
 create trigger remove_object after delete on rag.originals
   for each row when (old.path is not null) execute function rag.enqueue_object_removal();
@@ -3610,8 +3918,6 @@ create trigger remove_replaced_object after update of path on rag.originals
   for each row when (old.path is not null and old.path is distinct from new.path)
   execute function rag.enqueue_object_removal();
 
--- For the worker: objects to delete now, of each org as many as of any other. Each comes again, later and later,
--- until rag_end_removal.
 create function public.rag_claim_removals(wanted integer default 20)
 returns table (org_id uuid, path text)
 language plpgsql volatile security invoker set search_path = ''
@@ -3649,7 +3955,10 @@ begin
 end;
 $$;
 
--- The object is gone, and for good once nobody can store it any more.
+comment on function public.rag_claim_removals is
+  'For the worker: objects to delete now, of each org as many as of any other. Each comes again, later and later, '
+  'until rag_end_removal.';
+
 create function public.rag_end_removal(org_id uuid, path text)
 returns void
 language plpgsql volatile security invoker set search_path = ''
@@ -3666,12 +3975,14 @@ begin
 end;
 $$;
 
+comment on function public.rag_end_removal is
+  'Finish a removal. The row stays as long as the upload link of the object is valid.';
+
 -- Policies on storage.objects for the bucket of originals. The Storage server evaluates them as the caller. A caller
 -- stores an object at the path that rag_begin_upload returned, reads it if they may read its document, and deletes it
 -- with a token that names it; the path itself grants nothing. The restrictive policies apply whatever other policies a
 -- project has, and do not affect its other buckets. Without the schema storage this file does nothing.
 
--- Whether the caller was told to upload it, and has made no document of it yet.
 create function rag.may_upload_object(name text)
 returns boolean
 language sql stable security invoker set search_path = ''
@@ -3682,7 +3993,9 @@ as $$
       and removals.expected_until > now() and split_part(removals.path, '/', 3) = auth.uid()::text);
 $$;
 
--- The object that the token was made to delete; null for every other token.
+comment on function rag.may_upload_object is
+  'Whether the caller announced an upload to that path and has made no document of it yet.';
+
 create function rag.deletable_object()
 returns text
 language sql stable security invoker set search_path = ''
@@ -3690,7 +4003,8 @@ as $$
   select auth.jwt() -> 'rag' ->> 'object';
 $$;
 
--- Whether the caller may know of it: row security on the document's original decides.
+comment on function rag.deletable_object is 'The object that the token may delete; null for every other token.';
+
 create function rag.may_read_object(name text)
 returns boolean
 language sql stable security invoker set search_path = ''
@@ -3700,6 +4014,9 @@ as $$
       where originals.org_id = any (array(select rag.current_org_ids())) and originals.path = may_read_object.name)
     or rag.may_upload_object(may_read_object.name) or coalesce(may_read_object.name = rag.deletable_object(), false);
 $$;
+
+comment on function rag.may_read_object is
+  'Whether the caller may read an object: row security on the document''s original decides.';
 
 do $$
 begin
@@ -3743,8 +4060,6 @@ $$;
 -- Direct uploads to Supabase Storage, for files that are too large for a request. The caller announces an upload and
 -- then makes a document of it. rag.removals holds uploads without a document, so that the worker deletes them.
 
--- Expect an upload into the collection: where it goes, and until when a document may be made of it. name: of ASCII
--- letters, digits, dots, dashes and underscores. PT413 for a larger file than the org's tier takes.
 create function public.rag_begin_upload(collection_id uuid, name text, size_bytes bigint)
 returns table (path text, expires_at timestamptz)
 language plpgsql volatile security invoker set search_path = ''
@@ -3769,7 +4084,10 @@ begin
 end;
 $$;
 
--- The upload becomes a document's: once, by who was told to upload it, and in time.
+comment on function public.rag_begin_upload is
+  'Expect an upload into the collection: where it goes, and until when a document may be made of it. name: of ASCII '
+  'letters, digits, dots, dashes and underscores. PT413 for a larger file than the org''s tier takes.';
+
 create function rag.take_upload(home rag.collections, path text)
 returns void
 language plpgsql volatile security invoker set search_path = ''
@@ -3784,30 +4102,37 @@ begin
 end;
 $$;
 
+comment on function rag.take_upload is
+  'Take an announced upload for a document: once, by the user who announced it, and before it expires. PT404 '
+  'otherwise.';
+
 -- Webhooks: subscriptions of an org's admins to changes of collections and documents. An event is written in the
 -- transaction of the change, one row for each endpoint (webhook_outbox.sql, webhook_events.sql); the worker sends it
 -- (webhook_delivery.sql). Events contain ids, states and names of collections, never the text of a document.
 
--- What is listened for. Members read it, since it is their changes that are told; where it goes they do not.
 create table rag.webhooks (
   org_id uuid not null references rag.orgs (id) on delete cascade,
   id uuid not null default gen_random_uuid(),
-  -- Nobody's own: an org's admins, who see all of its documents, keep them together.
   owner_id uuid check (owner_id is null),
-  -- Null is every collection. Of one that has gone the webhook is left, to be told so.
   collection_id uuid,
   events text[] not null check (array_ndims(events) = 1 and cardinality(events) between 1 and 7
     and events <@ array['collection.created', 'collection.updated', 'collection.deleted',
       'document.processing_started', 'document.processing_completed', 'document.processing_failed',
       'document.deleted']),
-  -- Off, by an admin, or by the worker when nobody has answered there for days. What waits then ends.
   enabled boolean not null default true,
   created_at timestamptz not null default now(),
   updated_at timestamptz not null default now(),
   primary key (org_id, id)
 );
 
--- Where it goes, and what it is signed with. The secret is shown to who makes it, once; only the worker reads it.
+comment on table rag.webhooks is 'Subscriptions to events. Members read them, because their changes cause the events.';
+comment on column rag.webhooks.owner_id is
+  'Nobody''s own: an org''s admins, who see all of its documents, keep them together.';
+comment on column rag.webhooks.collection_id is
+  'Null is every collection. Of one that has gone the webhook is left, to be told so.';
+comment on column rag.webhooks.enabled is
+  'Off, by an admin, or by the worker when nobody has answered there for days. What waits then ends.';
+
 create table rag.endpoints (
   org_id uuid not null,
   webhook_id uuid not null,
@@ -3815,15 +4140,20 @@ create table rag.endpoints (
   url text not null check (length(url) <= 2000 and url ~ '^https?://[^[:space:]]+$' and rag.is_visible_text(url)),
   description text check (length(description) <= 500 and rag.is_visible_text(description)),
   secret text not null check (secret ~ '^whsec_[A-Za-z0-9+/]{43}=$'),
-  -- The one before, for as long as both sign.
   old_secret text check (old_secret ~ '^whsec_[A-Za-z0-9+/]{43}=$'),
   old_secret_until timestamptz,
-  -- Since when nothing has arrived there, and how long it is left alone for that.
   failing_since timestamptz,
   rests_until timestamptz,
   primary key (org_id, webhook_id),
   foreign key (org_id, webhook_id) references rag.webhooks (org_id, id) on delete cascade
 );
+
+comment on table rag.endpoints is
+  'Addresses and signing secrets of webhooks. A secret is returned once, when it is created; after that only the '
+  'worker reads it.';
+comment on column rag.endpoints.old_secret is 'The one before, for as long as both sign.';
+comment on column rag.endpoints.failing_since is
+  'Since when nothing has arrived there, and how long it is left alone for that.';
 
 -- Old secrets whose time is over.
 create index endpoints_old_secrets on rag.endpoints (old_secret_until) where old_secret is not null;
@@ -3892,6 +4222,9 @@ begin
 end;
 $$;
 
+comment on function rag.store_old_secret is
+  'Trigger that keeps the previous secret while both are valid. The admin who rotates a secret cannot read it.';
+
 -- Who has it renewed cannot read it.
 create trigger keep_old_secret before update on rag.endpoints
   for each row when (new.secret <> old.secret) execute function rag.store_old_secret();
@@ -3902,9 +4235,7 @@ create table rag.deliveries (
   id uuid not null default gen_random_uuid(),
   webhook_id uuid not null,
   collection_id uuid not null,
-  -- Of the document that it tells of.
   owner_id uuid,
-  -- The same for every address that is told.
   event_id uuid not null,
   event text not null check (event in ('collection.created', 'collection.updated', 'collection.deleted',
     'document.processing_started', 'document.processing_completed', 'document.processing_failed',
@@ -3912,10 +4243,8 @@ create table rag.deliveries (
   object jsonb not null check (jsonb_typeof(object) = 'object' and pg_column_size(object) <= 10000),
   state text not null default 'waiting' check (state in ('waiting', 'running', 'done', 'failed')),
   attempts integer not null default 0,
-  -- Not before this. While it is being sent: when its lease ends, and anybody may send it again.
   due_at timestamptz not null default now(),
   lease uuid,
-  -- What the last attempt was answered, if anybody answered, and why it was not enough.
   response_status integer check (response_status between 100 and 999),
   error text check (error ~ '^[a-z_]{1,40}$'),
   created_at timestamptz not null default now(),
@@ -3924,6 +4253,14 @@ create table rag.deliveries (
   foreign key (org_id, webhook_id) references rag.webhooks (org_id, id) on delete cascade,
   check ((state = 'running') = (lease is not null))
 );
+
+comment on table rag.deliveries is 'The outbox of webhooks, and the results of its deliveries.';
+comment on column rag.deliveries.owner_id is 'Of the document that it tells of.';
+comment on column rag.deliveries.event_id is 'The same for every address that is told.';
+comment on column rag.deliveries.due_at is
+  'Not before this. While it is being sent: when its lease ends, and anybody may send it again.';
+comment on column rag.deliveries.response_status is
+  'What the last attempt was answered, if anybody answered, and why it was not enough.';
 
 -- rag_list_deliveries, newest first; deleting a webhook.
 create index deliveries_by_webhook on rag.deliveries (org_id, webhook_id, created_at);
@@ -3968,7 +4305,6 @@ create policy "the worker sends deliveries" on rag.deliveries
 -- Triggers that write webhook events, in the transaction of the change and at its end, when a document's chunks can be
 -- counted and it is known whether its collection was deleted too.
 
--- Whether anybody listens for that.
 create function rag.has_subscriber(org_id uuid, collection_id uuid, event text)
 returns boolean
 language sql stable security invoker set search_path = ''
@@ -3979,8 +4315,8 @@ as $$
       and (webhooks.collection_id is null or webhooks.collection_id = has_subscriber.collection_id));
 $$;
 
--- To everybody who does. A webhook that is deleted meanwhile is told nothing, and whoever changes something is not
--- kept from it.
+comment on function rag.has_subscriber is 'Whether a webhook is subscribed to the event.';
+
 create function rag.enqueue_event(org_id uuid, collection_id uuid, owner_id uuid, event text, object jsonb)
 returns void
 language plpgsql volatile security invoker set search_path = ''
@@ -4009,6 +4345,10 @@ begin
 end;
 $$;
 
+comment on function rag.enqueue_event is
+  'Enqueue an event for every subscribed webhook. A webhook that is deleted at the same time gets none, and does '
+  'not fail the caller''s change.';
+
 create function rag.enqueue_collection_event()
 returns trigger
 language plpgsql volatile security invoker set search_path = ''
@@ -4032,6 +4372,8 @@ begin
   return null;
 end;
 $$;
+
+comment on function rag.enqueue_collection_event is 'Trigger that enqueues the event of a changed collection.';
 
 create function rag.enqueue_document_event()
 returns trigger
@@ -4080,6 +4422,8 @@ begin
 end;
 $$;
 
+comment on function rag.enqueue_document_event is 'Trigger that enqueues the event of a changed document.';
+
 create constraint trigger tell_of_collection
   after insert or update or delete on rag.collections
   deferrable initially deferred for each row execute function rag.enqueue_collection_event();
@@ -4090,7 +4434,6 @@ create constraint trigger tell_of_document
 
 -- Functions that the worker calls to claim, send and finish deliveries, under its own role.
 
--- What nobody needs any more: deliveries that ended a month ago, what waits for webhooks that are off, old secrets.
 create function rag.clear_deliveries()
 returns void
 language sql volatile security invoker set search_path = ''
@@ -4126,9 +4469,10 @@ as $$
   update rag.endpoints set old_secret = null where old_secret is not null and old_secret_until <= now();
 $$;
 
--- What is due, in the order in which it is sent: of each org as many as of any other, within it of each address as
--- many as of any other, those first that wait longest. Of an address where nothing has arrived of late one, to try it
--- with.
+comment on function rag.clear_deliveries is
+  'What nobody needs any more: deliveries that ended a month ago, what waits for webhooks that are off, old '
+  'secrets.';
+
 create function rag.due_deliveries(wanted integer)
 returns table (org_id uuid, id uuid, place bigint)
 language sql stable security invoker set search_path = ''
@@ -4174,8 +4518,11 @@ as $$
   from of_orgs;
 $$;
 
--- Deliveries that are due, leased, with where they go and what they are signed with. One that nobody ever ended, in
--- sixteen attempts, ends here.
+comment on function rag.due_deliveries is
+  'What is due, in the order in which it is sent: of each org as many as of any other, within it of each address as '
+  'many as of any other, those first that wait longest. Of an address where nothing has arrived of late one, to try '
+  'it with.';
+
 create function public.rag_claim_deliveries(wanted integer default 16, lease_seconds integer default 60)
 returns table (
   org_id uuid, delivery_id uuid, lease uuid, attempts integer, event_id uuid, event text, object jsonb,
@@ -4225,9 +4572,10 @@ begin
 end;
 $$;
 
--- What became of an attempt: error null is delivered. retry_seconds: after which to try again; null: never. Nothing is
--- changed by whoever has lost the lease. An address that fails is left alone for as long as it has failed, between
--- five seconds and an hour; after five days of it, or when it says that it is gone, its webhook is turned off.
+comment on function public.rag_claim_deliveries is
+  'Deliveries that are due, leased, with where they go and what they are signed with. One that nobody ever ended, '
+  'in sixteen attempts, ends here.';
+
 create function public.rag_end_delivery(
   org_id uuid, delivery_id uuid, lease uuid, response_status integer default null, error text default null,
   retry_seconds integer default null
@@ -4282,15 +4630,21 @@ begin
 end;
 $$;
 
+comment on function public.rag_end_delivery is
+  'What became of an attempt: error null is delivered. retry_seconds: after which to try again; null: never. '
+  'Nothing is changed by whoever has lost the lease. An address that fails is left alone for as long as it has '
+  'failed, between five seconds and an hour; after five days of it, or when it says that it is gone, its webhook is '
+  'turned off.';
+
 -- Functions of an org's admins to create, list, change and delete webhooks. They run as their caller.
 
--- What a list shows of a webhook. (Its secret is nobody's to read.)
 create type rag.webhook as (
   id uuid, org_id uuid, url text, description text, events text[], collection_id uuid, enabled boolean,
   failing_since timestamptz, created_at timestamptz, updated_at timestamptz
 );
 
--- Those that the caller keeps, or the one.
+comment on type rag.webhook is 'What a list shows of a webhook. (Its secret is nobody''s to read.)';
+
 create function public.rag_list_webhooks(webhook_id uuid default null)
 returns setof rag.webhook
 language sql stable security invoker set search_path = ''
@@ -4306,7 +4660,8 @@ as $$
   order by webhooks.created_at, webhooks.id;
 $$;
 
--- The one of that id; PT404 for one that the caller does not keep.
+comment on function public.rag_list_webhooks is 'Those that the caller keeps, or the one.';
+
 create function rag.get_webhook(webhook_id uuid)
 returns rag.webhook
 language plpgsql stable security invoker set search_path = ''
@@ -4322,8 +4677,8 @@ begin
 end;
 $$;
 
--- A new webhook of the caller's only org, unless it is named. collection_id: only what happens in and to that one.
--- PT403 for who is no admin of it, PT400 for the twenty-first.
+comment on function rag.get_webhook is 'The one of that id; PT404 for one that the caller does not keep.';
+
 create function public.rag_create_webhook(
   url text, secret text, events text[], collection_id uuid default null, description text default null,
   org_id uuid default null
@@ -4360,7 +4715,10 @@ begin
 end;
 $$;
 
--- Null leaves a field as it is. A webhook that is turned on again begins anew.
+comment on function public.rag_create_webhook is
+  'A new webhook of the caller''s only org, unless it is named. collection_id: only what happens in and to that '
+  'one. PT403 for who is no admin of it, PT400 for the twenty-first.';
+
 create function public.rag_update_webhook(
   webhook_id uuid, url text default null, events text[] default null, description text default null,
   enabled boolean default null
@@ -4388,7 +4746,9 @@ begin
 end;
 $$;
 
--- Another secret; the one before signs beside it for so long.
+comment on function public.rag_update_webhook is
+  'Null leaves a field as it is. A webhook that is turned on again begins anew.';
+
 create function public.rag_rotate_webhook(webhook_id uuid, secret text, overlap_seconds integer default 86400)
 returns setof rag.webhook
 language plpgsql volatile security invoker set search_path = ''
@@ -4410,6 +4770,8 @@ begin
 end;
 $$;
 
+comment on function public.rag_rotate_webhook is 'Another secret; the one before signs beside it for so long.';
+
 create function public.rag_delete_webhook(webhook_id uuid)
 returns void
 language plpgsql volatile security invoker set search_path = ''
@@ -4422,7 +4784,8 @@ begin
 end;
 $$;
 
--- {"total", "deliveries": [...]}: what was sent, or is to be, the newest first.
+comment on function public.rag_delete_webhook is 'Delete a webhook with its deliveries; PT404 for an unknown one.';
+
 create function public.rag_list_deliveries(
   webhook_id uuid, "limit" integer default 20, "offset" integer default 0
 )
@@ -4453,8 +4816,9 @@ begin
 end;
 $$;
 
--- Have one sent again that has ended, however it ended. PT404 for one that there is not, PT409 for one that is still
--- under way, and while the webhook is off.
+comment on function public.rag_list_deliveries is
+  '{"total", "deliveries": [...]}: what was sent, or is to be, the newest first.';
+
 create function public.rag_repeat_delivery(webhook_id uuid, delivery_id uuid)
 returns void
 language plpgsql volatile security invoker set search_path = ''
@@ -4483,6 +4847,10 @@ begin
 end;
 $$;
 
+comment on function public.rag_repeat_delivery is
+  'Have one sent again that has ended, however it ended. PT404 for one that there is not, PT409 for one that is '
+  'still under way, and while the webhook is off.';
+
 -- Cache of query embeddings: a repeated query (a search and then an answer, the pages of a list) needs no second call
 -- of the embedding model. The functions write and read it as their user.
 --
@@ -4490,18 +4858,22 @@ $$;
 -- would let one member store a wrong vector for the questions of all others. An API key shares its owner's,
 -- whatever it is narrowed to: an embedding follows from a text and a model, and from nothing in the database.
 
--- At most 64 rows and 300 kB a user, besides what waits for a vacuum: 3 kB of vector a row, kept behind it
--- (unlike a chunk's), so that what is too old or too much is found without reading any. A user who does not
--- come back leaves as much, which nobody recalls; a worker that sees all rows may delete what has expired.
 create table rag.query_embeddings (
   user_id uuid not null,
-  -- SHA-256 of the user, the model and the text, made by the functions. The text is stored nowhere.
   hash text not null check (hash ~ '^[0-9a-f]{64}$'),
-  -- As rag_match compares it, so that a question recalled finds exactly what it found at first.
   embedding extensions.halfvec(1536) not null check (extensions.l2_norm(embedding) > 0),
   created_at timestamptz not null,
   primary key (user_id, hash)
 );
+
+comment on table rag.query_embeddings is
+  'At most 64 rows and 300 kB a user, besides what waits for a vacuum: 3 kB of vector a row, kept behind it (unlike '
+  'a chunk''s), so that what is too old or too much is found without reading any. A user who does not come back '
+  'leaves as much, which nobody recalls; a worker that sees all rows may delete what has expired.';
+comment on column rag.query_embeddings.hash is
+  'SHA-256 of the user, the model and the text, made by the functions. The text is stored nowhere.';
+comment on column rag.query_embeddings.embedding is
+  'As rag_match compares it, so that a question recalled finds exactly what it found at first.';
 
 alter table rag.query_embeddings enable row level security;
 alter table rag.query_embeddings force row level security;
@@ -4511,7 +4883,6 @@ create policy "users remember their own questions" on rag.query_embeddings
   using (user_id = (select auth.uid()))
   with check (user_id = (select auth.uid()));
 
--- The vector that the caller had remembered within the last `max_age_seconds`, or null.
 create function public.rag_get_query_embedding(hash text, max_age_seconds integer)
 returns real[]
 language sql stable security invoker set search_path = ''
@@ -4524,8 +4895,9 @@ as $$
     and remembered.created_at > now() - make_interval(secs => max_age_seconds);
 $$;
 
--- Remember a vector for the caller, in the place of an older one of that hash, and forget the caller's that
--- have expired and the oldest of more than 64.
+comment on function public.rag_get_query_embedding is
+  'The vector that the caller had remembered within the last `max_age_seconds`, or null.';
+
 create function public.rag_put_query_embedding(
   hash text, embedding extensions.vector, max_age_seconds integer
 )
@@ -4576,30 +4948,35 @@ begin
 end;
 $$;
 
+comment on function public.rag_put_query_embedding is
+  'Remember a vector for the caller, in the place of an older one of that hash, and forget the caller''s that have '
+  'expired and the oldest of more than 64.';
+
 -- Filters of a search, resolved once and used by every kind of search. Conditions are text that the match functions
 -- execute with the scope as a parameter: the planner then knows the filters, and each condition can use an index under
 -- row security.
 
--- The filters as they come. Dates are inclusive and mean the document's own date; lang "fr" finds fr-CA too;
--- of a list one suffices, an empty one is none; metadata are equalities that all must hold. collection is the name of
--- one of the caller's. model is the deployment's by default. document_type is what somebody calls the document, or what
--- it was read as.
 create type rag.filters as (
   source_type text, lang text, org_id uuid, date_from timestamptz, date_to timestamptz, model text,
   source_types text[], collection_id uuid, collection_ids uuid[], origins text[], authors text[],
   states text[], labels text[], metadata jsonb, collection text, document_type text
 );
 
--- The same, resolved: null where nothing is asked. document_ids: the documents with the facets asked for.
+comment on type rag.filters is
+  'The filters as they come. Dates are inclusive and mean the document''s own date; lang "fr" finds fr-CA too; of a '
+  'list one suffices, an empty one is none; metadata are equalities that all must hold. collection is the name of '
+  'one of the caller''s. model is the deployment''s by default. document_type is what somebody calls the document, '
+  'or what it was read as.';
+
 create type rag.search_scope as (
   org_ids uuid[], model text, collection_ids uuid[], source_types text[], lang text,
   date_from timestamptz, date_to timestamptz, document_ids uuid[], without_document uuid, without_chunk uuid,
   ignored_filters text[]
 );
 
--- The unknown keys of the filters; null if there are none. A response names them, because a misspelt key widens a search.
--- At most twenty, with ? for each character that a header may not have: they are in a header as well, since an empty
--- result has no row.
+comment on type rag.search_scope is
+  'Resolved filters; null fields do not filter. document_ids: the documents with the requested facets.';
+
 create function rag.ignored_filters(filters jsonb, known jsonb)
 returns text[]
 language plpgsql stable security invoker set search_path = ''
@@ -4622,8 +4999,11 @@ begin
 end;
 $$;
 
--- Raises PT400 for filters that are no object, PT403 for a key without a scope that reads, and for a collection by name
--- what rag.require_collection raises.
+comment on function rag.ignored_filters is
+  'The unknown keys of the filters; null if there are none. A response names them, because a misspelt key widens a '
+  'search. At most twenty, with ? for each character that a header may not have: they are in a header as well, '
+  'since an empty result has no row.';
+
 create function rag.resolve_filters(filters jsonb)
 returns rag.search_scope
 language plpgsql stable security invoker set search_path = ''
@@ -4706,7 +5086,10 @@ begin
 end;
 $$;
 
--- Whether a scope asks for nothing but orgs and a model.
+comment on function rag.resolve_filters is
+  'Raises PT400 for filters that are no object, PT403 for a key without a scope that reads, and for a collection by '
+  'name what rag.require_collection raises.';
+
 create function rag.has_no_filters(scope rag.search_scope)
 returns boolean
 language sql immutable security invoker set search_path = ''
@@ -4715,7 +5098,8 @@ as $$
     scope.document_ids, scope.without_document, scope.without_chunk) is null;
 $$;
 
--- Whether it asks for one source type and nothing else.
+comment on function rag.has_no_filters is 'Whether a scope has nothing but orgs and a model.';
+
 create function rag.has_one_source_type(scope rag.search_scope)
 returns boolean
 language sql immutable security invoker set search_path = ''
@@ -4725,7 +5109,8 @@ as $$
       scope.without_document, scope.without_chunk) is null;
 $$;
 
--- Whether it asks for what only documents and chunks know, and not their postings.
+comment on function rag.has_one_source_type is 'Whether a scope filters by one source type and nothing else.';
+
 create function rag.filters_documents(scope rag.search_scope)
 returns boolean
 language sql immutable security invoker set search_path = ''
@@ -4734,8 +5119,9 @@ as $$
     scope.without_document) is null;
 $$;
 
--- The conditions of a scope, $1, on documents or on their chunks; document_id is the column that holds the
--- document's id.
+comment on function rag.filters_documents is
+  'Whether a scope filters by fields that documents and chunks have, and postings do not.';
+
 create function rag.where_clause(scope rag.search_scope, document_id text)
 returns text
 language sql immutable security invoker set search_path = ''
@@ -4752,6 +5138,10 @@ as $$
     case when scope.without_document is not null then format('%I <> ($1).without_document', document_id) end);
 $$;
 
+comment on function rag.where_clause is
+  'The conditions of a scope, $1, on documents or on their chunks; document_id is the column with the document''s '
+  'id.';
+
 create function rag.chunk_where_clause(scope rag.search_scope)
 returns text
 language sql immutable security invoker set search_path = ''
@@ -4760,21 +5150,34 @@ as $$
     case when scope.without_chunk is not null then 'id <> ($1).without_chunk' end);
 $$;
 
+comment on function rag.chunk_where_clause is 'The conditions of a scope, $1, on chunks.';
+
 -- Candidates and result rows that all searches share: chunks with their documents' fields, best first.
 
--- A chunk on its way through a search, with what is shown of it, so that nobody reads it twice. Scores are 0 to
--- 1; null where nobody has computed them.
 create type rag.candidate as (
   org_id uuid, document_id uuid, ordinal integer, chunk_id uuid, content text, span_start integer,
   span_end integer, similarity double precision, word_score double precision, score double precision
 );
 
--- external_id: the caller's name for the document; filename: what its file was called. place: where in the document
--- the chunk stands, as far as that is known (page_number, page_end, section).
--- exact: whether the nearest were found by comparing all vectors that the filters leave; null where none were
--- compared, by word alone. considered: how many; by the index, those that it handed out. vector_ms, lexical_ms: how
--- long looking for the nearest took, and how long looking for the words and ordering both; null where nobody did.
--- ignored_filters: the unknown keys of the filters, the same in each row; null if there are none.
+comment on type rag.candidate is
+  'A chunk during a search, with its text, so that it is read once. Scores are 0 to 1; null if not computed.';
+
+create function rag.candidate(
+  org_id uuid, document_id uuid, ordinal integer, chunk_id uuid default null, content text default null,
+  span_start integer default null, span_end integer default null, similarity double precision default null,
+  word_score double precision default null, score double precision default null
+)
+returns rag.candidate
+language plpgsql immutable security invoker set search_path = ''
+as $$
+begin
+  return (org_id, document_id, ordinal, chunk_id, content, span_start, span_end, similarity, word_score, score);
+end;
+$$;
+
+comment on function rag.candidate is
+  'A candidate from named fields. In PL/pgSQL, because Postgres inlines no SQL function that sets a search_path.';
+
 create type rag.result_row as (
   chunk_id uuid, document_id uuid, org_id uuid, ordinal integer, content text,
   span_start integer, span_end integer, similarity double precision, word_score double precision,
@@ -4784,7 +5187,14 @@ create type rag.result_row as (
   filename text, owner_id uuid, created_by uuid, ignored_filters text[]
 );
 
--- Raises PT400 for a page that nobody gets.
+comment on type rag.result_row is
+  'A chunk as searches return it. external_id: the caller''s name of the document; filename: the name of its file. '
+  'place: the chunk''s location in the document, as far as known (page_number, page_end, section). exact: whether '
+  'all vectors of the scope were compared; null if none were, in a search by keywords alone. considered: the number '
+  'of compared vectors; with the index, the number that it returned. vector_ms, lexical_ms: the duration of vector '
+  'search, and of keyword search with fusion; null if it did not run. ignored_filters: the unknown keys of the '
+  'filters, the same in each row; null if there are none.';
+
 create function rag.check_top_k(top_k integer)
 returns void
 language plpgsql immutable security invoker set search_path = ''
@@ -4796,7 +5206,8 @@ begin
 end;
 $$;
 
--- The query's vector as it is compared. Raises PT400 for one that cannot be.
+comment on function rag.check_top_k is 'Raises PT400 for an invalid top_k.';
+
 create function rag.to_halfvec(query_vector extensions.vector)
 returns extensions.halfvec
 language plpgsql immutable security invoker set search_path = ''
@@ -4818,7 +5229,10 @@ begin
 end;
 $$;
 
--- The hits as rows, in their order.
+comment on function rag.to_halfvec is
+  'The query vector in half precision, as it is compared. Raises PT400 for a wrong number of dimensions and for a '
+  'zero vector.';
+
 create function rag.to_rows(candidates rag.candidate[], exact boolean, considered integer, vector_ms real,
   lexical_ms real, ignored_filters text[] default null)
 returns setof rag.result_row
@@ -4827,8 +5241,8 @@ as $$
 begin
   return query
   select candidate.chunk_id, candidate.document_id, candidate.org_id, candidate.ordinal, candidate.content,
-    candidate.span_start, candidate.span_end, candidate.similarity, candidate.word_score, candidate.score, documents.collection_id, documents.source_type,
-    documents.title, documents.uri, documents.lang, documents.occurred_at, documents.origin,
+    candidate.span_start, candidate.span_end, candidate.similarity, candidate.word_score, candidate.score,
+    documents.collection_id, documents.source_type, documents.title, documents.uri, documents.lang, documents.occurred_at, documents.origin,
     documents.author, documents.state, documents.labels, documents.metadata, to_rows.exact, to_rows.considered,
     documents.external_id, stood.place, to_rows.vector_ms, to_rows.lexical_ms, documents.filename,
     documents.owner_id, documents.created_by, to_rows.ignored_filters
@@ -4846,9 +5260,8 @@ begin
 end;
 $$;
 
--- The hits, each text so many chunks longer to both sides, as far as its document goes and no further than
--- half-way to the document's next hit; where chunks overlap, it begins behind the hit before: no text comes
--- twice.
+comment on function rag.to_rows is 'Candidates as result rows, in their order.';
+
 create function rag.expand_neighbours(candidates rag.candidate[], neighbours integer)
 returns rag.candidate[]
 language plpgsql stable security invoker set search_path = ''
@@ -4876,21 +5289,29 @@ begin
       ) as around (span_start, span_end)
       window of_document as (partition by candidate.org_id, candidate.document_id order by candidate.ordinal)
     )
-    select array_agg((wide.org_id, wide.document_id, wide.ordinal, wide.chunk_id,
-        substr(documents.content, wide.wide_start + 1, wide.wide_end - wide.wide_start), wide.wide_start,
-        wide.wide_end, wide.similarity, wide.word_score, wide.score)::rag.candidate order by wide.place)
+    select array_agg(rag.candidate(org_id => wide.org_id, document_id => wide.document_id, ordinal => wide.ordinal,
+      chunk_id => wide.chunk_id,
+      content => substr(documents.content, wide.wide_start + 1, wide.wide_end - wide.wide_start),
+      span_start => wide.wide_start, span_end => wide.wide_end, similarity => wide.similarity,
+      word_score => wide.word_score, score => wide.score) order by wide.place)
     from wide
     join rag.documents on documents.org_id = wide.org_id and documents.id = wide.document_id);
 end;
 $$;
 
--- As what each leg took is told.
+comment on function rag.expand_neighbours is
+  'The hits, each text so many chunks longer to both sides, as far as its document goes and no further than '
+  'half-way to the document''s next hit; where chunks overlap, it begins behind the hit before: no text comes '
+  'twice.';
+
 create function rag.milliseconds_since(started timestamptz)
 returns real
 language sql volatile security invoker set search_path = ''
 as $$
   select (1000 * extract(epoch from clock_timestamp() - started))::real;
 $$;
+
+comment on function rag.milliseconds_since is 'Milliseconds since a time, for the durations in results.';
 
 -- Vector search: the chunks nearest to a query vector, among those that the caller may see.
 --
@@ -4903,7 +5324,6 @@ $$;
 -- Row security holds underneath in every branch. The org ids are resolved first and named explicitly, so
 -- that partitions prune and a distributed table goes to one shard.
 
--- How many chunks of its model a scope leaves that asks for no more than collections, by the log of term counts.
 create function rag.count_chunks(scope rag.search_scope)
 returns bigint
 language plpgsql stable security invoker set search_path = ''
@@ -4923,8 +5343,9 @@ begin
 end;
 $$;
 
--- The nearest chunks of a scope without filters by comparing them all. Planning takes longer than scanning a
--- small tenant: this plan is kept.
+comment on function rag.count_chunks is
+  'How many chunks of its model a scope leaves that asks for no more than collections, by the log of term counts.';
+
 create function rag.exact_scan(query_embedding extensions.halfvec, scope rag.search_scope, wanted integer)
 returns rag.candidate[]
 language plpgsql stable security invoker set search_path = ''
@@ -4933,8 +5354,9 @@ set enable_seqscan = off
 as $$
 begin
   return (
-    select array_agg((org_id, document_id, ordinal, id, content, span_start, span_end,
-      greatest(0, least(1, 1 - distance)), null, greatest(0, least(1, 1 - distance)))::rag.candidate
+    select array_agg(rag.candidate(org_id => org_id, document_id => document_id, ordinal => ordinal, chunk_id => id,
+      content => content, span_start => span_start, span_end => span_end,
+      similarity => greatest(0, least(1, 1 - distance)), score => greatest(0, least(1, 1 - distance)))
       order by distance, id)
     from (
       -- "+ 0" keeps the HNSW index out of the scan.
@@ -4948,9 +5370,10 @@ begin
 end;
 $$;
 
--- The same with filters, as long as they leave no more than `bound`; considered: how many they leave, counted no
--- further than that. The commonest, one source type, keeps its plan; others are planned for the filters at
--- hand. Texts are fetched of those that are kept: with all of them the rows would not fit into memory.
+comment on function rag.exact_scan is
+  'The nearest chunks of a scope without filters, by comparing all. Planning takes longer than scanning a small '
+  'tenant, so this plan is cached.';
+
 create function rag.filtered_scan(query_embedding extensions.halfvec, scope rag.search_scope, wanted integer,
   bound bigint, out candidates rag.candidate[], out considered integer)
 language plpgsql stable security invoker set search_path = ''
@@ -4972,8 +5395,9 @@ begin
       ) as found
       limit bound + 1
     )
-    select array_agg((org_id, document_id, ordinal, id, content, span_start, span_end,
-        greatest(0, least(1, 1 - distance)), null, greatest(0, least(1, 1 - distance)))::rag.candidate
+    select array_agg(rag.candidate(org_id => org_id, document_id => document_id, ordinal => ordinal, chunk_id => id,
+      content => content, span_start => span_start, span_end => span_end,
+      similarity => greatest(0, least(1, 1 - distance)), score => greatest(0, least(1, 1 - distance)))
         order by distance, id), (select count(*) from visible)
       into candidates, considered
     from (select * from visible order by distance, id limit wanted) as nearest
@@ -4993,8 +5417,9 @@ begin
       where %s
       limit $4 + 1
     )
-    select array_agg((org_id, document_id, ordinal, id, content, span_start, span_end,
-        greatest(0, least(1, 1 - distance)), null, greatest(0, least(1, 1 - distance)))::rag.candidate
+    select array_agg(rag.candidate(org_id => org_id, document_id => document_id, ordinal => ordinal, chunk_id => id,
+      content => content, span_start => span_start, span_end => span_end,
+      similarity => greatest(0, least(1, 1 - distance)), score => greatest(0, least(1, 1 - distance)))
         order by distance, id), (select count(*) from visible)
     from (select * from visible order by distance, id limit $3) as nearest
     cross join lateral (
@@ -5008,9 +5433,11 @@ begin
 end;
 $$;
 
--- The nearest chunks of a scope by the HNSW index, `fetched` of them, of which the nearest `wanted` are kept.
--- complete: whether these are all that there need be; not when the index gave up, and not when the last that is
--- kept is as near as the last that was fetched, since which of those it happened upon must not decide.
+comment on function rag.filtered_scan is
+  'The same with filters, as long as they leave no more than `bound`; considered: how many they leave, counted no '
+  'further than that. The commonest, one source type, keeps its plan; others are planned for the filters at hand. '
+  'Texts are fetched of those that are kept: with all of them the rows would not fit into memory.';
+
 create function rag.hnsw_scan(query_embedding extensions.halfvec, scope rag.search_scope, wanted integer,
   fetched integer, ef_search integer, out candidates rag.candidate[], out considered integer, out complete boolean)
 language plpgsql stable security invoker set search_path = ''
@@ -5025,8 +5452,9 @@ begin
     -- 1000 is its largest; iterating, the index hands out more all the same.
     set_config('hnsw.ef_search', least(1000, greatest(ef_search, 3 * fetched))::text, true);
   if rag.has_no_filters(scope) then
-    select array_agg((org_id, document_id, ordinal, id, content, span_start, span_end,
-        greatest(0, least(1, 1 - distance)), null, greatest(0, least(1, 1 - distance)))::rag.candidate
+    select array_agg(rag.candidate(org_id => org_id, document_id => document_id, ordinal => ordinal, chunk_id => id,
+      content => content, span_start => span_start, span_end => span_end,
+      similarity => greatest(0, least(1, 1 - distance)), score => greatest(0, least(1, 1 - distance)))
         order by distance, id), array_agg(distance order by distance)
       into candidates, distances
     from (
@@ -5039,8 +5467,9 @@ begin
     ) as nearest;
   else
     execute format($query$
-      select array_agg((org_id, document_id, ordinal, id, content, span_start, span_end,
-          greatest(0, least(1, 1 - distance)), null, greatest(0, least(1, 1 - distance)))::rag.candidate
+      select array_agg(rag.candidate(org_id => org_id, document_id => document_id, ordinal => ordinal, chunk_id => id,
+        content => content, span_start => span_start, span_end => span_end,
+        similarity => greatest(0, least(1, 1 - distance)), score => greatest(0, least(1, 1 - distance)))
           order by distance, id), array_agg(distance order by distance)
       from (
         select org_id, document_id, ordinal, id, content, span_start, span_end,
@@ -5060,9 +5489,11 @@ begin
 end;
 $$;
 
--- How many candidates the HNSW index has to keep in sight to find the nearest of so many rows: the more, the
--- smaller their share of the table, and four times as many where they are scattered over several orgs, whose
--- neighbourhoods then hold few of ours. (bench/exact_vs_index.py)
+comment on function rag.hnsw_scan is
+  'The nearest chunks of a scope by the HNSW index, `fetched` of them, of which the nearest `wanted` are kept. '
+  'complete: whether these are all that there need be; not when the index gave up, and not when the last that is '
+  'kept is as near as the last that was fetched, since which of those it happened upon must not decide.';
+
 create function rag.ef_search_for(scope rag.search_scope, candidates bigint, ef_search integer)
 returns integer
 language plpgsql stable security invoker set search_path = ''
@@ -5076,8 +5507,11 @@ begin
 end;
 $$;
 
--- How many rows are few: `exact_rows`, twice as many where they are scattered over several orgs and so hard to find
--- by the index; and no more than 4,000 of those that are most of the table, of which the index loses none.
+comment on function rag.ef_search_for is
+  'How many candidates the HNSW index has to keep in sight to find the nearest of so many rows: the more, the '
+  'smaller their share of the table, and four times as many where they are scattered over several orgs, whose '
+  'neighbourhoods then hold few of ours. (bench/exact_vs_index.py)';
+
 create function rag.exact_threshold(scope rag.search_scope, candidates bigint, exact_rows integer)
 returns bigint
 language plpgsql stable security invoker set search_path = ''
@@ -5091,8 +5525,10 @@ begin
 end;
 $$;
 
--- The nearest chunks of a scope, best first; equally near ones by id. exact: whether all that the scope leaves
--- were compared; considered: how many were.
+comment on function rag.exact_threshold is
+  'How many rows are few: `exact_rows`, twice as many where they are scattered over several orgs and so hard to '
+  'find by the index; and no more than 4,000 of those that are most of the table, of which the index loses none.';
+
 create function rag.nearest_chunks(query_embedding extensions.halfvec, scope rag.search_scope, wanted integer,
   out candidates rag.candidate[], out exact boolean, out considered integer)
 language plpgsql stable security invoker set search_path = ''
@@ -5139,7 +5575,10 @@ begin
 end;
 $$;
 
--- filters: the fields of rag.filters; other keys are ignored, and named in the answer (rag.ignored_filters).
+comment on function rag.nearest_chunks is
+  'The nearest chunks of a scope, best first; equally near ones by id. exact: whether all that the scope leaves '
+  'were compared; considered: how many were.';
+
 create function public.rag_match(
   query_vector extensions.vector,
   top_k integer default 8,
@@ -5167,31 +5606,37 @@ begin
 end;
 $$;
 
+comment on function public.rag_match is
+  'Vector search: the chunks nearest to a vector, best first. filters: the fields of rag.filters; other keys are '
+  'ignored and listed in the result (rag.ignored_filters).';
+
 -- Parsed keyword queries: the terms of a query, how rare they are, and which of them are adjacent.
 
--- A term of a question. Terms of one slot are the same word as several languages stem it, often to the same
--- term; place is where it stands in the question, null for identifiers. config: a regconfig, which no type
--- should hold that an upgrade carries over.
 create type rag.query_term as (
   term text, slot integer, config oid, place integer, idf double precision, chunks bigint, documents bigint
 );
 
--- Two words that follow each other in a question, that many places apart.
+comment on type rag.query_term is
+  'A term of a question. Terms of one slot are the same word as several languages stem it, often to the same term; '
+  'place is where it stands in the question, null for identifiers. config: a regconfig, which no type should hold '
+  'that an upgrade carries over.';
+
 create type rag.word_pair as (
   config oid, first text, second text, gap integer, weight double precision
 );
 
--- A question taken apart: its 40 rarest words at most, rarest first; its pairs; the sum of idf that a chunk which
--- holds everything would have; the mean lengths, in terms, that BM25 compares with; and, where there are
--- other embedding models too, the terms that stand for a whole document of the one that is asked for.
+comment on type rag.word_pair is 'Two words that follow each other in a question, that many places apart.';
+
 create type rag.keyword_query as (
   terms rag.query_term[], pairs rag.word_pair[], idf_sum double precision,
   chunk_length double precision, document_length double precision, totals text[]
 );
 
--- What a text asks for among the documents of a scope: only terms that some visible chunk holds. The languages
--- are those of the documents; each stems the text in its own way, and a word that one of them passes over
--- ("the", "der") counts in none.
+comment on type rag.keyword_query is
+  'A question taken apart: its 40 rarest words at most, rarest first; its pairs; the sum of idf that a chunk which '
+  'holds everything would have; the mean lengths, in terms, that BM25 compares with; and, where there are other '
+  'embedding models too, the terms that stand for a whole document of the one that is asked for.';
+
 create function rag.parse_keyword_query(query_text text, scope rag.search_scope)
 returns rag.keyword_query
 language plpgsql stable security invoker set search_path = '' set enable_seqscan = off
@@ -5280,9 +5725,11 @@ begin
 end;
 $$;
 
--- How much of what is asked stands together in each text as it was asked, 0 to 1: the more, the more of its
--- words follow each other as they do in the question, the rarer those are and the fewer stand between. Texts
--- where no two do are left out.
+comment on function rag.parse_keyword_query is
+  'What a text asks for among the documents of a scope: only terms that some visible chunk holds. The languages are '
+  'those of the documents; each stems the text in its own way, and a word that one of them passes over ("the", '
+  '"der") counts in none.';
+
 create function rag.phrase_proximity(keywords rag.keyword_query, ids uuid[], configs oid[], contents text[])
 returns table (id uuid, closeness double precision)
 language plpgsql stable security invoker set search_path = ''
@@ -5308,13 +5755,18 @@ begin
 end;
 $$;
 
+comment on function rag.phrase_proximity is
+  'How much of what is asked stands together in each text as it was asked, 0 to 1: the more, the more of its words '
+  'follow each other as they do in the question, the rarer those are and the fewer stand between. Texts where no '
+  'two do are left out.';
+
 -- BM25 (Robertson and Zaragoza, 2009) over rag.postings, in two steps: the documents that contain most of the query,
 -- with a bounded number of postings for each term; then the exact scores of those documents' chunks.
 
 create type rag.document_key as (org_id uuid, document_id uuid);
 
--- Those of the documents that have most of what is asked, by all their postings.
---
+comment on type rag.document_key is 'The key of a document.';
+
 -- PostgREST's connections keep their plans. A plan that was made while rag.postings was empty would scan the table for
 -- each term once it is full, until autovacuum has counted its rows: so no function here scans it.
 create function rag.rank_documents(keywords rag.keyword_query, documents rag.document_key[], wanted integer)
@@ -5344,10 +5796,9 @@ begin
 end;
 $$;
 
--- The documents, of those allowed (null: all), with most of what is asked, as far as a bounded number of postings
--- tells: of each term and org `read` with the most of it, the rarest terms first, and about eight times as many
--- in all.
---
+comment on function rag.rank_documents is
+  'Those of the documents that have most of what is asked, by all their postings.';
+
 -- A document that is not among them may hold the term too, about half as much as the last that is (its rest). So
 -- much less is each of those worth than where all were read, or a document would gain by common words that
 -- others only seem to lack; and so much more is every document of the org, or it would lose to those of a smaller
@@ -5404,7 +5855,11 @@ begin
 end;
 $$;
 
--- How much of all that its orgs have the scope's collections hold, in chunks, by the log of term counts.
+comment on function rag.top_postings is
+  'The documents, of those allowed (null: all), with most of what is asked, as far as a bounded number of postings '
+  'tells: of each term and org `read` with the most of it, the rarest terms first, and about eight times as many in '
+  'all.';
+
 create function rag.collection_share(scope rag.search_scope)
 returns double precision
 language plpgsql stable security invoker set search_path = ''
@@ -5417,7 +5872,9 @@ begin
 end;
 $$;
 
--- The documents of a scope with most of what is asked: all that hold a term of it, or about the best `wanted`.
+comment on function rag.collection_share is
+  'How much of all that its orgs have the scope''s collections hold, in chunks, by the log of term counts.';
+
 create function rag.candidate_documents(keywords rag.keyword_query, scope rag.search_scope, wanted integer)
 returns rag.document_key[]
 language plpgsql stable security invoker set search_path = '' set enable_seqscan = off
@@ -5454,10 +5911,9 @@ begin
 end;
 $$;
 
--- The documents' chunks that hold something of what is asked, and their scores: 0 to 1, where 1 would be
--- everything that is asked, for ever repeated. A chunk's score is in part its whole document's, which tells
--- what a short passage leaves unsaid. For n occurrences in a text of length l, a term's is
---
+comment on function rag.candidate_documents is
+  'The documents of a scope with most of what is asked: all that hold a term of it, or about the best `wanted`.';
+
 --     idf * n * (k1 + 1) / (n + k1 * (1 - b + b * l / mean length))
 create function rag.bm25_scores(keywords rag.keyword_query, documents rag.document_key[])
 returns table (org_id uuid, document_id uuid, ordinal integer, score double precision)
@@ -5514,6 +5970,11 @@ begin
 end;
 $$;
 
+comment on function rag.bm25_scores is
+  'The documents'' chunks that hold something of what is asked, and their scores: 0 to 1, where 1 would be '
+  'everything that is asked, for ever repeated. A chunk''s score is in part its whole document''s, which tells what '
+  'a short passage leaves unsaid. For n occurrences in a text of length l, a term''s is';
+
 -- Fusion of vector and keyword scores, and what changes the fused score: recency and boosted source types.
 --
 -- The two legs each bring their best candidates; then every candidate is scored by both, whichever leg brought
@@ -5521,8 +5982,6 @@ $$;
 -- what a perfect chunk would have. So their mean is too, and says the same for every query and page. Reciprocal
 -- rank fusion, which knows only places, was measured worse on the whole (CONTRIBUTING.md); who asks gets it.
 
--- Candidates of both legs, scored. wanted: how many the words bring; closely: for how many of those it matters
--- whether the words stand together; whole_documents: of each document its nearest chunks too.
 create function rag.score_candidates(keywords rag.keyword_query, documents rag.document_key[], near rag.candidate[],
   query_embedding extensions.halfvec, scope rag.search_scope, mode text, fusion text, wanted integer, closely integer,
   whole_documents boolean)
@@ -5610,8 +6069,9 @@ begin
     end::double precision as score
     from placed
   )
-  select array_agg((scored.org_id, scored.document_id, scored.ordinal, scored.id, scored.content,
-    scored.span_start, scored.span_end, scored.similarity, scored.words, scored.score)::rag.candidate
+  select array_agg(rag.candidate(org_id => scored.org_id, document_id => scored.document_id,
+    ordinal => scored.ordinal, chunk_id => scored.id, content => scored.content, span_start => scored.span_start,
+    span_end => scored.span_end, similarity => scored.similarity, word_score => scored.words, score => scored.score)
     order by scored.score desc, scored.id)
     into candidates
   from scored;
@@ -5619,8 +6079,10 @@ begin
 end;
 $$;
 
--- The best documents among the hits, as many as are needed for so many chunks and at least five: a document is
--- worth its best hit, half its second best, a quarter of the next.
+comment on function rag.score_candidates is
+  'Candidates of both legs, scored. wanted: how many the words bring; closely: for how many of those it matters '
+  'whether the words stand together; whole_documents: of each document its nearest chunks too.';
+
 create function rag.best_documents(candidates rag.candidate[], chunks_wanted integer)
 returns rag.document_key[]
 language sql stable security invoker set search_path = ''
@@ -5645,8 +6107,10 @@ as $$
   where counted.place <= 5 or counted.chunks_before < chunks_wanted;
 $$;
 
--- The hits, those of older documents held back: at one half-life a score keeps three quarters, at two five
--- eighths, and never less than half. A document without a date is as old as its row.
+comment on function rag.best_documents is
+  'The best documents among the hits, as many as are needed for so many chunks and at least five: a document is '
+  'worth its best hit, half its second best, a quarter of the next.';
+
 create function rag.apply_recency(candidates rag.candidate[], half_life_days double precision)
 returns rag.candidate[]
 language sql stable security invoker set search_path = ''
@@ -5658,13 +6122,17 @@ as $$
     from unnest(candidates) as candidate
     join rag.documents on documents.org_id = candidate.org_id and documents.id = candidate.document_id
   )
-  select array_agg((faded.org_id, faded.document_id, faded.ordinal, faded.chunk_id, faded.content,
-    faded.span_start, faded.span_end, faded.similarity, faded.word_score, faded.faded_score)::rag.candidate
+  select array_agg(rag.candidate(org_id => faded.org_id, document_id => faded.document_id, ordinal => faded.ordinal,
+    chunk_id => faded.chunk_id, content => faded.content, span_start => faded.span_start, span_end => faded.span_end,
+    similarity => faded.similarity, word_score => faded.word_score, score => faded.faded_score)
     order by faded.faded_score desc, faded.chunk_id)
   from faded;
 $$;
 
--- The hits, those of other source types held back: where all else is equal, the preferred come first.
+comment on function rag.apply_recency is
+  'The hits, those of older documents held back: at one half-life a score keeps three quarters, at two five '
+  'eighths, and never less than half. A document without a date is as old as its row.';
+
 create function rag.boost_source_types(candidates rag.candidate[], source_types text[])
 returns rag.candidate[]
 language sql stable security invoker set search_path = ''
@@ -5675,18 +6143,19 @@ as $$
     from unnest(candidates) as candidate
     join rag.documents on documents.org_id = candidate.org_id and documents.id = candidate.document_id
   )
-  select array_agg((weighed.org_id, weighed.document_id, weighed.ordinal, weighed.chunk_id, weighed.content,
-    weighed.span_start, weighed.span_end, weighed.similarity, weighed.word_score, weighed.weighed_score)::rag.candidate
+  select array_agg(rag.candidate(org_id => weighed.org_id, document_id => weighed.document_id,
+    ordinal => weighed.ordinal, chunk_id => weighed.chunk_id, content => weighed.content,
+    span_start => weighed.span_start, span_end => weighed.span_end, similarity => weighed.similarity,
+    word_score => weighed.word_score, score => weighed.weighed_score)
     order by weighed.weighed_score desc, weighed.chunk_id)
   from weighed;
 $$;
 
+comment on function rag.boost_source_types is
+  'The hits, those of other source types held back: where all else is equal, the preferred come first.';
+
 -- Vector search, keyword search, or both: the two legs that rag_search, rag_similar and rag_graph_search share.
 
--- The hits of both legs, best first: of the nearest, and of those with most of the words, `wanted` each. mode and
--- fusion: as rag_search takes them. shown: how many somebody will see, whose order matters most. complete: whether
--- asking for more would bring no more. reached: chunks that somebody else brings, to be scored by both legs. vector_ms,
--- lexical_ms: how long each leg took; the words' one orders both.
 create function rag.two_leg_search(query_embedding extensions.halfvec, query_text text, scope rag.search_scope,
   mode text, fusion text, wanted integer, shown integer, graph_candidates rag.candidate[] default '{}',
   out candidates rag.candidate[], out exact boolean, out considered integer, out complete boolean, out vector_ms real,
@@ -5724,8 +6193,8 @@ begin
         from unnest(near || graph_candidates) as candidate),
       near || graph_candidates, query_embedding, scope, mode, fusion, wanted + spare, shown, false);
     if mode = 'hierarchical' then
-      candidates := rag.score_candidates(keywords, rag.best_documents(candidates, shown), null, query_embedding, scope, mode,
-        fusion, wanted, shown, true);
+      candidates := rag.score_candidates(keywords, rag.best_documents(candidates, shown), null, query_embedding, scope,
+        mode, fusion, wanted, shown, true);
     end if;
     lexical_ms := rag.milliseconds_since(started);
   end if;
@@ -5733,7 +6202,12 @@ begin
 end;
 $$;
 
--- Whether words have a part in a search of these collections: not where all of them have gone without hybrid search.
+comment on function rag.two_leg_search is
+  'The hits of both legs, best first: of the nearest, and of those with most of the words, `wanted` each. mode and '
+  'fusion: as rag_search takes them. shown: how many somebody will see, whose order matters most. complete: whether '
+  'asking for more would bring no more. reached: chunks that somebody else brings, to be scored by both legs. '
+  'vector_ms, lexical_ms: how long each leg took; the words'' one orders both.';
+
 create function rag.uses_keywords(scope rag.search_scope)
 returns boolean
 language plpgsql stable security invoker set search_path = ''
@@ -5746,13 +6220,12 @@ begin
 end;
 $$;
 
+comment on function rag.uses_keywords is
+  'Whether words have a part in a search of these collections: not where all of them have gone without hybrid '
+  'search.';
+
 -- Search by meaning, by word, or by both, in one call.
 
--- mode: semantic (needs query_vector), keyword (query_text), hybrid (both) or hierarchical (both: the best
--- documents first, then their best chunks). Without query_vector, hybrid and hierarchical become keyword. filters: the
--- fields of rag.filters. expand_context: so many neighbouring chunks join each text, on both sides. half_life_days:
--- older documents are held back; null: not. fusion: mean or rrf. prefer: source types that come first where all else
--- is equal.
 create function public.rag_search(
   query_text text default null,
   query_vector extensions.vector default null,
@@ -5811,7 +6284,13 @@ begin
 end;
 $$;
 
--- Raises PT400, with the name of what is wrong in detail.
+comment on function public.rag_search is
+  'Search by vector, by keywords, or by both. mode: semantic (needs query_vector), keyword (query_text), hybrid '
+  '(both) or hierarchical (both: the best documents first, then their best chunks). Without query_vector, hybrid '
+  'and hierarchical become keyword. filters: the fields of rag.filters. expand_context: the number of neighbouring '
+  'chunks added to each text, on both sides. half_life_days: lowers the scores of older documents, unless it is '
+  'null. fusion: mean or rrf. prefer: source types whose scores are not lowered.';
+
 create function rag.check_search(query_text text, query_vector extensions.vector, mode text,
   expand_context integer, half_life_days double precision, fusion text)
 returns void
@@ -5841,6 +6320,8 @@ begin
 end;
 $$;
 
+comment on function rag.check_search is 'Raises PT400 for invalid arguments of a search; detail names the argument.';
+
 -- Texts of chunks extended by their neighbours, for a search that reorders its candidates before it returns them
 -- (expand_context of rag_search extends texts at once).
 create function public.rag_widen(chunk_ids uuid[], neighbours integer)
@@ -5860,21 +6341,25 @@ begin
   return query
   select candidate.chunk_id, candidate.content, candidate.span_start, candidate.span_end
   from unnest(rag.expand_neighbours(array(
-    select (chunks.org_id, chunks.document_id, chunks.ordinal, chunks.id, chunks.content, chunks.span_start,
-      chunks.span_end, null, null, null)::rag.candidate
+    select rag.candidate(org_id => chunks.org_id, document_id => chunks.document_id, ordinal => chunks.ordinal,
+      chunk_id => chunks.id, content => chunks.content, span_start => chunks.span_start, span_end => chunks.span_end)
     from rag.chunks
     where chunks.org_id = any (org_ids) and chunks.id = any (chunk_ids)
   ), neighbours)) as candidate;
 end;
 $$;
 
+comment on function public.rag_widen is
+  'The texts of chunks with their neighbours, for a search that reorders its candidates before it returns them '
+  '(expand_context of rag_search extends texts at once). At most 100 chunks.';
+
 -- Chunks or documents similar to a text, or to a stored chunk or document.
 
--- A subject as it is compared: where it stands, and in which words it says so.
 create type rag.similarity_query as (average extensions.vector, words text, model text);
 
--- What a chunk or a document is compared by: the mean of its vectors, and the beginning of its text. It may stand
--- outside every filter. One that the caller cannot see is not there: PT404.
+comment on type rag.similarity_query is
+  'The mean vector, text and embedding model that a search for similar chunks compares with.';
+
 create function rag.load_similarity_query(chunk_id uuid, document_id uuid)
 returns rag.similarity_query
 language plpgsql stable security invoker set search_path = ''
@@ -5900,7 +6385,10 @@ begin
 end;
 $$;
 
--- The best hit of each document, best first.
+comment on function rag.load_similarity_query is
+  'What a chunk or a document is compared by: the mean of its vectors, and the beginning of its text. It may stand '
+  'outside every filter. One that the caller cannot see is not there: PT404.';
+
 create function rag.best_per_document(candidates rag.candidate[])
 returns rag.candidate[]
 language sql stable security invoker set search_path = ''
@@ -5913,9 +6401,8 @@ as $$
   ) as best;
 $$;
 
--- The subject: chunk_id, document_id, or a text by query_text, query_vector or both, as the mode needs. It is never
--- among what is found, nor is any chunk of a document that is the subject. mode: semantic, keyword or hybrid. result:
--- chunks, or documents, each by its best chunk. prefer: as rag_search takes it.
+comment on function rag.best_per_document is 'The best candidate of each document, best first.';
+
 create function public.rag_similar(
   chunk_id uuid default null,
   document_id uuid default null,
@@ -5984,7 +6471,12 @@ begin
 end;
 $$;
 
--- Raises PT400, with the name of what is wrong in detail.
+comment on function public.rag_similar is
+  'Chunks or documents similar to a text, or to a stored chunk or document. The subject: chunk_id, document_id, or '
+  'a text by query_text, query_vector or both, as the mode needs. It is never among what is found, nor is any chunk '
+  'of a document that is the subject. mode: semantic, keyword or hybrid. result: chunks, or documents, each by its '
+  'best chunk. prefer: as rag_search takes it.';
+
 create function rag.check_similarity_query(chunk_id uuid, document_id uuid, query_text text,
   query_vector extensions.vector, result text, mode text)
 returns void
@@ -6004,13 +6496,13 @@ begin
 end;
 $$;
 
+comment on function rag.check_similarity_query is
+  'Raises PT400 for invalid arguments of rag_similar; detail names the argument.';
+
 -- Normalization of entity names: an entity is a normalized name within an org. It has no row of its own: it exists as
 -- long as a row that the caller sees names it, a document's title (title_entities.sql) or a chunk (mentions.sql). So an
 -- entity of a private document does not exist for others, and a name in two orgs connects nothing.
 
--- Letters without case and accents, and without what shows nothing; what stands between words is one blank. An
--- apostrophe is nothing (O'Brien), nor is an English genitive (Boritzer's); + and # stay, for C++ and C#. Marks that
--- are letters' own, as in Devanagari and Thai, are kept. What is punctuation is said here: versions of Postgres differ.
 create function rag.fold_text(content text)
 returns text
 language sql immutable security invoker set search_path = ''
@@ -6032,8 +6524,12 @@ as $$
     '\U0001f000-\U0001faff]+', ' ', 'g')), nfc);
 $$;
 
--- A name as an entity: without an article before it, and what stands behind it in parentheses, unless that is all. An
--- entity's own is itself.
+comment on function rag.fold_text is
+  'Letters without case and accents, and without what shows nothing; what stands between words is one blank. An '
+  'apostrophe is nothing (O''Brien), nor is an English genitive (Boritzer''s); + and # stay, for C++ and C#. Marks '
+  'that are letters'' own, as in Devanagari and Thai, are kept. What is punctuation is said here: versions of '
+  'Postgres differ.';
+
 create function rag.entity_key(name text)
 returns text
 language sql immutable security invoker set search_path = ''
@@ -6044,8 +6540,10 @@ as $$
     '^(?:the )+(?=.)', ''), 200));
 $$;
 
--- How a folded name sounds, roughly: words that are spelled differently by mistake mostly sound alike. Vowels count at
--- the beginning of a word alone, and there are one, Greek and Cyrillic ones too; so are c, k and q, s and z, v and w.
+comment on function rag.entity_key is
+  'A name as an entity: without an article before it, and what stands behind it in parentheses, unless that is all. '
+  'An entity''s own is itself.';
+
 create function rag.phonetic_key(entity text)
 returns text
 language sql immutable security invoker set search_path = ''
@@ -6056,8 +6554,11 @@ as $$
     '(.)\1+', '\1', 'g');
 $$;
 
--- How much a folded name and others are alike, 0 to 1: the share of their pairs of letters that they have in common
--- (Dice, 1945). Those that are not as long, by a third, are left out.
+comment on function rag.phonetic_key is
+  'How a folded name sounds, roughly: words that are spelled differently by mistake mostly sound alike. Vowels '
+  'count at the beginning of a word alone, and there are one, Greek and Cyrillic ones too; so are c, k and q, s and '
+  'z, v and w.';
+
 create function rag.bigram_similarity(name text, others text[])
 returns table (entity text, likeness double precision)
 language plpgsql immutable security invoker set search_path = ''
@@ -6084,8 +6585,10 @@ begin
 end;
 $$;
 
--- What a title names, and how surely: itself, with and without what it has in parentheses, and its parts. "Incident 42:
--- Billing outage" is about both.
+comment on function rag.bigram_similarity is
+  'How much a folded name and others are alike, 0 to 1: the share of their pairs of letters that they have in '
+  'common (Dice, 1945). Those that are not as long, by a third, are left out.';
+
 create function rag.title_names(title text)
 returns table (entity text, name text, weight real)
 language sql immutable security invoker set search_path = ''
@@ -6110,6 +6613,10 @@ as $$
   group by found.entity;
 $$;
 
+comment on function rag.title_names is
+  'What a title names, and how surely: itself, with and without what it has in parentheses, and its parts. '
+  '"Incident 42: Billing outage" is about both.';
+
 -- Subjects: the entities that a document's title names. Triggers on documents write them. A graph search goes from an
 -- entity to the documents about it, and from the entities that these name to the documents about those.
 
@@ -6120,13 +6627,15 @@ create table rag.subjects (
   collection_id uuid not null,
   owner_id uuid,
   name text not null,
-  -- 1 is the whole title.
   weight real not null check (weight between 0 and 1),
   sound text collate "C" not null,
   ending text collate "C" not null,
   primary key (org_id, document_id, entity),
   foreign key (org_id, document_id) references rag.documents (org_id, id) on delete cascade
 );
+
+comment on table rag.subjects is 'Entities that documents'' titles name.';
+comment on column rag.subjects.weight is '1 is the whole title.';
 
 -- rag.link_entities and rag.expand_graph: the documents about an entity.
 create index subjects_by_entity on rag.subjects (org_id, entity, weight desc)
@@ -6166,7 +6675,6 @@ create policy "a bound key stays in its collection" on rag.subjects
   using ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()))
   with check ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()));
 
--- Whether a collection's documents go into the graph: unless its config says no.
 create function rag.is_in_graph(org_id uuid, collection_id uuid)
 returns boolean
 language sql stable security invoker set search_path = ''
@@ -6176,7 +6684,9 @@ as $$
   where collections.org_id = is_in_graph.org_id and collections.id = is_in_graph.collection_id;
 $$;
 
--- What a document's title names.
+comment on function rag.is_in_graph is
+  'Whether the documents of a collection are in the graph: unless its config excludes them.';
+
 create function rag.add_title_entities(document rag.documents)
 returns void
 language sql volatile security invoker set search_path = ''
@@ -6189,6 +6699,8 @@ as $$
   where rag.is_in_graph(document.org_id, document.collection_id)
   on conflict do nothing;
 $$;
+
+comment on function rag.add_title_entities is 'Insert the entities that a document''s title names.';
 
 create function rag.index_title_entities()
 returns trigger
@@ -6205,6 +6717,8 @@ begin
   return null;
 end;
 $$;
+
+comment on function rag.index_title_entities is 'Trigger that writes the title entities of a document.';
 
 create trigger index_subjects_of_new_documents after insert on rag.documents
   for each row execute function rag.index_title_entities();
@@ -6226,17 +6740,21 @@ create table rag.mentions (
   collection_id uuid not null,
   owner_id uuid,
   name text not null check (length(name) between 1 and 200 and rag.is_visible_text(name)),
-  -- person, organization, team, place, service, work, identifier, email, date, or name: not known which.
   kind text not null check (kind ~ '^[a-z][a-z_]{0,39}$'),
-  -- As the chunk writes it, where it does so differently: a surname alone, an abbreviation.
   said text[] not null check (cardinality(said) <= 20 and rag.is_visible_text(array_to_string(said, ' '))),
-  -- How prominent it is there, 0 to 1.
   weight real not null check (weight between 0 and 1),
   sound text collate "C" not null,
   ending text collate "C" not null,
   primary key (org_id, document_id, ordinal, entity),
   foreign key (org_id, document_id, ordinal) references rag.chunks (org_id, document_id, ordinal) on delete cascade
 );
+
+comment on table rag.mentions is 'Entities that chunks name.';
+comment on column rag.mentions.kind is
+  'person, organization, team, place, service, work, identifier, email, date, or name: not known which.';
+comment on column rag.mentions.said is
+  'As the chunk writes it, where it does so differently: a surname alone, an abbreviation.';
+comment on column rag.mentions.weight is 'How prominent it is there, 0 to 1.';
 
 -- rag.link_entities and rag.expand_graph: the chunks that name an entity, those where it is most prominent first.
 create index mentions_by_entity on rag.mentions (org_id, entity, weight desc)
@@ -6284,7 +6802,6 @@ create table rag.relations (
   document_id uuid not null,
   ordinal integer not null,
   subject text collate "C" not null check (length(subject) between 1 and 200),
-  -- Read forwards: subject OWNED_BY object.
   type text collate "C" not null check (type ~ '^[A-Z][A-Z_]{1,49}$'),
   object text collate "C" not null check (length(object) between 1 and 200),
   collection_id uuid not null,
@@ -6294,6 +6811,9 @@ create table rag.relations (
   foreign key (org_id, document_id, ordinal) references rag.chunks (org_id, document_id, ordinal) on delete cascade,
   check (subject <> object)
 );
+
+comment on table rag.relations is 'Relations between entities that chunks state.';
+comment on column rag.relations.type is 'Read forwards: subject OWNED_BY object.';
 
 -- rag.edges_among, both ways; the surest first.
 create index relations_by_subject on rag.relations (org_id, subject, confidence desc)
@@ -6333,7 +6853,6 @@ create policy "a bound key stays in its collection" on rag.relations
   using ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()))
   with check ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()));
 
--- Mentions, relations and how far they are read follow their document, should it go to another collection or owner.
 create function rag.move_graph_of_document()
 returns trigger
 language plpgsql volatile security invoker set search_path = ''
@@ -6350,13 +6869,15 @@ begin
 end;
 $$;
 
+comment on function rag.move_graph_of_document is
+  'Mentions, relations and how far they are read follow their document, should it go to another collection or '
+  'owner.';
+
 create trigger move_names_of_changed_documents after update of collection_id, owner_id on rag.documents
   for each row
   when ((old.collection_id, old.owner_id) is distinct from (new.collection_id, new.owner_id))
   execute function rag.move_graph_of_document();
 
--- What a document names, in its text or its title, as the keys of an object: asked once a document, however many
--- relations it states.
 create function rag.names_of_document(org_id uuid, document_id uuid)
 returns jsonb
 language plpgsql stable security invoker set search_path = ''
@@ -6376,7 +6897,10 @@ begin
 end;
 $$;
 
--- Relations of a document one of whose ends nothing in it names any more are nobody's.
+comment on function rag.names_of_document is
+  'What a document names, in its text or its title, as the keys of an object: asked once a document, however many '
+  'relations it states.';
+
 create function rag.delete_dangling_relations(org_id uuid, document_id uuid)
 returns void
 language plpgsql volatile security invoker set search_path = ''
@@ -6392,7 +6916,9 @@ begin
 end;
 $$;
 
--- The numbered entries of a list in a chunk's JSON that are objects; 200 are looked at.
+comment on function rag.delete_dangling_relations is
+  'Delete a document''s relations with an end that nothing in the document names any more.';
+
 create function rag.list_entries(body jsonb, list text)
 returns table (entry jsonb, number bigint)
 language sql immutable security invoker set search_path = ''
@@ -6403,7 +6929,9 @@ as $$
   where listed.number <= 200 and jsonb_typeof(listed.entry) = 'object';
 $$;
 
--- A text in a list's entry that may be shown and is no longer than a name; null otherwise.
+comment on function rag.list_entries is
+  'The numbered entries of a list in a chunk''s JSON that are objects; 200 are looked at.';
+
 create function rag.name_value(value jsonb)
 returns text
 language sql immutable security invoker set search_path = ''
@@ -6413,7 +6941,9 @@ as $$
   where length(said.surface) between 1 and 200 and rag.is_visible_text(said.surface);
 $$;
 
--- A number in a list's entry, no more than 1 and no less than 0; null for what is no number.
+comment on function rag.name_value is
+  'A text in a list''s entry that may be shown and is no longer than a name; null otherwise.';
+
 create function rag.weight_value(value jsonb)
 returns real
 language sql immutable security invoker set search_path = ''
@@ -6421,10 +6951,9 @@ as $$
   select case jsonb_typeof(value) when 'number' then round(least(1, greatest(0, value::numeric)), 6)::real end;
 $$;
 
--- Store what each chunk of a document names and relates: chunks as rag_put_document takes them, the first of them
--- with that ordinal. What is no name is left out, whatever stands in its place: a document is worth more than its
--- names. Of one entity there is one row a chunk, and relations need both ends named in the document. At most 200 names
--- and 200 relations a chunk.
+comment on function rag.weight_value is
+  'A number in a list''s entry, no more than 1 and no less than 0; null for what is no number.';
+
 create function rag.insert_names(org_id uuid, document_id uuid, chunks jsonb, first integer)
 returns void
 language plpgsql volatile security invoker set search_path = ''
@@ -6495,6 +7024,12 @@ begin
 end;
 $$;
 
+comment on function rag.insert_names is
+  'Store what each chunk of a document names and relates: chunks as rag_put_document takes them, the first of them '
+  'with that ordinal. What is no name is left out, whatever stands in its place: a document is worth more than its '
+  'names. Of one entity there is one row a chunk, and relations need both ends named in the document. At most 200 '
+  'names and 200 relations a chunk.';
+
 -- Extractions: a queue of documents whose entities are to be extracted, one row for each document with chunks in a
 -- collection of the graph. Rules extract most documents when they are added, which needs no job. The worker processes
 -- the others chunk by chunk, as the user who added the document, and with a model if there is one.
@@ -6504,18 +7039,13 @@ create table rag.extractions (
   document_id uuid not null,
   collection_id uuid not null,
   owner_id uuid,
-  -- In whose name it is read; null: nobody's yet (rag_build_graph).
   user_id uuid,
-  -- Who has read it all: 0 nobody, 1 the rules, 2 a model.
   level smallint not null check (level between 0 and 2),
-  -- The model's name, where one has begun or ended.
   model text check (length(model) between 1 and 100),
-  -- The chunk that comes next, while it is being read.
   next_ordinal integer not null default 0 check (next_ordinal >= 0),
   prompt_tokens bigint not null default 0 check (prompt_tokens >= 0),
   completion_tokens bigint not null default 0 check (completion_tokens >= 0),
   attempts integer not null default 0,
-  -- Not before this. While it is read: when the lease ends, and anybody may claim it again. Null: given up.
   due_at timestamptz default now(),
   lease uuid,
   error_code text check (error_code ~ '^[a-z_]{1,40}$'),
@@ -6524,6 +7054,14 @@ create table rag.extractions (
   primary key (org_id, document_id),
   foreign key (org_id, document_id) references rag.documents (org_id, id) on delete cascade
 );
+
+comment on table rag.extractions is 'Progress of entity extraction, one row for each document in the graph.';
+comment on column rag.extractions.user_id is 'In whose name it is read; null: nobody''s yet (rag_build_graph).';
+comment on column rag.extractions.level is 'Who has read it all: 0 nobody, 1 the rules, 2 a model.';
+comment on column rag.extractions.model is 'The model''s name, where one has begun or ended.';
+comment on column rag.extractions.next_ordinal is 'The chunk that comes next, while it is being read.';
+comment on column rag.extractions.due_at is
+  'Not before this. While it is read: when the lease ends, and anybody may claim it again. Null: given up.';
 
 alter table rag.extractions enable row level security;
 alter table rag.extractions force row level security;
@@ -6551,8 +7089,6 @@ create policy "a bound key stays in its collection" on rag.extractions
   using ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()))
   with check ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()));
 
--- Documents have new chunks: who has read them, if they come with names, is who brought them. `later` chunks of a
--- document add to what came before. What earlier readings cost stays counted.
 create function rag.enqueue_extraction(org_id uuid, document_id uuid, chunks jsonb, later boolean)
 returns void
 language sql volatile security invoker set search_path = ''
@@ -6571,7 +7107,10 @@ as $$
     error_code = null, error_message = null, updated_at = now();
 $$;
 
--- A document has another title: what was said of the old one is nobody's any more, and it is to be read again.
+comment on function rag.enqueue_extraction is
+  'Documents have new chunks: who has read them, if they come with names, is who brought them. `later` chunks of a '
+  'document add to what came before. What earlier readings cost stays counted.';
+
 create function rag.requeue_extraction(org_id uuid, document_id uuid)
 returns void
 language plpgsql volatile security invoker set search_path = ''
@@ -6583,6 +7122,9 @@ begin
   where extractions.org_id = requeue_extraction.org_id and extractions.document_id = requeue_extraction.document_id;
 end;
 $$;
+
+comment on function rag.requeue_extraction is
+  'Enqueue the extraction of a document whose title changed, and delete relations of the old title''s entities.';
 
 -- Functions that the worker calls for extractions. It claims them under its own role, and processes each as its user,
 -- with a token that names the lease (rag.lease_of_token), some chunks at a time; each part is stored at once, so after
@@ -6611,10 +7153,6 @@ create policy "the worker claims what is to be read" on rag.extractions
 create policy "the worker leases what is to be read" on rag.extractions
   for update to rag_worker using (true) with check (lease is not null or due_at is null);
 
--- Documents that are to be read, leased: by the rules, and with_model those too that only the rules have read. Of every
--- org as many as of any other, those first that wait longest. A lease that has run out is nobody's: its document is
--- claimed again, alone, since it may be what its worker died of. One that nobody ever got on with, sixteen times, is
--- given up. as_admin: it is read for somebody else, as only an admin may.
 create function public.rag_claim_extractions(
   wanted integer default 1, lease_seconds integer default 60, with_model boolean default false
 )
@@ -6705,8 +7243,12 @@ begin
 end;
 $$;
 
--- The extraction of the token's lease, locked; PT409 when the lease is lost: the document was claimed again, replaced,
--- retitled or deleted, or the user may no longer see it. with_document: the document is locked too.
+comment on function public.rag_claim_extractions is
+  'Documents that are to be read, leased: by the rules, and with_model those too that only the rules have read. Of '
+  'every org as many as of any other, those first that wait longest. A lease that has run out is nobody''s: its '
+  'document is claimed again, alone, since it may be what its worker died of. One that nobody ever got on with, '
+  'sixteen times, is given up. as_admin: it is read for somebody else, as only an admin may.';
+
 create function rag.leased_extraction(with_document boolean default true)
 returns rag.extractions
 language plpgsql volatile security invoker set search_path = ''
@@ -6732,9 +7274,10 @@ begin
 end;
 $$;
 
--- What there is to read next: who has read the document before (level), its title, and its chunks from `first` on,
--- `most` of them: {content, names}, names being those that are known of it, {name, said}. Nothing for a document whose
--- collection left the graph: then nothing of it is left there either.
+comment on function rag.leased_extraction is
+  'The extraction of the token''s lease, locked; PT409 when the lease is lost: the document was claimed again, '
+  'replaced, retitled or deleted, or the user may no longer see it. with_document: the document is locked too.';
+
 create function public.rag_open_extraction(most integer default 100)
 returns table (document_id uuid, level smallint, title text, first integer, chunks jsonb)
 language plpgsql volatile security invoker set search_path = ''
@@ -6776,10 +7319,11 @@ begin
 end;
 $$;
 
--- What the chunks from `first` on name and relate (names and relations, as rag_put_document takes them), in the place
--- of what was known of them; a chunk without names keeps what it has. model: which one has read them; none: the rules.
--- What it cost, in tokens. code, message: why one of them could not be read. Whether there are more: the lease then
--- lasts so much longer, and ends otherwise.
+comment on function public.rag_open_extraction is
+  'What there is to read next: who has read the document before (level), its title, and its chunks from `first` on, '
+  '`most` of them: {content, names}, names being those that are known of it, {name, said}. Nothing for a document '
+  'whose collection left the graph: then nothing of it is left there either.';
+
 create function public.rag_store_extraction(
   first integer, chunks jsonb, model text default null, prompt_tokens bigint default 0,
   completion_tokens bigint default 0, code text default null, message text default null,
@@ -6834,9 +7378,12 @@ begin
 end;
 $$;
 
--- It did not work, and why; what it cost all the same. retry_seconds: after which to try again; null: never, and the
--- row has the error. Without a code there is no error: the extraction is due again, and the attempt does not count. The
--- document is not locked: its lock may be the lock that the extraction could not get.
+comment on function public.rag_store_extraction is
+  'What the chunks from `first` on name and relate (names and relations, as rag_put_document takes them), in the '
+  'place of what was known of them; a chunk without names keeps what it has. model: which one has read them; none: '
+  'the rules. What it cost, in tokens. code, message: why one of them could not be read. Whether there are more: '
+  'the lease then lasts so much longer, and ends otherwise.';
+
 create function public.rag_fail_extraction(
   code text default null, message text default null, retry_seconds integer default null,
   prompt_tokens bigint default 0, completion_tokens bigint default 0
@@ -6861,9 +7408,11 @@ begin
 end;
 $$;
 
--- Have a collection's documents read in the caller's name, as far as the caller sees them: those that nobody has asked
--- for yet, and those that were given up; `again`: all of them, from the beginning. How many. PT409 for a collection
--- that is not in the graph.
+comment on function public.rag_fail_extraction is
+  'It did not work, and why; what it cost all the same. retry_seconds: after which to try again; null: never, and '
+  'the row has the error. Without a code there is no error: the extraction is due again, and the attempt does not '
+  'count. The document is not locked: its lock may be the lock that the extraction could not get.';
+
 create function public.rag_build_graph(collection_id uuid, again boolean default false)
 returns bigint
 language plpgsql volatile security invoker set search_path = ''
@@ -6884,6 +7433,11 @@ exception when lock_not_available then
   perform rag.raise_locked();
 end;
 $$;
+
+comment on function public.rag_build_graph is
+  'Have a collection''s documents read in the caller''s name, as far as the caller sees them: those that nobody has '
+  'asked for yet, and those that were given up; `again`: all of them, from the beginning. How many. PT409 for a '
+  'collection that is not in the graph.';
 
 create function rag.enqueue_collection(home rag.collections, again boolean)
 returns bigint
@@ -6915,8 +7469,9 @@ begin
 end;
 $$;
 
--- A collection came into the graph or left it, as far as the caller sees its documents. It is the worker that reads
--- them, and that forgets what was read; of a few documents it is forgotten at once.
+comment on function rag.enqueue_collection is
+  'Enqueue the extraction of all documents of a collection that the caller sees; their number.';
+
 create function rag.on_graph_setting_changed(home rag.collections, was_graphed boolean)
 returns void
 language plpgsql volatile security invoker set search_path = ''
@@ -6944,7 +7499,10 @@ begin
 end;
 $$;
 
--- Take a document out of the graph.
+comment on function rag.on_graph_setting_changed is
+  'A collection came into the graph or left it, as far as the caller sees its documents. It is the worker that '
+  'reads them, and that forgets what was read; of a few documents it is forgotten at once.';
+
 create function rag.delete_graph_of_document(org_id uuid, document_id uuid)
 returns void
 language sql volatile security invoker set search_path = ''
@@ -6963,13 +7521,16 @@ as $$
     and extractions.document_id = delete_graph_of_document.document_id;
 $$;
 
+comment on function rag.delete_graph_of_document is 'Take a document out of the graph.';
+
 -- Entity linking: the entities that a query names. Longer names have priority over shorter ones inside them, exact
 -- names over similar ones. Each look-up is an equality or a range in an index, and reads a bounded number of rows.
 
--- A name in a question: the entity, how surely it is meant (0 to 1), and which of the question's words it takes.
 create type rag.seed_entity as (org_id uuid, entity text, weight double precision, start integer, finish integer);
 
--- The words of a question's beginning that hold a capital or a digit, folded.
+comment on type rag.seed_entity is
+  'A name in a question: the entity, how surely it is meant (0 to 1), and which of the question''s words it takes.';
+
 create function rag.capitalized_words(query_text text)
 returns text[]
 language sql immutable security invoker set search_path = ''
@@ -6981,8 +7542,9 @@ as $$
     where word <> '');
 $$;
 
--- The words of a folded question, 64 at most, each with the blank behind it: what stands between blanks, and in scripts
--- that are written without, or where words take endings (Thai to Burmese, Khmer, kana, Han, Hangul), every character.
+comment on function rag.capitalized_words is
+  'The words of a question''s beginning that hold a capital or a digit, folded.';
+
 create function rag.query_words(folded text)
 returns text[]
 language sql immutable security invoker set search_path = ''
@@ -6992,9 +7554,11 @@ as $$
     '\u3400-\u9fff\uac00-\ud7af\U00020000-\U0003ffff]+|[^ ]) ?)', 'g') as found (parts);
 $$;
 
--- The names that stand in the question as they stand in documents: of overlapping ones the longest. words: the folded
--- question's (rag.query_words); capitals: those of them that look like a part of a name. What has none is less surely
--- meant as one, unless its script knows no capitals.
+comment on function rag.query_words is
+  'The words of a folded question, 64 at most, each with the blank behind it: what stands between blanks, and in '
+  'scripts that are written without, or where words take endings (Thai to Burmese, Khmer, kana, Han, Hangul), every '
+  'character.';
+
 create function rag.link_exact(words text[], capitals text[], scope rag.search_scope)
 returns rag.seed_entity[]
 language plpgsql stable security invoker set search_path = ''
@@ -7064,7 +7628,11 @@ begin
 end;
 $$;
 
--- Up to `wanted` entities of an org that sound like a name, or begin or end with it, most alike first.
+comment on function rag.link_exact is
+  'The names that stand in the question as they stand in documents: of overlapping ones the longest. words: the '
+  'folded question''s (rag.query_words); capitals: those of them that look like a part of a name. What has none is '
+  'less surely meant as one, unless its script knows no capitals.';
+
 create function rag.similar_names(org_id uuid, name text, scope rag.search_scope, wanted integer)
 returns table (entity text, likeness double precision)
 language plpgsql stable security invoker set search_path = ''
@@ -7126,8 +7694,9 @@ begin
 end;
 $$;
 
--- The names that stand in the question otherwise than in any document: misspelled, or a part of one. Runs of words that
--- look like names and that link_exactly left, of five words at most, the longest first.
+comment on function rag.similar_names is
+  'Up to `wanted` entities of an org that sound like a name, or begin or end with it, most alike first.';
+
 create function rag.link_fuzzy(words text[], capitals text[], known rag.seed_entity[], scope rag.search_scope)
 returns rag.seed_entity[]
 language plpgsql stable security invoker set search_path = ''
@@ -7171,7 +7740,10 @@ begin
 end;
 $$;
 
--- The entities that the question names, and those that are the same by another name; at most 32, the surest first.
+comment on function rag.link_fuzzy is
+  'The names that stand in the question otherwise than in any document: misspelled, or a part of one. Runs of words '
+  'that look like names and that link_exactly left, of five words at most, the longest first.';
+
 create function rag.link_entities(query_text text, scope rag.search_scope)
 returns rag.seed_entity[]
 language plpgsql stable security invoker set search_path = ''
@@ -7221,24 +7793,28 @@ begin
 end;
 $$;
 
+comment on function rag.link_entities is
+  'The entities that the question names, and those that are the same by another name; at most 32, the surest first.';
+
 -- Graph expansion: from the linked entities of a query to the chunks that may answer it. Documents about an entity
 -- weigh most, then chunks that name it, and one hop further the documents about entities that these name. The weight of
 -- an edge depends on its evidence: a stated relation of a requested type, a stated relation, or co-occurrence. Each
 -- step reads a bounded number of rows, and starts only within the time limit.
 
--- A chunk on its way, or with ordinal null all of a document; and the entity that leads there most surely.
 create type rag.graph_candidate as (
   org_id uuid, document_id uuid, ordinal integer, weight double precision, entity text
 );
 
--- An entity that stands with a seed: how strongly, by which chunk, and as what.
+comment on type rag.graph_candidate is
+  'A chunk, or with ordinal null a whole document, its weight, and the entity that leads to it most surely.';
+
 create type rag.neighbour as (
   org_id uuid, entity text, weight double precision, seed text, document_id uuid, ordinal integer
 );
 
--- The documents about the entities, and the chunks that name them, so many of either for each. An entity that is named
--- more often says less; how often is counted no further than is read. Of an org, or of the scope's collections one by
--- one: one of the two look-ups is never begun.
+comment on type rag.neighbour is
+  'An entity that co-occurs with a seed entity: its weight, and the chunk that is the evidence.';
+
 create function rag.chunks_naming(seeds rag.seed_entity[], scope rag.search_scope, subjects_each integer,
   mentions_each integer, mention_share double precision)
 returns rag.graph_candidate[]
@@ -7306,7 +7882,11 @@ begin
 end;
 $$;
 
--- Whether a document, or a chunk of one, is among those that a scope asks for: rag.where_clause, of what is at hand.
+comment on function rag.chunks_naming is
+  'The documents about the entities, and the chunks that name them, so many of either for each. An entity that is '
+  'named more often says less; how often is counted no further than is read. Of an org, or of the scope''s '
+  'collections one by one: one of the two look-ups is never begun.';
+
 create function rag.is_in_scope(document_id uuid, source_type text, lang text, occurred_at timestamptz,
   scope rag.search_scope)
 returns boolean
@@ -7320,7 +7900,10 @@ as $$
     and (scope.without_document is null or document_id <> scope.without_document);
 $$;
 
--- The same of a document by its id.
+comment on function rag.is_in_scope is
+  'Whether a document, or a chunk with these fields, is in a scope: the conditions of rag.where_clause on given '
+  'values.';
+
 create function rag.is_document_in_scope(org_id uuid, document_id uuid, scope rag.search_scope)
 returns boolean
 language sql stable security invoker set search_path = ''
@@ -7331,7 +7914,8 @@ as $$
       and rag.is_in_scope(documents.id, documents.source_type, documents.lang, documents.occurred_at, scope));
 $$;
 
--- Those of the seeds that a document of the scope names, among the places that are read of each.
+comment on function rag.is_document_in_scope is 'Whether a document is in a scope, by its id.';
+
 create function rag.seeds_in_scope(seeds rag.seed_entity[], scope rag.search_scope, subjects_each integer,
   mentions_each integer)
 returns rag.seed_entity[]
@@ -7392,7 +7976,9 @@ begin
 end;
 $$;
 
--- Those of a scope that filters documents.
+comment on function rag.seeds_in_scope is
+  'Those of the seeds that a document of the scope names, among the places that are read of each.';
+
 create function rag.apply_scope(places rag.graph_candidate[], scope rag.search_scope)
 returns rag.graph_candidate[]
 language plpgsql stable security invoker set search_path = ''
@@ -7414,8 +8000,8 @@ begin
 end;
 $$;
 
--- What stands with the seeds in the strongest of these places: the 48 entities that are worth most, each by its best
--- way. relation_types: kinds of edges that the question asks for.
+comment on function rag.apply_scope is 'The graph candidates that are in a scope which filters documents.';
+
 create function rag.co_occurring_entities(places rag.graph_candidate[], seeds rag.seed_entity[],
   scope rag.search_scope, relation_types text[])
 returns rag.neighbour[]
@@ -7481,8 +8067,10 @@ begin
 end;
 $$;
 
--- The chunks of the places, the heaviest first, `wanted` at most: of a whole document those two of its first 32
--- that are nearest to what is asked.
+comment on function rag.co_occurring_entities is
+  'What stands with the seeds in the strongest of these places: the 48 entities that are worth most, each by its '
+  'best way. relation_types: kinds of edges that the question asks for.';
+
 create function rag.load_chunks(places rag.graph_candidate[], query_embedding extensions.halfvec,
   scope rag.search_scope, wanted integer)
 returns rag.graph_candidate[]
@@ -7524,8 +8112,10 @@ begin
 end;
 $$;
 
--- What is reached from the seeds in so many hops: 1 is where they are named, 2 where those are that stand with them.
--- started: since when the graph's time runs. complete: whether there was enough of it.
+comment on function rag.load_chunks is
+  'The chunks of the places, the heaviest first, `wanted` at most: of a whole document those two of its first 32 '
+  'that are nearest to what is asked.';
+
 create function rag.expand_graph(seeds rag.seed_entity[], scope rag.search_scope, query_embedding extensions.halfvec,
   hops integer, relation_types text[], wanted integer, started timestamptz, out chunks rag.graph_candidate[],
   out neighbours rag.neighbour[], out complete boolean)
@@ -7560,10 +8150,13 @@ begin
 end;
 $$;
 
+comment on function rag.expand_graph is
+  'What is reached from the seeds in so many hops: 1 is where they are named, 2 where those are that stand with '
+  'them. started: since when the graph''s time runs. complete: whether there was enough of it.';
+
 -- Entities, edges and evidence in the response of a graph search, read under row security from documents that the
 -- caller sees.
 
--- The entities, by their names as documents write them most prominently, with other spellings as aliases.
 create function rag.render_entities(seeds rag.seed_entity[], neighbours rag.neighbour[], scope rag.search_scope)
 returns jsonb
 language plpgsql stable security invoker set search_path = ''
@@ -7661,8 +8254,9 @@ begin
 end;
 $$;
 
--- The edges between the entities that documents state, the surest first, `wanted` at most. Several chunks that say the
--- same make it surer: as if each were a chance of its own.
+comment on function rag.render_entities is
+  'The entities, by their names as documents write them most prominently, with other spellings as aliases.';
+
 create function rag.edges_among(org_id uuid, entities text[], scope rag.search_scope, wanted integer)
 returns jsonb[]
 language plpgsql stable security invoker set search_path = ''
@@ -7701,7 +8295,10 @@ begin
 end;
 $$;
 
--- Whether a document's title names an entity.
+comment on function rag.edges_among is
+  'The edges between the entities that documents state, the surest first, `wanted` at most. Several chunks that say '
+  'the same make it surer: as if each were a chance of its own.';
+
 create function rag.is_about(org_id uuid, document_id uuid, entity text)
 returns boolean
 language sql stable security invoker set search_path = ''
@@ -7712,8 +8309,8 @@ as $$
       and subjects.entity = is_about.entity);
 $$;
 
--- The edges that nothing but standing together makes, where no document states more: from what the document is about
--- to what it names, else from the seed to what stands with it.
+comment on function rag.is_about is 'Whether a document''s title names an entity.';
+
 create function rag.co_occurrence_edges(neighbours rag.neighbour[], stated jsonb[])
 returns jsonb[]
 language plpgsql stable security invoker set search_path = ''
@@ -7741,7 +8338,10 @@ begin
 end;
 $$;
 
--- Those of the edges whose ends are both among the entities that are shown.
+comment on function rag.co_occurrence_edges is
+  'The edges that nothing but standing together makes, where no document states more: from what the document is '
+  'about to what it names, else from the seed to what stands with it.';
+
 create function rag.edges_between(edges jsonb[], entities jsonb)
 returns jsonb[]
 language plpgsql immutable security invoker set search_path = ''
@@ -7760,7 +8360,8 @@ begin
 end;
 $$;
 
--- Entities, edges and evidence of what was reached: all seeds, and of their neighbours those that matter most, sixteen.
+comment on function rag.edges_between is 'Those of the edges whose ends are both among the entities that are shown.';
+
 create function rag.render_graph(seeds rag.seed_entity[], neighbours rag.neighbour[], scope rag.search_scope)
 returns jsonb
 language plpgsql stable security invoker set search_path = ''
@@ -7816,11 +8417,13 @@ begin
 end;
 $$;
 
+comment on function rag.render_graph is
+  'Entities, edges and evidence of what was reached: all seeds, and of their neighbours those that matter most, '
+  'sixteen.';
+
 -- Graph search: the legs of rag_search and the expanded graph, ordered together in one call. A query without known
 -- entities uses the legs alone.
 
--- The hits, those that the graph reached before others, `wanted` at most: of a score the graph's share is how surely
--- the chunk was reached, the rest what the legs give it, 0 to 1 both.
 create function rag.fuse_graph_scores(candidates rag.candidate[], graph_candidates rag.graph_candidate[],
   share double precision, wanted integer)
 returns rag.candidate[]
@@ -7836,14 +8439,18 @@ begin
     ), best as (
       select * from weighed order by joined_score desc, chunk_id limit wanted
     )
-    select array_agg((best.org_id, best.document_id, best.ordinal, best.chunk_id, best.content, best.span_start,
-      best.span_end, best.similarity, best.word_score, least(1, best.joined_score))::rag.candidate
+    select array_agg(rag.candidate(org_id => best.org_id, document_id => best.document_id, ordinal => best.ordinal,
+      chunk_id => best.chunk_id, content => best.content, span_start => best.span_start, span_end => best.span_end,
+      similarity => best.similarity, word_score => best.word_score, score => least(1, best.joined_score))
       order by best.joined_score desc, best.chunk_id)
     from best);
 end;
 $$;
 
--- The hits as JSON, each with how surely the graph reached it, and whether the legs alone would not have shown it.
+comment on function rag.fuse_graph_scores is
+  'The hits, those that the graph reached before others, `wanted` at most: of a score the graph''s share is how '
+  'surely the chunk was reached, the rest what the legs give it, 0 to 1 both.';
+
 create function rag.render_matches(shown rag.candidate[], by_legs rag.candidate[],
   graph_candidates rag.graph_candidate[], exact boolean, considered integer, vector_ms real, lexical_ms real,
   ignored_filters text[])
@@ -7865,8 +8472,9 @@ begin
 end;
 $$;
 
--- Those of the reached chunks that a leg has not brought, with the score that it would have given them; by word alone
--- one without any of the words has none, and was reached all the same.
+comment on function rag.render_matches is
+  'The hits as JSON, each with how surely the graph reached it, and whether the legs alone would not have shown it.';
+
 create function rag.score_graph_candidates(graph_candidates rag.graph_candidate[], known rag.candidate[],
   query_text text, query_embedding extensions.halfvec, scope rag.search_scope, mode text)
 returns rag.candidate[]
@@ -7877,10 +8485,10 @@ declare
   scored rag.candidate[];
 begin
   candidates := array(
-    select (found.org_id, found.document_id, found.ordinal, found.id, found.content, found.span_start, found.span_end,
-      case when query_embedding is not null
-        then greatest(0, least(1, 1 - (found.embedding operator(extensions.<=>) query_embedding))) end,
-      null, null)::rag.candidate
+    select rag.candidate(org_id => found.org_id, document_id => found.document_id, ordinal => found.ordinal,
+      chunk_id => found.id, content => found.content, span_start => found.span_start, span_end => found.span_end,
+      similarity => case when query_embedding is not null
+        then greatest(0, least(1, 1 - (found.embedding operator(extensions.<=>) query_embedding))) end)
     from unnest(graph_candidates) as place
     cross join lateral (
       select chunks.*
@@ -7895,8 +8503,10 @@ begin
   elsif mode = 'semantic' then
     -- No word has a part in it, and none is counted.
     return array(
-      select (candidate.org_id, candidate.document_id, candidate.ordinal, candidate.chunk_id, candidate.content,
-        candidate.span_start, candidate.span_end, candidate.similarity, null, candidate.similarity)::rag.candidate
+      select rag.candidate(org_id => candidate.org_id, document_id => candidate.document_id,
+        ordinal => candidate.ordinal, chunk_id => candidate.chunk_id, content => candidate.content,
+        span_start => candidate.span_start, span_end => candidate.span_end, similarity => candidate.similarity,
+        score => candidate.similarity)
       from unnest(candidates) as candidate);
   end if;
   scored := rag.score_candidates(case when mode <> 'semantic' then rag.parse_keyword_query(query_text, scope) end,
@@ -7910,10 +8520,10 @@ begin
 end;
 $$;
 
--- query_text, query_vector, filters, expand_context, half_life_days and prefer as rag_search takes them. mode: graph
--- (hybrid's legs), or one of rag_search's, which the graph then enhances. hops: how far it goes, 1 or 2.
--- relation_types: the edges that the question asks for, which lead on most surely. Returns {matches, entities, edges,
--- evidence, complete, graph_ms}, and ignored_filters where there are any.
+comment on function rag.score_graph_candidates is
+  'Those of the reached chunks that a leg has not brought, with the score that it would have given them; by word '
+  'alone one without any of the words has none, and was reached all the same.';
+
 create function public.rag_graph_search(
   query_text text,
   query_vector extensions.vector default null,
@@ -7963,7 +8573,7 @@ begin
   graph_ms := rag.milliseconds_since(started);
   -- Both legs score what was reached among their own candidates, as if they had brought it.
   search := rag.two_leg_search(query_embedding, query_text, scope, legs, 'mean', pool, top_k, array(
-    select (place.org_id, place.document_id, place.ordinal, null, null, null, null, null, null, null)::rag.candidate
+    select rag.candidate(org_id => place.org_id, document_id => place.document_id, ordinal => place.ordinal)
     from unnest(expansion.chunks) as place
     where legs = 'hybrid'));
   candidates := search.candidates;
@@ -7992,7 +8602,13 @@ begin
 end;
 $$;
 
--- Raises PT400, with the name of what is wrong in detail.
+comment on function public.rag_graph_search is
+  'Search by vector and keywords together with the graph of the query''s entities. query_text, query_vector, '
+  'filters, expand_context, half_life_days and prefer as rag_search takes them. mode: graph (hybrid''s legs), or '
+  'one of rag_search''s, which the graph then enhances. hops: how far it goes, 1 or 2. relation_types: the edges '
+  'that the question asks for, which lead on most surely. Returns {matches, entities, edges, evidence, complete, '
+  'graph_ms}, and ignored_filters where there are any.';
+
 create function rag.check_graph(query_text text, top_k integer, hops integer, relation_types text[])
 returns void
 language plpgsql immutable security invoker set search_path = ''
@@ -8009,11 +8625,12 @@ begin
 end;
 $$;
 
+comment on function rag.check_graph is
+  'Raises PT400 for invalid arguments of a graph search; detail names the argument.';
+
 -- Graph of given documents: their entities and relations, and the relations that other visible documents state of
 -- these, for /v1/contents.
 
--- The entities that a document names, those that matter most in it; `wanted` at most, its subjects first, which weigh
--- more than whatever it names.
 create function rag.document_entities(org_id uuid, document_id uuid, wanted integer)
 returns rag.seed_entity[]
 language plpgsql stable security invoker set search_path = ''
@@ -8039,8 +8656,10 @@ begin
 end;
 $$;
 
--- The edges that chunks state which begin or end at one of the entities; only those of a document, unless that is
--- null, a thousand statements at most.
+comment on function rag.document_entities is
+  'The entities that a document names, those that matter most in it; `wanted` at most, its subjects first, which '
+  'weigh more than whatever it names.';
+
 create function rag.edges_touching(org_id uuid, entities text[], scope rag.search_scope, document_id uuid,
   wanted integer)
 returns jsonb[]
@@ -8099,7 +8718,10 @@ begin
 end;
 $$;
 
--- What a document names, and what is stated of that: what is only named together is not told here.
+comment on function rag.edges_touching is
+  'The edges that chunks state which begin or end at one of the entities; only those of a document, unless that is '
+  'null, a thousand statements at most.';
+
 create function rag.graph_of_document(org_id uuid, document_id uuid, scope rag.search_scope, hops integer)
 returns jsonb
 language plpgsql stable security invoker set search_path = ''
@@ -8136,9 +8758,9 @@ begin
 end;
 $$;
 
--- The graph of each of the documents that the caller sees in that org, or in that collection of it: {document id:
--- {entities, edges, evidence}}. hops: 0 is what the document itself says, 1 what others say of what it names as well, 2
--- what they say of that. At most twenty documents.
+comment on function rag.graph_of_document is
+  'What a document names, and what is stated of that: what is only named together is not told here.';
+
 create function public.rag_graph_of(org_id uuid, document_ids uuid[], collection_id uuid default null,
   hops integer default 1)
 returns jsonb
@@ -8165,6 +8787,11 @@ begin
 end;
 $$;
 
+comment on function public.rag_graph_of is
+  'The graph of each of the documents that the caller sees in that org, or in that collection of it: {document id: '
+  '{entities, edges, evidence}}. hops: 0 is what the document itself says, 1 what others say of what it names as '
+  'well, 2 what they say of that. At most twenty documents.';
+
 -- Chat sessions and their messages. A session belongs to its user alone: the org's admins do not read it. It is about
 -- one collection, or about everything that its user sees. A turn (a question and its answer) is stored when it is
 -- complete, as its user (rag_save_turn); the next turn reads it (rag_open_session).
@@ -8173,11 +8800,8 @@ create table rag.sessions (
   org_id uuid not null references rag.orgs (id) on delete cascade,
   id uuid not null default gen_random_uuid(),
   owner_id uuid not null references auth.users (id) on delete cascade,
-  -- Null: of no one collection, or of one that has gone; the next turn in a collection gives it that one.
   collection_id uuid,
-  -- From the first question.
   title text not null check (length(title) <= 200 and rag.is_visible_text(title)),
-  -- Also the ordinal of the message that comes next.
   message_count integer not null default 0 check (message_count >= 0),
   created_at timestamptz not null default clock_timestamp(),
   last_message_at timestamptz not null default clock_timestamp(),
@@ -8186,6 +8810,12 @@ create table rag.sessions (
   constraint sessions_owner unique (org_id, id, owner_id),
   foreign key (org_id, collection_id) references rag.collections (org_id, id) on delete set null (collection_id)
 );
+
+comment on table rag.sessions is 'Chat sessions, each of one user.';
+comment on column rag.sessions.collection_id is
+  'Null: of no one collection, or of one that has gone; the next turn in a collection gives it that one.';
+comment on column rag.sessions.title is 'From the first question.';
+comment on column rag.sessions.message_count is 'Also the ordinal of the message that comes next.';
 
 -- rag_list_sessions; and deleting a user.
 create index sessions_by_owner on rag.sessions (owner_id, last_message_at desc, id);
@@ -8198,11 +8828,9 @@ create table rag.messages (
   ordinal integer not null check (ordinal >= 0),
   id uuid not null default gen_random_uuid(),
   owner_id uuid not null,
-  -- The session's when it was said. What was said before stays of no collection when the session takes another.
   collection_id uuid,
   role text not null check (role in ('user', 'assistant', 'system')),
   content text not null check (length(content) <= 100000),
-  -- Of an answer: what it cites, what it took.
   details jsonb not null default '{}' check (rag.is_metadata(details)),
   created_at timestamptz not null default clock_timestamp(),
   -- A session has one owner: the ordinal is unique in it.
@@ -8210,6 +8838,11 @@ create table rag.messages (
   foreign key (org_id, session_id, owner_id) references rag.sessions (org_id, id, owner_id) on delete cascade,
   foreign key (org_id, collection_id) references rag.collections (org_id, id) on delete set null (collection_id)
 );
+
+comment on table rag.messages is 'Messages of chat sessions, in order.';
+comment on column rag.messages.collection_id is
+  'The session''s when it was said. What was said before stays of no collection when the session takes another.';
+comment on column rag.messages.details is 'Of an answer: what it cites, what it took.';
 
 -- Deleting a collection.
 create index messages_by_collection on rag.messages (org_id, collection_id);
@@ -8267,16 +8900,18 @@ create policy "a bound key stays in its collection" on rag.messages
   using ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()))
   with check ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()));
 
--- What a list shows of a session, and of a message.
 create type rag.session as (
   id uuid, org_id uuid, owner_id uuid, collection_id uuid, title text, message_count integer, created_at timestamptz,
   last_message_at timestamptz
 );
+
+comment on type rag.session is 'A session as a list returns it.';
 create type rag.message as (
   id uuid, session_id uuid, ordinal integer, role text, content text, details jsonb, created_at timestamptz
 );
 
--- Raises PT403 for a key that does not chat.
+comment on type rag.message is 'A message as a list returns it.';
+
 create function rag.require_chat_scope()
 returns void
 language plpgsql stable security invoker set search_path = ''
@@ -8288,7 +8923,8 @@ begin
 end;
 $$;
 
--- The session of that id; PT404 for one that is not the caller's.
+comment on function rag.require_chat_scope is 'Raises PT403 for a key without the scope chat:read.';
+
 create function rag.get_session(session_id uuid)
 returns rag.sessions
 language plpgsql stable security invoker set search_path = ''
@@ -8307,7 +8943,8 @@ begin
 end;
 $$;
 
--- Raises PT400 for messages that nobody says: [{role, content, details}], with details an object or not there.
+comment on function rag.get_session is 'The session of that id; PT404 for one that is not the caller''s.';
+
 create function rag.check_messages(messages jsonb)
 returns void
 language plpgsql immutable security invoker set search_path = ''
@@ -8331,11 +8968,9 @@ begin
 end;
 $$;
 
--- Where a turn takes place, before it: {"session_id", "org_id", "collection_id", "title", "message_count", "messages"},
--- messages being the last `history` of it in their order, as {"role", "content"}, of 400,000 bytes in all at most.
--- A collection narrows the turn where the session has none. Without a session, a new one's place:
--- in the collection, or in the caller's only org; nothing is made yet. PT404 for a session or a collection that is not
--- the caller's, PT409 for a session of another collection than the one given.
+comment on function rag.check_messages is
+  'Raises PT400 for messages that nobody says: [{role, content, details}], with details an object or not there.';
+
 create function public.rag_open_session(
   session_id uuid default null, collection_id uuid default null, history integer default 100
 )
@@ -8389,8 +9024,13 @@ begin
 end;
 $$;
 
--- The collection of that id, of that org where one is named; none where no id is. PT404 for one that the caller does
--- not see.
+comment on function public.rag_open_session is
+  'Where a turn takes place, before it: {"session_id", "org_id", "collection_id", "title", "message_count", '
+  '"messages"}, messages being the last `history` of it in their order, as {"role", "content"}, of 400,000 bytes in '
+  'all at most. A collection narrows the turn where the session has none. Without a session, a new one''s place: in '
+  'the collection, or in the caller''s only org; nothing is made yet. PT404 for a session or a collection that is '
+  'not the caller''s, PT409 for a session of another collection than the one given.';
+
 create function rag.collection_in(org_id uuid, collection_id uuid)
 returns rag.collections
 language plpgsql stable security invoker set search_path = ''
@@ -8410,11 +9050,10 @@ begin
 end;
 $$;
 
--- Keep what was said in a turn, in order, at the end of the session, or in a new one of that org, collection and title
--- where session_id is null: {"session_id", "message_count"}. A session stays where it began: one about the org takes no
--- collection later, or a key that is bound to that would read what was said of others. Of two turns of one session at
--- once the later to come
--- stands after the other. PT404 for a session or a collection that has gone meanwhile.
+comment on function rag.collection_in is
+  'The collection of that id, in the given org if any; null without an id. PT404 for one that the caller does not '
+  'see.';
+
 create function public.rag_save_turn(session_id uuid, org_id uuid, collection_id uuid, title text, messages jsonb)
 returns jsonb
 language plpgsql volatile security invoker set search_path = ''
@@ -8455,7 +9094,13 @@ begin
 end;
 $$;
 
--- The caller's own, those first where something was said last.
+comment on function public.rag_save_turn is
+  'Keep what was said in a turn, in order, at the end of the session, or in a new one of that org, collection and '
+  'title where session_id is null: {"session_id", "message_count"}. A session stays where it began: one about the '
+  'org takes no collection later, or a key that is bound to that would read what was said of others. Of two turns '
+  'of one session at once the later to come stands after the other. PT404 for a session or a collection that has '
+  'gone meanwhile.';
+
 create function public.rag_list_sessions("limit" integer default 20, "offset" integer default 0)
 returns setof rag.session
 language plpgsql stable security invoker set search_path = ''
@@ -8474,7 +9119,8 @@ begin
 end;
 $$;
 
--- What was said in one of them, in order; PT404.
+comment on function public.rag_list_sessions is 'The caller''s sessions, the latest message first.';
+
 create function public.rag_list_session_messages(
   session_id uuid, "limit" integer default 1000, "offset" integer default 0
 )
@@ -8501,7 +9147,9 @@ begin
 end;
 $$;
 
--- With all that was said; PT404.
+comment on function public.rag_list_session_messages is
+  'The messages of a session, in order; PT404 for an unknown session.';
+
 create function public.rag_delete_session(session_id uuid)
 returns void
 language plpgsql volatile security invoker set search_path = ''
@@ -8514,10 +9162,11 @@ begin
 end;
 $$;
 
+comment on function public.rag_delete_session is 'Delete a session with its messages; PT404 for an unknown session.';
+
 -- Export of a collection to a snapshot, a page at a time. Every member of the org may load a snapshot, so it contains
 -- only documents that the whole org sees.
 
--- The collection whose snapshot is made; PT400 for somebody's own.
 create function rag.snapshot_collection(collection_id uuid)
 returns rag.collections
 language plpgsql stable security invoker set search_path = ''
@@ -8537,6 +9186,9 @@ begin
 end;
 $$;
 
+comment on function rag.snapshot_collection is
+  'The collection of that id; PT400 for a private collection, which cannot be exported.';
+
 create function public.rag_begin_snapshot(name text)
 returns jsonb
 language sql stable security invoker set search_path = ''
@@ -8548,8 +9200,9 @@ as $$
   from rag.snapshot_collection((rag.require_collection(rag_begin_snapshot.name)).id) as home;
 $$;
 
--- [{id, created_at}]: up to 2,000 documents of the whole org after that one, the oldest first. Documents that have never
--- become chunks are left out.
+comment on function public.rag_begin_snapshot is
+  'The collection of that name, to export it; PT400 for a private collection.';
+
 create function public.rag_snapshot_documents(
   collection_id uuid, after_created_at timestamptz default null, after_id uuid default null
 )
@@ -8577,8 +9230,10 @@ begin
 end;
 $$;
 
--- A chunk as a snapshot has it, of at most 8,192 bytes; its text is in the document's. The embedding: its values in half
--- precision, high byte first, as base64, without the zeros at its end.
+comment on function public.rag_snapshot_documents is
+  '[{id, created_at}]: up to 2,000 documents of the whole org after that one, the oldest first. Documents that have '
+  'never become chunks are left out.';
+
 create function rag.snapshot_chunk(chunk rag.chunks)
 returns jsonb
 language sql stable security invoker set search_path = ''
@@ -8588,7 +9243,10 @@ as $$
       rtrim(substring(extensions.halfvec_send(chunk.embedding) from 5), '\x00'), 'base64'), E'\n', ''));
 $$;
 
--- A document's chunks from `first` on: at most `most`, and at most 512, which are four megabytes.
+comment on function rag.snapshot_chunk is
+  'A chunk as a snapshot has it, of at most 8,192 bytes; its text is in the document''s. The embedding: its values '
+  'in half precision, high byte first, as base64, without the zeros at its end.';
+
 create function rag.snapshot_chunks(org_id uuid, document_id uuid, first integer, most integer)
 returns jsonb
 language sql stable security invoker set search_path = ''
@@ -8604,8 +9262,9 @@ as $$
   ) as page;
 $$;
 
--- One document: a million characters of its text from first_character on, the text's length, the number of its chunks,
--- and with the first part of the text the first chunks.
+comment on function rag.snapshot_chunks is
+  'A document''s chunks from `first` on: at most `most`, and at most 512, which are four megabytes.';
+
 create function rag.snapshot_document(home rag.collections, document_id uuid, first_character integer)
 returns jsonb
 language sql stable security invoker set search_path = ''
@@ -8636,8 +9295,10 @@ as $$
   where documents.org_id = home.org_id and documents.id = snapshot_document.document_id;
 $$;
 
--- The documents that still exist, the oldest first, each as rag.snapshot_document reads it now. A response ends after
--- four megabytes: the caller asks again for the rest.
+comment on function rag.snapshot_document is
+  'One document: a million characters of its text from first_character on, the text''s length, the number of its '
+  'chunks, and with the first part of the text the first chunks.';
+
 create function public.rag_read_snapshot_documents(
   collection_id uuid, document_ids uuid[], first_character integer default 0
 )
@@ -8672,7 +9333,10 @@ begin
 end;
 $$;
 
--- A document's chunks from `first` on, as many as rag.snapshot_chunks returns; PT409 if the document has changed.
+comment on function public.rag_read_snapshot_documents is
+  'The documents that still exist, the oldest first, each as rag.snapshot_document reads it now. A response ends '
+  'after four megabytes: the caller asks again for the rest.';
+
 create function public.rag_read_snapshot_chunks(
   collection_id uuid, document_id uuid, updated_at timestamptz, first integer
 )
@@ -8697,11 +9361,12 @@ begin
 end;
 $$;
 
+comment on function public.rag_read_snapshot_chunks is
+  'A document''s chunks from `first` on, as many as rag.snapshot_chunks returns; PT409 if the document has changed.';
+
 -- Import of a snapshot into a collection, a page at a time. The collection has no name (collections.loads) until the
 -- end of the import, which names it in one transaction.
 
--- The caller's org, once it is certain that a snapshot may become its collection of that name. PT409 for a name that
--- is taken, without overwrite; PT400 for the name of somebody's own.
 create function rag.check_load(name text, overwrite boolean)
 returns uuid
 language plpgsql stable security invoker set search_path = ''
@@ -8729,8 +9394,10 @@ begin
 end;
 $$;
 
--- {"org_id", "left_behind"}: whose snapshots the caller may load under that name, and the collections that loads have
--- left without a name and an hour ago.
+comment on function rag.check_load is
+  'The caller''s org, once it is certain that a snapshot may become its collection of that name. PT409 for a name '
+  'that is taken, without overwrite; PT400 for the name of somebody''s own.';
+
 create function public.rag_check_load(name text, overwrite boolean default false)
 returns jsonb
 language sql stable security invoker set search_path = ''
@@ -8745,8 +9412,10 @@ as $$
   from (select rag.check_load(rag_check_load.name, rag_check_load.overwrite) as org_id offset 0) as checked;
 $$;
 
--- A collection without a name, to be filled; its id. PT429 where the org's tier has no room for it, or for so many
--- documents. What it is to take the place of makes room for it: that org has one more for a while.
+comment on function public.rag_check_load is
+  '{"org_id", "left_behind"}: whose snapshots the caller may load under that name, and the collections that loads '
+  'have left without a name and an hour ago.';
+
 create function public.rag_begin_load(name text, overwrite boolean, documents integer, collection jsonb)
 returns uuid
 language plpgsql volatile security invoker set search_path = ''
@@ -8779,8 +9448,10 @@ begin
 end;
 $$;
 
--- The collection that is being loaded, held for the rest of the transaction: it is not left behind, and nobody else
--- ends it. PT404 when it is none, or none any more.
+comment on function public.rag_begin_load is
+  'A collection without a name, to be filled; its id. PT429 where the org''s tier has no room for it, or for so '
+  'many documents. What it is to take the place of makes room for it: that org has one more for a while.';
+
 create function rag.running_load(collection_id uuid)
 returns rag.collections
 language plpgsql volatile security invoker set search_path = ''
@@ -8800,7 +9471,10 @@ begin
 end;
 $$;
 
--- The id of a document by its place among those of a load, so that they keep their order where they are of one moment.
+comment on function rag.running_load is
+  'The collection that is being loaded, held for the rest of the transaction: it is not left behind, and nobody '
+  'else ends it. PT404 when it is none, or none any more.';
+
 create function rag.id_at_position(place bigint)
 returns uuid
 language sql volatile security invoker set search_path = ''
@@ -8808,8 +9482,10 @@ as $$
   select (lpad(to_hex(id_at_position.place), 12, '0') || right(replace(gen_random_uuid()::text, '-', ''), 20))::uuid;
 $$;
 
--- Store documents as rag_read_snapshot_documents returns them, the first of them at that place among all; PT400 for two
--- of one name.
+comment on function rag.id_at_position is
+  'The id of a document by its place among those of a load, so that they keep their order where they are of one '
+  'moment.';
+
 create function public.rag_load_documents(collection_id uuid, documents jsonb, first bigint)
 returns setof rag.stored_document
 language plpgsql volatile security invoker set search_path = ''
@@ -8846,8 +9522,10 @@ begin
 end;
 $$;
 
--- More chunks of a document that has some, as rag_load_documents takes them. Its words are counted with the last of
--- them: each time anew, a long document would take hours.
+comment on function public.rag_load_documents is
+  'Store documents as rag_read_snapshot_documents returns them, the first of them at that place among all; PT400 '
+  'for two of one name.';
+
 create function public.rag_load_chunks(
   collection_id uuid, document_id uuid, chunks jsonb, embedding_model text, last boolean
 )
@@ -8881,8 +9559,10 @@ begin
 end;
 $$;
 
--- Take the name. With overwrite the collection of that name is deleted as by rag_delete_collection. If two calls load
--- under one name, the second waits here, and then the name is taken.
+comment on function public.rag_load_chunks is
+  'More chunks of a document that has some, as rag_load_documents takes them. Its words are counted with the last '
+  'of them: each time anew, a long document would take hours.';
+
 create function public.rag_finish_load(collection_id uuid, overwrite boolean default false)
 returns void
 language plpgsql volatile security invoker set search_path = ''
@@ -8909,7 +9589,10 @@ when lock_not_available then
 end;
 $$;
 
--- Delete a collection that was not loaded to its end, a hundred documents at a time; whether there are more.
+comment on function public.rag_finish_load is
+  'Take the name. With overwrite the collection of that name is deleted as by rag_delete_collection. If two calls '
+  'load under one name, the second waits here, and then the name is taken.';
+
 create function public.rag_cancel_load(collection_id uuid)
 returns boolean
 language plpgsql volatile security invoker set search_path = ''
@@ -8933,10 +9616,12 @@ begin
 end;
 $$;
 
+comment on function public.rag_cancel_load is
+  'Delete a collection that was not loaded completely, a hundred documents at a time; whether there are more.';
+
 -- Metrics of the index and knowledge APIs, counted in the database for all instances; /metrics sums them over all
 -- users. Each user has rows of their own, so that no user waits for others or writes theirs.
 
--- Where the buckets of a histogram end; of a counter there are none. Null for what nobody measures.
 create function rag.histogram_bounds(measure text)
 returns double precision[]
 language sql immutable security invoker set search_path = ''
@@ -8952,18 +9637,23 @@ as $$
   end::double precision[];
 $$;
 
+comment on function rag.histogram_bounds is
+  'The upper bounds of a histogram''s buckets; empty for a counter, null for an unknown metric.';
+
 create table rag.measures (
   user_id uuid not null,
   name text not null check (rag.histogram_bounds(name) is not null),
-  -- success or failure of a request, prompt or completion of tokens.
   label text not null default '' check (label in ('', 'success', 'failure', 'prompt', 'completion')),
-  -- Of a counter: what it counts. Of a histogram: the sum of all values.
   sum double precision not null check (sum >= 0 and sum < 1e15),
-  -- How often; and how often up to each bound.
   total bigint not null check (total > 0),
   buckets bigint[] not null,
   primary key (user_id, name, label)
 );
+
+comment on table rag.measures is 'Counters and histograms of the index and knowledge APIs, by user.';
+comment on column rag.measures.label is 'success or failure of a request, prompt or completion of tokens.';
+comment on column rag.measures.sum is 'Of a counter: what it counts. Of a histogram: the sum of all values.';
+comment on column rag.measures.total is 'How often; and how often up to each bound.';
 
 alter table rag.measures enable row level security;
 alter table rag.measures force row level security;
@@ -8973,8 +9663,6 @@ create policy "callers measure their own requests, metrics read all" on rag.meas
   using (user_id = (select auth.uid()) or (select rag.reads_metrics()))
   with check (user_id = (select auth.uid()));
 
--- Add up to twenty measures of the caller's: [{name, label, value}]. A value is at most a million, so that nobody's
--- hide the others'.
 create function public.rag_record_metrics(measures jsonb)
 returns void
 language plpgsql volatile security invoker set search_path = ''
@@ -9008,22 +9696,29 @@ begin
 end;
 $$;
 
+comment on function public.rag_record_metrics is
+  'Add up to twenty values to the caller''s metrics: [{name, label, value}]. A value is at most a million, so that '
+  'no user can dominate the sums.';
+
 -- Rate limits, counted in the database for all instances. A row is one caller's current window in one bucket; the
 -- window starts with the first request, and an expired row is reused, so the table has at most callers x buckets x
 -- windows rows. The token, never an argument, identifies the caller, and no exposed function decreases a count. (A
 -- deleted user's few rows stay.)
 
 create table rag.rate_limits (
-  -- A user, or an API key: rag.caller_id().
   caller_id uuid not null,
-  -- rag: the rag pair; api: all other functions; day: both, with all keys of a user, by their tier. ingest: kilobytes of
-  -- text that a user, with all keys, sent to functions that store it before they answer.
   bucket text not null check (bucket in ('rag', 'api', 'day', 'ingest')),
   window_seconds integer not null check (window_seconds in (1, 60, 3600, 86400)),
   started_at timestamptz not null,
   hits bigint not null check (hits >= 0),
   primary key (caller_id, bucket, window_seconds)
 );
+
+comment on table rag.rate_limits is 'Windows of rate limits, by caller and bucket.';
+comment on column rag.rate_limits.caller_id is 'A user, or an API key: rag.caller_id().';
+comment on column rag.rate_limits.bucket is
+  'rag: the rag pair; api: all other functions; day: both, with all keys of a user, by their tier. ingest: '
+  'kilobytes of text that a user, with all keys, sent to functions that store it before they answer.';
 
 alter table rag.rate_limits enable row level security;
 alter table rag.rate_limits force row level security;
@@ -9033,11 +9728,8 @@ create policy "callers spend their own budget" on rag.rate_limits
   using (caller_id = any (array[(select auth.uid()), (select rag.caller_id())]))
   with check (caller_id = any (array[(select auth.uid()), (select rag.caller_id())]));
 
--- Requests by user, function and outcome, since ever: what /metrics sums over all users, so that its
--- counters are true over all instances. Each user has rows of their own, so that nobody waits for others.
 create table rag.request_counts (
   user_id uuid not null,
-  -- The deployed functions; whoever adds one says so here.
   function text not null check (
     function in ('rag-search', 'rag-answer', 'api-keys', 'collections', 'documents', 'webhooks', 'indexes',
       'index-query', 'index-snapshots', 'chat-completions', 'knowledge', 'v1-search',
@@ -9047,6 +9739,11 @@ create table rag.request_counts (
   primary key (user_id, function, outcome)
 );
 
+comment on table rag.request_counts is
+  'Requests by user, function and outcome, since ever: what /metrics sums over all users, so that its counters are '
+  'true over all instances. Each user has rows of their own, so that nobody waits for others.';
+comment on column rag.request_counts.function is 'The deployed functions; whoever adds one says so here.';
+
 alter table rag.request_counts enable row level security;
 alter table rag.request_counts force row level security;
 
@@ -9055,10 +9752,6 @@ create policy "callers count their own requests, metrics read all" on rag.reques
   using (user_id = (select auth.uid()) or (select rag.reads_metrics()))
   with check (user_id = (select auth.uid()));
 
--- Under which limits the caller stands: the deployment's own for the bucket (`requests` in
--- `window_seconds`), unless a tier or, before all others, the API key sets one a minute; and the tier's by
--- day. Of several orgs' tiers the most generous counts. (A user has one day for all orgs: a key of an org
--- with a smaller tier finds it spent by what the user asked elsewhere.)
 create function rag.caller_limits(bucket text, requests integer, window_seconds integer)
 returns table (caller_id uuid, bucket text, requests integer, window_seconds integer)
 language sql stable security invoker set search_path = ''
@@ -9092,9 +9785,13 @@ as $$
   having bool_and(requests_per_day is not null);
 $$;
 
--- Count `amount` requests in one window, if there is room for them; where the window stands then. Atomic
--- under any number of callers: the row is locked before it is judged, and kept until the caller commits.
-create function rag.count_hits( caller_id uuid, bucket text, requests integer, window_seconds integer, amount integer )
+comment on function rag.caller_limits is
+  'Under which limits the caller stands: the deployment''s own for the bucket (`requests` in `window_seconds`), '
+  'unless a tier or, before all others, the API key sets one a minute; and the tier''s by day. Of several orgs'' '
+  'tiers the most generous counts. (A user has one day for all orgs: a key of an org with a smaller tier finds it '
+  'spent by what the user asked elsewhere.)';
+
+create function rag.count_hits(caller_id uuid, bucket text, requests integer, window_seconds integer, amount integer)
 returns table (hits bigint, resets_at timestamptz, admitted boolean)
 language plpgsql volatile security invoker set search_path = ''
 as $$
@@ -9125,9 +9822,10 @@ begin
 end;
 $$;
 
--- Count `amount` requests of a function, or `amount` kilobytes of the bucket ingest: a row for each limit of the caller,
--- with the state of its window. The call is admitted only if all windows have room, and then counted in all, else in
--- none. One round trip. It returns rows and never raises for a limit, since raising would roll the count back.
+comment on function rag.count_hits is
+  'Count `amount` requests in one window, if there is room for them; where the window stands then. Atomic under any '
+  'number of callers: the row is locked before it is judged, and kept until the caller commits.';
+
 create function public.rag_check_rate_limit(
   function text, bucket text, requests integer, window_seconds integer, amount integer default 1
 )
@@ -9182,9 +9880,12 @@ begin
 end;
 $$;
 
--- What /metrics shows, summed over all users. For the functions' own token alone, which has no user and
--- says what it is for; everybody else gets nothing.
---
+comment on function public.rag_check_rate_limit is
+  'Count `amount` requests of a function, or `amount` kilobytes of the bucket ingest: a row for each limit of the '
+  'caller, with the state of its window. The call is admitted only if all windows have room, and then counted in '
+  'all, else in none. One round trip. It returns rows and never raises for a limit, since raising would roll the '
+  'count back.';
+
 -- value: of a counter what it counts, of a histogram the sum of all values; total: how many those were, and buckets
 -- how many of them were at most as large as each of the bounds.
 create function public.rag_metrics()
@@ -9214,18 +9915,24 @@ as $$
   group by measures.name, measures.label;
 $$;
 
+comment on function public.rag_metrics is
+  'What /metrics shows, summed over all users. For the functions'' own token alone, which has no user and says what '
+  'it is for; everybody else gets nothing.';
+
 -- Calls of each user in an org today, for the org's admins. A row is reused the next day, so there is one for each user
 -- who ever called. rag_check_rate_limit writes it, rag_stats reads it.
 
 create table rag.calls (
   org_id uuid not null references rag.orgs (id) on delete cascade,
-  -- Who calls.
   owner_id uuid not null,
-  -- In UTC, as is the midnight that starts it.
   day date not null,
   total bigint not null check (total > 0),
   primary key (org_id, owner_id)
 );
+
+comment on table rag.calls is 'Calls of each user in an org today.';
+comment on column rag.calls.owner_id is 'Who calls.';
+comment on column rag.calls.day is 'In UTC, as is the midnight that starts it.';
 
 alter table rag.calls enable row level security;
 alter table rag.calls force row level security;
@@ -9247,8 +9954,6 @@ create policy "nobody counts for another" on rag.calls
   as restrictive for update to authenticated
   using (owner_id = (select auth.uid())) with check (owner_id = (select auth.uid()));
 
--- One call more, of a token that counts for one org alone: which of several orgs a call concerns is not known here, and
--- none of the others may learn of it.
 create function rag.count_org_call()
 returns void
 language sql volatile security invoker set search_path = ''
@@ -9262,6 +9967,10 @@ as $$
     total = case when present.day < excluded.day then 0 else present.total end + 1;
 $$;
 
+comment on function rag.count_org_call is
+  'Count a call of a token that is for one org alone. For several orgs it is unknown which one the call concerns, '
+  'and no other may learn of it.';
+
 -- Idempotency keys: stored responses, so that a repeated request costs nothing twice, creates nothing twice and returns
 -- the same. A response is claimed before the work, stored after it and replayed for 24 hours. The key and the body are
 -- stored as hashes. The functions write and read as the caller: no other user, admin or API key sees a response, nor
@@ -9270,30 +9979,34 @@ $$;
 create table rag.replies (
   org_id uuid not null references rag.orgs (id) on delete cascade,
   owner_id uuid not null,
-  -- The API key that asked, else the user: rag.caller_id().
   caller_id uuid not null,
-  -- SHA-256 of the key, and of what was asked.
   key_hash text not null check (key_hash ~ '^[0-9a-f]{64}$'),
   body_hash text not null check (body_hash ~ '^[0-9a-f]{64}$'),
-  -- The one that the asking key is bound to.
   collection_id uuid,
-  -- Whose work it is until it is done, and when whoever has it is taken for dead. A reply has neither.
   claim uuid,
   due_at timestamptz,
   status integer check (status between 200 and 599),
-  -- As it was sent, the order of its keys too.
   body json check (octet_length(body::text) <= 250000),
   request_id text check (length(request_id) between 1 and 200),
-  -- What it shows: when the caller no longer sees all of that, it was never answered.
   chunk_ids uuid[] not null default '{}',
   created_at timestamptz not null,
-  -- What an API key needs to have been answered this, and to be answered it again.
   scope text not null default 'chat:read' check (scope in ('chat:read', 'documents:write', 'collections:manage')),
   primary key (org_id, owner_id, caller_id, key_hash),
   constraint replies_state check (
     num_nonnulls(claim, due_at) = 2 and num_nonnulls(status, body, request_id) = 0
     or num_nonnulls(claim, due_at) = 0 and num_nonnulls(status, body, request_id) = 3)
 );
+
+comment on table rag.replies is 'Stored responses of requests with an Idempotency-Key.';
+comment on column rag.replies.caller_id is 'The API key that asked, else the user: rag.caller_id().';
+comment on column rag.replies.key_hash is 'SHA-256 of the key, and of what was asked.';
+comment on column rag.replies.collection_id is 'The one that the asking key is bound to.';
+comment on column rag.replies.claim is
+  'Whose work it is until it is done, and when whoever has it is taken for dead. A reply has neither.';
+comment on column rag.replies.body is 'As it was sent, the order of its keys too.';
+comment on column rag.replies.chunk_ids is
+  'What it shows: when the caller no longer sees all of that, it was never answered.';
+comment on column rag.replies.scope is 'What an API key needs to have been answered this, and to be answered it again.';
 
 -- rag_claim_response: what of the caller's is too old.
 create index replies_by_age on rag.replies (org_id, owner_id, caller_id, created_at);
@@ -9329,13 +10042,15 @@ create policy "a bound key stays in its collection" on rag.replies
   using ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()))
   with check ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()));
 
--- What to do with a request: go (with a claim to end it by), replay what was answered, busy (it is being worked on;
--- ask again so many seconds later), or differs (the key has been used for something else). org_id: where it is kept.
 create type rag.stored_response as (
   outcome text, claim uuid, status integer, body json, request_id text, retry_after integer, org_id uuid
 );
 
--- Whether the caller has as many replies as anybody may.
+comment on type rag.stored_response is
+  'What to do with a request: go (with a claim to end it by), replay what was answered, busy (it is being worked '
+  'on; ask again so many seconds later), or differs (the key has been used for something else). org_id: where it is '
+  'kept.';
+
 create function rag.has_too_many_responses(org_id uuid)
 returns boolean
 language sql stable security invoker set search_path = ''
@@ -9348,7 +10063,8 @@ as $$
     offset 9999 limit 1);
 $$;
 
--- Whether the caller sees all of these.
+comment on function rag.has_too_many_responses is 'Whether the caller has the maximum number of stored responses.';
+
 create function rag.can_see_chunks(org_id uuid, ids uuid[])
 returns boolean
 language sql stable security invoker set search_path = ''
@@ -9359,10 +10075,8 @@ as $$
       select from rag.chunks where chunks.org_id = can_see_chunks.org_id and chunks.id = wanted.id));
 $$;
 
--- Claim a request for so many seconds, in which nobody else does the same. Of any number at once one goes. A claim
--- that has run out goes to the next who asks the same; what is older than 24 hours was never asked. It is kept in the
--- org of the collection that it is about, where there is one (PT404 for one that the caller does not see), else in the
--- one that is meant. scope: what a key needs for what is asked.
+comment on function rag.can_see_chunks is 'Whether the caller sees all of these chunks.';
+
 create function public.rag_claim_response(
   org_id uuid, key_hash text, body_hash text, lease_seconds integer, collection_id uuid default null,
   scope text default 'chat:read'
@@ -9439,8 +10153,12 @@ begin
 end;
 $$;
 
--- Delete of the caller's replies those that are too old, a hundred at a time. Skipping what is locked, it waits for
--- nobody.
+comment on function public.rag_claim_response is
+  'Claim a request for so many seconds, in which nobody else does the same. Of any number at once one goes. A claim '
+  'that has run out goes to the next who asks the same; what is older than 24 hours was never asked. It is kept in '
+  'the org of the collection that it is about, where there is one (PT404 for one that the caller does not see), '
+  'else in the one that is meant. scope: what a key needs for what is asked.';
+
 create function rag.delete_expired_responses(org_id uuid)
 returns void
 language sql volatile security invoker set search_path = ''
@@ -9460,9 +10178,10 @@ as $$
     and present.key_hash = old.key_hash;
 $$;
 
--- Keep what was answered, by the claim alone that it was worked under; whether it is kept. A body above 250 kB is
--- not, and releases the claim. chunk_ids: what it shows, without which it is not replayed. body: as JSON, in a text: an
--- argument that is JSON itself is refused for a null character.
+comment on function rag.delete_expired_responses is
+  'Delete the caller''s expired responses, a hundred at a time. It skips locked rows, so it waits for no other '
+  'call.';
+
 create function public.rag_store_response(
   org_id uuid, key_hash text, claim uuid, status integer, body text, request_id text,
   chunk_ids uuid[] default '{}'
@@ -9487,7 +10206,11 @@ begin
 end;
 $$;
 
--- Give a claim back, so that the next who asks goes; whether it was still held.
+comment on function public.rag_store_response is
+  'Keep what was answered, by the claim alone that it was worked under; whether it is kept. A body above 250 kB is '
+  'not, and releases the claim. chunk_ids: what it shows, without which it is not replayed. body: as JSON, in a '
+  'text: an argument that is JSON itself is refused for a null character.';
+
 create function public.rag_release_response(org_id uuid, key_hash text, claim uuid)
 returns boolean
 language plpgsql volatile security invoker set search_path = ''
@@ -9503,6 +10226,9 @@ begin
 end;
 $$;
 
+comment on function public.rag_release_response is
+  'Release a claim, so that the next request is processed; whether the claim was still held.';
+
 -- Audit events of the knowledge API: counts and a score, never a text or a query. The functions write each event as the
 -- caller of the request. The org's admins read the events; members do not, because the counts include private
 -- documents. No user changes or deletes an event: the deployer prunes them in SQL.
@@ -9510,21 +10236,24 @@ $$;
 create table rag.events (
   org_id uuid not null references rag.orgs (id) on delete cascade,
   id uuid not null default gen_random_uuid(),
-  -- Whose own the namespace is; null: the org's.
   owner_id uuid,
-  -- Who did it.
   user_id uuid not null,
   event text not null check (event in ('knowledge.ingest', 'knowledge.retrieve', 'knowledge.query', 'knowledge.delete')),
   namespace text not null check (length(namespace) between 1 and 255),
-  -- Null where there was none of that name. It may be gone by now: what was done remains.
   collection_id uuid,
   document_count integer not null check (document_count >= 0),
   chunk_count integer not null check (chunk_count >= 0),
-  -- Of the best chunk; null where there was none.
   top_score double precision check (top_score between 0 and 1),
   created_at timestamptz not null default now(),
   primary key (org_id, id)
 );
+
+comment on table rag.events is 'Audit events of the knowledge API.';
+comment on column rag.events.owner_id is 'Whose own the namespace is; null: the org''s.';
+comment on column rag.events.user_id is 'Who did it.';
+comment on column rag.events.collection_id is
+  'Null where there was none of that name. It may be gone by now: what was done remains.';
+comment on column rag.events.top_score is 'Of the best chunk; null where there was none.';
 
 -- rag_list_events; and pruning, org by org.
 create index events_by_time on rag.events (org_id, created_at desc, id);
@@ -9562,7 +10291,6 @@ create policy "a bound key stays in its collection" on rag.events
   with check ((select rag.bound_collection()) is null or collection_id is null
     or collection_id = (select rag.bound_collection()));
 
--- Note what the caller has done in a namespace, and count it: measures as rag_record_metrics takes them.
 create function public.rag_record_event(
   event text, namespace text, documents integer default 0, chunks integer default 0,
   top_score double precision default null, measures jsonb default '[]'
@@ -9587,8 +10315,9 @@ begin
 end;
 $$;
 
--- {"total", "events": [...]}: a page of the events of the orgs that the caller administers, the latest first, and their
--- number; namespace and event filter them. PT403 for a caller who administers no org.
+comment on function public.rag_record_event is
+  'Note what the caller has done in a namespace, and count it: measures as rag_record_metrics takes them.';
+
 create function public.rag_list_events(
   "limit" integer default 20, "offset" integer default 0, namespace text default null, event text default null
 )
@@ -9622,12 +10351,12 @@ begin
 end;
 $$;
 
+comment on function public.rag_list_events is
+  '{"total", "events": [...]}: a page of the events of the orgs that the caller administers, the latest first, and '
+  'their number; namespace and event filter them. PT403 for a caller who administers no org.';
+
 -- Statistics for an org's admins, the schema's version, and the state of the queues for health checks.
 
--- How many there are in the orgs that the caller administers. Of each table at most so many rows are counted, and of
--- what has to be read for that fewer: it must end within eight seconds. is_complete says whether that was enough.
--- total_users: who has ever called. Entities are distinct names, by org, relationships distinct statements. Of a key
--- that is bound to a collection that is all it is told of: neither users nor calls. PT403 for who administers none.
 create function public.rag_stats(most integer default 500000)
 returns table (
   total_users bigint, total_collections bigint, total_documents bigint, total_chunks bigint, total_entities bigint,
@@ -9701,7 +10430,13 @@ begin
 end;
 $$;
 
--- The newest migration that this database has: the functions' code says which one it was written for.
+comment on function public.rag_stats is
+  'How many there are in the orgs that the caller administers. Of each table at most so many rows are counted, and '
+  'of what has to be read for that fewer: it must end within eight seconds. is_complete says whether that was '
+  'enough. total_users: who has ever called. Entities are distinct names, by org, relationships distinct '
+  'statements. Of a key that is bound to a collection that is all it is told of: neither users nor calls. PT403 for '
+  'who administers none.';
+
 create function rag.version()
 returns text
 language sql immutable security invoker set search_path = ''
@@ -9709,13 +10444,9 @@ as $$
   select '20261124000000';
 $$;
 
--- What waits for the worker, of these orgs, or of all where own is null, by kind: how much, how much of it is being
--- done, and oldest_seconds: how long the one has been due that is due longest, which may be running under a lease that
--- has ended. Of each kind at most 100,000 are looked at: a long queue must not pass for a database that is gone.
--- documents: to be ingested. readings: documents that nobody has read for names; those that a model is to read
--- after the rules are found by then, and whether there is a model is not known here. deliveries: of webhooks; those
--- to an address that does not answer wait on purpose. removals: objects of Storage. Nothing else is the worker's:
--- snapshots, collections and keys are changed while their caller waits.
+comment on function rag.version is
+  'The newest migration of this database; the functions'' code states which one it needs.';
+
 create function rag.queues(own uuid[])
 returns jsonb
 language sql stable security invoker set search_path = ''
@@ -9757,9 +10488,15 @@ as $$
   ) as counted;
 $$;
 
--- State of the database, and the worker's queues: of the orgs that the caller administers, or, for the worker, of
--- all orgs. functions_secret, for every caller: whether the guarded functions accept this call (ok), or why not
--- (unset, wrong). This function is not guarded, so that it can report that.
+comment on function rag.queues is
+  'What waits for the worker, of these orgs, or of all where own is null, by kind: how much, how much of it is '
+  'being done, and oldest_seconds: how long the one has been due that is due longest, which may be running under a '
+  'lease that has ended. Of each kind at most 100,000 are looked at: a long queue must not pass for a database that '
+  'is gone. documents: to be ingested. readings: documents that nobody has read for names; those that a model is to '
+  'read after the rules are found by then, and whether there is a model is not known here. deliveries: of webhooks; '
+  'those to an address that does not answer wait on purpose. removals: objects of Storage. Nothing else is the '
+  'worker''s: snapshots, collections and keys are changed while their caller waits.';
+
 create function public.rag_health()
 returns table (
   version text, pgvector text, postgres text, is_admin boolean, queues jsonb, functions_secret text
@@ -9789,6 +10526,11 @@ begin
   return next;
 end;
 $$;
+
+comment on function public.rag_health is
+  'State of the database, and the worker''s queues: of the orgs that the caller administers, or, for the worker, of '
+  'all orgs. functions_secret, for every caller: whether the guarded functions accept this call (ok), or why not '
+  '(unset, wrong). This function is not guarded, so that it can report that.';
 
 create policy "the worker reads the settings" on rag.settings for select to rag_worker using (true);
 

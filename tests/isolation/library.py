@@ -133,6 +133,7 @@ class Library:
             "rag_stats": {},
             "rag_find_collection": {"name": "default"},
             "rag_list_names": {},
+            "rag_list_orgs": {},
             "rag_find_documents": {"collection": "default", "names": [self.acme_document]},
             "rag_put_documents": {"collection": "default", "documents": []},
             "rag_list_named": {"collection": "default", "limit": 10},

@@ -150,6 +150,14 @@ objects (line) as (
   where dictnamespace in (select oid from ours)
 
   union all
+  select format('comment on %s: %s', pg_describe_object(classoid, objoid, objsubid), description)
+  from pg_description
+  where objoid in (select oid from relations)
+    or objoid in (select oid from pg_proc where pronamespace in (select oid from ours)
+      and ('pg_proc'::regclass, oid) not in (select classid, objid from extensions_own))
+    or objoid in (select oid from pg_type where typnamespace in (select oid from ours))
+
+  union all
   select format('row of rag.settings: %s', to_jsonb(settings)) from rag.settings
 )
 select line from objects order by line collate "C";

@@ -3,8 +3,10 @@ apart. Whoever adds a table or a function has to come here and say so.
 """
 
 import httpx
+import psycopg
 import pytest
 
+from local import sql_reference
 from local.schema import exposed_functions
 from shared.clients.supabase_storage import MAX_BYTES
 from tests.actors import World, client
@@ -292,6 +294,14 @@ def test_the_server_has_the_requested_postgres_version(world: World, pytestconfi
 
 def test_the_exposed_functions_are_the_documented_list(world: World):
     assert functions(world, "pronamespace = 'public'::regnamespace") == EXPOSED
+
+
+def test_the_reference_is_generated_and_every_object_has_a_comment(world: World):
+    with psycopg.connect(world.stack.database_url()) as connection:
+        text = sql_reference.reference(connection)
+    assert "\n\nNone\n" not in text
+    assert "| None |" not in text
+    assert sql_reference.PATH.read_text() == text, "run: python -m local sql-reference"
 
 
 def test_every_exposed_function_is_security_invoker(world: World):
