@@ -1,32 +1,30 @@
-"""administration: health; figures and audit events for admins of an org; the caller's orgs."""
+"""Function administration: health, the caller's orgs, statistics and audit events for admins."""
 
 from typing import Annotated, Any
 
 from starlette.responses import Response
 
-from shared.access.orgs import list_orgs
+from shared.access.orgs import list_events, list_orgs, org_statistics
 from shared.api.app import create_app, lambda_handler
 from shared.api.contracts.platform import administration as wire
 from shared.api.contracts.platform import common
 from shared.api.dependencies import Core, OptionalCaller, with_scope
 from shared.api.health import check
-from shared.api.probes import State
-from shared.api.stats import events as events_of
-from shared.api.stats import stats as stats_of
+from shared.api.health_probes import State
 from shared.types import Principal, Scope
 
-# (It starts without what embeds and answers: that they do not is what health is to say.)
+# It starts without the embedder and the model, whose failures health reports.
 app = create_app(common, "administration", searches=False, errors=(400, 401, 403, 429, 500, 503))
 
 Admin = Annotated[Principal, with_scope(Scope.ADMIN)]
 AnyCaller = Annotated[Principal, with_scope(*Scope)]
-GONE: dict[int | str, dict[str, Any]] = {
+UNREACHABLE: dict[int | str, dict[str, Any]] = {
     503: {"model": wire.Health, "description": "The same report, of a database that is gone"}
 }
 
 
-@app.get("/api/v1/health", response_model=wire.Health, responses=GONE)
-@app.get("/v1/health", response_model=wire.Health, responses=GONE)
+@app.get("/api/v1/health", response_model=wire.Health, responses=UNREACHABLE)
+@app.get("/v1/health", response_model=wire.Health, responses=UNREACHABLE)
 def health(caller: OptionalCaller, core: Core) -> Response:
     report = check(core, caller)
     status = 503 if report.status is State.UNHEALTHY else 200
@@ -37,7 +35,7 @@ def health(caller: OptionalCaller, core: Core) -> Response:
 @app.get("/api/v1/stats")
 @app.get("/v1/stats")
 def stats(caller: Admin, core: Core) -> wire.Stats:
-    return wire.Stats.of(stats_of(core, caller))
+    return wire.Stats.of(org_statistics(core.database, caller))
 
 
 @app.get("/api/v1/orgs")
@@ -56,7 +54,7 @@ def events(
     namespace: wire.Namespace | None = None,
     event: wire.EventName | None = None,
 ) -> wire.Events:
-    rows, total = events_of(core, caller, limit, offset, namespace, event)
+    rows, total = list_events(core.database, caller, limit, offset, namespace, event)
     return wire.Events(
         data=[wire.Event(**row) for row in rows], pagination=wire.Pagination.of(total, limit, offset)
     )

@@ -6,10 +6,10 @@ from datetime import UTC, datetime
 from functools import cached_property
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
-from shared.access.api_key_exchange import ApiKeyExchange
+from shared.access.api_key_authenticator import ApiKeyAuthenticator
 from shared.access.concurrency_limit import IngestionLimit
 from shared.access.jwks import KeySet
-from shared.access.jwt import Verifier
+from shared.access.jwt_verifier import Verifier
 from shared.access.rate_limit import RefusalCache
 from shared.access.token_signer import Signer, anonymous_principal, signer_for, without_user
 from shared.clients.object_store import Store, store_for
@@ -154,9 +154,9 @@ class Services:
         return moderator_for(self.settings)
 
     @cached_property
-    def key_ring(self) -> ApiKeyExchange | None:
+    def api_key_authenticator(self) -> ApiKeyAuthenticator | None:
         """Exchanges API keys; None without a key to sign with. The rag pair takes none and never asks."""
-        return ApiKeyExchange(self.database, self.signer) if self.signer else None
+        return ApiKeyAuthenticator(self.database, self.signer) if self.signer else None
 
     @cached_property
     def signer(self) -> Signer | None:

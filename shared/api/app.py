@@ -31,7 +31,7 @@ from shared.api.middleware import (
 from shared.config import on_lambda, read_server_settings
 from shared.errors import BodyTooLarge, InvalidRequest, MethodNotAllowed, NotFound, RagError
 from shared.observability import opentelemetry
-from shared.observability.logging import configure
+from shared.observability.request_log import configure
 from shared.observability.tracing import Trace
 from shared.services import Services
 

@@ -16,10 +16,10 @@ from fastapi import Depends, Header, Request
 from limits import parse
 from pydantic import SecretStr
 
-from shared.access.api_key_exchange import ApiKeyExchange
+from shared.access.api_key_authenticator import ApiKeyAuthenticator
 from shared.access.api_keys import is_key
 from shared.access.download_links import principal_of, public_url
-from shared.access.jwt import bearer
+from shared.access.jwt_verifier import bearer
 from shared.access.rate_limit import RateLimitCheck, check_rate_limit, check_text_limit
 from shared.config import read_settings
 from shared.errors import (
@@ -239,11 +239,11 @@ operators_only = Depends(_operator)
 worker_only = Depends(_schedule)
 
 
-def require_keys(core: Core) -> ApiKeyExchange:
+def require_keys(core: Core) -> ApiKeyAuthenticator:
     """Raises ApiKeysOff where there is nothing to sign with."""
-    if core.key_ring is None:
+    if core.api_key_authenticator is None:
         raise ApiKeysOff
-    return core.key_ring
+    return core.api_key_authenticator
 
 
 def _key_or_user(core: Services, authorization: str | None) -> Principal:

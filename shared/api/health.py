@@ -7,8 +7,8 @@ from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import urlsplit
 
-from shared.api import probes
-from shared.api.probes import DatabaseHealth, Embedding, State
+from shared.api import health_probes as probes
+from shared.api.health_probes import DatabaseHealth, Embedding, State
 from shared.clients.postgrest import DatabaseStatus
 from shared.config import Settings
 from shared.models.embeddings import DIMENSIONS
@@ -70,7 +70,9 @@ def deployment(core: Services) -> tuple[bool, dict[str, Any]]:
         # Deployed by itself, this function has no signing key. Then /api/v1/health reports the queue, and
         # /api/keys/health the keys.
         "queue": _queue(core, probes.WORKERS.at(core, time.monotonic)) if reachable else State.UNKNOWN,
-        "api_keys": core.key_ring.algorithm if core.key_ring else "not in this process",
+        "api_keys": core.api_key_authenticator.algorithm
+        if core.api_key_authenticator
+        else "not in this process",
     }
 
 

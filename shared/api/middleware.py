@@ -16,8 +16,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from shared.access.api_keys import holds_key
 from shared.clients.postgrest import SECRET_HEADER
 from shared.errors import BodyTooLarge, RagError
-from shared.observability.logging import request_ended
 from shared.observability.opentelemetry import export
+from shared.observability.request_log import request_ended
 from shared.observability.tracing import Trace, current
 
 _SECRET_HEADER = SECRET_HEADER.lower().encode()
