@@ -4,15 +4,13 @@ from typing import Annotated, Any
 
 from starlette.responses import Response
 
-from shared.access.orgs import list_orgs
+from shared.access.orgs import list_events, list_orgs, org_statistics
 from shared.api.app import create_app, lambda_handler
 from shared.api.contracts.platform import administration as wire
 from shared.api.contracts.platform import common
 from shared.api.dependencies import Core, OptionalCaller, with_scope
 from shared.api.health import check
-from shared.api.probes import State
-from shared.api.stats import events as events_of
-from shared.api.stats import stats as stats_of
+from shared.api.health_probes import State
 from shared.types import Principal, Scope
 
 # Starts without an embedder or a gateway, so that health can report their failure.
@@ -37,7 +35,7 @@ def health(caller: OptionalCaller, core: Core) -> Response:
 @app.get("/api/v1/stats")
 @app.get("/v1/stats")
 def stats(caller: Admin, core: Core) -> wire.Stats:
-    return wire.Stats.of(stats_of(core, caller))
+    return wire.Stats.of(org_statistics(core.database, caller))
 
 
 @app.get("/api/v1/orgs")
@@ -56,7 +54,7 @@ def events(
     namespace: wire.Namespace | None = None,
     event: wire.EventName | None = None,
 ) -> wire.Events:
-    rows, total = events_of(core, caller, limit, offset, namespace, event)
+    rows, total = list_events(core.database, caller, limit, offset, namespace, event)
     return wire.Events(
         data=[wire.Event(**row) for row in rows], pagination=common.Pagination.of(total, limit, offset)
     )

@@ -7,7 +7,7 @@ from fastapi import Body, Depends
 from starlette.responses import Response
 
 from shared.access import api_keys
-from shared.access.api_key_exchange import ApiKeyExchange
+from shared.access.api_key_authenticator import ApiKeyAuthenticator
 from shared.api.app import create_app, lambda_handler
 from shared.api.contracts import api_keys as wire
 from shared.api.contracts import rag
@@ -18,7 +18,7 @@ app = create_app(rag, "api-keys", searches=False, errors=(400, 401, 403, 404, 41
 
 Manager = Annotated[Principal, with_scope(Scope.ADMIN)]
 # FastAPI resolves parameters in order, so this follows the caller.
-KeysOn = Annotated[ApiKeyExchange, Depends(require_keys)]
+KeysOn = Annotated[ApiKeyAuthenticator, Depends(require_keys)]
 
 
 @app.post("/api/keys", status_code=201)
@@ -52,7 +52,7 @@ def revoke(caller: Manager, core: Core, key_id: UUID) -> Response:
 @app.get("/api/keys/health")
 def health(core: Core) -> dict[str, str]:
     """Whether API keys are enabled, and their signing method. Needs no token."""
-    return {"api_keys": core.key_ring.algorithm if core.key_ring else "off"}
+    return {"api_keys": core.api_key_authenticator.algorithm if core.api_key_authenticator else "off"}
 
 
 handler = lambda_handler(app)

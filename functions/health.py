@@ -1,4 +1,4 @@
-"""health: whether the database is reachable, and what this deployment consists of. Needs no token."""
+"""Function health: the state of the database and the parts of this deployment, without a token."""
 
 from starlette.responses import JSONResponse
 

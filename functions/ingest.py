@@ -1,8 +1,7 @@
-"""ingest: the worker. A schedule calls it; it does what waits, documents, webhooks and the graph, for as long
-as it may.
+"""Function ingest: the worker for documents, webhooks and the graph, called by a schedule.
 
-EventBridge invokes it with an event of its own; Cloud Scheduler, pg_cron with pg_net, and the local stack
-call it over HTTP, with the worker's token.
+EventBridge invokes it with an event; Cloud Scheduler, pg_cron with pg_net, and the local stack call it over
+HTTP, with the worker's token.
 """
 
 import time
@@ -22,10 +21,9 @@ from shared.ingestion.job_queue import BatchResult, Jobs
 from shared.ingestion.storage_cleanup import remove_deleted_collections, remove_due
 from shared.ingestion.worker import Worker
 
-# How long a call goes on claiming; what it has claimed then, it finishes.
+# For how long a call claims jobs. It finishes the claimed ones afterwards.
 BUDGET_SECONDS = 45.0
 
-# It searches nothing: it starts without a reranker, an answering model and thresholds.
 app = create_app(wire, "ingest", searches=False, errors=(401, 404, 500, 503))
 
 
@@ -51,48 +49,48 @@ def _work(core: Core) -> Report:
     signer = core.require_signer()
     jobs = Jobs(core.database, signer)
     worker = Worker(jobs, core.embedder, core.networks, core.transcriber, core.storage)
-    courier = WebhookSender(core.database, signer, core.networks, message_of)
-    builder = GraphWorker(jobs, core.graph_model)
-    # Beside each other: documents do not wait for slow receivers or models, nor these for long documents.
+    sender = WebhookSender(core.database, signer, core.networks, message_of)
+    graph_worker = GraphWorker(jobs, core.graph_model)
+    # In parallel, so that documents do not wait for slow receivers or models, nor these for long documents.
     finished = Event()
-    with ThreadPoolExecutor(2) as beside:
-        delivering = beside.submit(courier.deliver_until, finished, BUDGET_SECONDS)
-        reading = beside.submit(builder.build_until, finished, BUDGET_SECONDS)
+    with ThreadPoolExecutor(2) as pool:
+        delivery = pool.submit(sender.deliver_until, finished, BUDGET_SECONDS)
+        extraction = pool.submit(graph_worker.build_until, finished, BUDGET_SECONDS)
         try:
-            done, idle = _documents(worker)
+            documents, idle = _ingest_documents(worker)
         finally:
             finished.set()
-        sent = delivering.result()
-        read, all_read = reading.result()
+        deliveries = delivery.result()
+        extractions, all_extracted = extraction.result()
     remove_deleted_collections(core.database, signer)
     if core.storage:
         remove_due(core.database, signer, core.storage)
     return Report(
-        completed=done.completed,
-        failed=done.failed,
-        postponed=done.postponed,
-        delivered=sent.delivered,
-        undelivered=sent.claimed - sent.delivered,
-        read=read.completed,
-        idle=idle and all_read,
+        completed=documents.completed,
+        failed=documents.failed,
+        postponed=documents.postponed,
+        delivered=deliveries.delivered,
+        undelivered=deliveries.claimed - deliveries.delivered,
+        read=extractions.completed,
+        idle=idle and all_extracted,
     )
 
 
-def _documents(worker: Worker) -> tuple[BatchResult, bool]:
-    """What was done of them, and whether nothing was left that was due."""
-    done, idle, until = BatchResult(), False, time.monotonic() + BUDGET_SECONDS
-    while not idle and time.monotonic() < until:
-        step = worker.work()
-        idle = step.claimed == 0
-        done += step
-    return done, idle
+def _ingest_documents(worker: Worker) -> tuple[BatchResult, bool]:
+    """The result, and whether no due document is left."""
+    total, idle, end = BatchResult(), False, time.monotonic() + BUDGET_SECONDS
+    while not idle and time.monotonic() < end:
+        batch = worker.work()
+        idle = batch.claimed == 0
+        total += batch
+    return total, idle
 
 
 _http = lambda_handler(app)
 
 
 def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
-    """The AWS Lambda entry point: of a schedule's event, or of an HTTP request."""
+    """The AWS Lambda entry point for events of a schedule and HTTP requests."""
     if event.get("source") == "aws.events":
         return _work(get_services()).model_dump()
     return _http(event, context)

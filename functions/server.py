@@ -1,7 +1,7 @@
-"""Several functions as one ASGI app: what a container starts, with `python -m functions.server`.
+"""Server of several functions as one ASGI app: `python -m functions.server`.
 
-RAG_FUNCTIONS chooses them; only the chosen are imported, and health is always among them. A function is a
-file of this folder that holds an `app`.
+RAG_FUNCTIONS selects the functions to import; health is always included. A function is a file of this folder
+with an `app`.
 """
 
 import json
@@ -33,31 +33,30 @@ SLUGS = {
     if module.name != "server"
 }
 ALWAYS = "health"
-# Cloud Run kills a container ten seconds after it asked it to end.
+# Cloud Run kills a container ten seconds after SIGTERM.
 DRAIN_SECONDS = 8
-# The longest time that a thread keeps the interpreter while another one waits for it. With Python's 5 ms a
-# search, which waits some twenty times, takes up to a tenth of a second longer beside an ingestion.
+# How long a thread may hold the GIL while another one waits. With Python's default of 5 ms a search, which
+# waits about twenty times, takes up to a tenth of a second longer during an ingestion.
 SWITCH_SECONDS = 0.0005
-# Longer than clients and balancers keep their connections, or they meet one that is just being closed.
+# Longer than clients and load balancers keep idle connections, which would else send on a closing one.
 KEEP_ALIVE_SECONDS = 75
 
 
 class Functions:
-    """An ASGI app that hands each request to the function that has a route for its path, and serves the
-    reference of all of them."""
+    """An ASGI app that routes each request to the function with its path, and serves the API reference."""
 
     def __init__(self, slugs: Iterable[str]) -> None:
         self.apps: list[FastAPI] = [import_module(SLUGS[slug]).app for slug in slugs]
         self._lock = Lock()
-        self._written: tuple[bytes, bytes] | None = None
-        # It also answers for paths that no function serves.
+        self._cached: tuple[bytes, bytes] | None = None
+        # It also answers requests for unknown paths.
         self._own = create_app(rag, "server", errors=(404,))
         self._own.add_api_route("/openapi.json", self._document, include_in_schema=False)
         self._own.add_api_route("/docs", self._page, include_in_schema=False)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         for app in self.apps:
-            # Whatever the method: a wrong one is the function's to refuse.
+            # A partial match has another method, which the function refuses.
             if any(route.matches(scope)[0] is not Match.NONE for route in app.routes):
                 await app(scope, receive, send)
                 return
@@ -70,19 +69,19 @@ class Functions:
         return HTMLResponse(self._reference()[1], headers=openapi_reference.HEADERS)
 
     def _reference(self) -> tuple[bytes, bytes]:
-        """The OpenAPI document of all functions, and its page: written once, which takes a second."""
+        """The OpenAPI document of all functions and its page, rendered once, which takes a second."""
         with self._lock:
-            if self._written is None:
+            if self._cached is None:
                 document = openapi_reference.merged(self.apps)
-                self._written = json.dumps(document).encode(), openapi_reference.page(document).encode()
-            return self._written
+                self._cached = json.dumps(document).encode(), openapi_reference.page(document).encode()
+            return self._cached
 
     @asynccontextmanager
     async def started(self) -> AsyncIterator[None]:
-        """Every function started, and at the end stopped.
+        """Start all functions, and stop them at the end.
 
-        They share the services of the process. Each function closes them when it stops; by then none serves
-        requests, and closing twice does nothing.
+        They share the services of the process. Each closes them when it stops: then no function serves
+        requests any more, and a second close has no effect.
         """
         sys.setswitchinterval(SWITCH_SECONDS)
         async with AsyncExitStack() as stack:
@@ -92,17 +91,17 @@ class Functions:
 
 
 def select_slugs(names: Iterable[str]) -> list[str]:
-    """The slugs to serve. Raises ConfigurationError on one that does not exist, or on none."""
+    """The slugs to serve. Raises ConfigurationError for an unknown slug and for an empty list."""
     slug_set = set(names)
     if slug_set == {"all"}:
         return list(SLUGS)
     if not slug_set or not slug_set <= set(SLUGS):
-        raise ConfigurationError(f"RAG_FUNCTIONS: all, or some of {', '.join(SLUGS)}, with commas between")
+        raise ConfigurationError(f"RAG_FUNCTIONS: all, or some of {', '.join(SLUGS)}, separated by commas")
     return [slug for slug in SLUGS if slug in slug_set | {ALWAYS}]
 
 
 def create() -> Starlette:
-    """The app over the functions that RAG_FUNCTIONS chooses. Raises ConfigurationError."""
+    """The app of the functions in RAG_FUNCTIONS. Raises ConfigurationError."""
     functions = Functions(select_slugs(read_server_settings().functions))
     app = Starlette(lifespan=lambda _: functions.started())
     app.router.default = functions
@@ -110,14 +109,14 @@ def create() -> Starlette:
 
 
 def main() -> None:
-    """Serve until SIGTERM; then take no more, finish what came, and end with 0."""
+    """Serve until SIGTERM, then finish the running requests and exit with 0."""
     import uvicorn
 
     try:
         app = create()
-    except ConfigurationError as wrong:
-        sys.exit(str(wrong))
-    # uvicorn raises the signal once more when it has drained, which would end the process as killed.
+    except ConfigurationError as error:
+        sys.exit(str(error))
+    # uvicorn raises the signal again after the drain, which would end the process by the signal.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     uvicorn.run(
         app,
@@ -127,7 +126,7 @@ def main() -> None:
         ws="none",
         timeout_graceful_shutdown=DRAIN_SECONDS,
         timeout_keep_alive=KEEP_ALIVE_SECONDS,
-        # The platform logs requests itself, and these would show query strings.
+        # request_log.py logs requests; uvicorn's lines would contain query strings.
         access_log=False,
         server_header=False,
     )

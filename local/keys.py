@@ -15,7 +15,7 @@ from local.api_client import http_client
 from local.corpus import org_id_of
 from local.processes import StackError
 from local.stack import Stack
-from shared.access.api_keys import BEGINNINGS
+from shared.access.api_keys import PREFIXES
 from shared.types import Scope
 
 
@@ -70,7 +70,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     create_parser.set_defaults(action=create)
     create_parser.add_argument("--name", required=True)
     create_parser.add_argument("--scope", required=True, action="append", choices=list(Scope))
-    create_parser.add_argument("--kind", default="live", choices=list(BEGINNINGS))
+    create_parser.add_argument("--kind", default="live", choices=list(PREFIXES))
     create_parser.add_argument("--org", metavar="ORG", help="needed by members of several")
     create_parser.add_argument("--collection", metavar="NAME", help="bind the key to this one")
     create_parser.add_argument("--days", type=int, help="until it expires")

@@ -1,7 +1,7 @@
-"""Every setting, read from the environment here and nowhere else.
+"""Settings, read from the environment in this module alone.
 
-A missing key selects the local default (embedder, extractive answers) and is said at start-up and in
-/health; a malformed value stops the start and names its key.
+A missing key selects the local default (embedder, extractive answers), which the start-up log and /health
+report. A malformed value stops the start, and the error names its key.
 """
 
 import json
@@ -21,7 +21,7 @@ from shared.errors import ConfigurationError
 
 
 def _rate(value: str) -> str:
-    # Checked here because slowapi answers a rate that it cannot read by not limiting at all.
+    # Checked here because slowapi ignores a rate that it cannot parse.
     try:
         (rate,) = parse_many(value)
     except ValueError:
@@ -34,12 +34,12 @@ def _rate(value: str) -> str:
 def _address(value: str) -> str:
     parts = urlsplit(value)
     if parts.scheme not in ("http", "https") or not parts.hostname or parts.username or parts.query:
-        raise ValueError("an address is http:// or https://, a host and a path, without credentials")
+        raise ValueError("a URL with http:// or https://, a host and a path, without credentials")
     return value.rstrip("/")
 
 
 def _bucket(value: str) -> str:
-    # It stands in addresses as it is.
+    # It becomes part of URLs without encoding.
     if not re.fullmatch(r"[a-z0-9][a-z0-9._-]{0,62}", value):
         raise ValueError("the name of a bucket: lower-case letters, digits, dots and dashes")
     return value
@@ -48,43 +48,43 @@ def _bucket(value: str) -> str:
 def _store(value: str) -> str:
     scheme, values, rest = value.partition("://")
     if not values or not rest or "::" in value or not re.fullmatch(r"[a-z][a-z0-9+.-]*", scheme):
-        raise ValueError("an address of fsspec's: s3://bucket/folder, or file:///folder")
+        raise ValueError("a URL for fsspec: s3://bucket/folder, or file:///folder")
     if scheme in ("file", "local", "memory") and _loses_files():
-        raise ValueError("what is deployed here keeps no files: name a store that lasts, s3://bucket/folder")
+        raise ValueError("this platform keeps no files: use a persistent store, s3://bucket/folder")
     return value
 
 
-def _listed(value: str) -> list[str]:
+def _split(value: str) -> list[str]:
     return [part.strip() for part in value.split(",") if part.strip()]
 
 
 def _networks(value: str) -> str:
-    for text in _listed(value):
+    for text in _split(value):
         try:
             ip_network(text)
         except ValueError:
-            raise ValueError("networks such as 10.1.0.0/16, with commas between") from None
+            raise ValueError("networks such as 10.1.0.0/16, separated by commas") from None
     return value
 
 
-def _denied(value: str) -> str:
-    _ = denied_of(value)
+def _denylists(value: str) -> str:
+    _ = _denylists_of(value)
     return value
 
 
-def denied_of(value: str) -> dict[str, frozenset[str]]:
-    """Metadata keys by API. Raises ValueError: a name that is no API's would hide nothing."""
-    wrong = 'JSON such as {"knowledge": ["a_key"]}; for knowledge and memory'
+def _denylists_of(value: str) -> dict[str, frozenset[str]]:
+    """Metadata keys by API. Raises ValueError, also for an unknown API, whose list would hide nothing."""
+    expected = 'JSON such as {"knowledge": ["a_key"]}; for knowledge and memory'
     try:
-        said = json.loads(value or "{}")
+        denylists = json.loads(value or "{}")
     except (ValueError, RecursionError):
-        raise ValueError(wrong) from None
-    if not isinstance(said, dict) or not said.keys() <= {"knowledge", "memory"}:
-        raise ValueError(wrong)
-    for keys in said.values():
+        raise ValueError(expected) from None
+    if not isinstance(denylists, dict) or not denylists.keys() <= {"knowledge", "memory"}:
+        raise ValueError(expected)
+    for keys in denylists.values():
         if not isinstance(keys, list) or not all(isinstance(key, str) for key in keys):
-            raise ValueError(wrong)
-    return {name: frozenset(keys) for name, keys in said.items()}
+            raise ValueError(expected)
+    return {name: frozenset(keys) for name, keys in denylists.items()}
 
 
 def _signing_key(value: SecretStr) -> SecretStr:
@@ -99,7 +99,7 @@ def _signing_key(value: SecretStr) -> SecretStr:
 
 
 def _shared_secret(value: SecretStr) -> SecretStr:
-    # PostgREST's setting takes key sets too. Here a public key would be a secret that everybody knows.
+    # PostgREST's setting also accepts key sets. Here a public key would serve as the secret.
     text = value.get_secret_value().strip()
     try:
         is_key = isinstance(json.loads(text), dict | list)
@@ -116,11 +116,11 @@ def _functions_secret(value: SecretStr) -> SecretStr:
     return value
 
 
-# What embeds where no key says otherwise (minilm.py).
 log = logging.getLogger("rag")
+# The embedding model without a key (minilm.py).
 LOCAL_MODEL = "all-MiniLM-L6-v2"
 
-Read = TypeVar("Read", bound="ServerSettings")
+SettingsType = TypeVar("SettingsType", bound="ServerSettings")
 # Former names of settings, which still work.
 FORMER_NAMES = {
     "RAG_LLM_API_KEY": "LOVABLE_API_KEY",
@@ -149,7 +149,7 @@ Seconds = Annotated[float, Field(gt=0, le=600)]
 
 
 class ServerSettings(BaseModel):
-    """What an app needs before it has a project: read when it is made, not when it starts."""
+    """Settings that an app needs when it is created, before it starts."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
@@ -162,11 +162,11 @@ class ServerSettings(BaseModel):
 
     @property
     def cors_origins(self) -> list[str]:
-        return _listed(self.rag_cors_origins)
+        return _split(self.rag_cors_origins)
 
     @property
     def functions(self) -> list[str]:
-        return _listed(self.rag_functions)
+        return _split(self.rag_functions)
 
 
 class Settings(ServerSettings):
@@ -175,7 +175,7 @@ class Settings(ServerSettings):
     # The Supabase project.
     supabase_url: Address
     supabase_anon_key: SecretStr
-    # Unset on asymmetric signing keys: then nothing that these functions hold can sign.
+    # Unset with asymmetric signing keys.
     supabase_jwt_secret: Annotated[SecretStr, AfterValidator(_shared_secret)] | None = None
     supabase_jwks_url: Address | None = None
     supabase_jwt_issuer: str | None = None
@@ -188,7 +188,7 @@ class Settings(ServerSettings):
     rag_embedding_url: Address = "https://api.openai.com/v1"
     rag_embedding_model: str = "text-embedding-3-small"
     rag_embedding_timeout_seconds: Seconds = 10
-    # How long a user's questions stay embedded in the database, for a remote embedder; 0 is not at all.
+    # How long the database caches the embeddings of a user's questions, for a remote embedder; 0 disables it.
     rag_query_cache_seconds: Annotated[int, Field(ge=0, le=86_400)] = 3600
 
     # Answers: any OpenAI-compatible gateway with a key, extracted sentences without.
@@ -197,141 +197,139 @@ class Settings(ServerSettings):
     rag_llm_model: str = "google/gemini-2.5-flash"
     rag_llm_timeout_seconds: Seconds = 30
     rag_context_tokens: Annotated[int, Field(ge=100, le=100_000)] = 3000
-    # Of a conversation's older turns; and how long an answer may go on being streamed, where no single wait
-    # is longer than the gateway's time-out.
+    # Tokens of earlier turns of a conversation, and the time limit of a streamed answer. Each wait for the
+    # gateway has the time-out above.
     rag_history_tokens: Annotated[int, Field(ge=0, le=1_000_000)] = 8000
     rag_stream_timeout_seconds: Seconds = 300
 
-    # What rewrites questions before they are searched for: a model of the same gateway. Rules alone without.
+    # The model of the gateway that rewrites questions before the search; without it, rules alone do.
     rag_query_rewrite_model: str | None = None
     rag_query_rewrite_timeout_seconds: Seconds = 2
 
-    # The platform's chat: how long a model may take to make a follow-up question whole; and of deep
-    # reasoning how many parts a question may have, and how many tokens and seconds go into them before the
-    # answer is written.
+    # The platform's chat: the time limit for the rewriting of a follow-up question; the maximum of partial
+    # questions in multi-step answers, and of tokens and seconds for them before the answer.
     rag_follow_up_timeout_seconds: Seconds = 5
     rag_multi_step_max_queries: Annotated[int, Field(ge=1, le=20)] = 6
     rag_multi_step_max_tokens: Annotated[int, Field(ge=0, le=1_000_000)] = 20_000
     rag_multi_step_max_seconds: Seconds = 60
 
-    # What reads documents for names besides the rules: a model of the same gateway. Rules alone without.
+    # The model of the gateway that extracts entities from documents; without it, rules alone do.
     rag_graph_model: str | None = None
     rag_graph_timeout_seconds: Seconds = 30
 
-    # Reranking, for requests that ask for it, or by default for those that do not say.
+    # Reranking. `enabled` is the default of requests that do not set it.
     rag_rerank_enabled: bool = False
     rag_rerank_provider: Literal["local", "flashrank", "cohere", "jina", "voyage", "mixedbread"] = "local"
-    # Unset means the provider's own (reranking.py, hosted_rerankers.py).
+    # Unset: the provider's default (reranking.py, hosted_rerankers.py).
     rag_rerank_model: str | None = None
     rag_rerank_api_key: SecretStr | None = None
     rag_rerank_url: Address | None = None
     rag_rerank_timeout_seconds: Seconds = 5
 
-    # The search API: how fast older documents are held back, 0: not at all; and by which of the gateway's
-    # models what may be asked and shown is judged. Unset: by none, and who asks for it is refused.
+    # The search API: the half-life of a document's score, 0 for none; the gateway's moderation model. Without
+    # one, requests for moderation are refused.
     rag_recency_half_life_days: Annotated[float, Field(ge=0, le=100_000)] = 365
     rag_moderation_model: str | None = None
 
-    # Confidence; unset means the thresholds of the embedding model (confidence.py).
+    # Confidence. Unset: the thresholds of the embedding model (confidence.py).
     rag_confidence_high_threshold: Share | None = None
     rag_confidence_medium_threshold: Share | None = None
 
     # Callers.
     rag_rate_limit_rag: Rate = "60/minute"
     rag_rate_limit_api: Rate = "600/minute"
-    # Text that a user may have embedded in a minute by APIs that store it before they answer: about what the
-    # local model embeds in that time on two processors.
+    # Limit of the text that a user sends to APIs which embed it before they answer: about as much as the
+    # local model embeds in a minute on two processors.
     rag_ingest_bytes_per_minute: Annotated[int, Field(ge=1024, le=2**30)] = 1024 * 1024
-    # What signs the tokens of API keys; only functions that take keys are given it.
+    # Signs the tokens of API keys. Only functions that accept API keys need it.
     rag_signing_key: Annotated[SecretStr, AfterValidator(_signing_key)] | None = None
     rag_metrics_token: Annotated[SecretStr, Field(min_length=16)] | None = None
-    # Shows the database that a call comes from these functions; its SHA-256 is in rag.settings.
+    # Proves to the database that a call comes from these functions; its SHA-256 is in rag.settings.
     rag_functions_secret: Annotated[SecretStr, AfterValidator(_functions_secret)] | None = None
-    # The address that clients use, which links begin with.
+    # The base URL of download links.
     rag_public_url: Address | None = None
-    # What a schedule calls the worker with over HTTP.
+    # The bearer token of a schedule that calls the worker over HTTP.
     rag_worker_token: Annotated[SecretStr, Field(min_length=16)] | None = None
     # How often the schedule calls it. Health reports a queue whose work has been due for three intervals.
     rag_worker_interval_seconds: Annotated[int, Field(ge=1, le=86_400)] = 60
 
-    # Speech to text, for sound and film: any OpenAI-compatible endpoint with a key. None without.
+    # Speech to text, for audio and video: any OpenAI-compatible endpoint with a key. Off without one.
     rag_transcription_key: SecretStr | None = None
     rag_transcription_url: Address = "https://api.openai.com/v1"
     rag_transcription_model: str = "whisper-1"
     rag_transcription_timeout_seconds: Seconds = 120
 
-    # Where files go that are too large for a request: a bucket of the project's Storage. Unset: nowhere.
+    # The bucket of the project's Storage for files that are too large for a request. Unset: refused.
     rag_storage_bucket: Annotated[str, AfterValidator(_bucket)] | None = None
 
-    # Where snapshots of indexes are kept: a folder of any store that fsspec knows. Unset: nowhere.
+    # The folder for snapshots of indexes, in any store of fsspec. Unset: no snapshots.
     rag_snapshot_url: Annotated[str, AfterValidator(_store)] | None = None
 
-    # Networks of one's own that addresses brought as documents may lead to, besides the public internet.
+    # Internal networks from which documents may be downloaded, besides the public internet.
     rag_allowed_private_networks: Annotated[str, AfterValidator(_networks)] = ""
 
-    # Who anybody is in the index API without a credential: a member of that org, made for this. Both or none.
+    # The member of an org as whom requests to the index API without a credential act. Both or none.
     rag_index_anonymous_org: UUID | None = None
     rag_index_anonymous_user: UUID | None = None
 
-    # Metadata keys that stay inside, by API; and whether the knowledge API answers, or retrieves alone.
-    rag_metadata_denylists: Annotated[str, AfterValidator(_denied)] = ""
+    # Metadata keys that an API does not return; whether the knowledge API answers besides retrieving.
+    rag_metadata_denylists: Annotated[str, AfterValidator(_denylists)] = ""
     rag_knowledge_query_enabled: bool = True
 
-    # Spans, when there is a collector to send them to.
+    # The collector of spans.
     otel_exporter_otlp_endpoint: Address | None = None
 
     @property
-    def fetch_networks(self) -> list[str]:
-        return _listed(self.rag_allowed_private_networks)
+    def allowed_private_networks(self) -> list[str]:
+        return _split(self.rag_allowed_private_networks)
 
-    def denied(self, api: str) -> frozenset[str]:
-        """Metadata keys that the API shows nobody."""
-        return denied_of(self.rag_metadata_denylists).get(api, frozenset())
+    def metadata_denylist(self, api: str) -> frozenset[str]:
+        """Metadata keys that the API does not return."""
+        return _denylists_of(self.rag_metadata_denylists).get(api, frozenset())
 
     @property
     def issuer(self) -> str:
-        """The `iss` that tokens must carry: the project's own unless set."""
+        """The required `iss` of tokens."""
         return self.supabase_jwt_issuer or f"{self.supabase_url}/auth/v1"
 
     @property
     def jwks_url(self) -> str:
-        """Where the public keys of ES256 and RS256 tokens are published: the project's own unless set."""
+        """The URL of the public keys of ES256 and RS256 tokens."""
         return self.supabase_jwks_url or f"{self.supabase_url}/auth/v1/.well-known/jwks.json"
 
 
 def on_lambda() -> bool:
-    """Whether this process runs in AWS Lambda, where importing the handler is the start-up."""
+    """Whether this process runs in AWS Lambda, where the import of the handler is the start."""
     return "AWS_LAMBDA_FUNCTION_NAME" in os.environ
 
 
 def _loses_files() -> bool:
-    """Whether this process's disk goes with it: on Lambda and Cloud Run. (Anywhere else whoever names a
-    folder knows whether it stays.)"""
+    """Whether the disk ends with the process, as on Lambda and Cloud Run."""
     return on_lambda() or "K_SERVICE" in os.environ
 
 
 def read_server_settings() -> ServerSettings:
-    """As read_settings, for what an app needs before it has a project."""
+    """Raises ConfigurationError as read_settings does."""
     return _read(ServerSettings, {})
 
 
 def read_settings(**given: Any) -> Settings:
-    """Settings from the environment, `given` ones first; an empty variable is none.
+    """Settings from the environment, overridden by `given`. An empty variable counts as unset.
 
-    Raises ConfigurationError, naming every key at fault and no value.
+    Raises ConfigurationError, which names every invalid key and no value.
     """
     return _read(Settings, given)
 
 
 def _variable(name: str) -> str | None:
-    """The value of an environment variable, under its former name if it has none."""
+    """The value of an environment variable, or of its former name."""
     value = os.environ.get(name)
     if not value and (former := FORMER_NAMES.get(name)) and (value := os.environ.get(former)):
         log.warning("%s is now called %s: please rename it", former, name)
     return value
 
 
-def _read(kind: type[Read], given: Mapping[str, Any]) -> Read:
+def _read(kind: type[SettingsType], given: Mapping[str, Any]) -> SettingsType:
     values = {name: value for name in kind.model_fields if (value := _variable(name.upper()))}
     try:
         return kind(**{**values, **given})

@@ -6,10 +6,10 @@ from datetime import UTC, datetime
 from functools import cached_property
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
-from shared.access.api_key_exchange import ApiKeyExchange
+from shared.access.api_key_authenticator import ApiKeyAuthenticator
 from shared.access.concurrency_limit import IngestionLimit
 from shared.access.jwks import KeySet
-from shared.access.jwt import Verifier
+from shared.access.jwt_verifier import Verifier
 from shared.access.rate_limit import RefusalCache
 from shared.access.token_signer import Signer, anonymous_principal, signer_for, without_user
 from shared.clients.object_store import Store, store_for
@@ -47,13 +47,13 @@ LOCAL_INGESTIONS, REMOTE_INGESTIONS = 1, 4
 
 @runtime_checkable
 class Closeable(Protocol):
-    """What holds connections."""
+    """A service with connections."""
 
     def close(self) -> None: ...
 
 
 class Services:
-    """Safe to use from many threads; holds no data of a caller."""
+    """Safe to use from many threads; contains no data of a caller."""
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
@@ -92,7 +92,7 @@ class Services:
 
     @cached_property
     def chat_gateway(self) -> ChatGateway | None:
-        """The model that writes answers, if it is configured. Raises ConfigurationError for half a
+        """The model that writes answers, if any. Raises ConfigurationError for an incomplete
         configuration."""
         return chat_gateway_for(self.settings)
 
@@ -102,16 +102,14 @@ class Services:
 
     @cached_property
     def rewriter(self) -> "Rewriter | None":
-        """Rewrites questions before they are searched for, where it is configured. Raises ConfigurationError
-        for a model without a key."""
+        """The model that rewrites questions, if any. Raises ConfigurationError for one without a key."""
         from shared.retrieval.query.llm_rewriter import rewriter_for
 
         return rewriter_for(self.settings)
 
     @cached_property
     def graph_model(self) -> "GraphModel | None":
-        """Reads documents for names, where it is configured. Raises ConfigurationError for a model without a
-        key."""
+        """The model that extracts entities, if any. Raises ConfigurationError for one without a key."""
         if self.settings.rag_graph_model is None:
             return None
         from shared.graph.llm_extractor import graph_model_for
@@ -120,7 +118,7 @@ class Services:
 
     @cached_property
     def thresholds(self) -> Thresholds:
-        """Raises ConfigurationError when medium would begin above high."""
+        """Raises ConfigurationError for a medium threshold above the high one."""
         thresholds = thresholds_for(
             self.embedder.model,
             self.settings.rag_confidence_high_threshold,
@@ -134,8 +132,8 @@ class Services:
         return thresholds
 
     def prepare(self) -> None:
-        """Make now what functions that search and answer need: a wrong or missing setting stops the start,
-        not the first request. Raises ConfigurationError."""
+        """Create the services of functions that search and answer, so that a wrong or missing setting stops
+        the start. Raises ConfigurationError."""
         if "thresholds" in vars(self):
             return
         _ = self.thresholds, self.generator, self.reranker, self.rewriter, self.moderator
@@ -150,17 +148,17 @@ class Services:
 
     @cached_property
     def moderator(self) -> Moderator | None:
-        """Judges what may be asked and shown, where it is configured."""
+        """The moderation model, if any."""
         return moderator_for(self.settings)
 
     @cached_property
-    def key_ring(self) -> ApiKeyExchange | None:
-        """Exchanges API keys; None without a key to sign with. The rag pair takes none and never asks."""
-        return ApiKeyExchange(self.database, self.signer) if self.signer else None
+    def api_key_authenticator(self) -> ApiKeyAuthenticator | None:
+        """None without a key to sign with."""
+        return ApiKeyAuthenticator(self.database, self.signer) if self.signer else None
 
     @cached_property
     def signer(self) -> Signer | None:
-        """Signs our own tokens. Raises ConfigurationError for a key that cannot."""
+        """Raises ConfigurationError for an invalid key."""
         return signer_for(self.settings)
 
     def database_status(self) -> DatabaseStatus:
@@ -168,32 +166,31 @@ class Services:
         return self.database.status(without_user(self.signer) if self.signer else None)
 
     def is_reachable(self) -> bool:
-        """Whether the project's PostgREST answers, knows the anon key and has our schema and its database."""
+        """Whether PostgREST accepts the anon key and has the project's schema and database."""
         return self.database_status() is DatabaseStatus.SERVES
 
     @cached_property
     def transcriber(self) -> Transcriber | None:
-        """Writes down what is said, where it is configured."""
+        """The speech-to-text model, if any."""
         return transcriber_for(self.settings)
 
     @cached_property
     def storage(self) -> Storage | None:
-        """Where files go that are too large for a request, where it is configured."""
+        """The storage of files that are too large for a request, if any."""
         return storage_for(self.settings)
 
     @cached_property
     def snapshots(self) -> Store | None:
-        """Where indexes are persisted, where it is configured. Raises ConfigurationError for a store that is
-        not to be had."""
+        """The storage of snapshots, if any. Raises ConfigurationError for one that cannot be opened."""
         return store_for(self.settings)
 
     @cached_property
     def networks(self) -> AddressPolicy:
-        """Where addresses that callers name may lead."""
-        return AddressPolicy(self.settings.fetch_networks)
+        """The networks to which URLs of callers may lead."""
+        return AddressPolicy(self.settings.allowed_private_networks)
 
     def warn_if_anonymous(self) -> None:
-        """Once, and loudly, where anybody may be somebody. Raises ConfigurationError."""
+        """Log once if requests without a credential are allowed. Raises ConfigurationError."""
         if "_warned_of_anonymous" in vars(self) or self.anonymous_principal() is None:
             return
         self._warned_of_anonymous = True
@@ -204,8 +201,8 @@ class Services:
         )
 
     def anonymous_principal(self) -> Principal | None:
-        """Whom requests to the index API without a credential act as; None where there is nobody. Raises
-        ConfigurationError for half a setting, or without a key to sign with."""
+        """The caller of the index API without a credential; None if that is not allowed. Raises
+        ConfigurationError for an incomplete setting, or without a key to sign with."""
         org, user = self.settings.rag_index_anonymous_org, self.settings.rag_index_anonymous_user
         if org is user is None:
             return None
@@ -218,42 +215,31 @@ class Services:
         return anonymous_principal(self.signer, org, user)
 
     def require_signer(self) -> Signer:
-        """Raises ApiKeysOff where there is nothing to sign with."""
+        """Raises ApiKeysOff without a key to sign with."""
         if self.signer is None:
             raise ApiKeysOff
         return self.signer
 
     def require_chat_gateway(self) -> ChatGateway:
-        """Raises NoModel where there is none."""
+        """Raises NoModel without one."""
         if self.chat_gateway is None:
             raise NoModel
         return self.chat_gateway
 
     def require_storage(self) -> Storage:
-        """Raises StorageOff where there is no bucket."""
+        """Raises StorageOff without one."""
         if self.storage is None:
             raise StorageOff
         return self.storage
 
     def require_snapshots(self) -> Store:
-        """Raises SnapshotsOff where there is no place for them."""
+        """Raises SnapshotsOff without a storage for them."""
         if self.snapshots is None:
             raise SnapshotsOff
         return self.snapshots
 
     def close(self) -> None:
-        """Close the connections; the services are of no use after this."""
-        self.database.close()
-        # Those that were made, and hold connections: the local ones hold none.
-        names = (
-            "embedder",
-            "reranker",
-            "rewriter",
-            "graph_model",
-            "moderator",
-            "transcriber",
-            "storage",
-        )
-        for part in (vars(self).get(name) for name in names):
-            if isinstance(part, Closeable):
-                part.close()
+        """Close the connections. The services cannot be used after this."""
+        for service in list(vars(self).values()):
+            if isinstance(service, Closeable):
+                service.close()

@@ -1,4 +1,4 @@
-"""The nouns that the six steps hand on. Wire names appear in `api/contracts/` only."""
+"""Domain types of the pipeline. Wire names appear in `api/contracts/` only."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
@@ -20,10 +20,10 @@ class Scope(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Principal:
-    """Who asks: a user, and the token that goes all the way down to row security.
+    """The caller: a user, and the token that row security checks.
 
-    `scopes` are what an API key may do, or None for the user's own token, which may do everything that the
-    user may; `key_id` is the key's.
+    `scopes` restrict an API key. They are None for the user's own token, which has no restriction. `key_id`
+    is the id of the API key.
     """
 
     user_id: str
@@ -32,21 +32,21 @@ class Principal:
     key_id: str | None = None
 
     def may(self, *scopes: Scope) -> bool:
-        """Whether one of the scopes, or admin, is there."""
+        """Whether the caller has one of the scopes, or admin."""
         return self.scopes is None or not self.scopes.isdisjoint({*scopes, Scope.ADMIN})
 
 
-# Who acts: somebody, or, for what may take minutes, who they are by then. A token may be short.
+# A caller, or, for work that may outlast a short-lived token, a function that returns it with a valid one.
 PrincipalSource = Principal | Callable[[], Principal]
 
 
 @dataclass(frozen=True, slots=True)
 class Filters:
-    """What a search is narrowed by; nothing given is nothing asked.
+    """Filters of a search. An empty filter matches all documents.
 
-    Of a list one suffices; metadata are equalities that all must hold. Dates are inclusive and mean the
-    document's own date; a lang finds its variants too. `collection` is a name that the caller knows one by;
-    `document_type` is what somebody called the document, or what it was read as.
+    A document matches a list by one of its values, and metadata by all of them. Dates are inclusive and
+    compared with the document's own date. A language matches its variants too. `collection` is a collection's
+    name; `document_type` is the type that the caller set or that the parser detected.
     """
 
     source_types: tuple[str, ...] = ()
@@ -65,8 +65,8 @@ class Filters:
 
 
 class Mode(StrEnum):
-    """How chunks are found: by meaning, by word, by both, by both with the best documents first, or by both
-    and, above all, by what is known of the names in the question."""
+    """The method of a search: embeddings, words, both, both with the best documents first, or both with the
+    graph of the entities in the question."""
 
     SEMANTIC = "semantic"
     KEYWORD = "keyword"
@@ -77,14 +77,13 @@ class Mode(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """A question, how many chunks to bring, and from where.
+    """A question, the number of chunks, and the filters.
 
-    `rerank`: whether a reranker orders them in the end; None: as the settings say. `neighbours`: so many
-    chunks before and after join each text. `half_life_days`: older documents are held back, which no reranker
-    knows of: then there is none. `words`: what is looked for by word, where that is not the text. `prefer`:
-    source types that come first where all else is equal. `compares`: what words alone find is compared by
-    meaning as well, which changes no order. `graph`: what is connected with the names in the text counts as
-    well, whatever the mode.
+    `rerank`: whether to rerank; None is the default of the settings. `neighbours`: the number of chunks
+    before and after each match that its text includes. `half_life_days`: scores decay with the document's
+    age, which excludes reranking. `words`: the text of the search by words, if it differs from `text`.
+    `prefer`: source types that come first among equal scores. `compares`: matches by words get a similarity
+    too, without a change of their order. `graph`: use the graph in any mode.
     """
 
     text: str
@@ -106,7 +105,7 @@ class Query:
 
 @dataclass(frozen=True, slots=True)
 class SimilarTo:
-    """What something may be like: a text, or a chunk or a document by its id."""
+    """The reference of a similarity search: a text, or the id of a chunk or document."""
 
     kind: Literal["text", "chunk", "document"]
     value: str
@@ -121,15 +120,14 @@ class Result(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """A chunk that the caller may see, with its document's fields.
+    """A chunk that the caller may see, with fields of its document.
 
-    `similarity` is the cosine to the query, clamped to 0..1, None where the query was not embedded; `score`
-    is what ordered the list, 0..1, non-increasing; `span` is [start, end) in characters of the document's
-    text. `document_name` is the caller's own name for the document, or its id where it has none; `place` is
-    where in it the chunk stands, as far as that is known (page_number, page_end, section). `graph_sourced`:
-    without the graph it would not be here. `filename` is what the document's file was called, if it had one;
-    `owner_id` is the one user whose document it is, None where it is the whole org's; `created_by` is the
-    user who created it.
+    `similarity` is the cosine to the query, clamped to 0..1, None for a query that was not embedded; `score`
+    orders the list, 0..1, non-increasing; `span` is [start, end) in characters of the document's text.
+    `document_name` is the name that the caller gave the document, or its id; `place` is the position in the
+    document, as far as known (page_number, page_end, section). `graph_sourced`: only the graph contributed
+    it. `filename` is the name of the document's file, if any; `owner_id` is the user of a private document,
+    None for one of the whole org; `created_by` is the user who created it.
     """
 
     chunk_id: str
@@ -161,9 +159,8 @@ class Match:
 
 @dataclass(frozen=True, slots=True)
 class Entity:
-    """What documents name. The id is its folded name, which means the same in every document of the org, and
-    nothing in another's; `kind` says what it is, as far as that is known; `is_seed`: the question names it;
-    `weight`, 0..1, is how much it has to do with that."""
+    """An entity that documents name. The id is its folded name, unique in the org; `kind` is its type, as far
+    as known; `is_seed`: the question names it; `weight`, 0..1, is its relevance to the question."""
 
     id: str
     name: str
@@ -176,9 +173,8 @@ class Entity:
 
 @dataclass(frozen=True, slots=True)
 class Edge:
-    """What documents say of two entities of an org, by their ids; it reads forward (OWNED_BY), and RELATED_TO
-    is said of what is only named together. `confidence` is 0..1; `evidence` are the ids of the chunks that
-    say it."""
+    """A relation of two entities of an org, by their ids, from source to target (OWNED_BY). RELATED_TO means
+    that they are only named together. `confidence` is 0..1; `evidence` are the ids of the chunks with it."""
 
     type: str
     source: str
@@ -190,8 +186,8 @@ class Edge:
 
 @dataclass(frozen=True, slots=True)
 class Graph:
-    """What is known around the names in a question, or in a document: nothing, where nobody names them. The
-    ends of the edges are among the entities. `complete`: nothing was left out for want of time."""
+    """The graph around the entities in a question or a document. It contains both entities of each edge.
+    `complete`: no part was left out for lack of time."""
 
     entities: tuple[Entity, ...] = ()
     edges: tuple[Edge, ...] = ()
@@ -211,7 +207,7 @@ class Confidence(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Thresholds:
-    """From which mean similarity on confidence is high, and from which on medium."""
+    """The lowest mean similarity of high and of medium confidence."""
 
     high: float
     medium: float
@@ -219,7 +215,7 @@ class Thresholds:
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """How much the matches are worth, and by which thresholds."""
+    """The confidence in the matches, and the thresholds for it."""
 
     confidence: Confidence
     mean_similarity: float
@@ -228,7 +224,7 @@ class Judgement:
 
 @dataclass(frozen=True, slots=True)
 class Citation:
-    """The best chunk of one document, with the passage to show."""
+    """The best chunk of a document, with the passage to show."""
 
     match: Match
     snippet: str
@@ -236,7 +232,7 @@ class Citation:
 
 @dataclass(frozen=True, slots=True)
 class Sampling:
-    """How a model is to write, as far as the caller says; what is None is the generator's own choice."""
+    """Sampling parameters of the caller; None is the generator's default."""
 
     temperature: float | None = None
     max_tokens: int | None = None
@@ -247,13 +243,13 @@ class Sampling:
     frequency_penalty: float | None = None
 
     def specified(self) -> dict[str, Any]:
-        """What is not None, by name."""
+        """The parameters that are not None, by name."""
         return {name: value for name, value in asdict(self).items() if value is not None}
 
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """How many tokens were read and written: a gateway's own count, or ours, which is an upper bound."""
+    """Tokens of prompt and completion: the gateway's count, or our own, which is an upper bound."""
 
     prompt_tokens: int = 0
     completion_tokens: int = 0
@@ -288,10 +284,10 @@ class SearchResult:
     """Matches, best first.
 
     `exact`: whether the query was compared with every candidate, None for a search by words alone;
-    `considered`: how many chunks were compared by their vectors; `vector_ms`, `lexical_ms`, `graph_ms`: the
-    database's time for each part of the search, 0 where it had no part; `graph`: None where it had no part;
-    `reranked_by`: the model that made the order; `rerank_failed`: a reranker was to make the order and
-    failed; `vector`: the query's embedding, if it was embedded.
+    `considered`: the number of chunks whose vectors were compared; `vector_ms`, `lexical_ms`, `graph_ms`: the
+    database's time for each part of the search, 0 for an unused part; `graph`: None if unused; `reranked_by`:
+    the reranker that made the order; `rerank_failed`: the reranker failed; `vector`: the query's embedding,
+    if any.
     """
 
     matches: tuple[Match, ...]
@@ -309,7 +305,7 @@ class SearchResult:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The end of all six steps. `draft` is None where confidence withheld an answer."""
+    """The result of all six steps. `draft` is None for an answer that low confidence withheld."""
 
     matches: tuple[Match, ...]
     judgement: Judgement
@@ -321,7 +317,7 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """What a webhook is sent: the id that its receiver knows it by, and the body."""
+    """The message of a webhook: the id for its receiver, and the body."""
 
     id: str
     body: bytes
@@ -329,7 +325,8 @@ class Message:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Where a passage stands: [start, end) of `span` in the document's text; `page` as people say it."""
+    """The source of a passage: `span` is [start, end) in the document's text, `page` is None without
+    pages."""
 
     source: str | None
     uri: str | None
@@ -341,7 +338,7 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class Passage:
-    """A match as it may leave the knowledge API: without what the deployment keeps to itself."""
+    """A match for the knowledge API, without metadata on the denylist."""
 
     chunk_id: str
     document_id: str

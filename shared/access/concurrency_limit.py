@@ -1,7 +1,7 @@
 """Limit of one user's concurrent ingestions in a process.
 
-Ingestion embeds and cuts texts for seconds. Without the limit one user's requests would take the threads and
-the processors of every other request.
+An ingestion chunks and embeds texts for seconds. Without the limit one user's requests would occupy the
+threads and processors that all other requests need.
 """
 
 import asyncio

@@ -1,5 +1,6 @@
-"""Links to originals: whoever has one reads that document's, until it expires, as the user who asked.
-What it carries is no token of the project's: nothing but the route that it leads to takes it.
+"""Download links to original files, which act as the user who created them.
+
+A link carries a signed payload that only its route accepts; it is not an access token.
 """
 
 import re
@@ -23,8 +24,8 @@ LOOPBACK = re.compile(r"(localhost|127\.0\.0\.1|\[::1\])(:[0-9]{1,5})?")
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """Which document of which org, in whose name, until when in seconds since the epoch. `as_admin`: it is
-    somebody else's own, as only an admin of the org reads."""
+    """The document is read as the user `user_id`; `expires` is in seconds since the epoch. `as_admin`: it is
+    another user's private document, which only an admin of the org may read."""
 
     document_id: str
     org_id: str
@@ -34,13 +35,13 @@ class Link:
 
 
 def link_to(signer: Signer, link: Link) -> str:
-    """What the link carries: anybody can read it, and nobody else can make it."""
+    """The signed payload of a link."""
     return dumps(signer, PURPOSE, [link.document_id, link.org_id, link.user_id, link.as_admin, link.expires])
 
 
 def public_url(settings: Settings, scheme: str, host: str, lambda_host: str | None = None) -> str:
-    """The address that links begin with: RAG_PUBLIC_URL, or one that the request cannot choose. `scheme` and
-    `host` are the request's; `lambda_host` is the name that AWS says it was received under.
+    """The base URL of links: RAG_PUBLIC_URL, or one that the client cannot choose. `scheme` and `host` are
+    the request's; `lambda_host` is the host name that AWS reports.
 
     Raises PublicUrlUnset for a host that is neither SUPABASE_URL's nor this machine's.
     """
@@ -59,19 +60,19 @@ def public_url(settings: Settings, scheme: str, host: str, lambda_host: str | No
 def new_link(
     caller: Principal, document: Mapping[str, Any], lifetime_seconds: int = LIFETIME_SECONDS
 ) -> Link:
-    """A link that works from now on, to a document that the caller may read."""
+    """A link to a document that the caller may read."""
     as_admin = document["owner_id"] not in (None, caller.user_id)
     expires = int(time.time()) + lifetime_seconds
     return Link(document["id"], document["org_id"], caller.user_id, as_admin, expires)
 
 
-def principal_of(signer: Signer, carried: str, document_id: str) -> Principal:
-    """The user in whose name the document is read, with a token for that and for nothing else.
+def principal_of(signer: Signer, payload: str, document_id: str) -> Principal:
+    """The user of the link, with a token that reads documents of its org alone.
 
-    Raises Unauthorized for what nobody here has made, for another document's, and after its time.
+    Raises Unauthorized for a payload that is not signed here, is another document's, or has expired.
     """
     try:
-        link = Link(*loads(signer, PURPOSE, carried))
+        link = Link(*loads(signer, PURPOSE, payload))
     except BadSignature:
         raise Unauthorized("The link is not valid.") from None
     if link.document_id != document_id:

@@ -35,9 +35,8 @@ class Reservation:
     _claim: dict[str, str] = field(repr=False)
 
     def keep(self, status: int, body: Any, request_id: str, chunk_ids: Sequence[str] = ()) -> bool:
-        """Store the response, which is replayed as long as the caller sees these chunks. False for one above
-        250 kB, and after the lease. Never raises: a response that cannot be stored is a response all the
-        same."""
+        """Store the response, which is replayed while the caller sees these chunks. False for a response
+        above 250 kB, and after the lease. Never raises, since the request has succeeded."""
         text = json.dumps(body, ensure_ascii=False, separators=(",", ":"))
         response = {"status": status, "body": text, "request_id": request_id, "chunk_ids": list(chunk_ids)}
         is_stored = self._end("rag_store_response", **response)
@@ -71,11 +70,11 @@ def begin(
 ) -> Reservation | StoredResponse:
     """Reserve the execution of a request, or return the response to replay.
 
-    `body` is all that makes two requests the same: the route and its input. `scope` is the one that an API
-    key needs for it. The response is stored in the org of the `collection` that the request is about, else in
-    the org, which members of one need not name. Raises InvalidRequest for an invalid key; Conflict where the
-    key came with another body, and, with Retry-After, while the same request is being executed; RateLimited
-    for a caller with too many stored responses; NotFound for a collection or an org that is not the caller's.
+    `body` identifies the request: its route and input. `scope` is the scope that an API key needs. The
+    response is stored in the org of the `collection`, else in the org, which members of one may omit. Raises
+    InvalidRequest for an invalid key; Conflict for a key that was used with another body, and, with
+    Retry-After, while the same request is executed; RateLimited for a caller with too many stored responses;
+    NotFound for a collection or an org that is not the caller's.
     """
     if not _PRINTABLE.fullmatch(key):
         raise InvalidRequest(
@@ -101,12 +100,12 @@ def begin(
             return StoredResponse(row["status"], row["body"], row["request_id"])
         case "busy":
             raise Conflict(
-                "This request is being worked on. Please ask again in a moment.",
+                "The same request is still running. Please try again in a moment.",
                 code="request_in_progress",
                 headers={"Retry-After": str(row["retry_after"])},
             )
     raise Conflict(
-        f"The {HEADER} was used before, for another request.",
+        f"The {HEADER} was used for another request. Use a new one.",
         code="idempotency_mismatch",
         details={"field": HEADER},
     )

@@ -1,4 +1,4 @@
-"""The orgs of a caller."""
+"""Orgs of a caller, with statistics and audit events for their admins."""
 
 from typing import Any
 
@@ -9,6 +9,22 @@ Row = dict[str, Any]
 
 
 def list_orgs(database: Database, caller: Principal) -> list[Row]:
-    """Id, name and role of each; of an API key its one org."""
+    """Id, name and role of each org. For an API key it is the key's one org."""
     rows: list[Row] = database.call(caller, "rag_list_orgs", {}, again=True)
     return rows
+
+
+def org_statistics(database: Database, caller: Principal) -> Row:
+    """Counts over all orgs that the caller administers. Raises Forbidden without one."""
+    (row,) = database.call(caller, "rag_stats", {}, again=True)
+    return dict(row)
+
+
+def list_events(
+    database: Database, caller: Principal, limit: int, offset: int, namespace: str | None, event: str | None
+) -> tuple[list[Row], int]:
+    """A page of the audit events of the orgs that the caller administers, the latest first, and their total.
+    Raises Forbidden without such an org."""
+    arguments = {"limit": limit, "offset": offset, "namespace": namespace, "event": event}
+    page = database.call(caller, "rag_list_events", arguments, again=True)
+    return page["events"], page["total"]

@@ -1,7 +1,6 @@
-"""Signed payloads: JSON that a client carries and returns.
+"""Signed JSON payloads that clients carry and return.
 
-Anyone can read it; only the signing key can produce it. A payload signed for one purpose is rejected for any
-other, and is never accepted as an access token.
+Clients can read a payload and cannot change it. It is valid for one purpose, and never as an access token.
 """
 
 from typing import Any

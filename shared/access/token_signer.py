@@ -1,8 +1,8 @@
-"""Short-lived tokens that the functions mint: for API keys, and for reading metrics.
+"""Short-lived access tokens that the functions sign, for API keys, the worker and metrics.
 
-Whoever holds a signing key can be anybody, so only the functions that take API keys are given one. It is
-an ES256 or RS256 key that was imported into the project (supabase gen signing-key), or, while a project
-still trusts it, the HS256 secret.
+A holder of the signing key can act as any user, so that only functions that accept API keys get it. It is an
+ES256 or RS256 key that was imported into the project (supabase gen signing-key), or the HS256 secret, while
+the project accepts it.
 """
 
 import json
@@ -23,7 +23,7 @@ from shared.types import Principal, Scope
 LIFETIME_SECONDS = 60
 # A token for one call is used at once.
 CALL_SECONDS = 10
-# What the log says when the project refuses a token of ours.
+# The log's reason when the project refuses a token that was signed here.
 UNTRUSTED = "the project does not trust the key that signs here"
 
 
@@ -39,41 +39,41 @@ class Signer:
         self._claims = {"iss": issuer, "aud": audience, "role": "authenticated"}
 
     def token(self, seconds: float = LIFETIME_SECONDS, **claims: Any) -> str:
-        """A token with these claims that expires in so many seconds."""
+        """A token with these claims that expires after `seconds`."""
         now = int(time.time())
         payload = {**self._claims, "iat": now, "exp": now + int(seconds), **claims}
         return str(jwt.encode(payload, self._key, self.algorithm, self._headers))
 
     def serializer(self, purpose: str) -> URLSafeSerializer:
-        """Signs JSON by HMAC-SHA256 under a key that is derived for the purpose, so that no signature of it
-        is a token's, or one for another purpose."""
+        """Signs JSON by HMAC-SHA256 with a key that is derived for the purpose, so that no signature is valid
+        as a token's or for another purpose."""
         options = {"key_derivation": "hmac", "digest_method": sha256}
         return URLSafeSerializer(self._secret, salt=f"payload: {purpose}", signer_kwargs=options)
 
 
 def anonymous_principal(signer: Signer, org: UUID, user: UUID) -> Principal:
-    """Whoever asks the index API without a credential, where that is switched on: a member of one org, with
-    what it takes to use indexes and nothing else."""
+    """The caller of the index API without a credential, where the settings allow it: a member of one org with
+    every scope but admin."""
     scopes = frozenset(Scope) - {Scope.ADMIN}
-    # Its documents are not the member's: rag.creator_id().
+    # Its documents do not belong to the member: rag.creator_id().
     claims = {"org": str(org), "scopes": sorted(scopes), "anonymous": True}
     return Principal(str(user), signer.token(sub=str(user), rag=claims), scopes)
 
 
 def worker_principal(signer: Signer) -> Principal:
-    """The worker's own role, for one call: it claims and sends, and reads no document."""
+    """The role of the worker, for one call: it claims jobs and sends webhooks, and reads no document."""
     return Principal("", signer.token(CALL_SECONDS, role="rag_worker"))
 
 
 def without_user(signer: Signer, **claims: Any) -> Principal:
-    """A signed-in caller without a user, for one call; its `rag` claims say what the call is for."""
+    """A signed-in caller without a user, for one call whose purpose its `rag` claims name."""
     return Principal("", signer.token(CALL_SECONDS, rag=claims))
 
 
 def call_with_claims_only(database: Database, signer: Signer, function: str, **claims: Any) -> Any:
-    """What the SQL function returns for a token without a user, whose `rag` claims say what it is for.
+    """The result of the SQL function for a token without a user, whose `rag` claims name the purpose.
 
-    Raises a RagError; a token of ours that is refused is our failure, and not the caller's.
+    Raises a RagError. A refusal of the token is DatabaseFailed, since the caller did not send it.
     """
     try:
         return database.call(without_user(signer, **claims), function, {}, again=True)
@@ -82,9 +82,9 @@ def call_with_claims_only(database: Database, signer: Signer, function: str, **c
 
 
 def signer_for(settings: Settings) -> Signer | None:
-    """The signer that the settings allow; None, and API keys are off, when they hold no key to sign with.
+    """The signer with the key of the settings; None without one, which disables API keys.
 
-    Raises ConfigurationError for one that cannot sign.
+    Raises ConfigurationError for an invalid key.
     """
     secret = settings.rag_signing_key or settings.supabase_jwt_secret
     if secret is None:

@@ -253,7 +253,7 @@ def _is_id(name: str) -> bool:
 
 
 def _denied(core: Services) -> frozenset[str]:
-    return core.settings.denied("knowledge")
+    return core.settings.metadata_denylist("knowledge")
 
 
 def _without(denied: frozenset[str], metadata: Row) -> Row:

@@ -1,6 +1,6 @@
-"""The frame of every function: who may call, what every response carries, how errors leave.
+"""The FastAPI app of a function: middleware, error responses, start and Lambda handler.
 
-A function file says `app = create_app(contract, "its-slug", errors=(...))`, adds its routes, and
+A function's file calls `app = create_app(contract, "its-slug", errors=(...))`, adds its routes, and sets
 `handler = lambda_handler(app)`.
 """
 
@@ -31,7 +31,7 @@ from shared.api.middleware import (
 from shared.config import on_lambda, read_server_settings
 from shared.errors import BodyTooLarge, InvalidRequest, MethodNotAllowed, NotFound, RagError
 from shared.observability import opentelemetry
-from shared.observability.logging import configure
+from shared.observability.request_log import configure
 from shared.observability.tracing import Trace
 from shared.services import Services
 
@@ -44,7 +44,7 @@ EXPOSED_HEADERS = [
     "X-Request-Id",
     "Idempotency-Replayed",
 ]
-# FastAPI has spans of its own, with paths and queries as they came; ours are in opentelemetry.py.
+# FastAPI's own spans contain whole paths and queries; opentelemetry.py exports spans without them.
 NO_TELEMETRY: TelemetryConfig = {
     "tracing": False,
     "metrics": False,
@@ -54,8 +54,8 @@ NO_TELEMETRY: TelemetryConfig = {
 }
 
 
-class _Rest(Convertor[str]):
-    """`{name:path}` as Starlette has it, and over line ends too, or no route would have a name with one."""
+class _MultilinePath(Convertor[str]):
+    """Starlette's `{name:path}`, which also matches line breaks, since names may contain them."""
 
     regex = "(?s:.*)"
 
@@ -66,11 +66,11 @@ class _Rest(Convertor[str]):
         return value
 
 
-register_url_convertor("path", _Rest())
+register_url_convertor("path", _MultilinePath())
 
 
 class Envelope(Protocol):
-    """The module of a contract, for the form of its errors."""
+    """The module of a contract, which defines the form of its errors."""
 
     @property
     def ErrorBody(self) -> type[BaseModel]: ...  # noqa: N802  # a class
@@ -89,11 +89,11 @@ def create_app(
     malformed: int = 400,
     headers: Iterable[str] = (),
 ) -> FastAPI:
-    """The app of a function, named by its slug, which renders its errors in the envelope. The function's
-    file adds the routes. One that neither searches nor answers starts without what only that needs.
-    `errors` are the statuses that its description names beside its success; `too_large` is what it says of
-    a body that is, `malformed` the status of one that does not have the form, and `headers` what its
-    clients send from browsers besides."""
+    """The app of a function, named by its slug, without routes. It renders errors in the envelope.
+
+    `errors` are the error statuses in its OpenAPI description; `too_large` is the message for a body above
+    the limit, `malformed` the status of an invalid body. `headers` are further request headers of browsers.
+    With `searches`, the start creates the services for searches and answers."""
     configure()
     app = FastAPI(
         title=function,
@@ -115,9 +115,9 @@ def create_app(
     def render(error: RagError) -> Response:
         return JSONResponse(envelope.error_body(error), error.status, error.headers)
 
-    def rendered(noun: Callable[[Any], RagError]) -> Callable[[Request, Any], Awaitable[Response]]:
+    def handler_of(to_error: Callable[[Any], RagError]) -> Callable[[Request, Any], Awaitable[Response]]:
         async def handle(request: Request, raised: Exception) -> Response:
-            error = noun(raised)
+            error = to_error(raised)
             trace: Trace = request.state.trace
             trace.error = error.code
             trace.because = error.because if error.status >= 500 else None
@@ -125,18 +125,12 @@ def create_app(
 
         return handle
 
-    app.add_exception_handler(RagError, rendered(lambda error: error))
-    app.add_exception_handler(RequestValidationError, rendered(partial(_invalid, malformed)))
-    app.add_exception_handler(HTTPException, rendered(_http))
+    app.add_exception_handler(RagError, handler_of(lambda error: error))
+    app.add_exception_handler(RequestValidationError, handler_of(partial(_invalid, malformed)))
+    app.add_exception_handler(HTTPException, handler_of(_http))
     # The last added is the outermost.
     app.add_middleware(BodyLimit, max_bytes=max_body_bytes, message=too_large)
     app.add_middleware(UnhandledErrorMiddleware, fault=lambda: render(RagError()))
-    _let_browsers_in(app, headers)
-    app.add_middleware(RequestContextMiddleware, function=function)
-    return app
-
-
-def _let_browsers_in(app: FastAPI, headers: Iterable[str]) -> None:
     app.add_middleware(
         Cors,
         allow_origins=read_server_settings().cors_origins,
@@ -144,26 +138,28 @@ def _let_browsers_in(app: FastAPI, headers: Iterable[str]) -> None:
         allow_headers=[*CORS_HEADERS, *headers],
         expose_headers=EXPOSED_HEADERS,
     )
+    app.add_middleware(RequestContextMiddleware, function=function)
+    return app
 
 
 class _Route(APIRoute):
-    """Renders a handler's model in the handler's own thread, by pydantic itself. FastAPI would send it
-    through another one to validate it once more, which costs a busy process a tenth of its requests."""
+    """Serialises a handler's model in the handler's own thread. FastAPI would validate it again in another
+    thread, which costs a busy process a tenth of its requests."""
 
     def __init__(self, path: str, endpoint: Callable[..., Any], **options: Any) -> None:
         @wraps(endpoint)
         def handle(*arguments: Any, **named: Any) -> Any:
-            answer = endpoint(*arguments, **named)
-            if isinstance(answer, BaseModel):
+            result = endpoint(*arguments, **named)
+            if isinstance(result, BaseModel):
                 status = options.get("status_code") or 200
-                return Response(answer.model_dump_json(), status, media_type="application/json")
-            return answer
+                return Response(result.model_dump_json(), status, media_type="application/json")
+            return result
 
         super().__init__(path, endpoint if iscoroutinefunction(endpoint) else handle, **options)
 
 
 def _described(describe: Callable[[], dict[str, Any]]) -> dict[str, Any]:
-    """The app's OpenAPI description, without the 422 that FastAPI adds and that nobody here ever gives."""
+    """The app's OpenAPI description, without the status 422 that FastAPI adds and that no route returns."""
     description = describe()
     for operations in description["paths"].values():
         for operation in operations.values():
@@ -180,7 +176,7 @@ async def _start(app: FastAPI) -> AsyncIterator[None]:
         yield
     core.close()
     opentelemetry.start(None)
-    # Another start in this process makes its own.
+    # A later start in this process creates new services.
     get_services.cache_clear()
 
 
@@ -189,9 +185,7 @@ def _started(app: FastAPI) -> Services:
     if app.state.searches:
         core.prepare()
     else:
-        # Those that do not search sign, keep snapshots, or read documents: with a malformed key, a store that
-        # is not to be had, a model without a key, or half of what says who asks without a credential, they do
-        # not start.
+        # Invalid settings of the other services stop the start, too.
         _ = core.signer, core.snapshots, core.graph_model
     core.warn_if_anonymous()
     return core
@@ -209,22 +203,22 @@ def lambda_handler(app: FastAPI) -> Callable[[dict[str, Any], Any], dict[str, An
         try:
             return adapter(event, context)
         finally:
-            # Between two requests the process is frozen, and sends nothing.
+            # Lambda freezes the process between two requests.
             opentelemetry.flush()
 
     return handler
 
 
 def _invalid(status: int, invalid: RequestValidationError) -> RagError:
-    """Name the field and the rule; never echo the value."""
+    """The error names the field and the rule, never the value."""
     faults = [{name: fault[name] for name in ("type", "loc", "msg")} for fault in invalid.errors()]
     fault = faults[0]
     if fault["type"] == "json_invalid":
         return InvalidRequest("The body is not valid JSON.", status=status, faults=faults)
-    # Without the part of the request that it stands in.
-    place = ".".join(str(step) for step in fault["loc"][1:]) or "body"
-    details = {"field": place, "missing": fault["type"] == "missing"}
-    message = f"{place}: {fault['msg'].removeprefix('Value error, ')}"
+    # Without "body" or "query".
+    location = ".".join(str(step) for step in fault["loc"][1:]) or "body"
+    details = {"field": location, "missing": fault["type"] == "missing"}
+    message = f"{location}: {fault['msg'].removeprefix('Value error, ')}"
     return InvalidRequest(message, status=status, faults=faults, details=details)
 
 

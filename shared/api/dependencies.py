@@ -1,7 +1,7 @@
-"""The first two steps, authenticate and limit, as what a handler's signature asks for.
+"""FastAPI dependencies: services, authentication, rate limits and scopes.
 
-A handler of the rag pair takes a `Caller`, one of any other function an `Annotated[Principal,
-with_scope(...)]`. Whoever arrives in a handler is somebody, is within the limits, and may do this.
+Handlers of the rag pair take a `Caller`, those of other functions an `Annotated[Principal, with_scope(...)]`.
+A handler runs only for an authenticated caller with the scope who is within the limits.
 """
 
 import hmac
@@ -16,11 +16,11 @@ from fastapi import Depends, Header, Request
 from limits import parse
 from pydantic import SecretStr
 
-from shared.access.api_key_exchange import ApiKeyExchange
+from shared.access.api_key_authenticator import ApiKeyAuthenticator
 from shared.access.api_keys import is_key
 from shared.access.concurrency_limit import Guard
 from shared.access.download_links import principal_of, public_url
-from shared.access.jwt import bearer
+from shared.access.jwt_verifier import bearer
 from shared.access.rate_limit import RateLimitCheck, check_rate_limit, check_text_limit
 from shared.config import read_settings
 from shared.errors import (
@@ -47,14 +47,14 @@ INGESTION_WAIT_SECONDS = 30.0
 
 @cache
 def get_services() -> Services:
-    """Made once, at start-up, from the environment. Raises ConfigurationError."""
+    """The services of this process, created once from the environment. Raises ConfigurationError."""
     settings = read_settings()
     opentelemetry.start(settings.otel_exporter_otlp_endpoint)
     return Services(settings)
 
 
 async def services_dependency() -> Services:
-    """What handlers ask for as `Core`. Async, since FastAPI would send it through a thread otherwise."""
+    """Async, since FastAPI calls other dependencies in a thread."""
     return get_services()
 
 
@@ -62,27 +62,27 @@ Core = Annotated[Services, Depends(services_dependency)]
 Authorization = Annotated[str | None, Header()]
 
 
-def _of_the_rag_pair(request: Request, core: Core, authorization: Authorization = None) -> Principal:
+def _rag_caller(request: Request, core: Core, authorization: Authorization = None) -> Principal:
     with step("authenticate"):
         caller = core.verifier.principal(authorization)
     _limit(request, core, caller, "rag", core.settings.rag_rate_limit_rag)
     return caller
 
 
-# A signed-in user within the limit: the first parameter of every handler of the rag pair.
-# Raises Unauthorized, KeysUnavailable, RateLimited.
-Caller = Annotated[Principal, Depends(_of_the_rag_pair)]
+# A user within the limit, the first parameter of each handler of the rag pair. Raises Unauthorized,
+# KeysUnavailable, RateLimited.
+Caller = Annotated[Principal, Depends(_rag_caller)]
 
 
 async def in_authorization(authorization: Authorization = None) -> str | None:
-    """The credential where all APIs take it."""
+    """The credential in Authorization."""
     return authorization
 
 
 async def in_either_header(
     authorization: Authorization = None, x_api_key: Annotated[str | None, Header()] = None
 ) -> str | None:
-    """The credential where gateways of agents put it: there, or in a header of its own."""
+    """The credential in Authorization or X-Api-Key, as gateways of agents send it."""
     return authorization or (f"Bearer {x_api_key}" if x_api_key else None)
 
 
@@ -92,9 +92,9 @@ def with_scope(
     anonymous: bool = False,
     besides: Scope | None = None,
 ) -> Any:
-    """For `Annotated[Principal, with_scope(...)]`: a user, or an API key with one of the scopes, and with
-    `besides`, within the limit of all functions but the rag pair; with `anonymous`, and where the settings
-    allow it, whoever asks without a credential too. Raises Forbidden too."""
+    """For `Annotated[Principal, with_scope(...)]`: a user, or an API key with one of the scopes and with
+    `besides`, within the limit of all functions but the rag pair. `anonymous` also allows requests without a
+    credential, if the settings do. Raises Forbidden and the errors of `Caller`."""
 
     def allowed(
         request: Request, core: Core, credential: Annotated[str | None, Depends(credential)]
@@ -112,14 +112,14 @@ def with_scope(
 
 
 def require_scope(caller: Principal, *scopes: Scope) -> None:
-    """Raises Forbidden without one of them."""
+    """Raises Forbidden without one of the scopes."""
     if not caller.may(*scopes):
         raise Forbidden(f"The API key lacks the scope {' or '.join(scopes)}.", code="missing_scope")
 
 
 def _anonymous(core: Services, request: Request, credential: str | None) -> Principal | None:
-    """Whom the settings make of a request without a credential. Not of a page's, wherever its reader found
-    it, unless its origin is listed: who is in a private network may open pages that are not of it."""
+    """The caller of a request without a credential, if the settings allow it. A request of a web page needs
+    an allowed origin, since a browser in the private network also opens pages of other origins."""
     origin = request.headers.get("origin")
     if credential is not None or (origin is not None and origin not in core.settings.cors_origins):
         return None
@@ -127,57 +127,57 @@ def _anonymous(core: Services, request: Request, credential: str | None) -> Prin
 
 
 def refreshing_caller(credential: Any) -> Any:
-    """For requests that may take minutes, beside the principal: `Annotated[PrincipalSource,
-    refreshing_caller(...)]` returns the caller with a token that is still valid; that of an API key lasts a
-    minute. When called it raises Unauthorized after a user's token has expired, or the key was revoked."""
+    """For requests that may take minutes: `Annotated[PrincipalSource, refreshing_caller(...)]` is a function
+    that returns the caller with a valid token, since an API key's token lasts a minute. The function raises
+    Unauthorized after the user's token has expired or the key was revoked."""
 
-    def renewed(
+    def source(
         request: Request, core: Core, credential: Annotated[str | None, Depends(credential)]
     ) -> Callable[[], Principal]:
         return lambda: _anonymous(core, request, credential) or _key_or_user(core, credential)
 
-    return Depends(renewed)
+    return Depends(source)
 
 
-# With the credential where all APIs take it. (Who may not be anonymous was refused before.)
+# With the credential in Authorization. (`with_scope` refuses anonymous requests before.)
 FreshCaller = Annotated[Callable[[], Principal], refreshing_caller(in_authorization)]
 
 
 def guard_from(credential: Any, writer: Any) -> Any:
-    """For a handler, not async, that stores texts before it answers: `Annotated[Guard, guard_from(...)]`.
-    `writer` is a dependency that `with_scope` made. Raises IngestionBusy."""
+    """For a synchronous handler that stores texts before it answers: `Annotated[Guard, guard_from(...)]`.
+    `writer` is a dependency of `with_scope`. Raises IngestionBusy."""
 
     async def guard(
         request: Request,
         core: Core,
-        renewed: Annotated[Callable[[], Principal], refreshing_caller(credential)],
+        source: Annotated[Callable[[], Principal], refreshing_caller(credential)],
         principal: Annotated[Principal, writer],
     ) -> AsyncIterator[Guard]:
         def admit(text_bytes: int) -> None:
             function, limit = request.app.state.function, core.settings.rag_ingest_bytes_per_minute
-            check_text_limit(core.database, renewed, function, text_bytes, limit)
+            check_text_limit(core.database, source, function, text_bytes, limit)
 
         async def require_client() -> None:
-            # On Lambda no disconnection is ever reported.
+            # Lambda never reports a disconnection.
             if await request.is_disconnected():
                 raise ClientLeft
 
-        asked_at = -math.inf
+        polled_at = -math.inf
 
         def poll_client() -> None:
-            nonlocal asked_at
-            if monotonic() >= asked_at + POLL_CLIENT_SECONDS:
+            nonlocal polled_at
+            if monotonic() >= polled_at + POLL_CLIENT_SECONDS:
                 from_thread.run(require_client)
-                asked_at = monotonic()
+                polled_at = monotonic()
 
         async with core.ingestions.slot(principal.user_id, INGESTION_WAIT_SECONDS, require_client):
             yield Guard(admit, lambda: from_thread.run(require_client), poll_client)
 
-    # The slot ends with the handler, not with a client that reads the response slowly.
+    # The slot ends with the handler: a client may read the response slowly.
     return Depends(guard, scope="function")
 
 
-def _visitor(core: Core, authorization: Authorization = None) -> Principal | None:
+def _optional_caller(core: Core, authorization: Authorization = None) -> Principal | None:
     if authorization is None:
         return None
     try:
@@ -187,12 +187,12 @@ def _visitor(core: Core, authorization: Authorization = None) -> Principal | Non
         return None
 
 
-# Whoever asks, for what anybody may: None without a credential, and while nobody can tell whose it is.
-# Nothing is counted. Raises Unauthorized for one that is not good.
-OptionalCaller = Annotated[Principal | None, Depends(_visitor)]
+# The caller of a public route; None without a credential, and while it cannot be checked. No limit counts it.
+# Raises Unauthorized for an invalid credential.
+OptionalCaller = Annotated[Principal | None, Depends(_optional_caller)]
 
 
-def _by_link(request: Request, core: Core, document_id: str, token: str) -> Principal:
+def _link_caller(request: Request, core: Core, document_id: str, token: str) -> Principal:
     if core.signer is None:
         raise NotFound
     with step("authenticate"):
@@ -201,28 +201,29 @@ def _by_link(request: Request, core: Core, document_id: str, token: str) -> Prin
     return caller
 
 
-# The holder of a link to the original of the path's document (download_links.py). Raises Unauthorized and
-# RateLimited.
-LinkCaller = Annotated[Principal, Depends(_by_link)]
+# The user of a download link (download_links.py). Raises Unauthorized and RateLimited.
+LinkCaller = Annotated[Principal, Depends(_link_caller)]
 
 
 async def _public_url(request: Request, core: Core) -> str:
-    # The event of API Gateway or of a function URL, which Mangum passes on.
+    # Mangum passes the event of API Gateway or of a function URL.
     context = request.scope.get("aws.event", {}).get("requestContext", {})
     host = request.headers.get("host", "")
     return public_url(core.settings, request.url.scheme, host, context.get("domainName"))
 
 
-# The address that links begin with. Raises PublicUrlUnset.
+# The base URL of links. Raises PublicUrlUnset.
 PublicUrl = Annotated[str, Depends(_public_url)]
 
 
 def _operator(core: Core, authorization: Authorization = None) -> None:
-    _require(core.settings.rag_metrics_token, authorization, "The token of the metrics is required.")
+    _require(
+        core.settings.rag_metrics_token, authorization, "The bearer token RAG_METRICS_TOKEN is required."
+    )
 
 
 def _schedule(core: Core, authorization: Authorization = None) -> None:
-    _require(core.settings.rag_worker_token, authorization, "The token of the worker is required.")
+    _require(core.settings.rag_worker_token, authorization, "The bearer token RAG_WORKER_TOKEN is required.")
 
 
 def _require(expected: SecretStr | None, authorization: str | None, message: str) -> None:
@@ -233,17 +234,17 @@ def _require(expected: SecretStr | None, authorization: str | None, message: str
         raise Unauthorized(message)
 
 
-# For a route of the operator's: raises NotFound where no RAG_METRICS_TOKEN is set, Unauthorized without it.
+# For routes of the operator. Raises NotFound if RAG_METRICS_TOKEN is not set, Unauthorized without it.
 operators_only = Depends(_operator)
-# For the worker's, which a schedule calls: the same with RAG_WORKER_TOKEN.
+# For the route that a schedule calls: the same with RAG_WORKER_TOKEN.
 worker_only = Depends(_schedule)
 
 
-def require_keys(core: Core) -> ApiKeyExchange:
-    """Raises ApiKeysOff where there is nothing to sign with."""
-    if core.key_ring is None:
+def require_keys(core: Core) -> ApiKeyAuthenticator:
+    """Raises ApiKeysOff without a key to sign with."""
+    if core.api_key_authenticator is None:
         raise ApiKeysOff
-    return core.key_ring
+    return core.api_key_authenticator
 
 
 def _key_or_user(core: Services, authorization: str | None) -> Principal:

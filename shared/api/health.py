@@ -7,8 +7,8 @@ from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import urlsplit
 
-from shared.api import probes
-from shared.api.probes import DatabaseHealth, Embedding, State
+from shared.api import health_probes as probes
+from shared.api.health_probes import DatabaseHealth, Embedding, State
 from shared.clients.postgrest import DatabaseStatus
 from shared.config import Settings
 from shared.models.embeddings import DIMENSIONS
@@ -37,7 +37,7 @@ class Report:
 
 
 def check(core: Services, caller: Principal | None, clock: Callable[[], float] = time.monotonic) -> Report:
-    """The state of every service, as far as the caller may know it. Raises nothing."""
+    """The state of each service, with details for admins. Raises nothing."""
     status = probes.DATABASE.at(core, clock)
     embedding, gateway = probes.EMBEDDINGS.at(core, clock), probes.GATEWAYS.at(core, clock)
     of_worker = probes.WORKERS.at(core, clock) if status in REACHABLE else None
@@ -56,10 +56,10 @@ def check(core: Services, caller: Principal | None, clock: Callable[[], float] =
 
 
 def deployment(core: Services) -> tuple[bool, dict[str, Any]]:
-    """Whether the database is reachable, and the body of GET /health: what this deployment consists of."""
+    """Whether the database is reachable, and the body of GET /health, which lists the deployment's parts."""
     reachable, settings = core.is_reachable(), core.settings
     return reachable, {
-        # KAITO's words; its clients expect detail too.
+        # KAITO's values; its clients expect `detail` too.
         "status": "Healthy" if reachable else "Unhealthy",
         "detail": None if reachable else "The database does not answer.",
         "database": "reachable" if reachable else "unreachable",
@@ -70,7 +70,9 @@ def deployment(core: Services) -> tuple[bool, dict[str, Any]]:
         # Deployed by itself, this function has no signing key. Then /api/v1/health reports the queue, and
         # /api/keys/health the keys.
         "queue": _queue(core, probes.WORKERS.at(core, time.monotonic)) if reachable else State.UNKNOWN,
-        "api_keys": core.key_ring.algorithm if core.key_ring else "not in this process",
+        "api_keys": core.api_key_authenticator.algorithm
+        if core.api_key_authenticator
+        else "not in this process",
     }
 
 
@@ -80,7 +82,7 @@ def overdue_seconds(core: Services) -> float:
 
 
 def _source(key: object, address: str) -> str | None:
-    """The host alone, since a path may say more than strangers need."""
+    """The host alone: a path may contain details that are not for the public."""
     return "local" if key is None else urlsplit(address).hostname
 
 

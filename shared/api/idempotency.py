@@ -1,5 +1,7 @@
-"""Requests with an Idempotency-Key: executed once, then replayed for a day. The same request is refused while
-the first one is being executed."""
+"""Idempotency keys: a request is executed once, and its response replayed for a day.
+
+The same request is refused while the first one is executed.
+"""
 
 import json
 from collections.abc import AsyncGenerator, Callable, Iterable
@@ -27,9 +29,8 @@ Event = TypeVar("Event")
 
 @dataclass(frozen=True, slots=True)
 class IdempotentRequest:
-    """A request as its key knows it: the scope that an API key needs, the content that makes it the same when
-    it comes again (JSON, with dataclasses and bytes), and the collection that it is about, or the org, as far
-    as it names one."""
+    """`scope` is the scope that an API key needs. `content` (JSON, with dataclasses and bytes) tells the same
+    request from another one. `collection` or `org_id` is its subject, if it names one."""
 
     scope: Scope
     content: Any = field(repr=False)
@@ -54,15 +55,15 @@ class IdempotentExecutor:
         cls,
         request: Request,
         core: Core,
-        renewed: FreshCaller,
+        caller: FreshCaller,
         idempotency_key: Annotated[str | None, Header()] = None,
     ) -> Self:
-        """(An empty key is none, as proxies send it. Both prefixes are one route.)"""
+        """An empty key counts as none, since proxies send it. Both prefixes of a route have the same name."""
         trace: Trace = request.state.trace
         route = request.scope["route"]
         name = f"{request.app.state.function} {route.name}"
         status = route.status_code or 200
-        return cls(core.database, renewed, idempotency_key or None, name, status, trace.request_id)
+        return cls(core.database, caller, idempotency_key or None, name, status, trace.request_id)
 
     def make(self, operation: IdempotentRequest, make: Callable[[], Made]) -> Made | Response:
         """The result of `make`, or the stored response. Failures are not stored. Without a key only `make` is
@@ -106,7 +107,7 @@ class IdempotentExecutor:
             async with aclosing(events):
                 async for event in events:
                     if stored := response(event):
-                        # A client that leaves from here on changes nothing.
+                        # From here on a disconnection of the client does not matter.
                         ended = True
                         body, chunks = stored
                         await run_in_threadpool(
@@ -136,7 +137,7 @@ Once = Annotated[IdempotentExecutor, Depends(IdempotentExecutor.of)]
 
 
 def _json_of(value: Any) -> Any:
-    """A dataclass as an object, bytes as their digest: the boundary of a form does not count."""
+    """A dataclass as an object, bytes as their digest."""
     if is_dataclass(value):
-        return {each.name: getattr(value, each.name) for each in fields(value)}
+        return {item.name: getattr(value, item.name) for item in fields(value)}
     return sha256(value).hexdigest()

@@ -1,4 +1,4 @@
-"""What happens to every request and response whatever the route: ASGI middleware, streams included."""
+"""ASGI middleware: request ids, traces, CORS, unexpected errors, body limit."""
 
 import re
 import traceback
@@ -16,8 +16,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from shared.access.api_keys import holds_key
 from shared.clients.postgrest import SECRET_HEADER
 from shared.errors import BodyTooLarge, RagError
-from shared.observability.logging import request_ended
 from shared.observability.opentelemetry import export
+from shared.observability.request_log import request_ended
 from shared.observability.tracing import Trace, current
 
 _SECRET_HEADER = SECRET_HEADER.lower().encode()
@@ -26,8 +26,8 @@ _REQUEST_ID = re.compile(r"[\w.:-]{1,128}", re.ASCII)
 
 
 class RequestContextMiddleware:
-    """Outermost: opens the request's trace, gives every response its request id and, where a limit was
-    counted, the limit's headers, and logs the request once it has ended."""
+    """The outermost middleware: creates the request's trace, adds the request id and the rate limit's headers
+    to the response, and logs the request at its end."""
 
     def __init__(self, app: ASGIApp, function: str) -> None:
         self._app = app
@@ -37,10 +37,10 @@ class RequestContextMiddleware:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        # Only these functions send it, and only to PostgREST.
+        # Only the functions themselves send this header, to PostgREST.
         scope["headers"] = [item for item in scope["headers"] if item[0] != _SECRET_HEADER]
         request_id_of_client = Headers(scope=scope).get("x-request-id", "")
-        # A key in the wrong header has the form of an id, and must not end up in the log.
+        # An API key in the wrong header has the form of an id, and must not get into the log.
         own = _REQUEST_ID.fullmatch(request_id_of_client) and not holds_key(request_id_of_client)
         request_id = request_id_of_client if own else str(uuid4())
         trace = Trace(request_id, self._function, scope["method"])
@@ -56,7 +56,7 @@ class RequestContextMiddleware:
                 headers["X-Request-Id"] = request_id
                 location = urlsplit(headers.get("Location", ""))
                 if location.netloc and location.netloc == Headers(scope=scope).get("host"):
-                    # Starlette's redirect to the path without a slash, to whatever host the request names.
+                    # Starlette redirects to the path without a slash, on any host that the request names.
                     headers["Location"] = urlunsplit(("", "", location.path, location.query, ""))
                 if (rate_limit := state.get("rate_limit")) is not None:
                     headers.update(rate_limit.headers())
@@ -74,7 +74,7 @@ class RequestContextMiddleware:
 
 
 class Cors(CORSMiddleware):
-    """Starlette's, which answers only a browser's preflight; the contract answers every OPTIONS."""
+    """Answers every OPTIONS request, as the contract requires; Starlette answers only preflights."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         plain = (
@@ -87,10 +87,10 @@ class Cors(CORSMiddleware):
 
 
 class UnhandledErrorMiddleware:
-    """Turns an unexpected exception into `fault`.
+    """Turns an unexpected exception into the response of `fault`.
 
-    It stands inside Cors, so that a browser may read the answer, and notes the exception by its kind and
-    place only: its message may quote a document or a token.
+    It runs inside Cors, so that browsers can read the response. The log has the type and the line of the
+    exception, not the message, which may quote a document or a token.
     """
 
     def __init__(self, app: ASGIApp, fault: Callable[[], Response]) -> None:
@@ -111,12 +111,12 @@ class UnhandledErrorMiddleware:
             if scope["type"] != "http":
                 raise
             frames = traceback.extract_tb(error.__traceback__)
-            # The last place of ours: libraries raise, but seldom for their own reasons.
-            ours = [frame for frame in frames if "site-packages" not in frame.filename]
-            place = (ours or frames)[-1]
+            # The innermost frame of the project, since libraries mostly raise for its faults.
+            own = [frame for frame in frames if "site-packages" not in frame.filename]
+            frame = (own or frames)[-1]
             trace: Trace = scope["state"]["trace"]
             trace.error = RagError.code
-            trace.because = f"{type(error).__name__} at {Path(place.filename).name}:{place.lineno}"
+            trace.because = f"{type(error).__name__} at {Path(frame.filename).name}:{frame.lineno}"
             if not started:
                 await self._fault()(scope, receive, respond)
 
@@ -137,7 +137,7 @@ class BodyLimit:
         too_large = declared.isdecimal() and int(declared) > self._max_bytes
         received = 0
 
-        async def take() -> Message:
+        async def receive_bounded() -> Message:
             nonlocal received
             if too_large:
                 raise HTTPException(413, self._message)
@@ -147,4 +147,4 @@ class BodyLimit:
                 raise HTTPException(413, self._message)
             return message
 
-        await self._app(scope, take, send)
+        await self._app(scope, receive_bounded, send)

@@ -1,4 +1,4 @@
-"""The API reference of several functions: one OpenAPI document, and a page of it without scripts."""
+"""API reference of several functions: an OpenAPI document and a page without scripts."""
 
 import base64
 import hashlib
@@ -32,20 +32,20 @@ HEADERS = {
 
 
 def merged(apps: Sequence[FastAPI]) -> dict[str, Any]:
-    """The OpenAPI document of all operations of the apps, each under its function's name. Models of one name
-    in several APIs have their module's name too."""
-    whole = get_openapi(title=TITLE, version="1", routes=[route for app in apps for route in app.routes])
+    """The OpenAPI document of all apps, with an operation's function as its tag. Models with the same name in
+    several APIs get their module's name too."""
+    document = get_openapi(title=TITLE, version="1", routes=[route for app in apps for route in app.routes])
     for app in apps:
         for path, operations in app.openapi()["paths"].items():
             for method, own in operations.items():
-                operation = whole["paths"][path][method]
+                operation = document["paths"][path][method]
                 operation["tags"] = [app.title]
-                # FastAPI adds a 422 to all; an app leaves it out where it never answers so.
+                # FastAPI adds 422 to all routes; an app removes it where it never occurs.
                 responses = operation["responses"].items()
                 operation["responses"] = {
                     status: response for status, response in responses if status in own["responses"]
                 }
-    return whole
+    return document
 
 
 def page(document: Mapping[str, Any]) -> str:
@@ -80,7 +80,7 @@ def _operation(method: str, path: str, operation: Mapping[str, Any]) -> str:
 
 
 def _content(message: Mapping[str, Any]) -> str:
-    """Of each content type its model, by name where it has one."""
+    """The model of each content type, by name if it has one."""
     models = ""
     for kind, content in message.get("content", {}).items():
         schema = content.get("schema", {})

@@ -1,5 +1,7 @@
-"""Counters in Prometheus' text format. They come from the database, where every instance counts, so they
-are true whichever instance answers."""
+"""Metrics in Prometheus' text format, read from the database.
+
+The counters include all instances (observability/usage_metrics.py writes them).
+"""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -11,7 +13,6 @@ from prometheus_client.exposition import generate_latest
 from prometheus_client.registry import Collector, CollectorRegistry
 
 from shared.access.token_signer import call_with_claims_only
-from shared.errors import ApiKeysOff
 from shared.services import Services
 
 __all__ = ["CONTENT_TYPE", "exposition"]
@@ -29,22 +30,21 @@ OPERATIONS = {
     "load": "Snapshots loaded",
     "delete_index": "Indexes deleted",
 }
-# What the knowledge API's gateway says of where knowledge is kept.
+# The labels of the knowledge API's gateway for its store.
 STORE = {"provider": "rag", "store_type": "pgvector"}
 
 
 @dataclass(frozen=True, slots=True)
 class _Family:
-    """What is said of a metric. `label`: what the one that the database has is called; `always`: the labels
-    that are the same on each."""
+    """A metric's help text. `label`: the name of the database's label; `constant`: labels of every sample."""
 
     text: str
     label: str | None = None
-    always: Mapping[str, str] = field(default_factory=dict)
+    constant: Mapping[str, str] = field(default_factory=dict)
 
     def labels(self, row: Row) -> dict[str, str]:
         own = {self.label: row["labels"]["label"]} if self.label else {}
-        return {**self.always, **own}
+        return {**self.constant, **own}
 
 
 FAMILIES = {
@@ -53,10 +53,10 @@ FAMILIES = {
         for operation, text in OPERATIONS.items()
         for kind, what in (("requests_total", "by outcome"), ("latency_seconds", "how long they took"))
     },
-    "gateway_knowledge_chunks_retrieved_total": _Family("Chunks that retrievals brought.", always=STORE),
-    "gateway_knowledge_retrieval_score": _Family("The best score of each retrieval.", always=STORE),
-    "gateway_knowledge_documents_ingested_total": _Family("Documents that were ingested.", always=STORE),
-    "gateway_knowledge_documents_deleted_total": _Family("Documents that were deleted.", always=STORE),
+    "gateway_knowledge_chunks_retrieved_total": _Family("Chunks that retrievals brought.", constant=STORE),
+    "gateway_knowledge_retrieval_score": _Family("The best score of each retrieval.", constant=STORE),
+    "gateway_knowledge_documents_ingested_total": _Family("Documents that were ingested.", constant=STORE),
+    "gateway_knowledge_documents_deleted_total": _Family("Documents that were deleted.", constant=STORE),
     "gateway_knowledge_query_tokens_total": _Family(
         "Tokens that answers took.", "kind", {"provider": STORE["provider"]}
     ),
@@ -109,9 +109,8 @@ def _histogram(name: str, family: _Family, rows: list[Row]) -> Metric:
 
 
 def exposition(core: Services) -> bytes:
-    """All metrics as text. Raises ApiKeysOff without a key to sign the reading token with, or a RagError."""
-    if core.signer is None:
-        raise ApiKeysOff
+    """All metrics as text. Raises a RagError, ApiKeysOff without a key to sign with."""
+    rows = call_with_claims_only(core.database, core.require_signer(), "rag_metrics", metrics=True)
     registry = CollectorRegistry()
-    registry.register(_Rows(call_with_claims_only(core.database, core.signer, "rag_metrics", metrics=True)))
+    registry.register(_Rows(rows))
     return generate_latest(registry)

@@ -1,4 +1,4 @@
-"""Server-sent events: how they are written, kept alive and ended."""
+"""Server-sent events: format, keep-alive comments, end of a stream."""
 
 import asyncio
 import json
@@ -12,25 +12,25 @@ from starlette.types import Receive, Scope, Send
 from shared.errors import GenerationFailed, RagError
 from shared.observability.tracing import current
 
-# Proxies close connections that say nothing for a minute, some for half of one.
+# Proxies close connections that are silent for a minute, some for half a minute.
 KEEP_ALIVE_SECONDS = 15.0
 KEEP_ALIVE = b": keep-alive\n\n"
-# To OpenAPI, which has no words for what an event is.
+# The response in OpenAPI, which cannot describe single events.
 DESCRIBED: dict[str, Any] = {"content": {"text/event-stream": {}}}
 
 Message = TypeVar("Message")
 
 
 def event(data: Any, name: str | None = None) -> bytes:
-    """An event with JSON, which has no line ends, as its data."""
+    """An event with JSON on one line as its data."""
     text = json.dumps(data, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     kind = f"event: {name}\n" if name else ""
     return f"{kind}data: {text}\n\n".encode("utf-8", "replace")
 
 
 async def peek_first(messages: AsyncGenerator[Message]) -> AsyncGenerator[Message]:
-    """The messages, once the first is there: what is wrong before it may still have a status. Raises what
-    they raise."""
+    """The messages, after the first has arrived: an error before it can still have a status. Raises the
+    errors of `messages`."""
     try:
         first = await anext(messages)
     except BaseException:
@@ -47,8 +47,8 @@ async def _after(first: Message, messages: AsyncGenerator[Message]) -> AsyncGene
 
 
 async def last_event(messages: AsyncGenerator[Any], kind: type[Message]) -> Message:
-    """The message of that kind, which is the last: what happened, as a whole. Raises what they raise, and
-    GenerationFailed where it never comes."""
+    """The last message, which has the type `kind`. Raises GenerationFailed without one, and the errors of
+    `messages`."""
     async with aclosing(messages):
         async for message in messages:
             if isinstance(message, kind):
@@ -58,22 +58,22 @@ async def last_event(messages: AsyncGenerator[Any], kind: type[Message]) -> Mess
 
 async def events(
     messages: AsyncGenerator[Any],
-    say: Callable[[Any], bytes],
+    encode: Callable[[Any], bytes],
     fail: Callable[[RagError], bytes],
     last: bytes = b"",
 ) -> AsyncGenerator[bytes]:
-    """Each message as it is to be said, and then the last words; or, where something goes wrong on the way,
-    what is to be said of that, since it is too late for a status."""
+    """The encoded messages, then `last`. After an error the stream ends with the event of `fail`, since the
+    status is already sent."""
     try:
         async for message in messages:
-            yield say(message)
+            yield encode(message)
     except RagError as error:
         if trace := current.get():
             trace.error, trace.because = error.code, error.because
         yield fail(error)
         return
     except Exception as fault:
-        # A fault of ours: the client learns that it broke off, the log what it was.
+        # An internal error: the client gets no details, the log has the type.
         if trace := current.get():
             trace.error, trace.because = RagError.code, f"{type(fault).__name__} in a stream"
         yield fail(RagError())
@@ -83,15 +83,15 @@ async def events(
 
 
 class EventStream(StreamingResponse):
-    """A response of events, with comments while there are none. `until` is closed when the last is sent, or
-    the client is gone."""
+    """A response of events, with comments in pauses. `until` is closed after the last event, or when the
+    client disconnects."""
 
     media_type = "text/event-stream"
 
     def __init__(
         self, events: AsyncGenerator[bytes], until: AsyncExitStack, seconds: float = KEEP_ALIVE_SECONDS
     ) -> None:
-        # Neither caches nor proxies such as nginx may wait for more.
+        # Caches and proxies such as nginx must not buffer events.
         headers = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
         super().__init__(self._kept_alive(), headers=headers)
         self._events = events
@@ -104,14 +104,14 @@ class EventStream(StreamingResponse):
             try:
                 await super().__call__(scope, receive, send)
             finally:
-                # Out here, where nothing is being cancelled any more, it may take its time.
+                # Here the task is no longer cancelled, so that the stop may take time.
                 await self._stop()
 
     async def _kept_alive(self) -> AsyncGenerator[bytes]:
         while True:
             self._waiting = asyncio.ensure_future(self._next())
             while not self._waiting.done():
-                # Unlike a time-out, it leaves what it waits for alone.
+                # Unlike asyncio.timeout, this does not cancel the event.
                 done, _ = await asyncio.wait({self._waiting}, timeout=self._seconds)
                 if not done:
                     yield KEEP_ALIVE

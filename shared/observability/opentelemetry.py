@@ -1,7 +1,7 @@
-"""A request's trace as OpenTelemetry spans: one for the request, one a step inside it.
+"""Export of request traces as OpenTelemetry spans, one for each step.
 
-Neither SDK nor exporter is imported unless a collector is configured. Spans are made when the request has
-ended, from the times that its trace holds, so the steps know nothing of them.
+SDK and exporter are imported only when a collector is configured. The spans are created after the end of the
+request, from the times in its trace.
 """
 
 from collections.abc import Mapping
@@ -18,7 +18,7 @@ _provider: "TracerProvider | None" = None
 
 
 def start(endpoint: str | None) -> None:
-    """Send spans to that collector from now on, over HTTP in the background; None stops it."""
+    """Send spans to the collector, over HTTP in the background. None stops the export."""
     global _provider  # noqa: PLW0603  # a process has one
     if _provider is not None:
         _provider.shutdown()
@@ -32,7 +32,7 @@ def start(endpoint: str | None) -> None:
     from opentelemetry.sdk.trace.sampling import ALWAYS_ON
 
     provider = TracerProvider(
-        # Whatever the caller's traceparent says: who is watched is not for callers to decide.
+        # The caller's traceparent does not decide which requests are sampled.
         sampler=ALWAYS_ON,
         resource=Resource.create({"service.name": "rag"}),
         shutdown_on_exit=False,
@@ -44,7 +44,7 @@ def start(endpoint: str | None) -> None:
 
 
 def flush() -> None:
-    """Wait until what ended is sent, at most FLUSH_SECONDS: before a Lambda freezes."""
+    """Send the finished spans, within FLUSH_SECONDS, before Lambda freezes the process."""
     if _provider is not None:
         # The SDK's own time-out has no effect yet.
         sending = Thread(target=_provider.force_flush, daemon=True)
@@ -53,7 +53,7 @@ def flush() -> None:
 
 
 def export(trace: Trace, headers: Mapping[str, str]) -> None:
-    """Hand over an ended request's spans, as children of the caller's `traceparent` if there is one."""
+    """Export the spans of a request that has ended, as children of the caller's `traceparent`, if any."""
     if _provider is None:
         return
     from opentelemetry.trace import SpanKind, Status, StatusCode, set_span_in_context

@@ -1,7 +1,7 @@
-"""One request's story: which steps it went through, how long each took, how it ended.
+"""Trace of a request: its steps, their durations and its outcome.
 
-The request's edge opens it, the steps write into it from wherever they run, and its end is one log line
-and, where an exporter is configured, spans. It never holds a token or a text.
+middleware.py creates it and `step` adds to it. At the end it becomes one log line (request_log.py) and, if a
+collector is configured, spans (opentelemetry.py). It contains no tokens or texts.
 """
 
 import time
@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One step's beginning and end, in nanoseconds since the epoch."""
+    """A step with its start and end, in nanoseconds since the epoch."""
 
     name: str
     started: int
@@ -26,20 +26,20 @@ class Step:
 
 @dataclass(slots=True)
 class Trace:
-    """What is known of the request at hand."""
+    """The steps and the outcome of one request."""
 
     request_id: str
     function: str
     method: str
-    # From the steady clock that steps are measured with to the wall's, in nanoseconds.
+    # From the monotonic clock to the wall clock, in nanoseconds.
     offset: int = field(default_factory=lambda: time.time_ns() - time.perf_counter_ns())
     started: int = field(init=False)
     steps: list[Step] = field(default_factory=list)
-    # How it ended: the route's template (a path may hold anything), the status (0: no response).
+    # The route's template, since a path may contain anything; the status, 0 without a response.
     route: str | None = None
     status: int = 0
     ended: int = 0
-    # Of what went wrong: the code that the caller was told, and the cause that only the log is.
+    # The error code in the response, and the cause, which only the log contains.
     error: str | None = None
     because: str | None = None
 
@@ -47,14 +47,14 @@ class Trace:
         self.started = self.now()
 
     def now(self) -> int:
-        """Nanoseconds since the epoch; never less than before, whatever is done to the machine's clock."""
+        """Nanoseconds since the epoch. Monotonic, also when the wall clock is set back."""
         return self.offset + time.perf_counter_ns()
 
     def end(self, route: str | None, status: int) -> None:
         self.route, self.status, self.ended = route, status, self.now()
 
     def milliseconds(self) -> dict[str, float]:
-        """By step, in the order of their first beginning."""
+        """The duration of each step, in the order of their first start."""
         spent: dict[str, float] = {}
         for step in sorted(self.steps, key=lambda step: step.started):
             spent[step.name] = round(spent.get(step.name, 0) + step.milliseconds, 1)
@@ -65,13 +65,13 @@ current: ContextVar[Trace | None] = ContextVar("trace", default=None)
 
 
 def milliseconds_since(started: float) -> int:
-    """Since a moment of time.perf_counter."""
+    """`started` is a value of time.perf_counter."""
     return round((time.perf_counter() - started) * 1000)
 
 
 @contextmanager
 def step(name: str) -> Iterator[None]:
-    """Time what happens inside as a step of the request at hand; outside of a request it only happens."""
+    """Record the context as a step of the current request, if there is one."""
     trace = current.get()
     if trace is None:
         yield

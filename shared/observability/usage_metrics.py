@@ -1,5 +1,6 @@
-"""What the index and knowledge APIs did, counted and timed in the database, where every instance can see it;
-prometheus.py shows the sums."""
+"""Usage metrics and audit events, written to the database for all instances.
+
+api/prometheus.py serves the sums."""
 
 import logging
 import time
@@ -26,7 +27,7 @@ class Measure:
 
 
 def record(database: Database, caller: PrincipalSource, *measures: Measure) -> None:
-    """Count them in one call. What was done is done: no request fails because it could not be counted."""
+    """Count the measures in one call. A failure is logged and does not fail the request."""
     try:
         database.call(caller, "rag_record_metrics", {"measures": [asdict(measure) for measure in measures]})
     except RagError as error:
@@ -43,8 +44,8 @@ def record_event(
     chunks: int = 0,
     top_score: float | None = None,
 ) -> None:
-    """Note what the caller did in a namespace for those who audit it, and count it, in one call. As add, it
-    never fails a request."""
+    """Record an audit event of a namespace and count the measures, in one call. A failure is logged and does
+    not fail the request."""
     arguments = {
         "event": event,
         "namespace": namespace,
@@ -61,7 +62,7 @@ def record_event(
 
 @dataclass(slots=True)
 class RequestTimer:
-    """The measures of one request of the index API: its time, and whether it succeeded."""
+    """Measures the duration and outcome of one request of the index API."""
 
     database: Database
     caller: PrincipalSource
@@ -81,7 +82,7 @@ class RequestTimer:
 
 @contextmanager
 def timed(database: Database, caller: PrincipalSource, operation: str) -> Iterator[None]:
-    """Count and time a request of the index API, and whether it raised."""
+    """Record the duration and outcome of a request of the index API."""
     timer = RequestTimer(database, caller, operation)
     try:
         yield
@@ -92,7 +93,7 @@ def timed(database: Database, caller: PrincipalSource, operation: str) -> Iterat
 
 @asynccontextmanager
 async def timed_async(database: Database, caller: PrincipalSource, operation: str) -> AsyncGenerator[None]:
-    """The same without blocking the event loop."""
+    """`timed` for an event loop, which it does not block."""
     timer = RequestTimer(database, caller, operation)
     try:
         yield

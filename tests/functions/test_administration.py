@@ -19,7 +19,7 @@ from local.processes import free_port, is_responding, start, wait_until_ready
 from local.stack import Stack
 from shared.api import health as looking
 from shared.api.health import MISSED_SECONDS, SCHEMA_VERSION, VERSION
-from shared.api.probes import AGAIN_SECONDS
+from shared.api.health_probes import AGAIN_SECONDS
 from shared.config import Settings
 from shared.services import Services
 from tests import graphing

@@ -14,8 +14,8 @@ import pytest
 from jose import jwt
 
 from functions import api_keys
-from shared.access import api_key_exchange
-from shared.access.api_key_exchange import CACHED_SECONDS, ApiKeyExchange
+from shared.access import api_key_authenticator
+from shared.access.api_key_authenticator import CACHED_SECONDS, ApiKeyAuthenticator
 from shared.access.api_keys import hash_of
 from shared.access.token_signer import LIFETIME_SECONDS, UNTRUSTED, Signer, signer_for
 from shared.config import Settings
@@ -630,14 +630,14 @@ def test_rate_limit_headers_report_the_key_s_own_limit(people: People, world: Wo
 
 
 @pytest.fixture
-def ring(core: Services) -> ApiKeyExchange:
+def ring(core: Services) -> ApiKeyAuthenticator:
     """A process that has seen no key yet."""
     signer = signer_for(core.settings)
     assert signer
-    return ApiKeyExchange(core.database, signer)
+    return ApiKeyAuthenticator(core.database, signer)
 
 
-def until_refused(ring: ApiKeyExchange, key: str, seconds: float) -> None:
+def until_refused(ring: ApiKeyAuthenticator, key: str, seconds: float) -> None:
     """Returns as soon as the key is refused, and fails if it still works after the seconds."""
     end = time.monotonic() + seconds
     while time.monotonic() < end:
@@ -650,7 +650,7 @@ def until_refused(ring: ApiKeyExchange, key: str, seconds: float) -> None:
 
 
 def test_a_key_is_exchanged_for_a_one_minute_token_with_its_rights(
-    people: People, ring: ApiKeyExchange, world: World
+    people: People, ring: ApiKeyAuthenticator, world: World
 ):
     people.ann.put([vector(1)], collection="manuals")
     key = create(people.ann, scopes=["chat:read"], collection="manuals")
@@ -673,7 +673,7 @@ def test_a_key_is_exchanged_for_a_one_minute_token_with_its_rights(
     assert principal.token not in repr(principal)
 
 
-def test_a_token_never_outlives_its_key(people: People, ring: ApiKeyExchange, world: World):
+def test_a_token_never_outlives_its_key(people: People, ring: ApiKeyAuthenticator, world: World):
     key = create(people.ann)
     world.sql("update rag.api_keys set expires_at = now() + interval '20 seconds' where id = %s", key["id"])
     claims = jwt.get_unverified_claims(ring.principal(key["key"]).token)
@@ -683,9 +683,9 @@ def test_a_token_never_outlives_its_key(people: People, ring: ApiKeyExchange, wo
 def test_a_cached_key_needs_no_look_up(people: People, settings: Settings):
     keys = [create(people.ann)["key"] for _ in range(2)]
     with counting(settings.supabase_url) as (address, asked), made(settings, supabase_url=address) as core:
-        assert core.key_ring
+        assert core.api_key_authenticator
         for key in keys * 3:
-            core.key_ring.principal(key)
+            core.api_key_authenticator.principal(key)
         assert asked == ["/rest/v1/rpc/rag_open_key"] * 2
 
 
@@ -705,14 +705,14 @@ def test_an_unknown_key_needs_a_look_up_each_time_and_is_not_cached(
     world.sql("update rag.api_keys set expires_at = now() where id = %s", expired["id"])
     unknown = "mn_live_" + "B" * 43
     with counting(settings.supabase_url) as (address, asked), made(settings, supabase_url=address) as core:
-        assert core.key_ring
+        assert core.api_key_authenticator
         for number, key in enumerate([unknown, revoked["key"], expired["key"], unknown], start=1):
             with pytest.raises(Unauthorized):
-                core.key_ring.principal(key)
+                core.api_key_authenticator.principal(key)
             assert asked == ["/rest/v1/rpc/rag_open_key"] * number
         # An unknown key that comes into being works at once.
         made_now = new_key_of(people.ann, unknown)
-        assert core.key_ring.principal(unknown).key_id == made_now
+        assert core.api_key_authenticator.principal(unknown).key_id == made_now
 
 
 def test_over_http_an_unknown_key_needs_one_look_up_and_a_malformed_key_none(settings: Settings):
@@ -729,9 +729,9 @@ def test_over_http_an_unknown_key_needs_one_look_up_and_a_malformed_key_none(set
 
 
 def test_a_revoked_key_stops_working_when_its_cache_entry_expires(
-    people: People, ring: ApiKeyExchange, monkeypatch: pytest.MonkeyPatch
+    people: People, ring: ApiKeyAuthenticator, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(api_key_exchange, "CACHED_SECONDS", 0.5)
+    monkeypatch.setattr(api_key_authenticator, "CACHED_SECONDS", 0.5)
     key = create(people.ann)
     ring.principal(key["key"])
     people.ann.request("DELETE", f"{PATH}/{key['id']}")
@@ -741,10 +741,10 @@ def test_a_revoked_key_stops_working_when_its_cache_entry_expires(
 
 
 def test_repeated_use_does_not_extend_a_revoked_key_s_cache_entry(
-    people: People, ring: ApiKeyExchange, monkeypatch: pytest.MonkeyPatch
+    people: People, ring: ApiKeyAuthenticator, monkeypatch: pytest.MonkeyPatch
 ):
     """The time runs from the look-up, not from the last use: until_refused uses it all the while."""
-    monkeypatch.setattr(api_key_exchange, "CACHED_SECONDS", 1.0)
+    monkeypatch.setattr(api_key_authenticator, "CACHED_SECONDS", 1.0)
     key = create(people.ann)
     ring.principal(key["key"])
     people.ann.request("DELETE", f"{PATH}/{key['id']}")
@@ -753,17 +753,17 @@ def test_repeated_use_does_not_extend_a_revoked_key_s_cache_entry(
 
 
 def test_a_cache_entry_is_shorter_than_the_token_and_than_a_minute():
-    assert 0 < api_key_exchange.CACHED_SECONDS < LIFETIME_SECONDS <= 60
+    assert 0 < api_key_authenticator.CACHED_SECONDS < LIFETIME_SECONDS <= 60
 
 
-def test_a_key_expires_on_time_although_it_is_cached(people: People, ring: ApiKeyExchange, world: World):
+def test_a_key_expires_on_time_although_it_is_cached(people: People, ring: ApiKeyAuthenticator, world: World):
     key = create(people.ann)
     world.sql("update rag.api_keys set expires_at = now() + interval '1.5 seconds' where id = %s", key["id"])
     ring.principal(key["key"])
     until_refused(ring, key["key"], 6)
 
 
-def test_sixteen_threads_with_one_key_get_the_same_principal(people: People, ring: ApiKeyExchange):
+def test_sixteen_threads_with_one_key_get_the_same_principal(people: People, ring: ApiKeyAuthenticator):
     key = create(people.ann)["key"]
     with ThreadPoolExecutor(16) as pool:
         principals = list(pool.map(lambda _: ring.principal(key), range(64)))
@@ -772,7 +772,7 @@ def test_sixteen_threads_with_one_key_get_the_same_principal(people: People, rin
     }
 
 
-def test_threads_with_keys_of_several_owners_never_mix_them(people: People, ring: ApiKeyExchange):
+def test_threads_with_keys_of_several_owners_never_mix_them(people: People, ring: ApiKeyAuthenticator):
     owners = {create(actor)["key"]: actor.id for actor in (people.ann, people.alf, people.ada, people.bob)}
     with ThreadPoolExecutor(16) as pool:
         seen = list(pool.map(lambda key: (key, ring.principal(key)), [*owners] * 16))
@@ -784,10 +784,10 @@ def test_threads_with_keys_of_several_owners_never_mix_them(people: People, ring
 def test_a_full_cache_evicts_keys_and_looks_them_up_again(
     people: People, core: Services, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(api_key_exchange, "CACHED_KEYS", 2)
+    monkeypatch.setattr(api_key_authenticator, "CACHED_KEYS", 2)
     signer = signer_for(core.settings)
     assert signer
-    small = ApiKeyExchange(core.database, signer)
+    small = ApiKeyAuthenticator(core.database, signer)
     keys = [create(people.ann) for _ in range(4)]
     for key in keys * 2:
         assert small.principal(key["key"]).key_id == key["id"]
@@ -872,7 +872,7 @@ def test_a_key_is_looked_up_again_after_a_clock_change(
                 made(settings, supabase_url=address) as core,
             ):
                 assert core.signer
-                ring = ApiKeyExchange(core.database, core.signer, clock=clock)
+                ring = ApiKeyAuthenticator(core.database, core.signer, clock=clock)
                 for _ in range(3):
                     ring.principal(key)
                 assert len(asked) == 1
@@ -886,5 +886,5 @@ def test_a_signing_key_that_the_project_rejects_is_a_server_error(people: People
     with made(settings) as core:
         stranger = Signer("a secret of another project, long enough", settings.issuer, "authenticated")
         with pytest.raises(DatabaseFailed) as refused:
-            ApiKeyExchange(core.database, stranger).principal(key)
+            ApiKeyAuthenticator(core.database, stranger).principal(key)
         assert refused.value.because == UNTRUSTED

@@ -9,7 +9,7 @@ import psycopg
 import pytest
 
 from local import tokens
-from shared.access.api_key_exchange import ApiKeyExchange
+from shared.access.api_key_authenticator import ApiKeyAuthenticator
 from shared.access.api_keys import hash_of
 from shared.access.token_signer import Signer, signer_for
 from tests.actors import NOBODYS, Actor, World, hit_arguments, key_arguments, put_arguments, vector
@@ -42,7 +42,7 @@ def exchanged(library: Library, key: dict[str, Any]) -> str:
     """The token that the functions would act with for this key."""
     signer = signer_for(library.core.settings)
     assert signer
-    return ApiKeyExchange(library.core.database, signer).principal(key["key"]).token
+    return ApiKeyAuthenticator(library.core.database, signer).principal(key["key"]).token
 
 
 def scoped(library: Library, actor: Actor, *scopes: str, **more: Any) -> str:

@@ -183,10 +183,10 @@ def test_a_rate_in_another_form_is_refused(subtests: pytest.Subtests):
 
 
 def test_denied_metadata_is_listed_by_api(environment: pytest.MonkeyPatch):
-    assert read_settings().denied("knowledge") == frozenset()
+    assert read_settings().metadata_denylist("knowledge") == frozenset()
     environment.setenv("RAG_METADATA_DENYLISTS", '{"knowledge": ["a", "b"], "memory": []}')
-    assert read_settings().denied("knowledge") == {"a", "b"}
-    assert read_settings().denied("memory") == frozenset()
+    assert read_settings().metadata_denylist("knowledge") == {"a", "b"}
+    assert read_settings().metadata_denylist("memory") == frozenset()
 
 
 def test_a_malformed_denylist_is_refused(subtests: pytest.Subtests):

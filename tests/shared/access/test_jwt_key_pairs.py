@@ -17,15 +17,15 @@ from jose import jwk, jwt
 
 from local import tokens
 from shared.access.jwks import KeySet
-from shared.access.jwt import Verifier
+from shared.access.jwt_verifier import Verifier
 from shared.errors import KeysUnavailable, Unauthorized
 from tests.key_pairs import es256, pem, public, rs256, shared_secrets_of
-from tests.shared.access.test_jwt import SECRET, URL, USER, part, signed
+from tests.shared.access.test_jwt_verifier import SECRET, URL, USER, part, signed
 from tests.stand_in import Reply, StandIn
 
 EC, RSA = es256("an-ec-key"), rs256("an-rsa-key")
 PAIRS = {"ES256": EC, "RS256": RSA}
-NEITHER_NOR = "The token's signing key is not one of this project."
+FOREIGN_KEY = "The token's signing key does not belong to this project."
 
 
 @dataclass(frozen=True)
@@ -171,8 +171,8 @@ def test_hs256_with_a_published_kid_needs_the_secret(subtests: pytest.Subtests, 
 
 def test_a_key_of_another_family_is_refused(both: Project):
     for key, other in ((EC, RSA), (RSA, EC)):
-        assert both.refuses(under(key, header_of(key, kid=other["kid"]))) == NEITHER_NOR
-        assert both.refuses(under(key, header_of(other, kid=key["kid"]))) == NEITHER_NOR
+        assert both.refuses(under(key, header_of(key, kid=other["kid"]))) == FOREIGN_KEY
+        assert both.refuses(under(key, header_of(other, kid=key["kid"]))) == FOREIGN_KEY
         both.refuses(under(key, header_of(other)))
     assert both.fetches == 1, "both are known"
 
@@ -198,7 +198,7 @@ def test_without_a_secret_hs256_is_always_refused(both: Project):
     for secret in (None, ""):
         without = Project(both.api, verifier(secret, KeySet(both.api.url)))
         for tried in (SECRET, "", "None"):
-            assert "not accepted here" in without.refuses(signed({"alg": "HS256"}, claims(), tried))
+            assert "not accepted" in without.refuses(signed({"alg": "HS256"}, claims(), tried))
         assert without.user(token(EC)) == USER
 
 
@@ -225,8 +225,8 @@ def test_a_malformed_kid_is_refused_before_any_look_up(subtests: pytest.Subtests
             with subtests.test(key["alg"], kid=kid), StandIn() as api:
                 api.replies(Reply(json={"keys": [public(key), {**public(key), "kid": kid}]}))
                 project = Project(api, verifier(SECRET, KeySet(api.url)))
-                assert project.refuses(under(key, header_of(key, kid=kid))) == NEITHER_NOR
-                assert project.refuses(signed({"alg": "HS256", "kid": kid}, claims())) == NEITHER_NOR
+                assert project.refuses(under(key, header_of(key, kid=kid))) == FOREIGN_KEY
+                assert project.refuses(signed({"alg": "HS256", "kid": kid}, claims())) == FOREIGN_KEY
                 assert project.fetches == 0
 
 

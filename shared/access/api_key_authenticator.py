@@ -1,8 +1,7 @@
-"""An API key's exchange for the short-lived token that it is a name for.
+"""Authentication by API key: the key is exchanged for a short-lived token.
 
-A key is looked up by its hash, in the database, by a token that can see that one row and nothing else.
-What the look-up says is cached for less than the minted token's life, so a revoked key ends within
-CACHED_SECONDS.
+The database looks up the hash of the key, for a token that sees that one row alone. The result is cached for
+less than the lifetime of the issued token, so that a revoked key stops working within CACHED_SECONDS.
 """
 
 import time
@@ -22,54 +21,53 @@ from shared.types import Principal
 
 CACHED_SECONDS = 40.0
 CACHED_KEYS = 10_000
-# How many look-ups a process has under way at most: made-up keys come without a limit of their own.
+# Concurrent look-ups of a process, and the wait for one of them: no rate limit covers invalid keys.
 LOOK_UPS = 8
-PATIENCE_SECONDS = 5
+LOOK_UP_WAIT_SECONDS = 5
 
 
 @dataclass(frozen=True, slots=True)
-class _Opened:
+class _Session:
+    """The principal of a key, and when and for how many seconds it is cached."""
+
     principal: Principal
     since: float
     seconds: float
 
 
-class ApiKeyExchange:
-    """Exchanges keys for principals. Safe to use from many threads."""
+class ApiKeyAuthenticator:
+    """Safe to use from many threads."""
 
     def __init__(self, database: Database, signer: Signer, *, clock: Callable[[], float] = time.time) -> None:
-        """The clock is the wall's, as the tokens' is: a monotonic one stands still while a machine sleeps."""
+        """The clock is a wall clock, as for tokens: a monotonic one stops while the machine sleeps."""
         self._database = database
         self._signer = signer
         self.algorithm = signer.algorithm
         self._clock = clock
         self._lock = Lock()
         self._looking_up = Semaphore(LOOK_UPS)
-        self._known: LRUCache[str, _Opened] = LRUCache(CACHED_KEYS)
+        self._sessions: LRUCache[str, _Session] = LRUCache(CACHED_KEYS)
 
     def principal(self, key: str) -> Principal:
-        """Whom the key stands for, with the token to act with.
-
-        An unknown, revoked or expired key costs one look-up by hash, whichever it is, and raises
-        Unauthorized.
-        """
+        """The owner of the key, with a token. An unknown, revoked or expired key costs one look-up and raises
+        Unauthorized."""
         digest = hash_of(key)
         with self._lock:
-            known = self._known.get(digest)
-        # A clock that was set back makes what is known old, not young.
-        if known is None or not 0 <= self._clock() - known.since < known.seconds:
-            known = self._exchange(digest)
+            session = self._sessions.get(digest)
+        # An entry from the future means that the clock was set back: it counts as old.
+        if session is None or not 0 <= self._clock() - session.since < session.seconds:
+            session = self._exchange(digest)
             with self._lock:
-                self._known[digest] = known
-        return known.principal
+                self._sessions[digest] = session
+        return session.principal
 
-    def _exchange(self, digest: str) -> _Opened:
+    def _exchange(self, digest: str) -> _Session:
         since = self._clock()
         rows = self._look_up(digest)
         if not rows:
             raise Unauthorized("The API key is not valid.")
         (key,) = rows
-        left = _seconds_until(key["expires_at"])
+        remaining = _seconds_until(key["expires_at"])
         claims = {
             "key": key["key_id"],
             "org": key["org_id"],
@@ -77,12 +75,12 @@ class ApiKeyExchange:
             "scopes": key["scopes"],
             "requests_per_minute": key["requests_per_minute"],
         }
-        token = self._signer.token(min(LIFETIME_SECONDS, left), sub=key["owner_id"], rag=claims)
+        token = self._signer.token(min(LIFETIME_SECONDS, remaining), sub=key["owner_id"], rag=claims)
         principal = Principal(key["owner_id"], token, frozenset(key["scopes"]), key["key_id"])
-        return _Opened(principal, since, min(CACHED_SECONDS, left))
+        return _Session(principal, since, min(CACHED_SECONDS, remaining))
 
     def _look_up(self, digest: str) -> list[dict[str, Any]]:
-        if not self._looking_up.acquire(timeout=PATIENCE_SECONDS):
+        if not self._looking_up.acquire(timeout=LOOK_UP_WAIT_SECONDS):
             raise DatabaseTimedOut(because="too many keys at once")
         try:
             rows: list[dict[str, Any]] = call_with_claims_only(

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from jose import jwt
 
 from local import tokens
-from shared.access.jwt import Verifier
+from shared.access.jwt_verifier import Verifier
 from shared.errors import Unauthorized
 
 SECRET = "a secret of the project, forty characters"

@@ -1,8 +1,8 @@
-"""Step one: from an Authorization header to a Principal, or Unauthorized.
+"""Verification of Supabase access tokens.
 
-The family of the key is chosen by the token's `alg` from an allow-list before anything else in the token is
-believed: HS256 is for the project's secret alone, ES256 and RS256 for its published keys alone. PostgREST
-checks the same token again: this check exists to refuse early, and never widens what that one would allow.
+The token's `alg` selects the key from an allow-list before any claim is read: HS256 uses the project's secret
+alone, ES256 and RS256 its published keys alone. PostgREST verifies the same token again: this check refuses
+early and never allows more.
 """
 
 import re
@@ -19,15 +19,15 @@ from shared.errors import Unauthorized
 from shared.types import Principal
 
 # Gateways in front of functions take headers of 8 to 10 KiB.
-MAXIMUM_LENGTH = 8 * 1024
-# Three parts of base64url and nothing else: jose would skip over characters that do not belong.
+MAX_LENGTH = 8 * 1024
+# Three parts of base64url: jose would ignore other characters.
 _TOKEN = re.compile(r"[\w-]+\.[\w-]+\.[\w-]*", re.ASCII)
-# Hosted projects' HS256 tokens name their key in base64, which has slashes. Nothing is looked up by it.
+# Hosted projects' HS256 tokens have a key id in base64, with slashes. It is not used for a look-up.
 _SECRET_ID = re.compile(r"[A-Za-z0-9+][A-Za-z0-9+/]{15}")
 
 
 def bearer(authorization: str | None) -> str:
-    """The credential of `Bearer <credential>`, in whatever case and spacing; empty for any other scheme."""
+    """The credential of `Bearer <credential>`, in any case and spacing; empty for another scheme."""
     scheme, _, credential = (authorization or "").strip().partition(" ")
     return credential.strip() if scheme.lower() == "bearer" else ""
 
@@ -48,11 +48,11 @@ class Verifier:
     def principal(self, authorization: str | None) -> Principal:
         """The user of `Bearer <JWT>`.
 
-        Raises Unauthorized, saying what is at fault, never its value; KeysUnavailable when the key to
-        check with could not be had.
+        Raises Unauthorized, whose message names the fault without a value; KeysUnavailable when the key
+        could not be fetched.
         """
         token = bearer(authorization)
-        if len(token) > MAXIMUM_LENGTH:
+        if len(token) > MAX_LENGTH:
             raise Unauthorized("The token is too long.")
         if not _TOKEN.fullmatch(token):
             raise Unauthorized
@@ -71,16 +71,16 @@ class Verifier:
         except ExpiredSignatureError:
             raise Unauthorized("The token has expired.") from None
         except (JOSEError, TypeError, ValueError, AttributeError, RecursionError):
-            # jose lets claims of a wrong kind (an exp that is a list) escape as Python's own errors.
+            # For claims of a wrong type (an exp that is a list) jose raises Python's own errors.
             raise Unauthorized("The token is not valid.") from None
         return claims
 
     def _key_for(self, header: Mapping[str, Any]) -> tuple[str, Key]:
-        """The one algorithm and key that may verify a token of this header. Where it says to find a key
-        (jku, x5u), or brings one along (jwk, x5c), is never looked at."""
-        # RFC 7515, 4.1.11: who does not understand a critical extension must refuse.
+        """The one algorithm and key that may verify a token with this header. Keys and URLs in the header
+        (jku, x5u, jwk, x5c) are ignored."""
+        # RFC 7515, 4.1.11: a token with an unknown critical extension must be refused.
         if "crit" in header:
-            raise Unauthorized("The token demands an extension that is not known here.")
+            raise Unauthorized("The token requires an extension that is not supported.")
         key: Key | None
         match header.get("alg"):
             case "HS256" as algorithm if self._secret is not None:
@@ -89,9 +89,9 @@ class Verifier:
                 kid = header.get("kid")
                 key = self._keys.key(kid, algorithm) if is_key_id(kid) else None
             case _:
-                raise Unauthorized("The token is signed in a way that is not accepted here.")
+                raise Unauthorized("The token's signature algorithm is not accepted.")
         if key is None:
-            raise Unauthorized("The token's signing key is not one of this project.")
+            raise Unauthorized("The token's signing key does not belong to this project.")
         return str(algorithm), key
 
 
@@ -100,8 +100,8 @@ def _may_name_a_secret(kid: object) -> bool:
 
 
 def _user(claims: Mapping[str, Any], token: str) -> Principal:
-    """The principal of claims that are verified. Raises Unauthorized when they are no signed-in user's."""
-    # The anon and service keys are tokens of the same project, and no users.
+    """The principal of verified claims. Raises Unauthorized for those of no signed-in user."""
+    # The anon and service keys are tokens of the same project without a user.
     if claims.get("role") != "authenticated":
         raise Unauthorized("The token is not a signed-in user's.")
     try:
@@ -112,7 +112,7 @@ def _user(claims: Mapping[str, Any], token: str) -> Principal:
 
 
 def _scopes(claim: object) -> frozenset[str] | None:
-    """What the token is narrowed to, if at all, read as rag.has_scope() reads it in the database."""
+    """The scopes that restrict the token, or None; rag.has_scope() reads them in the same way."""
     scopes = claim.get("scopes") if isinstance(claim, Mapping) else None
     if scopes is None:
         return None

@@ -1,4 +1,4 @@
-"""Cached probes of PostgREST, the database, the embedder and the model gateway.
+"""Cached health probes of PostgREST, database, embedder and model gateway.
 
 Each ends by its time-out and raises nothing. All callers share its result."""
 
@@ -76,7 +76,7 @@ def _database(core: Services) -> DatabaseStatus:
     with deadline(CHECK_SECONDS):
         status = core.database_status()
     if status is not DatabaseStatus.SERVES:
-        # Without a database no caller is known as an admin, to whom details may be shown.
+        # In the log, since details are for admins, who cannot be authenticated now.
         log.warning("health: the database is not reached as it should be (%s)", status)
     return status
 
@@ -96,7 +96,7 @@ def _embedding(core: Services) -> Embedding:
 
 
 def _gateway(core: Services) -> State:
-    """Unknown for an endpoint that lists no models: it may answer all the same, or be no gateway."""
+    """Unknown for an endpoint that lists no models, which may or may not answer chats."""
     settings = core.settings
     if settings.rag_llm_api_key is None:
         return State.NOT_CONFIGURED

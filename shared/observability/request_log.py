@@ -1,4 +1,4 @@
-"""Logs as JSON, one line a request, and never a token or a text in them."""
+"""Request log: one JSON line for each request, without tokens and texts."""
 
 import logging
 from typing import Any
@@ -11,11 +11,11 @@ log = logging.getLogger("rag")
 
 
 def configure() -> None:
-    """Write what is logged as `rag` to stderr, a JSON object a line; nothing is passed on to the root
-    logger, whose handlers (Lambda brings one) would write it a second time."""
+    """Write the logger `rag` to stderr, one JSON object a line. The root logger gets no records: its handlers
+    (Lambda adds one) would write them again."""
     if log.handlers:
         return
-    # It says in plain text, with the user's id, what our own line says.
+    # slowapi logs refusals as plain text with the user's id.
     logging.getLogger("slowapi").disabled = True
     handler = logging.StreamHandler()
     handler.setFormatter(
@@ -31,7 +31,6 @@ def configure() -> None:
 
 
 def request_ended(trace: Trace) -> None:
-    """The one line of a request."""
     line: dict[str, Any] = {
         "request_id": trace.request_id,
         "function": trace.function,
