@@ -9730,10 +9730,7 @@ create policy "callers spend their own budget" on rag.rate_limits
 
 create table rag.request_counts (
   user_id uuid not null,
-  function text not null check (
-    function in ('rag-search', 'rag-answer', 'api-keys', 'collections', 'documents', 'webhooks', 'indexes',
-      'index-query', 'index-snapshots', 'chat-completions', 'knowledge', 'v1-search',
-      'v1-contents', 'v1-similar', 'v1-answer', 'retrievals', 'chat', 'administration')),
+  function text not null check (function ~ '^[a-z][a-z0-9-]{0,39}$'),
   outcome text not null check (outcome in ('admitted', 'limited')),
   total bigint not null check (total > 0),
   primary key (user_id, function, outcome)
@@ -9742,7 +9739,8 @@ create table rag.request_counts (
 comment on table rag.request_counts is
   'Requests by user, function and outcome, since ever: what /metrics sums over all users, so that its counters are '
   'true over all instances. Each user has rows of their own, so that nobody waits for others.';
-comment on column rag.request_counts.function is 'The deployed functions; whoever adds one says so here.';
+comment on column rag.request_counts.function is
+  'The deployed function. A user has at most 64 names, because a direct caller may choose any (rag.count_request).';
 
 alter table rag.request_counts enable row level security;
 alter table rag.request_counts force row level security;
@@ -9826,6 +9824,30 @@ comment on function rag.count_hits is
   'Count `amount` requests in one window, if there is room for them; where the window stands then. Atomic under any '
   'number of callers: the row is locked before it is judged, and kept until the caller commits.';
 
+create function rag.count_request(function text, outcome text)
+returns void
+language plpgsql volatile security invoker set search_path = ''
+as $$
+#variable_conflict use_variable
+begin
+  update rag.request_counts as present set total = present.total + 1
+  where present.user_id = auth.uid() and present.function = count_request.function
+    and present.outcome = count_request.outcome;
+  if not found then
+    insert into rag.request_counts as present (user_id, function, outcome, total)
+    select auth.uid(), function, outcome, 1
+    where (
+      select count(distinct named.function) from rag.request_counts as named
+      where named.user_id = auth.uid() and named.function <> count_request.function) < 64
+    on conflict on constraint request_counts_pkey do update set total = present.total + excluded.total;
+  end if;
+end;
+$$;
+
+comment on function rag.count_request is
+  'Count a request of the caller by function and outcome. It does not count further names above 64 of one user, so '
+  'that a direct caller cannot create any number of rows.';
+
 create function public.rag_check_rate_limit(
   function text, bucket text, requests integer, window_seconds integer, amount integer default 1
 )
@@ -9871,9 +9893,7 @@ begin
       and spent.window_seconds = paid.window_seconds;
   end if;
 
-  insert into rag.request_counts as present (user_id, function, outcome, total)
-  values (auth.uid(), function, case when admitted then 'admitted' else 'limited' end, 1)
-  on conflict on constraint request_counts_pkey do update set total = present.total + excluded.total;
+  perform rag.count_request(function, case when admitted then 'admitted' else 'limited' end);
   if admitted then
     perform rag.count_org_call();
   end if;
@@ -9896,11 +9916,21 @@ language sql stable security invoker set search_path = ''
 as $$
   select rag.begin_call();
 
-  select 'rag_requests_total', jsonb_build_object('function', function, 'outcome', outcome), sum(total), sum(total),
-    '{}'::double precision[], '{}'::bigint[]
-  from rag.request_counts
-  where (select rag.reads_metrics())
-  group by function, outcome
+  select 'rag_requests_total', jsonb_build_object('function', counted.function, 'outcome', counted.outcome),
+    sum(counted.total), sum(counted.total), '{}'::double precision[], '{}'::bigint[]
+  from (
+    select case when ranked.place <= 64 then request_counts.function else 'other' end as function,
+      request_counts.outcome, request_counts.total
+    from rag.request_counts
+    join (
+      select request_counts.function, row_number() over (order by sum(request_counts.total) desc,
+        request_counts.function) as place
+      from rag.request_counts
+      group by request_counts.function
+    ) as ranked on ranked.function = request_counts.function
+    where (select rag.reads_metrics())
+  ) as counted
+  group by counted.function, counted.outcome
   union all
   select measures.name, jsonb_build_object('label', measures.label), sum(measures.sum), sum(measures.total),
     rag.histogram_bounds(measures.name), array(
@@ -9916,8 +9946,8 @@ as $$
 $$;
 
 comment on function public.rag_metrics is
-  'What /metrics shows, summed over all users. For the functions'' own token alone, which has no user and says what '
-  'it is for; everybody else gets nothing.';
+  'Metrics of /metrics, summed over all users, with the 64 functions that have most requests by name and all others '
+  'as "other". Only for the functions'' own token, which has no user and a claim for it; others get no row.';
 
 -- Calls of each user in an org today, for the org's admins. A row is reused the next day, so there is one for each user
 -- who ever called. rag_check_rate_limit writes it, rag_stats reads it.

@@ -371,6 +371,7 @@ def test_every_function_declares_its_volatility(world: World):
         "rag_record_metrics(jsonb)",
         "rag.count_changed_terms()",
         "rag.count_hits(uuid,text,integer,integer,integer)",
+        "rag.count_request(text,text)",
         "rag.ensure_collection(uuid,text)",
         "rag.fold_term_counts(uuid,uuid,uuid,text[])",
         "rag.leased_job(boolean)",

@@ -511,7 +511,7 @@ def test_a_request_refused_by_the_daily_limit_counts_as_limited(people: People, 
     assert outcomes_of(world, people.ann) == {("rag-search", "admitted"): 1, ("rag-search", "limited"): 2}
 
 
-def test_an_unknown_function_is_refused_and_not_counted(
+def test_an_invalid_function_name_is_refused_and_not_counted(
     people: People, world: World, subtests: pytest.Subtests
 ):
     for function in ("", "rag_search", "RAG-SEARCH", "made up", None):
@@ -519,6 +519,30 @@ def test_an_unknown_function_is_refused_and_not_counted(
             before = counts(world, people.ann), outcomes_of(world, people.ann)
             assert hit(people.ann, function=function).status_code == 400
             assert (counts(world, people.ann), outcomes_of(world, people.ann)) == before
+
+
+def test_a_user_has_at_most_64_function_names(people: People, world: World):
+    """A direct caller may choose any name, so without a bound they could create any number of rows."""
+    for number in range(66):
+        assert tried(people.ann, 1, function=f"name-{number}", requests=PLENTY) == [True]
+    assert len(outcomes_of(world, people.ann)) == 64
+    assert tried(people.ann, 2, function="name-0") == [False, False]
+    assert len(outcomes_of(world, people.ann)) == 65
+    assert tried(people.bob, 1, function="name-65") == [True]
+
+
+def test_metrics_name_at_most_64_functions(people: People, world: World):
+    """Labels that direct callers choose would otherwise fill the monitoring system."""
+    add = (
+        "insert into rag.request_counts select %s, 'f-' || number, 'admitted', %s "
+        "from generate_series(1, 60) as number"
+    )
+    world.sql(add, people.ann.id, 5)
+    world.sql(add.replace("'f-'", "'g-'"), people.bob.id, 1)
+    read = "select labels ->> 'function' from public.rag_metrics() where name = 'rag_requests_total'"
+    names = {name for (name,) in world.as_user(people.ann, read, sub=None, rag={"metrics": True})}
+    assert len(names) == 65
+    assert {"other", "f-1", "f-60"} <= names
 
 
 def test_counters_are_exact_under_sixteen_threads(people: People, world: World):
