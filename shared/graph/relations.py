@@ -144,7 +144,7 @@ class _ClauseRelations:
                 holder = arguments.holder_at(end, copula=True)
         else:
             return
-        if holder is not None:
+        if holder is not None and owners is not None:
             confidence = 0.9 * holder.confidence * arguments.hedge_factor(index)
             yield from self._pairs(role.type, owners, holder.placeholders, confidence, role.is_object)
 
