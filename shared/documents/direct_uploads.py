@@ -86,7 +86,7 @@ class Uploads:
         ticket, NotFound for another user's ticket or a missing object, BodyTooLarge, and as documents.add."""
         path, expires, upload = self._parsed(caller, ticket)
         if expires < time.time():
-            raise InvalidRequest("The time to bring this upload is over.", code="upload_expired")
+            raise InvalidRequest("The upload has expired: begin it again.", code="upload_expired")
         try:
             size = self._storage.size_of(caller, path)
         except NotFound:
@@ -107,7 +107,7 @@ class Uploads:
         try:
             user_id, path, expires, fields = loads(self._signer, PURPOSE, ticket)
         except BadSignature:
-            raise InvalidRequest("The upload is not one of ours.", code="invalid_upload") from None
+            raise InvalidRequest("The upload's ticket is invalid.", code="invalid_upload") from None
         if user_id != caller.user_id:
             raise _not_found()
         return path, expires, UploadRequest(**fields)

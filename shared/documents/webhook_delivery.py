@@ -76,19 +76,16 @@ class WebhookSender:
         total, until = DeliveryStats(), time.monotonic() + seconds
         while True:
             last = finished.is_set()
-            batch = self._deliver_or_log()
+            batch = DeliveryStats()
+            try:
+                batch = self.deliver()
+            except RagError as error:
+                log.warning("nothing was delivered: %s (%s)", error.code, error.because)
             total += batch
             if last and (not batch.claimed or time.monotonic() > until):
                 return total
             if not batch.claimed:
                 finished.wait(PAUSE_SECONDS)
-
-    def _deliver_or_log(self) -> DeliveryStats:
-        try:
-            return self.deliver()
-        except RagError as error:
-            log.warning("nothing was delivered: %s (%s)", error.code, error.because)
-            return DeliveryStats()
 
     def deliver(self) -> DeliveryStats:
         """One round of due deliveries. Raises a RagError for a failed claim."""

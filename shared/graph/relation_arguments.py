@@ -123,34 +123,24 @@ class Arguments:
         first = self._object(index)
         if first is None:
             return None
-        placeholders = [self._tokens[first]]
-        has_conjunction = False
-        commas = 0
+        placeholders, has_conjunction = [self._tokens[first]], False
         index = first + 1
-        while index < len(self._tokens):
-            token = self._tokens[index]
-            is_conjunction = token in CONJUNCTIONS
-            behind = index + 1
+        while not has_conjunction and index < len(self._tokens):
+            token, behind = self._tokens[index], index + 1
+            has_conjunction = token in CONJUNCTIONS
             if token == "," and self._token_at(behind) in CONJUNCTIONS:  # noqa: S105
-                is_conjunction, behind = True, behind + 1
-            if not is_conjunction and token != ",":  # noqa: S105
-                break
+                has_conjunction, behind = True, behind + 1
             while self._token_at(behind) in LEADING_TOKENS:
                 behind += 1
-            if not self._is_name(behind) or self._token_at(behind + 1) == "'s":
-                break
-            if is_conjunction and self._token_at(behind + 1) not in LIST_ENDS:
+            is_last = has_conjunction and self._token_at(behind + 1) in LIST_ENDS
+            is_listed = is_last or (token == "," and not has_conjunction)  # noqa: S105
+            if not is_listed or not self._is_name(behind) or self._token_at(behind + 1) == "'s":
+                has_conjunction = False
                 break
             placeholders.append(self._tokens[behind])
-            has_conjunction, commas, index = (
-                has_conjunction or is_conjunction,
-                commas + (not is_conjunction),
-                behind + 1,
-            )
-            if is_conjunction:
-                break
+            index = behind + 1
         # Without an "and" a comma begins an apposition: directed by A, B's friend.
-        return tuple(placeholders if has_conjunction or not commas else placeholders[:1])
+        return tuple(placeholders if has_conjunction else placeholders[:1])
 
     def _object(self, index: int) -> int | None:
         for where in range(index, min(index + MAX_GAP + 1, len(self._tokens))):
@@ -162,7 +152,7 @@ class Arguments:
         return None
 
     def is_negated(self, index: int) -> bool:
-        return any(token in NEGATIONS for token in self._tokens[max(0, index - 5) : index])
+        return not NEGATIONS.isdisjoint(self._tokens[max(0, index - 5) : index])
 
     def hedge_factor(self, index: int) -> float:
-        return 0.6 if any(token in HEDGES for token in self._tokens[max(0, index - 12) : index]) else 1.0
+        return 1.0 if HEDGES.isdisjoint(self._tokens[max(0, index - 12) : index]) else 0.6

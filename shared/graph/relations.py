@@ -4,13 +4,14 @@ Negated phrases state no relation. Hedges, pronouns and distant subjects lower t
 """
 
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import product
 
 from shared.graph.alias_resolution import aliases_in
 from shared.graph.clauses import Clause, clauses_in
 from shared.graph.function_words import COPULAS, FINAL_VERBS, GENITIVES, SEPARATORS
 from shared.graph.mentions import Mention
 from shared.graph.name_folding import fold
-from shared.graph.relation_arguments import Argument, Arguments
+from shared.graph.relation_arguments import Arguments
 from shared.graph.relation_patterns import (
     PHRASES,
     RELATIONS,
@@ -66,12 +67,8 @@ def _verb_first(tokens: list[str]) -> list[str]:
     """German puts the verb last: caused by X, where it says by X caused."""
     for index, token in enumerate(tokens[2:], 2):
         if token in FINAL_VERBS and tokens[index - 2] in {"durch", "von", "vom", "mit", "in"}:
-            return _turned_at(tokens, index)
+            return [*tokens[: index - 2], token, *tokens[index - 2 : index], *tokens[index + 1 :]]
     return tokens
-
-
-def _turned_at(tokens: list[str], index: int) -> list[str]:
-    return [*tokens[: index - 2], tokens[index], *tokens[index - 2 : index], *tokens[index + 1 :]]
 
 
 class _ClauseRelations:
@@ -83,107 +80,73 @@ class _ClauseRelations:
         self._arguments = Arguments(clause)
 
     def relations(self) -> Iterator[Relation]:
-        index = 0
-        if TRIGGERS.isdisjoint(self._tokens) or len(self._clause.names) < 2:
+        tokens, index = self._tokens, 0
+        if TRIGGERS.isdisjoint(tokens) or len(self._clause.names) < 2:
             return
-        while index < len(self._tokens):
-            if self._tokens[index] not in TRIGGERS:
-                index += 1
-                continue
-            phrase = phrase_at(self._tokens, index) or self._coordinated_phrase(index)
-            if phrase is not None:
-                phrase_relations = [*self._from_phrase(index, *phrase)]
-                if phrase_relations:
-                    yield from phrase_relations
-                    index = (
-                        phrase[1]
-                        if phrase[0].following and phrase[1] == index + 1 + len(phrase[0].following)
-                        else index + 1
-                    )
+        while index < len(tokens):
+            if tokens[index] in TRIGGERS:
+                phrase, end = phrase_at(tokens, index) or self._coordinated_phrase(index) or (None, 0)
+                stated = [*self._from_phrase(index, phrase, end)] if phrase else []
+                yield from stated
+                if stated and phrase and phrase.following and end == index + 1 + len(phrase.following):
+                    index = end
                     continue
-            if (role := role_at(self._tokens, index)) is not None:
-                yield from self._from_role(index, role)
+                if not stated and (role := role_at(tokens, index)) is not None:
+                    yield from self._from_role(index, role)
             index += 1
 
     def _from_phrase(self, index: int, phrase: Phrase, end: int) -> Iterator[Relation]:
         others = self._arguments.objects(end)
-        if others is None:
-            return
-        if (
-            not phrase.following
-            and self._tokens[index].endswith("ed")
-            and self._clause.token_at(index - 1) in COPULAS
-        ):
-            # "Was released during" names no agent.
+        is_participle = not phrase.following and self._tokens[index].endswith("ed")
+        # "Was released during" names no agent.
+        if others is None or (is_participle and self._clause.token_at(index - 1) in COPULAS):
             return
         subject = self._arguments.subject(index, passive=bool(phrase.following) and phrase.is_forward)
         if subject is None or self._arguments.is_negated(index):
             return
         confidence = phrase.confidence * subject.confidence * self._arguments.hedge_factor(index)
-        yield from self._combinations(
-            phrase.type, subject.placeholders, others, confidence, phrase.is_forward
-        )
+        yield from self._pairs(phrase.type, subject.placeholders, others, confidence, phrase.is_forward)
 
     def _coordinated_phrase(self, index: int) -> tuple[Phrase, int] | None:
         """The phrase and its end for the first verb of "directed and produced by"."""
-        first = next(
-            (
-                one
-                for one in PHRASES.get(self._tokens[index], ())
-                if one.following and "by" in one.following[0]
-            ),
-            None,
-        )
-        if first is None:
+        phrases = PHRASES.get(self._tokens[index], ())
+        phrase = next((one for one in phrases if one.following and "by" in one.following[0]), None)
+        if phrase is None:
             return None
-        for end in range(index + 1, min(index + 8, len(self._tokens))):
-            token = self._tokens[end]
+        for end, token in enumerate(self._tokens[index + 1 : index + 8], index + 1):
             if token == "by":  # noqa: S105
-                return first, end + 1
+                return phrase, end + 1
             if token not in SEPARATORS and token not in PHRASES and not token.endswith("ly"):
                 return None
         return None
 
-    def _combinations(
+    def _pairs(
         self, type_: str, left: Iterable[str], right: Iterable[str], confidence: float, is_forward: bool
     ) -> Iterator[Relation]:
-        for one in left:
-            for other in right:
-                first, second = (one, other) if is_forward else (other, one)
-                pronoun_factor = 0.85 if {one, other} & self._clause.pronouns else 1.0
-                yield Relation(
-                    self._clause.names[first].name,
-                    type_,
-                    self._clause.names[second].name,
-                    confidence * pronoun_factor,
-                )
+        for pair in product(left, right):
+            subject, other = (self._clause.names[one].name for one in (pair if is_forward else pair[::-1]))
+            factor = 1.0 if self._clause.pronouns.isdisjoint(pair) else 0.85
+            yield Relation(subject, type_, other, confidence * factor)
 
     def _from_role(self, index: int, role: Role) -> Iterator[Relation]:
-        tokens, clause = self._tokens, self._clause
-        begin = index - (
-            role_at(tokens, index) is not None and tokens[index - 1] in {"root", "line", "chief"}
-        )
-        if self._arguments.is_negated(begin):
+        arguments, tokens = self._arguments, self._tokens
+        begin = index - (tokens[index - 1] in {"root", "line", "chief"})
+        if arguments.is_negated(begin):
             return
-        owner = self._arguments.possessor(begin)
-        holder: Argument | None = None
+        owner = arguments.possessor(begin)
         if owner is not None:
-            of: tuple[str, ...] | None = (tokens[owner],)
-            holder = self._arguments.holder_at(index + 1) or self._arguments.subject(owner, nominal=True)
-        elif clause.token_at(index + 1) in GENITIVES:
-            of = self._arguments.objects(index + 2)
-            if of is None:
-                return
-            end = max(where for where in range(len(tokens)) if tokens[where] == of[-1]) + 1
-            holder = self._arguments.subject(begin, nominal=True)
-            if holder is None and self._arguments.is_start(begin):
-                holder = self._arguments.holder_at(end, copula=True)
+            owners: tuple[str, ...] | None = (tokens[owner],)
+            holder = arguments.holder_at(index + 1) or arguments.subject(owner, nominal=True)
+        elif self._clause.token_at(index + 1) in GENITIVES and (owners := arguments.objects(index + 2)):
+            holder = arguments.subject(begin, nominal=True)
+            if holder is None and arguments.is_start(begin):
+                end = len(tokens) - tokens[::-1].index(owners[-1])
+                holder = arguments.holder_at(end, copula=True)
         else:
             return
-        if holder is None or of is None:
-            return
-        confidence = 0.9 * holder.confidence * self._arguments.hedge_factor(index)
-        yield from self._combinations(role.type, of, holder.placeholders, confidence, role.is_object)
+        if holder is not None and owners is not None:
+            confidence = 0.9 * holder.confidence * arguments.hedge_factor(index)
+            yield from self._pairs(role.type, owners, holder.placeholders, confidence, role.is_object)
 
 
 def _refined(relation: Relation, kinds: dict[str, str]) -> Relation:

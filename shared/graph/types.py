@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from shared.graph.name_folding import fold
+from shared.text.word_lists import word_sets
 
 MAX_NAME_CHARACTERS = 200
 # Of each chunk, and of each name.
@@ -13,20 +14,7 @@ MAX_NAMES, MAX_RELATIONS = 200, 200
 MAX_SURFACES = 20
 _IDEOGRAPHS = re.compile(r"[\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]{2}")
 
-KINDS = frozenset(
-    {
-        "person",
-        "organization",
-        "team",
-        "place",
-        "service",
-        "work",
-        "identifier",
-        "email",
-        "date",
-        "name",
-    }
-)
+KINDS = word_sets(__file__)["kinds"]
 
 
 @dataclass(frozen=True, slots=True)

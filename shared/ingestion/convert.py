@@ -47,10 +47,10 @@ def convert(
         return _joined(kind, [(None, text)], heading[1] if heading else "")
     if kind == "sound":
         if transcriber is None:
-            raise UnsupportedFileType("Sound and film are read where RAG_TRANSCRIPTION_KEY is set.")
+            raise UnsupportedFileType("Sound and video need RAG_TRANSCRIPTION_KEY to be set here.")
         return _joined(kind, [(None, transcriber.text(data, filename or "sound"))], "")
     if kind == "picture" and not is_installed():
-        raise UnsupportedFileType("Pictures are read where tesseract is installed.")
+        raise UnsupportedFileType("Pictures need tesseract to be installed here.")
     parsed = parse_in_subprocess(kind, data)
     return _joined(kind, parsed["parts"], parsed["title"] or "")
 

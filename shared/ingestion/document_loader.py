@@ -110,5 +110,5 @@ class DocumentLoader:
         try:
             return self._storage.download(self._jobs.caller(job), path, max_bytes)
         except NotFound:
-            message = "The file is not where it was uploaded any more: bring it again."
+            message = "The uploaded file no longer exists: upload it again."
             raise UnreadableDocument(message, code="original_gone") from None

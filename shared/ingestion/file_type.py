@@ -52,7 +52,7 @@ MEMBERS = {
 # The first bytes of unsupported files, and advice for the user.
 SIGNATURES = {
     b"\xd0\xcf\x11\xe0": "an old Office file, or one with a password: save it as DOCX, PPTX or XLSX without",
-    b"\x1f\x8b": "an archive: bring what is in it",
+    b"\x1f\x8b": "an archive: upload the files in it",
     b"{\\rtf": "an RTF file: save it as DOCX",
 }
 # Extensions of such files, which are refused before the upload.
@@ -104,7 +104,7 @@ def kind_of(data: bytes, filename: str | None, content_type: str | None) -> str:
         if data.startswith(signature):
             raise _unsupported(name)
     if declared_kind in SIGNED_KINDS:
-        raise UnreadableDocument(f"This is not a whole {declared_kind.upper()} file, whatever it is called.")
+        raise UnreadableDocument(f"This is not a whole {declared_kind.upper()} file.")
     return declared_kind or _kind_by_content(data, filename or "")
 
 
@@ -113,7 +113,7 @@ def _kind_by_content(data: bytes, filename: str) -> str:
     if _PAGE.match(data):
         return "html"
     if not is_text(data):
-        raise UnsupportedFileType(f"What is read here is {SUPPORTED}; this is no text in UTF-8 or UTF-16.")
+        raise UnsupportedFileType(f"This is no text in UTF-8 or UTF-16. Supported are {SUPPORTED}.")
     return "text"
 
 
@@ -121,10 +121,10 @@ def _archive_kind(data: bytes) -> str:
     # Names of members are not compressed. Only the parser opens an archive, which may have half a million.
     kind = next((kind for member, kind in MEMBERS.items() if member in data), None)
     if kind is None:
-        message = f"This is an archive: bring what is in it. What is read here is {SUPPORTED}."
+        message = f"This is {_ARCHIVE}. Supported are {SUPPORTED}."
         raise UnsupportedFileType(message)
     return kind
 
 
 def _unsupported(what: str) -> UnsupportedFileType:
-    return UnsupportedFileType(f"This is {what}. What is read here is {SUPPORTED}.")
+    return UnsupportedFileType(f"This is {what}. Supported are {SUPPORTED}.")

@@ -45,7 +45,7 @@ class ExtractionJob:
             arguments["model"] = model
         if None in names:
             number = first_chunk + names.index(None) + 1
-            message = f"What the model said of chunk {number} could not be read: there the rules' names stay."
+            message = f"The model's reply for chunk {number} was invalid. The chunk keeps the names by rules."
             arguments |= {"code": UNREADABLE, "message": message}
         return bool(self._call("rag_keep_extraction", arguments))
 

@@ -44,19 +44,16 @@ class GraphWorker:
         total, until = BatchResult(), time.monotonic() + seconds
         while True:
             last = finished.is_set()
-            batch = self._run_or_log()
+            batch = BatchResult()
+            try:
+                batch = self.build()
+            except RagError as error:
+                log.warning("nothing was read for names: %s (%s)", error.code, error.because)
             total += batch
             if time.monotonic() > until or (last and not batch.claimed):
                 return total, not batch.claimed
             if not batch.claimed:
                 finished.wait(PAUSE_SECONDS)
-
-    def _run_or_log(self) -> BatchResult:
-        try:
-            return self.build()
-        except RagError as error:
-            log.warning("nothing was read for names: %s (%s)", error.code, error.because)
-            return BatchResult()
 
     def build(self) -> BatchResult:
         """One round: some documents, each completed, failed or postponed. Raises a RagError for a failed

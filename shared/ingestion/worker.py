@@ -64,7 +64,7 @@ class Worker:
     def _postpone(self, jobs: Sequence[Job]) -> int:
         """Postpone jobs that have not begun. Returns their number."""
         for job in jobs:
-            self._jobs.fail(job, "left_for_later", "Other documents took too long. It is next.", 0)
+            self._jobs.fail(job, "left_for_later", "Other documents took too long. This one is next.", 0)
         return len(jobs)
 
     def _embedded(

@@ -74,11 +74,11 @@ def _snapshots(store: Store, org_id: str, places: Iterable[Sequence[str]]) -> It
 def _require_fit(manifest: Manifest, model: str) -> None:
     if manifest.embedding_model not in (None, model):
         raise SnapshotRefused(
-            f"The snapshot was embedded by {manifest.embedding_model}, and {model} is what embeds here."
+            f"The snapshot was embedded by {manifest.embedding_model}; this deployment uses {model}."
         )
     if manifest.dimensions != DIMENSIONS:
         raise SnapshotRefused(
-            f"The snapshot's embeddings have {manifest.dimensions} dimensions, here they have {DIMENSIONS}."
+            f"The snapshot's embeddings have {manifest.dimensions} dimensions; {DIMENSIONS} are needed."
         )
 
 
@@ -99,6 +99,4 @@ def _read(folder: Folder, manifest: Manifest, take: Callable[[Document | Chunk],
                     )
                 take(record)
     except FileNotFoundError:
-        raise SnapshotRefused(
-            "The snapshot lacks its data. If it is being replaced just now, please try again."
-        ) from None
+        raise SnapshotRefused("The snapshot lacks its data. Try again if it is being replaced now.") from None

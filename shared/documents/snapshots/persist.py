@@ -131,7 +131,7 @@ def _write(writer: Writer, reading: IndexReader) -> str | None:
         models |= {document["embedding_model"]} - {None}
         if len(models) > 1:
             raise Conflict(
-                "The index has documents of several embedding models. Bring the older ones anew first.",
+                "The index has documents of several embedding models. Index the older ones again first.",
                 code="several_models",
             )
     return models.pop() if models else None

@@ -4,7 +4,7 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 
 from shared.generation.grounding import citation_markers
 from shared.generation.grounding.facts import date_facts, facts_in, forms_of
@@ -65,7 +65,6 @@ class Window:
         self.passage = passage
         self.start = passage.sentences[first].start
         self.end = passage.sentences[last].end
-        self.size = last - first + 1
 
     @cached_property
     def text(self) -> str:
@@ -103,16 +102,10 @@ class Passages:
         stems_by_sentence = [sentence.stems for passage in self.all for sentence in passage.sentences]
         self._count = len(stems_by_sentence)
         self._frequency = Counter(stem for stems in stems_by_sentence for stem in stems)
-        self._windows: dict[tuple[int, int, int], Window] = {}
+        self.window = cache(Window)
 
     def rarity(self, stem: str) -> float:
         return math.log(1 + (1 + self._count) / (1 + self._frequency[stem]))
-
-    def window(self, passage: Passage, first: int, last: int) -> Window:
-        key = (passage.match_index, first, last)
-        if key not in self._windows:
-            self._windows[key] = Window(passage, first, last)
-        return self._windows[key]
 
     @cached_property
     def stems(self) -> frozenset[str]:

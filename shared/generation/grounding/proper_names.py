@@ -2,12 +2,10 @@
 
 import re
 
-from shared.generation.grounding.terms import is_function_word
+from shared.generation.grounding.terms import POSSESSIVE, WORD, is_function_word
 from shared.text.languages import MONTHS
 from shared.text.word_lists import word_sets
 
-_WORD = re.compile(r"[^\W\d_]+(?:[’'][^\W\d_]+)*")
-_POSSESSIVE = re.compile(r"[’'](?:s|S)?$")
 # Any word behind these may have a capital.
 _OPENING = re.compile(r"(?:^|[.!?:;“”„\"«»(\[—–*#|/]|\s['‘‚-])\s*[\W_]*$")
 _INNER = re.compile(r"[^\W\d_A-ZÄÖÜÀ-Þ][A-ZÄÖÜÀ-Þ]")
@@ -16,7 +14,7 @@ _GERMAN = word_sets(__file__)["german"]
 
 def names_in(text: str) -> list[str]:
     """The words with a capital that is not due to their position, case-folded."""
-    words = list(_WORD.finditer(text))
+    words = list(WORD.finditer(text))
     # Words with a capital inside are always names.
     inner_capitals = [word.group().casefold() for word in words if _INNER.search(word.group())]
     return list(dict.fromkeys([*inner_capitals, *_capitalised(text, words)]))
@@ -31,7 +29,7 @@ def _capitalised(text: str, words: list[re.Match[str]]) -> list[str]:
         return []
     names: list[str] = []
     for index, word in enumerate(words):
-        name = _POSSESSIVE.sub("", word.group())
+        name = POSSESSIVE.sub("", word.group())
         starts_sentence = _OPENING.search(text, 0, word.start()) is not None
         precedes_capital = (
             capitals[index + 1 : index + 2] == [True] and text[word.end() : words[index + 1].start()] == " "

@@ -11,8 +11,8 @@ from shared.text.word_lists import word_sets
 
 # Longer than in search, so that organize is not organic.
 LETTERS = 6
-_WORD = re.compile(r"[^\W\d_]+(?:[’'][^\W\d_]+)*")
-_POSSESSIVE = re.compile(r"[’'](?:s|S)?$")
+WORD = re.compile(r"[^\W\d_]+(?:[’'][^\W\d_]+)*")
+POSSESSIVE = re.compile(r"[’'](?:s|S)?$")
 # Negation is judged by itself (negation.py): don't has the stem of do.
 _DENIED = re.compile(r"n[’']t$", re.IGNORECASE)
 _ENDINGS = (
@@ -42,8 +42,8 @@ _SKIPPED = STOPWORDS.union(*word_sets(__file__).values())
 def words_in(text: str) -> list[str]:
     """Every word in order, case-folded."""
     words: list[str] = []
-    for word in _WORD.findall(text):
-        folded = _DENIED.sub("", _POSSESSIVE.sub("", word)).casefold()
+    for word in WORD.findall(text):
+        folded = _DENIED.sub("", POSSESSIVE.sub("", word)).casefold()
         words += letter_pairs(folded) if is_unspaced(folded) else [folded]
     return [word for word in words if word]
 

@@ -33,7 +33,7 @@ def code_language(value: object) -> str:
     name = _ALSO.get(name, name)
     if name not in LANGUAGES:
         listed = ", ".join(LANGUAGES)
-        message = f"Code is split by its language, and metadata.language names none of {listed}."
+        message = f"To split code, metadata.language must be one of {listed}."
         raise InvalidRequest(message, code="unsupported_language")
     return name
 

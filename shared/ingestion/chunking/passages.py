@@ -114,7 +114,7 @@ def chunk_document(
         chunks = cut()
     if max_chunks is not None and len(chunks) > max_chunks:
         raise UnreadableDocument(
-            f"The document makes more than {max_chunks:,} chunks; divide it, or make them larger.",
+            f"The document makes more than {max_chunks:,} chunks: divide it, or set a larger chunk size.",
             code="document_too_large",
         )
     passages = [f"{label}\n{headers.before(item)}{item.text}" for item in chunks]

@@ -12,7 +12,7 @@ from typing import Any
 from shared.errors import UnreadableDocument
 from shared.ingestion.parsers.base import MAX_CHARACTERS, READY, ParsedFile, size_error
 
-BROKEN = "The file is broken, or not what it seems."
+BROKEN = "The file is broken, or of another type than it seems."
 PARSERS = {
     "pdf": "pdf", "docx": "office", "pptx": "office", "xlsx": "office",
     "picture": "ocr", "html": "html_xml", "xml": "html_xml", "epub": "html_xml", "code": "code",

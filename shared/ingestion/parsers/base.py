@@ -42,13 +42,13 @@ def open_archive(data: bytes) -> zipfile.ZipFile:
     try:
         archive = zipfile.ZipFile(io.BytesIO(data))
     except zipfile.BadZipFile:
-        raise UnreadableDocument("The file is not whole.") from None
+        raise UnreadableDocument("The file is incomplete or broken.") from None
     members = archive.infolist()
     if sum(member.file_size for member in members) > MAX_UNPACKED or len(members) > MAX_MEMBERS:
         raise size_error()
     # With other compressions zipfile unpacks more than the declared size.
     if any(member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED) for member in members):
-        raise UnreadableDocument("The file is packed in a way that is not read.")
+        raise UnreadableDocument("The file has an unsupported compression.")
     if any(member.flag_bits & 1 for member in members):
         raise password_error()
     return archive
@@ -58,7 +58,7 @@ def read_member(archive: zipfile.ZipFile, name: str) -> bytes:
     try:
         return archive.read(name)
     except (KeyError, zipfile.BadZipFile, zipfile.error, EOFError):
-        raise UnreadableDocument("The file is not whole.") from None
+        raise UnreadableDocument("The file is incomplete or broken.") from None
 
 
 def own_title(text: str) -> str | None:
@@ -68,11 +68,11 @@ def own_title(text: str) -> str | None:
 
 
 def password_error() -> UnreadableDocument:
-    return UnreadableDocument("The file has a password: bring it without.", code="password_protected")
+    return UnreadableDocument("The file has a password: upload it without one.", code="password_protected")
 
 
 def size_error() -> UnreadableDocument:
-    return UnreadableDocument("Unpacked, the file is too large to read.", code="file_too_large")
+    return UnreadableDocument("The file is too large after unpacking.", code="file_too_large")
 
 
 def encoding_by_mark(data: bytes) -> str | None:

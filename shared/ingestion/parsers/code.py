@@ -9,22 +9,11 @@ from tree_sitter import Language, Node, Parser
 
 from shared.ingestion.parsers.base import ParsedFile
 
-# The module of each grammar, and its function there.
-GRAMMARS = {
-    "bash": ("tree_sitter_bash", "language"),
-    "c": ("tree_sitter_c", "language"),
-    "cpp": ("tree_sitter_cpp", "language"),
+# The package of each grammar, and its function there.
+_NAMES = "bash c cpp css go html java javascript json python ruby rust"
+GRAMMARS = {name: (f"tree_sitter_{name}", "language") for name in _NAMES.split()} | {
     "csharp": ("tree_sitter_c_sharp", "language"),
-    "css": ("tree_sitter_css", "language"),
-    "go": ("tree_sitter_go", "language"),
-    "html": ("tree_sitter_html", "language"),
-    "java": ("tree_sitter_java", "language"),
-    "javascript": ("tree_sitter_javascript", "language"),
-    "json": ("tree_sitter_json", "language"),
     "php": ("tree_sitter_php", "language_php"),
-    "python": ("tree_sitter_python", "language"),
-    "ruby": ("tree_sitter_ruby", "language"),
-    "rust": ("tree_sitter_rust", "language"),
     "tsx": ("tree_sitter_typescript", "language_tsx"),
     "typescript": ("tree_sitter_typescript", "language_typescript"),
 }

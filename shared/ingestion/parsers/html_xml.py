@@ -89,7 +89,7 @@ def markdown(text: str) -> str:
     that would be incomplete."""
     if text.count("<") > MAX_DEPTH and _depth(text) > MAX_DEPTH:
         raise UnreadableDocument(
-            f"Elements stand within each other more than {MAX_DEPTH:,} deep: that cannot be read whole.",
+            f"The file has more than {MAX_DEPTH:,} levels of nested elements.",
             code="nested_too_deeply",
         )
     options = ConversionOptions(

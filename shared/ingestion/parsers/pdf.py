@@ -37,12 +37,12 @@ def pdf(data: bytes) -> ParsedFile:
         document = pypdfium2.PdfDocument(data)
     except pypdfium2.PdfiumError as refused:
         has_password = "password" in str(refused).lower()
-        raise password_error() if has_password else UnreadableDocument("This is not a whole PDF.") from None
+        raise (password_error() if has_password else UnreadableDocument("The PDF is broken.")) from None
     pages = [_lines(page) for page in document]
     if not any(pages):
         if not is_installed():
             raise UnreadableDocument(
-                "The PDF has no text, only pictures of it, which are read where tesseract is installed.",
+                "The PDF has no text, only pictures. This deployment has no OCR (tesseract).",
                 code="no_text",
             )
         pages = [

@@ -164,7 +164,7 @@ def test_graphs_are_returned_as_long_as_they_fit(
     assert [one.graph for one in found(core, people, ids).documents] == [None, None]
     whole = found(core, people, ids, hops=1).documents
     assert [(bool(one.graph and one.graph.edges), one.truncated) for one in whole] == [(True, False)] * 2
-    monkeypatch.setattr("shared.documents.contents.MOST_OF_GRAPHS", 1000)
+    monkeypatch.setattr("shared.documents.contents.MAX_GRAPH_BYTES", 1000)
     first, second = found(core, people, ids, hops=1).documents
     assert (first.graph, first.truncated) == (whole[0].graph, False)
     assert (second.graph, second.truncated) == (Graph(), True)

@@ -55,7 +55,7 @@ def api() -> Iterator[StandIn]:
 @pytest.fixture
 def one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
     """Requests come in the order of the chunks."""
-    monkeypatch.setattr(graph_worker, "ASKED_AT_ONCE", 1)
+    monkeypatch.setattr(graph_worker, "CONCURRENT_CALLS", 1)
 
 
 def read_by_rules(world: World, actor: Actor, builder: GraphWorker, *texts: str) -> str:
@@ -153,7 +153,7 @@ def test_the_worker_extracts_pending_documents(people: People, world: World, bui
 def test_a_long_document_is_released_for_other_workers(
     people: People, world: World, builder: GraphWorker, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr("shared.ingestion.graph_job.READ_TOGETHER", 2)
+    monkeypatch.setattr("shared.ingestion.graph_job.CHUNKS_AT_ONCE", 2)
     monkeypatch.setattr(graph_worker, "TURN_SECONDS", -1)
     document = put(world, people.ann, *TEXTS)
     for place in (2, 4):
