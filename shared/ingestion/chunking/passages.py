@@ -12,7 +12,7 @@ from shared.ingestion.chunking.packer import Chunk, chunk
 from shared.ingestion.chunking.splitters import headings
 from shared.ingestion.chunking.strategy import BY_SENTENCES, Plan
 from shared.ingestion.entity_rows import is_graphed, names_of
-from shared.models.chunk_limits import ChunkSizes, EmbedderLimits, configured
+from shared.models.chunk_limits import ChunkSizes, EmbedderLimits, configured_sizes
 from shared.models.embeddings import Embedder
 
 # The title stands before every passage that is embedded: a passage alone often does not say what it is about.
@@ -35,7 +35,7 @@ class ChunkingConfig:
         about an invalid value names the `id`."""
         if row is None:
             return cls()
-        return cls(*configured(row["config"], row["id"]), is_graphed(row["config"]))
+        return cls(*configured_sizes(row["config"], row["id"]), is_graphed(row["config"]))
 
 
 DEFAULT_CHUNKING = ChunkingConfig()

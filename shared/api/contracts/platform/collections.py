@@ -15,12 +15,12 @@ from shared.api.contracts.platform.common import (
     WithoutNul,
 )
 from shared.models.chunk_limits import (
-    LEAST_SIZE,
-    MOST_OVERLAP,
-    MOST_SIZE,
+    MAX_OVERLAP,
+    MAX_SIZE,
+    MIN_SIZE,
     ChunkSizes,
     EmbedderLimits,
-    configured,
+    configured_sizes,
 )
 
 __all__ = ["Limit", "Offset", "Order", "Pagination"]
@@ -37,8 +37,8 @@ class Config(BaseModel):
 
     model_config = ConfigDict(extra="ignore")
 
-    chunk_size: Annotated[int, Field(strict=True, ge=LEAST_SIZE, le=MOST_SIZE)] | None = None
-    chunk_overlap: Annotated[int, Field(strict=True, ge=0, le=MOST_OVERLAP)] | None = None
+    chunk_size: Annotated[int, Field(strict=True, ge=MIN_SIZE, le=MAX_SIZE)] | None = None
+    chunk_overlap: Annotated[int, Field(strict=True, ge=0, le=MAX_OVERLAP)] | None = None
     embedding_model: Name | None = None
     enable_hybrid_search: Annotated[bool, Field(strict=True)] | None = None
     enable_knowledge_graph: Annotated[bool, Field(strict=True)] | None = None
@@ -112,7 +112,7 @@ class Collection(BaseModel):
         """`model`: what embeds here, unless the collection says otherwise, and how much it reads."""
         said = row["config"]
         # What the worker does, whatever is wished for.
-        sizes = ChunkSizes.of(reads, *configured(said, row["id"]))
+        sizes = ChunkSizes.of(reads, *configured_sizes(said, row["id"]))
         done = {"chunk_size": sizes.size, "chunk_overlap": sizes.overlap}
         config = {**DEFAULTS, "embedding_model": model, **said, **done}
         return cls(**{**row, "user_id": row["created_by"], "config": config})
