@@ -14,7 +14,7 @@ from shared.api.idempotency import IdempotentRequest, Once
 from shared.clients.row_validation import readable
 from shared.documents import collections
 from shared.errors import InvalidRequest
-from shared.models.embeddings import model_of, reads_of
+from shared.models.embeddings import embedder_limits_of, model_of
 from shared.text.ids import id_of
 from shared.types import Principal, Scope
 
@@ -91,7 +91,7 @@ def _create(core: Core, caller: Principal, body: wire.NewCollection) -> wire.Col
 
 
 def _to_wire(core: Core, row: collections.Row) -> wire.Collection:
-    return wire.Collection.of(row, model_of(core.settings), reads_of(core.settings))
+    return wire.Collection.of(row, model_of(core.settings), embedder_limits_of(core.settings))
 
 
 def _require_model(core: Core, config: wire.Config | None) -> None:

@@ -12,7 +12,7 @@ from shared.api.health_probes import DatabaseHealth, Embedding, State
 from shared.clients.postgrest import DatabaseStatus
 from shared.config import Settings
 from shared.models.embeddings import DIMENSIONS
-from shared.models.reranking import described
+from shared.models.reranking import reranker_details
 from shared.services import Services
 from shared.types import Principal
 
@@ -65,7 +65,7 @@ def deployment(core: Services) -> tuple[bool, dict[str, Any]]:
         "database": "reachable" if reachable else "unreachable",
         "embedder": _embedder(settings, core.embedder.model),
         "generator": _generator(settings),
-        "reranker": {**described(settings), "enabled": settings.rag_rerank_enabled},
+        "reranker": {**reranker_details(settings), "enabled": settings.rag_rerank_enabled},
         "thresholds": {"high": core.thresholds.high, "medium": core.thresholds.medium},
         # Deployed by itself, this function has no signing key. Then /api/v1/health reports the queue, and
         # /api/keys/health the keys.

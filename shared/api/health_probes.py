@@ -14,7 +14,7 @@ from shared.clients.http import deadline, http_client
 from shared.clients.postgrest import DatabaseStatus
 from shared.clients.probe_cache import CachedProbe
 from shared.errors import ConfigurationError, RagError
-from shared.models.embeddings import DIMENSIONS, SIZED, padded
+from shared.models.embeddings import DIMENSIONS, SIZED_MODELS, padded
 from shared.services import Services
 from shared.types import Principal
 
@@ -90,7 +90,7 @@ def _embedding(core: Services) -> Embedding:
         padded(vector)
     except (RagError, ConfigurationError, ValueError):
         return Embedding(State.UNHEALTHY, model, None)
-    expected = DIMENSIONS if model.startswith(SIZED) else len(vector)
+    expected = DIMENSIONS if model.startswith(SIZED_MODELS) else len(vector)
     state = State.HEALTHY if len(vector) == expected else State.UNHEALTHY
     return Embedding(state, model, len(vector))
 

@@ -1,6 +1,6 @@
-"""Client of the model gateway for event loops: requests and answers pass unchanged, whole or as a stream.
+"""Asynchronous client of the chat gateway, which passes requests and responses unchanged.
 
-It bounds the bytes of an answer and of each event, for which the openai package, the client for threads
+It limits the bytes of a response and of each event, for which the openai package, the client for threads
 (openai_model.py), has no option. A connection belongs to one event loop. A server keeps the connections of
 its loop for later calls; elsewhere each call opens its own.
 """
@@ -35,8 +35,8 @@ LIST_SECONDS = 5.0
 
 
 class ChatGateway:
-    """Raises GenerationBusy, GenerationRefused, GenerationTimedOut or GenerationFailed, before a stream and
-    within it; the endpoint's own error messages go no further."""
+    """Raises GenerationBusy, GenerationRefused, GenerationTimedOut or GenerationFailed, before and within a
+    stream, without the error messages of the endpoint."""
 
     def __init__(self, key: str, address: str, model: str, seconds: float, stream_seconds: float) -> None:
         self._address = f"{address}/chat/completions"
@@ -50,8 +50,8 @@ class ChatGateway:
         self.model = model
         self._seconds = seconds
         self._stream_seconds = stream_seconds
-        # Whether it takes `stream_options`; older endpoints refuse unknown options.
-        self._counts = True
+        # Older endpoints refuse `stream_options`.
+        self._takes_stream_options = True
         self._clients: dict[AbstractEventLoop, httpx.AsyncClient] = {}
 
     @asynccontextmanager
@@ -78,7 +78,7 @@ class ChatGateway:
             client.stream("GET", self._list_address, headers=self._headers) as answer,
         ):
             if answer.status_code != 200:
-                raise GenerationFailed(because=f"the gateway said {answer.status_code}")
+                raise GenerationFailed(because=f"status {answer.status_code}")
             for data in answer.iter_bytes():
                 content += data
                 if len(content) > MAX_ANSWER_BYTES:
@@ -99,9 +99,8 @@ class ChatGateway:
 
     @asynccontextmanager
     async def stream(self, request: Body, *, counted: bool = False) -> AsyncIterator[AsyncGenerator[Body]]:
-        """The answer's parts, as they come, until the endpoint ends them; `counted` asks for the usage as one
-        of them, where the endpoint supports that. The endpoint has accepted the request when the context
-        begins; the end of the context ends the stream."""
+        """The parts of the response. `counted` requests the usage as a part, if the endpoint supports it. The
+        endpoint has accepted the request when the context begins. The end of the context ends the stream."""
         deadline = asyncio.get_running_loop().time() + self._stream_seconds
         async with AsyncExitStack() as until:
             with translate_http_errors():
@@ -113,14 +112,14 @@ class ChatGateway:
             yield await until.enter_async_context(aclosing(parts(answer, deadline)))
 
     async def _open(self, request: Body, counted: bool, until: AsyncExitStack) -> httpx.Response:
-        if counted and self._counts:
+        if counted and self._takes_stream_options:
             with suppress(GenerationRefused):
                 with_usage = {**request, "stream_options": {"include_usage": True}}
                 return await until.enter_async_context(self._post(with_usage))
         answer = await until.enter_async_context(self._post(request))
         if counted:
-            # The option was refused, and nothing else: later requests leave it out.
-            self._counts = False
+            # The endpoint refused the option alone: later requests omit it.
+            self._takes_stream_options = False
         return answer
 
     @asynccontextmanager
@@ -131,9 +130,9 @@ class ChatGateway:
             if answer.status_code == 429:
                 raise busy_error(answer.headers.get("retry-after", ""))
             if answer.status_code in REFUSED:
-                raise GenerationRefused(because=f"the gateway said {answer.status_code}")
+                raise GenerationRefused(because=f"status {answer.status_code}")
             if answer.status_code != 200:
-                raise GenerationFailed(because=f"the gateway said {answer.status_code}")
+                raise GenerationFailed(because=f"status {answer.status_code}")
             yield answer
 
     async def _send(self, content: bytes, until: AsyncExitStack) -> httpx.Response:
@@ -152,7 +151,7 @@ class ChatGateway:
             try:
                 return await until.enter_async_context(sending(client))
             except (httpx.RemoteProtocolError, httpx.ReadError, httpx.WriteError):
-                # An idle connection may end just as it is used again; over a new one the model may have run.
+                # An idle connection may close while it is reused. On a new one the model may have run.
                 if is_new:
                     raise
         own = await until.enter_async_context(async_client(self._seconds))
@@ -165,7 +164,7 @@ def chat_gateway_for(settings: Settings) -> ChatGateway | None:
         if settings.model_fields_set & {"rag_llm_url", "rag_llm_model"}:
             raise ConfigurationError(
                 "RAG_LLM_API_KEY: not set, but RAG_LLM_URL or RAG_LLM_MODEL is; "
-                "a gateway that wants no key takes any"
+                "a gateway without keys accepts any value"
             )
         return None
     return ChatGateway(

@@ -1,4 +1,4 @@
-"""Answers of a chat model's endpoint, read within bounds: whole, and as streams of events."""
+"""Responses of a chat endpoint, parsed within size limits, whole or streamed."""
 
 import asyncio
 import json
@@ -18,7 +18,7 @@ from shared.errors import (
 from shared.types import Usage
 
 Body = dict[str, Any]
-# No model writes a longer event or answer, and memory is shared.
+# Limits of the memory for one response. No model writes as much.
 MAX_EVENT_BYTES = 1024 * 1024
 MAX_ANSWER_BYTES = 16 * 1024 * 1024
 DONE = b"[DONE]"
@@ -37,7 +37,7 @@ def translate_http_errors() -> Iterator[None]:
 
 
 async def parts(answer: httpx.Response, deadline: float) -> AsyncGenerator[Body]:
-    """The events until DONE. Raises GenerationFailed where DONE never comes."""
+    """The events until DONE. Raises GenerationFailed without DONE."""
     async with aclosing(_events(_lines(answer, deadline))) as events:
         async for data in events:
             if data.strip() == DONE:
@@ -51,7 +51,7 @@ async def parts(answer: httpx.Response, deadline: float) -> AsyncGenerator[Body]
 
 
 async def _drain(events: AsyncGenerator[bytes]) -> None:
-    """Read the rest: where the response ends at once, as it should, its connection is used again."""
+    """Read the rest of the response, so that its connection can be reused, if it ends soon."""
     with suppress(TimeoutError, RagError):
         async with asyncio.timeout(SECONDS_TO_END):
             async for _ in events:
@@ -105,7 +105,7 @@ async def bounded(answer: httpx.Response) -> AsyncGenerator[bytes]:
 
 
 def read(data: bytes) -> Body:
-    """JSON, as strictly as we write it ourselves. Raises GenerationFailed."""
+    """A JSON object without NaN and infinity. Raises GenerationFailed."""
     try:
         content = json.loads(data, parse_constant=_finite, parse_float=_finite)
     except (ValueError, RecursionError):
@@ -124,13 +124,13 @@ def read_completion(data: bytes) -> Body:
 
 
 def choices(body: Body) -> list[Body]:
-    """Of an answer, or of a part of one."""
-    found = body.get("choices")
-    return [choice for choice in found if isinstance(choice, dict)] if isinstance(found, list) else []
+    """The choices of a response, or of a part of one."""
+    entries = body.get("choices")
+    return [choice for choice in entries if isinstance(choice, dict)] if isinstance(entries, list) else []
 
 
 def content_of(message: Any) -> str:
-    """The text of a message, or of a part of one, whatever an endpoint made of it."""
+    """The text of a message or delta, empty for a malformed one."""
     content = message.get("content") if isinstance(message, dict) else None
     return content if isinstance(content, str) else ""
 
@@ -141,25 +141,24 @@ def completion_text(body: Body) -> str:
 
 
 def usage_in(body: Body) -> Usage | None:
-    """The tokens that an endpoint counted for an answer, or a part of one; None where it counted none."""
+    """The endpoint's count of tokens in a response, or in a part of one; None without a count."""
     payload = body.get("usage")
     if not isinstance(payload, dict):
         return None
-    read, written = payload.get("prompt_tokens"), payload.get("completion_tokens")
-    if not (type(read) is type(written) is int and read >= 0 and written >= 0):
+    prompt, completion = payload.get("prompt_tokens"), payload.get("completion_tokens")
+    if not (type(prompt) is type(completion) is int and prompt >= 0 and completion >= 0):
         return None
-    return Usage(read, written)
+    return Usage(prompt, completion)
 
 
 class SurrogateJoiner:
-    """Surrogate pairs that a stream's JSON escapes have split over two parts, joined."""
+    """Joins surrogate pairs that a stream's JSON escapes split between two parts."""
 
     def __init__(self) -> None:
         self._half = ""
 
     def joined(self, text: str) -> str:
-        """The text without a high surrogate at its end, which waits for the next part; one that stays alone
-        becomes U+FFFD."""
+        """The text. A high surrogate at its end is kept for the next part; an unpaired one becomes U+FFFD."""
         text = self._half + text
         self._half = text[-1:] if "\ud800" <= text[-1:] <= "\udbff" else ""
         whole = text[: len(text) - len(self._half)]
@@ -176,6 +175,6 @@ DEFAULT_RETRY_AFTER = "30"
 
 
 def busy_error(retry_after: str) -> GenerationBusy:
-    """The error for a gateway's 429, with its wait, where that is a number of seconds."""
-    known = retry_after.isascii() and retry_after.isdigit()
-    return GenerationBusy(headers={"Retry-After": retry_after if known else DEFAULT_RETRY_AFTER})
+    """The error for a gateway's 429, with its Retry-After, if that is a number of seconds."""
+    is_number = retry_after.isascii() and retry_after.isdigit()
+    return GenerationBusy(headers={"Retry-After": retry_after if is_number else DEFAULT_RETRY_AFTER})

@@ -1,4 +1,4 @@
-"""How long chunks are: as long as their collection says and what embeds them reads, or as that likes best."""
+"""Sizes of chunks, from the collection's settings and the embedder's limits."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -6,35 +6,35 @@ from typing import Any
 
 from shared.clients.row_validation import warn
 
-# The bounds of a collection's chunk_size and chunk_overlap, which SQL has as well (rag.is_config).
-LEAST_SIZE, MOST_SIZE, MOST_OVERLAP = 32, 8000, 4000
+# Limits of a collection's chunk_size and chunk_overlap, as in SQL (rag.is_config).
+MIN_SIZE, MAX_SIZE, MAX_OVERLAP = 32, 8000, 4000
 
 
 @dataclass(frozen=True, slots=True)
 class EmbedderLimits:
-    """How many tokens of a text an embedder reads at most, and how many a passage should have at most."""
+    """The number of tokens that an embedder reads, and the recommended maximum of a passage."""
 
     window: int
     passage_tokens: int
 
 
-# What embeds here is one or the other (embeddings.py); known without loading either.
+# The embedder is one of these two (embeddings.py). Their limits are known without loading them.
 MINILM = EmbedderLimits(window=256, passage_tokens=128)
 OPENAI = EmbedderLimits(window=8191, passage_tokens=512)
 
 
 @dataclass(frozen=True, slots=True)
 class ChunkSizes:
-    """How many tokens a chunk has at most, and how many of those before it repeats at most."""
+    """The maximum of tokens in a chunk, and of those that it repeats from the one before."""
 
     size: int
     overlap: int
 
     @classmethod
-    def of(cls, reads: EmbedderLimits, size: int | None, overlap: int | None) -> "ChunkSizes":
-        """Of what is wanted, what is done. The overlap is a tenth and at most fifty, or what is said and at
-        most a half."""
-        size = min(size or reads.passage_tokens, reads.window)
+    def of(cls, limits: EmbedderLimits, size: int | None, overlap: int | None) -> "ChunkSizes":
+        """The settings within the embedder's limits. The overlap is a tenth of the size and at most 50
+        without a setting, and at most half of the size with one."""
+        size = min(size or limits.passage_tokens, limits.window)
         return cls(size, min(50, size // 10) if overlap is None else min(overlap, size // 2))
 
     def within(self, room: int) -> "ChunkSizes":
@@ -42,18 +42,18 @@ class ChunkSizes:
         return ChunkSizes(size, min(self.overlap, size // 2))
 
 
-def configured(config: object, row_id: str) -> tuple[int | None, int | None]:
-    """chunk_size and chunk_overlap of a collection's config. One that cannot be used is None, as if it were
-    not there, and the log has the row's id."""
+def configured_sizes(config: object, row_id: str) -> tuple[int | None, int | None]:
+    """chunk_size and chunk_overlap of a collection's config. An invalid value is None, and logged with the
+    row's id."""
     if not isinstance(config, Mapping):
         warn(row_id, "its config is no object")
         return None, None
-    size = _bounded(config.get("chunk_size"), LEAST_SIZE, MOST_SIZE, row_id)
-    return size, _bounded(config.get("chunk_overlap"), 0, MOST_OVERLAP, row_id)
+    size = _bounded(config.get("chunk_size"), MIN_SIZE, MAX_SIZE, row_id)
+    return size, _bounded(config.get("chunk_overlap"), 0, MAX_OVERLAP, row_id)
 
 
-def _bounded(value: Any, least: int, most: int, row_id: str) -> int | None:
-    if value is None or (type(value) is int and least <= value <= most):
+def _bounded(value: Any, minimum: int, maximum: int, row_id: str) -> int | None:
+    if value is None or (type(value) is int and minimum <= value <= maximum):
         return value
     warn(row_id, "an invalid chunk size")
     return None

@@ -1,7 +1,7 @@
-"""Step three: text to vectors, by whichever embedder the settings select.
+"""Embeddings of texts by the embedder that the settings select.
 
-All vectors leave here with 1536 dimensions: shorter ones are padded with zeros, which leaves every cosine
-as it was. A wrong key is an error, never a silent fallback to the local model.
+All vectors have 1536 dimensions: shorter ones are padded with zeros, which does not change a cosine. A wrong
+key is an error, not a fallback to the local model.
 """
 
 import math
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
     from shared.models.minilm import MiniLM
 
 DIMENSIONS = 1536
-# How many passages of an ingestion are embedded before its lease or client is checked again: a few seconds of
-# the local model.
+# Passages of an ingestion that are embedded between two checks of its lease or client: a few seconds of the
+# local model.
 EMBEDDED_AT_ONCE = 64
-# Only these models can be asked for so many; others have their own.
-SIZED = "text-embedding-3"
+# Prefix of the models that have a parameter for the number of dimensions.
+SIZED_MODELS = "text-embedding-3"
 
 
 class Embedder(Protocol):
@@ -35,22 +35,22 @@ class Embedder(Protocol):
 
     @property
     def remote(self) -> bool:
-        """Whether embedding is a call to a service, which takes its time and may cost money."""
+        """Whether embedding calls a service, which takes longer and may cost money."""
         ...
 
     @property
     def window(self) -> int:
-        """How many tokens of a text it reads at most."""
+        """The maximum of tokens that it reads of a text."""
         ...
 
     @property
     def passage_tokens(self) -> int:
-        """How many tokens a stored passage should have at most."""
+        """The recommended maximum of tokens in a stored passage."""
         ...
 
     def embed(self, texts: Sequence[str], *, background: bool = False) -> list[list[float]]:
-        """A vector a text, in order. `background`: the texts are passages of an ingestion, which a local
-        model embeds at a lower priority. Raises EmbeddingFailed."""
+        """One vector for each text, in order. `background`: a local model embeds at a lower priority, for
+        passages of an ingestion. Raises EmbeddingFailed."""
         ...
 
     def count_tokens(self, text: str) -> int: ...
@@ -65,7 +65,7 @@ class OpenAIEmbedder(OpenAIModel):
     batch = 128
 
     def embed(self, texts: Sequence[str], *, background: bool = False) -> list[list[float]]:
-        """Batches of 128, each within the time-out of the settings, further tries included."""
+        """In batches of 128, each within the time-out of the settings, retries included."""
         vectors: list[list[float]] = []
         for start in range(0, len(texts), self.batch):
             with deadline(self.seconds):
@@ -75,7 +75,7 @@ class OpenAIEmbedder(OpenAIModel):
     def _batch(self, texts: list[str]) -> list[list[float]]:
         from openai import APIConnectionError, OpenAIError
 
-        size = {"dimensions": DIMENSIONS} if self.model.startswith(SIZED) else {}
+        size = {"dimensions": DIMENSIONS} if self.model.startswith(SIZED_MODELS) else {}
 
         def create() -> Any:
             return self._client.embeddings.create(
@@ -92,7 +92,7 @@ class OpenAIEmbedder(OpenAIModel):
         try:
             vectors = [item.embedding for item in sorted(response.data, key=lambda item: item.index)]
         except (AttributeError, TypeError) as error:
-            # The client returns any content of a response with status 200.
+            # The client accepts any content of a response with status 200.
             raise EmbeddingFailed from error
         if len(vectors) != len(texts):
             raise EmbeddingFailed
@@ -104,15 +104,15 @@ class OpenAIEmbedder(OpenAIModel):
 
 @cache
 def local_model() -> "MiniLM":
-    """The local model, loaded once a process, for whatever needs it. Raises ImportError or FileNotFoundError,
-    which say what is missing, where it is not installed."""
+    """The local model, loaded once in a process. Raises ImportError or FileNotFoundError, which name the
+    missing package or file."""
     from shared.models.minilm import MiniLM
 
     return MiniLM()
 
 
 def local_embedder() -> Embedder:
-    """The local model as embedder. Raises ConfigurationError where it is not installed."""
+    """The local model. Raises ConfigurationError if it is not installed."""
     try:
         return local_model()
     except (ImportError, FileNotFoundError) as error:
@@ -122,12 +122,12 @@ def local_embedder() -> Embedder:
 
 
 def model_of(settings: Settings) -> str:
-    """The model that embeds here, told without making its embedder."""
+    """The name of the embedding model, without loading it."""
     return LOCAL_MODEL if settings.openai_api_key is None else settings.rag_embedding_model
 
 
-def reads_of(settings: Settings) -> EmbedderLimits:
-    """How much what embeds here reads, told without making it."""
+def embedder_limits_of(settings: Settings) -> EmbedderLimits:
+    """The limits of the embedder, without loading it."""
     return MINILM if settings.openai_api_key is None else OPENAI
 
 
@@ -137,7 +137,7 @@ def embedder_for(settings: Settings) -> Embedder:
         if settings.model_fields_set & {"rag_embedding_url", "rag_embedding_model"}:
             raise ConfigurationError(
                 "OPENAI_API_KEY: not set, but RAG_EMBEDDING_URL or RAG_EMBEDDING_MODEL is; "
-                "an endpoint that wants no key takes any"
+                "an endpoint without keys accepts any value"
             )
         return local_embedder()
     seconds = settings.rag_embedding_timeout_seconds
@@ -147,15 +147,15 @@ def embedder_for(settings: Settings) -> Embedder:
 
 
 def embed(embedder: Embedder, texts: Sequence[str], *, background: bool = False) -> list[list[float]]:
-    """Vectors of exactly 1536 finite numbers, a vector a text. Raises EmbeddingFailed."""
+    """One vector of exactly 1536 finite numbers for each text. Raises EmbeddingFailed."""
     return [padded(vector) for vector in embedder.embed(texts, background=background)]
 
 
 def padded(vector: list[float]) -> list[float]:
-    """A vector of any embedder's, or whatever came in its place, with 1536 dimensions. Raises
-    EmbeddingFailed for more of them, for what is not finite and for what has no direction."""
+    """The vector with 1536 dimensions. Raises EmbeddingFailed for more dimensions, numbers that are not
+    finite, a vector of zeros, and other values."""
     try:
-        # One pass over all of them: NaN and infinity survive a sum, and words have no size.
+        # One pass over the numbers: the sum keeps NaN and infinity, and raises TypeError for strings.
         size = math.fsum(map(abs, vector))
     except (TypeError, OverflowError):
         raise EmbeddingFailed from None

@@ -1,7 +1,7 @@
-"""FlashRank's cross-encoders, read from files on this machine.
+"""FlashRank's cross-encoders, loaded from local files.
 
-The package flashrank itself is not needed: it downloads models at run time and sets up logging for the whole
-process. A model is a folder as it unpacks one: an .onnx file, tokenizer.json and tokenizer_config.json.
+The package flashrank is not used: it downloads models at run time and configures logging for the whole
+process. A model is a folder in its format: an .onnx file, tokenizer.json and tokenizer_config.json.
 """
 
 import json
@@ -17,17 +17,17 @@ from tokenizers import Encoding, Tokenizer
 from shared.clients.http import deadline, remaining_seconds
 from shared.errors import RerankFailed
 
-# As much of a question and a passage as these models were trained on.
+# Tokens of question and passage on which these models were trained.
 WINDOW = 512
 BATCH = 8
 FILES = ("tokenizer.json", "tokenizer_config.json", "*.onnx")
 
 
 class CrossEncoder:
-    """Reads question and passage together. One serves a whole process and several threads at once."""
+    """Encodes question and passage together. Safe to use from many threads."""
 
     def __init__(self, folder: Path, timeout_seconds: float) -> None:
-        """Raises FileNotFoundError, which says what is missing and where."""
+        """Raises FileNotFoundError, which names the missing file and the folder."""
         for name in FILES:
             if not any(folder.glob(name)):
                 raise FileNotFoundError(f"no {name} in {folder}")
@@ -45,9 +45,9 @@ class CrossEncoder:
         self._inputs = [node.name for node in self._session.get_inputs()]
 
     def score(self, query: str, passages: Sequence[str]) -> list[float]:
-        """The probability that each passage is relevant. Raises RerankFailed when the time is over."""
+        """The probability that each passage is relevant. Raises RerankFailed after the time-out."""
         pairs = self._tokenizer.encode_batch([(query, passage) for passage in passages])
-        # Those of like length together: short ones are then not padded to the longest.
+        # Batches of similar length, so that short pairs need little padding.
         order = sorted(range(len(pairs)), key=lambda index: len(pairs[index].ids))
         scores = np.zeros(len(pairs))
         with deadline(self._seconds):
@@ -67,7 +67,7 @@ class CrossEncoder:
             mask[index, : len(pair.ids)] = 1
         inputs = {"input_ids": ids, "token_type_ids": types, "attention_mask": mask}
         logits: npt.NDArray[Any] = self._session.run(None, {name: inputs[name] for name in self._inputs})[0]
-        # One number is the log odds of relevance; of two, the second against the first is.
+        # A single number is the log odds of relevance. With two it is their difference.
         odds = logits[:, -1] - (logits[:, 0] if logits.shape[1] == 2 else 0)
         # The logistic function, by tanh since exp overflows.
         relevance: npt.NDArray[Any] = np.tanh(odds / 2) / 2 + 0.5

@@ -1,6 +1,6 @@
-"""Rerankers behind paid APIs: one client; what differs between Cohere, Jina, Voyage and Mixedbread is data.
+"""Client of the rerankers of Cohere, Jina, Voyage and Mixedbread.
 
-Nothing of a request, of an answer or of the key reaches a log or an error: causes are kinds and statuses.
+`APIS` describes their differences. Logs and errors contain types and statuses alone, never a text or the key.
 """
 
 import math
@@ -14,13 +14,13 @@ import httpx
 from shared.clients.http import deadline, http_client, retry_service
 from shared.errors import RerankFailed
 
-# Errors of a broken connection. One that took too long has used up the time.
+# Errors that are retried. (After a time-out no time is left.)
 BROKEN = (httpx.NetworkError, httpx.RemoteProtocolError)
 
 
 @dataclass(frozen=True)
 class Api:
-    """How one provider's endpoint is asked and answers."""
+    """Defaults of one provider, and the names of fields in its requests and responses."""
 
     url: str
     model: str
@@ -33,7 +33,7 @@ class Api:
 
 
 # As documented: docs.cohere.com/reference/rerank, jina.ai/reranker, docs.voyageai.com/reference/reranker-api,
-# mixedbread.com/api-reference. Jina names no maximum of passages; the core asks for at most 100.
+# mixedbread.com/api-reference. Jina documents no maximum of passages; searches return at most 100.
 APIS = {
     "cohere": Api("https://api.cohere.com/v2/rerank", "rerank-english-v3.0", batch=1000),
     "jina": Api(
@@ -64,7 +64,7 @@ APIS = {
 
 
 class HostedReranker:
-    """One of those APIs, or whatever speaks the same at another address."""
+    """A reranker at one of these APIs, or at a compatible endpoint."""
 
     def __init__(self, api: Api, url: str, key: str, model: str, timeout_seconds: float) -> None:
         self._api = api
@@ -75,7 +75,7 @@ class HostedReranker:
         self.model = model
 
     def score(self, query: str, passages: Sequence[str]) -> list[float]:
-        """All within the time-out of the settings, every batch and further try included."""
+        """All batches and retries are within the time-out of the settings."""
         size = self._api.batch
         with deadline(self._seconds):
             batches = [passages[start : start + size] for start in range(0, len(passages), size)]
@@ -86,7 +86,7 @@ class HostedReranker:
             "model": self.model,
             "query": query,
             self._api.passages: passages,
-            # Always set: a provider's default might answer for fewer than all.
+            # Always set, since a provider's default may be less than all passages.
             self._api.limit: len(passages),
             **self._api.options,
         }
@@ -94,7 +94,7 @@ class HostedReranker:
             response = retry_service(partial(self._post, body), lost=BROKEN)
         except httpx.HTTPStatusError as error:
             raise RerankFailed(because=f"HTTP {error.response.status_code}") from None
-        # ValueError: a text or a key that cannot be sent. No cause is chained: it could quote either.
+        # ValueError: a text or key that cannot be sent. The cause is not chained, since it may quote them.
         except (httpx.HTTPError, ValueError) as error:
             raise RerankFailed(because=type(error).__name__) from None
         try:
@@ -109,11 +109,11 @@ class HostedReranker:
         return response
 
     def _scores(self, answer: Any, count: int) -> list[float]:
-        """One for each passage, exactly; raises ValueError, TypeError, KeyError or IndexError otherwise."""
+        """Exactly one score for each passage. Raises ValueError, TypeError, KeyError or IndexError."""
         scores = [math.nan] * count
         for result in answer[self._api.results]:
             index, score = result["index"], result[self._api.relevance]
-            # bool is an int to Python, and -1 the last of a list.
+            # In Python bool is an int, and -1 is the last index.
             if type(index) is not int or type(score) not in (int, float) or index < 0:
                 raise TypeError
             if not math.isfinite(score) or not math.isnan(scores[index]):

@@ -1,8 +1,8 @@
-"""The local reranker: how near a passage is as a whole, token by token and in words, by one pass of MiniLM.
+"""Local reranker: mean of cosine, late interaction and shared words, by MiniLM.
 
-Each of the three by itself harms some set of questions, their plain mean none (README.md, "Reranking,
-measured"). Fitted weights, sentences, other layers, centred vectors and the first stage's own score were
-tried and gave nothing that lasts.
+Each of the three alone makes some set of questions worse; their mean does not (README.md, "Reranking,
+measured"). Fitted weights, sentences, other layers, centred vectors and the first stage's score brought no
+lasting improvement.
 """
 
 import time
@@ -17,7 +17,7 @@ import numpy.typing as npt
 from shared.errors import RerankFailed
 
 if TYPE_CHECKING:
-    from shared.models.minilm import MiniLM, Reading
+    from shared.models.minilm import MiniLM, TextEncoding
 
 Floats = npt.NDArray[np.float32]
 
@@ -29,8 +29,8 @@ FIRST_WORD = 1996
 
 
 @dataclass(frozen=True, slots=True)
-class View:
-    """Of one passage: how near it is as a whole and token by token, and its word pieces."""
+class PassageScores:
+    """Cosine and late interaction of one passage with the question, and its word pieces."""
 
     cosine: float
     interaction: float
@@ -38,7 +38,7 @@ class View:
 
 
 class LocalReranker:
-    """Reads up to 254 tokens of each passage. As dear as embedding the passages anew."""
+    """Uses up to 254 tokens of each passage. It costs as much as embedding the passages."""
 
     def __init__(self, minilm: "MiniLM", timeout_seconds: float) -> None:
         self._minilm = minilm
@@ -46,30 +46,30 @@ class LocalReranker:
         self.model = f"{minilm.model}-late-interaction"
 
     def score(self, query: str, passages: Sequence[str]) -> list[float]:
-        """The mean of cosine, late interaction and shared words. Raises RerankFailed when time is up."""
+        """The mean of cosine, late interaction and shared words. Raises RerankFailed after the time-out."""
         if not passages:
             return []
         end = time.monotonic() + self._seconds
-        (question,) = self._minilm.read([query], lambda reading: reading)
+        (question,) = self._minilm.encode([query], lambda encoding: encoding)
         tokens = _unit(question.tokens)
 
-        def view(reading: "Reading") -> View:
+        def compare(passage: "TextEncoding") -> PassageScores:
             if time.monotonic() > end:
                 raise RerankFailed(because="time-out")
-            cosine = float(reading.vector @ question.vector)
-            return View(cosine, _interaction(tokens, reading.tokens), Counter(reading.ids))
+            cosine = float(passage.vector @ question.vector)
+            return PassageScores(cosine, _interaction(tokens, passage.tokens), Counter(passage.ids))
 
-        views = self._minilm.read(passages, view)
-        words = _shared_words(set(question.ids), [item.pieces for item in views])
+        scores = self._minilm.encode(passages, compare)
+        words = _shared_words(set(question.ids), [item.pieces for item in scores])
         return [
             (max(0.0, item.cosine) + max(0.0, item.interaction) + shared) / 3
-            for item, shared in zip(views, words, strict=True)
+            for item, shared in zip(scores, words, strict=True)
         ]
 
 
 def _interaction(query: Floats, passage: Floats) -> float:
-    """ColBERT's MaxSim (Khattab and Zaharia 2020), as a mean: each token of the query takes the nearest of
-    the passage's. `query` holds unit vectors."""
+    """ColBERT's MaxSim (Khattab and Zaharia 2020) as a mean: the cosine of each query token with the nearest
+    token of the passage. `query` contains unit vectors."""
     if not len(query) or not len(passage):
         return 0.0
     return float((query @ _unit(passage).T).max(axis=1).mean())
@@ -81,9 +81,9 @@ def _unit(vectors: Floats) -> Floats:
 
 
 def _shared_words(question: set[int], passages: Sequence[Counter[int]]) -> list[float]:
-    """BM25 (Robertson and Zaragoza 2009) over these passages alone, as a share of the most that it could be.
+    """BM25 (Robertson and Zaragoza 2009) over these passages alone, as a share of its maximum.
 
-    How rare a word is among so few passages says little, so its place in the vocabulary counts as well.
+    The frequency of a word in so few passages is uncertain, so that its rank in the vocabulary counts, too.
     """
     terms = sorted(term for term in question if term > FIRST_WORD)
     lengths = np.array([passage.total() for passage in passages])

@@ -13,7 +13,7 @@ class Moderator(OpenAIModel):
     """A moderation model of the gateway."""
 
     def flagged(self, texts: Sequence[str]) -> list[bool]:
-        """Whether each is harmful. Raises ModerationFailed: a text without a verdict is not shown."""
+        """Whether each text is harmful. Raises ModerationFailed if a result is missing."""
         from openai import OpenAIError
 
         try:
@@ -37,7 +37,7 @@ def require_moderator(moderator: Moderator | None) -> Moderator:
     """Raises InvalidRequest where there is none: no caller may believe that texts were moderated."""
     if moderator is None:
         raise InvalidRequest(
-            "moderation: there is no moderation model on this deployment.",
+            "moderation: this deployment has no moderation model. Send the request without it.",
             code="moderation_off",
             details={"field": "moderation"},
         )

@@ -32,7 +32,7 @@ class OpenAIModel:
             return None
         if settings.rag_llm_api_key is None:
             raise ConfigurationError(
-                f"{setting}: needs RAG_LLM_API_KEY; a gateway that wants no key takes any"
+                f"{setting}: needs RAG_LLM_API_KEY; a gateway without keys accepts any value"
             )
         key = settings.rag_llm_api_key.get_secret_value()
         return cls(gateway_client(key, settings.rag_llm_url, seconds), model, seconds)
@@ -42,11 +42,11 @@ class OpenAIModel:
 
 
 class ChatModel(OpenAIModel):
-    """A model that writes."""
+    """A chat model."""
 
     def complete(self, system: str, user: str, **options: Any) -> GeneratedText:
-        """One completion, empty where the model wrote no text. The request is sent once: a caller waits for
-        it, and a 429 says when to try again.
+        """One completion, which may be empty. The request is sent once: a caller waits for it, and a 429 has
+        a Retry-After.
 
         Raises GenerationBusy, GenerationTimedOut or GenerationFailed.
         """
@@ -56,7 +56,7 @@ class ChatModel(OpenAIModel):
         messages = [{"role": "system", "content": system}, {"role": "user", "content": user}]
         request = {"model": self.model, "messages": messages, **options}
         try:
-            # The reply as it came: the package's own types pass on whatever has the status 200.
+            # The raw response: the package's own types accept any content with status 200.
             with deadline(self.seconds):
                 reply = self._client.post("/chat/completions", cast_to=httpx2.Response, body=request)
         except RateLimitError as limited:

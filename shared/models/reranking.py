@@ -1,7 +1,7 @@
-"""The same matches in a better order, by whichever reranker the settings select, for searches that want it.
+"""Reranking of matches by the reranker that the settings select.
 
-A reranker that fails at a request costs nobody an answer: the order stays, and the response says so. One that
-cannot work at all (a wrong setting, a model that is not there) stops the start.
+If a reranker fails, the matches keep their order, and the response says so. A wrong setting or a missing
+model stops the start.
 """
 
 import logging
@@ -22,58 +22,58 @@ from shared.types import SearchResult
 log = logging.getLogger("rag")
 
 FLASHRANK_MODEL = "ms-marco-MiniLM-L-12-v2"
-# Where FlashRank keeps its models. Others may write there too, hence the setting takes a folder as well.
+# FlashRank's folder for models. Other users may write to it, so that the setting accepts a folder, too.
 FLASHRANK_FOLDER = Path("/tmp")  # noqa: S108
 
 
 class Reranker(Protocol):
-    """Tells how relevant passages are to a question. Safe to use from many threads.
+    """Scores the relevance of passages to a question. Safe to use from many threads.
 
-    It is given texts alone: the first stage's scores were tried beside them and improved nothing.
+    It gets the texts alone: in tests the first stage's scores did not improve the result.
     """
 
     @property
     def model(self) -> str:
-        """What responses name."""
+        """The name in responses."""
         ...
 
     def score(self, query: str, passages: Sequence[str]) -> list[float]:
-        """A relevance each, 0..1, in order. Raises RerankFailed."""
+        """The relevance of each passage, 0..1, in order. Raises RerankFailed."""
         ...
 
 
 def rerank(reranker: Reranker, query_text: str, result: SearchResult) -> SearchResult:
-    """The matches by relevance, which becomes their score; equal ones stay in order. Where the reranker
-    fails, the order stays. Raises nothing."""
+    """The matches sorted by relevance, which becomes their score; equal ones keep their order. So do all
+    matches after a failure of the reranker. Raises nothing."""
     matches = result.matches
     if not matches:
         return replace(result, reranked_by=reranker.model)
     try:
-        # With its title, as passages are embedded: alone they often do not say what they are about.
+        # With the title, as for embeddings: a passage alone often does not name its subject.
         scores = reranker.score(query_text, [f"{match.title}\n{match.text}" for match in matches])
         if len(scores) != len(matches) or not all(map(math.isfinite, scores)):
             raise RerankFailed(because="not a number for each")
-    except Exception as error:  # a model's files may be wrong in more ways than can be named
+    except Exception as error:  # a broken model raises errors of many types
         because = error.because if isinstance(error, RerankFailed) else type(error).__name__
         log.warning("reranking failed (%s): the order stays as it was", because)
         return replace(result, rerank_failed=True)
     order = sorted(range(len(matches)), key=scores.__getitem__, reverse=True)
-    # Clamped after ordering: a model may leave 0..1, and passages beyond must not become equal by that.
-    ordered = tuple(replace(matches[place], score=min(1.0, max(0.0, scores[place]))) for place in order)
+    # Clamped after sorting, so that scores outside 0..1 keep their order.
+    ordered = tuple(replace(matches[index], score=min(1.0, max(0.0, scores[index]))) for index in order)
     return replace(result, matches=ordered, reranked_by=reranker.model)
 
 
 def reranker_for(settings: Settings) -> Reranker | None:
-    """The reranker that the settings select; None where nobody chose one and there is no local model.
+    """The reranker that the settings select; None without a selection and without the local model.
 
-    Raises ConfigurationError for one that cannot work.
+    Raises ConfigurationError for invalid settings.
     """
     provider, key = settings.rag_rerank_provider, settings.rag_rerank_api_key
     if provider in APIS:
         if key is None:
             raise ConfigurationError(
                 f"RAG_RERANK_API_KEY: not set, but RAG_RERANK_PROVIDER is {provider}; "
-                "an endpoint that wants no key takes any"
+                "an endpoint without keys accepts any value"
             )
         api, seconds = APIS[provider], settings.rag_rerank_timeout_seconds
         url, model = settings.rag_rerank_url or api.url, settings.rag_rerank_model or api.model
@@ -81,15 +81,16 @@ def reranker_for(settings: Settings) -> Reranker | None:
     for name in ("rag_rerank_api_key", "rag_rerank_url"):
         if getattr(settings, name) is not None:
             raise ConfigurationError(
-                f"{name.upper()}: set, but RAG_RERANK_PROVIDER is {provider}, which runs here"
+                f"{name.upper()}: set, but RAG_RERANK_PROVIDER is {provider}, which runs locally"
             )
     return _flashrank(settings) if provider == "flashrank" else _local(settings)
 
 
-def described(settings: Settings) -> dict[str, str | None]:
-    """Provider, model and host of the reranker, for health, which holds no key; all None where there is none.
+def reranker_details(settings: Settings) -> dict[str, str | None]:
+    """Provider, model and host of the reranker, all None without one. Needs no key, which the function health
+    does not have.
 
-    Raises ConfigurationError as reranker_for does, but for a key.
+    Raises ConfigurationError for other invalid settings.
     """
     provider = settings.rag_rerank_provider
     if provider in APIS:
@@ -102,11 +103,11 @@ def described(settings: Settings) -> dict[str, str | None]:
 
 
 def _flashrank(settings: Settings) -> Reranker:
-    """By a folder, or by FlashRank's name for the model."""
+    """From a folder, or by FlashRank's name of the model."""
     name = settings.rag_rerank_model or FLASHRANK_MODEL
     try:
         return _cross_encoder(FLASHRANK_FOLDER / name, settings.rag_rerank_timeout_seconds)
-    except Exception as error:  # of half a dozen kinds, for files that are no model
+    except Exception as error:  # broken files raise errors of many types
         raise ConfigurationError(
             f"RAG_RERANK_MODEL: FlashRank's model {name} cannot be read ({error})"
         ) from error

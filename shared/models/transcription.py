@@ -1,4 +1,4 @@
-"""Speech to text, by the OpenAI-compatible endpoint that is configured; without one, no sound is read."""
+"""Speech to text by an OpenAI-compatible endpoint."""
 
 from shared.clients.http import deadline, openai_client
 from shared.config import Settings
@@ -10,9 +10,9 @@ class Transcriber(OpenAIModel):
     """A speech-to-text model."""
 
     def text(self, data: bytes, filename: str) -> str:
-        """The speech of a recording; the file name's ending tells the endpoint its format.
+        """The text of a recording, whose format the endpoint knows by the file name's ending.
 
-        Raises UnreadableDocument for what the endpoint refuses, TranscriptionFailed when it fails.
+        Raises UnreadableDocument if the endpoint rejects the recording, TranscriptionFailed if it fails.
         """
         from openai import APIStatusError, OpenAIError
 
@@ -22,14 +22,16 @@ class Transcriber(OpenAIModel):
                 return str(answer.text)
         except APIStatusError as error:
             if error.status_code in (400, 413, 415, 422):
-                raise UnreadableDocument("The sound could not be written down.") from error
+                raise UnreadableDocument(
+                    "The recording could not be transcribed. Check the format of the file."
+                ) from error
             raise TranscriptionFailed from error
         except (OpenAIError, ValueError, AttributeError) as error:
             raise TranscriptionFailed from error
 
 
 def transcriber_for(settings: Settings) -> Transcriber | None:
-    """The one that the settings name; None without a key."""
+    """The model that the settings name; None without a key."""
     if settings.rag_transcription_key is None:
         return None
     key = settings.rag_transcription_key.get_secret_value()

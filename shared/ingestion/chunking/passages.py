@@ -11,7 +11,7 @@ from shared.ingestion.chunking.packer import Chunk, chunk
 from shared.ingestion.chunking.splitters import headings
 from shared.ingestion.chunking.strategy import BY_SENTENCES, ChunkingPlan
 from shared.ingestion.entity_extraction import extract_rows, is_graph_enabled
-from shared.models.chunk_limits import ChunkSizes, EmbedderLimits, configured
+from shared.models.chunk_limits import ChunkSizes, EmbedderLimits, configured_sizes
 from shared.models.embeddings import Embedder
 
 # Of the title, which precedes every passage: a chunk alone often does not name its subject.
@@ -34,7 +34,7 @@ class ChunkingConfig:
         the `id`."""
         if row is None:
             return cls()
-        return cls(*configured(row["config"], row["id"]), is_graph_enabled(row["config"]))
+        return cls(*configured_sizes(row["config"], row["id"]), is_graph_enabled(row["config"]))
 
 
 DEFAULT_CHUNKING = ChunkingConfig()

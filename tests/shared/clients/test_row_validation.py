@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from shared.clients.row_validation import json_of, object_of, readable
-from shared.models.chunk_limits import configured
+from shared.models.chunk_limits import configured_sizes
 
 LONG = "9" * 5000
 
@@ -48,14 +48,14 @@ def test_an_unreadable_row_is_left_out(logged: list[str]):
 
 
 def test_an_impossible_chunk_size_is_none(logged: list[str], subtests: pytest.Subtests):
-    assert configured({"chunk_size": 32, "chunk_overlap": 0}, "a") == (32, 0)
-    assert configured({}, "a") == (None, None)
+    assert configured_sizes({"chunk_size": 32, "chunk_overlap": 0}, "a") == (32, 0)
+    assert configured_sizes({}, "a") == (None, None)
     assert logged == []
     wrongs: tuple[Any, ...] = ("x", -1, 31, 8001, 64.0, True, [], int(LONG[:400]))
     for wrong in wrongs:
         with subtests.test(wrong=wrong):
-            assert configured({"chunk_size": wrong, "chunk_overlap": 5}, "a") == (None, 5)
-            assert configured({"chunk_size": 64, "chunk_overlap": -1}, "a") == (64, None)
+            assert configured_sizes({"chunk_size": wrong, "chunk_overlap": 5}, "a") == (None, 5)
+            assert configured_sizes({"chunk_size": 64, "chunk_overlap": -1}, "a") == (64, None)
     assert set(logged) == {"row a cannot be read (an invalid chunk size)"}
 
 

@@ -279,7 +279,7 @@ def test_a_hanging_database_is_not_waited_for(
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
 ):
-    monkeypatch.setattr(query_embedding_cache, "PATIENCE_SECONDS", 0.1)
+    monkeypatch.setattr(query_embedding_cache, "CACHE_TIMEOUT_SECONDS", 0.1)
     answers_with(service, 1)
     with StandIn() as hanging, deadline(5):
         hanging.replies(Reply(delay=30))

@@ -12,7 +12,7 @@ from shared.errors import ConfigurationError, RerankFailed
 from shared.models.embeddings import local_model
 from shared.models.hosted_rerankers import APIS, HostedReranker
 from shared.models.local_reranker import LocalReranker
-from shared.models.reranking import Reranker, described, rerank, reranker_for
+from shared.models.reranking import Reranker, rerank, reranker_details, reranker_for
 from shared.types import SearchResult
 from tests.shared.examples import match, opened, settings
 
@@ -180,16 +180,16 @@ def test_without_the_local_model_there_is_no_reranker_unless_it_was_configured()
     assert chosen() is None
     assert refusal(rag_rerank_provider="local").startswith("RAG_RERANK_PROVIDER: local, but")
     assert refusal(rag_rerank_enabled=True).startswith("RAG_RERANK_PROVIDER: local, but")
-    assert described(settings()) == {"provider": None, "model": None, "source": None}
+    assert reranker_details(settings()) == {"provider": None, "model": None, "source": None}
     assert chosen(rag_rerank_provider="cohere", rag_rerank_api_key="key") is not None
 
 
 def test_health_names_a_provider_s_host_without_its_key():
-    said = described(
+    said = reranker_details(
         settings(rag_rerank_provider="voyage", rag_rerank_url="https://proxy.example/team-7f3x/rerank")
     )
     assert said == {"provider": "voyage", "model": "rerank-2.5", "source": "proxy.example"}
-    assert described(settings())["source"] == "local"
+    assert reranker_details(settings())["source"] == "local"
 
 
 def test_no_text_of_a_reranker_shows_its_key():

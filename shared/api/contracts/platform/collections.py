@@ -8,12 +8,12 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_vali
 
 from shared.api.contracts.platform.common import Pagination, WithMetadata, WithoutNul
 from shared.models.chunk_limits import (
-    LEAST_SIZE,
-    MOST_OVERLAP,
-    MOST_SIZE,
+    MAX_OVERLAP,
+    MAX_SIZE,
+    MIN_SIZE,
     ChunkSizes,
     EmbedderLimits,
-    configured,
+    configured_sizes,
 )
 
 CollectionOrder = Literal["created_at", "name", "document_count"]
@@ -28,8 +28,8 @@ class Config(BaseModel):
 
     model_config = ConfigDict(extra="ignore")
 
-    chunk_size: Annotated[int, Field(strict=True, ge=LEAST_SIZE, le=MOST_SIZE)] | None = None
-    chunk_overlap: Annotated[int, Field(strict=True, ge=0, le=MOST_OVERLAP)] | None = None
+    chunk_size: Annotated[int, Field(strict=True, ge=MIN_SIZE, le=MAX_SIZE)] | None = None
+    chunk_overlap: Annotated[int, Field(strict=True, ge=0, le=MAX_OVERLAP)] | None = None
     embedding_model: Name | None = None
     enable_hybrid_search: Annotated[bool, Field(strict=True)] | None = None
     enable_knowledge_graph: Annotated[bool, Field(strict=True)] | None = None
@@ -103,7 +103,7 @@ class Collection(BaseModel):
         """`model`: the default embedding model; `limits`: its limits."""
         stored = row["config"]
         # The sizes that the worker uses.
-        sizes = ChunkSizes.of(limits, *configured(stored, row["id"]))
+        sizes = ChunkSizes.of(limits, *configured_sizes(stored, row["id"]))
         actual = {"chunk_size": sizes.size, "chunk_overlap": sizes.overlap}
         config = {**DEFAULTS, "embedding_model": model, **stored, **actual}
         return cls(**{**row, "user_id": row["created_by"], "config": config})
