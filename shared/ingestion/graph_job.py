@@ -47,7 +47,7 @@ class ExtractionJob:
             number = first_chunk + names.index(None) + 1
             message = f"The model's reply for chunk {number} was invalid. The chunk keeps the names by rules."
             arguments |= {"code": UNREADABLE, "message": message}
-        return bool(self._call("rag_keep_extraction", arguments))
+        return bool(self._call("rag_store_extraction", arguments))
 
     def postpone(self) -> None:
         """Postpone the rest of the document."""

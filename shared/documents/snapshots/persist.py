@@ -38,7 +38,7 @@ class IndexReader:
         for listed in self._listed():
             rest = listed
             # The maximum size of a response may leave a rest.
-            while rest and (rows := self._of("rag_read_to_persist", document_ids=rest)):
+            while rest and (rows := self._of("rag_read_snapshot_documents", document_ids=rest)):
                 for document in rows:
                     yield self._whole(document), self._chunks(document)
                 rest = rest[rest.index(rows[-1]["id"]) + 1 :]
@@ -48,7 +48,7 @@ class IndexReader:
         length, texts = document.pop("length"), [document["content"]]
         count = len(texts[0])
         while count < length:
-            rows = self._of("rag_read_to_persist", document_ids=[document["id"]], first_character=count)
+            rows = self._of("rag_read_snapshot_documents", document_ids=[document["id"]], first_character=count)
             if not rows or rows[0]["updated_at"] != document["updated_at"]:
                 raise Conflict(CHANGED)
             texts.append(rows[0]["content"])
@@ -62,7 +62,7 @@ class IndexReader:
         count = len(chunks)
         while count < document["chunk_count"]:
             place = {"document_id": document["id"], "updated_at": document["updated_at"], "first": count}
-            chunks = self._of("rag_read_chunks_to_persist", **place)
+            chunks = self._of("rag_read_snapshot_chunks", **place)
             if not chunks:
                 raise Conflict(CHANGED)
             yield from chunks
