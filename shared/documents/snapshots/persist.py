@@ -48,7 +48,9 @@ class IndexReader:
         length, texts = document.pop("length"), [document["content"]]
         count = len(texts[0])
         while count < length:
-            rows = self._of("rag_read_snapshot_documents", document_ids=[document["id"]], first_character=count)
+            rows = self._of(
+                "rag_read_snapshot_documents", document_ids=[document["id"]], first_character=count
+            )
             if not rows or rows[0]["updated_at"] != document["updated_at"]:
                 raise Conflict(CHANGED)
             texts.append(rows[0]["content"])
