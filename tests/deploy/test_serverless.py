@@ -54,7 +54,7 @@ def test_every_function_runs_on_the_wheels_platform(packaged: Package):
 def test_no_function_ends_before_its_own_time_outs(packaged: Package):
     public_keys = 6
     asking = DEFAULTS.rag_database_timeout_seconds
-    embedding = DEFAULTS.rag_embedding_timeout_seconds + 2 * query_embedding_cache.PATIENCE_SECONDS
+    embedding = DEFAULTS.rag_embedding_timeout_seconds + 2 * query_embedding_cache.CACHE_TIMEOUT_SECONDS
     search = public_keys + asking + embedding + asking + DEFAULTS.rag_rerank_timeout_seconds
     timeouts = {slug: found["Timeout"] for slug, found in packaged.functions.items()}
     assert timeouts["rag-search"] > search
