@@ -7,10 +7,11 @@ callers read.
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from types import MappingProxyType
 from typing import Any
 
-# Retry-After of a call that did not get a lock in time, or whose user has too many running writes.
-BUSY_SECONDS = "3"
+# Of a call that did not get a lock in time, or whose user has too many running writes.
+BUSY_HEADERS = MappingProxyType({"Retry-After": "3"})
 
 
 class ConfigurationError(Exception):
@@ -22,6 +23,7 @@ class RagError(Exception):
 
     status = 500
     code = "internal_error"
+    default_headers: Mapping[str, str] = MappingProxyType({})
 
     def __init__(
         self,
@@ -37,7 +39,7 @@ class RagError(Exception):
         field for them."""
         super().__init__(message or (type(self).__doc__ or "").strip())
         self.code = code or self.code
-        self.headers = dict(headers or {})
+        self.headers = {**self.default_headers, **(headers or {})}
         self.details = dict(details or {})
         self._because = because
 
@@ -73,9 +75,7 @@ class Unauthorized(RagError):
 
     status = 401
     code = "unauthorized"
-
-    def __init__(self, message: str | None = None) -> None:
-        super().__init__(message, headers={"WWW-Authenticate": "Bearer"})
+    default_headers = MappingProxyType({"WWW-Authenticate": "Bearer"})
 
 
 class KeysUnavailable(RagError):
@@ -232,9 +232,7 @@ class DatabaseBusy(RagError):
 
     status = 503
     code = "database_busy"
-
-    def __init__(self, message: str | None = None, **more: Any) -> None:
-        super().__init__(message, headers={"Retry-After": BUSY_SECONDS}, **more)
+    default_headers = BUSY_HEADERS
 
 
 class IngestionBusy(RagError):
@@ -242,9 +240,7 @@ class IngestionBusy(RagError):
 
     status = 503
     code = "ingestion_busy"
-
-    def __init__(self, message: str | None = None, **more: Any) -> None:
-        super().__init__(message, headers={"Retry-After": BUSY_SECONDS}, **more)
+    default_headers = BUSY_HEADERS
 
 
 class ApiKeysOff(RagError):

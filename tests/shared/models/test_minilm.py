@@ -98,10 +98,10 @@ def test_an_encoding_has_the_text_s_vector_and_one_per_token(minilm: MiniLM) -> 
     vectors = minilm.embed(MIXED)
     encodings = minilm.encode(MIXED, lambda encoding: encoding)
     assert same([encoding.vector.tolist() for encoding in encodings], vectors)
-    for text, reading in zip(MIXED, encodings, strict=True):
+    for text, encoding in zip(MIXED, encodings, strict=True):
         count = min(minilm.count_tokens(text), minilm.window - 2)
-        assert reading.tokens.shape == (count, 384)
-        assert len(reading.ids) == count
+        assert encoding.tokens.shape == (count, 384)
+        assert len(encoding.ids) == count
     # In context: the same word in another place is another vector, of the same word's id.
     first, second = minilm.encode(["river bank", "bank account"], lambda encoding: encoding)
     assert first.ids[1] == second.ids[0]
