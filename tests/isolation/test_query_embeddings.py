@@ -202,9 +202,9 @@ def test_a_bound_key_recalls_only_its_owner_s_questions(
     # Without a scope that searches, its owner's key neither recalls nor remembers.
     for scopes in (["documents:read", "documents:write", "collections:manage"], []):
         token = people.ann.key_token(scopes=scopes)
-        for function, more in (("recall", {}), ("remember", {"embedding": TRUE})):
+        for function, more in (("get", {}), ("put", {"embedding": TRUE})):
             arguments = {"hash": asked, "max_age_seconds": 3600, **more}
-            refused = people.ann.rpc(f"rag_{function}_embedding", arguments, token=token)
+            refused = people.ann.rpc(f"rag_{function}_query_embedding", arguments, token=token)
             assert (refused.status_code, refused.json()["details"]) == (403, "missing_scope")
     pipeline.search(core, Principal(people.ann.id, people.ann.key_token()), Query(QUESTION))
     assert len(service.requests) == 1

@@ -59,4 +59,4 @@ def test_a_path_cannot_leave_rest(people: People):
     for path in ("/rest/v1/../../health", "/rest/v1//127.0.0.1:1/", "/rest/v1/http://127.0.0.1:1/"):
         answer = httpx.get(f"{people.ann.stack.url}{path}", headers=headers)
         assert answer.status_code in (200, 404), answer.text
-        assert "refused" not in answer.text
+        assert "connection refused" not in answer.text.lower()

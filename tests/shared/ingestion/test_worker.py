@@ -614,10 +614,10 @@ def test_a_small_document_costs_three_calls_and_a_large_one_reports_its_steps(
         bring(core, people.ann, home, "The kiln is hot.")
         assert calls_of_a_round() == ["claim_jobs", "open_job", "complete_job"]
         documents.add_from_url(core.database, people.ann.principal, home, UrlDocument(site.url))
-        assert calls_of_a_round() == ["claim_jobs", "open_job", "keep_content", "complete_job"]
+        assert calls_of_a_round() == ["claim_jobs", "open_job", "store_content", "complete_job"]
         bring(core, people.ann, home, "The kiln is hot today and will be tomorrow. " * 1000)
         assert calls_of_a_round() == [
-            "claim_jobs", "open_job", "report_job", "report_job", "complete_job",
+            "claim_jobs", "open_job", "extend_job", "extend_job", "complete_job",
         ]  # fmt: skip
 
 

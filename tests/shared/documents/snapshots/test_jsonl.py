@@ -246,7 +246,7 @@ def test_without_persistent_files_there_is_no_store(subtests: pytest.Subtests):
                 assert read_settings().rag_snapshot_url == url
                 monkeypatch.setenv(variable, "x")
                 with pytest.raises(
-                    ConfigurationError, match="RAG_SNAPSHOT_URL: what is deployed here keeps no files"
+                    ConfigurationError, match="RAG_SNAPSHOT_URL: this platform keeps no files"
                 ):
                     read_settings()
                 monkeypatch.setenv("RAG_SNAPSHOT_URL", "s3://bucket/x")
