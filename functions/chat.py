@@ -1,6 +1,5 @@
 """chat: conversations over documents, and their stored sessions."""
 
-from contextlib import AsyncExitStack, aclosing
 from functools import partial
 from typing import Annotated
 
@@ -14,7 +13,7 @@ from shared.api.app import create_app, lambda_handler
 from shared.api.contracts.platform import chat_request as wire
 from shared.api.contracts.platform import chat_response, chat_sessions, common
 from shared.api.dependencies import Core, FreshCaller, with_scope
-from shared.api.sse import DESCRIBED, EventStream, events, last_event, peek_first
+from shared.api.sse import DESCRIBED, last_event, stream_response
 from shared.text.ids import id_of
 from shared.types import Principal, Scope
 
@@ -41,10 +40,8 @@ async def chat(caller: Asker, fresh_caller: FreshCaller, core: Core, body: wire.
     turn = converse(core, fresh_caller, body.turn())
     if not body.stream:
         return chat_response.response(body, caller.user_id, await last_event(turn, TurnDone))
-    async with AsyncExitStack() as stack:
-        turn_events = await stack.enter_async_context(aclosing(await peek_first(turn)))
-        encode = partial(chat_response.encode_event, body, caller.user_id)
-        return EventStream(events(turn_events, encode, chat_response.encode_error), stack.pop_all())
+    encode = partial(chat_response.encode_event, body, caller.user_id)
+    return await stream_response(turn, encode, chat_response.encode_error)
 
 
 @app.get("/api/v1/chat/sessions")

@@ -1,6 +1,5 @@
 """v1-answer: an answer whose sentences all have sources, whole or as a stream."""
 
-from contextlib import AsyncExitStack, aclosing
 from functools import partial
 from typing import Annotated, Any
 
@@ -15,7 +14,7 @@ from shared.api.contracts.search import answer as wire
 from shared.api.contracts.search import common
 from shared.api.dependencies import Core, FreshCaller, with_scope
 from shared.api.idempotency import LEASE_SECONDS, IdempotentRequest, Once
-from shared.api.sse import DESCRIBED, EventStream, events, last_event, peek_first
+from shared.api.sse import DESCRIBED, last_event, stream_response
 from shared.retrieval.workspace import locate
 from shared.types import Principal, Scope
 
@@ -54,11 +53,7 @@ async def answer(
         return wire.replay(outcome, streams=body.stream)
     if not body.stream:
         return wire.response(body, await last_event(outcome, AnswerDone))
-    async with AsyncExitStack() as stack:
-        answer_events = await stack.enter_async_context(aclosing(await peek_first(outcome)))
-        return EventStream(
-            events(answer_events, partial(wire.encode_event, body), wire.encode_error), stack.pop_all()
-        )
+    return await stream_response(outcome, partial(wire.encode_event, body), wire.encode_error)
 
 
 handler = lambda_handler(app)

@@ -82,6 +82,15 @@ async def events(
         yield last
 
 
+async def stream_response(
+    messages: AsyncGenerator[Any], encode: Callable[[Any], bytes], fail: Callable[[RagError], bytes]
+) -> "EventStream":
+    """A response of encoded messages. Raises the error of the first message, whose status is not sent yet."""
+    async with AsyncExitStack() as stack:
+        peeked = await stack.enter_async_context(aclosing(await peek_first(messages)))
+        return EventStream(events(peeked, encode, fail), stack.pop_all())
+
+
 class EventStream(StreamingResponse):
     """A response of events, with comments in pauses. `until` is closed after the last event, or when the
     client disconnects."""

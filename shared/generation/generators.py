@@ -149,16 +149,24 @@ async def collect(generation: Generation) -> GeneratedText | None:
 
 
 def chat_request(
-    question: str, matches: Sequence[Match], model: str, context_tokens: int, sampling: Sampling
+    question: str,
+    matches: Sequence[Match],
+    model: str,
+    context_tokens: int,
+    sampling: Sampling,
+    *,
+    template: str = QUESTION,
+    numbered: bool = False,
 ) -> Body:
-    """The body of a completion that answers one question from the matches that fit the context."""
+    """The body of a completion that answers one question from the matches that fit the context. `template`
+    has the places context and question; `numbered` as for `render_context`."""
     fence = Fence()
-    context = render_context(matches, fence, context_tokens)
+    context = render_context(matches, fence, context_tokens, numbered=numbered)
     return {
         "model": model,
         "messages": [
             {"role": "system", "content": system_prompt(fence)},
-            {"role": "user", "content": QUESTION.format(context=context, question=question)},
+            {"role": "user", "content": template.format(context=context, question=question)},
         ],
         **{"temperature": TEMPERATURE, **sampling.specified()},
     }

@@ -6,6 +6,7 @@ against the chunk.
 
 import logging
 from collections.abc import Iterable, Mapping
+from dataclasses import asdict
 from typing import Any
 
 from shared.config import Settings
@@ -58,11 +59,8 @@ FORMAT: Any = {"type": "json_schema", "json_schema": {"name": "passage", "strict
 
 def total_tokens(calls: Iterable[Usage]) -> dict[str, int]:
     """The tokens of the calls, as arguments of a database call."""
-    prompt_tokens, completion_tokens = 0, 0
-    for usage in calls:
-        prompt_tokens += usage.prompt_tokens
-        completion_tokens += usage.completion_tokens
-    return {"prompt_tokens": prompt_tokens, "completion_tokens": completion_tokens}
+    tokens: dict[str, int] = asdict(sum(calls, Usage()))
+    return tokens
 
 
 class GraphModel(ChatModel):

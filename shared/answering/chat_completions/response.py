@@ -21,7 +21,7 @@ def usage_body(usage: Usage) -> Body:
     return {
         "prompt_tokens": usage.prompt_tokens,
         "completion_tokens": usage.completion_tokens,
-        "total_tokens": usage.prompt_tokens + usage.completion_tokens,
+        "total_tokens": usage.total_tokens,
     }
 
 

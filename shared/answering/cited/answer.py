@@ -98,7 +98,7 @@ async def _check_sentences(
         async for part in parts:
             if generator is core.extractive:
                 if isinstance(part, GeneratedText):
-                    for sentence in _extract_sentences(part, request, matches):
+                    for sentence in await run_in_threadpool(_extract_sentences, part, request, matches):
                         yield sentence
                     yield part
             elif isinstance(part, str):

@@ -2,10 +2,9 @@
 
 from collections.abc import Sequence
 
-from shared.generation.generators import TEMPERATURE, render_context, system_prompt
+from shared.generation import generators
 from shared.models.chat_stream import Body
-from shared.text.prompt_fence import Fence
-from shared.types import Match
+from shared.types import Match, Sampling
 
 QUESTION = (
     "Context:\n{context}\n\nQuestion: {question}\n\n"
@@ -18,14 +17,7 @@ QUESTION = (
 
 def chat_request(question: str, matches: Sequence[Match], budget: int, model: str, max_tokens: int) -> Body:
     """The body of a chat completion over the matches that fit the budget of tokens, numbered by place."""
-    fence = Fence()
-    context = render_context(matches, fence, budget, numbered=True)
-    return {
-        "model": model,
-        "messages": [
-            {"role": "system", "content": system_prompt(fence)},
-            {"role": "user", "content": QUESTION.format(context=context, question=question)},
-        ],
-        "temperature": TEMPERATURE,
-        "max_tokens": max_tokens,
-    }
+    sampling = Sampling(max_tokens=max_tokens)
+    return generators.chat_request(
+        question, matches, model, budget, sampling, template=QUESTION, numbered=True
+    )

@@ -26,8 +26,7 @@ class BudgetedModel:
 
     @property
     def is_exhausted(self) -> bool:
-        used = self.usage.prompt_tokens + self.usage.completion_tokens
-        return used >= self._tokens or asyncio.get_running_loop().time() >= self._deadline
+        return self.usage.total_tokens >= self._tokens or asyncio.get_running_loop().time() >= self._deadline
 
     async def ask(
         self, task: str, material: str, max_tokens: int, seconds: float = math.inf, **placeholders: object
@@ -38,8 +37,7 @@ class BudgetedModel:
         system = fence.system_prompt(task.format(**placeholders), "material")
         user = fence.wrap("material", material)
         cost = count_tokens(system) + count_tokens(user)
-        used = self.usage.prompt_tokens + self.usage.completion_tokens
-        if self.is_exhausted or used + cost > self._tokens:
+        if self.is_exhausted or self.usage.total_tokens + cost > self._tokens:
             return None
         deadline = min(self._deadline, asyncio.get_running_loop().time() + seconds)
         request = {
@@ -54,15 +52,9 @@ class BudgetedModel:
         except (RagError, TimeoutError) as failed:
             # The turn proceeds without the reply.
             log.warning("a model call that prepares an answer failed: %s", type(failed).__name__)
-            self._add(Usage(cost, 0))
+            self.usage += Usage(cost, 0)
             return None
         # Lone surrogates are replaced.
         text = completion_text(answer).encode("utf-8", "replace").decode()
-        self._add(usage_in(answer) or Usage(cost, count_tokens(text)))
+        self.usage += usage_in(answer) or Usage(cost, count_tokens(text))
         return text
-
-    def _add(self, usage: Usage) -> None:
-        self.usage = Usage(
-            self.usage.prompt_tokens + usage.prompt_tokens,
-            self.usage.completion_tokens + usage.completion_tokens,
-        )

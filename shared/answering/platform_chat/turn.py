@@ -110,11 +110,7 @@ def _turn_done(
     retrieval_ms: int,
     generation_ms: int,
 ) -> TurnDone:
-    model_usage = state.query_model.usage if state.query_model else Usage()
-    usage = Usage(
-        state.usage.prompt_tokens + model_usage.prompt_tokens,
-        state.usage.completion_tokens + model_usage.completion_tokens,
-    )
+    usage = state.usage + (state.query_model.usage if state.query_model else Usage())
     session_id = _save(state, usage)
     return TurnDone(
         turn=state.turn,
