@@ -112,6 +112,8 @@ def main() -> None:
     """Serve until SIGTERM, then finish the running requests and exit with 0."""
     import uvicorn
 
+    from shared.api.http_protocol import HttpProtocol
+
     try:
         app = create()
     except ConfigurationError as error:
@@ -122,6 +124,8 @@ def main() -> None:
         app,
         host="0.0.0.0",  # noqa: S104  # a container is reached from outside
         port=read_server_settings().port,
+        http=HttpProtocol,
+        loop="uvloop",
         lifespan="on",
         ws="none",
         timeout_graceful_shutdown=DRAIN_SECONDS,

@@ -10,7 +10,7 @@ import os
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 
-import httpx
+import aiohttp
 from starlette.applications import Starlette
 from starlette.background import BackgroundTask
 from starlette.requests import Request
@@ -32,6 +32,8 @@ HOP_BY_HOP = {
     "host",
     "content-length",
 }
+# Headers that aiohttp would add to a request without them.
+AUTOMATIC_HEADERS = ("Accept", "Accept-Encoding", "Content-Type", "User-Agent")
 REST_METHODS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]
 
 
@@ -43,21 +45,24 @@ async def rest(request: Request) -> Response:
             return JSONResponse({"message": "No API key found in request"}, status_code=401)
         if not hmac.compare_digest(key.encode(), os.environ["SUPABASE_ANON_KEY"].encode()):
             return JSONResponse({"message": "Invalid authentication credentials"}, status_code=401)
-    client: httpx.AsyncClient = request.app.state.postgrest
-    forwarded = client.build_request(
-        request.method,
-        f"/{request.path_params['path']}",
-        params=[item for item in request.query_params.multi_items() if item[0] != "apikey"],
-        headers=[(name, value) for name, value in request.headers.items() if name not in HOP_BY_HOP],
-        content=await request.body(),
-    )
+    session: aiohttp.ClientSession = request.app.state.postgrest
+    params = [item for item in request.query_params.multi_items() if item[0] != "apikey"]
+    headers = [(name, value) for name, value in request.headers.items() if name not in HOP_BY_HOP]
     try:
-        response = await client.send(forwarded, stream=True)
-    except httpx.TransportError:
+        response = await session.request(
+            request.method,
+            f"{os.environ['LOCAL_POSTGREST_URL']}/{request.path_params['path']}",
+            params=params,
+            headers=headers,
+            data=await request.body() or None,
+            skip_auto_headers=AUTOMATIC_HEADERS,
+            allow_redirects=False,
+        )
+    except aiohttp.ClientConnectionError:
         return JSONResponse({"message": "name resolution failed"}, status_code=503)
-    headers = {name: value for name, value in response.headers.items() if name not in HOP_BY_HOP}
+    forwarded = {name: value for name, value in response.headers.items() if name.lower() not in HOP_BY_HOP}
     return StreamingResponse(
-        response.aiter_raw(), response.status_code, headers, background=BackgroundTask(response.aclose)
+        response.content.iter_any(), response.status, forwarded, background=BackgroundTask(response.release)
     )
 
 
@@ -70,8 +75,13 @@ async def jwks(request: Request) -> Response:
 @asynccontextmanager
 async def lifespan(app: Starlette) -> AsyncIterator[None]:
     async with AsyncExitStack() as stack:
-        client = httpx.AsyncClient(base_url=os.environ["LOCAL_POSTGREST_URL"], timeout=30)
-        app.state.postgrest = await stack.enter_async_context(client)
+        session = aiohttp.ClientSession(
+            auto_decompress=False,
+            cookie_jar=aiohttp.DummyCookieJar(),
+            timeout=aiohttp.ClientTimeout(total=None, sock_read=30),
+            connector=aiohttp.TCPConnector(limit=0),
+        )
+        app.state.postgrest = await stack.enter_async_context(session)
         await stack.enter_async_context(FUNCTIONS.started())
         yield
 

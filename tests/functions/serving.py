@@ -20,6 +20,7 @@ from starlette.types import ASGIApp
 from functions.server import SLUGS, Functions
 from local import playground_server
 from shared.api.dependencies import services_dependency
+from shared.api.http_protocol import HttpProtocol
 from shared.clients.postgrest import SECRET_HEADER
 from shared.config import Settings
 from shared.services import Services
@@ -112,8 +113,10 @@ def site(core: Services) -> Iterator[str]:
 @contextmanager
 def listening(app: ASGIApp) -> Iterator[str]:
     """A real server; its address."""
-    server = uvicorn.Server(uvicorn.Config(app, lifespan="off", log_config=None, ws="none"))
-    # (Said to be TCP: else asyncio leaves Nagle's algorithm on, and each answer waits 40 ms.)
+    server = uvicorn.Server(
+        uvicorn.Config(app, http=HttpProtocol, loop="uvloop", lifespan="off", log_config=None, ws="none")
+    )
+    # With IPPROTO_TCP the event loop turns Nagle's algorithm off, which delays each response by 40 ms.
     kind = socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP
     with socket.socket(*kind) as socket_of_server:
         socket_of_server.bind(("127.0.0.1", 0))
