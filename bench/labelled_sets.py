@@ -6,7 +6,7 @@ the questions that the corpus answers. meta.label may say of all questions wheth
 "out_of_corpus" or something else. published_rankings.json, where there is one, holds what others found in the
 small corpus, the first 780 documents: {"whose": {"query-id": ["corpus-id", ...]}}. The figures in the README
 are from Cranfield, 101 questions of 2WikiMultihopQA and 3,000 of SQuAD 2.0: not ours to give away, so not
-kept here.
+kept here. bench/datasets/workplace is the project's own set.
 """
 
 import json
