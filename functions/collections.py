@@ -10,7 +10,7 @@ from shared.api.app import create_app, lambda_handler
 from shared.api.contracts.platform import collections as wire
 from shared.api.contracts.platform import common
 from shared.api.dependencies import Core, with_scope
-from shared.api.idempotency import IdempotentRequest, Once
+from shared.api.idempotent_execution import IdempotentRequest, Once
 from shared.clients.row_validation import readable
 from shared.documents import collections
 from shared.errors import InvalidRequest

@@ -11,7 +11,7 @@ from shared.api.app import create_app, lambda_handler
 from shared.api.contracts.platform import common
 from shared.api.contracts.platform import documents as wire
 from shared.api.dependencies import Core, LinkCaller, PublicUrl, with_scope
-from shared.api.idempotency import IdempotentRequest, Once
+from shared.api.idempotent_execution import IdempotentRequest, Once
 from shared.clients.row_validation import readable
 from shared.documents import documents
 from shared.documents.direct_uploads import UploadRequest, Uploads

@@ -15,7 +15,7 @@ from shared.api.app import create_app, lambda_handler
 from shared.api.contracts.platform import common as wire
 from shared.api.contracts.platform.webhooks import message_of
 from shared.api.dependencies import Core, get_services, worker_only
-from shared.documents.webhook_delivery import WebhookSender
+from shared.documents.webhook_delivery_and_retry import WebhookSender
 from shared.ingestion.graph_worker import GraphWorker
 from shared.ingestion.job_queue import BatchResult, Jobs
 from shared.ingestion.storage_cleanup import remove_deleted_collections, remove_due

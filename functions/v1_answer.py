@@ -6,14 +6,14 @@ from typing import Annotated, Any
 from fastapi import Header
 from starlette.responses import Response
 
-from shared.access.idempotency_store import StoredResponse
+from shared.access.idempotency_keys import StoredResponse
 from shared.answering.cited import answer as cited
 from shared.answering.cited.types import AnswerDone, Event
 from shared.api.app import create_app, lambda_handler
 from shared.api.contracts.search import answer as wire
 from shared.api.contracts.search import common
 from shared.api.dependencies import Core, FreshCaller, with_scope
-from shared.api.idempotency import LEASE_SECONDS, IdempotentRequest, Once
+from shared.api.idempotent_execution import LEASE_SECONDS, IdempotentRequest, Once
 from shared.api.sse import DESCRIBED, last_event, stream_response
 from shared.retrieval.workspace import locate
 from shared.types import Principal, Scope

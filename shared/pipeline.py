@@ -15,7 +15,8 @@ from datetime import UTC, datetime
 from starlette.concurrency import run_in_threadpool
 
 from shared.errors import GenerationFailed, GenerationRefused, InvalidRequest
-from shared.generation.confidence import CONFIDENCE_TOP_N, cite, judge, with_snippets
+from shared.generation.citations import cite, with_snippets
+from shared.generation.confidence import CONFIDENCE_TOP_N, judge
 from shared.generation.generators import (
     DEFAULT_SAMPLING,
     Generation,

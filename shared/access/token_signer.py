@@ -9,7 +9,6 @@ import json
 import time
 from hashlib import sha256
 from typing import Any
-from uuid import UUID
 
 from itsdangerous import URLSafeSerializer
 from jose import jwk, jwt
@@ -18,7 +17,7 @@ from jose.exceptions import JOSEError
 from shared.clients.postgrest import Database
 from shared.config import Settings
 from shared.errors import ConfigurationError, DatabaseFailed, Unauthorized
-from shared.types import Principal, Scope
+from shared.types import Principal
 
 LIFETIME_SECONDS = 60
 # A token for one call is used at once.
@@ -49,15 +48,6 @@ class Signer:
         as a token's or for another purpose."""
         options = {"key_derivation": "hmac", "digest_method": sha256}
         return URLSafeSerializer(self._secret, salt=f"payload: {purpose}", signer_kwargs=options)
-
-
-def anonymous_principal(signer: Signer, org: UUID, user: UUID) -> Principal:
-    """The caller of the index API without a credential, where the settings allow it: a member of one org with
-    every scope but admin."""
-    scopes = frozenset(Scope) - {Scope.ADMIN}
-    # Its documents do not belong to the member: rag.creator_id().
-    claims = {"org": str(org), "scopes": sorted(scopes), "anonymous": True}
-    return Principal(str(user), signer.token(sub=str(user), rag=claims), scopes)
 
 
 def worker_principal(signer: Signer) -> Principal:

@@ -20,7 +20,7 @@ from shared.documents import named_collections
 from shared.documents.documents import TITLE_CHARACTERS, first_words, title_of
 from shared.documents.named_collections import Row
 from shared.errors import AnswersOff, NotFound, RagError
-from shared.generation.confidence import snippet
+from shared.generation.citations import snippet
 from shared.ingestion.chunking.passages import ChunkingConfig
 from shared.ingestion.ingest import NewDocument, chunk_and_embed, store_many
 from shared.ingestion.metadata_fields import Fields

@@ -17,7 +17,7 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints, Validation
 from shared.answering.knowledge import KnowledgeQuery, retrieve
 from shared.errors import RagError
 from shared.services import Services
-from shared.text.citations import mark, tool_passage
+from shared.text.citation_marks import mark, tool_passage
 from shared.text.prompt_fence import Fence
 from shared.types import Passage, Principal
 

@@ -187,7 +187,7 @@ def _started(app: FastAPI) -> Services:
     else:
         # Invalid settings of the other services stop the start, too.
         _ = core.signer, core.snapshots, core.graph_model
-    core.warn_if_anonymous()
+    _ = core.allows_anonymous
     return core
 
 

@@ -16,6 +16,7 @@ from fastapi import Depends, Header, Request
 from limits import parse
 from pydantic import SecretStr
 
+from shared.access.anonymous_access import anonymous_principal
 from shared.access.api_key_authenticator import ApiKeyAuthenticator
 from shared.access.api_keys import is_key
 from shared.access.concurrency_limit import Guard
@@ -123,7 +124,7 @@ def _anonymous(core: Services, request: Request, credential: str | None) -> Prin
     origin = request.headers.get("origin")
     if credential is not None or (origin is not None and origin not in core.settings.cors_origins):
         return None
-    return core.anonymous_principal()
+    return anonymous_principal(core.settings, core.signer)
 
 
 def refreshing_caller(credential: Any) -> Any:

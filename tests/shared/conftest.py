@@ -8,7 +8,7 @@ from hypothesis import settings
 from shared.api.contracts.platform.webhooks import message_of
 from shared.clients.ssrf_guard import AddressPolicy
 from shared.documents import collections
-from shared.documents.webhook_delivery import WebhookSender
+from shared.documents.webhook_delivery_and_retry import WebhookSender
 from shared.ingestion.job_queue import Jobs
 from shared.ingestion.worker import Worker
 from shared.services import Services

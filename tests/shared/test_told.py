@@ -10,7 +10,7 @@ import pytest
 from standardwebhooks import Webhook, WebhookVerificationError
 
 from shared.documents import collections, documents, webhooks
-from shared.documents.webhook_delivery import DeliveryStats, WebhookSender
+from shared.documents.webhook_delivery_and_retry import DeliveryStats, WebhookSender
 from shared.errors import Conflict
 from shared.ingestion.ingest import NewDocument, ingest
 from shared.ingestion.worker import Worker

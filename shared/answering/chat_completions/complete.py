@@ -8,7 +8,7 @@ from starlette.concurrency import run_in_threadpool
 
 from shared import pipeline
 from shared.answering.chat_completions import response
-from shared.answering.chat_completions.request import Conversation, truncate_question, with_context
+from shared.answering.chat_completions.conversation import Conversation, truncate_question, with_context
 from shared.errors import GenerationFailed
 from shared.generation.refusals import insufficient
 from shared.models.chat_stream import Body, choices, content_of

@@ -5,7 +5,12 @@ from collections.abc import Iterator
 from time import monotonic
 from typing import Any, TypeGuard
 
-from shared.answering.chat_completions.request import MODEL_CHARACTERS, RAG_MODEL, RAG_PREFIX, is_grounded
+from shared.answering.chat_completions.conversation import (
+    MODEL_CHARACTERS,
+    RAG_MODEL,
+    RAG_PREFIX,
+    is_grounded,
+)
 from shared.clients.probe_cache import CachedProbe
 from shared.documents import named_collections
 from shared.errors import GenerationFailed, InvalidRequest, NotFound

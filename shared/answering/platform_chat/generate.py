@@ -8,7 +8,7 @@ from starlette.concurrency import run_in_threadpool
 from shared import pipeline
 from shared.answering.platform_chat.prompt import chat_request
 from shared.answering.platform_chat.turn_state import TurnState
-from shared.generation.confidence import cite
+from shared.generation.citations import cite
 from shared.generation.generators import GenerationRequest
 from shared.graph.verbalize import graph_context
 from shared.models.chat_stream import Body

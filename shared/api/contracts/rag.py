@@ -10,7 +10,7 @@ from shared.api.contracts.datetimes import RangeEnd, RangeStart
 from shared.api.contracts.ignored_filters import IgnoredFilters, LenientFilters, ignored_names
 from shared.api.contracts.platform.common import share
 from shared.errors import RagError
-from shared.generation.confidence import snippet
+from shared.generation.citations import snippet
 from shared.generation.refusals import INSUFFICIENT
 from shared.types import Answer, Citation, Filters, Match, Query, SearchResult
 

@@ -15,7 +15,7 @@ from shared.answering.knowledge_tool import NAME, SearchKnowledge, ToolResult
 from shared.api.prometheus import exposition
 from shared.config import Settings
 from shared.services import Services
-from shared.text.citations import escape_marks
+from shared.text.citation_marks import escape_marks
 from tests.actors import Actor
 from tests.conftest import People
 from tests.functions.serving import made

@@ -10,7 +10,7 @@ import pytest
 
 from local import ROOT
 from local.seed_demo import demo_files
-from shared.generation.confidence import cite
+from shared.generation.citations import cite
 from shared.generation.extractive import INDIRECT, MAX_SENTENCES, MODEL, extract
 from shared.ingestion.chunking.passages import chunk_document
 from shared.models.embeddings import Embedder, embed

@@ -9,7 +9,7 @@ import pytest
 
 from shared.config import Settings
 from shared.errors import GenerationBusy, GenerationFailed, GenerationRefused, GenerationTimedOut, RagError
-from shared.generation.confidence import cite
+from shared.generation.citations import cite
 from shared.generation.generators import (
     DEFAULT_SAMPLING,
     Extractive,

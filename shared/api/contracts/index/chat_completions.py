@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, TypeAdapter, ValidationError
 
-from shared.answering.chat_completions.request import (
+from shared.answering.chat_completions.conversation import (
     MODEL_CHARACTERS,
     RAG_MODEL,
     RAG_PREFIX,

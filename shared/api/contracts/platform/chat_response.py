@@ -11,7 +11,7 @@ from shared.api.contracts.platform.chat_request import Request
 from shared.api.contracts.platform.common import error_body, share
 from shared.api.sse import event
 from shared.errors import RagError
-from shared.generation.confidence import best_of_documents
+from shared.generation.citations import best_of_documents
 from shared.types import Match
 
 

@@ -8,7 +8,7 @@ from pydantic import Field, StringConstraints
 from starlette.responses import JSONResponse
 from starlette.responses import Response as HttpResponse
 
-from shared.access.idempotency_store import StoredResponse
+from shared.access.idempotency_keys import StoredResponse
 from shared.answering.cited.types import (
     AnswerDone,
     AnswerRequest,

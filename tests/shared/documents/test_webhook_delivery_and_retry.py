@@ -11,8 +11,8 @@ import pytest
 
 from shared.api.contracts.platform.webhooks import message_of
 from shared.clients.ssrf_guard import AddressPolicy
-from shared.documents import collections, documents, webhook_delivery, webhooks
-from shared.documents.webhook_delivery import PAUSES, DeliveryStats, WebhookSender
+from shared.documents import collections, documents, webhook_delivery_and_retry, webhooks
+from shared.documents.webhook_delivery_and_retry import CLAIMED, PAUSES, DeliveryStats, WebhookSender
 from shared.ingestion.worker import Worker
 from shared.services import Services
 from tests.actors import World
@@ -34,7 +34,7 @@ pytestmark = pytest.mark.usefixtures("no_jobs")
 
 
 def slow(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(webhook_delivery, "SECONDS", 0.3)
+    monkeypatch.setattr(webhook_delivery_and_retry, "SECONDS", 0.3)
 
 
 @pytest.mark.parametrize(
@@ -207,7 +207,7 @@ def test_deliveries_are_fair_between_orgs_and_endpoints(
     core: Services, people: People, world: World, courier: WebhookSender, home: str, receiver: StandIn
 ):
     """However much others have that waits for longer."""
-    for number in range(webhook_delivery.CLAIMED + 4):
+    for number in range(CLAIMED + 4):
         listen(core, people, f"{receiver.url}/busy/{number}", OF_DOCUMENTS)
     for number in range(3):
         bring(core, people.ann, home, f"Kiln {number}")
@@ -216,12 +216,10 @@ def test_deliveries_are_fair_between_orgs_and_endpoints(
     webhooks.create(core.database, bea.principal, wanted)
     theirs = collections.create(core.database, people.bob.principal, {"name": "docs"})["id"]
     bring(core, people.bob, theirs)
-    assert courier.deliver() == DeliveryStats(
-        claimed=webhook_delivery.CLAIMED, delivered=webhook_delivery.CLAIMED
-    )
+    assert courier.deliver() == DeliveryStats(claimed=CLAIMED, delivered=CLAIMED)
     paths = [request.path for request in receiver.requests]
     assert paths.count("/quiet") == 1
-    assert len(set(paths)) == webhook_delivery.CLAIMED
+    assert len(set(paths)) == CLAIMED
 
 
 def test_a_slow_endpoint_does_not_delay_documents(

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from shared.answering.cited.prompt import chat_request
 from shared.retrieval.context_text import concatenate
-from shared.text.citations import escape_marks, paragraph
+from shared.text.citation_marks import escape_marks, paragraph
 from tests.shared.examples import match
 from tests.shared.test_imports import MODULES
 
@@ -88,4 +88,4 @@ def test_a_text_cannot_imitate_another_document_in_a_context():
 def test_one_module_writes_markers():
     writes = re.compile(r"According to \\?[\"'{]|\[\{number|\[\{place|Title: \{|Source: \{")
     writers = {name for name, path in MODULES.items() if writes.search(path.read_text())}
-    assert writers == {"text.citations"}
+    assert writers == {"text.citation_marks"}

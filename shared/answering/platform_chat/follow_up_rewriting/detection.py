@@ -7,11 +7,11 @@ definite noun alone ("the deadline") is no sign: it may be the organization's on
 import re
 from collections.abc import Iterator
 
-from shared.answering.platform_chat.follow_ups.english import ENGLISH
-from shared.answering.platform_chat.follow_ups.french import FRENCH
-from shared.answering.platform_chat.follow_ups.german import GERMAN
-from shared.answering.platform_chat.follow_ups.grammar import Grammar
-from shared.answering.platform_chat.follow_ups.spanish import SPANISH
+from shared.answering.platform_chat.follow_up_rewriting.english import ENGLISH
+from shared.answering.platform_chat.follow_up_rewriting.french import FRENCH
+from shared.answering.platform_chat.follow_up_rewriting.german import GERMAN
+from shared.answering.platform_chat.follow_up_rewriting.grammar import Grammar
+from shared.answering.platform_chat.follow_up_rewriting.spanish import SPANISH
 from shared.text.languages import FUNCTION_WORDS, Language, language_of
 
 GRAMMARS: dict[Language, Grammar] = {"en": ENGLISH, "de": GERMAN, "fr": FRENCH, "es": SPANISH}

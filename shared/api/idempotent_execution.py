@@ -15,7 +15,7 @@ from pydantic import BaseModel
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import JSONResponse, Response
 
-from shared.access.idempotency_store import Reservation, StoredResponse, begin
+from shared.access.idempotency_keys import Reservation, StoredResponse, begin
 from shared.api.dependencies import Core, FreshCaller
 from shared.clients.postgrest import Database
 from shared.observability.tracing import Trace
@@ -67,7 +67,7 @@ class IdempotentExecutor:
 
     def make(self, operation: IdempotentRequest, make: Callable[[], Made]) -> Made | Response:
         """The result of `make`, or the stored response. Failures are not stored. Without a key only `make` is
-        called. Raises the errors of `make` and of idempotency_store.begin."""
+        called. Raises the errors of `make` and of idempotency_keys.begin."""
         if self._key is None:
             return make()
         claim = self._reserve(self._key, operation)
@@ -89,7 +89,7 @@ class IdempotentExecutor:
     ) -> StoredResponse | AsyncGenerator[Event]:
         """The events, or the stored response. `response` returns the body of the last event, and the ids of
         the chunks in it: it is stored before that event is passed on. `operation` is called in a thread, and
-        only with a key. Raises the errors of `operation` and of idempotency_store.begin."""
+        only with a key. Raises the errors of `operation` and of idempotency_keys.begin."""
         if self._key is None:
             return events
         key = self._key

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from shared.access.idempotency_store import Reservation, StoredResponse, begin
+from shared.access.idempotency_keys import Reservation, StoredResponse, begin
 from shared.errors import Conflict, InvalidRequest, NotFound, RateLimited
 from shared.services import Services
 from shared.types import Principal

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from shared.answering.chat_completions import response
-from shared.answering.chat_completions.request import Conversation, with_context
+from shared.answering.chat_completions.conversation import Conversation, with_context
 from shared.errors import InvalidRequest
 from shared.text.chat_message import FRAME_TOKENS, message_tokens, text_of
 from shared.text.token_count import count_tokens

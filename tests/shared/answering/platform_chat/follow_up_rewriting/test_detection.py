@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from shared.answering.platform_chat.follow_ups.detection import GRAMMARS, is_follow_up
+from shared.answering.platform_chat.follow_up_rewriting.detection import GRAMMARS, is_follow_up
 
 # Each with the least share that must be right, and how many pairs of a language it has. The second set was
 # written after the rule and measured once.

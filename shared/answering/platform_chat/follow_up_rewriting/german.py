@@ -2,7 +2,7 @@
 
 import re
 
-from shared.answering.platform_chat.follow_ups.grammar import Grammar, anywhere, begins
+from shared.answering.platform_chat.follow_up_rewriting.grammar import Grammar, anywhere, begins
 
 _PREPOSITION = (
     r"(?:ab|an|am|auf|aus|bei|beim|bis|durch|für|gegen|hinter|im|in|ins|mit|nach|neben|ohne|pro|seit|trotz|"

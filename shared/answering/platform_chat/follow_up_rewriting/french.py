@@ -2,7 +2,7 @@
 
 import re
 
-from shared.answering.platform_chat.follow_ups.grammar import Grammar, anywhere, begins
+from shared.answering.platform_chat.follow_up_rewriting.grammar import Grammar, anywhere, begins
 
 _SUBJECT = r"(?:je|tu|il|elle|on|nous|vous|ils|elles)"
 _WH = (
