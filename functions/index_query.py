@@ -10,7 +10,7 @@ from shared.errors import InvalidRequest
 from shared.observability.usage_metrics import timed, timed_async
 from shared.types import Filters, Mode, Principal, Query, Scope
 
-app = create_app(wire, "index-query", errors=(400, 401, 403, 404, 413, 422, 429, 500, 503), malformed=422)
+app = create_app(wire, "index-query", errors=(400, 401, 403, 404, 413, 422, 429, 500, 503))
 
 Asker = Annotated[Principal, with_scope(Scope.RETRIEVALS_READ, Scope.CHAT_READ, anonymous=True)]
 

@@ -9,26 +9,29 @@ from typing import Annotated, Any, Self
 
 from pydantic import BaseModel, Field, StringConstraints
 
-from shared.api.contracts import fastapi_errors
-from shared.api.contracts.fastapi_errors import (
+from shared.api.contracts import fastapi_error_format
+from shared.api.contracts.fastapi_error_format import ErrorBody
+from shared.api.contracts.metadata_limits import Metadata, check_metadata
+from shared.api.contracts.shared_fields import (
     MAX_DOCUMENTS,
     CollectionName,
     DocumentName,
-    ErrorBody,
-    Metadata,
     Question,
+    WithoutNul,
 )
-from shared.api.contracts.platform.common import WithoutNul, small
 from shared.errors import InvalidRequest, RagError
 from shared.generation.refusals import insufficient
 from shared.types import Answer, Match, Sampling, SearchResult
 
 __all__ = ["ErrorBody", "error_body"]
+# A page of a hundred documents has at most ten megabytes.
+MaxTextLength = Annotated[int, Field(ge=1, le=100_000)]
+SnapshotPath = Annotated[str, Field(max_length=1000)]
 INVALID_FILTER = "Invalid metadata filter format. Must be a valid JSON string."
 
 
 def error_body(error: RagError) -> dict[str, Any]:
-    return fastapi_errors.error_body(error, _message)
+    return fastapi_error_format.error_body(error, _message)
 
 
 def _message(error: RagError) -> str:
@@ -39,13 +42,13 @@ def _message(error: RagError) -> str:
             f"Index '{error.details.get('name')}' already exists. "
             "Use a different name or delete the existing index first."
         )
-    return fastapi_errors.message(error)
+    return fastapi_error_format.message(error)
 
 
 def filters_of(text: str | None) -> dict[str, Any]:
     """The metadata filter of a query string. Raises InvalidRequest."""
     try:
-        filters = small(json.loads(text)) if text is not None else {}
+        filters = check_metadata(json.loads(text)) if text is not None else {}
     except (ValueError, RecursionError):
         raise InvalidRequest(INVALID_FILTER) from None
     if not isinstance(filters, dict):
