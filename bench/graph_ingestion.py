@@ -20,7 +20,7 @@ from bench.text_corpus import TextCorpus
 from local.seed_demo import demo_files, make_services
 from shared.graph.extractor import extract
 from shared.ingestion.chunking.passages import DEFAULT_CHUNKING
-from shared.ingestion.ingest import NewDocument, chunk_and_embed
+from shared.ingestion.synchronous_ingestion import NewDocument, chunk_and_embed
 from shared.models.embeddings import embed
 from shared.services import Services
 from shared.types import Principal

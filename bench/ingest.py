@@ -82,7 +82,7 @@ def put(connection: http.client.HTTPConnection, token: str, body: bytes) -> floa
 
 
 def bodies(tenants: TenantDatabase, corpus: TextCorpus) -> Iterator[bytes]:
-    """New documents as shared/ingestion/ingest.py sends them."""
+    """New documents as shared/ingestion/synchronous_ingestion.py sends them."""
     wanted = ROUNDS * len(DISABLED_TRIGGERS) * (WARM + DOCUMENTS_PER_ROUND)
     documents = [corpus.prose.document(FIRST_NUMBER + number) for number in range(wanted)]
     chunks = sum(len(document.chunks) for document in documents)

@@ -27,7 +27,7 @@ from rich.console import Console
 from local.corpus import ORGS
 from local.seed_demo import COLLECTION, make_services, principals_of
 from local.stack import Stack
-from shared.ingestion.ingest import NewDocument, ingest_many
+from shared.ingestion.synchronous_ingestion import NewDocument, ingest_many
 from shared.services import Services
 from shared.types import Principal
 

@@ -33,8 +33,8 @@ from local import ROOT
 from local.seed_demo import make_services
 from shared.documents import documents
 from shared.documents.documents import NewUpload
+from shared.ingestion.document_worker import Worker
 from shared.ingestion.job_queue import Jobs
-from shared.ingestion.worker import Worker
 from shared.models.embeddings import DIMENSIONS, Embedder, local_embedder
 from shared.services import Services
 from shared.types import Principal
@@ -287,7 +287,7 @@ def large_pdf() -> list[Figure]:
     script = (
         "import resource, sys, time\n"
         "from bench.worker_throughput import pdf_of\n"
-        "from shared.ingestion.convert import convert\n"
+        "from shared.ingestion.file_to_markdown import convert\n"
         "data = pdf_of(int(sys.argv[1]))\n"
         "before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss\n"
         "started = time.perf_counter()\n"

@@ -4,7 +4,7 @@ from typing import Annotated, Any
 
 from starlette.responses import Response
 
-from shared.access.orgs import list_events, list_orgs, org_statistics
+from shared.access.administration import list_events, list_orgs, org_statistics
 from shared.api.app import create_app, lambda_handler
 from shared.api.contracts.platform import administration as wire
 from shared.api.contracts.platform import error_format

@@ -16,7 +16,7 @@ from shared.api.contracts.platform.pagination import Limit
 from shared.api.contracts.shared_fields import Offset
 from shared.api.dependencies import Core, FreshCaller, with_scope
 from shared.api.sse import DESCRIBED, last_event, stream_response
-from shared.text.ids import id_of
+from shared.text.uuids import id_of
 from shared.types import Principal, Scope
 
 # A request may have the whole conversation.

@@ -17,7 +17,7 @@ from shared.clients.row_validation import readable
 from shared.documents import collections
 from shared.errors import InvalidRequest
 from shared.models.embeddings import embedder_limits_of, model_of
-from shared.text.ids import id_of
+from shared.text.uuids import id_of
 from shared.types import Principal, Scope
 
 ERRORS = (400, 401, 403, 404, 409, 413, 429, 500, 503)

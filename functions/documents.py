@@ -19,7 +19,7 @@ from shared.documents import documents
 from shared.documents.direct_uploads import UploadRequest, Uploads
 from shared.documents.documents import NewUpload, UrlDocument
 from shared.errors import error_details
-from shared.text.ids import id_of
+from shared.text.uuids import id_of
 from shared.types import Principal, Scope
 
 # The request limit of Lambda is six megabytes.

@@ -5,9 +5,9 @@ from typing import Annotated, Any
 from fastapi import Path
 from starlette.responses import JSONResponse
 
-from shared.access.concurrency_limit import Guard
+from shared.access.concurrent_ingestion_limit import Guard
 from shared.api.app import create_app, lambda_handler
-from shared.api.contracts.index import index as wire
+from shared.api.contracts.index import indexes_and_queries as wire
 from shared.api.contracts.platform.pagination import Limit
 from shared.api.contracts.shared_fields import CollectionName, Offset
 from shared.api.dependencies import Core, FreshCaller, guard_from, in_authorization, with_scope
@@ -15,7 +15,7 @@ from shared.clients.row_validation import readable
 from shared.documents import indexes, named_collections
 from shared.documents.documents import MAX_BYTES
 from shared.documents.indexes import IndexDocument
-from shared.observability.usage_metrics import timed
+from shared.observability.usage_metrics_and_audit_events import timed
 from shared.types import Principal, Scope
 
 app = create_app(

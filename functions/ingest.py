@@ -16,10 +16,10 @@ from shared.api.contracts.platform import error_format
 from shared.api.contracts.platform.webhooks import message_of
 from shared.api.dependencies import Core, get_services, worker_only
 from shared.documents.webhook_delivery_and_retry import WebhookSender
+from shared.ingestion.document_worker import Worker
 from shared.ingestion.graph_worker import GraphWorker
 from shared.ingestion.job_queue import BatchResult, Jobs
 from shared.ingestion.storage_cleanup import remove_deleted_collections, remove_due
-from shared.ingestion.worker import Worker
 
 # For how long a call claims jobs. It finishes the claimed ones afterwards.
 BUDGET_SECONDS = 45.0

@@ -6,7 +6,7 @@ from typing import Annotated
 from fastapi import Path
 from starlette.responses import JSONResponse, Response
 
-from shared.access.concurrency_limit import Guard
+from shared.access.concurrent_ingestion_limit import Guard
 from shared.answering import knowledge
 from shared.answering.knowledge import KnowledgeQuery, NewText
 from shared.api.app import create_app, lambda_handler

@@ -15,7 +15,7 @@ from shared.api.contracts.search import error_format
 from shared.api.dependencies import Core, FreshCaller, with_scope
 from shared.api.idempotent_execution import LEASE_SECONDS, IdempotentRequest, Once
 from shared.api.sse import DESCRIBED, last_event, stream_response
-from shared.retrieval.workspace import locate
+from shared.retrieval.workspace_lookup import locate
 from shared.types import Principal, Scope
 
 app = create_app(

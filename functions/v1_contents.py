@@ -10,7 +10,7 @@ from shared.api.contracts.search import error_format
 from shared.api.dependencies import Core, with_scope
 from shared.documents.contents import hydrate
 from shared.retrieval.query.types import SearchScope
-from shared.retrieval.workspace import locate
+from shared.retrieval.workspace_lookup import locate
 from shared.types import Principal, Scope
 
 app = create_app(

@@ -4,7 +4,7 @@ from typing import Annotated
 
 from fastapi import Header
 
-from shared.answering.similar import find_similar
+from shared.answering.similarity_search import find_similar
 from shared.api.app import create_app, lambda_handler
 from shared.api.contracts.search import error_format
 from shared.api.contracts.search import similar as wire

@@ -9,7 +9,7 @@ from typing import Any
 from uuid import UUID
 
 from local.processes import StackError
-from shared.ingestion.ingest import NewDocument
+from shared.ingestion.synchronous_ingestion import NewDocument
 
 CORPUS = Path(__file__).parent / "corpus"
 ORGS = {

@@ -28,8 +28,8 @@ from shared.generation.generators import (
 from shared.models.query_embedding_cache import embed_query
 from shared.models.reranking import rerank
 from shared.observability.tracing import milliseconds_since, step
-from shared.retrieval.match import has_identifier, match, widen
-from shared.retrieval.match import similar as match_similar
+from shared.retrieval.chunk_search import has_identifier, match, widen
+from shared.retrieval.chunk_search import similar as match_similar
 from shared.services import Services
 from shared.text.identifiers import is_identifier
 from shared.types import (

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from shared.access.anonymous_access import warn_if_anonymous
 from shared.access.api_key_authenticator import ApiKeyAuthenticator
-from shared.access.concurrency_limit import IngestionLimit
+from shared.access.concurrent_ingestion_limit import IngestionLimit
 from shared.access.jwks import KeySet
 from shared.access.jwt_verifier import Verifier
 from shared.access.rate_limit import RefusalCache
 from shared.access.token_signer import Signer, signer_for, without_user
-from shared.clients.object_store import Store, store_for
 from shared.clients.postgrest import Database, DatabaseStatus
+from shared.clients.snapshot_store import Store, store_for
 from shared.clients.ssrf_guard import AddressPolicy
 from shared.clients.supabase_storage import Storage, storage_for
 from shared.config import Settings

@@ -9,7 +9,7 @@ from urllib.parse import quote
 from fastapi.testclient import TestClient
 
 from functions import index_snapshots
-from shared.clients.object_store import Folder
+from shared.clients.snapshot_store import Folder
 from shared.config import Settings
 from shared.documents.snapshots.manifest import Manifest
 from shared.services import Services

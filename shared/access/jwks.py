@@ -17,7 +17,7 @@ from typing import Any, TypeGuard
 from jose import jwk
 from jose.backends.base import Key
 
-from shared.clients.http import deadline, http_client
+from shared.clients.http_client import deadline, http_client
 from shared.errors import KeysUnavailable
 
 log = logging.getLogger("rag")

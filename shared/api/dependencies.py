@@ -19,7 +19,7 @@ from pydantic import SecretStr
 from shared.access.anonymous_access import anonymous_principal
 from shared.access.api_key_authenticator import ApiKeyAuthenticator
 from shared.access.api_keys import is_key
-from shared.access.concurrency_limit import Guard
+from shared.access.concurrent_ingestion_limit import Guard
 from shared.access.download_links import principal_of, public_url
 from shared.access.jwt_verifier import bearer
 from shared.access.rate_limit import RateLimitCheck, check_rate_limit, check_text_limit
@@ -37,7 +37,7 @@ from shared.errors import (
 from shared.observability import opentelemetry
 from shared.observability.tracing import step
 from shared.services import Services
-from shared.text.ids import id_of
+from shared.text.uuids import id_of
 from shared.types import Principal, Scope
 
 # The shortest time between two polls of an ingestion's client, and the longest wait for other ingestions of

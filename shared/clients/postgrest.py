@@ -11,7 +11,7 @@ import httpx
 from postgrest import SyncPostgrestClient
 from postgrest.exceptions import APIError
 
-from shared.clients.http import deadline, http_client, retry
+from shared.clients.http_client import deadline, http_client, retry
 from shared.clients.row_validation import LenientResponse
 from shared.errors import DatabaseFailed, DatabaseTimedOut, RagError, error_from_sql
 from shared.types import Principal, PrincipalSource

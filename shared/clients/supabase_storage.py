@@ -11,7 +11,7 @@ from urllib.parse import quote
 
 import httpx
 
-from shared.clients.http import deadline, http_client
+from shared.clients.http_client import deadline, http_client
 from shared.config import Settings
 from shared.errors import NotFound, StorageFailed, UnreadableDocument
 from shared.types import Principal

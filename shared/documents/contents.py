@@ -11,7 +11,7 @@ from shared.clients.row_validation import object_of, readable
 from shared.errors import InvalidRequest, NotFound
 from shared.graph.query_result import graph_of
 from shared.retrieval.types import Contents, Document, Kind, Part, Place
-from shared.text.ids import id_of
+from shared.text.uuids import id_of
 from shared.types import PrincipalSource
 
 MAX_IDS = 100

@@ -1,6 +1,6 @@
 """Documents: add, list, read, change, delete.
 
-The worker (worker.py) processes added documents. Row security decides about access.
+The worker (document_worker.py) processes added documents. Row security decides about access.
 """
 
 import base64
@@ -11,7 +11,7 @@ from typing import Any
 from shared.clients.postgrest import Database
 from shared.clients.supabase_storage import Storage
 from shared.errors import BodyTooLarge, InvalidRequest, NotFound, error_details
-from shared.ingestion.metadata_fields import Fields
+from shared.ingestion.filter_fields import Fields
 from shared.text.normalize import clean_line
 from shared.types import Principal
 

@@ -18,7 +18,7 @@ import httpx
 from standardwebhooks import Webhook
 
 from shared.access.token_signer import Signer, worker_principal
-from shared.clients.http import deadline, http_client
+from shared.clients.http_client import deadline, http_client
 from shared.clients.postgrest import Database
 from shared.clients.ssrf_guard import AddressPolicy
 from shared.errors import AddressRefused, RagError

@@ -12,7 +12,7 @@ from shared.clients.supabase_storage import Storage
 from shared.errors import NotFound, StorageFailed, UnreadableDocument
 from shared.ingestion.chunking.passages import ChunkedDocument, ChunkingConfig, chunk_document
 from shared.ingestion.chunking.strategy import ChunkingPlan
-from shared.ingestion.convert import convert
+from shared.ingestion.file_to_markdown import convert
 from shared.ingestion.file_type import language_of_file
 from shared.ingestion.job_queue import LEASE_SECONDS, Job, Jobs
 from shared.models.embeddings import Embedder

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from shared.errors import RagError, UnreadableDocument
-from shared.ingestion.parsers.base import READY
+from shared.ingestion.parsers.limits_and_tables import READY
 from shared.ingestion.parsers.ocr import PROGRAM
 
 SECONDS = 60

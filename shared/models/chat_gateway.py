@@ -14,7 +14,7 @@ from typing import Any
 
 import httpx
 
-from shared.clients.http import async_client, deadline, http_client
+from shared.clients.http_client import async_client, deadline, http_client
 from shared.config import Settings
 from shared.errors import ConfigurationError, GenerationFailed, GenerationRefused
 from shared.models.chat_stream import (

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from onnxruntime import InferenceSession, SessionOptions
 from tokenizers import Encoding, Tokenizer
 
-from shared.clients.http import deadline, remaining_seconds
+from shared.clients.http_client import deadline, remaining_seconds
 from shared.errors import RerankFailed
 
 # Tokens of question and passage on which these models were trained.

@@ -11,7 +11,7 @@ from typing import Any
 
 import httpx
 
-from shared.clients.http import deadline, http_client, retry_service
+from shared.clients.http_client import deadline, http_client, retry_service
 from shared.errors import RerankFailed
 
 # Errors that are retried. (After a time-out no time is left.)

@@ -5,7 +5,7 @@ chat_gateway.py is the same gateway's client for event loops.
 
 from typing import TYPE_CHECKING, Any, Self
 
-from shared.clients.http import deadline, gateway_client
+from shared.clients.http_client import deadline, gateway_client
 from shared.config import Settings
 from shared.errors import ConfigurationError, GenerationFailed, GenerationTimedOut
 from shared.models.chat_stream import busy_error, choices, completion_text, read_completion, usage_in

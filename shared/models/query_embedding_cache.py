@@ -7,7 +7,7 @@ import json
 import logging
 from hashlib import sha256
 
-from shared.clients.http import deadline
+from shared.clients.http_client import deadline
 from shared.clients.postgrest import Database
 from shared.errors import DatabaseFailed, RagError
 from shared.models.embeddings import DIMENSIONS, Embedder, embed, padded

@@ -13,7 +13,7 @@ from shared.config import Settings
 from shared.generation.extractive import INDIRECT
 from shared.generation.refusals import INSUFFICIENT
 from shared.services import Services
-from shared.text.ids import NIL
+from shared.text.uuids import NIL
 from tests.conftest import People
 from tests.functions.conversing import (
     ANSWER,

@@ -15,7 +15,7 @@ from fastapi.testclient import TestClient
 from functions import rag_answer, rag_search
 from shared.api.dependencies import services_dependency
 from shared.config import Settings
-from shared.ingestion.ingest import NewDocument, ingest
+from shared.ingestion.synchronous_ingestion import NewDocument, ingest
 from shared.services import Services
 from tests.actors import Actor
 from tests.conftest import People

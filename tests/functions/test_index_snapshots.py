@@ -13,7 +13,7 @@ import pytest
 from fsspec.implementations.memory import MemoryFileSystem
 
 from functions import index_snapshots
-from shared.clients.object_paths import directory_of
+from shared.clients.snapshot_paths import directory_of
 from shared.config import Settings
 from shared.documents.snapshots import load_session
 from tests.actors import Actor, World, vector

@@ -9,8 +9,8 @@ from urllib.parse import quote
 import pytest
 
 from functions import indexes
-from shared.ingestion import ingest
-from shared.ingestion.ingest import CHUNKS_AT_ONCE
+from shared.ingestion import synchronous_ingestion
+from shared.ingestion.synchronous_ingestion import CHUNKS_AT_ONCE
 from shared.services import Services
 from tests.actors import Actor, World
 from tests.conftest import People
@@ -422,7 +422,7 @@ def test_a_large_batch_is_stored_in_order(
     people: People, core: Services, monkeypatch: pytest.MonkeyPatch, count: int, chunks_at_once: int
 ):
     """Its chunks are too many for one call to the database: each text has two."""
-    monkeypatch.setattr(ingest, "CHUNKS_AT_ONCE", chunks_at_once)
+    monkeypatch.setattr(synchronous_ingestion, "CHUNKS_AT_ONCE", chunks_at_once)
     texts = [f"Item {number} stands on shelf {number * 7}. {'Filler. ' * 60}" for number in range(count)]
     documents = [{"text": text} for text in texts]
     with served(indexes.app, core) as client:

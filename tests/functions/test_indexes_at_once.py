@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from functions import index_query, indexes
-from shared.access.concurrency_limit import IngestionLimit
+from shared.access.concurrent_ingestion_limit import IngestionLimit
 from shared.config import Settings
 from tests.actors import Actor
 from tests.conftest import People

@@ -13,7 +13,7 @@ import pytest
 from fastapi import FastAPI
 
 from functions import indexes, knowledge
-from shared.access.concurrency_limit import IngestionLimit
+from shared.access.concurrent_ingestion_limit import IngestionLimit
 from shared.api import dependencies
 from shared.config import Settings
 from shared.models.embeddings import EMBEDDED_AT_ONCE

@@ -7,7 +7,7 @@ import pytest
 from fastapi.testclient import TestClient
 
 from functions import chat_completions
-from shared.answering.chat_completions.models import MAX_MODELS
+from shared.answering.chat_completions.available_models import MAX_MODELS
 from shared.config import Settings
 from shared.services import Services
 from tests.actors import Actor, World

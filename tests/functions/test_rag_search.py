@@ -9,7 +9,7 @@ from fastapi.testclient import TestClient
 
 from functions import rag_search
 from shared.api.dependencies import services_dependency
-from shared.ingestion.ingest import NewDocument, ingest
+from shared.ingestion.synchronous_ingestion import NewDocument, ingest
 from shared.services import Services
 from tests.actors import Actor
 from tests.conftest import People

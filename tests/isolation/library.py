@@ -8,7 +8,7 @@ import httpx
 import pytest
 
 from local.schema import exposed_functions
-from shared.ingestion.ingest import NewDocument, ingest
+from shared.ingestion.synchronous_ingestion import NewDocument, ingest
 from shared.models.embeddings import embed
 from shared.services import Services
 from tests.actors import (

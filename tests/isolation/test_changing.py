@@ -6,7 +6,7 @@ from uuid import uuid4
 import pytest
 
 from shared.errors import NotFound
-from shared.ingestion.ingest import NewDocument, delete, ingest
+from shared.ingestion.synchronous_ingestion import NewDocument, delete, ingest
 from shared.services import Services
 from tests.actors import Actor, Org, World, put_arguments, vector
 from tests.conftest import People

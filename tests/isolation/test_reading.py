@@ -6,7 +6,7 @@ from uuid import uuid4
 import httpx
 import pytest
 
-from shared.ingestion.ingest import delete
+from shared.ingestion.synchronous_ingestion import delete
 from tests.actors import World
 from tests.isolation.library import ALIASES, DOORS, Library, assert_tells_nothing, every_door, store
 from tests.sql import passages

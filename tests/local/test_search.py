@@ -6,7 +6,7 @@ import pytest
 
 from local.seed_demo import principals_of
 from local.stack import Stack
-from shared.ingestion.ingest import NewDocument, ingest
+from shared.ingestion.synchronous_ingestion import NewDocument, ingest
 from shared.services import Services
 from tests.actors import World
 from tests.local.command_line import run_local

@@ -11,7 +11,7 @@ SHARED = ROOT / "shared"
 # Slow to import, and not needed by every process; and who may import it when it is.
 LAZY = {
     "openai": {
-        "clients.http",
+        "clients.http_client",
         "generation.generators",
         "models.embeddings",
         "models.moderation",
@@ -20,7 +20,7 @@ LAZY = {
     },
     "mangum": {"api.app"},
     "supabase": set[str](),
-    "fsspec": {"clients.object_store"},
+    "fsspec": {"clients.snapshot_store"},
     "opentelemetry": {"observability.opentelemetry"},
 }
 # What reads strangers' files does it in a process of its own: nothing but a reader imports these.

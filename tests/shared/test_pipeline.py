@@ -13,7 +13,7 @@ from pydantic import SecretStr
 from shared import pipeline
 from shared.config import Settings
 from shared.errors import InvalidRequest
-from shared.ingestion.ingest import NewDocument, ingest
+from shared.ingestion.synchronous_ingestion import NewDocument, ingest
 from shared.services import Services
 from shared.types import Filters, Mode, Query, Sampling, SearchResult
 from tests.conftest import People

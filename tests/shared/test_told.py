@@ -12,8 +12,8 @@ from standardwebhooks import Webhook, WebhookVerificationError
 from shared.documents import collections, documents, webhooks
 from shared.documents.webhook_delivery_and_retry import DeliveryStats, WebhookSender
 from shared.errors import Conflict
-from shared.ingestion.ingest import NewDocument, ingest
-from shared.ingestion.worker import Worker
+from shared.ingestion.document_worker import Worker
+from shared.ingestion.synchronous_ingestion import NewDocument, ingest
 from shared.services import Services
 from tests.actors import World
 from tests.conftest import People

@@ -13,7 +13,7 @@ from shared.errors import GenerationFailed
 from shared.generation.refusals import insufficient
 from shared.models.chat_stream import Body, choices, content_of
 from shared.observability.tracing import step
-from shared.observability.usage_metrics import RequestTimer, timed_async
+from shared.observability.usage_metrics_and_audit_events import RequestTimer, timed_async
 from shared.services import Services
 from shared.text.chat_message import count_usage
 from shared.text.token_count import count_tokens

@@ -6,8 +6,8 @@ from typing import Any
 from shared.answering.platform_chat.types import Message, Session
 from shared.clients.postgrest import Database
 from shared.errors import error_details
-from shared.text.ids import NIL, id_of
 from shared.text.normalize import clean_line
+from shared.text.uuids import NIL, id_of
 from shared.types import Match, Principal, PrincipalSource
 
 Row = dict[str, Any]

@@ -8,8 +8,8 @@ from shared.clients.postgrest import Database
 from shared.documents.snapshots.jsonl import Chunk, Document
 from shared.documents.snapshots.manifest import Manifest
 from shared.errors import RagError, error_details
-from shared.ingestion.entity_extraction import extract_rows, is_graph_enabled
-from shared.ingestion.ingest import CHUNKS_AT_ONCE
+from shared.ingestion.entity_rows import extract_rows, is_graph_enabled
+from shared.ingestion.synchronous_ingestion import CHUNKS_AT_ONCE
 from shared.types import PrincipalSource
 
 log = logging.getLogger("rag")

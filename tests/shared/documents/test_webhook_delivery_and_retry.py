@@ -13,7 +13,7 @@ from shared.api.contracts.platform.webhooks import message_of
 from shared.clients.ssrf_guard import AddressPolicy
 from shared.documents import collections, documents, webhook_delivery_and_retry, webhooks
 from shared.documents.webhook_delivery_and_retry import CLAIMED, PAUSES, DeliveryStats, WebhookSender
-from shared.ingestion.worker import Worker
+from shared.ingestion.document_worker import Worker
 from shared.services import Services
 from tests.actors import World
 from tests.conftest import People

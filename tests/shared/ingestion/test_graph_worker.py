@@ -14,17 +14,17 @@ import pytest
 from shared.documents import collections
 from shared.ingestion import graph_worker
 from shared.ingestion.chunking.passages import ChunkingConfig
-from shared.ingestion.entity_extraction import extract_rows
+from shared.ingestion.document_worker import Worker
+from shared.ingestion.entity_rows import extract_rows
 from shared.ingestion.graph_job import ExtractionJob
 from shared.ingestion.graph_worker import GraphWorker
-from shared.ingestion.ingest import NewDocument, ingest, ingest_many
 from shared.ingestion.job_queue import ATTEMPTS, BatchResult, Jobs
-from shared.ingestion.worker import Worker
+from shared.ingestion.synchronous_ingestion import NewDocument, ingest, ingest_many
 from shared.services import Services
 from tests.actors import Actor, World
 from tests.conftest import People
 from tests.shared.graph.replying import lists, model, says
-from tests.shared.ingestion.test_worker import bring
+from tests.shared.ingestion.test_document_worker import bring
 from tests.sql.passages import put
 from tests.sql.reading import graph_rows, mentions, relations, state
 from tests.stand_in import Reply, StandIn
@@ -125,7 +125,7 @@ def test_a_text_that_breaks_the_rules_is_still_stored(
     def broken(*_: object) -> None:
         raise RecursionError
 
-    monkeypatch.setattr("shared.ingestion.entity_extraction.extract", broken)
+    monkeypatch.setattr("shared.ingestion.entity_rows.extract", broken)
     document = NewDocument(people.acme.id, "Billing", "The Ledger Team owns it.")
     stored = ingest(core.database, core.embedder, people.ann.principal, document)
     assert stored.chunks == 1

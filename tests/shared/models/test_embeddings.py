@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from local import ROOT
-from shared.clients.http import SERVICE_PAUSES
+from shared.clients.http_client import SERVICE_PAUSES
 from shared.errors import EmbeddingFailed
 from shared.models.embeddings import (
     DIMENSIONS,
@@ -35,7 +35,7 @@ def api() -> Iterator[StandIn]:
 @pytest.fixture
 def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
     """Retries without the waits, for a test that counts the retries."""
-    monkeypatch.setattr("shared.clients.http.SERVICE_PAUSES", (0.001,) * len(SERVICE_PAUSES))
+    monkeypatch.setattr("shared.clients.http_client.SERVICE_PAUSES", (0.001,) * len(SERVICE_PAUSES))
 
 
 def hosted(api: StandIn, **fields: Any) -> Embedder:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from shared.clients.http import SERVICE_PAUSES
+from shared.clients.http_client import SERVICE_PAUSES
 from shared.errors import RerankFailed
 from shared.models.hosted_rerankers import APIS
 from shared.models.reranking import Reranker, rerank, reranker_for
@@ -30,7 +30,7 @@ def api() -> Iterator[StandIn]:
 @pytest.fixture
 def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
     """Retries without the waits, for a test that counts the retries."""
-    monkeypatch.setattr("shared.clients.http.SERVICE_PAUSES", (0.001,) * len(SERVICE_PAUSES))
+    monkeypatch.setattr("shared.clients.http_client.SERVICE_PAUSES", (0.001,) * len(SERVICE_PAUSES))
 
 
 def hosted(api: StandIn, provider: str = "cohere", **fields: Any) -> Reranker:

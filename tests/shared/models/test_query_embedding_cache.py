@@ -9,7 +9,7 @@ import pytest
 from pydantic import SecretStr
 
 from shared import pipeline
-from shared.clients.http import deadline
+from shared.clients.http_client import deadline
 from shared.clients.postgrest import Database
 from shared.config import Settings
 from shared.errors import EmbeddingFailed

@@ -16,7 +16,7 @@ from local import ROOT
 from local.stack import Stack
 from shared.api.app import lambda_handler
 from shared.api.dependencies import get_services
-from shared.ingestion.ingest import NewDocument, ingest
+from shared.ingestion.synchronous_ingestion import NewDocument, ingest
 from shared.services import Services
 from tests.conftest import People
 from tests.shared.serving import started

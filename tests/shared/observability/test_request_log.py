@@ -16,7 +16,7 @@ import pytest
 from functions import rag_answer, rag_search
 from local import ROOT
 from local.stack import Stack
-from shared.ingestion.ingest import NewDocument, ingest
+from shared.ingestion.synchronous_ingestion import NewDocument, ingest
 from shared.services import Services
 from tests.actors import Actor
 from tests.conftest import People

@@ -12,12 +12,12 @@ from shared.answering.platform_chat.follow_up_rewriting.french import FRENCH
 from shared.answering.platform_chat.follow_up_rewriting.german import GERMAN
 from shared.answering.platform_chat.follow_up_rewriting.grammar import Grammar
 from shared.answering.platform_chat.follow_up_rewriting.spanish import SPANISH
-from shared.text.languages import FUNCTION_WORDS, Language, language_of
+from shared.text.language_detection import FUNCTION_WORDS, Language, language_of
 
 GRAMMARS: dict[Language, Grammar] = {"en": ENGLISH, "de": GERMAN, "fr": FRENCH, "es": SPANISH}
 # Content words of a complete question.
 MIN_WORDS = 2
-# Characters of a complete question in scripts without spaces: those of shared/text/languages.py, and Lao.
+# Characters of a complete question in scripts without spaces: those of text/language_detection.py, and Lao.
 MIN_UNSPACED_CHARACTERS = 6
 _UNSPACED = re.compile("[\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff]")
 # Only the beginning of a longer text is examined.

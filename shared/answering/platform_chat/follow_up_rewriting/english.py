@@ -3,7 +3,7 @@
 import re
 
 from shared.answering.platform_chat.follow_up_rewriting.grammar import Grammar, anywhere, begins
-from shared.text.languages import ENGLISH_MONTHS, WEEKDAYS
+from shared.text.language_detection import ENGLISH_MONTHS, WEEKDAYS
 
 _BE = r"(?:is|are|was|were|be|been|being|isn't|aren't|wasn't|weren't)"
 _AUXILIARY = (

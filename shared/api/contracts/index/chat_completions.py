@@ -14,8 +14,8 @@ from shared.answering.chat_completions.conversation import (
     is_grounded,
 )
 from shared.answering.chat_completions.response import ends
-from shared.api.contracts.index import index
-from shared.api.contracts.index.index import Node
+from shared.api.contracts.index import indexes_and_queries
+from shared.api.contracts.index.indexes_and_queries import Node
 from shared.api.contracts.shared_fields import CollectionName, Flag
 from shared.api.sse import event
 from shared.errors import InvalidRequest, NotFound, RagError
@@ -66,7 +66,7 @@ def error_body(error: RagError) -> dict[str, Any]:
     message = (
         f"{INVALID_FORMAT}{error}"
         if isinstance(error, InvalidRequest) and error.faults
-        else str(index.error_body(error)["detail"])
+        else str(indexes_and_queries.error_body(error)["detail"])
     )
     kind = ERROR_TYPES.get(error.status, "server_error" if error.status >= 500 else "invalid_request_error")
     return {"detail": message, "error": {"message": message, "type": kind, "code": error.code}}

@@ -4,7 +4,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, StringConstraints, field_validator
 
-from shared.answering.platform_chat.presets import PRESETS
+from shared.answering.platform_chat.style_presets import PRESETS
 from shared.answering.platform_chat.types import Message, RetrievalOptions, Turn
 from shared.api.contracts.metadata_limits import check_metadata
 from shared.api.contracts.shared_fields import Flag, NullAsAbsent, WithoutNul

@@ -4,10 +4,10 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, Field, StringConstraints, model_validator
 
-from shared.api.contracts.datetimes import RangeEnd, RangeStart
 from shared.api.contracts.ignored_filters import LenientFilters
 from shared.api.contracts.search.camel_case import WireModel
 from shared.api.contracts.shared_fields import Flag, NullAsAbsent, WithoutNul
+from shared.api.contracts.timestamps import RangeEnd, RangeStart
 from shared.errors import InvalidRequest
 from shared.retrieval.query.types import SearchMode, SearchScope
 from shared.retrieval.types import SearchRequest

@@ -14,11 +14,11 @@ from typing import Any
 
 import pytest
 
-from shared.clients.object_paths import DATA, MAX_SEGMENT, directory_of, segments_of
-from shared.clients.object_store import Store
+from shared.clients.snapshot_paths import DATA, MAX_SEGMENT, directory_of, segments_of
+from shared.clients.snapshot_store import Store
 from shared.config import read_settings
 from shared.documents.snapshots import jsonl as snapshot
-from shared.documents.snapshots.half_vectors import from_database, to_database
+from shared.documents.snapshots.half_precision_embeddings import from_database, to_database
 from shared.documents.snapshots.jsonl import Writer, new_data_name, records
 from shared.documents.snapshots.manifest import Data, Manifest
 from shared.errors import ConfigurationError, InvalidRequest, SnapshotRefused

@@ -10,7 +10,7 @@ from hypothesis import strategies as some
 
 from shared.retrieval.query import MAX_LENGTH
 from shared.retrieval.query.dates.extract import remove_time, time_range
-from shared.retrieval.query.document_kinds import KINDS, Family
+from shared.retrieval.query.document_families import KINDS, Family
 from shared.retrieval.query.expansion import Expansion
 from shared.retrieval.query.router import Route, RouterInput, SearchMode, SearchScope, low_recall, route
 from shared.types import Mode

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from shared.ingestion.metadata_fields import Fields
-from shared.retrieval.query.document_kinds import KINDS, Family, family_of
+from shared.ingestion.filter_fields import Fields
+from shared.retrieval.query.document_families import KINDS, Family, family_of
 
 TOLD = [
     ("billing incidents", Family.INCIDENTS, "incidents"),

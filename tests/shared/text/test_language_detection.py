@@ -3,7 +3,7 @@
 import pytest
 
 from shared.generation.refusals import INSUFFICIENT, insufficient
-from shared.text.languages import language_of
+from shared.text.language_detection import language_of
 
 QUESTIONS = {
     "en": ["What is the fee?", "Who is José Núñez in Málaga?", "kettle", "", "12345", "公司的年假有多少天？"],

@@ -1,15 +1,15 @@
 """Time expressions in German, French and Spanish, with their English: data for extract.py.
 
 Longer phrases come first. {month}, {weekday} and {unit} match words of the language, {n} a number. Months
-include misspellings (maerz), unlike shared/text/languages.py. A word with another sense in another language
-stands in a phrase: the French "hier" is German for "here".
+include misspellings (maerz), unlike text/language_detection.py. A word with another sense in another
+language stands in a phrase: the French "hier" is German for "here".
 """
 
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from shared.text.languages import ENGLISH_MONTHS, WEEKDAYS
+from shared.text.language_detection import ENGLISH_MONTHS, WEEKDAYS
 
 # Used in every language.
 _ALL_LANGUAGES = (

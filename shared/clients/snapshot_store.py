@@ -8,7 +8,7 @@ from contextlib import contextmanager, suppress
 from typing import Any, BinaryIO
 from uuid import uuid4
 
-from shared.clients.object_paths import MANIFEST
+from shared.clients.snapshot_paths import MANIFEST
 from shared.config import Settings
 from shared.errors import ConfigurationError, InvalidRequest, RagError, SnapshotFailed
 

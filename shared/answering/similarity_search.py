@@ -7,7 +7,7 @@ from shared.documents.contents import hydrate
 from shared.errors import NotFound
 from shared.retrieval.query.types import SearchMode
 from shared.retrieval.types import RoutedResult, SearchRequest
-from shared.retrieval.workspace import locate
+from shared.retrieval.workspace_lookup import locate
 from shared.services import Services
 from shared.types import Principal, Result, SimilarTo
 

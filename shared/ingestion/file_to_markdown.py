@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from shared.errors import UnreadableDocument, UnsupportedFileType
 from shared.ingestion.file_type import TEXTS, kind_of
-from shared.ingestion.parsers.base import MAX_CHARACTERS, decode_text, size_error
+from shared.ingestion.parsers.limits_and_tables import MAX_CHARACTERS, decode_text, size_error
 from shared.ingestion.parsers.ocr import is_installed
 from shared.ingestion.sandbox import parse_in_subprocess
 from shared.models.transcription import Transcriber

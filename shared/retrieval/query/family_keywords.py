@@ -1,4 +1,4 @@
-"""Keywords of each family of documents, and their other senses: data for document_kinds.py."""
+"""Keywords of each family of documents, and their other senses: data for document_families.py."""
 
 from collections.abc import Mapping
 

@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from shared.access.concurrency_limit import MAX_WAITING, IngestionLimit
+from shared.access.concurrent_ingestion_limit import MAX_WAITING, IngestionLimit
 from shared.errors import ClientLeft, IngestionBusy, RagError
 
 

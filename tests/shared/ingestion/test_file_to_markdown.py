@@ -19,9 +19,9 @@ from shared.errors import (
     UnreadableDocument,
     UnsupportedFileType,
 )
-from shared.ingestion.convert import Converted, convert
+from shared.ingestion.file_to_markdown import Converted, convert
 from shared.ingestion.parsers import html_xml
-from shared.ingestion.parsers.base import own_title
+from shared.ingestion.parsers.limits_and_tables import own_title
 from shared.ingestion.sandbox import parse_in_subprocess
 from shared.models.transcription import Transcriber, transcriber_for
 from tests.shared import files

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import httpx
 
-from shared.clients.transport import deadline_at, remaining_seconds, transport_class
+from shared.clients.http_transport import deadline_at, remaining_seconds, transport_class
 
 if TYPE_CHECKING:
     from openai import OpenAI

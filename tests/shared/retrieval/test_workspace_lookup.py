@@ -8,7 +8,7 @@ import pytest
 
 from shared.errors import InvalidRequest, NotFound
 from shared.retrieval.types import Place
-from shared.retrieval.workspace import locate
+from shared.retrieval.workspace_lookup import locate
 from shared.services import Services
 from shared.types import Principal
 from tests.actors import NOBODYS, Actor, World

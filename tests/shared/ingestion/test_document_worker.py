@@ -19,9 +19,9 @@ from shared.config import Settings
 from shared.documents import collections, documents
 from shared.documents.documents import NewUpload, UrlDocument
 from shared.errors import Conflict, NotFound, RagError
-from shared.ingestion.ingest import NewDocument, ingest
+from shared.ingestion.document_worker import Worker
 from shared.ingestion.job_queue import ATTEMPTS, BatchResult, Job, Jobs
-from shared.ingestion.worker import Worker
+from shared.ingestion.synchronous_ingestion import NewDocument, ingest
 from shared.models.transcription import Transcriber
 from shared.services import Services
 from shared.types import Filters, Mode, Query
@@ -116,7 +116,7 @@ def test_a_code_file_is_split_at_function_boundaries(
 def test_slow_documents_do_not_delay_others_of_their_round(
     core: Services, people: People, worker: Worker, home: str, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr("shared.ingestion.worker.READING_SECONDS", -1)
+    monkeypatch.setattr("shared.ingestion.document_worker.READING_SECONDS", -1)
     rows = [bring(core, people.ann, home, f"Kiln number {number} is hot.") for number in range(3)]
     assert worker.work() == BatchResult(claimed=3, completed=1, postponed=2)
     assert worker.work() == BatchResult(claimed=2, completed=1, postponed=1)
@@ -565,7 +565,7 @@ def test_no_lease_ends_while_its_worker_converts_and_embeds_slowly(
             take_long()
             return [[1.0]]
 
-    monkeypatch.setattr("shared.ingestion.worker.EMBEDDED_AT_ONCE", 1)
+    monkeypatch.setattr("shared.ingestion.document_worker.EMBEDDED_AT_ONCE", 1)
     monkeypatch.setattr("shared.ingestion.job_queue.time", SimpleNamespace(monotonic=lambda: now))
     with closing(OpenAI(api_key="unused")) as client:
         slow = Worker(jobs, SlowEmbedder(), transcriber=SlowTranscriber(client, "whisper-1", 1))

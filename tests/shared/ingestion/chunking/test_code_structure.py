@@ -4,7 +4,7 @@ import pytest
 
 from shared.errors import InvalidRequest
 from shared.ingestion import file_type
-from shared.ingestion.chunking.code import LANGUAGES, code_language
+from shared.ingestion.chunking.code_structure import LANGUAGES, code_language
 from shared.ingestion.chunking.packer import chunk
 from shared.ingestion.chunking.strategy import ChunkingPlan
 from shared.ingestion.parsers.code import GRAMMARS

@@ -18,8 +18,8 @@ from shared import pipeline
 from shared.config import Settings
 from shared.documents import collections, documents
 from shared.documents.documents import NewUpload
+from shared.ingestion.document_worker import Worker
 from shared.ingestion.job_queue import Job, Jobs
-from shared.ingestion.worker import Worker
 from shared.services import Services
 from shared.types import Mode, Query
 from tests.actors import Actor, World
@@ -99,7 +99,7 @@ def test_a_worker_that_dies_at_any_step_loses_nothing(
     core: Services, people: People, world: World, answered: bool, monkeypatch: pytest.MonkeyPatch
 ):
     # Three chunks are a large document then, whose steps are written.
-    monkeypatch.setattr("shared.ingestion.worker.EMBEDDED_AT_ONCE", 2)
+    monkeypatch.setattr("shared.ingestion.document_worker.EMBEDDED_AT_ONCE", 2)
     home = collections.create(core.database, people.ann.principal, COLLECTION)["id"]
     worker = Worker(Jobs(core.database, core.require_signer()), core.embedder)
     step, died = 0, True

@@ -7,7 +7,7 @@ import pytest
 from shared import pipeline
 from shared.errors import NotFound
 from shared.models.embeddings import embed
-from shared.retrieval.match import has_identifier, similar
+from shared.retrieval.chunk_search import has_identifier, similar
 from shared.services import Services
 from shared.text.identifiers import is_identifier
 from shared.types import Filters, Mode, Query, Result, SimilarTo

@@ -6,7 +6,7 @@ from datetime import datetime
 from itertools import islice
 from typing import Any
 
-from shared.access.concurrency_limit import UNGUARDED, Guard
+from shared.access.concurrent_ingestion_limit import UNGUARDED, Guard
 from shared.clients.postgrest import Database
 from shared.errors import InvalidRequest, error_details
 from shared.ingestion.chunking.passages import (
@@ -16,7 +16,7 @@ from shared.ingestion.chunking.passages import (
     chunk_document,
 )
 from shared.ingestion.chunking.strategy import ChunkingPlan
-from shared.ingestion.metadata_fields import Fields
+from shared.ingestion.filter_fields import Fields
 from shared.models.embeddings import EMBEDDED_AT_ONCE, Embedder, embed
 from shared.text.normalize import clean, clean_line, is_blank
 from shared.types import Principal, PrincipalSource

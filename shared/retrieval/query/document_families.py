@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from enum import StrEnum
 
 from shared.retrieval.query import MAX_LENGTH
-from shared.retrieval.query.kind_keywords import KEYWORDS, NAME, OTHER_SENSES
+from shared.retrieval.query.family_keywords import KEYWORDS, NAME, OTHER_SENSES
 
 
 class Family(StrEnum):

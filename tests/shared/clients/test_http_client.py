@@ -12,7 +12,7 @@ import httpx2
 import pytest
 from openai import APITimeoutError
 
-from shared.clients.http import deadline, http_client, openai_client, remaining_seconds
+from shared.clients.http_client import deadline, http_client, openai_client, remaining_seconds
 from tests.stand_in import Reply, StandIn
 
 

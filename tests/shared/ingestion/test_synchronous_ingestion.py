@@ -12,7 +12,7 @@ from shared.clients.postgrest import Database
 from shared.errors import EmbeddingFailed, InvalidRequest, NotFound, RagError
 from shared.ingestion.chunking.passages import SPECIAL_TOKENS, ChunkingConfig, chunk_document, short_title
 from shared.ingestion.chunking.strategy import ChunkingPlan
-from shared.ingestion.ingest import NewDocument, StoredDocument, delete, ingest, ingest_many
+from shared.ingestion.synchronous_ingestion import NewDocument, StoredDocument, delete, ingest, ingest_many
 from shared.models.embeddings import Embedder, embed, embedder_for
 from shared.services import Services
 from shared.text.normalize import clean
