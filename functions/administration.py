@@ -6,11 +6,12 @@ from starlette.responses import Response
 
 from shared.access.administration import list_events, list_orgs, org_statistics
 from shared.api.app import create_app, lambda_handler
+from shared.api.authentication import OptionalCaller, with_scope
 from shared.api.contracts.platform import administration as wire
 from shared.api.contracts.platform import error_format
 from shared.api.contracts.platform.pagination import Limit, Pagination
 from shared.api.contracts.shared_fields import Offset
-from shared.api.dependencies import Core, OptionalCaller, with_scope
+from shared.api.dependencies import Core
 from shared.api.health import check
 from shared.api.health_probes import State
 from shared.types import Principal, Scope

@@ -10,11 +10,12 @@ from shared.answering.platform_chat import sessions
 from shared.answering.platform_chat.turn import converse
 from shared.answering.platform_chat.types import TurnDone
 from shared.api.app import create_app, lambda_handler
+from shared.api.authentication import FreshCaller, with_scope
 from shared.api.contracts.platform import chat_request as wire
 from shared.api.contracts.platform import chat_response, chat_sessions, error_format
 from shared.api.contracts.platform.pagination import Limit
 from shared.api.contracts.shared_fields import Offset
-from shared.api.dependencies import Core, FreshCaller, with_scope
+from shared.api.dependencies import Core
 from shared.api.sse import DESCRIBED, last_event, stream_response
 from shared.text.uuids import id_of
 from shared.types import Principal, Scope

@@ -8,8 +8,9 @@ from starlette.responses import Response
 from shared.answering.chat_completions import available_models
 from shared.answering.chat_completions import complete as completions
 from shared.api.app import create_app, lambda_handler
+from shared.api.authentication import FreshCaller, require_scope, with_scope
 from shared.api.contracts.index import chat_completions as wire
-from shared.api.dependencies import Core, FreshCaller, require_scope, with_scope
+from shared.api.dependencies import Core
 from shared.api.sse import DESCRIBED, EventStream, events
 from shared.types import Principal, Scope
 

@@ -7,11 +7,12 @@ from fastapi import Depends
 from starlette.responses import Response
 
 from shared.api.app import create_app, lambda_handler
+from shared.api.authentication import with_scope
 from shared.api.contracts.platform import collections as wire
 from shared.api.contracts.platform import error_format
 from shared.api.contracts.platform.pagination import Limit, Order, Pagination
 from shared.api.contracts.shared_fields import Offset
-from shared.api.dependencies import Core, with_scope
+from shared.api.dependencies import Core
 from shared.api.idempotent_execution import IdempotentRequest, Once
 from shared.clients.row_validation import readable
 from shared.documents import collections

@@ -8,11 +8,12 @@ from starlette.responses import RedirectResponse, Response
 
 from shared.access.download_links import LIFETIME_SECONDS, link_to, new_link
 from shared.api.app import create_app, lambda_handler
+from shared.api.authentication import LinkCaller, with_scope
 from shared.api.contracts.platform import documents as wire
 from shared.api.contracts.platform import error_format
 from shared.api.contracts.platform.pagination import Limit, Order, Pagination
 from shared.api.contracts.shared_fields import Offset
-from shared.api.dependencies import Core, LinkCaller, PublicUrl, with_scope
+from shared.api.dependencies import Core, PublicUrl
 from shared.api.idempotent_execution import IdempotentRequest, Once
 from shared.clients.row_validation import readable
 from shared.documents import documents

@@ -7,10 +7,12 @@ from starlette.responses import JSONResponse
 
 from shared.access.concurrent_ingestion_limit import Guard
 from shared.api.app import create_app, lambda_handler
+from shared.api.authentication import FreshCaller, in_authorization, with_scope
 from shared.api.contracts.index import indexes_and_queries as wire
 from shared.api.contracts.platform.pagination import Limit
 from shared.api.contracts.shared_fields import CollectionName, Offset
-from shared.api.dependencies import Core, FreshCaller, guard_from, in_authorization, with_scope
+from shared.api.dependencies import Core
+from shared.api.ingestion_guard import guard_from
 from shared.clients.row_validation import readable
 from shared.documents import indexes, named_collections
 from shared.documents.documents import MAX_BYTES

@@ -10,9 +10,11 @@ from shared.access.concurrent_ingestion_limit import Guard
 from shared.answering import knowledge
 from shared.answering.knowledge import KnowledgeQuery, NewText
 from shared.api.app import create_app, lambda_handler
+from shared.api.authentication import in_either_header, refreshing_caller, with_scope
 from shared.api.contracts import knowledge as wire
 from shared.api.contracts.shared_fields import CollectionName, DocumentName, Offset
-from shared.api.dependencies import Core, guard_from, in_either_header, refreshing_caller, with_scope
+from shared.api.dependencies import Core
+from shared.api.ingestion_guard import guard_from
 from shared.clients.row_validation import readable
 from shared.documents import named_collections
 from shared.documents.documents import MAX_BYTES

@@ -4,9 +4,10 @@ from typing import Annotated
 
 from shared import pipeline
 from shared.api.app import create_app, lambda_handler
+from shared.api.authentication import with_scope
 from shared.api.contracts.platform import error_format
 from shared.api.contracts.platform import retrievals as wire
-from shared.api.dependencies import Core, with_scope
+from shared.api.dependencies import Core
 from shared.documents import collections
 from shared.graph.verbalize import graph_context
 from shared.text.uuids import id_of

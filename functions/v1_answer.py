@@ -10,9 +10,10 @@ from shared.access.idempotency_keys import StoredResponse
 from shared.answering.cited import answer as cited
 from shared.answering.cited.types import AnswerDone, Event
 from shared.api.app import create_app, lambda_handler
+from shared.api.authentication import FreshCaller, with_scope
 from shared.api.contracts.search import answer as wire
 from shared.api.contracts.search import error_format
-from shared.api.dependencies import Core, FreshCaller, with_scope
+from shared.api.dependencies import Core
 from shared.api.idempotent_execution import LEASE_SECONDS, IdempotentRequest, Once
 from shared.api.sse import DESCRIBED, last_event, stream_response
 from shared.retrieval.workspace_lookup import locate

@@ -5,9 +5,10 @@ from typing import Annotated
 from fastapi import Header
 
 from shared.api.app import create_app, lambda_handler
+from shared.api.authentication import with_scope
 from shared.api.contracts.search import contents as wire
 from shared.api.contracts.search import error_format
-from shared.api.dependencies import Core, with_scope
+from shared.api.dependencies import Core
 from shared.documents.contents import hydrate
 from shared.retrieval.query.types import SearchScope
 from shared.retrieval.workspace_lookup import locate

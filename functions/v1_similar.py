@@ -6,9 +6,10 @@ from fastapi import Header
 
 from shared.answering.similarity_search import find_similar
 from shared.api.app import create_app, lambda_handler
+from shared.api.authentication import with_scope
 from shared.api.contracts.search import error_format
 from shared.api.contracts.search import similar as wire
-from shared.api.dependencies import Core, with_scope
+from shared.api.dependencies import Core
 from shared.types import Principal, Scope
 
 app = create_app(

@@ -6,11 +6,12 @@ from fastapi import Body, Depends
 from starlette.responses import Response
 
 from shared.api.app import create_app, lambda_handler
+from shared.api.authentication import with_scope
 from shared.api.contracts.platform import error_format
 from shared.api.contracts.platform import webhooks as wire
 from shared.api.contracts.platform.pagination import Limit, Pagination
 from shared.api.contracts.shared_fields import Offset
-from shared.api.dependencies import Core, with_scope
+from shared.api.dependencies import Core
 from shared.documents import webhooks
 from shared.errors import error_details
 from shared.text.uuids import id_of

@@ -2,7 +2,7 @@
 
     authenticate -> limit -> embed -> match -> judge -> generate
 
-The first two steps are dependencies of every handler (api/dependencies.py). `search` is embed and match;
+The first two steps are dependencies of every handler (api/authentication.py). `search` is embed and match;
 `answer` goes on to judge and, where confidence allows, to generate.
 """
 

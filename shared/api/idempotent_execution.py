@@ -16,7 +16,8 @@ from starlette.concurrency import run_in_threadpool
 from starlette.responses import JSONResponse, Response
 
 from shared.access.idempotency_keys import Reservation, StoredResponse, begin
-from shared.api.dependencies import Core, FreshCaller
+from shared.api.authentication import FreshCaller
+from shared.api.dependencies import Core
 from shared.clients.postgrest import Database
 from shared.observability.tracing import Trace
 from shared.types import PrincipalSource, Scope

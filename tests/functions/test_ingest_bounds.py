@@ -14,7 +14,7 @@ from fastapi import FastAPI
 
 from functions import indexes, knowledge
 from shared.access.concurrent_ingestion_limit import IngestionLimit
-from shared.api import dependencies
+from shared.api import ingestion_guard
 from shared.config import Settings
 from shared.models.embeddings import EMBEDDED_AT_ONCE
 from shared.services import Services
@@ -111,7 +111,7 @@ def test_a_disconnected_client_ends_the_ingestion_and_stores_nothing(
 def test_a_user_with_too_many_concurrent_ingestions_must_wait(
     people: People, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(dependencies, "INGESTION_WAIT_SECONDS", 0.2)
+    monkeypatch.setattr(ingestion_guard, "INGESTION_WAIT_SECONDS", 0.2)
     body = {"index_name": "busy", "documents": [{"text": SHORT}]}
     replies = [vectors(1, delay=3), *[vectors(1)] * 5]
     with embedding(settings, *replies) as (core, server), live(indexes.app, core) as url:

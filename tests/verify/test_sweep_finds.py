@@ -9,7 +9,8 @@ import pytest
 from fastapi import FastAPI
 
 from functions import collections, health
-from shared.api.dependencies import Authorization, Core, OptionalCaller, _key_or_user
+from shared.api.authentication import Authorization, OptionalCaller, _key_or_user
+from shared.api.dependencies import Core
 from shared.services import Services
 from shared.types import Principal
 from tests.actors import World
