@@ -1,4 +1,4 @@
-"""Cost of entity extraction during ingestion. Part of bench/graph.py.
+"""Cost of entity extraction during ingestion. Part of bench/graph_search.py.
 
 The demo's documents and synthetic ones (bench/synthetic_names.py) are ingested into an org with 100,000
 chunks, alternately with and without extraction; extraction alone is compared with embedding the same
@@ -14,7 +14,7 @@ from uuid import uuid4
 from rich.console import Console
 
 from bench.figures import Figure
-from bench.rows import Org
+from bench.tenant_rows import Org
 from bench.tenants import TenantDatabase
 from bench.text_corpus import TextCorpus
 from local.seed_demo import demo_files, make_services

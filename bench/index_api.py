@@ -16,7 +16,7 @@ from rich.console import Console
 
 from bench.bench_stack import BenchStack, serve_app
 from bench.figures import Figure
-from bench.load import Outcome, Request, run_clients
+from bench.load_generator import Outcome, Request, run_clients
 from bench.synthetic_text import Prose
 from local.seed_demo import make_services
 from local.stack import Stack

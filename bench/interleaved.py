@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bench import synthetic_vectors
-from bench.rows import Org, is_rare, row_of
+from bench.tenant_rows import Org, is_rare, row_of
 
 TOP_K = 10
 # Rounding differs between two ways to compute one distance.

@@ -24,7 +24,7 @@ from zlib import crc32
 import psycopg
 from rich.console import Console
 
-from local.corpus import ORGS
+from local.demo_corpus import ORGS
 from local.seed_demo import COLLECTION, make_services, principals_of
 from local.stack import Stack
 from shared.ingestion.synchronous_ingestion import NewDocument, ingest_many

@@ -12,7 +12,7 @@ from typing import Any
 from bench.bench_stack import BenchStack, serve_app
 from bench.figures import Figure
 from local import ROOT
-from local.processes import StackError
+from local.child_processes import StackError
 
 SCRIPT = Path(__file__).with_suffix(".mjs")
 QUESTION = "How often must loggers be calibrated?"

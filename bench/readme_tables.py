@@ -44,7 +44,7 @@ INDEX_HEAD = ("| questions | documents | 1 client, p50 | 8 clients, p50 |", "|--
 
 
 def match() -> list[str]:
-    """A row a cell of bench/match.py; nothing when it was not measured."""
+    """A row a cell of bench/match_by_tenant_size.py; nothing when it was not measured."""
     measured = results("match")
     rows = [*MATCH_HEAD] if measured else []
     for cell in (f"{tenant}{rare}" for tenant in TENANTS for rare in ("", ", 1 %") if measured):
@@ -71,7 +71,7 @@ def match() -> list[str]:
 
 
 def storage() -> list[str]:
-    """A row a kind of bench/storage.py; nothing when it was not measured."""
+    """A row a kind of bench/vector_storage.py; nothing when it was not measured."""
     kinds: dict[str, dict[str, str]] = {}
     for result in results("storage"):
         kind, _, figure = result["name"].partition(": ")

@@ -19,8 +19,8 @@ from bench.bench_stack import BenchStack, serve_app
 from bench.figures import Figure
 from bench.interleaved import connect, post
 from bench.question_sets import IDENTIFIER, TEXT, kinds, questions
-from bench.rows import Org
 from bench.synthetic_text import SEED
+from bench.tenant_rows import Org
 from bench.tenants import TenantDatabase, tenant_database
 from bench.text_corpus import index_words, load_corpus
 from local.seed_demo import make_services

@@ -1,4 +1,4 @@
-"""A chat model that answers at once, for bench/chat.py."""
+"""A chat model that answers at once, for bench/platform_chat.py."""
 
 import json
 from collections.abc import AsyncIterator

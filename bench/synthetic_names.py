@@ -1,4 +1,4 @@
-"""Synthetic names in the text of bench/synthetic_text.py, for bench/graph.py.
+"""Synthetic names in the text of bench/synthetic_text.py, for bench/graph_search.py.
 
 20,000 names of people, teams, services and places follow a Zipf-Mandelbrot law: the most common is in one
 chunk of fifteen, the rarest in a handful. A document has names of its own, which it repeats; half of the

@@ -6,7 +6,7 @@ can use: so the vocabulary grows with the text, a few words are in every fourth 
 twentieth, and most in one or two. Words come in bursts: a document has some of its own, which it repeats. A
 chunk has whole sentences of about 100 words, a document about eight chunks; every fourth chunk has an
 identifier (INC-4821), which one to three other chunks have as well. Sentences have no meaning, and words
-co-occur only by chance. bench/hybrid.py reports the figures of the text. All from fixed seeds.
+co-occur only by chance. bench/keyword_search.py reports the figures of the text. All from fixed seeds.
 """
 
 import re

@@ -17,9 +17,9 @@ import numpy as np
 import psycopg
 from numpy.typing import NDArray
 
-from bench.rows import Columns, Org, chunk_columns, copy_rows, ids
 from bench.synthetic_text import Prose, SyntheticDocument, demo_sentences, words
 from bench.synthetic_vectors import BATCH
+from bench.tenant_rows import Columns, Org, chunk_columns, copy_rows, ids
 from bench.tenants import TenantDatabase
 from local.postgres import SUPERUSER
 
@@ -134,7 +134,7 @@ def _document_columns(
 def _chunk_columns(
     columns: Columns, org: Org, numbers: NDArray[np.uint64], ordinals: NDArray[np.int64]
 ) -> dict[str, NDArray[np.generic]]:
-    """The columns of bench/rows.py, in these documents and without their text."""
+    """The columns of bench/tenant_rows.py, in these documents and without their text."""
     return {
         **{name: values for name, values in columns.items() if name != "content"},
         "document_id": ids(org, numbers),

@@ -25,8 +25,8 @@ from reportlab.pdfgen import canvas
 from rich.console import Console
 
 from bench.figures import Figure
-from bench.rows import Org
 from bench.synthetic_text import Prose
+from bench.tenant_rows import Org
 from bench.tenants import TenantDatabase, tenant_database
 from bench.text_corpus import index_words, load_corpus
 from local import ROOT

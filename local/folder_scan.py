@@ -10,7 +10,7 @@ from functools import cached_property
 from io import BufferedReader
 from pathlib import Path
 
-from local.processes import StackError
+from local.child_processes import StackError
 from shared.clients.supabase_storage import MAX_BYTES as MAX_UPLOAD_BYTES
 from shared.documents.documents import MAX_BYTES, external_id_of
 from shared.ingestion.file_type import EXTENSIONS, SUPPORTED, UNREADABLE

@@ -15,7 +15,7 @@ from typing import Any, TextIO
 import pytest
 
 from functions import documents
-from local import ROOT, tokens
+from local import ROOT, access_tokens
 from local.stack import Stack
 from shared.config import Settings
 from shared.models.embeddings import Embedder, local_embedder
@@ -174,7 +174,7 @@ def uploading(
     with StorageServer(stack) as server:
         changes = {
             "supabase_url": server.url,
-            "supabase_jwt_issuer": tokens.issuer(stack.url),
+            "supabase_jwt_issuer": access_tokens.issuer(stack.url),
             "rag_storage_bucket": BUCKET,
             "rag_public_url": "http://testserver",
         }

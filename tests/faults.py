@@ -6,8 +6,8 @@ from pathlib import Path
 
 import psycopg
 
+from local.child_processes import Child, is_responding, wait_for_end, wait_until_ready
 from local.npm_tools import postgrest_binary
-from local.processes import Child, is_responding, wait_for_end, wait_until_ready
 from local.stack import Stack
 
 SCHEMA_LOADED = "Schema cache loaded"

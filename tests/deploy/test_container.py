@@ -20,8 +20,8 @@ import pytest
 
 from functions.server import DRAIN_SECONDS
 from local import ROOT
+from local.child_processes import free_port
 from local.lambda_package import python_version
-from local.processes import free_port
 from local.stack import Stack
 from tests.actors import Actor, vector
 from tests.conftest import People

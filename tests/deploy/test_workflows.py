@@ -13,7 +13,7 @@ import psycopg
 import pytest
 import yaml
 
-from local import ROOT, migrations, schema
+from local import ROOT, declared_schema, migrations
 from local.stack import Stack
 
 FOLDER = ROOT / ".github" / "workflows"
@@ -117,5 +117,7 @@ def test_the_deploy_commands_apply_the_migrations_after_a_dry_run(stack: Stack, 
         assert done.returncode == 0, done.stdout + done.stderr
         made.append(has_schema(project))
         if command == dry:
-            assert all(path.name in done.stdout + done.stderr for path in schema.MIGRATIONS.glob("*.sql"))
+            assert all(
+                path.name in done.stdout + done.stderr for path in declared_schema.MIGRATIONS.glob("*.sql")
+            )
     assert made == [False, True, True]

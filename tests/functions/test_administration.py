@@ -13,9 +13,9 @@ from pydantic import SecretStr
 
 from functions import administration
 from functions import health as open_health
-from local import ROOT, migrations, schema, tokens
+from local import ROOT, access_tokens, declared_schema, migrations
+from local.child_processes import free_port, is_responding, start, wait_until_ready
 from local.npm_tools import postgrest_binary
-from local.processes import free_port, is_responding, start, wait_until_ready
 from local.stack import Stack
 from shared.api import health as looking
 from shared.api.health import MISSED_SECONDS, SCHEMA_VERSION, VERSION
@@ -219,7 +219,7 @@ def test_a_project_key_that_postgrest_rejects_is_reported_to_an_admin(
 ):
     """PostgREST itself looks at users' tokens alone: their calls come through."""
     old = jwt.encode({"role": "anon", "exp": 1}, str(stack.signing_key), "HS256")
-    key = old if wrong == "expired" else tokens.anon_key("another secret of more than 32 characters")
+    key = old if wrong == "expired" else access_tokens.anon_key("another secret of more than 32 characters")
     behind = f"http://127.0.0.1:{stack.state.postgrest_port}"
     with counting(behind, "/rest/v1") as (address, _):
         changes: Row = {"supabase_url": address, "supabase_jwt_issuer": settings.issuer}
@@ -490,7 +490,7 @@ def test_orgs_lists_the_caller_s_orgs_with_name_and_role(people: People, world: 
 
 
 def test_code_and_database_have_the_newest_migration(world: World):
-    newest = max(path.name for path in schema.MIGRATIONS.glob("*.sql"))
+    newest = max(path.name for path in declared_schema.MIGRATIONS.glob("*.sql"))
     assert newest.startswith(f"{SCHEMA_VERSION}_")
     assert world.sql("select rag.version()") == [(SCHEMA_VERSION,)]
 

@@ -29,7 +29,7 @@ from schemathesis.checks import (
 
 from functions.server import SLUGS
 from local import ROOT
-from local.processes import free_port, is_responding, start, wait_until_ready
+from local.child_processes import free_port, is_responding, start, wait_until_ready
 from local.stack import Stack
 from tests.actors import World
 

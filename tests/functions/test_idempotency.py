@@ -11,7 +11,7 @@ import psycopg
 import pytest
 
 from functions import collections
-from local import tokens
+from local import access_tokens
 from shared.config import Settings
 from tests.actors import Actor, World, client
 from tests.conftest import People
@@ -212,7 +212,7 @@ def test_an_api_key_needs_no_additional_scope(people: People, home: str, scope: 
 
 def test_without_a_key_there_is_no_additional_database_call(people: People, settings: Settings):
     """By ann, who then asks with one: before and after."""
-    issuer = tokens.issuer(people.ann.stack.url)
+    issuer = access_tokens.issuer(people.ann.stack.url)
     with (
         counting(settings.supabase_url) as (address, asked),
         made(settings, supabase_url=address, supabase_jwt_issuer=issuer) as core,

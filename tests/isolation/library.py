@@ -7,7 +7,7 @@ from typing import Any
 import httpx
 import pytest
 
-from local.schema import exposed_functions
+from local.declared_schema import exposed_functions
 from shared.ingestion.synchronous_ingestion import NewDocument, ingest
 from shared.models.embeddings import embed
 from shared.services import Services

@@ -5,7 +5,7 @@ from uuid import uuid4
 
 import pytest
 
-from local import tokens
+from local import access_tokens
 from tests.actors import LEASED, Actor, World, client, vector
 from tests.conftest import People
 from tests.isolation.bad_tokens import BAD_TOKENS
@@ -162,7 +162,7 @@ def test_an_invalid_token_is_refused(people: People):
 def claimed(people: People) -> list[dict[str, Any]]:
     """What the worker claims; its token is signed by whoever holds the signing key."""
     stack = people.ann.stack
-    token = tokens.user_token(stack.signing_key, stack.url, "", role="rag_worker")
+    token = access_tokens.user_token(stack.signing_key, stack.url, "", role="rag_worker")
     answer = people.ann.rpc("rag_claim_jobs", {"wanted": 10}, token=token)
     assert answer.status_code == 200, answer.text
     rows: list[dict[str, Any]] = answer.json()
@@ -190,7 +190,7 @@ def test_only_the_worker_claims_jobs(people: People):
 )
 def test_the_worker_s_role_can_only_claim(people: People, function: str, arguments: Any):
     stack = people.ann.stack
-    token = tokens.user_token(stack.signing_key, stack.url, people.ann.id, role="rag_worker")
+    token = access_tokens.user_token(stack.signing_key, stack.url, people.ann.id, role="rag_worker")
     answer = people.ann.rpc(function, arguments, token=token)
     assert answer.status_code in (401, 403, 404), answer.text
 

@@ -5,7 +5,7 @@ from uuid import uuid4
 
 import pytest
 
-from local import tokens
+from local import access_tokens
 from tests.actors import LEASED, READING, World, vector
 from tests.conftest import People
 from tests.isolation.library import SECRETS, Library, assert_tells_nothing
@@ -23,7 +23,7 @@ def _nothing_to_read(no_jobs: None) -> None:
 
 def worker_token(people: People) -> str:
     stack = people.ann.stack
-    return tokens.user_token(stack.signing_key, stack.url, people.ann.id, role="rag_worker")
+    return access_tokens.user_token(stack.signing_key, stack.url, people.ann.id, role="rag_worker")
 
 
 def claimed(people: People) -> list[Row]:

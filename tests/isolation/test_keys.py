@@ -8,7 +8,7 @@ import httpx
 import psycopg
 import pytest
 
-from local import tokens
+from local import access_tokens
 from shared.access.api_key_authenticator import ApiKeyAuthenticator
 from shared.access.api_keys import hash_of
 from shared.access.token_signer import Signer, signer_for
@@ -211,7 +211,9 @@ def test_claims_signed_with_another_secret_are_refused(shared_library: Library, 
     key = make(people.ann)
     rag = FORGED[claim](shared_library, hash_of(key["key"]))
     stack = people.ann.stack
-    forger = Signer("another-secret-of-at-least-32-characters", tokens.issuer(stack.url), tokens.AUDIENCE)
+    forger = Signer(
+        "another-secret-of-at-least-32-characters", access_tokens.issuer(stack.url), access_tokens.AUDIENCE
+    )
     token = forger.token(60, sub=people.ann.id, rag=rag)
     for function in FUNCTIONS:
         answer = shared_library.call(function, people.ann.headers(token))

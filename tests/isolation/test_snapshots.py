@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from local import tokens
+from local import access_tokens
 from shared.access.token_signer import Signer
 from shared.config import Settings
 from tests.actors import Actor, World, vector
@@ -121,9 +121,11 @@ def test_a_forged_org_is_refused(persisted: Snapshotting, people: People):
     claims = {"org": people.acme.id, "scopes": ["admin"]}
     for token in (
         people.bob.token(rag=claims),
-        Signer("another-secret-of-at-least-32-characters", tokens.issuer(stack.url), tokens.AUDIENCE).token(
-            60, sub=people.ann.id, rag=claims
-        ),
+        Signer(
+            "another-secret-of-at-least-32-characters",
+            access_tokens.issuer(stack.url),
+            access_tokens.AUDIENCE,
+        ).token(60, sub=people.ann.id, rag=claims),
     ):
         for verb in ("persist", "load"):
             answer = persisted.post(people.bob, verb, "plans", token=token, overwrite=True)

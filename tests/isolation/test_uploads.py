@@ -8,7 +8,7 @@ from uuid import uuid4
 import pytest
 from itsdangerous import URLSafeSerializer
 
-from local import tokens
+from local import access_tokens
 from shared.access.download_links import PURPOSE as LINKS
 from shared.access.signed_payload import dumps
 from shared.access.token_signer import Signer
@@ -454,7 +454,7 @@ def test_object_deletions_cannot_be_prevented(uploading: Uploading, people: Peop
 def test_a_deletion_token_deletes_one_object_and_nothing_else(uploading: Uploading, people: People):
     path, other = private(uploading, people), shared(uploading, people)
     stack = people.ann.stack
-    token = tokens.user_token(stack.signing_key, stack.url, "", sub=None, rag={"object": path})
+    token = access_tokens.user_token(stack.signing_key, stack.url, "", sub=None, rag={"object": path})
     assert_hidden(uploading, other, token)
     for function, said in (
         ("rag_list_collections", {}), ("rag_search", {"query_text": "vault", "mode": "keyword"}),

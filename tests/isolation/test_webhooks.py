@@ -6,7 +6,7 @@ from uuid import uuid4
 import psycopg
 import pytest
 
-from local import tokens
+from local import access_tokens
 from tests.actors import NOBODYS, SECRET, Actor, World, vector, webhook_arguments
 from tests.conftest import People
 from tests.isolation.bad_tokens import BAD_TOKENS
@@ -219,7 +219,7 @@ def test_a_repeated_delivery_must_exist(people: People, world: World):
 def test_the_worker_s_role_reads_no_documents(people: People, world: World):
     people.ann.put([vector(1)])
     stack = people.ann.stack
-    token = tokens.user_token(stack.signing_key, stack.url, people.ann.id, role="rag_worker")
+    token = access_tokens.user_token(stack.signing_key, stack.url, people.ann.id, role="rag_worker")
     for function, arguments in (
         ("rag_list_webhooks", {}),
         ("rag_create_webhook", webhook_arguments()),

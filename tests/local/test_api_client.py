@@ -7,7 +7,7 @@ import httpx
 import pytest
 
 from local.api_client import ApiClient, ApiError
-from local.processes import StackError
+from local.child_processes import StackError
 from tests.stand_in import Reply, StandIn
 
 DONE = Reply({"done": True})

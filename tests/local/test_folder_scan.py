@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from local.child_processes import StackError
 from local.folder_scan import SNIFF_BYTES, UnreadableFile, kinds_of, one_line, read_folder
-from local.processes import StackError
 from shared.clients.supabase_storage import MAX_BYTES as MAX_UPLOAD_BYTES
 from shared.documents.documents import MAX_BYTES, external_id_of
 

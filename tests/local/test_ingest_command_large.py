@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from local import ROOT, tokens
-from local.processes import free_port, is_responding, start, wait_until_ready
+from local import ROOT, access_tokens
+from local.child_processes import free_port, is_responding, start, wait_until_ready
 from shared.documents.documents import MAX_BYTES
 from tests.actors import Actor, World
 from tests.conftest import People
@@ -27,7 +27,7 @@ def deployment(uploading: Uploading, tmp_path_factory: pytest.TempPathFactory) -
     environment = {
         **stack.function_environment(),
         "SUPABASE_URL": uploading.server.url,
-        "SUPABASE_JWT_ISSUER": tokens.issuer(stack.url),
+        "SUPABASE_JWT_ISSUER": access_tokens.issuer(stack.url),
         "RAG_STORAGE_BUCKET": BUCKET,
         "RAG_WORKER_TOKEN": stack.state.worker_token,
         "RAG_FUNCTIONS": "collections,documents,ingest",

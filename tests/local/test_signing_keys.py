@@ -9,9 +9,9 @@ import httpx
 import pytest
 from jose import jwt
 
-from local import tokens
+from local import access_tokens
+from local.child_processes import StackError
 from local.npm_tools import supabase
-from local.processes import StackError
 from local.seed_demo import make_services
 from local.stack import Stack
 from shared.services import Services
@@ -114,7 +114,7 @@ def test_a_token_signed_by_the_supabase_cli_works_everywhere(town: Town, tmp_pat
     (project / "config.toml").write_text(
         'project_id = "test"\n[auth]\nsigning_keys_path = "./signing_keys.json"\n'
     )
-    payload = json.dumps({"iss": tokens.issuer(town.stack.url), "aud": tokens.AUDIENCE})
+    payload = json.dumps({"iss": access_tokens.issuer(town.stack.url), "aud": access_tokens.AUDIENCE})
     made = supabase(
         tmp_path, "gen", "bearer-jwt", "--workdir", str(tmp_path), "--role", "authenticated",
         "--sub", town.ann.id, "--valid-for", "1h", "--payload", payload,
@@ -153,7 +153,7 @@ def test_an_invalid_token_is_refused_through_postgrest(subtests: pytest.Subtests
 
 def test_hs256_is_refused_even_with_the_stack_s_unused_secret(town: Town):
     for secret in (town.stack.state.jwt_secret, "super-secret-jwt-token-with-at-least-32-characters-long"):
-        made = tokens.user_token(secret, town.stack.url, town.ann.id)
+        made = access_tokens.user_token(secret, town.stack.url, town.ann.id)
         for path, body in (("/api/rag/search", {"query_text": "x"}), ("/rest/v1/rpc/rag_match", {})):
             assert town.ann.post(path, body, token=made).status_code == 401
 

@@ -18,10 +18,10 @@ import pytest
 from jose import jwt
 
 from local import ROOT
+from local.child_processes import Child, StackError, free_port, port_is_free, wait_for_end
 from local.postgres import Postgres, can_use_namespace
-from local.processes import Child, StackError, free_port, port_is_free, wait_for_end
 from local.stack import Stack
-from local.supervision import FIRST_PAUSE, STEADY_SECONDS, WorkerWatch
+from local.worker_supervision import FIRST_PAUSE, STEADY_SECONDS, WorkerWatch
 from tests.local.command_line import run_local
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from local import ROOT
-from local.corpus import ORGS
+from local.demo_corpus import ORGS
 from local.playground_server import USERS
 from local.stack import Stack
 from shared.config import Settings

@@ -7,7 +7,7 @@ import psycopg
 import pytest
 
 from local import sql_reference
-from local.schema import exposed_functions
+from local.declared_schema import exposed_functions
 from shared.clients.supabase_storage import MAX_BYTES
 from tests.actors import World, client
 from tests.conftest import People

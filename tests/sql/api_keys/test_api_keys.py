@@ -12,7 +12,7 @@ import httpx
 import psycopg
 import pytest
 
-from local import tokens
+from local import access_tokens
 from shared.access.token_signer import Signer
 from tests.actors import Actor, World, key_arguments, put_arguments, vector
 from tests.conftest import People
@@ -57,7 +57,7 @@ def listed(actor: Actor, **arguments: Any) -> list[dict[str, Any]]:
 def finder(actor: Actor, digest: Any) -> str:
     """The token by which the functions look a key up."""
     stack = actor.stack
-    signer = Signer(stack.state.jwt_secret, tokens.issuer(stack.url), tokens.AUDIENCE)
+    signer = Signer(stack.state.jwt_secret, access_tokens.issuer(stack.url), access_tokens.AUDIENCE)
     return signer.token(10, rag={"key_hash": digest})
 
 

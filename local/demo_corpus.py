@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID
 
-from local.processes import StackError
+from local.child_processes import StackError
 from shared.ingestion.synchronous_ingestion import NewDocument
 
 CORPUS = Path(__file__).parent / "corpus"

@@ -23,8 +23,8 @@ from bench.question_sets import (
     kinds,
     questions,
 )
-from bench.rows import Org
 from bench.synthetic_vectors import Halves
+from bench.tenant_rows import Org
 from bench.tenants import TenantDatabase, tenant_database
 from bench.text_corpus import TextCorpus, index_words, load_corpus
 

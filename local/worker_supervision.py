@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 from rich.console import Console
 
-from local.processes import StackError
+from local.child_processes import StackError
 from local.stack import Stack
 
 CHECK_SECONDS = 2.0

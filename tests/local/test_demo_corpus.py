@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from local.corpus import ORGS, org_id_of, read_folder
-from local.processes import StackError
+from local.child_processes import StackError
+from local.demo_corpus import ORGS, org_id_of, read_folder
 
 
 def test_front_matter_sets_a_document_s_fields(tmp_path: Path):

@@ -11,7 +11,7 @@ from rich.console import Console
 from bench.baseline_sql import TEXTBOOK_ROLE, expert_candidates, textbook_candidate
 from bench.figures import Figure
 from bench.interleaved import Candidate, Score, Workload, run_interleaved
-from bench.rows import Org
+from bench.tenant_rows import Org
 from bench.tenants import LARGE, MEDIUM, SMALL, TenantDatabase, small_orgs, tenant_database
 
 QUESTIONS = 120

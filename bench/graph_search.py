@@ -15,9 +15,9 @@ from bench import graph_ingestion
 from bench.figures import Figure
 from bench.load_graph_rows import load_graph_rows
 from bench.question_sets import GRAPH, HYBRID, SearchClient, Timings
-from bench.rows import Org
 from bench.synthetic_names import COUNT, EVERYWHERE, REGISTER_TITLE, NamedProse, misspell, name
 from bench.synthetic_text import SEED
+from bench.tenant_rows import Org
 from bench.tenants import TenantDatabase, tenant_database
 from bench.text_corpus import TextCorpus, index_words, load_corpus
 

@@ -20,8 +20,8 @@ from rich.console import Console
 from bench import synthetic_vectors
 from bench.figures import Figure
 from bench.interleaved import connect, post
-from bench.rows import Org
 from bench.synthetic_text import SyntheticDocument
+from bench.tenant_rows import Org
 from bench.tenants import TenantDatabase, tenant_database
 from bench.text_corpus import TextCorpus, index_words, load_corpus
 

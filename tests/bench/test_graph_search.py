@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from bench import graph
+from bench import graph_search
 from bench.question_sets import GRAPH, HYBRID, Timings, search_request
-from bench.rows import Org
 from bench.synthetic_names import EVERYWHERE, NamedProse, name
+from bench.tenant_rows import Org
 from bench.text_corpus import TextCorpus
 
 
@@ -18,17 +18,17 @@ def corpus() -> TextCorpus:
 
 
 def test_questions_of_each_kind_are_reproducible_and_distinct(corpus: TextCorpus):
-    for draw in graph.kinds(corpus).values():
-        asked = graph.questions(draw, 20)
-        assert asked == graph.questions(draw, 20)
+    for draw in graph_search.kinds(corpus).values():
+        asked = graph_search.questions(draw, 20)
+        assert asked == graph_search.questions(draw, 20)
         assert len(set(asked)) > 15
 
 
 def test_only_questions_about_names_contain_a_name(corpus: TextCorpus):
-    kinds = graph.kinds(corpus)
-    assert all(name(EVERYWHERE) in asked for asked in graph.questions(kinds[graph.IN_ALL], 5))
-    assert all(asked == asked.lower() for asked in graph.questions(kinds[graph.NAMELESS], 5))
-    assert set(kinds) == set(graph.GOALS)
+    kinds = graph_search.kinds(corpus)
+    assert all(name(EVERYWHERE) in asked for asked in graph_search.questions(kinds[graph_search.IN_ALL], 5))
+    assert all(asked == asked.lower() for asked in graph_search.questions(kinds[graph_search.NAMELESS], 5))
+    assert set(kinds) == set(graph_search.GOALS)
 
 
 def test_graph_search_gets_the_same_request_as_hybrid_search():
@@ -44,7 +44,7 @@ def test_a_figure_has_the_share_of_pages_with_graph_results():
         HYBRID: Timings([0.01] * 4, [[]] * 4),
         GRAPH: Timings([0.015] * 4, [[dict(row) for row in rows], [dict(rows[1])], [], [dict(rows[0])]]),
     }
-    middle, high = graph.compare(graph.NAMED, taken)
+    middle, high = graph_search.compare(graph_search.NAMED, taken)
     assert [middle.compared, high.compared] == pytest.approx([1.5, 1.5])
     assert middle.holds
     assert middle.note == "the graph had a part in 50 % of the pages"

@@ -16,7 +16,7 @@ from rich.console import Console
 
 from bench.figures import Figure
 from bench.interleaved import TOP_K, vector_literal
-from bench.match import REST, SMALL_ORGS
+from bench.match_by_tenant_size import REST, SMALL_ORGS
 from bench.tenants import LARGE, MEDIUM, SMALL, TenantDatabase, small_orgs, tenant_database
 
 QUESTIONS = 30

@@ -12,8 +12,8 @@ from rich.console import Console
 from rich.table import Table
 
 from local.api_client import http_client
-from local.corpus import org_id_of
-from local.processes import StackError
+from local.child_processes import StackError
+from local.demo_corpus import org_id_of
 from local.stack import Stack
 from shared.access.api_keys import PREFIXES
 from shared.types import Scope
