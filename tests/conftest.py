@@ -22,11 +22,11 @@ from shared.models.embeddings import Embedder, local_embedder
 from shared.services import Services
 from tests.actors import Actor, Org, World, client
 from tests.databases import ProcessStack, Run
-from tests.functions.serving import made, served
-from tests.programs import chromium
-from tests.stand_in import StandIn
+from tests.external_programs import chromium
+from tests.functions.app_server import made, served
+from tests.stand_in_server import StandIn
 from tests.storage_server import BUCKET, StorageServer
-from tests.uploading import Uploading
+from tests.upload_client import Uploading
 
 TESTS = ROOT / "tests"
 VERSIONS = (16, 18)

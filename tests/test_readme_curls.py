@@ -10,8 +10,8 @@ import pytest
 
 from local import ROOT
 from tests.conftest import People
+from tests.isolation.test_api_keys import make
 from tests.isolation.test_documents import collection
-from tests.isolation.test_keys import make
 
 TOKEN_OF_TOMAS = "$(.venv/bin/python -m local token --user tomas@halden.example)"
 # A line that goes on ends with a backslash.

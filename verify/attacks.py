@@ -9,10 +9,10 @@ import httpx
 
 from shared.access.token_signer import Signer
 from verify.actors import SCOPES, Actors, unsigned, with_claims_of
-from verify.deployment import ISSUER_PATH
-from verify.objects import Objects
-from verify.requests import Request
-from verify.state import Extent
+from verify.request_generator import Request
+from verify.row_digest import Extent
+from verify.target_deployment import ISSUER_PATH
+from verify.victim_objects import Objects
 
 # Shorter texts occur in responses by chance.
 SHORTEST_ECHO = 8

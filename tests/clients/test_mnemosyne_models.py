@@ -22,7 +22,7 @@ from tests.clients.upstream_models import (
     Strict,
 )
 from tests.conftest import People
-from tests.isolation.test_keys import make
+from tests.isolation.test_api_keys import make
 
 Parsed = TypeVar("Parsed", bound=Strict)
 OUTAGE = "Stripe webhook retries caused the billing outage. The Billing Team owns the Billing Service."

@@ -10,12 +10,12 @@ from local import ROOT
 from shared.services import Services
 from tests.actors import Actor, vector
 from tests.conftest import People
+from tests.external_programs import run_node
 from tests.functions.test_rag_search import tell
 from tests.isolation.test_documents import collection
-from tests.programs import run_node
-from tests.stand_in import Reply, StandIn
+from tests.stand_in_server import Reply, StandIn
 from tests.storage_server import BUCKET
-from tests.uploading import Uploading
+from tests.upload_client import Uploading
 
 HERE = Path(__file__).parent
 KETTLE = "The kettle switches off at 100 degrees. The kettle holds 1.7 litres."

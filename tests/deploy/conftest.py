@@ -20,7 +20,7 @@ from local.npm_tools import npm_program
 from local.stack import Stack
 from tests.actors import vector
 from tests.databases import Run
-from tests.stand_in import Reply, StandIn
+from tests.stand_in_server import Reply, StandIn
 
 RUNTIME = Path(__file__).with_name("lambda_runtime.py")
 METRICS_TOKEN = "metrics-token-7f3x"

@@ -26,7 +26,7 @@ from local.stack import Stack
 from tests.actors import Actor, vector
 from tests.conftest import People
 from tests.deploy.conftest import deployer_of, embedding
-from tests.stand_in import StandIn
+from tests.stand_in_server import StandIn
 
 DOCKERFILE = (ROOT / "Dockerfile").read_text().replace("\\\n", " ")
 IGNORED = [line for line in (ROOT / ".dockerignore").read_text().splitlines() if not line.startswith("#")]

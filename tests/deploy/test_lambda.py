@@ -17,7 +17,7 @@ from local.lambda_package import size
 from tests.actors import vector
 from tests.conftest import People
 from tests.deploy.conftest import METRICS_TOKEN, RUNTIME, Lambda, Package, event, osls_package, zip_of
-from tests.stand_in import Reply, StandIn
+from tests.stand_in_server import Reply, StandIn
 
 MODEL = "text-embedding-3-small"
 # Of the local stack and the tests; the first line is the local embedder's.

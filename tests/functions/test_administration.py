@@ -22,12 +22,12 @@ from shared.api.health import MISSED_SECONDS, SCHEMA_VERSION, VERSION
 from shared.api.health_probes import AGAIN_SECONDS
 from shared.config import Settings
 from shared.services import Services
-from tests import graphing
+from tests import graph_documents
 from tests.actors import Actor, World
 from tests.conftest import People
-from tests.functions.searching import OUTAGE, put
-from tests.functions.serving import counting, made, platform_error, served
-from tests.stand_in import Reply, StandIn
+from tests.functions.app_server import counting, made, platform_error, served
+from tests.functions.search_workspace import OUTAGE, put
+from tests.stand_in_server import Reply, StandIn
 
 HEALTH, STATS = "/api/v1/health", "/api/v1/stats"
 Row = dict[str, Any]
@@ -369,7 +369,7 @@ def test_an_invalid_credential_is_401_on_both(people: People):
 
 
 def test_stats_cover_the_admin_s_org(core: Services, people: People, world: World):
-    graphing.put_all(core, people.ann)
+    graph_documents.put_all(core, people.ann)
     stored = put(core, people.ann, "docs", "Private", OUTAGE, private=True).removeprefix("doc_")
     put(core, people.bob, "docs", "Theirs", OUTAGE)
     before = stats(people.ada)

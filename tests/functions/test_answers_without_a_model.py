@@ -10,8 +10,8 @@ import pytest
 from shared.services import Services
 from tests.actors import Actor
 from tests.conftest import People
-from tests.functions.conversing import answered
-from tests.functions.searching import Row, put, workspace_id
+from tests.functions.platform_chat_client import answered
+from tests.functions.search_workspace import Row, put, workspace_id
 from tests.functions.test_rag_search import tell
 
 HOME = "club"

@@ -23,7 +23,7 @@ from shared.errors import DatabaseFailed, Unauthorized
 from shared.services import Services
 from tests.actors import Actor, World, hit_arguments, vector
 from tests.conftest import People
-from tests.functions.serving import counting, made, served
+from tests.functions.app_server import counting, made, served
 
 PATH = "/api/keys"
 KEY_FIELDS = {

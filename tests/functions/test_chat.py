@@ -15,7 +15,8 @@ from shared.generation.refusals import INSUFFICIENT
 from shared.services import Services
 from shared.text.uuids import NIL
 from tests.conftest import People
-from tests.functions.conversing import (
+from tests.functions.app_server import platform_error
+from tests.functions.platform_chat_client import (
     ANSWER,
     OFF_TOPIC,
     QUESTION,
@@ -26,9 +27,8 @@ from tests.functions.conversing import (
     say,
     says,
 )
-from tests.functions.searching import OUTAGE, Workspace
-from tests.functions.serving import platform_error
-from tests.stand_in import Reply, StandIn
+from tests.functions.search_workspace import OUTAGE, Workspace
+from tests.stand_in_server import Reply, StandIn
 
 
 @pytest.fixture

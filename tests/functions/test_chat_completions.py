@@ -15,7 +15,8 @@ from shared.generation.refusals import INSUFFICIENT
 from shared.services import Services
 from tests.actors import World
 from tests.conftest import People
-from tests.functions.chatting import (
+from tests.functions.app_server import made, served
+from tests.functions.chat_completions_client import (
     KETTLE,
     MODEL_ANSWER,
     PATH,
@@ -29,8 +30,7 @@ from tests.functions.chatting import (
     streams,
     user,
 )
-from tests.functions.serving import made, served
-from tests.stand_in import Reply, StandIn
+from tests.stand_in_server import Reply, StandIn
 
 TOOL = {"type": "function", "function": {"name": "weather", "parameters": {"type": "object"}}}
 

@@ -15,7 +15,8 @@ from shared.services import Services
 from tests.actors import Actor, World
 from tests.conftest import People
 from tests.deploy.conftest import event
-from tests.functions.chatting import (
+from tests.functions.app_server import handled, live, served
+from tests.functions.chat_completions_client import (
     ASKING,
     DONE,
     KETTLE,
@@ -32,8 +33,7 @@ from tests.functions.chatting import (
     with_model,
     words,
 )
-from tests.functions.serving import handled, live, served
-from tests.stand_in import Reply, StandIn
+from tests.stand_in_server import Reply, StandIn
 
 USAGE = {"prompt_tokens": 12, "completion_tokens": 5, "total_tokens": 17}
 

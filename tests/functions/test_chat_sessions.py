@@ -10,7 +10,7 @@ from shared.answering.platform_chat.types import Message, Session
 from shared.services import Services
 from tests.actors import NOBODYS, Actor, World
 from tests.conftest import People
-from tests.functions.serving import platform_error as error
+from tests.functions.app_server import platform_error as error
 
 PATH = "/api/v1/chat/sessions"
 SOURCES = [{"document_id": NOBODYS, "title": "The kiln", "score": 0.5}]

@@ -14,8 +14,9 @@ from shared.config import Settings
 from shared.generation.refusals import INSUFFICIENT
 from shared.services import Services
 from tests.clients.upstream_models import StreamChunk
-from tests.functions.chatting import DONE, piece, sent
-from tests.functions.conversing import (
+from tests.functions.app_server import live, made, platform_error
+from tests.functions.chat_completions_client import DONE, piece, sent
+from tests.functions.platform_chat_client import (
     ANSWER,
     OFF_TOPIC,
     PATH,
@@ -29,9 +30,8 @@ from tests.functions.conversing import (
     text_of,
     told,
 )
-from tests.functions.searching import Workspace
-from tests.functions.serving import live, made, platform_error
-from tests.stand_in import Reply, StandIn
+from tests.functions.search_workspace import Workspace
+from tests.stand_in_server import Reply, StandIn
 
 PIECES = ("Stripe webhook ", "retries piled up ", "in the queue.")
 

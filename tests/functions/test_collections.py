@@ -8,8 +8,8 @@ from functions import collections
 from shared.config import Settings
 from tests.actors import NOBODYS, Actor, World, vector
 from tests.conftest import People
-from tests.functions.serving import NO_METADATA, made, served
-from tests.functions.serving import platform_error as error
+from tests.functions.app_server import NO_METADATA, made, served
+from tests.functions.app_server import platform_error as error
 
 PATH = "/api/v1/collections"
 FIELDS = {

@@ -24,7 +24,7 @@ from shared.errors import DatabaseBusy, DatabaseTimedOut
 from shared.services import Services
 from shared.types import Query
 from tests.actors import Actor, World
-from tests.faults import start_postgres, start_postgrest, wait_for_waiters
+from tests.process_faults import start_postgres, start_postgrest, wait_for_waiters
 
 pytestmark = pytest.mark.postgres
 POOL = 3

@@ -16,8 +16,8 @@ from shared.services import Services
 from tests.actors import NOBODYS, Actor, World, client, vector
 from tests.conftest import People
 from tests.deploy.conftest import event
-from tests.functions.serving import NO_METADATA, handled, made, served
-from tests.functions.serving import platform_error as error
+from tests.functions.app_server import NO_METADATA, handled, made, served
+from tests.functions.app_server import platform_error as error
 
 COLLECTIONS, PATH, INGEST = "/api/v1/collections", "/api/v1/documents", "/functions/v1/ingest"
 FIELDS = {

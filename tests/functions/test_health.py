@@ -12,7 +12,7 @@ from shared.api.health import check as health_of
 from shared.config import Settings
 from shared.services import Services
 from tests.actors import World
-from tests.functions.serving import made
+from tests.functions.app_server import made
 
 
 def test_health_names_the_effective_embedder_and_generator(stack: Stack):

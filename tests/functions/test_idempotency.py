@@ -15,10 +15,10 @@ from local import access_tokens
 from shared.config import Settings
 from tests.actors import Actor, World, client
 from tests.conftest import People
-from tests.functions.serving import counting, made, served
-from tests.functions.serving import platform_error as error
+from tests.functions.app_server import counting, made, served
+from tests.functions.app_server import platform_error as error
 from tests.functions.test_documents import collection
-from tests.uploading import Uploading, page
+from tests.upload_client import Uploading, page
 
 KEY = "import-7 of ann"
 HEADER = {"Idempotency-Key": KEY}

@@ -12,9 +12,9 @@ from shared.config import Settings
 from shared.generation.refusals import INSUFFICIENT
 from tests.actors import Actor
 from tests.conftest import People
-from tests.functions.serving import made, served
+from tests.functions.app_server import made, served
 from tests.functions.test_indexes import KETTLE, TOASTER, detail, digest, index
-from tests.stand_in import Reply, StandIn
+from tests.stand_in_server import Reply, StandIn
 
 QUESTION = "At how many degrees does the kettle switch off?"
 ANSWER = {"choices": [{"message": {"role": "assistant", "content": "At 100 degrees."}}]}

@@ -18,8 +18,8 @@ from shared.config import Settings
 from shared.documents.snapshots import load_session
 from tests.actors import Actor, World, vector
 from tests.conftest import People
-from tests.functions.serving import made, served
-from tests.snapshotting import Snapshotting, detail, put, sealed_anew, snapshotting
+from tests.functions.app_server import made, served
+from tests.snapshot_client import Snapshotting, detail, put, sealed_anew, snapshotting
 
 
 @pytest.fixture(params=["file", "memory"])

@@ -14,7 +14,7 @@ from shared.ingestion.synchronous_ingestion import CHUNKS_AT_ONCE
 from shared.services import Services
 from tests.actors import Actor, World
 from tests.conftest import People
-from tests.functions.serving import served
+from tests.functions.app_server import served
 
 KETTLE = "The kettle switches off at 100 degrees. It holds 1.7 litres."
 TOASTER = "The toaster browns bread in two minutes. It has two slots."

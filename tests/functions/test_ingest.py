@@ -13,11 +13,11 @@ from shared.errors import ConfigurationError
 from shared.services import Services
 from tests.actors import World
 from tests.conftest import People
-from tests.functions.serving import made, served
+from tests.functions.app_server import made, served
 from tests.shared.graph.replying import lists
 from tests.sql.passages import put
 from tests.sql.reading import graph_rows, mentions, named, state
-from tests.stand_in import StandIn
+from tests.stand_in_server import StandIn
 
 pytestmark = pytest.mark.usefixtures("no_jobs")
 TEXT = "Ann Lee leads the Ledger Team."

@@ -21,9 +21,9 @@ from shared.services import Services
 from tests.actors import Actor, World
 from tests.conftest import People
 from tests.deploy.conftest import event
-from tests.functions.serving import handled, live, made, served
-from tests.isolation.test_keys import make
-from tests.stand_in import Reply, StandIn
+from tests.functions.app_server import handled, live, made, served
+from tests.isolation.test_api_keys import make
+from tests.stand_in_server import Reply, StandIn
 
 KNOWLEDGE = "/api/v1/knowledge/texts/documents"
 TWO_BATCHES = EMBEDDED_AT_ONCE + 1

@@ -11,7 +11,8 @@ from shared.config import Settings
 from shared.text.normalize import clean
 from tests.actors import World
 from tests.conftest import People
-from tests.functions.knowing import (
+from tests.functions.app_server import NO_METADATA, made, served
+from tests.functions.knowledge_client import (
     PREFIX,
     REFUNDS,
     SHIPPING,
@@ -23,8 +24,7 @@ from tests.functions.knowing import (
     listed,
     retrieve,
 )
-from tests.functions.serving import NO_METADATA, made, served
-from tests.stand_in import StandIn
+from tests.stand_in_server import StandIn
 
 NAMES = [
     "support-corpus", "with spaces", "line\nend\n", "a/b/documents", "documents", "namespaces",

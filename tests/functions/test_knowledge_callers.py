@@ -7,7 +7,8 @@ from shared.config import Settings
 from shared.generation.refusals import INSUFFICIENT
 from tests.actors import client
 from tests.conftest import People
-from tests.functions.knowing import (
+from tests.functions.app_server import made, served
+from tests.functions.knowledge_client import (
     PREFIX,
     QUESTION,
     REFUNDS,
@@ -18,7 +19,6 @@ from tests.functions.knowing import (
     ingest,
     retrieve,
 )
-from tests.functions.serving import made, served
 
 
 def test_an_answer_has_the_chunks_that_it_cites(people: People):

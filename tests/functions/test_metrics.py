@@ -13,7 +13,7 @@ from shared.config import Settings
 from shared.services import Services
 from tests.actors import Actor, World, hit_arguments
 from tests.conftest import People
-from tests.functions.serving import made, served
+from tests.functions.app_server import made, served
 
 TOKEN = "a token of the operator's"
 

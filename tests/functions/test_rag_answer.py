@@ -16,7 +16,7 @@ from shared.generation.refusals import INSUFFICIENT
 from shared.services import Services
 from tests.conftest import People
 from tests.functions.test_rag_search import tell
-from tests.stand_in import Reply, StandIn
+from tests.stand_in_server import Reply, StandIn
 
 CITATION_FIELDS = {
     "source_id", "source_type", "source_title", "source_uri", "snippet", "relevance_score", "meta",

@@ -10,11 +10,11 @@ from pydantic import SecretStr
 from functions import retrievals
 from shared.config import Settings
 from shared.services import Services
-from tests import graphing
+from tests import graph_documents
 from tests.actors import NOBODYS, Actor, World
 from tests.conftest import People
-from tests.functions.searching import OUTAGE, Workspace, put
-from tests.functions.serving import NO_METADATA, made, platform_error, served
+from tests.functions.app_server import NO_METADATA, made, platform_error, served
+from tests.functions.search_workspace import OUTAGE, Workspace, put
 
 PATH = "/api/v1/retrievals"
 QUESTION = "what was the root cause of the billing outage?"
@@ -152,12 +152,12 @@ def test_a_reranker_orders_on_request_and_its_failure_is_tolerated(settings: Set
 
 
 def test_graph_results_are_added_and_marked(subtests: pytest.Subtests, core: Services, people: People):
-    graphing.put_all(core, people.ann)
+    graph_documents.put_all(core, people.ann)
     for mode in MODES:
         with subtests.test(mode=mode):
-            body = retrieve(people.ann, graphing.QUESTION, mode=mode, enable_graph=True)
+            body = retrieve(people.ann, graph_documents.QUESTION, mode=mode, enable_graph=True)
             assert body["graph_enhanced"] is True
-            assert graphing.TEAM in body["graph_context"]
+            assert graph_documents.TEAM in body["graph_context"]
             entities = {entity["id"] for entity in body["graph"]["entities"]}
             assert body["graph"]["edges"]
             assert all({edge["source"], edge["target"]} <= entities for edge in body["graph"]["edges"])
@@ -166,9 +166,9 @@ def test_graph_results_are_added_and_marked(subtests: pytest.Subtests, core: Ser
 
 
 def test_a_result_from_the_graph_alone_is_marked(core: Services, people: People):
-    graphing.put_all(core, people.ann)
+    graph_documents.put_all(core, people.ann)
     without, enhanced = (
-        retrieve(people.ann, graphing.QUESTION, mode="keyword", top_k=1, enable_graph=graph)["results"]
+        retrieve(people.ann, graph_documents.QUESTION, mode="keyword", top_k=1, enable_graph=graph)["results"]
         for graph in (False, True)
     )
     brought = {result["chunk_id"] for result in enhanced if result["metadata"]["graph_sourced"]}

@@ -17,10 +17,10 @@ from shared.documents.documents import MAX_BYTES as IN_A_REQUEST
 from shared.ingestion.job_queue import BatchResult
 from tests.actors import Actor, World, client
 from tests.conftest import People
-from tests.functions.serving import NO_METADATA
-from tests.functions.serving import platform_error as error
+from tests.functions.app_server import NO_METADATA
+from tests.functions.app_server import platform_error as error
 from tests.functions.test_documents import FIELDS, collection
-from tests.uploading import PATH, Uploading, digest, page
+from tests.upload_client import PATH, Uploading, digest, page
 
 Row = dict[str, Any]
 

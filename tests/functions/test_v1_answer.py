@@ -13,12 +13,12 @@ from functions import v1_answer
 from shared.config import Settings
 from shared.generation.refusals import INSUFFICIENT
 from shared.services import Services
-from tests import graphing
+from tests import graph_documents
 from tests.actors import World
 from tests.conftest import People
-from tests.functions.searching import OUTAGE, Row, Workspace, ok, refused, workspace_id
-from tests.functions.serving import live, made, served
-from tests.stand_in import Reply, StandIn
+from tests.functions.app_server import live, made, served
+from tests.functions.search_workspace import OUTAGE, Row, Workspace, ok, refused, workspace_id
+from tests.stand_in_server import Reply, StandIn
 
 QUESTION = "What was the root cause of the billing outage?"
 HOLDS = "The root cause of the billing outage were Stripe webhook retries that piled up in the queue [1]."
@@ -158,19 +158,19 @@ def test_constraints_and_the_rationale_are_those_of_a_search(home: Workspace):
 
 
 def test_a_graph_answer_has_its_evidence_and_edges(core: Services, people: People):
-    for title, told in graphing.TOLD.items():
-        graphing.put(core, people.ann, title, told, collection="told")
+    for title, told in graph_documents.TOLD.items():
+        graph_documents.put(core, people.ann, title, told, collection="told")
     asked = {
-        "workspaceId": workspace_id(people.ann, "told"), "question": graphing.QUESTION, "topK": 3,
+        "workspaceId": workspace_id(people.ann, "told"), "question": graph_documents.QUESTION, "topK": 3,
         "mode": "graph", "include": {"rationale": True},
     }  # fmt: skip
     body = ok(people.ann.post("/v1/answer", asked))
-    assert graphing.TEAM in {result["title"] for result in body["retrieval"]["results"]}
+    assert graph_documents.TEAM in {result["title"] for result in body["retrieval"]["results"]}
     assert body["rationale"]["routerMode"] == "graph"
     owned = {"type": "OWNED_BY", "from": "billing_service", "to": "kestrel", "confidence": 0.9}
     assert owned in body["rationale"]["graph"]["edges"]
     without = ok(people.ann.post("/v1/answer", {**asked, "mode": "hybrid"}))
-    assert graphing.TEAM not in {result["title"] for result in without["retrieval"]["results"]}
+    assert graph_documents.TEAM not in {result["title"] for result in without["retrieval"]["results"]}
     assert without["rationale"]["graph"] == {"entities": [], "edges": [], "evidenceChunks": []}
 
 
@@ -297,7 +297,7 @@ def test_an_equivalent_workspace_is_the_same_request_and_deleted_documents_end_r
 
 
 def test_a_deleted_graph_source_ends_the_replay(core: Services, people: People):
-    documents = graphing.put_all(core, people.ann, "told")
+    documents = graph_documents.put_all(core, people.ann, "told")
     asked = {
         "workspaceId": workspace_id(people.ann, "told"), "question": "What does Kestrel own?", "topK": 1,
         "mode": "graph", "include": {"rationale": True},
@@ -310,7 +310,7 @@ def test_a_deleted_graph_source_ends_the_replay(core: Services, people: People):
 
     first, second = once(), once()
     titles = [result["title"] for result in first.json()["retrieval"]["results"]]
-    assert titles == [graphing.TEAM], "it shows no chunk of what will be gone"
+    assert titles == [graph_documents.TEAM], "it shows no chunk of what will be gone"
     assert "OWNED_BY" in first.text
     assert "idempotency-replayed" in second.headers
     assert people.ann.rpc("rag_delete_document", {"document_id": documents["Billing Service"]}).json()

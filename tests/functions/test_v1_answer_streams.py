@@ -13,11 +13,11 @@ from functions import v1_answer
 from shared.config import Settings
 from shared.generation.refusals import INSUFFICIENT
 from shared.services import Services
-from tests.functions.chatting import DONE, piece, sent, streams
-from tests.functions.searching import Row, Workspace, refused
-from tests.functions.serving import live, made, served
+from tests.functions.app_server import live, made, served
+from tests.functions.chat_completions_client import DONE, piece, sent, streams
+from tests.functions.search_workspace import Row, Workspace, refused
 from tests.functions.test_v1_answer import HOLDS, INVENTED, KEY, MISQUOTED, QUESTION, assert_traceable
-from tests.stand_in import Reply, StandIn
+from tests.stand_in_server import Reply, StandIn
 
 
 def told(text: str) -> list[tuple[str, Any]]:

@@ -5,10 +5,10 @@ from typing import Any
 import pytest
 
 from shared.services import Services
-from tests import graphing
+from tests import graph_documents
 from tests.actors import NOBODYS, Actor, World
 from tests.conftest import People
-from tests.functions.searching import OUTAGE, Row, Workspace, ok, put, refused, workspace_id
+from tests.functions.search_workspace import OUTAGE, Row, Workspace, ok, put, refused, workspace_id
 
 LONG = " ".join(
     f"Sentence number {number} is about kettles and how they boil water." for number in range(120)
@@ -62,64 +62,71 @@ def test_chunks_and_raw_text_are_returned_on_request(own_home: Workspace):
 
 
 @pytest.fixture(scope="module")
-def told(core: Services, world: World) -> Workspace:
+def graph_workspace(core: Services, world: World) -> Workspace:
     """Documents whose graph is known, alone in their org. No test changes them."""
-    return graph_workspace(core, world.user(world.org()))
+    return store_graph_workspace(core, world.user(world.org()))
 
 
-def graph_workspace(core: Services, actor: Actor) -> Workspace:
-    documents = {title: f"doc_{found}" for title, found in graphing.put_all(core, actor, "told").items()}
-    return Workspace(core, actor, workspace_id(actor, "told"), "told", documents)
+def store_graph_workspace(core: Services, actor: Actor) -> Workspace:
+    documents = {
+        title: f"doc_{document_id}"
+        for title, document_id in graph_documents.put_all(core, actor, "graph").items()
+    }
+    return Workspace(core, actor, workspace_id(actor, "graph"), "graph", documents)
 
 
 OWNED = {"type": "OWNED_BY", "from": "billing_service", "to": "kestrel", "confidence": 0.9}
 
 
-def graph_of(told: Workspace, title: str, **graph: Any) -> Row:
-    (document,) = told.contents(told.documents[title], expand={"graph": graph})["documents"]
+def graph_of(graph_workspace: Workspace, title: str, **graph: Any) -> Row:
+    document_id = graph_workspace.documents[title]
+    (document,) = graph_workspace.contents(document_id, expand={"graph": graph})["documents"]
     assert document["truncated"] is False
-    found: Row = document["graph"]
-    return found
+    row: Row = document["graph"]
+    return row
 
 
-def test_a_document_has_its_entities_and_relations(subtests: pytest.Subtests, told: Workspace):
+def test_a_document_has_its_entities_and_relations(subtests: pytest.Subtests, graph_workspace: Workspace):
     for hops in [0, 1, 2]:
         with subtests.test(hops=hops):
-            graph = graph_of(told, "Billing Service", hops=hops)
+            graph = graph_of(graph_workspace, "Billing Service", hops=hops)
             assert graph["entities"][:2] == ["billing_service", "kestrel"]
             assert graph["relationships"] == [OWNED]
-            (chunk,) = told.contents(*graph["evidence"])["chunks"]
-            assert chunk["documentId"] == told.documents["Billing Service"]
+            (chunk,) = graph_workspace.contents(*graph["evidence"])["chunks"]
+            assert chunk["documentId"] == graph_workspace.documents["Billing Service"]
 
 
-def test_a_second_hop_adds_relations_of_other_documents(told: Workspace):
-    own = graph_of(told, graphing.TEAM, hops=0)
+def test_a_second_hop_adds_relations_of_other_documents(graph_workspace: Workspace):
+    own = graph_of(graph_workspace, graph_documents.TEAM, hops=0)
     assert set(own["entities"]) == {"kestrel", "oslo", "priya_nair"}
     assert (own["relationships"], own["evidence"]) == ([], [])
-    around = graph_of(told, graphing.TEAM)
+    around = graph_of(graph_workspace, graph_documents.TEAM)
     assert around["relationships"] == [OWNED]
     assert set(around["entities"]) == {"kestrel", "oslo", "priya_nair", "billing_service"}
     assert len(around["evidence"]) == 1
-    further = graph_of(told, "About goals", hops=2)
+    further = graph_of(graph_workspace, "About goals", hops=2)
     assert (further["relationships"], further["evidence"]) == ([], [])
 
 
-def test_only_the_requested_parts_of_the_graph_are_returned(subtests: pytest.Subtests, told: Workspace):
+def test_only_the_requested_parts_of_the_graph_are_returned(
+    subtests: pytest.Subtests, graph_workspace: Workspace
+):
     for include in [["relationships"], ["entities", "evidence"], []]:
         with subtests.test(include=include):
-            graph = graph_of(told, "Billing Service", include=include)
-            assert {name for name, found in graph.items() if found} == set(include)
+            graph = graph_of(graph_workspace, "Billing Service", include=include)
+            assert {name for name, part in graph.items() if part} == set(include)
 
 
 def test_the_graph_around_a_document_stays_in_the_workspace(core: Services, people: People):
-    told = graph_workspace(core, people.ann)
-    owned = graphing.Told(
+    graph_workspace = store_graph_workspace(core, people.ann)
+    owned = graph_documents.Told(
         "Kestrel is a part of Birds.", {"Kestrel": "team", "Birds": "team"}, [("Kestrel", "PART_OF", "Birds")]
     )
-    graphing.put(core, people.ann, "Birds", owned, collection="another")
-    asked = {"expand": {"graph": {"hops": 2}}}
-    wide = told.contents(told.documents[graphing.TEAM], **asked)["documents"][0]["graph"]
-    narrow = told.contents(told.documents[graphing.TEAM], scope="workspace", **asked)["documents"][0]["graph"]
+    graph_documents.put(core, people.ann, "Birds", owned, collection="another")
+    request = {"expand": {"graph": {"hops": 2}}}
+    team = graph_workspace.documents[graph_documents.TEAM]
+    wide = graph_workspace.contents(team, **request)["documents"][0]["graph"]
+    narrow = graph_workspace.contents(team, scope="workspace", **request)["documents"][0]["graph"]
     assert {edge["type"] for edge in wide["relationships"]} == {"OWNED_BY", "PART_OF"}
     assert {edge["type"] for edge in narrow["relationships"]} == {"OWNED_BY"}
     assert "birds" not in narrow["entities"]

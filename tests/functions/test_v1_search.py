@@ -8,12 +8,12 @@ import pytest
 from functions import v1_search
 from shared.config import Settings
 from shared.services import Services
-from tests import graphing
+from tests import graph_documents
 from tests.actors import NOBODYS, World, vector
 from tests.conftest import People
-from tests.functions.searching import NOW, OUTAGE, Row, Workspace, at, ok, put, refused, workspace_id
-from tests.functions.serving import made, served
-from tests.stand_in import Reply, StandIn
+from tests.functions.app_server import made, served
+from tests.functions.search_workspace import NOW, OUTAGE, Row, Workspace, at, ok, put, refused, workspace_id
+from tests.stand_in_server import Reply, StandIn
 
 MODES = ["auto", "knowledge", "graph", "hybrid", "keyword", "neural", "fast"]
 QUESTION = "what was the root cause of the billing outage?"
@@ -209,7 +209,7 @@ def test_autoprompt_removes_phrases_and_adds_word_forms(home: Workspace):
 def told(core: Services, world: World) -> Workspace:
     """A workspace whose graph has an owner for a service. It is alone in its org, and no test changes it."""
     actor = world.user(world.org())
-    documents = graphing.put_all(core, actor, "services")
+    documents = graph_documents.put_all(core, actor, "services")
     return Workspace(core, actor, workspace_id(actor, "services"), "services", documents)
 
 
@@ -221,10 +221,10 @@ def test_graph_results_are_found_and_explained(subtests: pytest.Subtests, told: 
         for rerank in [False, True]:
             with subtests.test(mode=mode, rerank=rerank):
                 body = told.search(
-                    graphing.QUESTION, mode=mode, topK=3, quality={"rerank": rerank}, **EXPLAINED
+                    graph_documents.QUESTION, mode=mode, topK=3, quality={"rerank": rerank}, **EXPLAINED
                 )
                 if not rerank:
-                    assert graphing.TEAM in {result["title"] for result in body["results"]}
+                    assert graph_documents.TEAM in {result["title"] for result in body["results"]}
                 assert body["rationale"]["routerMode"] == router
                 graph = body["rationale"]["graph"]
                 entities = {entity["id"]: entity for entity in graph["entities"]}
@@ -260,8 +260,8 @@ def test_new_documents_are_queued_for_extraction(own_home: Workspace):
 def test_no_other_mode_uses_the_graph(subtests: pytest.Subtests, told: Workspace):
     for mode in ["hybrid", "knowledge", "neural", "keyword", "fast"]:
         with subtests.test(mode=mode):
-            body = told.search(graphing.QUESTION, mode=mode, topK=3, **EXPLAINED)
-            assert graphing.TEAM not in {result["title"] for result in body["results"]}
+            body = told.search(graph_documents.QUESTION, mode=mode, topK=3, **EXPLAINED)
+            assert graph_documents.TEAM not in {result["title"] for result in body["results"]}
             assert body["rationale"]["graph"] == NO_GRAPH
             assert body["usage"]["stages"]["graph"] == 0
             assert not [rule for rule in rules(body) if rule.startswith("graph")]
@@ -286,23 +286,23 @@ def test_a_question_without_known_names_falls_back_to_hybrid_and_reports_it(told
 
 
 def test_the_graph_stays_in_the_scope_of_the_search(own_home: Workspace, core: Services, people: People):
-    graphing.put_all(core, people.ann, own_home.name)
+    graph_documents.put_all(core, people.ann, own_home.name)
     other = put(core, people.ann, "other", "Empty", "Nothing to see.")
     place = workspace_id(people.ann, "other")
-    asked = {"workspaceId": place, "q": graphing.QUESTION, "mode": "graph", **EXPLAINED}
+    asked = {"workspaceId": place, "q": graph_documents.QUESTION, "mode": "graph", **EXPLAINED}
     narrow = ok(people.ann.post("/v1/search", {**asked, "scope": "workspace"}))
     assert {result["documentId"] for result in narrow["results"]} == {other}
     assert narrow["rationale"]["graph"] == NO_GRAPH
     wide = ok(people.ann.post("/v1/search", asked))
     assert wide["usage"]["routerScope"] == "org"
-    assert graphing.TEAM in {result["title"] for result in wide["results"]}
+    assert graph_documents.TEAM in {result["title"] for result in wide["results"]}
     assert "OWNED_BY" in {edge["type"] for edge in wide["rationale"]["graph"]["edges"]}
 
 
 def test_without_a_rationale_the_graph_is_not_explained(told: Workspace):
-    body = told.search(graphing.QUESTION, mode="graph")
+    body = told.search(graph_documents.QUESTION, mode="graph")
     assert body["rationale"] is None
-    assert graphing.TEAM in {result["title"] for result in body["results"]}
+    assert graph_documents.TEAM in {result["title"] for result in body["results"]}
 
 
 def test_a_reranker_orders_on_request(home: Workspace):
@@ -445,7 +445,7 @@ def test_the_graph_omits_results_that_moderation_rejects(
 ):
     """Of two passages of which one is flagged, and the other was never judged."""
     body = {
-        "workspaceId": told.id, "q": graphing.QUESTION, "moderation": True, "mode": "graph", "topK": 1,
+        "workspaceId": told.id, "q": graph_documents.QUESTION, "moderation": True, "mode": "graph", "topK": 1,
         **EXPLAINED,
     }  # fmt: skip
     with (

@@ -5,7 +5,7 @@ import pytest
 from shared.services import Services
 from tests.actors import NOBODYS
 from tests.conftest import People
-from tests.functions.searching import Row, Workspace, put, refused, workspace
+from tests.functions.search_workspace import Row, Workspace, put, refused, workspace
 
 TEXT = {"kind": "text", "text": "webhook retries piled up and billing went down"}
 LIKE = "Stripe webhook retries piled up in the queue once more, and the billing service was slow for an hour."

@@ -8,7 +8,7 @@ import pytest
 from tests.actors import Actor, World, vector
 from tests.conftest import People
 from tests.isolation.bad_tokens import BAD_TOKENS
-from tests.isolation.library import INTERNALS
+from tests.isolation.victim_documents import INTERNALS
 
 PATH = "/api/v1/collections"
 RPC = {

@@ -6,7 +6,7 @@ from uuid import uuid4
 import pytest
 
 from tests.actors import Actor, World
-from tests.isolation.library import SECRETS, Library, store
+from tests.isolation.victim_documents import SECRETS, Library, store
 
 
 def everything(library: Library, world: World) -> dict[str, list[str]]:

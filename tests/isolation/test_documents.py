@@ -9,7 +9,7 @@ from local import access_tokens
 from tests.actors import LEASED, Actor, World, client, vector
 from tests.conftest import People
 from tests.isolation.bad_tokens import BAD_TOKENS
-from tests.isolation.library import INTERNALS
+from tests.isolation.victim_documents import INTERNALS
 
 COLLECTIONS, PATH = "/api/v1/collections", "/api/v1/documents"
 SECRET = "The code of the vault door is ACME-4417."

@@ -11,11 +11,11 @@ from shared.models.embeddings import embed
 from shared.services import Services
 from tests.actors import NOBODYS, Actor, World
 from tests.conftest import People
-from tests.functions.searching import Row, refused
-from tests.graphing import Told, put
-from tests.isolation.library import Library
+from tests.functions.search_workspace import Row, refused
+from tests.graph_documents import Told, put
 from tests.isolation.test_knowledge import key
-from tests.isolation.test_v1 import everywhere, workspace_of
+from tests.isolation.test_search_api import everywhere, workspace_of
+from tests.isolation.victim_documents import Library
 
 QUESTION = "Who owns the Billing Service, and who leads Kestrel?"
 # Words that stand in the documents of one owner alone.

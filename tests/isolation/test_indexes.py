@@ -11,9 +11,9 @@ from shared.config import Settings
 from shared.text.uuids import NIL
 from tests.actors import Actor, World
 from tests.conftest import People
-from tests.functions.serving import made, served
+from tests.functions.app_server import made, served
 from tests.functions.test_indexes import digest, found, index, listed, path
-from tests.isolation.library import INTERNALS
+from tests.isolation.victim_documents import INTERNALS
 
 SECRET = "The code of the vault door is ACME-4417."
 MODEL = "all-MiniLM-L6-v2"

@@ -9,9 +9,9 @@ import pytest
 
 from tests.actors import Actor, World, client
 from tests.conftest import People
-from tests.functions.knowing import PREFIX, at, delete, ids, ingest, retrieve
+from tests.functions.knowledge_client import PREFIX, at, delete, ids, ingest, retrieve
 from tests.isolation.bad_tokens import BAD_TOKENS
-from tests.isolation.library import INTERNALS
+from tests.isolation.victim_documents import INTERNALS
 
 SECRET = "The vault door opens with ACME-4417."
 QUESTION = "What opens the vault door?"

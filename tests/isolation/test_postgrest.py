@@ -5,7 +5,7 @@ from uuid import uuid4
 
 import pytest
 
-from tests.isolation.library import MATCH, SECRETS, Library, assert_tells_nothing
+from tests.isolation.victim_documents import MATCH, SECRETS, Library, assert_tells_nothing
 
 TABLES = [
     "chunks", "documents", "collections", "members", "orgs", "api_keys", "rate_limits", "request_counts",

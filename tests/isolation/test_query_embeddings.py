@@ -17,8 +17,8 @@ from shared.services import Services
 from shared.types import Principal, Query
 from tests.actors import Actor, World, vector
 from tests.conftest import People
-from tests.isolation.library import QUESTION
-from tests.stand_in import Reply, StandIn
+from tests.isolation.victim_documents import QUESTION
+from tests.stand_in_server import Reply, StandIn
 
 HOUR = 3600
 RECALL, REMEMBER = "rag_get_query_embedding", "rag_put_query_embedding"

@@ -8,9 +8,9 @@ import pytest
 
 from shared.access.api_keys import is_key
 from tests.actors import NOBODYS, Actor, World
-from tests.functions.serving import platform_error
-from tests.isolation.library import INTERNALS, QUESTION, SECRETS, Library, assert_tells_nothing
+from tests.functions.app_server import platform_error
 from tests.isolation.test_knowledge import key
+from tests.isolation.victim_documents import INTERNALS, QUESTION, SECRETS, Library, assert_tells_nothing
 
 PATH, STATS, HEALTH = "/api/v1/retrievals", "/api/v1/stats", "/api/v1/health"
 DOORS = [("POST", PATH), ("POST", "/v1/retrievals"), ("GET", STATS), ("GET", "/v1/stats")]

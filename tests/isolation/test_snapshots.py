@@ -11,8 +11,8 @@ from shared.access.token_signer import Signer
 from shared.config import Settings
 from tests.actors import Actor, World, vector
 from tests.conftest import People
-from tests.isolation.library import INTERNALS
-from tests.snapshotting import Snapshotting, detail, put, snapshotting
+from tests.isolation.victim_documents import INTERNALS
+from tests.snapshot_client import Snapshotting, detail, put, snapshotting
 
 SECRET = "the vault's code is 4417"
 LOADING = {"name": "i", "overwrite": False, "documents": 1, "collection": {}}

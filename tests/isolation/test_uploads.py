@@ -16,10 +16,10 @@ from shared.documents.direct_uploads import PURPOSE
 from shared.errors import NotFound
 from tests.actors import Actor, World, client
 from tests.conftest import People
-from tests.isolation.library import INTERNALS
 from tests.isolation.test_documents import assert_not_found, bring, collection, link_of
+from tests.isolation.victim_documents import INTERNALS
 from tests.storage_server import BUCKET
-from tests.uploading import Uploading, page
+from tests.upload_client import Uploading, page
 
 SECRET = page("The code of the vault door is ACME-4417.")
 PLACE = re.compile(r"([0-9a-f-]{36}/){4}[A-Za-z0-9_][A-Za-z0-9._-]{0,99}")

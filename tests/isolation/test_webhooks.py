@@ -10,7 +10,7 @@ from local import access_tokens
 from tests.actors import NOBODYS, SECRET, Actor, World, vector, webhook_arguments
 from tests.conftest import People
 from tests.isolation.bad_tokens import BAD_TOKENS
-from tests.isolation.library import INTERNALS
+from tests.isolation.victim_documents import INTERNALS
 
 PATH = "/api/v1/webhooks"
 BODY = {"url": "https://hooks.example/s3cret-path", "events": ["document.processing_completed"]}

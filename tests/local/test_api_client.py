@@ -8,7 +8,7 @@ import pytest
 
 from local.api_client import ApiClient, ApiError
 from local.child_processes import StackError
-from tests.stand_in import Reply, StandIn
+from tests.stand_in_server import Reply, StandIn
 
 DONE = Reply({"done": True})
 

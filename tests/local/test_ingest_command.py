@@ -15,9 +15,9 @@ from local import ROOT
 from shared.documents.documents import MAX_BYTES
 from tests.actors import Actor, World
 from tests.conftest import People
+from tests.external_programs import call_worker, working
 from tests.local.command_line import run_local
-from tests.programs import call_worker, working
-from tests.shared import files
+from tests.shared import sample_files
 
 # The worker finds no other test's jobs.
 pytestmark = pytest.mark.usefixtures("no_jobs")
@@ -60,7 +60,7 @@ def folder(tmp_path: Path) -> Path:
     made = tmp_path / "shelf"
     (made / "deep").mkdir(parents=True)
     (made / "kiln.md").write_text("# Firing\n\nThe kiln is opened after a whole day.")
-    (made / "deep" / "kiln.pdf").write_bytes(files.pdf(1))
+    (made / "deep" / "kiln.pdf").write_bytes(sample_files.pdf(1))
     (made / "deep" / "prices.csv").write_text("item,price\nclay,3.50\n")
     (made / "logo.png").write_bytes(b"\x89PNG")
     (made / ".hidden.md").write_text("nobody's")
@@ -157,7 +157,7 @@ def test_an_unreadable_file_is_sent_once_and_again_after_a_change(people: People
     assert "0 completed, 1 failed" in bring(people.ann, broken, "--retry", status=1)
     assert jobs() == sent + 1
 
-    broken.write_bytes(files.pdf(2))
+    broken.write_bytes(sample_files.pdf(2))
     assert "1 completed\n" in bring(people.ann, broken)
     # Now an earlier version is found, and what is broken is still sent once.
     broken.write_bytes(b"no PDF any more")

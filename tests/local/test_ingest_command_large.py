@@ -12,11 +12,11 @@ from local.child_processes import free_port, is_responding, start, wait_until_re
 from shared.documents.documents import MAX_BYTES
 from tests.actors import Actor, World
 from tests.conftest import People
+from tests.external_programs import working
 from tests.local.command_line import run_local
 from tests.local.test_ingest_command import documents
-from tests.programs import working
 from tests.storage_server import BUCKET
-from tests.uploading import Uploading, page
+from tests.upload_client import Uploading, page
 
 
 @pytest.fixture

@@ -17,10 +17,10 @@ from local.stack import Stack
 from shared.services import Services
 from tests.actors import Actor, Org, World, vector
 from tests.clients.test_supabase_clients import HERE, KETTLE, given_for
+from tests.external_programs import run_node
 from tests.functions.test_rag_search import tell
 from tests.isolation.bad_tokens import BAD_TOKENS, BAD_USERS, CONFUSED
 from tests.local.command_line import run_local
-from tests.programs import run_node
 
 DOORS = ("/api/rag/search", "/api/rag/answer", "/functions/v1/rag-search", "/functions/v1/rag-answer")
 JWKS = "/auth/v1/.well-known/jwks.json"

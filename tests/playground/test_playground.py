@@ -16,12 +16,12 @@ from shared.config import Settings
 from shared.services import Services
 from tests.actors import Actor, Org, World
 from tests.conftest import People
-from tests.functions.chatting import DONE, piece, sent
-from tests.functions.searching import MENU, OUTAGE, put
-from tests.functions.serving import made, site
+from tests.external_programs import run_node, working
+from tests.functions.app_server import made, site
+from tests.functions.chat_completions_client import DONE, piece, sent
+from tests.functions.search_workspace import MENU, OUTAGE, put
 from tests.playground.markdown import HOSTILE_MARKDOWN, KILN, MARKDOWN
-from tests.programs import run_node, working
-from tests.stand_in import Reply, StandIn
+from tests.stand_in_server import Reply, StandIn
 
 HERE = Path(__file__).parent
 AXE = ROOT / "node_modules" / "axe-core" / "axe.min.js"

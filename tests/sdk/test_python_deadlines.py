@@ -10,7 +10,7 @@ import pytest
 from mnemosyne import APITimeoutError, AsyncMnemosyne, Mnemosyne
 from tests.sdk.python_client import COLLECTION, DOCUMENT, KEY, ran
 from tests.sdk.test_python_streams import ASKED, END, delta
-from tests.stand_in import Reply, StandIn
+from tests.stand_in_server import Reply, StandIn
 
 ANSWER = {"query": "q", "response": "r"}
 # Each byte comes in time; all of them take many seconds.

@@ -7,7 +7,7 @@ import pytest
 from reportlab.pdfgen.canvas import Canvas
 
 from tests.conftest import People
-from tests.programs import printed, working
+from tests.external_programs import printed, working
 from tests.sdk.python_client import SOURCE, address_of, key_of
 
 EXAMPLES = SOURCE / "examples"

@@ -19,7 +19,7 @@ from mnemosyne import (
 )
 from tests.sdk.python_client import COLLECTION, DOCUMENT, KEY, ran
 from tests.sdk.test_python_streams import ASKED, delta, event
-from tests.stand_in import Reply, StandIn
+from tests.stand_in_server import Reply, StandIn
 
 BUSY = Reply(status=503, json={})
 FOUND = Reply(json=COLLECTION)

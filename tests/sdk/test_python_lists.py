@@ -9,7 +9,7 @@ from urllib.parse import parse_qs, urlsplit
 
 from mnemosyne import AsyncMnemosyne, Mnemosyne
 from tests.sdk.python_client import DOCUMENT, KEY, ran
-from tests.stand_in import Reply, StandIn
+from tests.stand_in_server import Reply, StandIn
 
 TOTAL, LIMIT = 10_000, 100
 

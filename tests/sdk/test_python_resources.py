@@ -21,9 +21,9 @@ from shared.documents.documents import MAX_BYTES
 from shared.services import Services
 from tests.actors import vector
 from tests.conftest import People
-from tests.functions.searching import workspace
-from tests.functions.serving import counting
-from tests.programs import working
+from tests.external_programs import working
+from tests.functions.app_server import counting
+from tests.functions.search_workspace import workspace
 from tests.sdk.python_client import address_of, client_of, key_of
 
 pytestmark = pytest.mark.usefixtures("no_jobs")

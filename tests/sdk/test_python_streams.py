@@ -26,11 +26,11 @@ from shared.config import Settings
 from shared.errors import Unauthorized
 from shared.services import Services
 from tests.conftest import People
-from tests.functions.conversing import ANSWER, QUESTION, says, streams
-from tests.functions.searching import Workspace, workspace
-from tests.functions.serving import live, made
+from tests.functions.app_server import live, made
+from tests.functions.platform_chat_client import ANSWER, QUESTION, says, streams
+from tests.functions.search_workspace import Workspace, workspace
 from tests.sdk.python_client import KEY, key_of, ran
-from tests.stand_in import Reply, StandIn
+from tests.stand_in_server import Reply, StandIn
 
 ASKED: list[ChatMessageParam] = [{"role": "user", "content": QUESTION}]
 PIECES = ("Stripe webhook ", "retries piled up ", "in the queue.")

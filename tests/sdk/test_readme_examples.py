@@ -9,7 +9,7 @@ from reportlab.pdfgen.canvas import Canvas
 
 from local import ROOT
 from tests.conftest import People
-from tests.programs import printed, working
+from tests.external_programs import printed, working
 from tests.sdk.python_client import SOURCE, address_of, key_of
 from tests.sdk.typescript_package import Package
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.sdk.typescript_package import KEY, Package, Row
-from tests.stand_in import Reply, StandIn
+from tests.stand_in_server import Reply, StandIn
 
 NEVER = {"maxRetries": 0}
 GET: Row = {"call": "collections.get", "args": ["c"]}

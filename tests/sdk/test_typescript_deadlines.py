@@ -3,7 +3,7 @@
 from tests.sdk.test_typescript_forms import GET, WAIT, WHOLE
 from tests.sdk.test_typescript_streams import ASK, DELTA, DONE_BYTES, event
 from tests.sdk.typescript_package import Package
-from tests.stand_in import Reply, StandIn
+from tests.stand_in_server import Reply, StandIn
 
 ANSWER = Reply(json={"response": "r", "metadata": {}})
 COMMENTS: list[bytes | float] = [0.05, b": still here\n\n"] * 400

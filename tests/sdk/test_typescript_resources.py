@@ -6,7 +6,7 @@ import socket
 
 from tests.sdk.test_typescript_calls import DELETE, refusal
 from tests.sdk.typescript_package import Package, Row
-from tests.stand_in import Reply, StandIn
+from tests.stand_in_server import Reply, StandIn
 
 
 def test_sessions_and_messages_are_paged(typescript: Package, gateway: StandIn):

@@ -12,14 +12,14 @@ from functions import chat
 from shared.config import Settings
 from tests.actors import Actor
 from tests.conftest import People
-from tests.functions.conversing import streams
-from tests.functions.searching import MENU
-from tests.functions.serving import counting, live, made
+from tests.external_programs import printed, run_node, working
+from tests.functions.app_server import counting, live, made
+from tests.functions.platform_chat_client import streams
+from tests.functions.search_workspace import MENU
 from tests.functions.test_documents import work
-from tests.isolation.test_keys import make
-from tests.programs import printed, run_node, working
+from tests.isolation.test_api_keys import make
 from tests.sdk.typescript_package import SCRIPTS, Package, Row
-from tests.stand_in import Reply, StandIn
+from tests.stand_in_server import Reply, StandIn
 
 GUIDE = "To deploy the application, build the Docker image and push it to the registry."
 ROLLING_BACK = "To roll the application back, deploy the image of the release before."

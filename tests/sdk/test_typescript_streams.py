@@ -4,7 +4,7 @@ that nobody has to know."""
 import json
 
 from tests.sdk.typescript_package import KEY, Package, Row
-from tests.stand_in import Reply, StandIn
+from tests.stand_in_server import Reply, StandIn
 
 ASK: Row = {
     "call": "chat.completions.create",

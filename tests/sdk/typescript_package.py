@@ -8,7 +8,7 @@ from typing import Any
 
 from local import ROOT, build_typescript_sdk
 from local.npm_tools import npm_program
-from tests.programs import surroundings
+from tests.external_programs import surroundings
 
 Row = dict[str, Any]
 SCRIPTS = Path(__file__).parent / "typescript"

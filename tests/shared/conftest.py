@@ -14,7 +14,7 @@ from shared.ingestion.job_queue import Jobs
 from shared.services import Services
 from tests.conftest import People
 from tests.shared.examples import close_opened
-from tests.stand_in import Reply, StandIn
+from tests.stand_in_server import Reply, StandIn
 
 settings.register_profile("repeatable", derandomize=True, deadline=None)
 settings.load_profile("repeatable")

@@ -18,7 +18,7 @@ from shared.services import Services
 from shared.types import Filters, Mode, Query, Sampling, SearchResult
 from tests.conftest import People
 from tests.shared.examples import opened
-from tests.stand_in import Reply, StandIn
+from tests.stand_in_server import Reply, StandIn
 
 LOCAL = "all-MiniLM-L6-v2"
 TEXTS = {

@@ -7,11 +7,11 @@ import pytest
 
 from functions.server import SLUGS
 from local.stack import Stack
-from tests.functions.serving import site
-from tests.uploading import Uploading
+from tests.functions.app_server import site
+from tests.upload_client import Uploading
 from tests.verify.deployment import deployment_of
 from verify.route_sweep import open_route_sweep, sweep_routes
-from verify.sweep import Sweep
+from verify.target_sweep import Sweep
 
 
 @pytest.fixture(scope="module")

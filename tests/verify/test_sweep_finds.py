@@ -14,12 +14,12 @@ from shared.api.dependencies import Core
 from shared.services import Services
 from shared.types import Principal
 from tests.actors import World
-from tests.functions.serving import site
+from tests.functions.app_server import site
 from tests.verify.deployment import deployment_of
-from verify.deployment import Finding
 from verify.route_sweep import open_route_sweep, sweep_routes
 from verify.sql_sweep import open_sql_sweep, sweep_functions, sweep_tables
-from verify.sweep import CONTROL, PRIVATE_CONTROL
+from verify.target_deployment import Finding
+from verify.target_sweep import CONTROL, PRIVATE_CONTROL
 
 
 def exactly(name: str) -> Callable[[str], bool]:

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from shared.access.jwks import KeySet, is_key_id
 from shared.errors import KeysUnavailable
 from tests.key_pairs import es256, public, rs256
-from tests.stand_in import Reply, StandIn
+from tests.stand_in_server import Reply, StandIn
 
 FIRST, SECOND = public(es256("first")), public(es256("second"))
 RSA = public(rs256("rsa"))

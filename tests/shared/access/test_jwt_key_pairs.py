@@ -21,7 +21,7 @@ from shared.access.jwt_verifier import Verifier
 from shared.errors import KeysUnavailable, Unauthorized
 from tests.key_pairs import es256, pem, public, rs256, shared_secrets_of
 from tests.shared.access.test_jwt_verifier import SECRET, URL, USER, part, signed
-from tests.stand_in import Reply, StandIn
+from tests.stand_in_server import Reply, StandIn
 
 EC, RSA = es256("an-ec-key"), rs256("an-rsa-key")
 PAIRS = {"ES256": EC, "RS256": RSA}

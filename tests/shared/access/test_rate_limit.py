@@ -20,8 +20,8 @@ from shared.types import Principal
 from tests.actors import Actor, World, hit_arguments
 from tests.conftest import People
 from tests.shared.examples import opened
-from tests.shared.spending import attempt
-from tests.stand_in import Reply, StandIn
+from tests.shared.rate_limit_process import attempt
+from tests.stand_in_server import Reply, StandIn
 
 SHOW = "from shared.access.rate_limit import _limiter; print(_limiter.enabled, _limiter._swallow_errors)"
 
@@ -54,7 +54,7 @@ def in_processes(actor: Actor, rate: str) -> tuple[int, int]:
         "SUPABASE_ANON_KEY": actor.stack.anon_key,
         "RAG_FUNCTIONS_SECRET": actor.stack.state.functions_secret,
     }
-    command = [sys.executable, "-m", "tests.shared.spending", str(THREADS), str(ATTEMPTS), rate]
+    command = [sys.executable, "-m", "tests.shared.rate_limit_process", str(THREADS), str(ATTEMPTS), rate]
     workers = [
         subprocess.Popen(
             command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=ROOT

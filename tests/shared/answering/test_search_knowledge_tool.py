@@ -18,8 +18,8 @@ from shared.services import Services
 from shared.text.citation_marks import escape_marks
 from tests.actors import Actor
 from tests.conftest import People
-from tests.functions.serving import made
-from tests.stand_in import Reply, StandIn
+from tests.functions.app_server import made
+from tests.stand_in_server import Reply, StandIn
 
 REFUNDS = "Our refund policy is 30 days from purchase."
 SHIPPING = "Shipping is free for orders over $50."

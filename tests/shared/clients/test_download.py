@@ -14,7 +14,7 @@ import shared.clients.download
 from shared.clients.download import MAX_BYTES, Download, fetch
 from shared.clients.ssrf_guard import AddressPolicy
 from shared.errors import AddressRefused, FetchFailed, UnreadableDocument
-from tests.stand_in import Reply, StandIn
+from tests.stand_in_server import Reply, StandIn
 
 # The stand-in's, which is nobody else's.
 OWN = AddressPolicy(["127.0.0.1/32"])

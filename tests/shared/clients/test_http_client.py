@@ -13,7 +13,7 @@ import pytest
 from openai import APITimeoutError
 
 from shared.clients.http_client import deadline, http_client, openai_client, remaining_seconds
-from tests.stand_in import Reply, StandIn
+from tests.stand_in_server import Reply, StandIn
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ from shared.clients.postgrest import (
 )
 from shared.errors import DatabaseFailed, DatabaseTimedOut, RagError, Unauthorized
 from shared.types import Principal
-from tests.stand_in import Reply, StandIn
+from tests.stand_in_server import Reply, StandIn
 
 CALLER = Principal("a user", "a token")
 ALL_TRIES = 1 + len(PAUSES)

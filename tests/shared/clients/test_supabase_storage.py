@@ -9,7 +9,7 @@ import pytest
 from shared.clients.supabase_storage import Storage
 from shared.errors import NotFound, RagError, StorageFailed, UnreadableDocument
 from shared.types import Principal
-from tests.stand_in import Reply, StandIn
+from tests.stand_in_server import Reply, StandIn
 
 ANN = Principal("ann", "eyJ.ann.token")
 PATH = "org/collection/user/new/kiln.pdf"

@@ -10,7 +10,7 @@ from shared.errors import Forbidden, InvalidRequest
 from shared.retrieval.types import Contents, Kind, Place
 from shared.services import Services
 from shared.types import Graph, Principal
-from tests import graphing
+from tests import graph_documents
 from tests.actors import NOBODYS, World, vector
 from tests.conftest import People
 from tests.sql import passages
@@ -159,8 +159,8 @@ def test_a_key_without_a_reading_scope_is_refused(core: Services, people: People
 def test_graphs_are_returned_as_long_as_they_fit(
     core: Services, people: People, monkeypatch: pytest.MonkeyPatch
 ):
-    documents = graphing.put_all(core, people.ann)
-    ids: Ids = [("document", documents[title]) for title in ("Billing Service", graphing.TEAM)]
+    documents = graph_documents.put_all(core, people.ann)
+    ids: Ids = [("document", documents[title]) for title in ("Billing Service", graph_documents.TEAM)]
     assert [one.graph for one in found(core, people, ids).documents] == [None, None]
     whole = found(core, people, ids, hops=1).documents
     assert [(bool(one.graph and one.graph.edges), one.truncated) for one in whole] == [(True, False)] * 2

@@ -17,8 +17,8 @@ from shared.ingestion.document_worker import Worker
 from shared.services import Services
 from tests.actors import World
 from tests.conftest import People
-from tests.faults import wait_for_waiters
-from tests.shared.telling import (
+from tests.process_faults import wait_for_waiters
+from tests.shared.webhook_documents import (
     OF_DOCUMENTS,
     Row,
     at_once,
@@ -28,7 +28,7 @@ from tests.shared.telling import (
     states,
     waiting,
 )
-from tests.stand_in import Reply, StandIn
+from tests.stand_in_server import Reply, StandIn
 
 pytestmark = pytest.mark.usefixtures("no_jobs")
 

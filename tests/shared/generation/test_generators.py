@@ -28,7 +28,7 @@ from shared.text.prompt_fence import Fence
 from shared.text.token_count import count_tokens
 from shared.types import GeneratedText, Match, Sampling, Usage
 from tests.shared.examples import match, settings
-from tests.stand_in import Reply, Request, StandIn
+from tests.stand_in_server import Reply, Request, StandIn
 
 SECRET = "sk-secret-7f3x"
 QUESTION = "When does the kettle switch off?"

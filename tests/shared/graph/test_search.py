@@ -8,7 +8,7 @@ from shared import pipeline
 from shared.services import Services
 from shared.types import Filters, Graph, Mode, Query, SearchResult
 from tests.conftest import People
-from tests.graphing import QUESTION, TEAM, Told, put, put_all
+from tests.graph_documents import QUESTION, TEAM, Told, put, put_all
 
 LEGS = [Mode.SEMANTIC, Mode.KEYWORD, Mode.HYBRID, Mode.HIERARCHICAL]
 ASKED = Query(QUESTION, top_k=3)

@@ -27,10 +27,10 @@ from shared.services import Services
 from shared.types import Filters, Mode, Query
 from tests.actors import LEASED, Actor, World
 from tests.conftest import People
-from tests.functions.serving import counting, made
-from tests.shared import files
+from tests.functions.app_server import counting, made
+from tests.shared import sample_files
 from tests.sql import passages
-from tests.stand_in import Reply, StandIn
+from tests.stand_in_server import Reply, StandIn
 
 Row = dict[str, Any]
 
@@ -85,7 +85,7 @@ def test_an_unreadable_document_reports_the_reason_and_blocks_no_other(
 def test_positions_of_passages_in_a_file_are_kept(
     core: Services, people: People, world: World, worker: Worker, home: str
 ):
-    brought = bring(core, people.ann, home, files.pdf(3), title=None, filename="a.pdf")
+    brought = bring(core, people.ann, home, sample_files.pdf(3), title=None, filename="a.pdf")
     assert brought["title"] == "a.pdf"
     assert worker.work() == BatchResult(claimed=1, completed=1)
     done = seen(core, people.ann, brought)
@@ -125,7 +125,7 @@ def test_slow_documents_do_not_delay_others_of_their_round(
 
 
 def test_a_given_title_is_kept(core: Services, people: People, worker: Worker, home: str):
-    brought = bring(core, people.ann, home, files.pdf(1), title="Ovens", filename="a.pdf")
+    brought = bring(core, people.ann, home, sample_files.pdf(1), title="Ovens", filename="a.pdf")
     worker.work()
     assert seen(core, people.ann, brought)["title"] == "Ovens"
 

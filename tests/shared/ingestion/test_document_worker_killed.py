@@ -24,7 +24,7 @@ from shared.services import Services
 from shared.types import Mode, Query
 from tests.actors import Actor, World
 from tests.conftest import People
-from tests.faults import kill, start_postgres, start_postgrest, wait_for_postgrest
+from tests.process_faults import kill, start_postgres, start_postgrest, wait_for_postgrest
 from tests.sql.keyword_index.test_index_triggers import drift
 
 # Three short chunks, so that half a document would show; and the result of state() for a whole document.

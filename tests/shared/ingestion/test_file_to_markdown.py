@@ -24,9 +24,10 @@ from shared.ingestion.parsers import html_xml
 from shared.ingestion.parsers.limits_and_tables import own_title
 from shared.ingestion.sandbox import parse_in_subprocess
 from shared.models.transcription import Transcriber, transcriber_for
-from tests.shared import files
+from tests.shared import sample_files
 from tests.shared.examples import BIDIRECTIONAL, ZERO_WIDTH, settings
-from tests.stand_in import Reply, StandIn
+from tests.shared.sample_files import archive
+from tests.stand_in_server import Reply, StandIn
 
 # -- texts --------------------------------------------------------------------------------------------
 
@@ -111,17 +112,17 @@ def test_json_makes_the_round_trip():
 
 
 def test_a_pdf_keeps_its_pages_headings_and_paragraphs():
-    found = convert(files.pdf(3), "a.pdf", None)
+    found = convert(sample_files.pdf(3), "a.pdf", None)
     assert (found.kind, found.title) == ("pdf", "Kiln handbook")
     assert [number for _, number in found.pages] == [1, 2, 3]
     for start, number in found.pages:
-        paragraph = f"Page {number} begins. " + " ".join([files.FIRING] * 8)
+        paragraph = f"Page {number} begins. " + " ".join([sample_files.FIRING] * 8)
         assert found.text[start:].startswith(f"# Chapter {number}: Firing\n\n{paragraph}")
 
 
 def test_a_docx_keeps_its_headings_lists_and_tables():
-    assert convert(files.docx(), None, None) == Converted(
-        f"# Firing\n\n{files.FIRING}\n\n- Wear gloves\n\n## Costs\n\n"
+    assert convert(sample_files.docx(), None, None) == Converted(
+        f"# Firing\n\n{sample_files.FIRING}\n\n- Wear gloves\n\n## Costs\n\n"
         "| Item | Price \\| net |\n| --- | --- |\n| Clay | 3.50 |",
         "docx",
         "Kiln handbook",
@@ -129,7 +130,7 @@ def test_a_docx_keeps_its_headings_lists_and_tables():
 
 
 def test_a_pptx_keeps_its_slides_points_tables_and_notes():
-    found = convert(files.pptx(), "a.pptx", None)
+    found = convert(sample_files.pptx(), "a.pptx", None)
     first = "# Slide 1\n\nFirst point\n- Second point\n\nNotes: Said on slide 1"
     table = "| r0c0 | r0c1 |\n| --- | --- |\n| r1c0 | r1c1 |"
     second = f"# Slide 2\n\nFirst point\n- Second point\n\n{table}\n\nNotes: Said on slide 2"
@@ -139,13 +140,13 @@ def test_a_pptx_keeps_its_slides_points_tables_and_notes():
 def test_an_xlsx_is_a_table_for_each_sheet():
     head = "# Stock\n\n| Item | Quantity | When |\n| --- | --- | --- |"
     stock = f"{head}\n| Clay | 2 | 2026-01-02 |\n| Glaze\\|s | 1.5 |  |"
-    found = convert(files.xlsx(), "a.xlsx", None)
+    found = convert(sample_files.xlsx(), "a.xlsx", None)
     assert found.text == f"{stock}\n\n# Empty\n\n# Notes\n\n| two lines |\n| --- |"
     assert [number for _, number in found.pages] == [1, 2, 3]
 
 
 def test_a_book_is_parsed_in_the_order_of_its_spine():
-    assert convert(files.epub(), None, None) == Converted(
+    assert convert(sample_files.epub(), None, None) == Converted(
         "# Firing\n\nAbout Firing.\n\n# Cooling\n\nAbout Cooling.", "epub", "Kiln book"
     )
 
@@ -189,10 +190,10 @@ def test_xml_is_an_outline_of_names_and_texts():
 @pytest.mark.parametrize(
     ("data", "name", "kind"),
     [
-        (files.pdf(1), "lies.txt", "pdf"),
-        (files.docx(), "lies.pdf", "docx"),
-        (files.epub(), "lies.docx", "epub"),
-        (b"\n\n" + files.pdf(1), "late.pdf", "pdf"),
+        (sample_files.pdf(1), "lies.txt", "pdf"),
+        (sample_files.docx(), "lies.pdf", "docx"),
+        (sample_files.epub(), "lies.docx", "epub"),
+        (b"\n\n" + sample_files.pdf(1), "late.pdf", "pdf"),
     ],
     ids=["a PDF", "a DOCX", "a book", "a late PDF"],
 )
@@ -207,7 +208,7 @@ def test_an_unsupported_type_is_refused_with_the_supported_ones(subtests: pytest
     unsupported: dict[str, tuple[bytes, str | None]] = {
         "Office of old": (b"\xd0\xcf\x11\xe0\xa1\xb1", "a.doc"),
         "RTF": (b"{\\rtf1", "a.rtf"),
-        "an archive": (files.archive({"a.txt": "words"}), "a.zip"),
+        "an archive": (archive({"a.txt": "words"}), "a.zip"),
         "a program": (b"words", "a.exe"),
         "no name": (b"\x7fELF\2\1", None),
         "bytes": (b"\0asm\1", "a.wasm"),
@@ -236,7 +237,7 @@ def test_an_unreadable_file_is_refused_with_the_reason(subtests: pytest.Subtests
         "JSON that indents": (b"[" * 31 + b"0," * 700_000 + b"0" + b"]" * 31, "a.json", "file_too_large"),
         "too much text": (b"a " * 10_500_000, "a.txt", "file_too_large"),
         "half of XML": (b"<a><b></a>", "a.xml", "processing_failed"),
-        "a billion laughs": (files.BILLION_LAUGHS, "a.xml", "processing_failed"),
+        "a billion laughs": (sample_files.BILLION_LAUGHS, "a.xml", "processing_failed"),
         "deep XML": (b"<a>" * 100_000 + b"</a>" * 100_000, "a.xml", "processing_failed"),
     }
     for case, (data, name, code) in broken.items():
@@ -246,20 +247,32 @@ def test_an_unreadable_file_is_refused_with_the_reason(subtests: pytest.Subtests
 
 def test_a_broken_pdf_or_archive_is_refused_with_the_reason(subtests: pytest.Subtests):
     broken: dict[str, tuple[bytes, str, str]] = {
-        "many members": (files.docx_of_many_members(), "a.docx", "file_too_large"),
-        "a password": (files.pdf(password="secret"), "a.pdf", "password_protected"),
-        "half a PDF": (files.pdf()[:600], "a.pdf", "processing_failed"),
+        "many members": (sample_files.docx_of_many_members(), "a.docx", "file_too_large"),
+        "a password": (sample_files.pdf(password="secret"), "a.pdf", "password_protected"),
+        "half a PDF": (sample_files.pdf()[:600], "a.pdf", "processing_failed"),
         "a PDF that is text": (b"just words", "a.pdf", "processing_failed"),
-        "half a DOCX": (files.docx()[:9000], "a.docx", "processing_failed"),
-        "a DOCX of nonsense": (files.archive({"word/document.xml": "no"}), "a.docx", "processing_failed"),
-        "a PPTX of nonsense": (files.archive({"ppt/presentation.xml": "no"}), "a.pptx", "processing_failed"),
-        "an XLSX of nonsense": (files.archive({"xl/workbook.xml": "no"}), "a.xlsx", "processing_failed"),
+        "half a DOCX": (sample_files.docx()[:9000], "a.docx", "processing_failed"),
+        "a DOCX of nonsense": (
+            archive({"word/document.xml": "no"}),
+            "a.docx",
+            "processing_failed",
+        ),
+        "a PPTX of nonsense": (
+            archive({"ppt/presentation.xml": "no"}),
+            "a.pptx",
+            "processing_failed",
+        ),
+        "an XLSX of nonsense": (
+            archive({"xl/workbook.xml": "no"}),
+            "a.xlsx",
+            "processing_failed",
+        ),
         "a book without chapters": (
-            files.archive({"META-INF/container.xml": "<x/>"}),
+            archive({"META-INF/container.xml": "<x/>"}),
             "a.epub",
             "processing_failed",
         ),
-        "a zip bomb": (files.zip_bomb(), "a.docx", "file_too_large"),
+        "a zip bomb": (sample_files.zip_bomb(), "a.docx", "file_too_large"),
     }
     for case, (data, name, code) in broken.items():
         with subtests.test(case):
@@ -274,7 +287,7 @@ def assert_refused(data: bytes, name: str, code: str) -> None:
 
 
 def test_an_external_entity_is_not_loaded():
-    assert convert(files.READS_A_FILE, "a.xml", None).text == "x: secret: &e;"
+    assert convert(sample_files.READS_A_FILE, "a.xml", None).text == "x: secret: &e;"
 
 
 def test_a_deeply_nested_page_is_refused_and_does_nothing_else():
@@ -300,7 +313,7 @@ def test_a_sheet_s_declared_width_is_ignored():
     for row in range(200):
         book.active.append([row])
     book.active["XFD1"] = "far out"
-    assert convert(files.saved(book), "a.xlsx", None).text.startswith("# Sheet\n\n| 0 | far out |\n")
+    assert convert(sample_files.saved(book), "a.xlsx", None).text.startswith("# Sheet\n\n| 0 | far out |\n")
 
 
 # -- pictures and sound -------------------------------------------------------------------------------
@@ -338,8 +351,8 @@ def test_a_program_s_default_title_is_not_a_title(subtests: pytest.Subtests):
 def test_every_parser_ignores_its_program_s_default_title(subtests: pytest.Subtests):
     for title, own in (("Microsoft Word - Document1", None), ("Kilns (untitled)", "Kilns (untitled)")):
         documents = {
-            "PDF": files.pdf(1, title=title),
-            "DOCX": files.docx(title=title),
+            "PDF": sample_files.pdf(1, title=title),
+            "DOCX": sample_files.docx(title=title),
             "HTML": f"<title>{title}</title>x".encode(),
         }
         for kind, data in documents.items():
@@ -390,7 +403,7 @@ def test_audio_is_refused_with_the_setting_that_enables_it(subtests: pytest.Subt
 def test_scanned_pages_are_refused_with_the_program_that_enables_them(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("PATH", "/nowhere")
     with pytest.raises(UnreadableDocument, match="tesseract") as refused:
-        convert(files.pdf_of_pictures(), "a.pdf", None)
+        convert(sample_files.pdf_of_pictures(), "a.pdf", None)
     assert refused.value.code == "no_text"
 
 
@@ -436,7 +449,7 @@ def test_images_are_parsed_with_ocr():
 
 @pytest.mark.usefixtures("tesseract")
 def test_scanned_pages_are_parsed_with_ocr():
-    found = convert(files.pdf_of_pictures(), "a.pdf", None)
+    found = convert(sample_files.pdf_of_pictures(), "a.pdf", None)
     assert (found.text, found.pages) == ("Seen: a kiln.", ((0, 1),))
 
 
@@ -489,7 +502,7 @@ def test_without_a_key_nothing_is_transcribed():
 
 
 def test_a_parser_over_the_time_limit_is_stopped():
-    data = files.pdf(400)
+    data = sample_files.pdf(400)
     started = time.monotonic()
     with pytest.raises(UnreadableDocument):
         parse_in_subprocess("pdf", data, seconds=0)

@@ -27,7 +27,7 @@ from tests.shared.graph.replying import lists, model, says
 from tests.shared.ingestion.test_document_worker import bring
 from tests.sql.passages import put
 from tests.sql.reading import graph_rows, mentions, relations, state
-from tests.stand_in import Reply, StandIn
+from tests.stand_in_server import Reply, StandIn
 
 TEXTS = (
     "Ann Lee wrote the plan.",

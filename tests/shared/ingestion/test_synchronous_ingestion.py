@@ -29,7 +29,7 @@ from tests.shared.examples import (
     opened,
     settings,
 )
-from tests.stand_in import Reply, StandIn
+from tests.stand_in_server import Reply, StandIn
 
 KETTLE = "The kettle switches off at 100 degrees. The kettle holds 1.7 litres of water."
 TOASTER = "The toaster browns bread in two minutes. The toaster has two slots."

@@ -10,8 +10,8 @@ import pytest
 
 from shared.errors import GenerationFailed, GenerationRefused
 from shared.models.chat_gateway import ChatGateway
-from tests.functions.chatting import DONE, piece, sent
-from tests.stand_in import Reply, StandIn
+from tests.functions.chat_completions_client import DONE, piece, sent
+from tests.stand_in_server import Reply, StandIn
 
 ASKED = {"model": "m", "messages": [{"role": "user", "content": "Hello"}]}
 WHOLE = Reply(json={"choices": [{"message": {"role": "assistant", "content": "Hi."}}]})

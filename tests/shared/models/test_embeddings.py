@@ -20,7 +20,7 @@ from shared.models.embeddings import (
     local_embedder,
 )
 from tests.shared.examples import opened, settings
-from tests.stand_in import Reply, StandIn
+from tests.stand_in_server import Reply, StandIn
 
 SECRET = "sk-secret-7f3x"
 AT_ONCE = {"retry-after-ms": "1"}

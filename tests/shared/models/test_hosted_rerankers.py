@@ -14,7 +14,7 @@ from shared.models.hosted_rerankers import APIS
 from shared.models.reranking import Reranker, rerank, reranker_for
 from shared.types import SearchResult
 from tests.shared.examples import match, opened, settings
-from tests.stand_in import Reply, StandIn
+from tests.stand_in_server import Reply, StandIn
 
 SECRET = "key-secret-7f3x"
 PASSAGES = ["first", "second", "third"]

@@ -21,7 +21,7 @@ from shared.types import Principal, Query
 from tests.actors import Actor, World, vector
 from tests.conftest import People
 from tests.shared.examples import opened
-from tests.stand_in import Reply, StandIn
+from tests.stand_in_server import Reply, StandIn
 
 HOUR = 3600
 QUESTION = "How hot may the kiln become?"

@@ -19,8 +19,8 @@ from shared.api.dependencies import get_services
 from shared.ingestion.synchronous_ingestion import NewDocument, ingest
 from shared.services import Services
 from tests.conftest import People
-from tests.shared.serving import started
-from tests.stand_in import Reply, StandIn
+from tests.shared.app_lifespan import started
+from tests.stand_in_server import Reply, StandIn
 
 STEPS = ["authenticate", "limit", "embed", "match", "judge", "generate"]
 TRACE_ID, PARENT_ID = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"

@@ -20,7 +20,7 @@ from shared.ingestion.synchronous_ingestion import NewDocument, ingest
 from shared.services import Services
 from tests.actors import Actor
 from tests.conftest import People
-from tests.shared.serving import started
+from tests.shared.app_lifespan import started
 
 FIELDS = {"level", "message", "time", "request_id", "function", "method", "route", "status", "ms", "steps"}
 SEARCH_STEPS = ["authenticate", "limit", "embed", "match"]

@@ -16,7 +16,7 @@ from local import access_tokens
 from shared.access.token_signer import Signer
 from tests.actors import Actor, World, key_arguments, put_arguments, vector
 from tests.conftest import People
-from tests.sql.direct import become
+from tests.sql.sql_as_user import become
 
 SHOWN = {
     "id", "org_id", "owner_id", "name", "prefix", "scopes", "collection", "created_at", "expires_at",

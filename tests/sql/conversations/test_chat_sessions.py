@@ -11,7 +11,7 @@ import pytest
 
 from tests.actors import NOBODYS, Actor, World
 from tests.conftest import People
-from tests.sql.direct import become
+from tests.sql.sql_as_user import become
 
 Row = dict[str, Any]
 ASKED = {"role": "user", "content": "How?"}

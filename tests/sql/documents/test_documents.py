@@ -7,7 +7,7 @@ import pytest
 
 from tests.actors import Actor, World, put_arguments, vector
 from tests.conftest import People
-from tests.sql.direct import run
+from tests.sql.sql_as_user import run
 
 
 def stored(world: World, document_id: str) -> dict[str, Any]:

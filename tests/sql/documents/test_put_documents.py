@@ -14,7 +14,7 @@ import pytest
 from tests.actors import Actor, Org, World, put_arguments, vector
 from tests.conftest import People
 from tests.sql import passages
-from tests.sql.direct import become
+from tests.sql.sql_as_user import become
 
 
 def rows_of(world: World, org: Org) -> tuple[int, int]:

@@ -18,8 +18,8 @@ from shared.errors import DatabaseBusy
 from shared.services import Services
 from tests.actors import Actor, World, client, put_arguments, vector, webhook_arguments
 from tests.conftest import People
-from tests.faults import wait_for_waiters
-from tests.functions.serving import made
+from tests.functions.app_server import made
+from tests.process_faults import wait_for_waiters
 from tests.sql.test_catalogue import CALLERS
 
 READERS: dict[str, dict[str, Any]] = {

@@ -12,9 +12,9 @@ import pytest
 from tests.actors import World
 from tests.conftest import People
 from tests.sql import passages
-from tests.sql.direct import become
-from tests.sql.oracle import WORDS, Library
 from tests.sql.search.test_bm25 import terms_of
+from tests.sql.search_oracle import WORDS, Library
+from tests.sql.sql_as_user import become
 
 RECOUNTED = """
     select term, collection_id, owner_id, count(*) as documents, sum(cardinality(places)) as chunks,

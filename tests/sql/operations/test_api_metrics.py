@@ -11,7 +11,7 @@ from functions import metrics
 from shared.config import Settings
 from tests.actors import Actor, World
 from tests.conftest import People
-from tests.functions.serving import made, served
+from tests.functions.app_server import made, served
 
 TOKEN = "a token of the operator's"
 

@@ -7,7 +7,7 @@ import httpx
 import pytest
 
 from shared.services import Services
-from tests import graphing
+from tests import graph_documents
 from tests.actors import Actor, World, vector, webhook_arguments
 from tests.conftest import People
 
@@ -15,12 +15,12 @@ Row = dict[str, Any]
 
 
 def test_counts_are_limited_and_marked_as_such(core: Services, people: People):
-    graphing.put_all(core, people.ann)
+    graph_documents.put_all(core, people.ann)
     (whole,) = people.ada.rpc("rag_stats").json()
     people.ada.request("GET", "/v1/collections")
     people.ann.request("GET", "/v1/collections")
     (bounded,) = people.ada.rpc("rag_stats", {"most": 2}).json()
-    assert (whole["total_documents"], whole["is_complete"]) == (len(graphing.TOLD), True)
+    assert (whole["total_documents"], whole["is_complete"]) == (len(graph_documents.TOLD), True)
     assert (bounded["total_documents"], bounded["total_chunks"], bounded["is_complete"]) == (2, 2, False)
     (least,) = people.ada.rpc("rag_stats", {"most": 1}).json()
     one = ("users", "collections", "documents", "chunks", "relationships")

@@ -9,7 +9,7 @@ import pytest
 from tests.actors import MODEL, Actor, World, vector
 from tests.conftest import People
 from tests.sql import passages
-from tests.sql.oracle import WORDS, Library, Passage
+from tests.sql.search_oracle import WORDS, Library, Passage
 
 K1, B, DOCUMENT_SHARE = 1.5, 0.85, 0.5
 

@@ -8,7 +8,7 @@ import pytest
 
 from tests.actors import MODEL, Actor, World, vector
 from tests.sql import passages
-from tests.sql.oracle import WORDS, Library, nearest, some_filters
+from tests.sql.search_oracle import WORDS, Library, nearest, some_filters
 
 PAGES = [1, 3, 10, 40, 100]
 

@@ -11,8 +11,8 @@ import pytest
 
 from tests.actors import Actor, World, vector
 from tests.conftest import People
-from tests.sql.direct import become
 from tests.sql.passages import untimed
+from tests.sql.sql_as_user import become
 
 BOUND = 64
 HOUR = 3600

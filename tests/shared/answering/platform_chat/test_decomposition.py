@@ -20,7 +20,7 @@ from shared.answering.platform_chat.decomposition import (
 from shared.answering.platform_chat.types import Sources, Step, SubQuery
 from shared.models.chat_gateway import ChatGateway
 from shared.types import SearchResult
-from tests.stand_in import Reply, StandIn
+from tests.stand_in_server import Reply, StandIn
 
 QUESTION = "Why did billing fail and who fixed it?"
 BOUNDS = Limits(6, 60)

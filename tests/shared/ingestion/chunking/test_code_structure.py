@@ -9,7 +9,7 @@ from shared.ingestion.chunking.packer import chunk
 from shared.ingestion.chunking.strategy import ChunkingPlan
 from shared.ingestion.parsers.code import GRAMMARS
 from tests.shared.ingestion.chunking.test_packer import uncovered, words
-from tests.shared.sources import SOURCES
+from tests.shared.sample_source_code import SOURCES
 
 FILLED = {"css": "/* {} */", "html": "<!-- {} -->", "bash": "# {}", "python": "# {}", "ruby": "# {}"}
 

@@ -10,7 +10,7 @@ from shared.models.embeddings import embed
 from shared.services import Services
 from shared.types import Query
 from tests.actors import Actor, World
-from tests.isolation.library import MATCH, QUESTION, SECRETS, Library, store
+from tests.isolation.victim_documents import MATCH, QUESTION, SECRETS, Library, store
 
 
 def test_two_hundred_concurrent_calls_of_two_orgs_never_mix_rows(

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.actors import World
-from tests.isolation.library import (
+from tests.isolation.victim_documents import (
     HTTP_DOORS,
     Library,
     assert_refused,

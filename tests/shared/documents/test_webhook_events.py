@@ -17,8 +17,8 @@ from shared.ingestion.synchronous_ingestion import NewDocument, ingest
 from shared.services import Services
 from tests.actors import World
 from tests.conftest import People
-from tests.faults import wait_for_waiters
-from tests.shared.telling import (
+from tests.process_faults import wait_for_waiters
+from tests.shared.webhook_documents import (
     OF_COLLECTIONS,
     OF_DOCUMENTS,
     bring,
@@ -26,7 +26,7 @@ from tests.shared.telling import (
     told,
     waiting,
 )
-from tests.stand_in import StandIn
+from tests.stand_in_server import StandIn
 
 pytestmark = pytest.mark.usefixtures("no_jobs")
 

@@ -11,7 +11,7 @@ from uuid import uuid4
 
 import httpx
 
-from verify.objects import QUESTION, Values
+from verify.victim_objects import QUESTION, Values
 
 Schema = Mapping[str, Any]
 # Texts that a search matches, and an address that no name server knows.

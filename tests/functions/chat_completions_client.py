@@ -12,8 +12,8 @@ from shared.config import Settings
 from shared.documents.indexes import IndexDocument, add
 from shared.services import Services
 from tests.actors import Actor
-from tests.functions.serving import made, served
-from tests.stand_in import Reply, StandIn
+from tests.functions.app_server import made, served
+from tests.stand_in_server import Reply, StandIn
 
 PATH = "/v1/chat/completions"
 SECRET = "sk-secret-7f3x"

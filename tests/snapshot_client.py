@@ -14,7 +14,7 @@ from shared.config import Settings
 from shared.documents.snapshots.manifest import Manifest
 from shared.services import Services
 from tests.actors import Actor, World, vector
-from tests.functions.serving import made, served
+from tests.functions.app_server import made, served
 
 OF_DOCUMENTS = """
     select external_id, source_type, title, uri, lang, occurred_at, origin, author, state, labels,

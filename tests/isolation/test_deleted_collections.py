@@ -15,9 +15,9 @@ from shared.ingestion.storage_cleanup import remove_deleted_collections
 from shared.services import Services
 from tests.actors import Actor, World, vector, webhook_arguments
 from tests.conftest import People
-from tests.functions import knowing
+from tests.functions import knowledge_client
 from tests.isolation.test_collections import PATH, make
-from tests.snapshotting import put
+from tests.snapshot_client import put
 
 Homes = dict[str, str]
 TWINS = ("held", "free")
@@ -66,7 +66,7 @@ def seen(actor: Actor, name: str, home: str) -> list[httpx.Response]:
         actor.rpc("rag_create_key", {"name": "k", "prefix": "mn_live_abcd", "hash": "0" * 64,
                                      "scopes": ["documents:read"], "collection": name}),
         actor.request("DELETE", f"/indexes/{name}"),
-        actor.request("GET", knowing.at(name, "documents")),
+        actor.request("GET", knowledge_client.at(name, "documents")),
         actor.rpc("rag_create_collection", {"name": name}),
     ]  # fmt: skip
 
@@ -199,7 +199,7 @@ def test_a_private_document_s_owner_keeps_access_to_the_collection(
     remove_deleted_collections(core.database, core.require_signer())
     assert names_of(ann) == names_of(people.ada) == ["held"]
     assert ann.request("GET", f"{PATH}/{home}").json()["document_count"] == 1
-    assert documents_of(ann, "held") == knowing.ids(ann, "held") == ["secret"]
+    assert documents_of(ann, "held") == knowledge_client.ids(ann, "held") == ["secret"]
     assert [row["title"] for row in ann.match(vector(2), collection_id=home)] == ["ann alone"]
     # It takes no more documents, and its name is free.
     for private in (True, False):

@@ -12,10 +12,10 @@ from shared.config import Settings
 from shared.services import Services
 from tests.actors import Actor, World
 from tests.conftest import People
-from tests.functions.chatting import KETTLE, chatting, index
-from tests.functions.serving import served
-from tests.isolation.test_keys import make
-from tests.stand_in import Reply, StandIn
+from tests.functions.app_server import served
+from tests.functions.chat_completions_client import KETTLE, chatting, index
+from tests.isolation.test_api_keys import make
+from tests.stand_in_server import Reply, StandIn
 
 PATH = "/v1/models"
 DEFAULT = "google/gemini-2.5-flash"

@@ -11,9 +11,9 @@ from functions import chat
 from shared.config import Settings
 from shared.services import Services
 from tests.actors import Actor
-from tests.functions.chatting import DONE, piece, sent
-from tests.functions.serving import made, served
-from tests.stand_in import Reply, StandIn
+from tests.functions.app_server import made, served
+from tests.functions.chat_completions_client import DONE, piece, sent
+from tests.stand_in_server import Reply, StandIn
 
 Row = dict[str, Any]
 PATH = "/api/v1/chat"

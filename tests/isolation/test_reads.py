@@ -8,7 +8,7 @@ import pytest
 
 from shared.ingestion.synchronous_ingestion import delete
 from tests.actors import World
-from tests.isolation.library import ALIASES, DOORS, Library, assert_tells_nothing, every_door, store
+from tests.isolation.victim_documents import ALIASES, DOORS, Library, assert_tells_nothing, every_door, store
 from tests.sql import passages
 
 

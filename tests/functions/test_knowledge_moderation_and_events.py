@@ -11,7 +11,8 @@ from functions import knowledge, metrics
 from shared.config import Settings
 from tests.actors import World
 from tests.conftest import People
-from tests.functions.knowing import (
+from tests.functions.app_server import made, served
+from tests.functions.knowledge_client import (
     QUESTION,
     REFUNDS,
     SHIPPING,
@@ -21,8 +22,7 @@ from tests.functions.knowing import (
     ingest,
     retrieve,
 )
-from tests.functions.serving import made, served
-from tests.stand_in import Reply, StandIn
+from tests.stand_in_server import Reply, StandIn
 
 
 def test_denied_metadata_is_in_no_response(people: People, settings: Settings):

@@ -12,7 +12,8 @@ from shared.services import Services
 from shared.text.token_count import count_tokens
 from tests.actors import vector
 from tests.conftest import People
-from tests.functions.chatting import (
+from tests.functions.app_server import made, served
+from tests.functions.chat_completions_client import (
     KETTLE,
     MODEL_ANSWER,
     PATH,
@@ -24,8 +25,7 @@ from tests.functions.chatting import (
     index,
     user,
 )
-from tests.functions.serving import made, served
-from tests.stand_in import Reply, StandIn
+from tests.stand_in_server import Reply, StandIn
 
 
 @pytest.fixture

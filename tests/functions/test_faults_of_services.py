@@ -19,7 +19,7 @@ from shared.ingestion.synchronous_ingestion import NewDocument, ingest
 from shared.services import Services
 from tests.actors import Actor
 from tests.conftest import People
-from tests.stand_in import Reply, StandIn
+from tests.stand_in_server import Reply, StandIn
 
 QUESTION = "How hot may the kiln become?"
 TEXT = "The kiln may become 1180 degrees hot. Above that the glaze runs off and the shelves bend."

@@ -6,10 +6,17 @@ import httpx
 import pytest
 
 from tests.actors import NOBODYS, Actor, World
-from tests.functions.searching import Row, refused
+from tests.functions.search_workspace import Row, refused
 from tests.isolation.bad_tokens import BAD_TOKENS
-from tests.isolation.library import INTERNALS, QUESTION, SECRETS, Library, assert_tells_nothing, store
 from tests.isolation.test_knowledge import key
+from tests.isolation.victim_documents import (
+    INTERNALS,
+    QUESTION,
+    SECRETS,
+    Library,
+    assert_tells_nothing,
+    store,
+)
 
 DOORS: list[tuple[str, Row]] = [
     ("/v1/search", {"q": QUESTION}),

@@ -11,10 +11,19 @@ from shared.config import Settings
 from shared.services import Services
 from tests.actors import Actor
 from tests.conftest import People
-from tests.functions.chatting import ASKING, MODEL_ANSWER, PATH, QUESTION, ask, chatting, index, streams
-from tests.isolation.test_keys import make
+from tests.functions.chat_completions_client import (
+    ASKING,
+    MODEL_ANSWER,
+    PATH,
+    QUESTION,
+    ask,
+    chatting,
+    index,
+    streams,
+)
+from tests.isolation.test_api_keys import make
 from tests.shared.generation.test_generators import ATTACKS
-from tests.stand_in import Reply, StandIn
+from tests.stand_in_server import Reply, StandIn
 
 SECRET = "The vault's kettle switches off at Rowan's 4417 degrees."
 either_way = pytest.mark.parametrize("stream", [False, True])

@@ -8,17 +8,17 @@ from typing import Protocol
 
 import httpx
 
-from verify import examples
+from verify import request_examples
 from verify.actors import Actors, Person, create_actors
 from verify.attacks import REFUSALS, Attack, Credentials, Group, failure_reason, leak
-from verify.deployment import Deployment, Finding
-from verify.objects import ObjectFactory, Objects, Values
-from verify.requests import Request
-from verify.state import Extent, Rows, State, difference
+from verify.request_generator import Request
+from verify.row_digest import Extent, Rows, State, difference
+from verify.target_deployment import Deployment, Finding
+from verify.victim_objects import ObjectFactory, Objects, Values
 
 TIMEOUT_SECONDS = 120
 CONTROL, PRIVATE_CONTROL = "positive control", "positive control of private objects"
-ADD_REQUEST = "add a valid request to verify/examples.py"
+ADD_REQUEST = "add a valid request to verify/request_examples.py"
 # Statuses of invalid requests and of disabled parts of the product.
 INVALID = {400, 422, 501, 503}
 
@@ -110,7 +110,7 @@ class Sweep:
         control = Control()
         for name, headers in callers.items():
             response, effect = self.effect(target, headers)
-            if response.is_error and not any(code in response.text for code in examples.SWITCHED_OFF):
+            if response.is_error and not any(code in response.text for code in request_examples.SWITCHED_OFF):
                 answer = f"{name}: {response.status_code} {response.text[:150]}"
                 control = replace(control, answers=(*control.answers, answer))
             elif effect or response.is_error:
@@ -138,7 +138,7 @@ class Sweep:
         request = target.request(values, optional=True)
         response = self.send(request, bearer(self.actors.token(self.actors.member)))
         self.renew_if_changed()
-        is_off = any(code in response.text for code in examples.SWITCHED_OFF)
+        is_off = any(code in response.text for code in request_examples.SWITCHED_OFF)
         if response.status_code in REFUSALS and not is_off:
             yield Finding(target.name, PRIVATE_CONTROL, f"{response.status_code} {response.text[:200]}")
 

@@ -12,7 +12,7 @@ from fastapi.testclient import TestClient
 from shared.ingestion.synchronous_ingestion import NewDocument, ingest
 from shared.services import Services
 from tests.actors import Actor
-from tests.functions.serving import served
+from tests.functions.app_server import served
 
 Row = dict[str, Any]
 # What "now" is where a test says so: a Friday.

@@ -2,7 +2,7 @@
 
 from tests.actors import hit_arguments
 from tests.isolation.bad_tokens import BAD_TOKENS
-from tests.isolation.library import HTTP_DOORS, QUESTION, Library, assert_refused
+from tests.isolation.victim_documents import HTTP_DOORS, QUESTION, Library, assert_refused
 
 
 def test_another_user_s_rate_limit_cannot_be_spent(library: Library):

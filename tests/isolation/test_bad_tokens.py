@@ -3,7 +3,7 @@
 import pytest
 
 from tests.isolation.bad_tokens import BAD_TOKENS, BAD_USERS
-from tests.isolation.library import (
+from tests.isolation.victim_documents import (
     ALIASES,
     FUNCTIONS,
     HTTP_DOORS,

@@ -8,13 +8,20 @@ import pytest
 
 from shared.config import Settings
 from tests.actors import NOBODYS, Actor
-from tests.functions.conversing import PATH, answered, conversing, post, says
-from tests.functions.serving import platform_error
+from tests.functions.app_server import platform_error
+from tests.functions.platform_chat_client import PATH, answered, conversing, post, says
 from tests.isolation.bad_tokens import BAD_TOKENS
-from tests.isolation.library import INTERNALS, QUESTION, SECRETS, Library, assert_tells_nothing, store
 from tests.isolation.test_knowledge import key
-from tests.isolation.test_v1 import secrets_in, workspace_of
-from tests.stand_in import StandIn
+from tests.isolation.test_search_api import secrets_in, workspace_of
+from tests.isolation.victim_documents import (
+    INTERNALS,
+    QUESTION,
+    SECRETS,
+    Library,
+    assert_tells_nothing,
+    store,
+)
+from tests.stand_in_server import StandIn
 
 Row = dict[str, Any]
 every_way = pytest.mark.parametrize(

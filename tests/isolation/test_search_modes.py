@@ -8,7 +8,7 @@ import httpx
 import pytest
 
 from tests.actors import Actor, World
-from tests.isolation.library import QUESTION, SECRETS, Library, store
+from tests.isolation.victim_documents import QUESTION, SECRETS, Library, store
 from tests.sql import passages
 
 MODES = ["semantic", "keyword", "hybrid", "hierarchical"]

@@ -14,7 +14,7 @@ from shared.access.api_keys import hash_of
 from shared.access.token_signer import Signer, signer_for
 from tests.actors import NOBODYS, Actor, World, hit_arguments, key_arguments, put_arguments, vector
 from tests.isolation.bad_tokens import encoded, payload_of, signature_of
-from tests.isolation.library import (
+from tests.isolation.victim_documents import (
     DOORS,
     FUNCTIONS,
     HTTP_DOORS,

@@ -2,7 +2,14 @@
 
 import pytest
 
-from tests.isolation.library import MATCH, SECRETS, Library, assert_tells_nothing, every_door, every_http_door
+from tests.isolation.victim_documents import (
+    MATCH,
+    SECRETS,
+    Library,
+    assert_tells_nothing,
+    every_door,
+    every_http_door,
+)
 
 INJECTIONS = [
     "' or true --",

@@ -7,7 +7,7 @@ from shared.documents.documents import NewUpload
 from shared.services import Services
 from tests.actors import Actor, World
 from tests.conftest import People
-from tests.stand_in import StandIn
+from tests.stand_in_server import StandIn
 
 Row = dict[str, Any]
 OF_COLLECTIONS = ["collection.created", "collection.updated", "collection.deleted"]

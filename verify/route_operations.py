@@ -12,9 +12,9 @@ from fastapi.openapi.utils import get_openapi
 from fastapi.routing import APIRoute
 
 from functions.server import SLUGS
-from verify import examples
-from verify.objects import Values
-from verify.requests import Generator, Request, Schema
+from verify import request_examples
+from verify.request_generator import Generator, Request, Schema
+from verify.victim_objects import Values
 
 METHODS = ("get", "post", "put", "patch", "delete")
 MULTIPART = "multipart/form-data"
@@ -44,11 +44,11 @@ class Route:
 
     def request(self, values: Values, *, optional: bool) -> Request:
         """A valid request about the objects that the values name."""
-        aliases = {name: values[other] for name, other in examples.ALIASES.get(self.slug, {}).items()}
+        aliases = {name: values[other] for name, other in request_examples.ALIASES.get(self.slug, {}).items()}
         values = {**values, **aliases}
         generator = Generator(self.components, values, optional)
         path, query, headers = self.path, dict[str, Any](), dict[str, str]()
-        of_path = {**values, **examples.PATHS.get(self.example, _nothing)(values)}
+        of_path = {**values, **request_examples.PATHS.get(self.example, _nothing)(values)}
         for parameter in self.operation.get("parameters", ()):
             name, place, schema = parameter["name"], parameter["in"], parameter.get("schema", {})
             if name == "token":
@@ -59,14 +59,14 @@ class Route:
             elif parameter.get("required") or (optional and generator.names_object(name, schema)):
                 where = query if place == "query" else headers
                 where[name] = generator.value(name, schema)
-        query |= examples.QUERIES.get(self.example, _nothing)(values)
+        query |= request_examples.QUERIES.get(self.example, _nothing)(values)
         body, form, files = self._body(generator, values)
         return Request(self.method, path, query, body, form, files, headers)
 
     def _body(
         self, generator: Generator, values: Values
     ) -> tuple[Any, Mapping[str, Any] | None, Mapping[str, Any] | None]:
-        more = examples.BODIES.get(self.example, _nothing)(values)
+        more = request_examples.BODIES.get(self.example, _nothing)(values)
         content = self.operation.get("requestBody", {}).get("content", {})
         if MULTIPART in content:
             form = generator.value("body", content[MULTIPART]["schema"])

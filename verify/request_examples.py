@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 from uuid import uuid4
 
-from verify.objects import HASH, QUESTION, Values
+from verify.victim_objects import HASH, QUESTION, Values
 
 Example = Callable[[Values], dict[str, Any]]
 

@@ -1,6 +1,8 @@
-"""A process that spends one user's budget from several threads, by the path that every request takes:
-`python -m tests.shared.spending THREADS ATTEMPTS RATE`. What to use and who asks comes from the environment;
-it waits for a line on its input, and prints how many attempts were admitted and how many refused."""
+"""Process that counts requests of one user against the rate limit from several threads, as every request does.
+
+`python -m tests.shared.rate_limit_process THREADS ATTEMPTS RATE`. The settings and the user come from the
+environment. The process waits for a line on its input, and prints the numbers of admitted and refused requests.
+"""
 
 import os
 import sys

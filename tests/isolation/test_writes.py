@@ -10,7 +10,14 @@ from shared.ingestion.synchronous_ingestion import NewDocument, delete, ingest
 from shared.services import Services
 from tests.actors import Actor, Org, World, put_arguments, vector
 from tests.conftest import People
-from tests.isolation.library import INTERNALS, QUESTION, SECRETS, Library, assert_tells_nothing, store
+from tests.isolation.victim_documents import (
+    INTERNALS,
+    QUESTION,
+    SECRETS,
+    Library,
+    assert_tells_nothing,
+    store,
+)
 
 
 def test_another_org_s_document_cannot_be_deleted(library: Library):

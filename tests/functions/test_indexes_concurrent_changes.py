@@ -11,7 +11,7 @@ from shared.access.concurrent_ingestion_limit import IngestionLimit
 from shared.config import Settings
 from tests.actors import Actor
 from tests.conftest import People
-from tests.functions.serving import made, served
+from tests.functions.app_server import made, served
 from tests.functions.test_indexes import digest, path
 
 CLIENTS = 4

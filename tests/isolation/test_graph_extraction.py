@@ -8,7 +8,7 @@ import pytest
 from local import access_tokens
 from tests.actors import LEASED, READING, World, vector
 from tests.conftest import People
-from tests.isolation.library import SECRETS, Library, assert_tells_nothing
+from tests.isolation.victim_documents import SECRETS, Library, assert_tells_nothing
 from tests.sql.passages import put
 from tests.sql.reading import graph_rows, mentions, named, state
 
