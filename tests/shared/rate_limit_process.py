@@ -1,7 +1,7 @@
-"""Process that counts requests of one user against the rate limit from several threads, as every request does.
+"""Process that counts requests of one user against the rate limit from several threads.
 
 `python -m tests.shared.rate_limit_process THREADS ATTEMPTS RATE`. The settings and the user come from the
-environment. The process waits for a line on its input, and prints the numbers of admitted and refused requests.
+environment. The process waits for a line on its input, and prints the numbers of admitted and refused calls.
 """
 
 import os
