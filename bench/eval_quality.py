@@ -111,7 +111,7 @@ def rrf_search(ingested: IngestedSet) -> Search:
             "top_k": CHUNKS,
             "filters": {"model": core.embedder.model},
         }
-        rows = core.database.call(ingested.reader, "rag_search", arguments, again=True)
+        rows = core.database.call(ingested.reader, "rag_search", arguments, idempotent=True)
         return by_best_chunk(ingested.names[row["document_id"]] for row in rows)
 
     return search

@@ -99,7 +99,7 @@ def put_document(core: Services, caller: Principal, document: NewDocument, metho
     chunks = row.pop("chunks")
     own = {"org_id": document.org_id, "collection": document.collection}
     arguments = {"document": {**row, **own}, "chunks": chunks}
-    core.database.call(caller, "rag_put_document", arguments, patient=True)
+    core.database.call(caller, "rag_put_document", arguments, long_timeout=True)
     return perf_counter() - started
 
 

@@ -31,22 +31,22 @@ class RagError(Exception):
         *,
         code: str | None = None,
         headers: Mapping[str, str] | None = None,
-        because: str | None = None,
+        log_reason: str | None = None,
         details: Mapping[str, Any] | None = None,
     ) -> None:
-        """`because` is for the log alone: an SQLSTATE or the type of an exception, never a message. `details`
-        are names and ids of the error's subject that the caller sent or may see, for envelopes that have a
-        field for them."""
+        """`log_reason` is for the log alone: an SQLSTATE or the type of an exception, never a message.
+        `details` are names and ids of the error's subject that the caller sent or may see, for envelopes that
+        have a field for them."""
         super().__init__(message or (type(self).__doc__ or "").strip())
         self.code = code or self.code
         self.headers = {**self.default_headers, **(headers or {})}
         self.details = dict(details or {})
-        self._because = because
+        self._log_reason = log_reason
 
     @property
-    def because(self) -> str:
+    def log_reason(self) -> str:
         """The cause, as the log may name it."""
-        return self._because or type(self.__cause__ or self).__name__
+        return self._log_reason or type(self.__cause__ or self).__name__
 
 
 class InvalidRequest(RagError):
@@ -342,25 +342,25 @@ def error_from_sql(code: str | None, message: str | None, detail: object) -> Rag
     `code` is an SQLSTATE or PostgREST's own. The project's SQL functions raise PTnnn, with a message for
     callers and an error code in `detail`. Other messages may quote data and are not passed on.
     """
-    because = f"SQL {code}"
+    log_reason = f"SQL {code}"
     error_code = detail if isinstance(detail, str) and re.fullmatch(r"[a-z_]{1,40}", detail) else None
     if error := SQL_ERRORS.get(code or ""):
-        return error(message, code=error_code, because=because)
+        return error(message, code=error_code, log_reason=log_reason)
     match code or "":
         case "PGRST301" | "PGRST302" | "PGRST303":
             return Unauthorized("The token is not valid or has expired.")
         case "42501":
-            return Forbidden(because=because)
+            return Forbidden(log_reason=log_reason)
         # A lock that was not free within the lock time-out (rag.begin_call).
         case "55P03":
-            return DatabaseBusy(because=because)
+            return DatabaseBusy(log_reason=log_reason)
         # A statement that took too long; a pool without a free connection in time.
         case "57014" | "PGRST003":
-            return DatabaseTimedOut(because=because)
+            return DatabaseTimedOut(log_reason=log_reason)
         # A row that this one belongs to was deleted in the meantime.
         case "23503":
-            return Conflict("This is being deleted. Please try again.", because=because)
+            return Conflict("This is being deleted. Please try again.", log_reason=log_reason)
         case state if state[:2] in ("22", "23"):
-            return InvalidRequest("A value is malformed or outside its allowed range.", because=because)
+            return InvalidRequest("A value is malformed or outside its allowed range.", log_reason=log_reason)
         case _:
-            return DatabaseFailed(because=because)
+            return DatabaseFailed(log_reason=log_reason)

@@ -181,7 +181,7 @@ def _rerank(services: Services, query: Query, result: SearchResult) -> SearchRes
 
 def _match(services: Services, caller: Principal, query: Query) -> SearchResult:
     vector = None
-    if query.mode is not Mode.KEYWORD or (query.compares and not is_identifier(query.text)):
+    if query.mode is not Mode.KEYWORD or (query.with_similarity and not is_identifier(query.text)):
         vector = _embed(services, caller, query.text)
     with step("match"):
         result = match(services.database, caller, vector, services.embedder.model, query)

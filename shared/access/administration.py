@@ -10,13 +10,13 @@ Row = dict[str, Any]
 
 def list_orgs(database: Database, caller: Principal) -> list[Row]:
     """Id, name and role of each org. For an API key it is the key's one org."""
-    rows: list[Row] = database.call(caller, "rag_list_orgs", {}, again=True)
+    rows: list[Row] = database.call(caller, "rag_list_orgs", {}, idempotent=True)
     return rows
 
 
 def org_statistics(database: Database, caller: Principal) -> Row:
     """Counts over all orgs that the caller administers. Raises Forbidden without one."""
-    (row,) = database.call(caller, "rag_stats", {}, again=True)
+    (row,) = database.call(caller, "rag_stats", {}, idempotent=True)
     return dict(row)
 
 
@@ -26,5 +26,5 @@ def list_events(
     """A page of the audit events of the orgs that the caller administers, the latest first, and their total.
     Raises Forbidden without such an org."""
     arguments = {"limit": limit, "offset": offset, "namespace": namespace, "event": event}
-    page = database.call(caller, "rag_list_events", arguments, again=True)
+    page = database.call(caller, "rag_list_events", arguments, idempotent=True)
     return page["events"], page["total"]

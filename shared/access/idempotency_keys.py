@@ -51,9 +51,9 @@ class Reservation:
     def _end(self, function: str, **response: Any) -> bool | None:
         """The database's result; None where the call fails."""
         try:
-            return bool(self._database.call(self._caller, function, self._claim | response, again=True))
+            return bool(self._database.call(self._caller, function, self._claim | response, idempotent=True))
         except RagError as error:
-            log.warning("an idempotent request could not be ended (%s)", error.because)
+            log.warning("an idempotent request could not be ended (%s)", error.log_reason)
             return None
 
 

@@ -66,9 +66,9 @@ def call_with_claims_only(database: Database, signer: Signer, function: str, **c
     Raises a RagError. A refusal of the token is DatabaseFailed, since the caller did not send it.
     """
     try:
-        return database.call(without_user(signer, **claims), function, {}, again=True)
+        return database.call(without_user(signer, **claims), function, {}, idempotent=True)
     except Unauthorized:
-        raise DatabaseFailed(because=UNTRUSTED) from None
+        raise DatabaseFailed(log_reason=UNTRUSTED) from None
 
 
 def signer_for(settings: Settings) -> Signer | None:

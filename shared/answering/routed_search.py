@@ -75,7 +75,7 @@ class _Search:
             route.half_life_days if self.time_range is None else None,
             words=route.words,
             prefer=route.prefer,
-            compares=request.compares,
+            with_similarity=request.with_similarity,
             graph=route.graph,
         )
 

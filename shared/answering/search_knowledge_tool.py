@@ -105,7 +105,7 @@ class SearchKnowledge:
             query = KnowledgeQuery(request.query, request.top_k)
             passages = retrieve(self._core, self._caller, self._namespaces, query)
         except RagError as error:
-            log.warning("%s failed: %s", NAME, error.because)
+            log.warning("%s failed: %s", NAME, error.log_reason)
             return ToolResult(f"The search failed: {error}", error=error.code)
         numbered = self._number(passages)
         structured = self._structured(numbered) if request.include_sources else None

@@ -120,7 +120,7 @@ def create_app(
             error = to_error(raised)
             trace: Trace = request.state.trace
             trace.error = error.code
-            trace.because = error.because if error.status >= 500 else None
+            trace.log_reason = error.log_reason if error.status >= 500 else None
             return render(error)
 
         return handle

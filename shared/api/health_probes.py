@@ -66,7 +66,7 @@ def database_health(core: Services, caller: Principal | None) -> DatabaseHealth 
         return None
     try:
         with deadline(CHECK_SECONDS):
-            (row,) = core.database.call(principal, "rag_health", {}, again=True)
+            (row,) = core.database.call(principal, "rag_health", {}, idempotent=True)
         return DatabaseHealth(**row)
     except (RagError, TypeError, ValueError):
         return None

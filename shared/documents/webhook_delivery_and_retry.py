@@ -80,7 +80,7 @@ class WebhookSender:
             try:
                 batch = self.deliver()
             except RagError as error:
-                log.warning("nothing was delivered: %s (%s)", error.code, error.because)
+                log.warning("nothing was delivered: %s (%s)", error.code, error.log_reason)
             total += batch
             if last and (not batch.claimed or time.monotonic() > until):
                 return total
@@ -117,7 +117,9 @@ class WebhookSender:
             self._call("rag_end_delivery", arguments)
         except RagError as error:
             # The lease will expire, and the event is sent once more.
-            log.warning("delivery %s: its end could not be written (%s)", row["delivery_id"], error.because)
+            log.warning(
+                "delivery %s: its end could not be written (%s)", row["delivery_id"], error.log_reason
+            )
         return attempt.error is None
 
     def _send(self, row: Row) -> _Attempt:

@@ -106,7 +106,7 @@ class DocumentLoader:
     def _object(self, job: Job, path: str, max_bytes: int | None) -> bytes:
         """Raises UnreadableDocument for a missing object or one above the tier's limit, StorageFailed."""
         if self._storage is None:
-            raise StorageFailed(because="no bucket is set")
+            raise StorageFailed(log_reason="no bucket is set")
         try:
             return self._storage.download(self._jobs.caller(job), path, max_bytes)
         except NotFound:

@@ -63,7 +63,7 @@ class ExtractionJob:
             self._call("rag_fail_extraction", end)
         except RagError as error:
             # The lease will expire.
-            log.warning("reading %s: its end could not be written (%s)", job.id, error.because)
+            log.warning("reading %s: its end could not be written (%s)", job.id, error.log_reason)
 
     def log_usage(self, model: str) -> None:
         """Log the tokens of the model's calls, if there were any."""

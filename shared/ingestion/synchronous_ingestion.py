@@ -83,7 +83,7 @@ def ingest(
     chunks = row.pop("chunks")
     own = {"org_id": document.org_id, "collection": document.collection}
     arguments = {"document": {**row, **own}, "chunks": chunks}
-    (stored,) = database.call(caller, "rag_put_document", arguments, patient=True)
+    (stored,) = database.call(caller, "rag_put_document", arguments, long_timeout=True)
     return StoredDocument.of(stored)
 
 
@@ -120,7 +120,7 @@ def store_many(
     for together in _by_chunks(rows) or [[]]:
         arguments = {"collection": collection, "documents": together, "only_present": only_present}
         with error_details(name=collection):
-            rows_stored = database.call(caller, "rag_put_documents", arguments, patient=True)
+            rows_stored = database.call(caller, "rag_put_documents", arguments, long_timeout=True)
         by_place = {row["place"]: StoredDocument.of(row) for row in rows_stored}
         stored += [by_place.get(place) for place in range(1, len(together) + 1)]
     return stored

@@ -53,7 +53,7 @@ class CrossEncoder:
         with deadline(self._seconds):
             for start in range(0, len(order), BATCH):
                 if remaining_seconds() <= 0:
-                    raise RerankFailed(because="time-out")
+                    raise RerankFailed(log_reason="time-out")
                 batch = order[start : start + BATCH]
                 scores[batch] = self._run([pairs[index] for index in batch])
         relevances: list[float] = scores.tolist()

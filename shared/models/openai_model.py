@@ -67,7 +67,7 @@ class ChatModel(OpenAIModel):
             raise GenerationFailed from failed
         body = read_completion(reply.content)
         if not any("message" in choice for choice in choices(body)[:1]):
-            raise GenerationFailed(because="no completion")
+            raise GenerationFailed(log_reason="no completion")
         text = completion_text(body)
         usage = usage_in(body) or Usage(count_tokens(system) + count_tokens(user), count_tokens(text))
         return GeneratedText(text, self.model, usage)

@@ -40,10 +40,12 @@ def match(
     with error_details(name=query.filters.collection):
         if query.asks_the_graph:
             options["relation_types"] = relation_types_in(text) or None
-            return _with_graph(database.call(caller, "rag_graph_search", arguments | options, again=True))
+            return _with_graph(
+                database.call(caller, "rag_graph_search", arguments | options, idempotent=True)
+            )
         if not is_plain or query.neighbours or query.prefer:
-            return _page(database.call(caller, "rag_search", arguments | options, again=True))
-        return _page(database.call(caller, "rag_match", arguments, again=True))
+            return _page(database.call(caller, "rag_search", arguments | options, idempotent=True))
+        return _page(database.call(caller, "rag_match", arguments, idempotent=True))
 
 
 def similar(
@@ -72,7 +74,7 @@ def similar(
     else:
         arguments[f"{subject.kind}_id"] = subject.value
     with error_details(name=query.filters.collection):
-        return _page(database.call(caller, "rag_similar", arguments, again=True))
+        return _page(database.call(caller, "rag_similar", arguments, idempotent=True))
 
 
 def widen(
@@ -82,7 +84,7 @@ def widen(
     if not matches:
         return ()
     arguments = {"chunk_ids": [match.chunk_id for match in matches], "neighbours": neighbours}
-    rows = {row["chunk_id"]: row for row in database.call(caller, "rag_widen", arguments, again=True)}
+    rows = {row["chunk_id"]: row for row in database.call(caller, "rag_widen", arguments, idempotent=True)}
     # Chunks may have been deleted since the search.
     return tuple(
         replace(match, text=row["content"], span=(row["span_start"], row["span_end"]))

@@ -18,5 +18,5 @@ def locate(database: Database, caller: PrincipalSource, workspace: str | None, o
         "org_id": id_of(org, "org") if org is not None else None,
     }
     with error_details(workspace_id=workspace, org_id=org):
-        (row,) = database.call(caller, "rag_resolve_workspace", arguments, again=True)
+        (row,) = database.call(caller, "rag_resolve_workspace", arguments, idempotent=True)
     return Place(row["org_id"], row["collection_id"])

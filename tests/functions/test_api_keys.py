@@ -887,4 +887,4 @@ def test_a_signing_key_that_the_project_rejects_is_a_server_error(people: People
         stranger = Signer("a secret of another project, long enough", settings.issuer, "authenticated")
         with pytest.raises(DatabaseFailed) as refused:
             ApiKeyAuthenticator(core.database, stranger).principal(key)
-        assert refused.value.because == UNTRUSTED
+        assert refused.value.log_reason == UNTRUSTED

@@ -49,7 +49,7 @@ def _list(gateway: ChatGateway) -> list[Body]:
     try:
         models = list(_readable(gateway.models()))[:MAX_MODELS]
     except GenerationFailed as failed:
-        log.info("the gateway's list of models is not available: %s", failed.because)
+        log.info("the gateway's list of models is not available: %s", failed.log_reason)
         models = []
     unlisted = _model(gateway.model, owner=GATEWAY)
     default = next((model for model in models if model["id"] == gateway.model), unlisted)

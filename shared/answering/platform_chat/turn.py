@@ -148,5 +148,5 @@ def _save(state: TurnState, usage: Usage) -> str | None:
     try:
         return sessions.save_turn(state.core.database, state.caller, state.session, messages)
     except RagError as error:
-        log.warning("a turn was not saved: %s", error.because)
+        log.warning("a turn was not saved: %s", error.log_reason)
         return None

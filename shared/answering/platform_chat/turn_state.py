@@ -54,7 +54,7 @@ class TurnState:
             options.mode,
             options.rerank,
             options.neighbours,
-            compares=True,
+            with_similarity=True,
             graph=options.graph,
         )
         return pipeline.search(self.core, self.caller(), query)

@@ -81,7 +81,7 @@ class IndexReader:
         return rows
 
     def _call(self, function: str, **arguments: Any) -> Any:
-        return self._database.call(self._caller, function, arguments, again=True, patient=True)
+        return self._database.call(self._caller, function, arguments, idempotent=True, long_timeout=True)
 
 
 def persist(

@@ -63,7 +63,7 @@ def unavailable(keys: KeySet, kid: str = "first") -> None:
     with pytest.raises(KeysUnavailable) as raised:
         keys.key(kid, "ES256")
     assert (raised.value.status, raised.value.code) == (500, "keys_unavailable")
-    assert "127.0.0.1" not in f"{raised.value} {raised.value.because}"
+    assert "127.0.0.1" not in f"{raised.value} {raised.value.log_reason}"
 
 
 # -- what is known, and when it is asked for ------------------------------------------------------------

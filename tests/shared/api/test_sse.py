@@ -73,7 +73,7 @@ def test_messages_are_followed_by_the_end_event():
 def test_an_error_during_the_stream_replaces_the_end_event():
     async def one() -> AsyncGenerator[int]:
         yield 1
-        raise GenerationFailed(because="secret")
+        raise GenerationFailed(log_reason="secret")
 
     got = run(answered(events(one(), event, told, b"data: [DONE]\n\n")))
     assert got == [b"data: 1\n\n", b'data: {"error":"generation_failed"}\n\n']

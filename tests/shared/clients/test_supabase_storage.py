@@ -62,13 +62,13 @@ def test_an_invalid_response_is_a_failure_without_details(subtests: pytest.Subte
         (Reply(body=b"eyJ.secret"), "malformed response"),
     ]
     for call in ("upload_link", "download_link", "size_of", "remove"):
-        for reply, because in replies:
+        for reply, log_reason in replies:
             with subtests.test(call=call, reply=reply), server_and_storage() as (server, storage):
                 server.replies(reply)
                 arguments = (ANN, PATH, "a.pdf") if call == "download_link" else (ANN, PATH)
                 with pytest.raises(StorageFailed) as failed:
                     getattr(storage, call)(*arguments)
-                assert failed.value.because == because
+                assert failed.value.log_reason == log_reason
                 assert str(failed.value) == "The file storage could not answer. Please try again."
 
 
@@ -122,7 +122,7 @@ def test_a_slow_object_is_abandoned_at_the_deadline(
     server.replies(Reply(body=b"x" * 100, drip=0.05))
     with pytest.raises(StorageFailed) as failed:
         storage.download(ANN, PATH)
-    assert failed.value.because == "ReadTimeout"
+    assert failed.value.log_reason == "ReadTimeout"
 
 
 def test_an_unreachable_storage_is_a_failure(server: StandIn):
@@ -131,4 +131,4 @@ def test_an_unreachable_storage_is_a_failure(server: StandIn):
         pytest.raises(RagError) as failed,
     ):
         storage.remove(ANN, PATH)
-    assert (failed.value.code, failed.value.because) == ("storage_failed", "ConnectError")
+    assert (failed.value.code, failed.value.log_reason) == ("storage_failed", "ConnectError")

@@ -332,7 +332,7 @@ def test_a_failing_service_is_not_called_again_at_once(
                 read(model(api))
             assert len(api.requests) == 1
             assert failed.value.status >= 500
-            assert SECRET not in f"{failed.value} {failed.value.because} {caplog.text}"
+            assert SECRET not in f"{failed.value} {failed.value.log_reason} {caplog.text}"
             assert "Ledger" not in caplog.text
 
 

@@ -491,7 +491,7 @@ class Broken:
     model, remote, window, passage_tokens = "all-MiniLM-L6-v2", False, 256, 128
 
     def embed(self, texts: object, *, background: bool = False) -> list[list[float]]:
-        raise RagError(because="broken")
+        raise RagError(log_reason="broken")
 
     def count_tokens(self, text: str) -> int:
         return len(text.split())

@@ -102,7 +102,7 @@ def test_the_time_for_an_event_of_many_lines_is_linear(gateway: StandIn, endpoin
     gateway.replies(Reply(chunks=[lines, b"\n"]))
     with pytest.raises(GenerationFailed) as failed:
         run(asyncio.wait_for(read(endpoint), 20))
-    assert failed.value.because == "an event is too long"
+    assert failed.value.log_reason == "an event is too long"
 
 
 def test_an_endpoint_that_never_ends_its_stream_blocks_no_caller(gateway: StandIn, endpoint: ChatGateway):

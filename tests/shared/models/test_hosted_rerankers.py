@@ -102,7 +102,7 @@ ADDRESSES = {
 def failure(reranker: Reranker, passages: Sequence[str] = PASSAGES) -> RerankFailed:
     with pytest.raises(RerankFailed) as raised:
         reranker.score("a question", passages)
-    shown = f"{raised.value!r} {raised.value.because} {raised.value.__cause__} {raised.value.headers}"
+    shown = f"{raised.value!r} {raised.value.log_reason} {raised.value.__cause__} {raised.value.headers}"
     assert SECRET not in shown
     assert "first" not in shown
     return raised.value
@@ -154,14 +154,14 @@ def test_an_error_status_is_a_failure_without_a_retry(subtests: pytest.Subtests)
         with subtests.test(status=status), StandIn() as api:
             headers = {"Location": f"{api.url}/elsewhere"} if status == 302 else {}
             api.replies(Reply(status=status, json={"message": f"no such key {SECRET}"}, headers=headers))
-            assert failure(hosted(api)).because == f"HTTP {status}"
+            assert failure(hosted(api)).log_reason == f"HTTP {status}"
             assert len(api.requests) == 1
 
 
 @pytest.mark.usefixtures("short_pauses")
 def test_a_permanent_failure_is_given_up_after_three_attempts(api: StandIn):
     api.replies(Reply(status=503))
-    assert failure(hosted(api)).because == "HTTP 503"
+    assert failure(hosted(api)).log_reason == "HTTP 503"
     assert len(api.requests) == 3
 
 
@@ -186,7 +186,7 @@ def test_an_unreachable_endpoint_is_a_failure(api: StandIn):
 def test_a_retry_after_beyond_the_deadline_is_not_waited_for(api: StandIn):
     api.replies(Reply(status=429, headers={"Retry-After": "60"}))
     started = time.monotonic()
-    assert failure(hosted(api)).because == "HTTP 429"
+    assert failure(hosted(api)).log_reason == "HTTP 429"
     assert time.monotonic() - started < 2
     assert len(api.requests) == 1
 
@@ -276,7 +276,7 @@ def test_every_failure_keeps_the_order(api: StandIn):
 @pytest.mark.parametrize("key", ["schlüssel-7f3x", "line\nbreak-7f3x"])
 def test_an_invalid_key_is_a_failure_that_does_not_show_it(api: StandIn, key: str):
     raised = failure(hosted(api, rag_rerank_api_key=key))
-    assert "7f3x" not in f"{raised!r} {raised.because} {raised.__cause__}"
+    assert "7f3x" not in f"{raised!r} {raised.log_reason} {raised.__cause__}"
     assert raised.__suppress_context__
     assert api.requests == []
 

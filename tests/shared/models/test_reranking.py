@@ -41,7 +41,7 @@ class Broken:
 
     def score(self, query: str, passages: Sequence[str]) -> list[float]:
         if not self._scores:
-            raise RerankFailed(because="HTTP 503")
+            raise RerankFailed(log_reason="HTTP 503")
         return self._scores
 
 

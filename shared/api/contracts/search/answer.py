@@ -63,7 +63,7 @@ class Request(RetrievalRequest):
             # The model gets more of each document.
             neighbours=1 if self.context else 0,
             # Confidence needs the similarities.
-            compares=True,
+            with_similarity=True,
         )
         return AnswerRequest(
             search,
