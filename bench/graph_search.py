@@ -114,8 +114,8 @@ def kinds(corpus: TextCorpus) -> dict[str, Draw]:
     }
 
 
-def compare(kind: str, taken: Mapping[str, Timings], suffix: str = "") -> list[Figure]:
-    hybrid, graph = taken[HYBRID], taken[GRAPH]
+def compare(kind: str, timings: Mapping[str, Timings], suffix: str = "") -> list[Figure]:
+    hybrid, graph = timings[HYBRID], timings[GRAPH]
     pages_with_graph = sum(any(row["graph_score"] for row in rows) for rows in graph.answers) / len(
         graph.answers
     )

@@ -147,11 +147,11 @@ def analyze(bench: BenchStack) -> None:
         connection.execute("analyze")
 
 
-def set_hybrid(bench: BenchStack, wanted: bool) -> None:
+def set_hybrid(bench: BenchStack, expected: bool) -> None:
     """Whether the indexes are searched by word as well."""
     with psycopg.connect(bench.stack.database_url(), autocommit=True) as connection:
         connection.execute(
             "update rag.collections set config = jsonb_build_object('enable_hybrid_search', %s::boolean) "
             "where name like 'of %%'",
-            [wanted],
+            [expected],
         )

@@ -51,7 +51,7 @@ def measure(console: Console) -> list[Figure]:
         index_words(tenants, corpus)
         tenants.with_index()
         token = tenants.token(tenants.user("ingest", [ORG]))
-        taken: dict[str, list[float]] = {method: [] for method in DISABLED_TRIGGERS}
+        timings: dict[str, list[float]] = {method: [] for method in DISABLED_TRIGGERS}
         documents = bodies(tenants, corpus)
         shuffled = random.Random(7).sample  # noqa: S311  # not a secret
         with connect(tenants.postgrest) as connection:
@@ -61,10 +61,10 @@ def measure(console: Console) -> list[Figure]:
                         seconds = [
                             put(connection, token, next(documents)) for _ in range(WARM + DOCUMENTS_PER_ROUND)
                         ]
-                        taken[method] += seconds[WARM:]
+                        timings[method] += seconds[WARM:]
         there = tenants.number("select count(*) from rag.chunks")
         console.print(f"{there:,.0f} chunks at last")
-    return figures_of(taken)
+    return figures_of(timings)
 
 
 @contextmanager
@@ -83,8 +83,8 @@ def put(connection: http.client.HTTPConnection, token: str, body: bytes) -> floa
 
 def bodies(tenants: TenantDatabase, corpus: TextCorpus) -> Iterator[bytes]:
     """New documents as shared/ingestion/synchronous_ingestion.py sends them."""
-    wanted = ROUNDS * len(DISABLED_TRIGGERS) * (WARM + DOCUMENTS_PER_ROUND)
-    documents = [corpus.prose.document(FIRST_NUMBER + number) for number in range(wanted)]
+    expected = ROUNDS * len(DISABLED_TRIGGERS) * (WARM + DOCUMENTS_PER_ROUND)
+    documents = [corpus.prose.document(FIRST_NUMBER + number) for number in range(expected)]
     chunks = sum(len(document.chunks) for document in documents)
     embeddings = iter(synthetic_vectors.sample(ORG.number, ORG.topics, chunks, stream=2))
     for number, document in enumerate(documents):
@@ -119,12 +119,12 @@ def body(
     return json.dumps({"document": fields, "chunks": chunks}).encode()
 
 
-def figures_of(taken: dict[str, list[float]]) -> list[Figure]:
+def figures_of(timings: dict[str, list[float]]) -> list[Figure]:
     """Means: now and then a document pays for folding what many have counted."""
-    means = {method: 1000 * fmean(seconds) for method, seconds in taken.items()}
+    means = {method: 1000 * fmean(seconds) for method, seconds in timings.items()}
     figures = [
         Figure(f"put a document, {method}", means[method], "ms", note=f"p50 {1000 * median(seconds):.1f} ms")
-        for method, seconds in taken.items()
+        for method, seconds in timings.items()
     ]
     share = 1 - means[WITHOUT_POSTINGS] / means[ALL_STATISTICS]
     return [*figures, Figure("keyword statistics' share of putting a document", share, "", None, GOAL)]

@@ -53,14 +53,14 @@ def measure(console: Console, chunks: int = CHUNKS) -> list[Figure]:
         return figures
 
 
-def compare(kind: str, taken: Mapping[str, Timings]) -> list[Figure]:
-    semantic = taken[SEMANTIC].p50_ms
-    found = sum(map(bool, taken[KEYWORD].answers)) / len(taken[KEYWORD].answers)
-    note = f"{found:.0%} of the questions found something"
+def compare(kind: str, timings: Mapping[str, Timings]) -> list[Figure]:
+    semantic = timings[SEMANTIC].p50_ms
+    results = sum(map(bool, timings[KEYWORD].answers)) / len(timings[KEYWORD].answers)
+    note = f"{results:.0%} of the questions found something"
     return [
-        Figure(f"keyword p50, {kind}", taken[KEYWORD].p50_ms, "ms", semantic, None, note),
+        Figure(f"keyword p50, {kind}", timings[KEYWORD].p50_ms, "ms", semantic, None, note),
         Figure(
-            f"hybrid p50, {kind}", taken[HYBRID].p50_ms, "ms", semantic, GOAL if kind == TEXT else None,
+            f"hybrid p50, {kind}", timings[HYBRID].p50_ms, "ms", semantic, GOAL if kind == TEXT else None,
             "beside rag_match",
         ),
     ]  # fmt: skip

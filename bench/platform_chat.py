@@ -43,20 +43,20 @@ def measure(bench: BenchStack) -> list[Figure]:
 def first_tokens(bench: BenchStack, ours: Server, model: Server) -> list[Figure]:
     """Ours: from the sources to the first of the text. Directly: from asking with the same prompt to the
     first of it, on a connection of its own as ours has, by our own client and by the bare one; in turns."""
-    asked = prompt(bench)
-    taken: dict[str, list[float]] = {"ours": [], "client": [], "bare": []}
+    request = prompt(bench)
+    timings: dict[str, list[float]] = {"ours": [], "client": [], "bare": []}
     with httpx.Client(timeout=30) as client:
         for turn in range(-5, ROUNDS):
             measured = {
                 "ours": after_retrieval(client, ours, bench.token()),
-                "client": asyncio.run(client_stream(model, asked)),
-                "bare": bare_stream(model, asked),
+                "client": asyncio.run(client_stream(model, request)),
+                "bare": bare_stream(model, request),
             }
             if turn >= 0:
                 for name, seconds in measured.items():
-                    taken[name].append(1000 * seconds)
-    p50 = {name: median(result) for name, result in taken.items()}
-    note = f"{ROUNDS} rounds in turns, a prompt of {len(json.dumps(asked)):,} bytes"
+                    timings[name].append(1000 * seconds)
+    p50 = {name: median(result) for name, result in timings.items()}
+    note = f"{ROUNDS} rounds in turns, a prompt of {len(json.dumps(request)):,} bytes"
     return [
         Figure("first token after retrieval, p50", p50["ours"], "ms", p50["bare"], "<= 1.3", note),
         Figure("first token after retrieval, p50, over the same client", p50["ours"], "ms", p50["client"]),
@@ -68,7 +68,7 @@ def prompt(bench: BenchStack) -> dict[str, Any]:
     principal = principals_of(bench.stack)(USER_EMAIL)
     result = pipeline.search(bench.core, principal, Query(QUESTION, 5, neighbours=1))
     settings = bench.core.settings
-    asked, _ = chat_request(
+    request, _ = chat_request(
         Turn(QUESTION),
         "m",
         result.matches,
@@ -77,7 +77,7 @@ def prompt(bench: BenchStack) -> dict[str, Any]:
         settings.rag_context_tokens,
         settings.rag_history_tokens,
     )
-    return {**asked, "stream": True}
+    return {**request, "stream": True}
 
 
 def after_retrieval(client: httpx.Client, ours: Server, token: str) -> float:
@@ -94,19 +94,19 @@ def after_retrieval(client: httpx.Client, ours: Server, token: str) -> float:
     raise RuntimeError("no token came")
 
 
-async def client_stream(model: Server, asked: dict[str, Any]) -> float:
+async def client_stream(model: Server, request: dict[str, Any]) -> float:
     gateway = ChatGateway("none", f"{model.url}/v1", "m", 30, 30)
     began = perf_counter()
-    async with gateway.stream(asked) as parts:
+    async with gateway.stream(request) as parts:
         async for _ in parts:
             return perf_counter() - began
     raise RuntimeError("no token came")
 
 
-def bare_stream(model: Server, asked: dict[str, Any]) -> float:
+def bare_stream(model: Server, request: dict[str, Any]) -> float:
     with httpx.Client(timeout=30) as client:
         began = perf_counter()
-        with client.stream("POST", f"{model.url}/v1/chat/completions", json=asked) as answer:
+        with client.stream("POST", f"{model.url}/v1/chat/completions", json=request) as answer:
             for line in answer.iter_lines():
                 if line.startswith("data: "):
                     return perf_counter() - began
@@ -151,8 +151,13 @@ def session_figures(bench: BenchStack, ours: Server) -> list[Figure]:
     before = mib(ours)
     with httpx.Client(timeout=60, headers={"Authorization": f"Bearer {bench.token()}"}) as client:
         for turn in range(TURNS):
-            asked = f"{QUESTION} Of the site number {turn} in particular, " + "in words " * 60
-            body = {"message": asked, "stream": False, "session_id": session, "retrieval": {"rerank": False}}
+            question = f"{QUESTION} Of the site number {turn} in particular, " + "in words " * 60
+            body = {
+                "message": question,
+                "stream": False,
+                "session_id": session,
+                "retrieval": {"rerank": False},
+            }
             began = perf_counter()
             answer = client.post(f"{ours.url}{PATH}", json=body).raise_for_status().json()
             seconds.append(perf_counter() - began)

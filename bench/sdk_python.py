@@ -56,15 +56,15 @@ def compare(name: str, ours: Callable[[], Any], bare: Callable[[], Any]) -> list
     client's own and the same however busy the machine is."""
     waited: dict[str, list[float]] = {"ours": [], "bare": []}
     computed = {"ours": 0.0, "bare": 0.0}
-    asked = {"ours": ours, "bare": bare}
+    request = {"ours": ours, "bare": bare}
     for turn in range(-WARMING, ROUNDS):
-        for who in sorted(asked, reverse=turn % 2 == 0):
+        for who in sorted(request, reverse=turn % 2 == 0):
             began, worked = perf_counter(), thread_time()
-            asked[who]()
+            request[who]()
             if turn >= 0:
                 waited[who].append(1000 * (perf_counter() - began))
                 computed[who] += 1000 * (thread_time() - worked) / ROUNDS
-    p50 = {who: median(found) for who, found in waited.items()}
+    p50 = {who: median(entry) for who, entry in waited.items()}
     note = f"{ROUNDS} rounds in turns"
     return [
         Figure(f"SDK, {name}, p50", p50["ours"], "ms", p50["bare"], "<= 1.1", note),

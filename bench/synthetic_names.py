@@ -144,9 +144,9 @@ def _append_names(chunk: str, naming: ChunkNames) -> str:
     return f"{related} {' and '.join(others)} were there." if others else related
 
 
-def misspell(said: str, draw: np.random.Generator) -> str:
+def misspell(text: str, draw: np.random.Generator) -> str:
     """One letter of each longer word lost, doubled or changed for its neighbour, never the first."""
-    return " ".join(_misspell_word(word, draw) if len(word) > 4 else word for word in said.split())
+    return " ".join(_misspell_word(word, draw) if len(word) > 4 else word for word in text.split())
 
 
 def _misspell_word(word: str, draw: np.random.Generator) -> str:

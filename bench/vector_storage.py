@@ -120,7 +120,7 @@ def time_all(connection: psycopg.Connection[Any]) -> list[Figure]:
     # No plan without a sort is made dearer by this; those that could use the index then do.
     for setting in ("enable_sort = off", "hnsw.iterative_scan = relaxed_order", "hnsw.ef_search = 100"):
         connection.execute(f"set {setting}")
-    seen: dict[tuple[Kind, str], Timings] = {}
+    visible: dict[tuple[Kind, str], Timings] = {}
     for org, method in ((MEDIUM, "exact"), (LARGE, "exact"), (LARGE, "HNSW")):
         for query in org.queries(QUESTIONS):
             arguments = {"query": vector_literal(query), "org": org.id}
@@ -130,13 +130,13 @@ def time_all(connection: psycopg.Connection[Any]) -> list[Figure]:
             for kind in KINDS:
                 if method == "exact" and kind.bits:
                     continue
-                timed = seen.setdefault((kind, f"{method}, {org.chunks:,} rows"), Timings())
+                timed = visible.setdefault((kind, f"{method}, {org.chunks:,} rows"), Timings())
                 template = EXACT if method == "exact" else BY_BITS if kind.bits else INDEXED
-                found = ask(connection, template, kind, timed, arguments)
+                results = ask(connection, template, kind, timed, arguments)
                 if method == "HNSW":
-                    timed.recalls.append(len(found & truth) / TOP_K)
+                    timed.recalls.append(len(results & truth) / TOP_K)
     figures = []
-    for (kind, method), timed in seen.items():
+    for (kind, method), timed in visible.items():
         recall = sum(timed.recalls) / len(timed.recalls) if timed.recalls else None
         note = None if recall is None else f"recall {recall:.3f}"
         figures.append(Figure(f"{kind.name}: {method}", timed.ms, "ms", note=note))

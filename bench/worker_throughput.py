@@ -192,12 +192,12 @@ def time_copy(tenants: TenantDatabase, document_ids: list[str]) -> tuple[float, 
 
 
 def stored_columns(tenants: TenantDatabase, table: str) -> str:
-    found = tenants.connection.execute(
+    row = tenants.connection.execute(
         "select string_agg(quote_ident(attname), ', ' order by attnum) from pg_attribute "
         "where attrelid = %s::regclass and attnum > 0 and not attisdropped and attgenerated = ''",
         [f"rag.{table}"],
     ).fetchone()
-    return str((found or [""])[0])
+    return str((row or [""])[0])
 
 
 # -- how soon -----------------------------------------------------------------------------------------

@@ -17,26 +17,26 @@ from local import ROOT
 from local.stack import Stack
 
 
-def run_node(script: Path, given: dict[str, Any], *arguments: str) -> dict[str, Any]:
+def run_node(script: Path, inputs: dict[str, Any], *arguments: str) -> dict[str, Any]:
     """Run a script with `given` on its standard input; what it prints, parsed: nothing is nothing."""
-    done = subprocess.run(
+    process = subprocess.run(
         # supabase-js wants a WebSocket at once; Node 20 has one behind this flag, later ones by default.
         ["node", "--experimental-websocket", str(script), *arguments],
-        input=json.dumps(given),
+        input=json.dumps(inputs),
         capture_output=True,
         text=True,
         timeout=180,
         check=False,
         cwd=ROOT,
     )
-    assert done.returncode == 0, done.stderr
-    result: dict[str, Any] = json.loads(done.stdout or "{}")
+    assert process.returncode == 0, process.stderr
+    result: dict[str, Any] = json.loads(process.stdout or "{}")
     return result
 
 
 def printed(command: list[str], folder: Path, environment: Mapping[str, str]) -> str:
     """What a program says that ends well, and complains of nothing."""
-    done = subprocess.run(
+    process = subprocess.run(
         command,
         capture_output=True,
         text=True,
@@ -45,8 +45,8 @@ def printed(command: list[str], folder: Path, environment: Mapping[str, str]) ->
         cwd=folder,
         env=surroundings(environment),
     )
-    assert (done.returncode, done.stderr) == (0, ""), done.stderr
-    return done.stdout
+    assert (process.returncode, process.stderr) == (0, ""), process.stderr
+    return process.stdout
 
 
 def surroundings(environment: Mapping[str, str]) -> dict[str, str]:

@@ -33,8 +33,8 @@ class Told:
                 for name, kind in self.names.items()
             ],
             "relations": [
-                {"subject": subject, "type": kind, "object": found, "confidence": 0.9}
-                for subject, kind, found in self.relations
+                {"subject": subject, "type": kind, "object": entry, "confidence": 0.9}
+                for subject, kind, entry in self.relations
             ],
         }
 

@@ -87,15 +87,15 @@ def snapshotting(settings: Settings, world: World, url: str) -> Iterator[Snapsho
 def message(answer: Any) -> str:
     assert answer.status_code == 200, answer.text
     assert set(answer.json()) == {"message"}
-    said: str = answer.json()["message"]
-    return said
+    text: str = answer.json()["message"]
+    return text
 
 
 def detail(answer: Any, status: int) -> str:
     assert answer.status_code == status, answer.text
-    said: str = answer.json()["detail"]
-    assert isinstance(said, str)
-    return said
+    text: str = answer.json()["detail"]
+    assert isinstance(text, str)
+    return text
 
 
 def put(who: Actor, index: str, seeds: range = range(3), **fields: Any) -> None:

@@ -62,8 +62,8 @@ class Uploading:
         return self.app.get(f"{PATH}/{path}", headers=actor.headers(), follow_redirects=False)
 
     def seen(self, actor: Actor, row: Row) -> Row:
-        found: Row = self.get(actor, row["id"]).json()
-        return found
+        body: Row = self.get(actor, row["id"]).json()
+        return body
 
     def work(self) -> BatchResult:
         core = self.core

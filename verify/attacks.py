@@ -218,5 +218,5 @@ def failure_reason(
     may_succeed = attack.may_succeed and not any(object_id in request.path for object_id in group.ids)
     if not is_refused and not (may_succeed and response.is_success):
         return f"the status is {response.status_code}: {response.text[:200]}"
-    shown = leak(response, request, group.markers, group.ids)
-    return f"the response shows {shown}" if shown else ""
+    output = leak(response, request, group.markers, group.ids)
+    return f"the response shows {output}" if output else ""

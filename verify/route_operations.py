@@ -108,10 +108,10 @@ def _routes(slug: str, app: FastAPI) -> Iterable[Route]:
         if isinstance(route, APIRoute)
         for method in route.methods or ()
     }
-    seen: set[Any] = set()
+    ids: set[Any] = set()
     for path, operations in description["paths"].items():
         for method, operation in operations.items():
             if method in METHODS:
                 endpoint = endpoints.get((method, path), path)
-                yield Route(slug, method.upper(), path, operation, components, (method, endpoint) in seen)
-                seen.add((method, endpoint))
+                yield Route(slug, method.upper(), path, operation, components, (method, endpoint) in ids)
+                ids.add((method, endpoint))

@@ -99,8 +99,8 @@ def _attack_public_route(sweep: Sweep, group: Group, route: route_operations.Rou
     """It answers without a credential, and shows nothing of an org."""
     request = route.request(sweep.objects.shared, optional=True)
     response = sweep.send(request, {})
-    if shown := attacks.leak(response, request, group.markers, group.ids):
-        yield Finding(route.name, "no credential", f"the response shows {shown}")
+    if output := attacks.leak(response, request, group.markers, group.ids):
+        yield Finding(route.name, "no credential", f"the response shows {output}")
     elif response.is_error:
         yield Finding(route.name, CONTROL, f"{response.status_code} {response.text[:200]}")
     if route.name in request_examples.PUBLIC_WITH_CHECK:

@@ -154,5 +154,5 @@ def _attack_unexposed(
             if response.status_code not in UNEXPOSED and not (is_exposed and response.is_success):
                 detail = f"the status is {response.status_code}: {response.text[:200]}"
                 yield Finding(target, attack, detail)
-            elif shown := attacks.leak(response, request, markers, sweep.objects.ids):
-                yield Finding(target, attack, f"the response shows {shown}")
+            elif output := attacks.leak(response, request, markers, sweep.objects.ids):
+                yield Finding(target, attack, f"the response shows {output}")

@@ -139,8 +139,8 @@ def test_openai_for_python_without_a_valid_key(url: str):
 
 
 def test_openai_for_node(url: str, people: People):
-    given = {"url": url, "token": key_of(people.ann), "index": "kettles"}
-    result = run_node(Path(__file__).with_name("openai.mjs"), given)
+    arguments = {"url": url, "token": key_of(people.ann), "index": "kettles"}
+    result = run_node(Path(__file__).with_name("openai.mjs"), arguments)
     assert result["models"] == ["google/gemini-2.5-flash", MODEL, "rag", "rag/kettles"]
     assert [node["text"] for node in result["over_index"]["source_nodes"]] == [KETTLE]
     assert (result["no_index"]["name"], result["no_index"]["status"]) == ("NotFoundError", 404)

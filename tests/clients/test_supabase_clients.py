@@ -52,14 +52,14 @@ def test_supabase_js_uploads_with_a_signed_url(uploading: Uploading, people: Peo
     home = collection(people.ann)
     begun = uploading.begin(people.ann, home).json()
     address = urlsplit(begun["upload_url"])
-    given = given_for(people.ann, bucket=BUCKET, path=address.path.partition(f"/{BUCKET}/")[2])
-    given |= {
+    arguments = given_for(people.ann, bucket=BUCKET, path=address.path.partition(f"/{BUCKET}/")[2])
+    arguments |= {
         "url": uploading.server.url,
         "uploadToken": parse_qs(address.query)["token"][0],
         "text": KETTLE,
     }
-    result = run_node(HERE / "supabase_storage.mjs", given)
-    assert (result["error"], result["uploaded"]["path"]) == (None, given["path"])
+    result = run_node(HERE / "supabase_storage.mjs", arguments)
+    assert (result["error"], result["uploaded"]["path"]) == (None, arguments["path"])
     assert (result["again"], result["size"], result["removed"]) == ("409", len(KETTLE), [])
     row = uploading.finish(people.ann, begun["upload"]).json()
     uploading.work()

@@ -38,9 +38,9 @@ def platform_error(answer: httpx.Response, status: int) -> dict[str, Any]:
     """The error of the platform contract's envelope."""
     assert answer.status_code == status, answer.text
     assert set(answer.json()) == {"error"}
-    found: dict[str, Any] = answer.json()["error"]
-    assert set(found) == {"type", "code", "message", "details"}
-    return found
+    body: dict[str, Any] = answer.json()["error"]
+    assert set(body) == {"type", "code", "message", "details"}
+    return body
 
 
 @contextmanager
@@ -133,13 +133,13 @@ def listening(app: ASGIApp) -> Iterator[str]:
 def counting(address: str, below: str = "", lost: Collection[int] = ()) -> Iterator[tuple[str, list[str]]]:
     """An address that passes every POST on to another one, which serves what is `below` a path, and the paths
     that were asked for. `lost`: of which POSTs, counted from 0, the connection breaks before the answer."""
-    asked: list[str] = []
+    requests: list[str] = []
     with httpx.Client(base_url=address, timeout=30) as client:
 
         class Handler(BaseHTTPRequestHandler):
             def do_POST(self) -> None:
-                number = len(asked)
-                asked.append(self.path)
+                number = len(requests)
+                requests.append(self.path)
                 content = self.rfile.read(int(self.headers["Content-Length"]))
                 headers = {name: self.headers[name] for name in PASSED_ON if name in self.headers}
                 answer = client.post(self.path.removeprefix(below), content=content, headers=headers)
@@ -159,7 +159,7 @@ def counting(address: str, below: str = "", lost: Collection[int] = ()) -> Itera
         thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
         thread.start()
         try:
-            yield f"http://127.0.0.1:{server.server_address[1]}", asked
+            yield f"http://127.0.0.1:{server.server_address[1]}", requests
         finally:
             server.shutdown()
             server.server_close()

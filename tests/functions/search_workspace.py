@@ -53,7 +53,7 @@ class Workspace:
 
     def contents(self, *ids: str, **body: Any) -> Row:
         kinds = {"doc": "document", "chn": "chunk"}
-        references = [{"kind": kinds[found[:3]], "id": found} for found in ids]
+        references = [{"kind": kinds[entry[:3]], "id": entry} for entry in ids]
         return ok(self.actor.post("/v1/contents", {"workspaceId": self.id, "ids": references, **body}))
 
     def similar(self, subject: Row, **body: Any) -> Row:
@@ -93,7 +93,7 @@ def put(core: Services, actor: Actor, collection: str, title: str, text: str, **
 def workspace(core: Services, actor: Actor) -> Workspace:
     """A workspace of its own, with an incident, a page, a ticket and what has nothing to do with them."""
     home = f"workspace {actor.id}"
-    told: dict[str, tuple[str, Row]] = {
+    messages: dict[str, tuple[str, Row]] = {
         "Billing outage": (
             OUTAGE,
             {
@@ -121,7 +121,7 @@ def workspace(core: Services, actor: Actor) -> Workspace:
         "Canteen": (MENU, {}),
     }
     documents = {
-        title: put(core, actor, home, title, text, **fields) for title, (text, fields) in told.items()
+        title: put(core, actor, home, title, text, **fields) for title, (text, fields) in messages.items()
     }
     return Workspace(core, actor, workspace_id(actor, home), home, documents)
 

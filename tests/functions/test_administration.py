@@ -341,18 +341,18 @@ def test_unauthenticated_requests_cannot_cause_database_probes(
     settings: Settings, people: People, no_jobs: None
 ):
     """An admin's own look is the admin's, and is limited as all that they ask."""
-    with counting(settings.supabase_url) as (address, asked):
+    with counting(settings.supabase_url) as (address, requests):
         changes = {"supabase_url": address, "supabase_jwt_issuer": settings.issuer}
         with made(settings, **changes) as core, served(administration.app, core) as client:
             for _ in range(5):
                 assert client.get(HEALTH).json()["status"] == "healthy"
             # The first call of rag_health reaches Postgres, the second counts what waits.
-            assert asked == ["/rest/v1/rpc/is_org_member", *["/rest/v1/rpc/rag_health"] * 2]
+            assert requests == ["/rest/v1/rpc/is_org_member", *["/rest/v1/rpc/rag_health"] * 2]
             # What has failed meanwhile is seen soon.
-            del asked[:]
+            del requests[:]
             for now in (1e9, 1e9 + AGAIN_SECONDS / 2, 1e9 + AGAIN_SECONDS):
                 looking.check(core, None, partial(float, now))
-            assert asked.count("/rest/v1/rpc/is_org_member") == 2
+            assert requests.count("/rest/v1/rpc/is_org_member") == 2
 
 
 def test_without_a_signing_key_database_details_are_unknown(settings: Settings):

@@ -38,8 +38,8 @@ def gateway(gateway: StandIn) -> StandIn:
 
 
 def request_of(gateway: StandIn) -> dict[str, Any]:
-    found: dict[str, Any] = gateway.requests[-1].json
-    return found
+    row: dict[str, Any] = gateway.requests[-1].json
+    return row
 
 
 def test_an_answer_comes_from_the_documents_and_is_stored(
@@ -70,18 +70,18 @@ def test_an_answer_comes_from_the_documents_and_is_stored(
     ]
     assert str(UUID(metadata["session_id"])) == metadata["session_id"]
     assert kept(core, home.actor, metadata["session_id"]) == [("user", QUESTION), ("assistant", ANSWER)]
-    told = request_of(gateway)
-    assert OUTAGE in told["messages"][-1]["content"]
-    assert QUESTION in told["messages"][-1]["content"]
+    request_body = request_of(gateway)
+    assert OUTAGE in request_body["messages"][-1]["content"]
+    assert QUESTION in request_body["messages"][-1]["content"]
 
 
 def test_both_request_forms_stream_by_default(settings: Settings, home: Workspace):
     with conversing(settings, None) as client:
-        for path, said in (
+        for path, text in (
             ("/v1/chat", {"message": QUESTION}),
             ("/api/v1/chat", {"messages": [{"role": "user", "content": QUESTION}]}),
         ):
-            answer = post(client, home.actor, said, path)
+            answer = post(client, home.actor, text, path)
             assert answer.status_code == 200, answer.text
             assert answer.headers["content-type"].startswith("text/event-stream")
 
@@ -138,8 +138,8 @@ def test_top_level_fields_override_nested_fields_and_those_the_preset(
         for body, temperature, max_tokens in SETTINGS_OF_THE_MODEL:
             with subtests.test(body=body):
                 answered(say(client, home.actor, **body))
-                told = request_of(gateway)
-                assert (told["temperature"], told["max_tokens"]) == (temperature, max_tokens)
+                request_body = request_of(gateway)
+                assert (request_body["temperature"], request_body["max_tokens"]) == (temperature, max_tokens)
 
 
 def test_the_request_sets_the_model_and_its_sampling(settings: Settings, home: Workspace, gateway: StandIn):
@@ -155,11 +155,15 @@ def test_the_request_sets_the_model_and_its_sampling(settings: Settings, home: W
                 custom_instruction="Focus on security.",
             )
         )
-        told = request_of(gateway)
+        request_body = request_of(gateway)
         answered(say(client, home.actor, generation=nested))
-    assert (told["model"], body["metadata"]["model"]) == ("outer", "outer")
-    assert (told["top_p"], told["frequency_penalty"], told["presence_penalty"]) == (0.5, -1, 2)
-    system = told["messages"][0]["content"]
+    assert (request_body["model"], body["metadata"]["model"]) == ("outer", "outer")
+    assert (request_body["top_p"], request_body["frequency_penalty"], request_body["presence_penalty"]) == (
+        0.5,
+        -1,
+        2,
+    )
+    system = request_body["messages"][0]["content"]
     assert "exact terms" in system
     assert system.endswith("Focus on security.")
     assert request_of(gateway)["model"] == "inner"
@@ -176,9 +180,9 @@ def test_the_client_s_instructions_and_history_reach_the_model_and_are_stored(
     ]
     with conversing(settings, gateway) as client:
         answer = answered(post(client, home.actor, {"messages": messages, "stream": False}))
-    told = request_of(gateway)["messages"]
-    assert [message["role"] for message in told] == ["system", "system", "user", "assistant", "user"]
-    assert [message["content"] for message in told[1:4]] == [said["content"] for said in messages[:3]]
+    prompt = request_of(gateway)["messages"]
+    assert [message["role"] for message in prompt] == ["system", "system", "user", "assistant", "user"]
+    assert [message["content"] for message in prompt[1:4]] == [text["content"] for text in messages[:3]]
     assert kept(core, home.actor, answer["metadata"]["session_id"]) == [
         ("user", "Which service was down?"), ("assistant", "The billing service."),
         ("user", QUESTION), ("assistant", ANSWER),
@@ -242,15 +246,15 @@ def test_200_messages_of_history_fit_the_budget(settings: Settings, home: Worksp
     messages = [*earlier, {"role": "user", "content": QUESTION}]
     with conversing(settings, gateway, rag_history_tokens=500) as client:
         answer = answered(post(client, home.actor, {"messages": messages, "stream": False}))
-        told = request_of(gateway)["messages"]
+        prompt = request_of(gateway)["messages"]
         session = answer["metadata"]["session_id"]
         answered(say(client, home.actor, session_id=session))
-    assert 2 < len(told) < 12
-    assert told[1]["role"] == "user"
-    assert told[-2]["content"].startswith("assistant number 99 ")
-    again = request_of(gateway)["messages"]
-    assert again[-2] == {"role": "assistant", "content": ANSWER}
-    assert sum(len(message["content"]) for message in again[1:-1]) < 2_500
+    assert 2 < len(prompt) < 12
+    assert prompt[1]["role"] == "user"
+    assert prompt[-2]["content"].startswith("assistant number 99 ")
+    second = request_of(gateway)["messages"]
+    assert second[-2] == {"role": "assistant", "content": ANSWER}
+    assert sum(len(message["content"]) for message in second[1:-1]) < 2_500
 
 
 def test_graph_context_reaches_only_the_model(settings: Settings, own_home: Workspace, gateway: StandIn):
@@ -258,10 +262,10 @@ def test_graph_context_reaches_only_the_model(settings: Settings, own_home: Work
     question = "Who owns the Ledger service?"
     with conversing(settings, gateway) as client:
         body = answered(say(client, own_home.actor, question))
-        told = request_of(gateway)["messages"][-1]["content"]
+        prompt = request_of(gateway)["messages"][-1]["content"]
         without = answered(say(client, own_home.actor, question, retrieval={"enable_graph": False}))
-    assert "How what the documents name is connected" in told
-    assert "is owned by" in told
+    assert "How what the documents name is connected" in prompt
+    assert "is owned by" in prompt
     assert "How what the documents name is connected" not in request_of(gateway)["messages"][-1]["content"]
     assert "connected" not in json.dumps([body, without])
 
@@ -342,9 +346,9 @@ def test_a_request_without_a_message_is_a_missing_field(settings: Settings, peop
 
 def test_nulls_count_as_missing(settings: Settings, home: Workspace):
     names = ("messages", "session_id", "collection_id", "model", "preset", "retrieval", "generation")
-    said = {"message": QUESTION, "stream": False, **dict.fromkeys(names)}
+    fields = {"message": QUESTION, "stream": False, **dict.fromkeys(names)}
     with conversing(settings, None) as client:
-        body = answered(post(client, home.actor, said))
+        body = answered(post(client, home.actor, fields))
     assert body["metadata"]["preset"] == "detailed"
 
 
@@ -432,8 +436,8 @@ def test_the_contract_s_other_errors(settings: Settings, core: Services, own_hom
     other = core.database.call(home.actor.principal, "rag_create_collection", {"name": "other"})[0]["id"]
     with conversing(settings, None) as client:
         session = answered(say(client, home.actor, collection_id=home.id.removeprefix("ws_")))["metadata"]
-        told = say(client, home.actor, session_id=session["session_id"], collection_id=other)
-        assert platform_error(told, 409)["code"] == "session_of_another_collection"
+        answer = say(client, home.actor, session_id=session["session_id"], collection_id=other)
+        assert platform_error(answer, 409)["code"] == "session_of_another_collection"
         error = platform_error(say(client, home.actor, padding="x" * 1_100_000), 413)
         assert error["code"] == "file_too_large"
     with conversing(settings, None, rag_rate_limit_api="1/hour") as client:

@@ -51,7 +51,7 @@ def local(core: Services) -> Iterator[TestClient]:
 def test_without_an_index_the_request_reaches_the_model_unchanged(
     people: People, settings: Settings, gateway: StandIn
 ):
-    asked = {
+    query = {
         "messages": [{"role": "system", "content": "Be brief."}, user("Hello")],
         "model": "vendor/model-1",
         "temperature": 0.7,
@@ -61,13 +61,13 @@ def test_without_an_index_the_request_reaches_the_model_unchanged(
         "top_k": 7,
     }
     with chatting(settings, gateway) as client:
-        answer = client.post(PATH, json=asked, headers=people.ann.headers())
+        answer = client.post(PATH, json=query, headers=people.ann.headers())
     assert answer.status_code == 200, answer.text
     assert answer.json() == {**MODEL_ANSWER, "source_nodes": None}
     (request,) = gateway.requests
     assert request.path == "/v1/chat/completions"
     assert request.headers["authorization"] == f"Bearer {SECRET}"
-    assert request.json == {name: value for name, value in asked.items() if name != "top_k"}
+    assert request.json == {name: value for name, value in query.items() if name != "top_k"}
     assert "x-ratelimit-remaining" in answer.headers
 
 
@@ -129,7 +129,7 @@ def test_the_model_rag_searches_everything_or_one_collection(
     index(core, people.ann, "kettles", KETTLE)
     index(core, people.ann, "team/toasters", OTHER)
     index(core, people.bob, "kettles of bolt", OF_BOLT)
-    asked: list[tuple[dict[str, Any], list[str]]] = [
+    requests: list[tuple[dict[str, Any], list[str]]] = [
         ({"model": "rag"}, [KETTLE, OTHER]),
         ({"model": "rag", "index_name": "kettles"}, [KETTLE]),
         ({"model": "rag/kettles"}, [KETTLE]),
@@ -138,14 +138,14 @@ def test_the_model_rag_searches_everything_or_one_collection(
     ]
     with StandIn() as model, chatting(settings, model) as client:
         model.replies(streams() if stream else Reply(json=MODEL_ANSWER))
-        for body, texts in asked:
+        for body, texts in requests:
             assert sorted(nodes(ask(client, people.ann, stream=stream, **body))) == texts
             request = model.requests[-1].json
             assert request["model"] == "google/gemini-2.5-flash"
             assert all(text in request["messages"][-1]["content"] for text in texts)
-        assert len(model.requests) == len(asked)
+        assert len(model.requests) == len(requests)
     with served(chat_completions.app, core) as local:
-        for body, texts in asked:
+        for body, texts in requests:
             assert sorted(nodes(ask(local, people.ann, stream=stream, **body))) == texts
         # kim belongs to both orgs, sam to none.
         of_both = nodes(ask(local, people.kim, stream=stream, model="rag"))

@@ -69,11 +69,11 @@ BAD_REQUESTS: list[tuple[Any, str]] = [
 
 def test_a_malformed_request_is_400(subtests: pytest.Subtests, people: People, local: TestClient):
     for name in [None, "kettles"]:
-        for body, said in BAD_REQUESTS:
+        for body, text in BAD_REQUESTS:
             with subtests.test(name=name, body=body):
                 answer = ask(local, people.ann, **{"index_name": name, **body})
                 assert answer.status_code == 400, answer.text
-                assert said in answer.json()["detail"]
+                assert text in answer.json()["detail"]
                 assert answer.json()["error"]["message"] == answer.json()["detail"]
 
 

@@ -41,10 +41,10 @@ USAGE = {"prompt_tokens": 12, "completion_tokens": 5, "total_tokens": 17}
 @contextmanager
 def opened(url: str, actor: Actor, **body: Any) -> Iterator[httpx.Response]:
     """A stream that a client begins to read, and leaves when this is left."""
-    asked = {"messages": ASKING, "stream": True, **body}
+    request = {"messages": ASKING, "stream": True, **body}
     with (
         httpx.Client(timeout=20) as client,
-        client.stream("POST", f"{url}{PATH}", json=asked, headers=actor.headers()) as answer,
+        client.stream("POST", f"{url}{PATH}", json=request, headers=actor.headers()) as answer,
     ):
         yield answer
 
@@ -61,8 +61,8 @@ def test_the_model_s_stream_passes_unchanged(people: People, settings: Settings,
     assert "x-ratelimit-remaining" in answer.headers
     parts = [odd, piece("At "), piece("100 degrees."), piece(source_nodes=None)]
     assert said(answer.text) == [*parts, "[DONE]"]
-    asked = {"messages": ASKING, "stream": True, "model": "vendor/model-1", "seed": 7}
-    assert gateway.requests[0].json == asked
+    request = {"messages": ASKING, "stream": True, "model": "vendor/model-1", "seed": 7}
+    assert gateway.requests[0].json == request
 
 
 def test_the_last_chunk_over_an_index_has_the_source_nodes(
@@ -243,8 +243,8 @@ def test_behind_api_gateway_a_stream_arrives_in_one_piece(
     with with_model(settings, gateway) as core, served(chat_completions.app, core):
         headers = {"content-type": "application/json", "authorization": f"Bearer {people.ann.token()}"}
         body = json.dumps({"messages": [user()], "stream": True})
-        asked = event("http_api", "POST", PATH, headers=headers, body=body)
-        answer = handled(chat_completions.handler, asked)
+        request = event("http_api", "POST", PATH, headers=headers, body=body)
+        answer = handled(chat_completions.handler, request)
     assert answer["statusCode"] == 200
     assert answer["headers"]["content-type"].startswith("text/event-stream")
     assert not answer["isBase64Encoded"]

@@ -193,10 +193,10 @@ def test_concurrent_turns_of_a_session_are_both_stored(settings: Settings, core:
                 )
             )
     assert all(answer.status_code == 200 for answer in answers)
-    said = kept(core, home.actor, session)
-    assert len(said) == 10
+    text = kept(core, home.actor, session)
+    assert len(text) == 10
     # Each question with its answer behind it.
-    assert [role for role, _ in said] == ["user", "assistant"] * 5
+    assert [role for role, _ in text] == ["user", "assistant"] * 5
 
 
 def test_one_process_serves_50_concurrent_streams(settings: Settings, home: Workspace, gateway: StandIn):

@@ -80,9 +80,9 @@ def assert_failed_well(ended: Ended, status: int, code: str, step: str, actor: A
     assert line["request_id"] == ended.answer.headers["x-request-id"]
     assert set(line["steps"]) >= {"authenticate", "limit", step}
     assert all(milliseconds >= 0 for milliseconds in line["steps"].values())
-    said = ended.answer.text + json.dumps(line) + str(ended.answer.headers)
+    text = ended.answer.text + json.dumps(line) + str(ended.answer.headers)
     for hidden in (SECRET, QUESTION, "kiln", actor.token()[:20], "sk-", "Traceback", "127.0.0.1"):
-        assert hidden not in said
+        assert hidden not in text
     assert not re.search(r"openai|httpx|postgres|\.py\b", ended.answer.text, re.IGNORECASE)
 
 

@@ -126,14 +126,14 @@ def test_a_repeat_of_a_running_request_is_told_to_wait(people: People, world: Wo
     """ann asks twice; the database keeps her first request waiting."""
     with psycopg.connect(people.ann.stack.database_url()) as connection, ThreadPoolExecutor(1) as pool:
         connection.execute("lock table rag.collections in share mode")
-        asked = pool.submit(create, people.ann, "", **HEADER)
+        request = pool.submit(create, people.ann, "", **HEADER)
         for _ in range(1000):
             if world.sql("select 1 from rag.replies where org_id = %s", people.acme.id):
                 break
             time.sleep(0.01)
         second = create(people.ann, "", **HEADER)
         connection.rollback()
-        once = asked.result()
+        once = request.result()
     assert error(second, 409)["code"] == "request_in_progress"
     assert int(second.headers["Retry-After"]) >= 1
     first(once)
@@ -194,8 +194,8 @@ def test_a_key_belongs_to_the_collection_s_org(people: People, world: World):
         once = write(people.kim, home, **keyed)
         first(once)
         assert_replayed(write(people.kim, home, **keyed), once)
-    kept = world.sql("select org_id::text, count(*) from rag.replies group by 1")
-    assert {people.acme.id: 2, people.bolt.id: 2}.items() <= dict(kept).items()
+    rows = world.sql("select org_id::text, count(*) from rag.replies group by 1")
+    assert {people.acme.id: 2, people.bolt.id: 2}.items() <= dict(rows).items()
     for headers in (HEADER, {}):
         assert error(create(people.kim, "", **headers), 400)["code"] == "org_required"
 
@@ -214,7 +214,7 @@ def test_without_a_key_there_is_no_additional_database_call(people: People, sett
     """By ann, who then asks with one: before and after."""
     issuer = access_tokens.issuer(people.ann.stack.url)
     with (
-        counting(settings.supabase_url) as (address, asked),
+        counting(settings.supabase_url) as (address, requests),
         made(settings, supabase_url=address, supabase_jwt_issuer=issuer) as core,
         served(collections.app, core) as app,
     ):
@@ -222,7 +222,7 @@ def test_without_a_key_there_is_no_additional_database_call(people: People, sett
             first(
                 app.post("/v1/collections", json={"name": name}, headers={**people.ann.headers(), **headers})
             )
-    called = [path.rpartition("/")[2] for path in asked]
+    called = [path.rpartition("/")[2] for path in requests]
     half = called.index("rag_create_collection") + 1
     assert "rag_claim_response" not in called[:half]
     assert called[half:] == [
@@ -242,5 +242,5 @@ def test_cors_allows_the_key_header_and_exposes_the_replay_header(subtests: pyte
             answer = client().options(f"{people.ann.stack.url}/api/v1/{path}", headers=headers)
             assert answer.status_code == 200, answer.text
             assert "idempotency-key" in answer.headers["Access-Control-Allow-Headers"].lower()
-            told = people.ann.request("GET", "/api/v1/collections", Origin="https://app.example")
-            assert "Idempotency-Replayed" in told.headers["Access-Control-Expose-Headers"]
+            response = people.ann.request("GET", "/api/v1/collections", Origin="https://app.example")
+            assert "Idempotency-Replayed" in response.headers["Access-Control-Expose-Headers"]

@@ -70,10 +70,10 @@ def test_a_loaded_index_equals_the_persisted_one_bit_for_bit(
     running: Snapshotting, people: People, chunk_count: int
 ):
     fill(people.ann, "rag_index", chunk_count)
-    said = running.persist(people.ann, "rag_index", path="./custom_path")
-    assert said == "Successfully persisted index rag_index to ./custom_path/rag_index."
-    said = running.load(people.alf, "copy", path="./custom_path/rag_index")
-    assert said == "Successfully loaded index copy from ./custom_path/rag_index."
+    confirmation = running.persist(people.ann, "rag_index", path="./custom_path")
+    assert confirmation == "Successfully persisted index rag_index to ./custom_path/rag_index."
+    confirmation = running.load(people.alf, "copy", path="./custom_path/rag_index")
+    assert confirmation == "Successfully loaded index copy from ./custom_path/rag_index."
     documents = running.documents(people.ann, "rag_index")
     copied = running.documents(people.ann, "copy")
     assert [row[1:] for row in copied] == [row[1:] for row in documents]
@@ -175,22 +175,22 @@ def test_load_reads_a_snapshot_from_the_path_of_persist(running: Snapshotting, p
     put(people.ann, "i", external_id="a")
     assert running.persist(people.ann, "i", path="backup") == "Successfully persisted index i to backup/i."
     for name in ("i", "copy"):
-        said = running.load(people.ann, name, path="backup", overwrite=True)
-        assert said == f"Successfully loaded index {name} from backup."
+        text = running.load(people.ann, name, path="backup", overwrite=True)
+        assert text == f"Successfully loaded index {name} from backup."
         assert [row[0] for row in running.documents(people.ann, name)] == ["a"]
     put(people.ann, "j", external_id="b")
     running.persist(people.ann, "j", path="backup")
     running.load(people.ann, "j", path="backup", overwrite=True)
     assert [row[0] for row in running.documents(people.ann, "j")] == ["b"]
-    said = detail(running.post(people.ann, "load", "third", path="backup"), 400)
-    assert said == "path: backup has several snapshots, and none is called third."
-    said = detail(running.post(people.ann, "load", "third", path="backup/i/x"), 404)
-    assert said == "Path does not exist: backup/i/x"
+    text = detail(running.post(people.ann, "load", "third", path="backup"), 400)
+    assert text == "path: backup has several snapshots, and none is called third."
+    text = detail(running.post(people.ann, "load", "third", path="backup/i/x"), 404)
+    assert text == "Path does not exist: backup/i/x"
 
 
 def test_missing_indexes_and_snapshots_are_reported(running: Snapshotting, people: People):
-    said = detail(running.post(people.ann, "persist", "nothing"), 404)
-    assert said == "No such index: 'nothing' exists."
+    message = detail(running.post(people.ann, "persist", "nothing"), 404)
+    assert message == "No such index: 'nothing' exists."
     assert detail(running.post(people.ann, "load", "i"), 404) == "Path does not exist: storage/i"
     assert detail(running.post(people.ann, "load", "i", path="./a/b"), 404) == "Path does not exist: ./a/b"
     assert running.collections(people.ann) == set()
@@ -224,21 +224,21 @@ def test_old_incomplete_data_is_removed_by_the_next_persist(running: Snapshottin
 
 
 def test_an_empty_index_is_loaded_as_an_empty_index(local: Snapshotting, people: People):
-    wanted = {"name": "i", "description": "d", "metadata": {"a": 1}, "config": {"chunk_size": 64}}
-    assert people.ann.rpc("rag_create_collection", wanted).status_code == 200
+    request = {"name": "i", "description": "d", "metadata": {"a": 1}, "config": {"chunk_size": 64}}
+    assert people.ann.rpc("rag_create_collection", request).status_code == 200
     local.persist(people.ann, "i")
     local.load(people.ann, "copy", path="storage/i")
     (copied,) = people.ann.rpc("rag_find_collection", {"name": "copy"}).json()
-    assert {field: copied[field] for field in wanted} == {**wanted, "name": "copy"}
-    shown = people.ann.request("GET", f"/api/v1/collections/{copied['id']}").json()
-    assert shown["document_count"] == 0
+    assert {field: copied[field] for field in request} == {**request, "name": "copy"}
+    body = people.ann.request("GET", f"/api/v1/collections/{copied['id']}").json()
+    assert body["document_count"] == 0
 
 
 def test_a_function_without_an_object_store_reports_so(settings: Settings, people: People):
     with made(settings) as core, served(index_snapshots.app, core) as app:
         for verb in ("persist", "load"):
-            said = detail(app.post(f"/{verb}/i", headers=people.ann.headers()), 503)
-            assert said == "This deployment has no snapshot storage. Please ask its operator for one."
+            message = detail(app.post(f"/{verb}/i", headers=people.ann.headers()), 503)
+            assert message == "This deployment has no snapshot storage. Please ask its operator for one."
 
 
 def test_the_local_stack_persists_into_its_folder(people: People):
@@ -342,8 +342,8 @@ def test_a_database_failure_during_a_load_leaves_the_old_index(
 
 
 def test_an_aborted_load_is_cleaned_up_by_the_org_s_next_load(local: Snapshotting, people: People):
-    wanted = {"name": "i", "overwrite": False, "documents": 0, "collection": {}}
-    left = people.ann.rpc("rag_begin_load", wanted).json()
+    request = {"name": "i", "overwrite": False, "documents": 0, "collection": {}}
+    left = people.ann.rpc("rag_begin_load", request).json()
     local.world.sql(
         "update rag.collections set updated_at = now() - interval '2 hours' where id = %s",
         left,
@@ -395,8 +395,8 @@ def test_a_storage_failure_during_persist_keeps_the_older_snapshot(
         first = running.data(people.ann, "storage", "i")
         put(people.ann, "i", range(10, 30), external_id="b")
         Failing.room = room
-        said = detail(running.post(people.ann, "persist", "i"), 500)
-        assert said == "The snapshot storage could not answer. Please try again."
+        message = detail(running.post(people.ann, "persist", "i"), 500)
+        assert message == "The snapshot storage could not answer. Please try again."
         Failing.room = 1 << 20
         assert running.data(people.ann, "storage", "i") == first
         running.load(people.ann, "copy", path="storage/i")
@@ -408,11 +408,11 @@ def test_concurrent_loads_of_one_name_leave_one_index(local: Snapshotting, peopl
     put(people.ann, "i", range(50), external_id="a")
     local.persist(people.ann, "i")
     with ThreadPoolExecutor(3) as threads:
-        asked = [
+        requests = [
             threads.submit(local.post, who, "load", "copy", path="storage/i", overwrite=overwrite)
             for who in (people.ann, people.alf, people.ada)
         ]
-        statuses = sorted(one.result().status_code for one in asked)
+        statuses = sorted(one.result().status_code for one in requests)
     assert statuses == ([200, 200, 200] if overwrite else [200, 409, 409])
     assert local.collections(people.ann) == {"i", "copy"}
     assert local.chunks(people.ann, "copy") == local.chunks(people.ann, "i")

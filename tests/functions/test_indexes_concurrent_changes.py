@@ -50,20 +50,20 @@ class Client:
             self.said |= {digest(text): text for text in texts}
 
     def _update(self, texts: list[str], own: bool) -> None:
-        wanted = {digest(text): sentence(self._draw) for text in texts}
-        documents = [{"doc_id": name, "text": text} for name, text in wanted.items()]
+        expected = {digest(text): sentence(self._draw) for text in texts}
+        documents = [{"doc_id": name, "text": text} for name, text in expected.items()]
         answer = self._post(path(NAME, "/documents"), {"documents": documents})
         updated = {row["doc_id"] for row in answer["updated_documents"]}
         if own:
-            assert updated == {name for name in wanted if name in self.said}
-            self.said |= {name: wanted[name] for name in updated}
+            assert updated == {name for name in expected if name in self.said}
+            self.said |= {name: expected[name] for name in updated}
 
     def _delete(self, texts: list[str], own: bool) -> None:
-        wanted = [digest(text) for text in texts]
-        answer = self._post(path(NAME, "/documents/delete"), {"doc_ids": wanted})
+        expected = [digest(text) for text in texts]
+        answer = self._post(path(NAME, "/documents/delete"), {"doc_ids": expected})
         if own:
-            assert set(answer["deleted_doc_ids"]) == {name for name in wanted if name in self.said}
-            for name in wanted:
+            assert set(answer["deleted_doc_ids"]) == {name for name in expected if name in self.said}
+            for name in expected:
                 self.said.pop(name, None)
 
     def _post(self, address: str, body: Any) -> Any:
@@ -101,11 +101,11 @@ def test_concurrent_changes_lose_and_restore_no_document(people: People, setting
 
 def everything(api: Any, actor: Actor) -> dict[str, str]:
     """What all documents of the index say."""
-    found: dict[str, str] = {}
+    by_name: dict[str, str] = {}
     while True:
-        query = f"/documents?limit=100&offset={len(found)}"
+        query = f"/documents?limit=100&offset={len(by_name)}"
         page = api.get(path(NAME, query), headers=actor.headers()).json()
-        found |= {row["doc_id"]: row["text"] for row in page["documents"]}
+        by_name |= {row["doc_id"]: row["text"] for row in page["documents"]}
         if page["count"] < 100:
-            assert len(found) == page["total_items"]
-            return found
+            assert len(by_name) == page["total_items"]
+            return by_name

@@ -145,8 +145,8 @@ def test_a_connected_client_and_one_behind_lambda_get_their_texts_stored(
             assert answer.status_code == 200, answer.text
         with served(indexes.app, core):
             headers = {"content-type": "application/json", "authorization": f"Bearer {people.bob.token()}"}
-            asked = event("http_api", "POST", "/index", headers=headers, body=json.dumps(body))
-            assert handled(indexes.handler, asked)["statusCode"] == 200
+            request = event("http_api", "POST", "/index", headers=headers, body=json.dumps(body))
+            assert handled(indexes.handler, request)["statusCode"] == 200
     assert stored(world, people.ann) == stored(world, people.bob) == TWO_BATCHES
 
 

@@ -55,14 +55,14 @@ def test_citations_are_exact(people: People):
         f"Paragraph {n} tells of item {n}. " + "It goes on for a while. " * 20 for n in range(9)
     )
     (name,) = ingest(people.ann, {"text": text, "metadata": {"uri": "https://x.example/a"}, "source": "a.md"})
-    kept = clean(text)
+    remaining = clean(text)
     chunks = retrieve(people.ann, "item 7", include_citations=True)
     assert len(chunks) > 3
     for chunk in chunks:
         (cited,) = chunk["citations"]
         assert set(cited) == {"source", "uri", "page", "span", "snippet", "metadata"}
         start, end = cited["span"]
-        assert kept[start:end] == chunk["text"]
+        assert remaining[start:end] == chunk["text"]
         assert cited["snippet"] == chunk["text"][:200] != ""
         assert (cited["source"], cited["uri"], cited["page"]) == ("a.md", "https://x.example/a", None)
         assert cited["metadata"] == chunk["metadata"] == {"uri": "https://x.example/a", "source": "a.md"}
@@ -154,8 +154,8 @@ def test_a_document_s_own_id_makes_the_round_trip_and_replaces(subtests: pytest.
             assert REFUNDS not in {chunk["text"] for chunk in retrieve(ann)}
             gone = delete(ann, name)
             assert (gone.status_code, gone.content) == (204, b"")
-            again = delete(ann, name)
-            assert (again.status_code, again.json()) == (404, {"detail": "Document not found"})
+            second = delete(ann, name)
+            assert (second.status_code, second.json()) == (404, {"detail": "Document not found"})
             assert SHIPPING not in {chunk["text"] for chunk in retrieve(ann)}
             assert listed(ann)["total"] == 1
 

@@ -51,8 +51,8 @@ def test_a_key_works_in_either_header(people: People):
     for headers in ({"X-Api-Key": key}, {"Authorization": f"Bearer {key}"}):
         body = {"documents": [{"text": REFUNDS, "document_id": "a"}]}
         assert client().post(url + at("s", "documents"), json=body, headers=headers).status_code == 201
-        found = client().post(url + at("s", "retrieve"), json={"query": QUESTION}, headers=headers)
-        assert found.json()["chunks"][0]["text"] == REFUNDS
+        response = client().post(url + at("s", "retrieve"), json={"query": QUESTION}, headers=headers)
+        assert response.json()["chunks"][0]["text"] == REFUNDS
 
 
 BAD_CREDENTIALS: list[dict[str, str]] = [
@@ -93,5 +93,5 @@ def test_with_answers_disabled_a_query_is_501_and_retrieval_works(people: People
         answer = app.post(at("support", "query"), json={"question": "x"}, headers=headers)
         assert answer.status_code == 501
         assert isinstance(answer.json()["detail"], str)
-        found = app.post(at("support", "retrieve"), json={"query": "x"}, headers=headers)
-        assert len(found.json()["chunks"]) == 1
+        response = app.post(at("support", "retrieve"), json={"query": "x"}, headers=headers)
+        assert len(response.json()["chunks"]) == 1

@@ -35,8 +35,8 @@ def test_denied_metadata_is_in_no_response(people: People, settings: Settings):
     with made(settings, rag_metadata_denylists=denied) as core, served(knowledge.app, core) as app:
         headers = people.ann.headers()
         # Nor does it become a title.
-        brought = {"documents": [document]}
-        assert app.post(at("support", "documents"), json=brought, headers=headers).status_code == 201
+        upload = {"documents": [document]}
+        assert app.post(at("support", "documents"), json=upload, headers=headers).status_code == 201
         answers = [
             app.get(at("support", "documents"), headers=headers),
             app.post(
@@ -81,11 +81,11 @@ def test_a_title_or_uri_from_a_denied_key_is_in_no_response(
             update={"rag_llm_api_key": SecretStr("sk-model"), "rag_llm_url": model.url}
         )
         with made(settings, rag_metadata_denylists=denylists) as core, served(knowledge.app, core) as app:
-            asked = {"include_citations": True}
+            request = {"include_citations": True}
             answers = [
                 app.get(at("support", "documents"), headers=headers),
-                app.post(at("support", "retrieve"), json={"query": QUESTION, **asked}, headers=headers),
-                app.post(at("support", "query"), json={"question": QUESTION, **asked}, headers=headers),
+                app.post(at("support", "retrieve"), json={"query": QUESTION, **request}, headers=headers),
+                app.post(at("support", "query"), json={"question": QUESTION, **request}, headers=headers),
             ]
         assert len(model.requests) == 1
         assert b"HIDDEN" not in model.requests[0].body
@@ -111,17 +111,17 @@ def test_metrics_are_correct_across_instances(people: People, settings: Settings
     def read() -> dict[str, float]:
         with made(settings, rag_metrics_token="t" * 16) as core, served(metrics.app, core) as app:
             text = app.get("/metrics", headers={"Authorization": f"Bearer {'t' * 16}"}).text
-        found = {}
+        by_name = {}
         for family in text_string_to_metric_families(text):
             for sample in family.samples:
                 if sample.name.startswith("gateway_knowledge"):
                     labels = {name: value for name, value in sample.labels.items() if name != "le"}
                     expected = {"provider": "rag", "store_type": "pgvector"}
                     assert labels == expected or set(labels) == {"provider", "kind"}
-                    found[f"{sample.name}/{sample.labels.get('le', sample.labels.get('kind', ''))}"] = (
+                    by_name[f"{sample.name}/{sample.labels.get('le', sample.labels.get('kind', ''))}"] = (
                         sample.value
                     )
-        return found
+        return by_name
 
     before = read()
     names = ingest(people.ann, *({"text": f"{REFUNDS} {n}"} for n in range(3)))
@@ -160,8 +160,8 @@ def test_events_have_counts_and_no_texts(people: People):
     delete(people.ann, names[0])
     retrieve(people.ann, namespace="nowhere")
     events = people.ada.request("GET", "/api/v1/events").json()["data"]
-    seen = [(e["event"], e["user_id"], e["document_count"], e["chunk_count"]) for e in reversed(events)]
-    assert seen == [
+    rows = [(e["event"], e["user_id"], e["document_count"], e["chunk_count"]) for e in reversed(events)]
+    assert rows == [
         ("knowledge.ingest", people.ann.id, 2, 0),
         ("knowledge.retrieve", people.alf.id, 1, 1),
         ("knowledge.query", people.ann.id, 2, 2),
@@ -182,10 +182,10 @@ def test_a_lost_event_fails_no_request(
         with made(settings) as core, served(knowledge.app, core) as app:
             body = {"documents": [{"text": REFUNDS}]}
             answer = app.post(at("support", "documents"), json=body, headers=people.ann.headers())
-            found = app.post(at("support", "retrieve"), json={"query": "x"}, headers=people.ann.headers())
+            response = app.post(at("support", "retrieve"), json={"query": "x"}, headers=people.ann.headers())
     finally:
         world.sql("alter table rag.elsewhere rename to events")
-    assert (answer.status_code, found.status_code) == (201, 200)
+    assert (answer.status_code, response.status_code) == (201, 200)
     assert [record.message for record in caplog.records if "event was lost" in record.message] == [
         "an event was lost: knowledge.ingest: SQL 42P01", "an event was lost: knowledge.retrieve: SQL 42P01"
     ]  # fmt: skip

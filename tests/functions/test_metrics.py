@@ -35,12 +35,12 @@ def counters(text: str) -> dict[tuple[str, str], float]:
     family = next(iter(text_string_to_metric_families(text)))
     assert (family.name, family.type) == ("rag_requests", "counter")
     assert family.documentation
-    found = {}
+    by_name = {}
     for sample in family.samples:
         assert sample.name == "rag_requests_total"
         assert set(sample.labels) == {"function", "outcome"}
-        found[(sample.labels["function"], sample.labels["outcome"])] = sample.value
-    return found
+        by_name[(sample.labels["function"], sample.labels["outcome"])] = sample.value
+    return by_name
 
 
 def grown(client: TestClient, before: dict[tuple[str, str], float]) -> dict[tuple[str, str], float]:

@@ -25,8 +25,8 @@ MODES = ["semantic", "keyword", "hybrid", "hierarchical", "graph"]
 def retrieve(actor: Actor, query: str = QUESTION, path: str = PATH, **body: Any) -> Row:
     answer = actor.post(path, {"query": query, **body})
     assert answer.status_code == 200, answer.text
-    found: Row = answer.json()
-    return found
+    results: Row = answer.json()
+    return results
 
 
 def titles(actor: Actor, query: str = QUESTION, **body: Any) -> set[str]:
@@ -65,8 +65,8 @@ def test_every_mode_ranks_the_best_answer_first(subtests: pytest.Subtests, home:
 
 
 def test_a_result_has_the_fields_of_the_contract_and_its_sdk(core: Services, people: People, world: World):
-    said = {"category": "technical", "author": "John Doe"}
-    stored = put(core, people.ann, "docs", "Deployment Guide", OUTAGE, metadata=said).removeprefix("doc_")
+    fields = {"category": "technical", "author": "John Doe"}
+    stored = put(core, people.ann, "docs", "Deployment Guide", OUTAGE, metadata=fields).removeprefix("doc_")
     world.sql(
         "update rag.documents set filename = 'deploy.pdf', owner_id = %s, created_by = %s where id = %s",
         people.ann.id, people.alf.id, stored,
@@ -77,15 +77,15 @@ def test_a_result_has_the_fields_of_the_contract_and_its_sdk(core: Services, peo
         "chunk_index", "score", "similarity", "rank", "metadata", "document", "document_metadata",
         "chunk_metadata",
     }  # fmt: skip
-    assert best["document_metadata"] == {**said, "title": "Deployment Guide", "filename": "deploy.pdf"}
+    assert best["document_metadata"] == {**fields, "title": "Deployment Guide", "filename": "deploy.pdf"}
     assert best["document"] == {"id": stored, "title": "Deployment Guide", "filename": "deploy.pdf"}
     assert (best["document_id"], best["chunk_index"]) == (stored, 0)
     assert (best["user_id"], best["owner_id"]) == (people.alf.id, people.ann.id)
     assert best["content_hash"] == f"sha256:{hashlib.sha256(best['content'].encode()).hexdigest()}"
     assert best["metadata"] == {"graph_sourced": False}
     # What is shown works elsewhere.
-    shown = people.ann.request("GET", f"/api/v1/documents/{best['document_id']}").json()
-    assert (shown["id"], shown["user_id"], shown["owner_id"]) == (stored, people.alf.id, people.ann.id)
+    body = people.ann.request("GET", f"/api/v1/documents/{best['document_id']}").json()
+    assert (body["id"], body["user_id"], body["owner_id"]) == (stored, people.alf.id, people.ann.id)
     assert people.ann.request("GET", f"/api/v1/collections/{best['collection_id']}").json()["name"] == "docs"
 
 
@@ -108,18 +108,18 @@ def test_filters_apply_in_every_mode(subtests: pytest.Subtests, core: Services, 
 
     both = {"category": "technical", "author": "John Doe"}
     for mode in MODES:
-        found = partial(titles, ann, mode=mode)
+        find = partial(titles, ann, mode=mode)
         with subtests.test(mode=mode):
-            assert found(metadata_filter=both) == {"Ours", "Elsewhere"}
-            assert found(metadata_filter=both, collection_id=f"col_{docs}") == {"Ours"}
-            assert found(metadata_filter={"level": 1.0, "author": "Jane Doe"}) == {"Half"}
-            assert found(metadata_filter={"level": "1"}) == set()
+            assert find(metadata_filter=both) == {"Ours", "Elsewhere"}
+            assert find(metadata_filter=both, collection_id=f"col_{docs}") == {"Ours"}
+            assert find(metadata_filter={"level": 1.0, "author": "Jane Doe"}) == {"Half"}
+            assert find(metadata_filter={"level": "1"}) == set()
             # As somebody calls it, and as it was read.
-            assert found(document_type="technical") == {"Called"}
-            assert found(document_type="legal") == {"Called", "Read"}
-            assert found(document_type="legal", metadata_filter={"document_type": "technical"}) == {"Called"}
-            assert found(document_type="sonnet") == set()
-            assert len(found(collection_id=docs, metadata_filter={}, document_type=None)) == 4
+            assert find(document_type="technical") == {"Called"}
+            assert find(document_type="legal") == {"Called", "Read"}
+            assert find(document_type="legal", metadata_filter={"document_type": "technical"}) == {"Called"}
+            assert find(document_type="sonnet") == set()
+            assert len(find(collection_id=docs, metadata_filter={}, document_type=None)) == 4
 
 
 def test_a_reranker_orders_on_request_and_its_failure_is_tolerated(settings: Settings, home: Workspace):
@@ -131,8 +131,8 @@ def test_a_reranker_orders_on_request_and_its_failure_is_tolerated(settings: Set
     with made(settings, rag_rerank_enabled=True) as core, served(retrievals.app, core) as client:
 
         def by(**body: Any) -> Any:
-            asked = {"query": QUESTION, **body}
-            answer = client.post(PATH, json=asked, headers=home.actor.headers()).json()
+            request = {"query": QUESTION, **body}
+            answer = client.post(PATH, json=request, headers=home.actor.headers()).json()
             return answer["retrieval_metadata"]["reranked_by"]
 
         # Unsaid it is as the deployment says.
@@ -145,8 +145,8 @@ def test_a_reranker_orders_on_request_and_its_failure_is_tolerated(settings: Set
         "rag_rerank_timeout_seconds": 1,
     }
     with made(settings, **broken) as core, served(retrievals.app, core) as client:
-        asked = {"query": QUESTION, "rerank": True}
-        answer = client.post(PATH, json=asked, headers=home.actor.headers()).json()
+        request = {"query": QUESTION, "rerank": True}
+        answer = client.post(PATH, json=request, headers=home.actor.headers()).json()
     assert answer["retrieval_metadata"]["rerank_failed"] is True
     assert answer["results"][0]["document"]["title"] == "Billing outage"
 
@@ -171,9 +171,9 @@ def test_a_result_from_the_graph_alone_is_marked(core: Services, people: People)
         retrieve(people.ann, graph_documents.QUESTION, mode="keyword", top_k=1, enable_graph=graph)["results"]
         for graph in (False, True)
     )
-    brought = {result["chunk_id"] for result in enhanced if result["metadata"]["graph_sourced"]}
-    assert brought
-    assert brought.isdisjoint({result["chunk_id"] for result in without})
+    ids = {result["chunk_id"] for result in enhanced if result["metadata"]["graph_sourced"]}
+    assert ids
+    assert ids.isdisjoint({result["chunk_id"] for result in without})
 
 
 def test_the_graph_is_not_used_without_names_or_without_a_request(home: Workspace):

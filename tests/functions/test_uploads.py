@@ -46,22 +46,22 @@ def test_a_large_file_is_uploaded_processed_found_and_downloaded(
     data = page("The kiln is hot.", IN_A_REQUEST + 1)
     begun = uploading.begin(people.ann, f"col_{home}", len(data), "kiln é.html", metadata={"author": "Ann"})
     assert begun.status_code == 201, begun.text
-    said = begun.json()
-    assert set(said) == {"upload_url", "upload", "expires_at"}
-    lasts = datetime.fromisoformat(said["expires_at"]) - datetime.now(UTC)
+    message = begun.json()
+    assert set(message) == {"upload_url", "upload", "expires_at"}
+    lasts = datetime.fromisoformat(message["expires_at"]) - datetime.now(UTC)
     assert timedelta(minutes=119) < lasts <= timedelta(hours=2)
     # With nothing but the link.
-    assert httpx.put(said["upload_url"], content=data).status_code == 200
+    assert httpx.put(message["upload_url"], content=data).status_code == 200
 
-    answer = uploading.finish(people.ann, said["upload"])
+    answer = uploading.finish(people.ann, message["upload"])
     assert answer.status_code == 202, answer.text
     row = answer.json()
     assert set(row) == FIELDS
     assert (row["status"], row["filename"], row["size_bytes"]) == ("processing", "kiln é.html", len(data))
     assert row["metadata"] == {"author": "Ann"}
     assert uploading.work() == BatchResult(claimed=1, completed=1)
-    done = uploading.seen(people.alf, row)
-    assert (done["status"], done["content_hash"]) == ("completed", digest(data))
+    document = uploading.seen(people.alf, row)
+    assert (document["status"], document["content_hash"]) == ("completed", digest(data))
     assert people.alf.search("How hot is the kiln?").json()["results"][0]["source_id"] == row["id"]
     assert people.bob.search("How hot is the kiln?").json()["results"] == []
 
@@ -82,18 +82,18 @@ def test_storage_requests_use_the_caller_s_token_and_never_a_service_role(
     uploading.app.get(uploading.get(people.alf, f"{row['id']}/url").json()["url"], follow_redirects=False)
     people.ann.request("DELETE", f"/api/v1/documents/{row['id']}")
     assert uploading.remove() == 1
-    asked = [(claims["role"], claims.get("sub")) for _, _, claims in uploading.server.asked]
+    requests = [(claims["role"], claims.get("sub")) for _, _, claims in uploading.server.asked]
     ann, alf = ("authenticated", people.ann.id), ("authenticated", people.alf.id)
-    assert asked == [ann, ann, ann, alf, ("authenticated", None)]
+    assert requests == [ann, ann, ann, alf, ("authenticated", None)]
 
 
 def test_an_api_key_can_upload(uploading: Uploading, people: People, home: str):
-    made = people.ann.post("/api/keys", {"name": "ci", "scopes": ["documents:write"]}).json()
+    body = people.ann.post("/api/keys", {"name": "ci", "scopes": ["documents:write"]}).json()
     data = page("The kiln is hot.")
-    ticket = uploading.put(people.ann, home, data, token=made["key"])
-    answer = uploading.finish(people.ann, ticket, made["key"])
+    ticket = uploading.put(people.ann, home, data, token=body["key"])
+    answer = uploading.finish(people.ann, ticket, body["key"])
     assert answer.status_code == 202, answer.text
-    assert {claims["rag"]["key"] for _, _, claims in uploading.server.asked} == {made["id"]}
+    assert {claims["rag"]["key"] for _, _, claims in uploading.server.asked} == {body["id"]}
     assert uploading.work() == BatchResult(claimed=1, completed=1)
 
 
@@ -105,8 +105,8 @@ def test_a_repeated_completion_is_one_document(uploading: Uploading, people: Peo
     (document,) = {answer.json()["id"] for answer in answers}
     assert world.sql("select count(*) from rag.jobs where document_id = %s", document) == [(1,)]
     uploading.work()
-    again = uploading.finish(people.ann, ticket).json()
-    assert (again["id"], again["status"]) == (document, "completed")
+    second = uploading.finish(people.ann, ticket).json()
+    assert (second["id"], second["status"]) == (document, "completed")
     # And not another one once it is deleted.
     people.ann.request("DELETE", f"/api/v1/documents/{document}")
     assert error(uploading.finish(people.ann, ticket), 404)["code"] == "upload_not_found"
@@ -175,11 +175,11 @@ UNREADABLE_FILES: list[tuple[str, str]] = [
 def test_an_unsupported_file_type_is_refused_before_the_upload(
     subtests: pytest.Subtests, uploading: Uploading, people: People, home: str
 ):
-    for name, said in UNREADABLE_FILES:
+    for name, text in UNREADABLE_FILES:
         with subtests.test(name=name):
             refused = error(uploading.begin(people.ann, home, name=name), 400)
             assert refused["code"] == "unsupported_file_type"
-            assert said in refused["message"]
+            assert text in refused["message"]
 
 
 BAD_FIELDS: list[tuple[Row, str]] = [
@@ -215,8 +215,8 @@ def test_metadata_that_is_not_json_gets_no_ticket(
 
 def test_without_a_bucket_uploads_are_refused(people: People, home: str):
     body = {"collection_id": home, "filename": "a.pdf", "size_bytes": 1}
-    for path, said in (("upload", body), ("uploaded", {"upload": "x"})):
-        refused = error(people.ann.request("POST", f"/api{PATH}/{path}", said), 404)
+    for path, text in (("upload", body), ("uploaded", {"upload": "x"})):
+        refused = error(people.ann.request("POST", f"/api{PATH}/{path}", text), 404)
         assert refused["code"] == "storage_off"
 
 
@@ -458,12 +458,12 @@ def test_a_failed_deletion_is_retried_with_growing_delays(
 
 def test_abandoned_uploads_are_deleted(uploading: Uploading, people: People, world: World, home: str):
     uploading.put(people.ann, home, page("Forgotten."))
-    kept = uploading.bring(people.ann, home, page("The kiln is hot."))
+    document = uploading.bring(people.ann, home, page("The kiln is hot."))
     assert uploading.remove() == 0
     assert world.sql("select due_at - created_at from rag.removals") == [(timedelta(hours=3),)]
     world.sql("update rag.removals set due_at = now()")
     assert uploading.remove() == 1
-    assert uploading.kept == {uploading.path_of(kept)}
+    assert uploading.kept == {uploading.path_of(document)}
 
 
 def test_the_readme_s_query_finds_orphaned_objects(

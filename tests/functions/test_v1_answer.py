@@ -38,8 +38,8 @@ def answering(settings: Settings, gateway: StandIn) -> Iterator[TestClient]:
 
 
 def ask(client: TestClient, home: Workspace, **body: Any) -> Row:
-    asked = {"workspaceId": home.id, "question": QUESTION, **body}
-    return ok(client.post("/v1/answer", json=asked, headers=home.actor.headers()))
+    request = {"workspaceId": home.id, "question": QUESTION, **body}
+    return ok(client.post("/v1/answer", json=request, headers=home.actor.headers()))
 
 
 def assert_traceable(home: Workspace, body: Row) -> None:
@@ -85,9 +85,9 @@ def test_supported_sentences_are_kept_and_unsupported_ones_dropped(
     assert (body["withheld"], body["generation"]["answerType"]) == (False, "abstractive")
     assert [citation["documentId"] for citation in body["citations"]] == [home.documents["Billing outage"]]
     assert_traceable(home, body)
-    (asked,) = gateway.requests
-    assert asked.json["max_tokens"] == 400
-    assert OUTAGE in asked.json["messages"][-1]["content"]
+    (request,) = gateway.requests
+    assert request.json["max_tokens"] == 400
+    assert OUTAGE in request.json["messages"][-1]["content"]
 
 
 def test_an_answer_without_supported_sentences_is_withheld(
@@ -160,16 +160,16 @@ def test_constraints_and_the_rationale_are_those_of_a_search(home: Workspace):
 def test_a_graph_answer_has_its_evidence_and_edges(core: Services, people: People):
     for title, told in graph_documents.TOLD.items():
         graph_documents.put(core, people.ann, title, told, collection="told")
-    asked = {
+    request = {
         "workspaceId": workspace_id(people.ann, "told"), "question": graph_documents.QUESTION, "topK": 3,
         "mode": "graph", "include": {"rationale": True},
     }  # fmt: skip
-    body = ok(people.ann.post("/v1/answer", asked))
+    body = ok(people.ann.post("/v1/answer", request))
     assert graph_documents.TEAM in {result["title"] for result in body["retrieval"]["results"]}
     assert body["rationale"]["routerMode"] == "graph"
     owned = {"type": "OWNED_BY", "from": "billing_service", "to": "kestrel", "confidence": 0.9}
     assert owned in body["rationale"]["graph"]["edges"]
-    without = ok(people.ann.post("/v1/answer", {**asked, "mode": "hybrid"}))
+    without = ok(people.ann.post("/v1/answer", {**request, "mode": "hybrid"}))
     assert graph_documents.TEAM not in {result["title"] for result in without["retrieval"]["results"]}
     assert without["rationale"]["graph"] == {"entities": [], "edges": [], "evidenceChunks": []}
 
@@ -236,12 +236,12 @@ KEY = "2b1c6d1e-8a1f-4a0e-9a51-7c0f3f3f9d10"
 
 def test_the_same_key_and_body_replay_the_answer(home: Workspace, settings: Settings, gateway: StandIn):
     gateway.replies(says(HOLDS))
-    asked = {"workspaceId": home.id, "question": QUESTION}
+    request = {"workspaceId": home.id, "question": QUESTION}
     headers = {**home.actor.headers(), "Idempotency-Key": KEY}
     with answering(settings, gateway) as client:
-        first = client.post("/v1/answer", json=asked, headers=headers)
-        second = client.post("/v1/answer", json=asked, headers=headers)
-        other = client.post("/v1/answer", json={**asked, "maxTokens": 64}, headers=headers)
+        first = client.post("/v1/answer", json=request, headers=headers)
+        second = client.post("/v1/answer", json=request, headers=headers)
+        other = client.post("/v1/answer", json={**request, "maxTokens": 64}, headers=headers)
     assert (first.status_code, second.status_code) == (200, 200)
     assert second.json() == first.json()
     assert second.json()["requestId"] == first.headers["x-request-id"]
@@ -266,13 +266,13 @@ def test_the_same_key_and_question_in_another_workspace_are_a_conflict(home: Wor
 
 def test_the_answer_is_stored_for_a_day(home: Workspace, settings: Settings, gateway: StandIn, world: World):
     gateway.replies(says(HOLDS))
-    asked = {"workspaceId": home.id, "question": QUESTION}
+    request = {"workspaceId": home.id, "question": QUESTION}
     headers = {**home.actor.headers(), "Idempotency-Key": KEY}
     with answering(settings, gateway) as client:
         for age, calls in (("23 hours 59 minutes", 1), ("2 minutes", 2)):
-            client.post("/v1/answer", json=asked, headers=headers)
+            client.post("/v1/answer", json=request, headers=headers)
             world.sql(f"update rag.replies set created_at = created_at - interval '{age}'")
-            client.post("/v1/answer", json=asked, headers=headers)
+            client.post("/v1/answer", json=request, headers=headers)
             assert len(gateway.requests) == calls
 
 
@@ -284,8 +284,8 @@ def test_an_equivalent_workspace_is_the_same_request_and_deleted_documents_end_r
     with answering(settings, gateway) as client:
 
         def once(workspace: str) -> bool:
-            asked = {"workspaceId": workspace, "question": QUESTION, "maxTokens": None}
-            answer = client.post("/v1/answer", json=asked, headers=headers)
+            request = {"workspaceId": workspace, "question": QUESTION, "maxTokens": None}
+            answer = client.post("/v1/answer", json=request, headers=headers)
             assert answer.status_code == 200, answer.text
             return "idempotency-replayed" in answer.headers
 
@@ -298,13 +298,13 @@ def test_an_equivalent_workspace_is_the_same_request_and_deleted_documents_end_r
 
 def test_a_deleted_graph_source_ends_the_replay(core: Services, people: People):
     documents = graph_documents.put_all(core, people.ann, "told")
-    asked = {
+    request = {
         "workspaceId": workspace_id(people.ann, "told"), "question": "What does Kestrel own?", "topK": 1,
         "mode": "graph", "include": {"rationale": True},
     }  # fmt: skip
 
     def once() -> httpx.Response:
-        answer = people.ann.request("POST", "/v1/answer", asked, **{"Idempotency-Key": KEY})
+        answer = people.ann.request("POST", "/v1/answer", request, **{"Idempotency-Key": KEY})
         assert answer.status_code == 200, answer.text
         return answer
 
@@ -321,10 +321,10 @@ def test_a_deleted_graph_source_ends_the_replay(core: Services, people: People):
 
 def test_a_failed_answer_is_not_stored(home: Workspace, settings: Settings, gateway: StandIn):
     gateway.replies(Reply(status=500), says(HOLDS))
-    asked = {"workspaceId": home.id, "question": QUESTION}
+    request = {"workspaceId": home.id, "question": QUESTION}
     headers = {**home.actor.headers(), "Idempotency-Key": KEY}
     with answering(settings, gateway) as client:
-        answers = [client.post("/v1/answer", json=asked, headers=headers).status_code for _ in range(2)]
+        answers = [client.post("/v1/answer", json=request, headers=headers).status_code for _ in range(2)]
     assert answers == [500, 200]
 
 
@@ -332,12 +332,12 @@ def test_twenty_concurrent_equal_requests_call_the_model_once(
     home: Workspace, settings: Settings, gateway: StandIn
 ):
     gateway.replies(Reply(json=says(HOLDS).json, delay=1.0))
-    asked = {"workspaceId": home.id, "question": QUESTION}
+    request = {"workspaceId": home.id, "question": QUESTION}
     headers = {**home.actor.headers(), "Idempotency-Key": KEY}
     changes = {"rag_llm_api_key": "sk-model", "rag_llm_url": gateway.url}
 
     def once(url: str) -> httpx.Response:
-        return httpx.post(f"{url}/v1/answer", json=asked, headers=headers, timeout=30)
+        return httpx.post(f"{url}/v1/answer", json=request, headers=headers, timeout=30)
 
     with (
         made(settings, **changes) as core,
@@ -345,15 +345,15 @@ def test_twenty_concurrent_equal_requests_call_the_model_once(
         ThreadPoolExecutor(20) as threads,
     ):
         answers = list(threads.map(once, [url] * 20))
-        again = once(url)
-    given = [answer for answer in answers if answer.status_code == 200]
+        second = once(url)
+    arguments = [answer for answer in answers if answer.status_code == 200]
     waiting = [answer for answer in answers if answer.status_code == 409]
-    assert len(given) + len(waiting) == 20
-    assert given, "one is answered"
+    assert len(arguments) + len(waiting) == 20
+    assert arguments, "one is answered"
     for answer in waiting:
         assert answer.json()["error"]["details"]["reason"] == "request_in_progress"
         assert int(answer.headers["retry-after"]) >= 1
-    assert {answer.text for answer in given} == {again.text}
+    assert {answer.text for answer in arguments} == {second.text}
     assert len(gateway.requests) == 1
 
 

@@ -22,13 +22,13 @@ from tests.stand_in_server import Reply, StandIn
 
 def told(text: str) -> list[tuple[str, Any]]:
     """The events, by name."""
-    found = []
+    results = []
     for block in text.split("\n\n"):
         lines = [line for line in block.split("\n") if line and not line.startswith(":")]
         if lines:
             name, data = lines
-            found.append((name.removeprefix("event: "), json.loads(data.removeprefix("data: "))))
-    return found
+            results.append((name.removeprefix("event: "), json.loads(data.removeprefix("data: "))))
+    return results
 
 
 def tokens(text: str, size: int = 7) -> list[bytes]:
@@ -44,10 +44,10 @@ def with_model(settings: Settings, gateway: StandIn) -> Iterator[Services]:
 
 
 def ask(core: Services, home: Workspace, *, key: str | None = None, **body: Any) -> Any:
-    asked = {"workspaceId": home.id, "question": QUESTION, "stream": True, **body}
+    request = {"workspaceId": home.id, "question": QUESTION, "stream": True, **body}
     headers = home.actor.headers() | ({"Idempotency-Key": key} if key else {})
     with served(v1_answer.app, core) as client:
-        return client.post("/v1/answer", json=asked, headers=headers)
+        return client.post("/v1/answer", json=request, headers=headers)
 
 
 def assert_whole(events: list[tuple[str, Any]]) -> Row:
@@ -123,10 +123,10 @@ def test_a_disconnected_client_ends_the_model_call_and_releases_the_key(
                     break
         assert gateway.left.wait(10), "the model is no longer read"
         until = time.monotonic() + 10
-        while (again := httpx.post(f"{url}/v1/answer", json=body, headers=headers)).status_code == 409:
+        while (second := httpx.post(f"{url}/v1/answer", json=body, headers=headers)).status_code == 409:
             assert time.monotonic() < until
             time.sleep(0.05)
-    assert_whole(told(again.text))
+    assert_whole(told(second.text))
 
 
 @pytest.mark.parametrize(

@@ -40,12 +40,12 @@ def test_search_results_are_read_by_their_ids(home: Workspace):
 def test_a_key_with_any_reading_scope_gets_contents(subtests: pytest.Subtests, home: Workspace):
     """The key belongs to a member of the org."""
     document = home.documents["Billing outage"]
-    asked = {"workspaceId": home.id, "ids": [{"kind": "document", "id": document}]}
+    request = {"workspaceId": home.id, "ids": [{"kind": "document", "id": document}]}
     for scope in ("documents:read", "retrievals:read", "chat:read"):
         with subtests.test(scope=scope):
             key = home.actor.post("/api/keys", {"name": "reader", "scopes": [scope]}).json()["key"]
-            body = ok(home.actor.post("/v1/contents", asked, token=key))
-            assert [found["id"] for found in body["documents"]] == [document]
+            body = ok(home.actor.post("/v1/contents", request, token=key))
+            assert [entry["id"] for entry in body["documents"]] == [document]
 
 
 def test_chunks_and_raw_text_are_returned_on_request(own_home: Workspace):
@@ -134,15 +134,15 @@ def test_the_graph_around_a_document_stays_in_the_workspace(core: Services, peop
 
 def test_missing_ids_are_returned_as_requested(home: Workspace, people: People, core: Services):
     foreign = put(core, people.bob, "theirs", "Secret", "Nobody of Acme may read this sentence at all.")
-    asked = [home.documents["Canteen"], foreign, f"chnk_{NOBODYS}", "doc_garbage"]
-    body = home.contents(*asked)
+    requests = [home.documents["Canteen"], foreign, f"chnk_{NOBODYS}", "doc_garbage"]
+    body = home.contents(*requests)
     assert [document["id"] for document in body["documents"]] == [home.documents["Canteen"]]
-    assert body["missing"] == asked[1:]
+    assert body["missing"] == requests[1:]
 
 
 def test_ids_work_with_and_without_a_prefix_and_are_deduplicated(home: Workspace):
     known = home.documents["Canteen"]
-    references = [{"kind": "document", "id": found} for found in (known, known[4:], known[4:].upper())]
+    references = [{"kind": "document", "id": entry} for entry in (known, known[4:], known[4:].upper())]
     answer = home.actor.post("/v1/contents", {"workspaceId": home.id[3:], "ids": references})
     assert [document["id"] for document in answer.json()["documents"]] == [known]
 

@@ -107,21 +107,21 @@ def test_an_identifier_without_matches_is_searched_semantically(home: Workspace)
 
 
 def test_a_time_in_the_question_filters_by_the_documents_dates(home: Workspace, core: Services):
-    asked = {"workspaceId": home.id, "q": "billing incidents last week", "include": {"rationale": True}}
+    request = {"workspaceId": home.id, "q": "billing incidents last week", "include": {"rationale": True}}
     with at(core, NOW, v1_search.app) as client:
-        body = ok(client.post("/v1/search", json=asked, headers=home.actor.headers()))
+        body = ok(client.post("/v1/search", json=request, headers=home.actor.headers()))
         other = ok(
-            client.post("/v1/search", json={**asked, "q": "billing in Q3"}, headers=home.actor.headers())
+            client.post("/v1/search", json={**request, "q": "billing in Q3"}, headers=home.actor.headers())
         )
         since = ok(
             client.post(
-                "/v1/search", json={**asked, "q": "billing since March"}, headers=home.actor.headers()
+                "/v1/search", json={**request, "q": "billing since March"}, headers=home.actor.headers()
             )
         )
     assert [result["title"] for result in body["results"]] == ["Billing outage"]
-    said = body["usage"]["inferredTimeRange"]
-    assert said["after"] == "2026-11-09T00:00:00Z"
-    assert said["before"].startswith("2026-11-15T23:59:59")
+    time_range = body["usage"]["inferredTimeRange"]
+    assert time_range["after"] == "2026-11-09T00:00:00Z"
+    assert time_range["before"].startswith("2026-11-15T23:59:59")
     assert body["usage"]["inferredFamily"] == "incidents"
     assert "last week" not in body["rationale"]["query"]
     assert [result["title"] for result in other["results"]] == ["Duplicate invoices"]
@@ -129,18 +129,18 @@ def test_a_time_in_the_question_filters_by_the_documents_dates(home: Workspace, 
 
 
 def test_a_time_filter_without_matches_is_dropped_and_reported(home: Workspace, core: Services):
-    asked = {"workspaceId": home.id, "q": "billing outage in 1999", "include": {"rationale": True}}
+    request = {"workspaceId": home.id, "q": "billing outage in 1999", "include": {"rationale": True}}
     with at(core, NOW, v1_search.app) as client:
-        body = ok(client.post("/v1/search", json=asked, headers=home.actor.headers()))
+        body = ok(client.post("/v1/search", json=request, headers=home.actor.headers()))
     assert body["results"][0]["title"] == "Billing outage"
     assert "time_range_dropped" in rules(body)
     assert body["usage"]["inferredTimeRange"] == {"after": None, "before": None}
 
 
 def test_explicit_filters_disable_the_router_s_inference(home: Workspace, core: Services):
-    asked = {"workspaceId": home.id, "q": "billing last week", "filters": {"labels": ["billing"]}}
+    request = {"workspaceId": home.id, "q": "billing last week", "filters": {"labels": ["billing"]}}
     with at(core, NOW, v1_search.app) as client:
-        body = ok(client.post("/v1/search", json=asked, headers=home.actor.headers()))
+        body = ok(client.post("/v1/search", json=request, headers=home.actor.headers()))
     assert {result["title"] for result in body["results"]} == {"Billing outage", "Duplicate invoices"}
     assert body["usage"]["inferredFamily"] is None
 
@@ -197,12 +197,12 @@ def test_context_joins_all_results_in_one_text(home: Workspace):
 
 def test_autoprompt_removes_phrases_and_adds_word_forms(home: Workspace):
     include = {"rationale": True}
-    asked = "Can you please tell me about the db of the BillingService?"
-    on = home.search(asked, mode="hybrid", include=include)["rationale"]
-    off = home.search(asked, mode="hybrid", autoprompt=False, include=include)["rationale"]
+    question = "Can you please tell me about the db of the BillingService?"
+    on = home.search(question, mode="hybrid", include=include)["rationale"]
+    off = home.search(question, mode="hybrid", autoprompt=False, include=include)["rationale"]
     assert "please" not in on["query"]
     assert "database" in on["words"]
-    assert (off["query"], off["words"]) == (asked, asked)
+    assert (off["query"], off["words"]) == (question, question)
 
 
 @pytest.fixture(scope="module")
@@ -289,11 +289,11 @@ def test_the_graph_stays_in_the_scope_of_the_search(own_home: Workspace, core: S
     graph_documents.put_all(core, people.ann, own_home.name)
     other = put(core, people.ann, "other", "Empty", "Nothing to see.")
     place = workspace_id(people.ann, "other")
-    asked = {"workspaceId": place, "q": graph_documents.QUESTION, "mode": "graph", **EXPLAINED}
-    narrow = ok(people.ann.post("/v1/search", {**asked, "scope": "workspace"}))
+    request = {"workspaceId": place, "q": graph_documents.QUESTION, "mode": "graph", **EXPLAINED}
+    narrow = ok(people.ann.post("/v1/search", {**request, "scope": "workspace"}))
     assert {result["documentId"] for result in narrow["results"]} == {other}
     assert narrow["rationale"]["graph"] == NO_GRAPH
-    wide = ok(people.ann.post("/v1/search", asked))
+    wide = ok(people.ann.post("/v1/search", request))
     assert wide["usage"]["routerScope"] == "org"
     assert graph_documents.TEAM in {result["title"] for result in wide["results"]}
     assert "OWNED_BY" in {edge["type"] for edge in wide["rationale"]["graph"]["edges"]}
@@ -372,8 +372,8 @@ def test_a_missing_workspace_is_404(subtests: pytest.Subtests, home: Workspace):
 
 def test_null_counts_as_missing(home: Workspace):
     unsaid = ("scope", "mode", "autoprompt", "context", "filters", "topK", "include", "quality", "model")
-    said = home.search(QUESTION, **dict.fromkeys(unsaid))
-    assert said["results"] == home.search(QUESTION)["results"]
+    text = home.search(QUESTION, **dict.fromkeys(unsaid))
+    assert text["results"] == home.search(QUESTION)["results"]
     refused(home.actor.post("/v1/search", {"workspaceId": home.id, "q": None}), 400, "INVALID_ARGUMENT", "q")
 
 
@@ -433,9 +433,9 @@ def test_moderation_refuses_questions_and_omits_results(
         gateway.replies(judged(True), judged(False), judged(True, False))
         answer = client.post("/v1/search", json=body, headers=home.actor.headers())
         assert refused(answer, 400, "INVALID_ARGUMENT")["details"]["reason"] == "content_flagged"
-        found = ok(client.post("/v1/search", json=body, headers=home.actor.headers()))
-    assert [result["title"] != "Billing outage" for result in found["results"]] == [True]
-    assert "moderation" in rules(found)
+        results = ok(client.post("/v1/search", json=body, headers=home.actor.headers()))
+    assert [result["title"] != "Billing outage" for result in results["results"]] == [True]
+    assert "moderation" in rules(results)
     assert gateway.requests[0].path.endswith("/moderations")
     assert "openai-organization" not in gateway.requests[0].headers
 
@@ -453,9 +453,9 @@ def test_the_graph_omits_results_that_moderation_rejects(
         served(v1_search.app, core) as client,
     ):
         gateway.replies(judged(False), judged(True))
-        found = ok(client.post("/v1/search", json=body, headers=told.actor.headers()))
-    assert found["results"] == []
-    graph = found["rationale"]["graph"]
+        results = ok(client.post("/v1/search", json=body, headers=told.actor.headers()))
+    assert results["results"] == []
+    graph = results["rationale"]["graph"]
     assert ([entity["id"] for entity in graph["entities"]], graph["edges"]) == (["billing_service"], [])
     assert graph["evidenceChunks"] == []
 

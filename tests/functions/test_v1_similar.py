@@ -23,8 +23,8 @@ def with_similar_document(home: Workspace) -> Workspace:
 
 
 def chunk_of(home: Workspace, title: str) -> str:
-    found = home.contents(home.documents[title], expand={"chunks": True})["documents"][0]
-    chunk: str = found["chunks"][0]["id"]
+    graph = home.contents(home.documents[title], expand={"chunks": True})["documents"][0]
+    chunk: str = graph["chunks"][0]["id"]
     return chunk
 
 
@@ -40,14 +40,14 @@ def test_the_most_similar_comes_first_and_never_the_subject(subtests: pytest.Sub
                 with subtests.test(mode=mode, by=by, kind=kind):
                     body = home.similar(subject, mode=mode, by=by)
                     assert set(body) == {"matches", "usage", "requestId"}
-                    found = [match["documentId"] for match in body["matches"]]
+                    results = [match["documentId"] for match in body["matches"]]
                     if kind == "text":
-                        assert set(found[:2]) == {home.documents["Billing outage"], home.documents["Again"]}
+                        assert set(results[:2]) == {home.documents["Billing outage"], home.documents["Again"]}
                     else:
-                        assert home.documents["Billing outage"] not in found
-                        assert found[0] == home.documents["Again"]
+                        assert home.documents["Billing outage"] not in results
+                        assert results[0] == home.documents["Again"]
                     if by == "documents":
-                        assert len(set(found)) == len(found)
+                        assert len(set(results)) == len(results)
                     scores = [match["score"] for match in body["matches"]]
                     assert scores == sorted(scores, reverse=True)
                     best = body["matches"][0]

@@ -264,8 +264,8 @@ def test_an_unreadable_claim_grants_nothing(subtests: pytest.Subtests, library: 
         with subtests.test(claim=claim):
             people = library.people
             token = people.ann.token(rag=claim)
-            found = library.ask(MATCH, people.ann.headers(token))
-            assert found.status_code == 403 or found.json() == []
+            results = library.ask(MATCH, people.ann.headers(token))
+            assert results.status_code == 403 or results.json() == []
             assert put(library, people.ann, token).status_code in (403, 404)
             assert people.ann.rpc("rag_list_keys", token=token).json() == []
             assert people.ann.rpc("rag_create_key", key_arguments(), token=token).status_code in (403, 404)
@@ -382,11 +382,11 @@ def test_a_key_without_the_scope_cannot_manage_collections_in_sql(library: Libra
 @pytest.mark.parametrize("table", ["documents", "chunks"])
 def test_a_key_without_the_scope_cannot_change_rows_in_sql(library: Library, world: World, table: str):
     people = library.people
-    for scopes, seen in ((["collections:manage"], False), ([], False), (["documents:read"], True)):
+    for scopes, visible in ((["collections:manage"], False), ([], False), (["documents:read"], True)):
         claims = {"rag": {"org": people.acme.id, "scopes": scopes}}
-        assert bool(world.as_user(people.ann, f"select 1 from rag.{table}", **claims)) is seen
+        assert bool(world.as_user(people.ann, f"select 1 from rag.{table}", **claims)) is visible
         assert world.as_user(people.ann, f"delete from rag.{table} returning 1", **claims) == []
-        if seen:
+        if visible:
             with pytest.raises(psycopg.errors.InsufficientPrivilege):
                 world.as_user(people.ann, f"update rag.{table} set lang = 'en'", **claims)
     assert library.untouched()
@@ -570,13 +570,13 @@ def test_key_hashes_and_texts_never_leave_the_database(library: Library):
     people = library.people
     key = make(people.ann, scopes=["chat:read"])
     digest = hash_of(key["key"])
-    said = [
+    texts = [
         people.ann.request("GET", PATH).text,
         people.ada.request("GET", PATH).text,
         people.ann.request("POST", f"{PATH}/{key['id']}/rotate").text,
     ]
     for actor in (people.ann, people.ada, people.bob):
-        said += [
+        texts += [
             actor.rpc("rag_list_keys").text,
             actor.rpc("rag_list_keys", {"key_id": key["id"]}).text,
             actor.rpc("rag_open_key").text,
@@ -589,8 +589,8 @@ def test_key_hashes_and_texts_never_leave_the_database(library: Library):
         for table in ("api_keys", "rag.api_keys", "api_key", "shown"):
             answer = actor.request("GET", f"/rest/v1/{table}?select=*")
             assert answer.status_code == 404
-            said.append(answer.text)
-    for text in said:
+            texts.append(answer.text)
+    for text in texts:
         assert digest not in text
         assert key["key"] not in text
 

@@ -186,5 +186,5 @@ def test_concurrent_streams_never_mix_users(
     with chatting(settings, gateway) as client, ThreadPoolExecutor(8) as pool:
         list(pool.map(one, [people.ann, people.bob] * 20))
     for request in gateway.requests:
-        said = json.dumps(request.json)
-        assert ("Acme's" in said) != ("Bolt's" in said)
+        text = json.dumps(request.json)
+        assert ("Acme's" in text) != ("Bolt's" in text)

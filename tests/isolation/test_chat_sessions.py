@@ -36,7 +36,7 @@ def said(actor: Actor, session: str, token: str | None = None) -> list[str]:
 def attempts(actor: Actor, session: str, token: str | None = None) -> list[tuple[int, str | None]]:
     """What becomes of every call that takes a session, by its own function."""
     org_id = actor.org.id if actor.org else None
-    found = []
+    results = []
     for function, arguments in (
         ("rag_open_session", {"session_id": session}),
         ("rag_list_session_messages", {"session_id": session}),
@@ -45,11 +45,11 @@ def attempts(actor: Actor, session: str, token: str | None = None) -> list[tuple
     ):
         answer = actor.rpc(function, arguments, token=token)
         assert "ACME" not in answer.text
-        found.append((answer.status_code, answer.json()["details"]))
+        results.append((answer.status_code, answer.json()["details"]))
     answer = actor.rpc("rag_list_sessions", token=token)
     assert session not in answer.text
     assert "ACME" not in answer.text
-    return found
+    return results
 
 
 def over_http(actor: Actor, session: str, token: str | None = None) -> list[int]:
@@ -171,8 +171,8 @@ def test_a_key_bound_to_another_collection_is_refused(people: People):
     assert said(people.ann, wide, here) == []
     assert said(people.ann, inside, here) == [SECRET]
     # Where it does not say, it is its own.
-    found = people.ann.rpc("rag_open_session", token=here).json()
-    assert (found["collection_id"], found["messages"]) == (home, [])
+    body = people.ann.rpc("rag_open_session", token=here).json()
+    assert (body["collection_id"], body["messages"]) == (home, [])
 
 
 def test_a_bound_key_sees_no_messages_of_other_collections(people: People):

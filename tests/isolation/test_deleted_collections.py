@@ -125,8 +125,8 @@ def test_sql_statements_reveal_no_private_documents(people: People, homes: Homes
             ("documents", "collection_id"),
             ("chunks", "collection_id"),
         ):
-            shown = f"select count(*) from rag.{table} where {column} = %s"
-            assert world.as_user(people.alf, shown, home) == [(0,)]
+            output = f"select count(*) from rag.{table} where {column} = %s"
+            assert world.as_user(people.alf, output, home) == [(0,)]
         changed = "update rag.collections set deleted_at = null where id = %s returning 1"
         assert world.as_user(people.alf, changed, home) == []
     assert len(people.ann.match(vector(2), 1)) == 1
@@ -136,13 +136,15 @@ def test_references_to_the_collection_reveal_no_private_documents(people: People
     """In both cases keys end, and sessions lose their collection."""
     answers = {}
     for name, home in homes.items():
-        made = people.alf.post("/api/keys", {"name": "k", "scopes": ["documents:read"], "collection": name})
+        response = people.alf.post(
+            "/api/keys", {"name": "k", "scopes": ["documents:read"], "collection": name}
+        )
         turn = {"session_id": None, "org_id": None, "collection_id": home, "title": "x",
                 "messages": [{"role": "user", "content": "x"}]}  # fmt: skip
         session = people.alf.rpc("rag_save_turn", turn).json()["session_id"]
         assert people.alf.request("DELETE", f"{PATH}/{home}?cascade=true").status_code == 204
         answers[name] = [
-            people.alf.request("GET", PATH, token=made.json()["key"]),
+            people.alf.request("GET", PATH, token=response.json()["key"]),
             people.alf.request("GET", "/api/keys"),
             people.alf.rpc("rag_open_session", {"session_id": session}),
             people.alf.rpc("rag_save_turn", turn),
@@ -186,8 +188,8 @@ def names_of(actor: Actor) -> list[str]:
 
 
 def documents_of(actor: Actor, name: str) -> list[str]:
-    found: dict[str, Any] = actor.rpc("rag_list_named", {"collection": name, "limit": 10}).json()
-    return [row["name"] for row in found["documents"]]
+    body: dict[str, Any] = actor.rpc("rag_list_named", {"collection": name, "limit": 10}).json()
+    return [row["name"] for row in body["documents"]]
 
 
 def test_a_private_document_s_owner_keeps_access_to_the_collection(

@@ -68,8 +68,8 @@ def test_another_member_s_private_document_is_out_of_reach(people: People, metho
 def test_documents_cannot_be_added_to_collections_of_others(people: People):
     home, private = collection(people.ann), collection(people.ann, private=True)
     for thief, target in ((people.bob, home), (people.sam, home), (people.alf, private)):
-        for path, said in (("text", {"content": "poison"}), ("url", {"url": "https://poison.example/"})):
-            answer = thief.request("POST", f"{PATH}/{path}", {"collection_id": target, **said})
+        for path, text in (("text", {"content": "poison"}), ("url", {"url": "https://poison.example/"})):
+            answer = thief.request("POST", f"{PATH}/{path}", {"collection_id": target, **text})
             assert_not_found(answer, "collection_not_found")
         listed = thief.request("GET", f"{PATH}?collection_id={target}")
         assert_not_found(listed, "collection_not_found")
@@ -267,8 +267,8 @@ def test_a_link_s_token_works_nowhere_else(people: People):
 
 def test_a_link_ends_with_its_owner_s_membership_and_its_document(people: People, world: World):
     home = collection(people.ann)
-    kept, deleted = bring(people.ann, home), bring(people.ann, home, "Another vault.")
-    links = [link_of(people.ann, document) for document in (kept, deleted)]
+    entries, deleted = bring(people.ann, home), bring(people.ann, home, "Another vault.")
+    links = [link_of(people.ann, document) for document in (entries, deleted)]
     people.ann.request("DELETE", f"{PATH}/{deleted}")
     assert client().get(links[1]).status_code == 404
     world.sql("delete from rag.members where user_id = %s", people.ann.id)

@@ -177,7 +177,7 @@ def test_names_in_a_document_stay_in_its_org(library: Library, world: World):
     people = library.people
     count = "select count(*) from rag.mentions where name like %s"
     for actor, sees in ((people.ann, {"acme", "ann"}), (people.alf, {"acme"}), (people.bob, {"bolt"})):
-        found = {
+        results = {
             whose for whose, secret in SECRETS.items() if world.as_user(actor, count, f"%{secret}%") != [(0,)]
         }
-        assert found <= sees
+        assert results <= sees

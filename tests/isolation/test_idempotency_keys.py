@@ -211,8 +211,8 @@ def test_a_forged_org_replays_no_creation(people: People):
 
 def test_a_bound_key_replays_no_creation_outside_its_collection(people: People):
     inside, outside = home_of(people.ann, "inside"), home_of(people.ann, "outside")
-    wanted = {"name": "ci", "scopes": ["documents:write"], "collection": "inside"}
-    key = people.ann.post("/api/keys", wanted).json()["key"]
+    request = {"name": "ci", "scopes": ["documents:write"], "collection": "inside"}
+    key = people.ann.post("/api/keys", request).json()["key"]
     assert is_replay(write(people.ann, outside)) is False
     assert write(people.ann, outside, key).status_code == 404
     assert [is_replay(write(people.ann, inside, key)) for _ in range(2)] == [False, True]

@@ -67,8 +67,8 @@ def test_another_org_s_text_is_not_revealed_by_its_id(people: People):
 
 
 def test_a_private_collection_is_out_of_reach_by_name(people: People):
-    made = people.ann.post("/api/v1/collections", {"name": "plans", "private": True})
-    assert made.status_code == 201
+    response = people.ann.post("/api/v1/collections", {"name": "plans", "private": True})
+    assert response.status_code == 201
     index(people.ann, SECRET, name="plans")
     for answer in attack(people.alf, "plans"):
         assert answer.status_code == 404, answer.text

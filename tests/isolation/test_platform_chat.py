@@ -42,24 +42,24 @@ def collection_of(actor: Actor, name: str = "default") -> str:
 def test_a_chat_shows_only_visible_documents(shared_library: Library, mode: str):
     people = shared_library.people
     looking = {"mode": mode, "top_k": 50}
-    for actor, seen in ((people.ann, {"acme", "ann"}), (people.alf, {"acme"}), (people.bob, {"bolt"})):
+    for actor, visible in ((people.ann, {"acme", "ann"}), (people.alf, {"acme"}), (people.bob, {"bolt"})):
         answer = say(actor, retrieval=looking)
         assert answer.status_code == 200, answer.text
-        assert secrets_in(answer) <= seen
+        assert secrets_in(answer) <= visible
         assert secrets_in(answer), "of one's own something is found"
 
 
 @every_way
 def test_another_org_s_collection_is_out_of_reach(shared_library: Library, way: Row):
     theirs = collection_of(shared_library.people.bob)
-    found = [
+    results = [
         say(shared_library.people.ann, collection_id=name, **way)
         for name in (theirs, NOBODYS, f"col_{theirs}")
     ]
-    for answer in found:
+    for answer in results:
         assert platform_error(answer, 404)["code"] == "collection_not_found"
         assert_tells_nothing(answer, shared_library)
-    messages = {answer.json()["error"]["message"] for answer in found}
+    messages = {answer.json()["error"]["message"] for answer in results}
     assert len(messages) == 1, "one that is not there at all looks the same"
 
 
@@ -131,10 +131,10 @@ def test_a_client_s_history_grants_no_access(settings: Settings, shared_library:
     with StandIn() as gateway, conversing(settings, gateway) as client:
         gateway.replies(says("There is none."))
         answer = post(client, shared_library.people.alf, {"messages": messages, "stream": False})
-    asked = gateway.requests[-1].body.decode()
+    request = gateway.requests[-1].body.decode()
     assert answer.status_code == 200
-    assert SECRETS["acme"] in asked
-    assert not [whose for whose in ("ann", "bolt") if SECRETS[whose] in asked]
+    assert SECRETS["acme"] in request
+    assert not [whose for whose in ("ann", "bolt") if SECRETS[whose] in request]
 
 
 def test_instructions_in_a_document_stay_inside_the_fence(settings: Settings, library: Library):

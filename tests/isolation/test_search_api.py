@@ -31,8 +31,8 @@ IDEMPOTENT = {"Idempotency-Key": "2b1c6d1e-8a1f-4a0e-9a51-7c0f3f3f9d10"}
 
 def workspace_of(actor: Actor, name: str = "default") -> str:
     """The id of the collection of that name."""
-    found = actor.rpc("rag_find_collection", {"name": name}).json()
-    return f"ws_{found[0]['id']}"
+    body = actor.rpc("rag_find_collection", {"name": name}).json()
+    return f"ws_{body[0]['id']}"
 
 
 def everywhere(actor: Actor) -> Row:
@@ -80,19 +80,19 @@ def test_searches_return_only_visible_documents(library: Library, path: str):
     body = dict(DOORS)[path] if path != "/v1/answer" else {"question": QUESTION}
     body = {**body, "topK": 50}
     people = library.people
-    for actor, seen in ((people.ann, {"acme", "ann"}), (people.alf, {"acme"}), (people.bob, {"bolt"})):
+    for actor, visible in ((people.ann, {"acme", "ann"}), (people.alf, {"acme"}), (people.bob, {"bolt"})):
         whole = actor.post(path, {**body, **everywhere(actor)})
         assert whole.status_code == 200, whole.text
-        assert secrets_in(whole) == seen
+        assert secrets_in(whole) == visible
         home = actor.post(path, {**body, "workspaceId": workspace_of(actor)})
-        assert secrets_in(home) <= seen
+        assert secrets_in(home) <= visible
 
 
 def test_contents_by_ids_of_others_are_missing(library: Library):
     people = library.people
     chunk = people.bob.post("/v1/search", {"q": QUESTION, **everywhere(people.bob)}).json()["results"][0]
     private = people.ann.post("/v1/search", {"q": QUESTION, **everywhere(people.ann)}).json()["results"]
-    hidden = [found["chunkId"] for found in private if found["documentId"].endswith(library.ann_document)]
+    hidden = [entry["chunkId"] for entry in private if entry["documentId"].endswith(library.ann_document)]
     assert hidden
     ids = [
         {"kind": "document", "id": library.bolt_document},
@@ -108,7 +108,7 @@ def test_contents_by_ids_of_others_are_missing(library: Library):
         assert answer.status_code == 200
         body = answer.json()
         assert (body["documents"], body["chunks"]) == ([], [])
-        assert body["missing"] == [found["id"] for found in ids]
+        assert body["missing"] == [entry["id"] for entry in ids]
         assert secrets_in(answer) == set()
 
 
@@ -123,10 +123,10 @@ def test_similar_by_subjects_of_others_is_404(library: Library, mode: str):
 
 def test_another_user_s_own_workspace_is_404(library: Library):
     people = library.people
-    made = people.ann.request("POST", "/api/v1/collections", {"name": f"mine:u:{people.ann.id}"})
+    response = people.ann.request("POST", "/api/v1/collections", {"name": f"mine:u:{people.ann.id}"})
     store(library.core, people.ann, "ANN-9", collection=f"mine:u:{people.ann.id}", private=True)
     own = people.ann.rpc("rag_find_collection", {"name": f"mine:u:{people.ann.id}"}).json()
-    assert own, made.text
+    assert own, response.text
     workspace = own[0]["id"]
     for path, body in DOORS:
         assert_not_found(people.alf.post(path, {**body, "workspaceId": workspace}), library)

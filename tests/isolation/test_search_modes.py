@@ -91,8 +91,8 @@ def test_expansion_accepts_no_chunks_of_others(library: Library, world: World):
     people = library.people
     documents = [library.acme_document, library.bolt_document, library.ann_document]
     chunks = world.sql("select id::text from rag.chunks where document_id = any (%s::uuid[])", documents)
-    asked = {"chunk_ids": [str(uuid4()), *(chunk_id for (chunk_id,) in chunks)], "neighbours": 10}
-    answer = people.alf.rpc("rag_widen", asked)
+    request = {"chunk_ids": [str(uuid4()), *(chunk_id for (chunk_id,) in chunks)], "neighbours": 10}
+    answer = people.alf.rpc("rag_widen", request)
     assert answer.status_code == 200, answer.text
     assert SECRETS["acme"] in answer.text
     assert len(answer.json()) == len([row for row in answer.json() if SECRETS["acme"] in row["content"]])
@@ -233,8 +233,13 @@ def test_a_poisoned_document_affects_no_other_org(library: Library, world: World
     for mode in MODES:
         assert found(library, people.alf, mode=mode) == {"acme"}
         assert found(library, people.ann, mode=mode) == {"acme", "ann"}
-    asked = {"query_text": text[:10_000], "mode": "keyword", "filters": {"model": model}, "expand_context": 3}
-    answer = people.alf.rpc("rag_search", asked)
+    request = {
+        "query_text": text[:10_000],
+        "mode": "keyword",
+        "filters": {"model": model},
+        "expand_context": 3,
+    }
+    answer = people.alf.rpc("rag_search", request)
     assert answer.status_code == 200, answer.text
     similar = people.alf.rpc("rag_similar", {"document_id": library.acme_document})
     assert similar.status_code == 200, similar.text

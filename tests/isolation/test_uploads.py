@@ -65,7 +65,7 @@ def test_an_edited_or_forged_ticket_is_refused(uploading: Uploading, people: Peo
     home, bobs = collection(people.ann), collection(people.bob)
     ticket = uploading.put(people.ann, home, SECRET)
     payload, _, signature = ticket.rpartition(".")
-    said = [people.bob.id, f"{people.acme.id}/x", time.time() + 60, {"collection_id": bobs}]
+    texts = [people.bob.id, f"{people.acme.id}/x", time.time() + 60, {"collection_id": bobs}]
     other = Signer("another deployment's secret, of thirty-two", "https://x.example/auth/v1", "authenticated")
     signer = uploading.core.require_signer()
     forged = [
@@ -73,7 +73,7 @@ def test_an_edited_or_forged_ticket_is_refused(uploading: Uploading, people: Peo
         edited(ticket, 3, {"collection_id": bobs}), edited(ticket, 3, {"private": True}),
         payload, f"{payload}.", f".{signature}", f"{payload}.{signature[:-2]}", f"{ticket}.{signature}",
         "x", "é.é", "{}.{}",
-        dumps(other, PURPOSE, said), dumps(signer, LINKS, said), people.bob.token(),
+        dumps(other, PURPOSE, texts), dumps(signer, LINKS, texts), people.bob.token(),
     ]  # fmt: skip
     for carried in forged:
         for who in (people.bob, people.ann):
@@ -106,8 +106,8 @@ def test_uploads_into_collections_of_others_are_refused(uploading: Uploading, pe
     home, own = collection(people.ann), collection(people.ann, name="own", private=True)
     for thief, target in ((people.bob, home), (people.sam, home), (people.alf, own)):
         assert_not_found(uploading.begin(thief, target), "collection_not_found")
-        said = {"collection_id": target, "name": "a.pdf", "size_bytes": 1}
-        assert thief.rpc("rag_begin_upload", said).status_code == 404
+        fields = {"collection_id": target, "name": "a.pdf", "size_bytes": 1}
+        assert thief.rpc("rag_begin_upload", fields).status_code == 404
     assert uploading.server.asked == []
     assert world.sql("select count(*) from rag.removals") == [(0,)]
 
@@ -123,8 +123,8 @@ def test_a_key_without_the_scope_is_refused(uploading: Uploading, people: People
         assert answer.status_code == 403, answer.text
     # Straight through PostgREST, and Storage.
     token = people.ann.key_token(scopes=[scope])
-    said = {"collection_id": home, "name": "a.pdf", "size_bytes": 1}
-    assert people.ann.rpc("rag_begin_upload", said, token=token).status_code == 403
+    fields = {"collection_id": home, "name": "a.pdf", "size_bytes": 1}
+    assert people.ann.rpc("rag_begin_upload", fields, token=token).status_code == 403
     document = {"title": "x", "path": path, "size_bytes": 1}
     added = people.ann.rpc("rag_add_document", {"collection_id": home, "document": document}, token=token)
     assert added.status_code in (403, 404), added.text
@@ -213,8 +213,8 @@ def test_a_name_through_postgrest_cannot_change_the_path(
         "a.pdf\n",
     ]:
         with subtests.test(name=name):
-            said = {"collection_id": home, "name": name, "size_bytes": 1}
-            answer = people.ann.rpc("rag_begin_upload", said)
+            fields = {"collection_id": home, "name": name, "size_bytes": 1}
+            answer = people.ann.rpc("rag_begin_upload", fields)
             assert answer.status_code == 400, answer.text
 
 
@@ -423,8 +423,8 @@ def test_only_the_worker_deletes_objects(uploading: Uploading, people: People):
     path = shared(uploading, people)
     removal = {"org_id": people.acme.id, "path": path}
     for token in (None, people.ada.token(), people.ann.key_token(), people.ann.stack.anon_key):
-        for function, said in (("rag_claim_removals", {}), ("rag_end_removal", removal)):
-            assert people.ann.rpc(function, said, token=token).status_code in (401, 403, 404)
+        for function, text in (("rag_claim_removals", {}), ("rag_end_removal", removal)):
+            assert people.ann.rpc(function, text, token=token).status_code in (401, 403, 404)
 
 
 def test_the_worker_cannot_be_made_to_delete_a_document_s_object(
@@ -456,11 +456,11 @@ def test_a_deletion_token_deletes_one_object_and_nothing_else(uploading: Uploadi
     stack = people.ann.stack
     token = access_tokens.user_token(stack.signing_key, stack.url, "", sub=None, rag={"object": path})
     assert_hidden(uploading, other, token)
-    for function, said in (
+    for function, text in (
         ("rag_list_collections", {}), ("rag_search", {"query_text": "vault", "mode": "keyword"}),
         ("rag_get_original", {"document_id": str(uuid4())}),
     ):  # fmt: skip
-        answer = people.ann.rpc(function, said, token=token)
+        answer = people.ann.rpc(function, text, token=token)
         assert "ACME" not in answer.text
         assert answer.status_code == 404 or answer.json() in ([], {"total": 0, "collections": []}), (
             answer.text

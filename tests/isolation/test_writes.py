@@ -90,8 +90,10 @@ def test_another_org_s_external_id_replaces_nothing(core: Services, people: Peop
     store(core, people.ann, SECRETS["ann"], external_id="vault", private=True)
     store(core, people.bob, SECRETS["bolt"], external_id="vault")
     store(core, people.alf, "ALF-1", external_id="vault", private=True)
-    found = {title: people_finds(core, actor) for title, actor in (("ann", people.ann), ("alf", people.alf))}
-    assert found == {"ann": {SECRETS["acme"], SECRETS["ann"]}, "alf": {SECRETS["acme"], "ALF-1"}}
+    by_name = {
+        title: people_finds(core, actor) for title, actor in (("ann", people.ann), ("alf", people.alf))
+    }
+    assert by_name == {"ann": {SECRETS["acme"], SECRETS["ann"]}, "alf": {SECRETS["acme"], "ALF-1"}}
     assert people_finds(core, people.bob) == {SECRETS["bolt"]}
 
 

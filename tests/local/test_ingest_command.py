@@ -258,8 +258,8 @@ def test_another_user_s_private_document_of_the_same_name_is_separate(
         "external_id": "shelf/gone.md",
         "private": True,
     }
-    made = people.alf.post("/api/v1/documents/text", {**private, "metadata": {"path": "shelf/gone.md"}})
-    assert made.status_code == 202, made.text
+    response = people.alf.post("/api/v1/documents/text", {**private, "metadata": {"path": "shelf/gone.md"}})
+    assert response.status_code == 202, response.text
     assert call_worker(people.alf.stack).is_success
     assert "0 completed, 3 unchanged, 1 of unsupported types" in bring(people.ada, folder, "--prune")
-    assert people.alf.request("GET", f"/api/v1/documents/{made.json()['id']}").status_code == 200
+    assert people.alf.request("GET", f"/api/v1/documents/{response.json()['id']}").status_code == 200

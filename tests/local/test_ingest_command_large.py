@@ -47,9 +47,9 @@ def bring(actor: Actor, url: str, folder: Path, status: int = 0) -> str:
     """What it prints, while a worker works."""
     stack = actor.stack
     with working(stack, url):
-        done = run_local(stack.folder, "ingest", folder, "--url", url, RAG_TOKEN=actor.token())
-    printed = done.stdout + done.stderr
-    assert done.returncode == status, printed
+        process = run_local(stack.folder, "ingest", folder, "--url", url, RAG_TOKEN=actor.token())
+    printed = process.stdout + process.stderr
+    assert process.returncode == status, printed
     return printed
 
 
@@ -76,8 +76,8 @@ def test_large_files_are_uploaded_once_and_again_after_a_change(
     assert "1 completed, 1 unchanged\n" in bring(people.ann, deployment, folder)
     second = documents(world, people)
     assert second["shelf/kiln.html"][0] == first["shelf/kiln.html"][0]
-    found = people.alf.search("When is the kiln opened?").json()["results"]
-    assert found[0]["snippet"] == "The kiln is opened after three days."
+    body = people.alf.search("When is the kiln opened?").json()["results"]
+    assert body[0]["snippet"] == "The kiln is opened after three days."
     uploading.remove()
     assert len(uploading.kept) == 1
     (folder / "copy.html").write_bytes((folder / "kiln.html").read_bytes())
@@ -89,8 +89,8 @@ def test_large_files_are_uploaded_once_and_again_after_a_change(
 def test_content_of_a_concurrent_upload_is_a_duplicate(
     uploading: Uploading, deployment: str, people: People, world: World, folder: Path
 ):
-    made = people.ann.request("POST", "/api/v1/collections", {"name": "default"}).json()
-    uploading.bring(people.alf, made["id"], (folder / "kiln.html").read_bytes())
+    body = people.ann.request("POST", "/api/v1/collections", {"name": "default"}).json()
+    uploading.bring(people.alf, body["id"], (folder / "kiln.html").read_bytes())
     assert "1 completed, 1 duplicates of existing documents\n" in bring(people.ann, deployment, folder)
     printed = bring(people.ann, deployment, folder)
     assert "0 completed, 1 unchanged, 1 duplicates of existing documents\n" in printed

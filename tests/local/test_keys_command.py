@@ -22,9 +22,9 @@ def status(stack: Stack, key: str) -> int:
 def test_a_key_is_created_listed_rotated_and_revoked(stack: Stack):
     made = keys(stack, "create", "--user", OWNER, "--name", "from a shell", "--scope", "admin", "--days", "1")
     assert made.returncode == 0, made.stderr
-    key, told = made.stdout.splitlines()
+    key, note = made.stdout.splitlines()
     assert status(stack, key) == 200
-    (identity,) = re.findall(r"^id (\S+);", told)
+    (identity,) = re.findall(r"^id (\S+);", note)
 
     listed = keys(stack, "list", "--user", OWNER).stdout
     (row,) = [line for line in listed.splitlines() if identity in line]
@@ -33,8 +33,8 @@ def test_a_key_is_created_listed_rotated_and_revoked(stack: Stack):
     assert key not in listed
 
     rotated = keys(stack, "rotate", identity, "--user", OWNER)
-    new, told = rotated.stdout.splitlines()
-    (identity,) = re.findall(r"^id (\S+);", told)
+    new, note = rotated.stdout.splitlines()
+    (identity,) = re.findall(r"^id (\S+);", note)
     assert new != key
     assert keys(stack, "revoke", identity, "--user", OWNER).stdout == "revoked\n"
     assert status(stack, new) == 401

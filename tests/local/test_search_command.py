@@ -30,21 +30,23 @@ def manual(stack: Stack, core: Services, world: World) -> str:
 
 @pytest.mark.parametrize("mode", ["semantic", "keyword", "hybrid", "hierarchical", "graph"])
 def test_each_mode_prints_its_results(stack: Stack, manual: str, mode: str):
-    done = search(stack, "at how many bar does the valve open?", "--user", READER, "--mode", mode)
-    assert done.returncode == 0, done.stderr
-    assert f"1. {manual} (doc)" in done.stdout
-    assert ("similarity" in done.stdout) is (mode != "keyword")
+    result = search(stack, "at how many bar does the valve open?", "--user", READER, "--mode", mode)
+    assert result.returncode == 0, result.stderr
+    assert f"1. {manual} (doc)" in result.stdout
+    assert ("similarity" in result.stdout) is (mode != "keyword")
 
 
 def test_a_name_is_found_with_neighbours_and_reranking(stack: Stack, manual: str):
-    done = search(stack, "ZX-81", "--user", READER, "--top-k", "1", "--neighbours", "1", "--half-life", "900")
-    assert f"1. {manual} (doc)" in done.stdout
-    done = search(stack, "closing the valve", "--user", READER, "--rerank", "--source-type", "doc")
-    assert "; reranked by all-MiniLM-L6-v2" in done.stdout
+    result = search(
+        stack, "ZX-81", "--user", READER, "--top-k", "1", "--neighbours", "1", "--half-life", "900"
+    )
+    assert f"1. {manual} (doc)" in result.stdout
+    result = search(stack, "closing the valve", "--user", READER, "--rerank", "--source-type", "doc")
+    assert "; reranked by all-MiniLM-L6-v2" in result.stdout
 
 
 def test_an_invalid_search_is_reported_in_one_line(stack: Stack):
     for arguments in (("",), ("text", "--top-k", "500"), ("text", "--neighbours", "99")):
-        done = search(stack, *arguments, "--user", READER)
-        assert done.returncode == 1
-        assert done.stderr.splitlines()[-1].startswith("error: ")
+        result = search(stack, *arguments, "--user", READER)
+        assert result.returncode == 1
+        assert result.stderr.splitlines()[-1].startswith("error: ")

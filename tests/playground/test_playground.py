@@ -37,8 +37,8 @@ Browse = Callable[..., None]
 def browse(browser: str) -> Browse:
     """Goes through a scenario of scenarios.mjs."""
 
-    def browse(scenario: str, **given: Any) -> None:
-        run_node(HERE / "browser.mjs", {"browser": browser, **given}, scenario)
+    def browse(scenario: str, **value: Any) -> None:
+        run_node(HERE / "browser.mjs", {"browser": browser, **value}, scenario)
 
     return browse
 
@@ -55,8 +55,8 @@ def modelled(settings: Settings, gateway: StandIn, **changes: Any) -> Iterator[s
 
 def streams(*pieces: str | float) -> Reply:
     """A model that says this, and pauses in between."""
-    said = [part if isinstance(part, float) else sent(piece(part))[0] for part in pieces]
-    return Reply(chunks=[*said, *sent(piece()), DONE])
+    texts = [part if isinstance(part, float) else sent(piece(part))[0] for part in pieces]
+    return Reply(chunks=[*texts, *sent(piece()), DONE])
 
 
 @pytest.fixture
@@ -221,15 +221,15 @@ def test_a_20_page_answer_is_shown_completely(
     browse: Browse, readers: People, settings: Settings, gateway: StandIn
 ):
     pages = [f"Paragraph {number} of a long answer says so at some length. " * 8 for number in range(125)]
-    said = "\n\n".join(f"{page}[1]" for page in pages)
-    gateway.replies(streams(*(said[at : at + 40] for at in range(0, len(said), 40))))
+    text = "\n\n".join(f"{page}[1]" for page in pages)
+    gateway.replies(streams(*(text[at : at + 40] for at in range(0, len(text), 40))))
     with modelled(settings, gateway) as url:
         browse(
             "a_long_answer_is_whole",
             url=url,
             token=readers.ann.token(),
             question=QUESTION,
-            said=said,
+            said=text,
             pills=len(pages),
         )
 

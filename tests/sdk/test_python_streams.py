@@ -59,8 +59,8 @@ def collection_of(home: Workspace) -> str:
     return home.id.removeprefix("ws_")
 
 
-def event(**said: Any) -> bytes:
-    return f"data: {json.dumps(said, ensure_ascii=False)}\n\n".encode()
+def event(**text: Any) -> bytes:
+    return f"data: {json.dumps(text, ensure_ascii=False)}\n\n".encode()
 
 
 def delta(text: str) -> bytes:
@@ -181,16 +181,16 @@ def test_a_truncated_stream_raises_an_error_and_is_not_retried(
     gateway: StandIn, client: Mnemosyne, drops: bool
 ):
     gateway.replies(Reply(chunks=[delta("To"), delta(" deploy")], drop=drops))
-    said = list[str]()
+    texts = list[str]()
     with pytest.raises(StreamInterruptedError):
-        said.extend(map(text_of, streamed(client)))
-    assert (said, len(gateway.requests)) == (["To", " deploy"], 1)
+        texts.extend(map(text_of, streamed(client)))
+    assert (texts, len(gateway.requests)) == (["To", " deploy"], 1)
 
 
 def test_split_characters_are_joined_and_unknown_events_ignored(gateway: StandIn, client: Mnemosyne):
     words = delta("Überblick 索引 📚\u2028")
-    said = b": keep-alive\n\n" + event(type="of tomorrow") + words + END + event(type="delta", content="late")
-    gateway.replies(Reply(chunks=[part for byte in said for part in (bytes([byte]), 0.0)]))
+    text = b": keep-alive\n\n" + event(type="of tomorrow") + words + END + event(type="delta", content="late")
+    gateway.replies(Reply(chunks=[part for byte in text for part in (bytes([byte]), 0.0)]))
     chunks = list(streamed(client))
     assert [chunk.type for chunk in chunks] == ["delta", "done"]
     assert text_of(chunks[0]) == "Überblick 索引 📚\u2028"
@@ -237,17 +237,17 @@ def test_a_connection_is_reused_after_a_stream(gateway: StandIn, client: Mnemosy
 
 
 async def _first(gateway: StandIn, leave: bool) -> list[str]:
-    said: list[str] = []
+    texts: list[str] = []
     async with AsyncMnemosyne(KEY, gateway.url) as client:
         stream = await client.chat.completions.create("c1", ASKED, stream=True)
         async for chunk in stream:
-            said.append(text_of(chunk))
+            texts.append(text_of(chunk))
             if leave:
                 break
         if leave:
             # Before the client is closed, which closes whatever is open.
             assert await asyncio.to_thread(gateway.left.wait, 5)
-    return said
+    return texts
 
 
 def test_the_async_stream_behaves_the_same(gateway: StandIn):
@@ -268,8 +268,8 @@ def test_a_stream_must_be_requested(gateway: StandIn, client: Mnemosyne):
     gateway.replies(Reply(json={"query": "q", "response": "r"}))
     answer = client.chat.completions.create(None, ASKED, stream=None, retrieval={"document_type": "legal"})
     assert_type(answer, ChatCompletion)
-    said = {"messages": ASKED, "stream": False, "retrieval": {"document_type": "legal"}}
-    assert (answer.response, gateway.requests[0].json) == ("r", said)
+    fields = {"messages": ASKED, "stream": False, "retrieval": {"document_type": "legal"}}
+    assert (answer.response, gateway.requests[0].json) == ("r", fields)
 
 
 @pytest.mark.parametrize("stream", [True, False])

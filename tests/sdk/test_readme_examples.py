@@ -39,9 +39,9 @@ def test_the_python_examples_answer_from_a_pdf(readme: str, people: People, tmp_
     script.write_text(example(readme, "python", people))
     with working(people.ann.stack):
         command = [sys.executable, "-W", "ignore::ResourceWarning", str(script)]
-        said = printed(command, tmp_path, {"PYTHONPATH": str(SOURCE / "src")})
-    assert GUIDE in said
-    assert re.search(r"guide|To deploy", said)
+        output = printed(command, tmp_path, {"PYTHONPATH": str(SOURCE / "src")})
+    assert GUIDE in output
+    assert re.search(r"guide|To deploy", output)
 
 
 @pytest.mark.parametrize(("readme", "language"), [("README.md", "js"), ("sdk/typescript/README.md", "ts")])
@@ -52,5 +52,5 @@ def test_the_javascript_examples_answer_from_a_pdf(
     script = typescript.folder / "example.mjs"
     script.write_text(example(readme, language, people))
     with working(people.ann.stack):
-        said = printed(["node", str(script)], typescript.folder, {})
-    assert GUIDE in said
+        output = printed(["node", str(script)], typescript.folder, {})
+    assert GUIDE in output

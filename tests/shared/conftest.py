@@ -52,8 +52,8 @@ def home(core: Services, people: People) -> str:
 @pytest.fixture
 def moody() -> Iterator[StandIn]:
     """A receiver that answers what a test says."""
-    with StandIn() as made:
-        yield made
+    with StandIn() as server:
+        yield server
 
 
 @pytest.fixture

@@ -25,8 +25,8 @@ def listen(core: Services, people: People, url: str, events: list[str], **more: 
 
 
 def bring(core: Services, actor: Actor, home: str, text: str = "The kiln is hot.", **more: Any) -> str:
-    brought = NewUpload(text.encode(), "Kiln", content_type="text/plain", **more)
-    return str(documents.add(core.database, actor.principal, home, brought)["id"])
+    document = NewUpload(text.encode(), "Kiln", content_type="text/plain", **more)
+    return str(documents.add(core.database, actor.principal, home, document)["id"])
 
 
 def told(receiver: StandIn) -> list[Row]:

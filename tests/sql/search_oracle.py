@@ -67,7 +67,7 @@ def sees(person: Actor, orgs: Iterable[Org], admin: bool, passage: Passage) -> b
 def obeys(passage: Passage, filters: dict[str, Any]) -> bool:
     """Whether a passage is one that these filters leave."""
     fields = passage.fields
-    date, lang, wanted = (
+    date, lang, expected = (
         fields["occurred_at"],
         (fields["lang"] or "").lower(),
         filters.get("lang", "").lower(),
@@ -77,7 +77,7 @@ def obeys(passage: Passage, filters: dict[str, Any]) -> bool:
         and filters.get("org_id") in (None, passage.org.id)
         and fields["source_type"]
         in (filters.get("source_types") or [filters.get("source_type", fields["source_type"])])
-        and (not wanted or lang == wanted or lang.startswith(f"{wanted}-"))
+        and (not expected or lang == expected or lang.startswith(f"{expected}-"))
         and ("date_from" not in filters or (date is not None and date >= filters["date_from"]))
         and ("date_to" not in filters or (date is not None and date <= filters["date_to"]))
         and fields["collection_id"] in (filters.get("collection_ids") or [fields["collection_id"]])
@@ -177,7 +177,7 @@ class Library:
 
     @property
     def passages(self) -> list[Passage]:
-        return [passage for found in self.documents.values() for passage in found]
+        return [passage for entry in self.documents.values() for passage in entry]
 
     def seen(self, person: Actor) -> list[Passage]:
         people = self.people

@@ -90,8 +90,8 @@ def test_the_sweep_finds_a_route_without_authentication(core: Services, world: W
 
     with extra_route(health.app, "/planted", endpoint), site(core) as url:
         findings = on_routes(world, exactly("GET /planted"), url)
-    found = attacks_on(findings, "GET /planted")
-    assert {"no credential", "an expired token", "a revoked API key", "the anon key"} <= found
+    attacks = attacks_on(findings, "GET /planted")
+    assert {"no credential", "an expired token", "a revoked API key", "the anon key"} <= attacks
 
 
 def test_the_sweep_finds_a_route_without_generated_requests(core: Services, world: World):
@@ -124,7 +124,7 @@ def test_the_sweep_finds_an_sql_function_with_no_scope_or_too_small_a_scope(worl
     ):
         with required_scopes(world, condition):
             attacks = attacks_on(on_functions(world, exactly("rag_list_collections")), "rag_list_collections")
-        assert any(found.startswith(attack) for found in attacks), attacks
+        assert any(entry.startswith(attack) for entry in attacks), attacks
 
 
 def test_the_sweep_finds_an_undocumented_route(core: Services, world: World):
@@ -227,9 +227,9 @@ def test_the_sweep_finds_a_security_definer_function(world: World):
     )
     with schema_change(world, plant, "drop function public.rag_planted(uuid)", "/rpc/rag_planted"):
         findings = on_functions(world, exactly("rag_planted"))
-    found = attacks_on(findings, "rag_planted")
-    assert {"a member of another org", "a fellow member", "a key bound to another collection"} <= found
-    assert "no token" not in found
+    attacks = attacks_on(findings, "rag_planted")
+    assert {"a member of another org", "a fellow member", "a key bound to another collection"} <= attacks
+    assert "no token" not in attacks
 
 
 @pytest.mark.postgres

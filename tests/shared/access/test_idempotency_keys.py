@@ -39,18 +39,18 @@ def test_a_response_is_replayed_word_for_word(subtests: pytest.Subtests, core: S
             key = f"key of {answer!r}".encode("ascii", "replace").decode()
             assert claimed(core, people, key).keep(200, answer, "req_1")
             for _ in range(2):
-                again = begin(core.database, people.ann.principal, people.acme.id, key, BODY, 60)
-                assert again == StoredResponse(200, answer, "req_1")
-                assert isinstance(again, StoredResponse)
+                second = begin(core.database, people.ann.principal, people.acme.id, key, BODY, 60)
+                assert second == StoredResponse(200, answer, "req_1")
+                assert isinstance(second, StoredResponse)
                 # The order of the keys too.
-                assert not isinstance(answer, dict) or list(again.body) == list(answer)
+                assert not isinstance(answer, dict) or list(second.body) == list(answer)
 
 
 def test_an_error_response_is_replayed_too(core: Services, people: People):
     """As whoever keeps it says: ann's request stays refused."""
     assert claimed(core, people).keep(404, {"error": {"code": "NOT_FOUND"}}, "req_1")
-    again = begin(core.database, people.ann.principal, people.acme.id, "a key", BODY, 60)
-    assert again == StoredResponse(404, {"error": {"code": "NOT_FOUND"}}, "req_1")
+    second = begin(core.database, people.ann.principal, people.acme.id, "a key", BODY, 60)
+    assert second == StoredResponse(404, {"error": {"code": "NOT_FOUND"}}, "req_1")
 
 
 def test_a_response_that_the_database_rejects_can_be_repeated_at_once(core: Services, people: People):
@@ -85,19 +85,19 @@ def test_one_of_twenty_concurrent_requests_runs(core: Services, people: People):
             return conflict.code
 
     with ThreadPoolExecutor(20) as pool:
-        found = list(pool.map(ask, range(20)))
-    assert len([one for one in found if isinstance(one, Reservation)]) == 1
-    assert found.count("request_in_progress") == 19
+        rows = list(pool.map(ask, range(20)))
+    assert len([one for one in rows if isinstance(one, Reservation)]) == 1
+    assert rows.count("request_in_progress") == 19
 
 
 def test_a_released_key_can_be_used_again(core: Services, people: People):
     claim = claimed(core, people)
     claim.release()
-    again = claimed(core, people)
+    second = claimed(core, people)
     assert not claim.keep(200, {}, "r"), "whose claim it was no longer"
     claim.release()
     assert refused(core, people).code == "request_in_progress"
-    assert again.keep(200, {}, "r")
+    assert second.keep(200, {}, "r")
 
 
 def test_an_expired_claim_passes_to_the_next_request(core: Services, people: People, world: World):
@@ -109,8 +109,8 @@ def test_an_expired_claim_passes_to_the_next_request(core: Services, people: Peo
     alive = claimed(core, people)
     assert not dead.keep(200, {"who": "dead"}, "r")
     assert alive.keep(200, {"who": "alive"}, "r")
-    again = begin(core.database, people.ann.principal, people.acme.id, "a key", BODY, 60)
-    assert again == StoredResponse(200, {"who": "alive"}, "r")
+    second = begin(core.database, people.ann.principal, people.acme.id, "a key", BODY, 60)
+    assert second == StoredResponse(200, {"who": "alive"}, "r")
 
 
 def test_a_response_expires_after_24_hours(core: Services, people: People, world: World):
@@ -162,8 +162,8 @@ def test_a_response_from_hidden_documents_is_not_replayed(core: Services, people
     document = people.ann.put([[1.0] + [0.0] * 1535])
     rows = people.ann.match([1.0] + [0.0] * 1535)
     assert claimed(core, people).keep(200, {"a": 1}, "r", [row["chunk_id"] for row in rows])
-    again = begin(core.database, people.ann.principal, people.acme.id, "a key", BODY, 60)
-    assert again == StoredResponse(200, {"a": 1}, "r")
+    second = begin(core.database, people.ann.principal, people.acme.id, "a key", BODY, 60)
+    assert second == StoredResponse(200, {"a": 1}, "r")
     core.database.call(people.ann.principal, "rag_delete_document", {"document_id": document})
     assert claimed(core, people).keep(200, {"a": 2}, "r")
 

@@ -181,8 +181,8 @@ def test_many_unknown_key_ids_cause_one_request(api: StandIn, patient_keys: KeyS
     assert patient_keys.key("first", "ES256")
     clock.now += 61
     with ThreadPoolExecutor(16) as pool:
-        found = list(pool.map(lambda number: patient_keys.key(f"made-up-{number}", "ES256"), range(500)))
-        assert found == [None] * 500
+        rows = list(pool.map(lambda number: patient_keys.key(f"made-up-{number}", "ES256"), range(500)))
+        assert rows == [None] * 500
     assert len(api.requests) == 2
     assert patient_keys.key("first", "ES256")
 
@@ -190,10 +190,10 @@ def test_many_unknown_key_ids_cause_one_request(api: StandIn, patient_keys: KeyS
 def test_many_first_requests_cause_one_fetch_and_all_succeed(api: StandIn, patient_keys: KeySet):
     api.replies(Reply(json={"keys": [FIRST]}, delay=0.1))
     with ThreadPoolExecutor(16) as pool:
-        found = list(
+        rows = list(
             pool.map(lambda number: patient_keys.key(["first", "other"][number % 2], "ES256"), range(100))
         )
-    assert [key is not None for key in found] == [True, False] * 50
+    assert [key is not None for key in rows] == [True, False] * 50
     assert len(api.requests) == 1
 
 

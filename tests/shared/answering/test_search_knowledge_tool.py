@@ -36,13 +36,13 @@ def tool(core: Services, actor: Actor, *namespaces: str, **more: Any) -> SearchK
 
 
 def markers(result: ToolResult) -> list[int]:
-    return [int(found) for found in re.findall(r"^\[(\d+)\] score", result.text, re.MULTILINE)]
+    return [int(entry) for entry in re.findall(r"^\[(\d+)\] score", result.text, re.MULTILINE)]
 
 
 def chunks(result: ToolResult) -> list[dict[str, Any]]:
     assert result.structured is not None
-    found: list[dict[str, Any]] = result.structured["chunks"]
-    return found
+    results: list[dict[str, Any]] = result.structured["chunks"]
+    return results
 
 
 def test_the_model_gets_passages_with_sources_and_scores(core: Services, people: People):
@@ -58,16 +58,16 @@ def test_the_model_gets_passages_with_sources_and_scores(core: Services, people:
 def test_page_sources_change_nothing_for_the_model(core: Services, people: People):
     bring(core, people.ann, REFUNDS, source="faq.md", metadata={"topic": "refunds"})
     search = tool(core, people.ann, inline_citations=True)
-    plain, shown = search("refunds"), search("refunds", include_sources=True)
-    assert plain.text == shown.text
-    (chunk,) = chunks(shown)
+    plain, output = search("refunds"), search("refunds", include_sources=True)
+    assert plain.text == output.text
+    (chunk,) = chunks(output)
     assert (chunk["marker"], chunk["text"], chunk["metadata"]) == (
         1, REFUNDS, {"topic": "refunds", "source": "faq.md"}
     )  # fmt: skip
     (cited,) = chunk["citations"]
     assert (cited["source"], tuple(cited["span"])) == ("faq.md", (0, len(REFUNDS)))
     assert 0 < chunk["score"] <= 1
-    json.dumps(shown.structured)
+    json.dumps(output.structured)
 
 
 def test_the_schema_is_accepted_by_openai(core: Services, people: People):
@@ -224,13 +224,13 @@ def completion(**message: Any) -> Reply:
         "finish_reason": "stop",
         "message": {"role": "assistant", "content": None, **message},
     }
-    return Reply({"id": "c", "object": "chat.completion", "created": 1, "model": "m", "choices": [choice]})
+    return Reply({"id": "c", "object": "chat.content", "created": 1, "model": "m", "choices": [choice]})
 
 
 def calls(*arguments: dict[str, Any]) -> Sequence[dict[str, Any]]:
     return [
-        {"id": f"call_{n}", "type": "function", "function": {"name": NAME, "arguments": json.dumps(said)}}
-        for n, said in enumerate(arguments)
+        {"id": f"call_{n}", "type": "function", "function": {"name": NAME, "arguments": json.dumps(text)}}
+        for n, text in enumerate(arguments)
     ]
 
 
@@ -246,27 +246,27 @@ def test_an_agent_s_turn_works_end_to_end(core: Services, people: People):
             )),
             completion(tool_calls=calls({"query": "When does the shop open?", "limit": 1})),
             completion(tool_calls=calls({"query": "When does the shop open?", "top_k": 1})),
-            completion(content="30 days [1]. It opens at nine [3], see [12]."),
+            completion(completion="30 days [1]. It opens at nine [3], see [12]."),
         )  # fmt: skip
         messages: list[Any] = [{"role": "user", "content": "What about refunds, and when do you open?"}]
         while True:
-            said = agent.chat.completions.create(model="m", messages=messages, tools=[search.schema])  # type: ignore[list-item]
-            answer = said.choices[0].message
+            reply = agent.chat.completions.create(model="m", messages=messages, tools=[search.schema])  # type: ignore[list-item]
+            answer = reply.choices[0].message
             messages.append(answer.model_dump(exclude_none=True))
             if not answer.tool_calls:
                 break
             with ThreadPoolExecutor() as pool:
-                asked = [call.function.arguments for call in answer.tool_calls if call.type == "function"]
-                results = list(pool.map(search.run, asked))
+                requests = [call.function.arguments for call in answer.tool_calls if call.type == "function"]
+                results = list(pool.map(search.run, requests))
             for call, result in zip(answer.tool_calls, results, strict=True):
                 messages.append({"role": "tool", "tool_call_id": call.id, "content": result.text})
         sent = [request.json for request in model.requests]
     assert [tools["function"]["name"] for request in sent for tools in request["tools"]] == [NAME] * 4
-    told = [message["content"] for message in sent[-1]["messages"] if message["role"] == "tool"]
-    assert len(told) == 4
-    assert sorted(number for text in told[:2] for number in markers(ToolResult(text))) == [1, 2]
-    assert "limit: Extra inputs are not permitted" in told[2]
-    assert markers(ToolResult(told[3])) == [3]
+    lines = [message["content"] for message in sent[-1]["messages"] if message["role"] == "tool"]
+    assert len(lines) == 4
+    assert sorted(number for text in lines[:2] for number in markers(ToolResult(text))) == [1, 2]
+    assert "limit: Extra inputs are not permitted" in lines[2]
+    assert markers(ToolResult(lines[3])) == [3]
     assert answer.content is not None
     pills = search.cited_passages(answer.content)
     assert list(pills) == [1, 3]

@@ -28,7 +28,7 @@ def told(error: RagError) -> bytes:
 
 
 async def answered(
-    said: AsyncGenerator[bytes], seconds: float = 15, until: AsyncExitStack | None = None,
+    text: AsyncGenerator[bytes], seconds: float = 15, until: AsyncExitStack | None = None,
     leaves: Callable[[bytes], bool] = lambda _: False,
 ) -> list[bytes]:  # fmt: skip
     """What a client gets, who leaves once something is said to which `leaves` says yes."""
@@ -45,7 +45,7 @@ async def answered(
             if leaves(body):
                 gone.set()
 
-    stream = EventStream(said, until or AsyncExitStack(), seconds)
+    stream = EventStream(text, until or AsyncExitStack(), seconds)
     await stream(SCOPE, receive, send)
     return got
 

@@ -18,8 +18,8 @@ GONE = {"statusCode": "404", "error": "not_found", "message": "Object not found"
 
 @pytest.fixture
 def server() -> Iterator[StandIn]:
-    with StandIn() as made:
-        yield made
+    with StandIn() as creation:
+        yield creation
 
 
 @pytest.fixture
@@ -81,9 +81,9 @@ def test_a_url_is_below_storage_s_own(subtests: pytest.Subtests):
         {"url": "//elsewhere.example/object/x?token=t"},
         {"url": "/object/upload/sign/x"},
     ]
-    for said in cases:
-        with subtests.test(said=said), server_and_storage() as (server, storage):
-            server.replies(Reply(json=said))
+    for text in cases:
+        with subtests.test(said=text), server_and_storage() as (server, storage):
+            server.replies(Reply(json=text))
             with pytest.raises(StorageFailed):
                 storage.upload_link(ANN, PATH)
 
@@ -91,18 +91,18 @@ def test_a_url_is_below_storage_s_own(subtests: pytest.Subtests):
 def test_a_missing_object_is_not_found(subtests: pytest.Subtests):
     replies: list[Any] = [GONE, {"statusCode": "404", "error": "Not Found", "code": "NoSuchKey"}]
     for status in (400, 404):
-        for said in replies:
-            with subtests.test(status=status, said=said), server_and_storage() as (server, storage):
-                server.replies(Reply(status=status, json=said))
+        for text in replies:
+            with subtests.test(status=status, said=text), server_and_storage() as (server, storage):
+                server.replies(Reply(status=status, json=text))
                 for call in (storage.upload_link, storage.size_of, storage.download):
                     with pytest.raises(NotFound):
                         call(ANN, PATH)
 
 
 def test_a_size_is_a_number(subtests: pytest.Subtests):
-    for said in ({}, {"size": None}, {"size": "7"}):
-        with subtests.test(said=said), server_and_storage() as (server, storage):
-            server.replies(Reply(json=said))
+    for text in ({}, {"size": None}, {"size": "7"}):
+        with subtests.test(said=text), server_and_storage() as (server, storage):
+            server.replies(Reply(json=text))
             with pytest.raises(StorageFailed):
                 storage.size_of(ANN, PATH)
 

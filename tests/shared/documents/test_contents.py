@@ -20,8 +20,8 @@ Ids = list[tuple[Kind, str]]
 
 def found(core: Services, people: People, ids: Ids, **more: Any) -> Contents:
     """What ann finds anywhere in her org."""
-    asked = {"chunks": False, "text": True, "whole_org": True, **more}
-    return hydrate(core.database, people.ann.principal, Place(people.acme.id, None), ids, **asked)
+    request = {"chunks": False, "text": True, "whole_org": True, **more}
+    return hydrate(core.database, people.ann.principal, Place(people.acme.id, None), ids, **request)
 
 
 def chunk_of(world: World, document_id: str, ordinal: int = 0) -> str:
@@ -48,12 +48,12 @@ def test_a_document_and_a_chunk_have_all_their_fields(core: Services, people: Pe
     document = passages.put(world, people.ann, "first", "second", **fields)
     chunk = chunk_of(world, document, 1)
     contents = found(core, people, [("document", f"DOC_{document.upper()}"), ("chunk", f"chnk_{chunk}")])
-    (shown,) = contents.documents
-    assert (shown.document_id, shown.title, shown.source_type) == (document, "Incident 42", "incident")
-    assert (shown.origin, shown.uri, shown.author) == ("notion", "https://a.example/b", "alice")
-    assert (shown.state, shown.labels, shown.metadata["severity"]) == ("open", ("x", "y"), 1)
-    assert shown.occurred_at == datetime.fromisoformat("2025-09-22T10:11:00Z")
-    assert (shown.text, shown.chunks, shown.truncated) == ("first\nsecond", None, False)
+    (output,) = contents.documents
+    assert (output.document_id, output.title, output.source_type) == (document, "Incident 42", "incident")
+    assert (output.origin, output.uri, output.author) == ("notion", "https://a.example/b", "alice")
+    assert (output.state, output.labels, output.metadata["severity"]) == ("open", ("x", "y"), 1)
+    assert output.occurred_at == datetime.fromisoformat("2025-09-22T10:11:00Z")
+    assert (output.text, output.chunks, output.truncated) == ("first\nsecond", None, False)
     (part,) = contents.chunks
     assert (part.chunk_id, part.document_id, part.ordinal) == (chunk, document, 1)
     assert (part.text, part.span, contents.missing) == ("second", (6, 12), ())
@@ -62,12 +62,12 @@ def test_a_document_and_a_chunk_have_all_their_fields(core: Services, people: Pe
 def test_a_document_has_its_chunks_in_order_on_request(core: Services, people: People, world: World):
     """And without its text, if that is not."""
     document = passages.put(world, people.ann, *(f"part {number}" for number in range(12)))
-    (shown,) = found(core, people, [("document", document)], chunks=True, text=False).documents
-    assert (shown.text, shown.truncated) == (None, False)
-    assert [part.text for part in shown.chunks or ()] == [f"part {number}" for number in range(12)]
+    (output,) = found(core, people, [("document", document)], chunks=True, text=False).documents
+    assert (output.text, output.truncated) == (None, False)
+    assert [part.text for part in output.chunks or ()] == [f"part {number}" for number in range(12)]
     empty = passages.put(world, people.ann)
-    (shown,) = found(core, people, [("document", empty)], chunks=True).documents
-    assert (shown.text, shown.chunks, shown.truncated) == ("", (), False)
+    (output,) = found(core, people, [("document", empty)], chunks=True).documents
+    assert (output.text, output.chunks, output.truncated) == ("", (), False)
 
 
 def test_results_are_in_the_order_of_the_ids_without_duplicates(core: Services, people: People, world: World):

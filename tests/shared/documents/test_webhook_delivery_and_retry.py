@@ -96,7 +96,7 @@ def test_nothing_is_sent_into_internal_networks(
 def test_a_gone_endpoint_is_disabled(
     core: Services, people: People, world: World, courier: WebhookSender, home: str, moody: StandIn
 ):
-    made = listen(core, people, moody.url, OF_DOCUMENTS)
+    webhook = listen(core, people, moody.url, OF_DOCUMENTS)
     for number in range(2):
         bring(core, people.ann, home, f"Kiln {number}")
     later = "due_at = now() + interval '1 hour' where id = (select id from rag.deliveries limit 1)"
@@ -107,11 +107,11 @@ def test_a_gone_endpoint_is_disabled(
     assert courier.deliver() == DeliveryStats()
     assert sorted(states(world)) == [("failed", 0, None, "webhook_disabled"), ("failed", 1, 410, "refused")]
     ada = people.ada.principal
-    assert webhooks.get(core.database, ada, made.row["id"])["enabled"] is False
+    assert webhooks.get(core.database, ada, webhook.row["id"])["enabled"] is False
     bring(core, people.ann, home, "Another")
     assert waiting(world) == 0
-    again = webhooks.update(core.database, ada, made.row["id"], {"enabled": True})
-    assert (again["enabled"], again["failing_since"]) == (True, None)
+    second = webhooks.update(core.database, ada, webhook.row["id"], {"enabled": True})
+    assert (second["enabled"], second["failing_since"]) == (True, None)
     bring(core, people.ann, home, "And another")
     assert waiting(world) == 1
 
@@ -119,14 +119,14 @@ def test_a_gone_endpoint_is_disabled(
 def test_an_endpoint_without_success_for_five_days_is_disabled(
     core: Services, people: People, world: World, courier: WebhookSender, home: str, moody: StandIn
 ):
-    made = listen(core, people, moody.url, OF_DOCUMENTS)
+    webhook = listen(core, people, moody.url, OF_DOCUMENTS)
     bring(core, people.ann, home)
     moody.replies(Reply(status=503))
     for failing, enabled in (("4 days", True), ("6 days", False)):
         failing_for(world, failing)
         at_once(world)
         courier.deliver()
-        row = webhooks.get(core.database, people.ada.principal, made.row["id"])
+        row = webhooks.get(core.database, people.ada.principal, webhook.row["id"])
         assert row["enabled"] is enabled
         assert row["failing_since"] is not None
     courier.deliver()
@@ -212,8 +212,8 @@ def test_deliveries_are_fair_between_orgs_and_endpoints(
     for number in range(3):
         bring(core, people.ann, home, f"Kiln {number}")
     bea = world.user(people.bolt, role="admin")
-    wanted = {"url": f"{receiver.url}/quiet", "events": OF_DOCUMENTS}
-    webhooks.create(core.database, bea.principal, wanted)
+    expected = {"url": f"{receiver.url}/quiet", "events": OF_DOCUMENTS}
+    webhooks.create(core.database, bea.principal, expected)
     theirs = collections.create(core.database, people.bob.principal, {"name": "docs"})["id"]
     bring(core, people.bob, theirs)
     assert courier.deliver() == DeliveryStats(claimed=CLAIMED, delivered=CLAIMED)
@@ -233,8 +233,8 @@ def test_a_slow_endpoint_does_not_delay_documents(
     with ThreadPoolExecutor(1) as beside:
         delivering = beside.submit(courier.deliver_until, finished, 20)
         worker.work()
-        done = documents.get(core.database, people.ann.principal, document)
-        assert (done["status"], delivering.done()) == ("completed", False)
+        response = documents.get(core.database, people.ann.principal, document)
+        assert (response["status"], delivering.done()) == ("completed", False)
         finished.set()
         assert delivering.result() == DeliveryStats(claimed=2, delivered=2)
 
@@ -268,13 +268,13 @@ def test_an_abandoned_delivery_ends_after_its_lease(
 def test_a_failure_after_a_long_pause_starts_a_new_series(
     core: Services, people: People, world: World, courier: WebhookSender, home: str, moody: StandIn
 ):
-    made = listen(core, people, moody.url, OF_DOCUMENTS)
+    webhook = listen(core, people, moody.url, OF_DOCUMENTS)
     moody.replies(Reply(status=500))
     bring(core, people.ann, home)
     long_ago = "failing_since = now() - interval '9 days', rests_until = now() - interval '6 days'"
     world.sql(f"update rag.endpoints set {long_ago}")
     courier.deliver()
-    row = webhooks.get(core.database, people.ada.principal, made.row["id"])
+    row = webhooks.get(core.database, people.ada.principal, webhook.row["id"])
     assert row["enabled"] is True
     assert states(world) == [("waiting", 1, 500, "refused")]
 
@@ -283,9 +283,9 @@ def test_pending_deliveries_of_a_disabled_webhook_end(
     core: Services, people: People, world: World, courier: WebhookSender, home: str
 ):
     """And does not come all at once when it is on again."""
-    made = listen(core, people, "https://hooks.example/", OF_DOCUMENTS)
+    webhook = listen(core, people, "https://hooks.example/", OF_DOCUMENTS)
     bring(core, people.ann, home)
-    webhooks.update(core.database, people.ada.principal, made.row["id"], {"enabled": False})
+    webhooks.update(core.database, people.ada.principal, webhook.row["id"], {"enabled": False})
     assert courier.deliver() == DeliveryStats()
     assert states(world) == [("failed", 0, None, "webhook_disabled")]
 
@@ -294,32 +294,32 @@ def test_a_webhook_change_and_the_worker_do_not_deadlock(
     core: Services, people: People, world: World, courier: WebhookSender, home: str
 ):
     """They lock the webhook, its address and its deliveries in one order."""
-    made = listen(core, people, "https://hooks.example/", OF_DOCUMENTS)
+    webhook = listen(core, people, "https://hooks.example/", OF_DOCUMENTS)
     bring(core, people.ann, home)
     (claimed,) = courier._call("rag_claim_deliveries", {})
     ended = {name: claimed[name] for name in ("org_id", "delivery_id", "lease")}
     with psycopg.connect(people.ann.stack.database_url()) as changing, ThreadPoolExecutor(1) as beside:
-        changing.execute("update rag.webhooks set enabled = true where id = %s", [made.row["id"]])
+        changing.execute("update rag.webhooks set enabled = true where id = %s", [webhook.row["id"]])
         gone = {**ended, "response_status": 410, "error": "refused"}
         ending = beside.submit(courier._call, "rag_end_delivery", gone)
         wait_for_waiters(world.stack, 1)
-        changing.execute("update rag.endpoints set url = url where webhook_id = %s", [made.row["id"]])
+        changing.execute("update rag.endpoints set url = url where webhook_id = %s", [webhook.row["id"]])
         changing.commit()
         assert ending.result() is True
-    assert webhooks.get(core.database, people.ada.principal, made.row["id"])["enabled"] is False
+    assert webhooks.get(core.database, people.ada.principal, webhook.row["id"])["enabled"] is False
 
 
 def test_an_old_secret_is_deleted_when_it_stops_signing(
     core: Services, people: People, world: World, courier: WebhookSender
 ):
-    made = listen(core, people, "https://hooks.example/", OF_DOCUMENTS)
-    kept = "select old_secret is not null from rag.endpoints"
+    webhook = listen(core, people, "https://hooks.example/", OF_DOCUMENTS)
+    statement = "select old_secret is not null from rag.endpoints"
     for overlap, known in ((0, False), (60, True)):
-        webhooks.rotate(core.database, people.ada.principal, made.row["id"], overlap)
-        assert world.sql(kept) == [(known,)]
+        webhooks.rotate(core.database, people.ada.principal, webhook.row["id"], overlap)
+        assert world.sql(statement) == [(known,)]
     world.sql("update rag.endpoints set old_secret_until = now()")
     courier.deliver()
-    assert world.sql(kept) == [(False,)]
+    assert world.sql(statement) == [(False,)]
 
 
 def test_a_host_that_becomes_internal_before_sending_is_refused(

@@ -74,16 +74,16 @@ def test_a_delivery_has_a_valid_standard_signature(
 def test_both_secrets_sign_during_a_rotation(
     core: Services, people: People, courier: WebhookSender, home: str, receiver: StandIn
 ):
-    made = listen(core, people, receiver.url, OF_DOCUMENTS)
-    renewed = webhooks.rotate(core.database, people.ada.principal, made.row["id"], 60)
-    assert renewed.secret != made.secret
+    webhook = listen(core, people, receiver.url, OF_DOCUMENTS)
+    renewed = webhooks.rotate(core.database, people.ada.principal, webhook.row["id"], 60)
+    assert renewed.secret != webhook.secret
     bring(core, people.ann, home)
     courier.deliver()
-    latest = webhooks.rotate(core.database, people.ada.principal, made.row["id"], 0)
+    latest = webhooks.rotate(core.database, people.ada.principal, webhook.row["id"], 0)
     bring(core, people.ann, home, "The oven is cold.")
     courier.deliver()
     first, second = receiver.requests
-    for secret in (made.secret, renewed.secret):
+    for secret in (webhook.secret, renewed.secret):
         Webhook(secret).verify(first.body, first.headers)
     Webhook(latest.secret).verify(second.body, second.headers)
     with pytest.raises(WebhookVerificationError):

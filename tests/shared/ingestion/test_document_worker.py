@@ -37,8 +37,8 @@ Row = dict[str, Any]
 
 def bring(core: Services, actor: Actor, collection: str, text: str | bytes, **more: Any) -> Row:
     data = text if isinstance(text, bytes) else text.encode()
-    brought = NewUpload(data, **{"title": "Kiln", "content_type": "text/plain", **more})
-    return documents.add(core.database, actor.principal, collection, brought)
+    document = NewUpload(data, **{"title": "Kiln", "content_type": "text/plain", **more})
+    return documents.add(core.database, actor.principal, collection, document)
 
 
 def found(core: Services, actor: Actor, text: str) -> list[str]:
@@ -53,15 +53,17 @@ def seen(core: Services, actor: Actor, row: Row) -> Row:
 def test_an_added_document_is_found_after_processing(
     core: Services, people: People, worker: Worker, home: str
 ):
-    brought = bring(core, people.ann, home, "The kiln becomes 1,280 degrees hot.", metadata={"author": "Ann"})
-    assert (brought["status"], brought["chunk_count"]) == ("processing", 0)
+    document = bring(
+        core, people.ann, home, "The kiln becomes 1,280 degrees hot.", metadata={"author": "Ann"}
+    )
+    assert (document["status"], document["chunk_count"]) == ("processing", 0)
     assert found(core, people.alf, "kiln") == []
     assert worker.work() == BatchResult(claimed=1, completed=1)
-    done = seen(core, people.alf, brought)
-    assert (done["status"], done["chunk_count"], done["error_code"]) == ("completed", 1, None)
-    assert done["content_hash"] == brought["content_hash"]
-    assert done["processing_info"]["service_used"] == "text"
-    assert done["processing_info"]["embedding_model"] == core.embedder.model
+    row = seen(core, people.alf, document)
+    assert (row["status"], row["chunk_count"], row["error_code"]) == ("completed", 1, None)
+    assert row["content_hash"] == document["content_hash"]
+    assert row["processing_info"]["service_used"] == "text"
+    assert row["processing_info"]["embedding_model"] == core.embedder.model
     assert found(core, people.alf, "kiln") == ["The kiln becomes 1,280 degrees hot."]
     assert found(core, people.bob, "kiln") == []
     assert worker.work() == BatchResult()
@@ -85,17 +87,17 @@ def test_an_unreadable_document_reports_the_reason_and_blocks_no_other(
 def test_positions_of_passages_in_a_file_are_kept(
     core: Services, people: People, world: World, worker: Worker, home: str
 ):
-    brought = bring(core, people.ann, home, sample_files.pdf(3), title=None, filename="a.pdf")
-    assert brought["title"] == "a.pdf"
+    document = bring(core, people.ann, home, sample_files.pdf(3), title=None, filename="a.pdf")
+    assert document["title"] == "a.pdf"
     assert worker.work() == BatchResult(claimed=1, completed=1)
-    done = seen(core, people.ann, brought)
-    assert (done["title"], done["processing_info"]["service_used"]) == ("Kiln handbook", "pdf")
+    row = seen(core, people.ann, document)
+    assert (row["title"], row["processing_info"]["service_used"]) == ("Kiln handbook", "pdf")
     rows = world.sql(
         "select chunks.metadata, "
         "  chunks.content = substr(documents.content, span_start + 1, span_end - span_start) "
         "from rag.chunks join rag.documents on documents.id = chunks.document_id "
         "where document_id = %s order by ordinal",
-        brought["id"],
+        document["id"],
     )  # fmt: skip
     places = dict.fromkeys((metadata["page_number"], metadata["section"]) for metadata, _ in rows)
     assert list(places) == [(number, f"Chapter {number}: Firing") for number in (1, 2, 3)]
@@ -106,10 +108,10 @@ def test_a_code_file_is_split_at_function_boundaries(
     core: Services, people: People, world: World, worker: Worker, home: str
 ):
     functions = [f"def kiln_{name}():\n" + f"    heat({name!r})\n" * 14 for name in ("one", "two", "three")]
-    brought = bring(core, people.ann, home, "\n\n".join(functions), filename="kilns.py", title=None)
+    document = bring(core, people.ann, home, "\n\n".join(functions), filename="kilns.py", title=None)
     worker.work()
-    assert seen(core, people.ann, brought)["processing_info"]["chunk_strategy"] == "code"
-    cut = world.sql("select content from rag.chunks where document_id = %s order by ordinal", brought["id"])
+    assert seen(core, people.ann, document)["processing_info"]["chunk_strategy"] == "code"
+    cut = world.sql("select content from rag.chunks where document_id = %s order by ordinal", document["id"])
     assert [content for (content,) in cut] == [function.strip() for function in functions]
 
 
@@ -125,9 +127,9 @@ def test_slow_documents_do_not_delay_others_of_their_round(
 
 
 def test_a_given_title_is_kept(core: Services, people: People, worker: Worker, home: str):
-    brought = bring(core, people.ann, home, sample_files.pdf(1), title="Ovens", filename="a.pdf")
+    document = bring(core, people.ann, home, sample_files.pdf(1), title="Ovens", filename="a.pdf")
     worker.work()
-    assert seen(core, people.ann, brought)["title"] == "Ovens"
+    assert seen(core, people.ann, document)["title"] == "Ovens"
 
 
 def places(world: World, row: Row) -> list[tuple[str, str | None]]:
@@ -142,11 +144,11 @@ def test_code_is_split_at_function_boundaries(
     core: Services, people: People, world: World, worker: Worker, home: str
 ):
     functions = [f"def kiln_{n}(clay):\n    fire = clay + {n}\n    return fire" for n in range(40)]
-    said = {"split_type": "code", "language": "python"}
-    brought = bring(core, people.ann, home, "\n\n\n".join(functions), metadata=said)
+    fields = {"split_type": "code", "language": "python"}
+    document = bring(core, people.ann, home, "\n\n\n".join(functions), metadata=fields)
     assert worker.work() == BatchResult(claimed=1, completed=1)
-    assert seen(core, people.ann, brought)["processing_info"]["chunk_strategy"] == "code"
-    chunks = [text for text, _ in places(world, brought)]
+    assert seen(core, people.ann, document)["processing_info"]["chunk_strategy"] == "code"
+    chunks = [text for text, _ in places(world, document)]
     assert len(chunks) > 2
     assert [function for text in chunks for function in text.split("\n\n\n")] == functions
 
@@ -184,18 +186,18 @@ def test_a_given_document_type_decides_the_splitting(
 
 
 def test_a_spreadsheet_is_detected_as_a_table(core: Services, people: People, worker: Worker, home: str):
-    brought = bring(core, people.ann, home, "oven,degrees\nkiln,1280\n", filename="a.csv", content_type=None)
+    document = bring(core, people.ann, home, "oven,degrees\nkiln,1280\n", filename="a.csv", content_type=None)
     assert worker.work() == BatchResult(claimed=1, completed=1)
-    assert seen(core, people.ann, brought)["processing_info"]["document_type"] == "table"
+    assert seen(core, people.ann, document)["processing_info"]["document_type"] == "table"
 
 
 def test_a_job_that_meets_a_lock_is_postponed_and_the_attempt_does_not_count(
     core: Services, people: People, world: World, worker: Worker, home: str
 ):
     """However often it happens: a user who keeps changing a document must not make its job fail."""
-    brought = bring(core, people.ann, home, "The kiln is hot.")
+    document = bring(core, people.ann, home, "The kiln is hot.")
     with psycopg.connect(world.stack.database_url()) as other:
-        other.execute("select from rag.documents where id = %s for no key update", [brought["id"]])
+        other.execute("select from rag.documents where id = %s for no key update", [document["id"]])
         assert worker.work() == BatchResult(claimed=1, postponed=1)
         state = "select state, attempts, error_code, due_at > now() from rag.jobs"
         assert world.sql(state) == [("waiting", 0, "database_busy", True)]
@@ -210,8 +212,8 @@ def test_a_job_that_meets_a_lock_is_postponed_and_the_attempt_does_not_count(
 
 @pytest.fixture
 def site() -> Iterator[StandIn]:
-    with StandIn() as made:
-        yield made
+    with StandIn() as server:
+        yield server
 
 
 @pytest.fixture
@@ -230,14 +232,14 @@ def test_a_url_is_fetched_and_searchable(
     html = "<title>All of kilns</title><h1>Kilns</h1><p>The kiln is hot.</p>"
     site.replies(page(html))
     url = f"{site.url}/kilns?a=b"
-    brought = documents.add_from_url(core.database, people.ann.principal, home, UrlDocument(url))
-    assert (brought["title"], brought["external_id"], brought["uri"]) == (url, url, url)
+    document = documents.add_from_url(core.database, people.ann.principal, home, UrlDocument(url))
+    assert (document["title"], document["external_id"], document["uri"]) == (url, url, url)
     assert abroad.work() == BatchResult(claimed=1, completed=1)
-    done = seen(core, people.ann, brought)
-    assert (done["title"], done["content_type"]) == ("All of kilns", "text/html; charset=utf-8")
-    assert (done["size_bytes"], done["status"]) == (len(html), "completed")
+    row = seen(core, people.ann, document)
+    assert (row["title"], row["content_type"]) == ("All of kilns", "text/html; charset=utf-8")
+    assert (row["size_bytes"], row["status"]) == (len(html), "completed")
     assert found(core, people.ann, "kiln") == ["# Kilns\n\nThe kiln is hot."]
-    original = people.ann.rpc("rag_get_original", {"document_id": brought["id"]}).json()[0]
+    original = people.ann.rpc("rag_get_original", {"document_id": document["id"]}).json()[0]
     assert base64.b64decode(original["bytes"]).decode() == html
 
 
@@ -260,23 +262,23 @@ def test_a_url_without_a_content_type_is_parsed_by_its_name(
     core: Services, people: People, abroad: Worker, home: str, site: StandIn
 ):
     site.replies(Reply(body=b"# Kilns", headers={"Content-Type": ""}))
-    brought = documents.add_from_url(
+    document = documents.add_from_url(
         core.database, people.ann.principal, home, UrlDocument(f"{site.url}/a%0Ab.md")
     )
     assert abroad.work() == BatchResult(claimed=1, completed=1)
-    done = seen(core, people.ann, brought)
-    assert (done["filename"], done["content_type"], done["title"]) == ("a b.md", None, "Kilns")
+    row = seen(core, people.ann, document)
+    assert (row["filename"], row["content_type"], row["title"]) == ("a b.md", None, "Kilns")
 
 
 def test_a_url_without_a_file_name_is_parsed_as_its_detected_type(
     core: Services, people: People, abroad: Worker, home: str, site: StandIn
 ):
     site.replies(Reply(body=b"The kiln is hot.", headers={"Content-Type": ""}))
-    brought = documents.add_from_url(
+    document = documents.add_from_url(
         core.database, people.ann.principal, home, UrlDocument(f"{site.url}/kiln")
     )
     assert abroad.work() == BatchResult(claimed=1, completed=1)
-    assert seen(core, people.ann, brought)["processing_info"]["service_used"] == "text"
+    assert seen(core, people.ann, document)["processing_info"]["service_used"] == "text"
 
 
 def test_a_url_added_again_is_fetched_again_and_replaces_its_document(
@@ -320,18 +322,18 @@ def test_jobs_are_processed_in_order_of_their_due_time(
 ):
     """Whatever order the table has: the last that ann brought is due first here."""
     caller = people.ann.principal
-    brought = [
+    ids = [
         documents.add_from_url(core.database, caller, home, UrlDocument(f"https://a.example/{number}"))["id"]
         for number in range(20)
     ]
-    for late, document in enumerate(brought):
+    for late, document in enumerate(ids):
         due = "update rag.jobs set due_at = now() - make_interval(mins => %s) where document_id = %s"
         world.sql(due, late, document)
     jobs = Jobs(core.database, core.require_signer()).claim(20)
     claimed = [
         world.sql("select document_id::text from rag.jobs where id = %s", job.id)[0][0] for job in jobs
     ]
-    assert claimed == brought[::-1]
+    assert claimed == ids[::-1]
 
 
 def test_an_unchanged_url_is_not_a_duplicate_of_itself(
@@ -340,13 +342,13 @@ def test_an_unchanged_url_is_not_a_duplicate_of_itself(
     hot = page(HOT)
     site.replies(hot, hot)
     for _ in range(2):
-        brought = documents.add_from_url(core.database, people.ann.principal, home, UrlDocument(site.url))
+        document = documents.add_from_url(core.database, people.ann.principal, home, UrlDocument(site.url))
         # Nor does anybody bring that until it is fetched anew.
-        if seen(core, people.ann, brought)["chunk_count"]:
+        if seen(core, people.ann, document)["chunk_count"]:
             with pytest.raises(Conflict):
                 bring(core, people.ann, home, HOT)
         assert abroad.work() == BatchResult(claimed=1, completed=1)
-    assert seen(core, people.ann, brought)["error_code"] is None
+    assert seen(core, people.ann, document)["error_code"] is None
 
 
 def test_a_url_of_an_uploaded_content_is_reported_as_a_duplicate(
@@ -355,9 +357,9 @@ def test_a_url_of_an_uploaded_content_is_reported_as_a_duplicate(
     hot = page(HOT)
     site.replies(hot)
     bring(core, people.ann, home, HOT)
-    brought = documents.add_from_url(core.database, people.ann.principal, home, UrlDocument(site.url))
+    document = documents.add_from_url(core.database, people.ann.principal, home, UrlDocument(site.url))
     assert abroad.work() == BatchResult(claimed=2, completed=1, failed=1)
-    assert seen(core, people.ann, brought)["error_code"] == "duplicate_document"
+    assert seen(core, people.ann, document)["error_code"] == "duplicate_document"
 
 
 def test_an_unfetchable_or_unreadable_url_reports_the_reason(
@@ -381,9 +383,9 @@ def test_an_unfetchable_or_unreadable_url_reports_the_reason(
         with subtests.test(case), StandIn() as site:
             site.replies(reply)
             address = UrlDocument(f"{site.url}/{case.replace(' ', '-')}")
-            brought = documents.add_from_url(core.database, people.ann.principal, home, address)
+            document = documents.add_from_url(core.database, people.ann.principal, home, address)
             assert abroad.work() == BatchResult(claimed=1, failed=1)
-            assert seen(core, people.ann, brought)["error_code"] == code
+            assert seen(core, people.ann, document)["error_code"] == code
 
 
 def test_the_content_of_a_url_is_limited_by_the_tier(
@@ -401,20 +403,20 @@ def test_the_content_of_a_url_is_limited_by_the_tier(
     )
     for path in ("plain", "compressed"):
         address = UrlDocument(f"{site.url}/{path}")
-        brought = documents.add_from_url(core.database, people.ann.principal, home, address)
+        document = documents.add_from_url(core.database, people.ann.principal, home, address)
         assert abroad.work() == BatchResult(claimed=1, failed=1)
-        assert seen(core, people.ann, brought)["error_code"] == "file_too_large"
+        assert seen(core, people.ann, document)["error_code"] == "file_too_large"
 
 
 def test_an_unresponsive_url_is_retried(
     core: Services, people: People, world: World, abroad: Worker, home: str, site: StandIn
 ):
     site.replies(Reply(status=503, body=b""), page("<p>The kiln is hot.</p>"))
-    brought = documents.add_from_url(core.database, people.ann.principal, home, UrlDocument(site.url))
+    document = documents.add_from_url(core.database, people.ann.principal, home, UrlDocument(site.url))
     assert abroad.work() == BatchResult(claimed=1, postponed=1)
-    waiting = seen(core, people.ann, brought)
+    waiting = seen(core, people.ann, document)
     assert (waiting["status"], waiting["error_code"]) == ("processing", "url_unreachable")
-    assert_due(world, brought)
+    assert_due(world, document)
     assert abroad.work() == BatchResult(claimed=1, completed=1)
 
 
@@ -422,10 +424,10 @@ def test_a_permanently_unresponsive_url_announces_no_further_attempt(
     core: Services, people: People, world: World, abroad: Worker, home: str
 ):
     url = "http://127.0.0.1:1/"
-    brought = documents.add_from_url(core.database, people.ann.principal, home, UrlDocument(url))
-    world.sql("update rag.jobs set attempts = %s where document_id = %s", ATTEMPTS - 1, brought["id"])
+    document = documents.add_from_url(core.database, people.ann.principal, home, UrlDocument(url))
+    world.sql("update rag.jobs set attempts = %s where document_id = %s", ATTEMPTS - 1, document["id"])
     assert abroad.work() == BatchResult(claimed=1, failed=1)
-    ended = seen(core, people.ann, brought)
+    ended = seen(core, people.ann, document)
     assert (ended["status"], ended["error_message"]) == ("failed", "The address could not be reached.")
 
 
@@ -447,19 +449,19 @@ def test_an_internal_url_is_refused_even_if_inserted_in_sql(
 def test_an_embedder_outage_postpones_documents(
     core: Services, settings: Settings, people: People, world: World, worker: Worker, home: str
 ):
-    brought = bring(core, people.ann, home, "The kiln is hot.")
+    document = bring(core, people.ann, home, "The kiln is hot.")
     with StandIn() as service:
         service.replies(Reply(status=400, json={"error": {"message": "no"}}))
         remote = {"openai_api_key": SecretStr("sk-none"), "rag_embedding_url": f"{service.url}/v1"}
         with closing(Services(settings.model_copy(update=remote))) as deployed:
             failing = Worker(Jobs(deployed.database, deployed.require_signer()), deployed.embedder)
             assert failing.work() == BatchResult(claimed=1, postponed=1)
-    waiting = seen(core, people.ann, brought)
+    waiting = seen(core, people.ann, document)
     assert (waiting["status"], waiting["attempts"]) == ("processing", 1)
     assert worker.work() == BatchResult(), "not before its time"
-    assert_due(world, brought)
+    assert_due(world, document)
     assert worker.work() == BatchResult(claimed=1, completed=1)
-    assert seen(core, people.ann, brought)["error_code"] is None
+    assert seen(core, people.ann, document)["error_code"] is None
 
 
 def assert_due(world: World, row: Row) -> None:
@@ -475,13 +477,13 @@ def assert_due(world: World, row: Row) -> None:
 def test_a_permanently_failing_document_ends(
     core: Services, people: People, world: World, worker: Worker, home: str
 ):
-    brought = bring(core, people.ann, home, "The kiln is hot.")
+    document = bring(core, people.ann, home, "The kiln is hot.")
     broken = Worker(Jobs(core.database, core.require_signer()), Broken())
     for attempt in range(1, ATTEMPTS):
         assert broken.work() == BatchResult(claimed=1, postponed=1), attempt
-        assert_due(world, brought)
+        assert_due(world, document)
     assert broken.work() == BatchResult(claimed=1, failed=1)
-    ended = seen(core, people.ann, brought)
+    ended = seen(core, people.ann, document)
     assert (ended["status"], ended["error_code"]) == ("failed", "internal_error")
 
 
@@ -516,10 +518,10 @@ def test_concurrent_workers_process_each_document_once(
 def test_a_dead_worker_s_job_is_done_by_another_with_the_only_valid_lease(
     core: Services, people: People, world: World, jobs: Jobs, worker: Worker, home: str
 ):
-    brought = bring(core, people.ann, home, "The kiln is hot.")
+    document = bring(core, people.ann, home, "The kiln is hot.")
     (dead,) = jobs.claim(1)
     assert worker.work() == BatchResult(), "while the lease lasts"
-    assert_due(world, brought)
+    assert_due(world, document)
     assert worker.work() == BatchResult(claimed=1, completed=1)
     for function, arguments in LEASED.items():
         with pytest.raises(Conflict) as late:
@@ -531,12 +533,12 @@ def test_a_dead_worker_s_job_is_done_by_another_with_the_only_valid_lease(
 def test_a_job_that_kills_its_workers_is_given_up(
     core: Services, people: People, world: World, jobs: Jobs, home: str
 ):
-    brought = bring(core, people.ann, home, "The kiln is hot.")
+    document = bring(core, people.ann, home, "The kiln is hot.")
     for _ in range(16):
         assert len(jobs.claim(1)) == 1
-        assert_due(world, brought)
+        assert_due(world, document)
     assert jobs.claim(1) == []
-    ended = seen(core, people.ann, brought)
+    ended = seen(core, people.ann, document)
     assert (ended["status"], ended["error_code"]) == ("failed", "processing_failed")
 
 
@@ -625,14 +627,14 @@ def test_a_small_document_costs_three_calls_and_a_large_one_reports_its_steps(
 def test_a_document_deleted_during_processing_stays_deleted(
     core: Services, people: People, world: World, jobs: Jobs, worker: Worker, home: str, after: str
 ):
-    brought = bring(core, people.ann, home, "The kiln is hot.")
+    document = bring(core, people.ann, home, "The kiln is hot.")
     (job,) = jobs.claim(1)
     read = worker._loader.load(job) if after == "open" else None
-    documents.delete(core.database, people.ann.principal, brought["id"])
+    documents.delete(core.database, people.ann.principal, document["id"])
     with pytest.raises(Conflict):
         worker._store(read, [[1.0] * 1536]) if read else worker._loader.load(job)
-    assert world.sql("select count(*) from rag.chunks where document_id = %s", brought["id"]) == [(0,)]
-    assert world.sql("select count(*) from rag.jobs where document_id = %s", brought["id"]) == [(0,)]
+    assert world.sql("select count(*) from rag.chunks where document_id = %s", document["id"]) == [(0,)]
+    assert world.sql("select count(*) from rag.jobs where document_id = %s", document["id"]) == [(0,)]
 
 
 def test_the_old_version_is_found_until_the_new_one_is_ready(
@@ -683,42 +685,46 @@ def test_a_busy_org_does_not_delay_another(core: Services, people: People, jobs:
 
 
 def test_the_collection_s_chunking_settings_apply(core: Services, people: People, worker: Worker):
-    wanted = {"name": "short", "config": {"chunk_size": 32, "chunk_overlap": 0}}
-    collection = collections.create(core.database, people.ann.principal, wanted)["id"]
+    request = {"name": "short", "config": {"chunk_size": 32, "chunk_overlap": 0}}
+    collection = collections.create(core.database, people.ann.principal, request)["id"]
     text = " ".join(f"Kiln number {number} is hot today and will be tomorrow." for number in range(20))
-    brought = bring(core, people.ann, collection, text)
+    document = bring(core, people.ann, collection, text)
     worker.work()
-    done = seen(core, people.ann, brought)
-    assert done["chunk_count"] >= 8
-    assert (done["processing_info"]["chunk_size"], done["processing_info"]["chunk_overlap"]) == (32, 0)
+    row = seen(core, people.ann, document)
+    assert row["chunk_count"] >= 8
+    assert (row["processing_info"]["chunk_size"], row["processing_info"]["chunk_overlap"]) == (32, 0)
 
 
 def test_a_chunk_beyond_the_embedder_s_window_is_reported(core: Services, people: People, worker: Worker):
-    wanted = {"name": "long", "config": {"chunk_size": 8000}}
-    collection = collections.create(core.database, people.ann.principal, wanted)["id"]
-    brought = bring(core, people.ann, collection, "The kiln is hot today. " * 100)
+    request = {"name": "long", "config": {"chunk_size": 8000}}
+    collection = collections.create(core.database, people.ann.principal, request)["id"]
+    document = bring(core, people.ann, collection, "The kiln is hot today. " * 100)
     worker.work()
-    info = seen(core, people.ann, brought)["processing_info"]
+    info = seen(core, people.ann, document)["processing_info"]
     # The title stands before each.
     assert 240 < info["chunk_size"] < core.embedder.window
     assert info["chunk_overlap"] == info["chunk_size"] // 10
 
 
 def test_changes_during_processing_are_kept(core: Services, people: People, worker: Worker, home: str):
-    brought = bring(core, people.ann, home, "The kiln is hot.", metadata={"author": "Ann"})
+    document = bring(core, people.ann, home, "The kiln is hot.", metadata={"author": "Ann"})
     caller = people.alf.principal
-    documents.update(core.database, caller, brought["id"], "Ovens", {"state": "open"})
+    documents.update(core.database, caller, document["id"], "Ovens", {"state": "open"})
     worker.work()
-    done = seen(core, people.ann, brought)
-    assert (done["title"], done["metadata"], done["status"]) == ("Ovens", {"state": "open"}, "completed")
+    row = seen(core, people.ann, document)
+    assert (row["title"], row["metadata"], row["status"]) == (
+        "Ovens",
+        {"state": "open"},
+        "completed",
+    )
     assert found(core, people.ann, "kiln") == ["The kiln is hot."]
 
 
 def test_an_admin_adds_documents_to_a_member_s_private_collection(
     core: Services, people: People, worker: Worker
 ):
-    wanted = {"name": "own", "private": True}
-    own = collections.create(core.database, people.ann.principal, wanted)["id"]
+    request = {"name": "own", "private": True}
+    own = collections.create(core.database, people.ann.principal, request)["id"]
     bring(core, people.ada, own, "The kiln is hot.")
     assert worker.work() == BatchResult(claimed=1, completed=1)
     assert found(core, people.ann, "kiln") == ["The kiln is hot."]
@@ -728,8 +734,8 @@ def test_an_admin_adds_documents_to_a_member_s_private_collection(
 def test_a_failed_document_can_be_added_again(core: Services, people: People, worker: Worker, home: str):
     failed = bring(core, people.ann, home, b"caf\xe9")
     worker.work()
-    again = bring(core, people.ann, home, b"caf\xe9")
-    assert again["status"] == "processing"
+    second = bring(core, people.ann, home, b"caf\xe9")
+    assert second["status"] == "processing"
     with pytest.raises(NotFound):
         seen(core, people.ann, failed)
 
@@ -761,10 +767,10 @@ def test_jobs_run_with_the_rights_of_the_user_who_added_them(
     core: Services, people: People, world: World, worker: Worker, home: str
 ):
     """Whoever is no member any more adds nothing; the job ends as one that nobody could finish."""
-    brought = bring(core, people.ann, home, "The kiln is hot.")
+    document = bring(core, people.ann, home, "The kiln is hot.")
     world.sql("delete from rag.members where user_id = %s", people.ann.id)
     assert worker.work() == BatchResult(claimed=1)
-    assert world.sql("select count(*) from rag.chunks where document_id = %s", brought["id"]) == [(0,)]
+    assert world.sql("select count(*) from rag.chunks where document_id = %s", document["id"]) == [(0,)]
 
 
 def test_retry_delays_double_up_to_a_limit():
@@ -776,10 +782,10 @@ def test_an_unavailable_model_postpones_a_document(
     core: Services, people: People, world: World, worker: Worker, home: str
 ):
     """The deployer has to change a setting, not the user who sent the document; then it is stored."""
-    brought = bring(core, people.ann, home, "The kiln is hot.")
+    document = bring(core, people.ann, home, "The kiln is hot.")
     with passages.deployed_with(world, embedding_model="former", other_embedding_models=[]):
         assert worker.work() == BatchResult(claimed=1, postponed=1)
-    waiting = seen(core, people.ann, brought)
+    waiting = seen(core, people.ann, document)
     assert (waiting["status"], waiting["error_code"]) == ("processing", "unknown_embedding_model")
     world.sql("update rag.jobs set due_at = now()")
     assert worker.work() == BatchResult(claimed=1, completed=1)

@@ -36,8 +36,8 @@ Row = dict[str, Any]
 
 def bring(core: Services, actor: Actor, home: str, number: int) -> Row:
     text = TEXT.format(f"{number:04}").encode()
-    brought = NewUpload(text, f"Kiln {number}", content_type="text/plain")
-    return documents.add(core.database, actor.principal, home, brought)
+    document = NewUpload(text, f"Kiln {number}", content_type="text/plain")
+    return documents.add(core.database, actor.principal, home, document)
 
 
 def state(world: World, home: str) -> dict[str, tuple[Any, ...]]:
@@ -104,7 +104,7 @@ def test_a_worker_that_dies_at_any_step_loses_nothing(
     worker = Worker(Jobs(core.database, core.require_signer()), core.embedder)
     step, died = 0, True
     while died:
-        brought = {bring(core, people.ann, home, 2 * step + number)["id"] for number in (0, 1)}
+        ids = {bring(core, people.ann, home, 2 * step + number)["id"] for number in (0, 1)}
         died = False
         try:
             Worker(Dying(core, step, answered=answered), core.embedder).work()
@@ -112,7 +112,7 @@ def test_a_worker_that_dies_at_any_step_loses_nothing(
             died = True
         while left(world):
             worker.work()
-        now = {document: seen for document, seen in state(world, home).items() if document in brought}
+        now = {document: visible for document, visible in state(world, home).items() if document in ids}
         assert set(now.values()) == {WHOLE}, step
         step += 1
     # A claim; for each of two documents to open, embed, begin to store, store.
@@ -185,10 +185,10 @@ def test_every_document_is_found_once_whatever_is_killed(
     values: Row = {name.lower(): value for name, value in mortal.function_environment().items()}
     with closing(Services(Settings(**values))) as core:
         home = collections.create(core.database, ann.principal, COLLECTION)["id"]
-        brought: list[str] = []
+        ids: list[str] = []
         busy: Counter[str] = Counter()
         for victim in draw.sample(VICTIMS, len(VICTIMS)):
-            brought += [bring(core, ann, home, len(brought) + number)["id"] for number in range(AT_ONCE)]
+            ids += [bring(core, ann, home, len(ids) + number)["id"] for number in range(AT_ONCE)]
             time.sleep(draw.uniform(0.05, 0.5))
             with closing(World(mortal)) as world:
                 busy[victim] += somebody_works(world)
@@ -201,24 +201,28 @@ def test_every_document_is_found_once_whatever_is_killed(
                 assert time.monotonic() < deadline, "they do not come to an end"
                 # Long enough for the living to end what they are at.
                 time.sleep(3)
-            done = assert_nothing_is_lost(world, home, brought)
+            done = assert_nothing_is_lost(world, home, ids)
             assert drift(world, people) == []
-        for number, document in enumerate(brought):
+        for number, document in enumerate(ids):
             name = f"K-{number:04}"
             matches = pipeline.search(core, ann.principal, Query(name, mode=Mode.KEYWORD)).matches
-            found = [match.document_id for match in matches if name in match.text]
-            assert found == ([document] if document in done else [])
+            results = [match.document_id for match in matches if name in match.text]
+            assert results == ([document] if document in done else [])
 
 
-def assert_nothing_is_lost(world: World, home: str, brought: list[str]) -> set[str]:
+def assert_nothing_is_lost(world: World, home: str, ids: list[str]) -> set[str]:
     """Which documents are whole; the others, of which there are few, failed with a reason."""
     now = state(world, home)
-    assert sorted(now) == sorted(brought)
-    done = {document for document, seen in now.items() if seen == WHOLE}
+    assert sorted(now) == sorted(ids)
+    done = {document for document, state in now.items() if state == WHOLE}
     # Whose workers died again and again, until they were taken for what these died of.
-    failed = {document for document, seen in now.items() if seen[0] == "failed" and seen[1] and not seen[2]}
-    assert done | failed == set(brought)
-    assert len(failed) <= len(brought) // 20
+    failed = {
+        document
+        for document, visible in now.items()
+        if visible[0] == "failed" and visible[1] and not visible[2]
+    }
+    assert done | failed == set(ids)
+    assert len(failed) <= len(ids) // 20
     orphans = "select count(*) from rag.chunks where document_id not in (select id from rag.documents)"
     assert world.sql(orphans) == [(0,)]
     return done

@@ -48,8 +48,8 @@ def test_texts_are_parsed(subtests: pytest.Subtests):
     ]
     for data, name, sent_as, text, kind in cases:
         with subtests.test(data=data, name=name, sent_as=sent_as):
-            found = convert(data, name, sent_as)
-            assert (found.text, found.kind, found.pages) == (text, kind, ())
+            document = convert(data, name, sent_as)
+            assert (document.text, document.kind, document.pages) == (text, kind, ())
 
 
 ENDINGS = """
@@ -66,8 +66,8 @@ def test_plain_text_is_parsed_whatever_its_name(subtests: pytest.Subtests):
     for name, sent_as in names:
         for encoding in ("utf-8", "utf-16"):
             with subtests.test(name=name, sent_as=sent_as, encoding=encoding):
-                found = convert(text.encode(encoding), name, sent_as)
-                assert (found.text, found.kind) == (text.rstrip("\f"), "text")
+                document = convert(text.encode(encoding), name, sent_as)
+                assert (document.text, document.kind) == (text.rstrip("\f"), "text")
 
 
 @pytest.mark.parametrize(
@@ -81,8 +81,8 @@ def test_plain_text_is_parsed_whatever_its_name(subtests: pytest.Subtests):
 def test_a_text_s_type_is_detected_by_its_suffix_and_start(
     data: bytes, name: str | None, text: str, kind: str
 ):
-    found = convert(data, name, None)
-    assert (found.text, found.kind) == (text, kind)
+    document = convert(data, name, None)
+    assert (document.text, document.kind) == (text, kind)
 
 
 def test_a_table_is_detected_for_every_separator(subtests: pytest.Subtests):
@@ -112,12 +112,12 @@ def test_json_makes_the_round_trip():
 
 
 def test_a_pdf_keeps_its_pages_headings_and_paragraphs():
-    found = convert(sample_files.pdf(3), "a.pdf", None)
-    assert (found.kind, found.title) == ("pdf", "Kiln handbook")
-    assert [number for _, number in found.pages] == [1, 2, 3]
-    for start, number in found.pages:
+    document = convert(sample_files.pdf(3), "a.pdf", None)
+    assert (document.kind, document.title) == ("pdf", "Kiln handbook")
+    assert [number for _, number in document.pages] == [1, 2, 3]
+    for start, number in document.pages:
         paragraph = f"Page {number} begins. " + " ".join([sample_files.FIRING] * 8)
-        assert found.text[start:].startswith(f"# Chapter {number}: Firing\n\n{paragraph}")
+        assert document.text[start:].startswith(f"# Chapter {number}: Firing\n\n{paragraph}")
 
 
 def test_a_docx_keeps_its_headings_lists_and_tables():
@@ -130,19 +130,19 @@ def test_a_docx_keeps_its_headings_lists_and_tables():
 
 
 def test_a_pptx_keeps_its_slides_points_tables_and_notes():
-    found = convert(sample_files.pptx(), "a.pptx", None)
+    document = convert(sample_files.pptx(), "a.pptx", None)
     first = "# Slide 1\n\nFirst point\n- Second point\n\nNotes: Said on slide 1"
     table = "| r0c0 | r0c1 |\n| --- | --- |\n| r1c0 | r1c1 |"
     second = f"# Slide 2\n\nFirst point\n- Second point\n\n{table}\n\nNotes: Said on slide 2"
-    assert (found.text, found.pages) == (f"{first}\n\n{second}", ((0, 1), (len(first) + 2, 2)))
+    assert (document.text, document.pages) == (f"{first}\n\n{second}", ((0, 1), (len(first) + 2, 2)))
 
 
 def test_an_xlsx_is_a_table_for_each_sheet():
     head = "# Stock\n\n| Item | Quantity | When |\n| --- | --- | --- |"
     stock = f"{head}\n| Clay | 2 | 2026-01-02 |\n| Glaze\\|s | 1.5 |  |"
-    found = convert(sample_files.xlsx(), "a.xlsx", None)
-    assert found.text == f"{stock}\n\n# Empty\n\n# Notes\n\n| two lines |\n| --- |"
-    assert [number for _, number in found.pages] == [1, 2, 3]
+    document = convert(sample_files.xlsx(), "a.xlsx", None)
+    assert document.text == f"{stock}\n\n# Empty\n\n# Notes\n\n| two lines |\n| --- |"
+    assert [number for _, number in document.pages] == [1, 2, 3]
 
 
 def test_a_book_is_parsed_in_the_order_of_its_spine():
@@ -449,16 +449,16 @@ def test_images_are_parsed_with_ocr():
 
 @pytest.mark.usefixtures("tesseract")
 def test_scanned_pages_are_parsed_with_ocr():
-    found = convert(sample_files.pdf_of_pictures(), "a.pdf", None)
-    assert (found.text, found.pages) == ("Seen: a kiln.", ((0, 1),))
+    document = convert(sample_files.pdf_of_pictures(), "a.pdf", None)
+    assert (document.text, document.pages) == ("Seen: a kiln.", ((0, 1),))
 
 
 def test_audio_is_transcribed_with_a_key():
     with StandIn() as service:
         service.replies(Reply(json={"text": "The kiln is hot."}))
         with closing(transcriber_at(service)) as transcriber:
-            found = convert(b"ID3\x04....", "talk.mp3", None, transcriber)
-    assert found == Converted("The kiln is hot.", "sound")
+            document = convert(b"ID3\x04....", "talk.mp3", None, transcriber)
+    assert document == Converted("The kiln is hot.", "sound")
     (request,) = service.requests
     assert request.path == "/v1/audio/transcriptions"
     assert request.headers["authorization"] == "Bearer sk-none"
@@ -556,6 +556,6 @@ def test_a_parser_writes_no_file(tmp_path: Path):
     target = tmp_path / "written"
     writing = f"os.write(os.open({str(target)!r}, os.O_CREAT | os.O_WRONLY), b'x')"
     program = f"import os, shared.ingestion.parsers.__main__ as m; m.confine(5, 512); {writing}"
-    done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, check=False)
-    assert b"File too large" in done.stderr
+    process = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, check=False)
+    assert b"File too large" in process.stderr
     assert target.read_bytes() == b""

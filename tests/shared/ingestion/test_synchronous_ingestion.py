@@ -188,9 +188,9 @@ def test_a_lone_surrogate_is_refused(subtests: pytest.Subtests, nowhere: Databas
 def test_a_document_is_searchable_when_ingest_returns(core: Services, people: People):
     stored = put(core, people.ann)
     assert (stored.replaced, stored.chunks) == (False, 1)
-    (found,) = pipeline.search(core, people.alf.principal, Query("When does the kettle switch off?")).matches
-    assert found.document_id == stored.document_id
-    assert (found.text, found.title) == (KETTLE, "Kettle manual")
+    (hit,) = pipeline.search(core, people.alf.principal, Query("When does the kettle switch off?")).matches
+    assert hit.document_id == stored.document_id
+    assert (hit.text, hit.title) == (KETTLE, "Kettle manual")
 
 
 def test_every_chunk_is_the_stored_text_of_its_span(core: Services, people: People, world: World):
@@ -242,10 +242,10 @@ def test_a_document_has_its_fields_and_searches_filter_by_them(core: Services, p
         metadata={"labels": ["a", "b"], "depth": {"x": None}},
     )
     filters = Filters(source_types=("faq",), lang="en", date_from=moment, date_to=moment)
-    (found,) = pipeline.search(core, people.ann.principal, Query("kettle", filters=filters)).matches
-    assert (found.source_type, found.uri, found.lang) == ("faq", "https://acme.example/kettle", "en")
-    assert found.occurred_at == moment
-    assert found.metadata == {"labels": ["a", "b"], "depth": {"x": None}}
+    (hit,) = pipeline.search(core, people.ann.principal, Query("kettle", filters=filters)).matches
+    assert (hit.source_type, hit.uri, hit.lang) == ("faq", "https://acme.example/kettle", "en")
+    assert hit.occurred_at == moment
+    assert hit.metadata == {"labels": ["a", "b"], "depth": {"x": None}}
     (plain,) = pipeline.search(
         core, people.ann.principal, Query("toaster", filters=Filters(source_types=("doc",)))
     ).matches
@@ -261,18 +261,18 @@ def test_a_document_has_its_fields_and_searches_filter_by_them(core: Services, p
 def test_missing_fields_are_filled_from_metadata_which_stays_unchanged(core: Services, people: People):
     metadata = {"source_type": "faq", "lang": "en", "url": "https://acme.example/k", "date": "2026-03-18"}
     put(core, people.ann, metadata=metadata)
-    (found,) = pipeline.search(
+    (hit,) = pipeline.search(
         core, people.ann.principal, Query("kettle", filters=Filters(("faq",), "en"))
     ).matches
-    assert (found.uri, found.metadata) == ("https://acme.example/k", metadata)
-    assert found.occurred_at == datetime(2026, 3, 18, tzinfo=UTC)
+    assert (hit.uri, hit.metadata) == ("https://acme.example/k", metadata)
+    assert hit.occurred_at == datetime(2026, 3, 18, tzinfo=UTC)
 
 
 def test_given_fields_override_metadata():
-    given = NewDocument("org", "t", "x", source_type="faq", lang="en", uri="a", metadata={
+    arguments = NewDocument("org", "t", "x", source_type="faq", lang="en", uri="a", metadata={
         "source_type": "web", "lang": "fr", "uri": "b", "date": "2026-03-18T10:00:00+02:00",
     })  # fmt: skip
-    filled = given.with_fields_of_metadata()
+    filled = arguments.with_fields_of_metadata()
     assert (filled.source_type, filled.lang, filled.uri) == ("faq", "en", "a")
     assert filled.occurred_at == datetime(2026, 3, 18, 8, tzinfo=UTC)
 
@@ -337,13 +337,13 @@ def test_a_private_document_is_visible_to_its_owner_and_admins(core: Services, p
 
 
 def test_a_deleted_document_disappears_at_once_with_its_chunks(core: Services, people: People, world: World):
-    stored, kept = put(core, people.ann), put(core, people.ann, TOASTER)
+    stored, other = put(core, people.ann), put(core, people.ann, TOASTER)
     assert delete(core.database, people.ann.principal, stored.document_id) is True
     assert chunks_of(world, stored.document_id) == []
     assert texts_found(core, people.ann) == [TOASTER]
     assert delete(core.database, people.ann.principal, stored.document_id) is False
     assert delete(core.database, people.ann.principal, str(uuid4())) is False
-    assert len(chunks_of(world, kept.document_id)) == 1
+    assert len(chunks_of(world, other.document_id)) == 1
 
 
 def test_a_member_of_another_org_cannot_delete_by_id(core: Services, people: People):
@@ -413,18 +413,18 @@ def test_a_field_that_cannot_be_stored_is_refused_and_keeps_the_old_version(
 
 def test_a_batch_gets_a_fresh_token_before_each_call(core: Services, people: People):
     """A key's token may be over by the time that all of them are embedded."""
-    asked = []
+    requests = []
 
     def ann() -> Principal:
-        asked.append(1)
+        requests.append(1)
         return people.ann.principal
 
     documents = [
         document(people.ann, f"{number}. {KETTLE}", external_id=str(number)) for number in range(300)
     ]
     stored = ingest_many(core.database, core.embedder, ann, "many", documents)
-    assert all(kept and kept.chunks == 1 for kept in stored)
-    assert len(asked) == 2
+    assert all(entries and entries.chunks == 1 for entries in stored)
+    assert len(requests) == 2
 
 
 def test_an_expired_token_stores_nothing(core: Services, people: People, world: World):

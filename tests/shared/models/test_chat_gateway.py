@@ -128,5 +128,5 @@ def test_usage_is_requested_until_the_endpoint_rejects_that_option(gateway: Stan
         run(read(endpoint, counted=True))
     run(read(endpoint, counted=True))
     run(read(endpoint, counted=True))
-    asked = ["stream_options" in request.json for request in gateway.requests]
-    assert asked == [True, False, True, False, False]
+    requests = ["stream_options" in request.json for request in gateway.requests]
+    assert requests == [True, False, True, False, False]

@@ -88,24 +88,24 @@ def test_a_size_is_requested_only_of_models_that_support_it(subtests: pytest.Sub
         ("text-embedding-ada-002", None),
         ("bge-m3", None),
     ]
-    for model, asked in cases:
+    for model, request in cases:
         with subtests.test(model=model), StandIn() as api:
             api.replies(vectors([1.0]))
             embedder = hosted(api, rag_embedding_model=model)
             embed(embedder, ["a text"])
-            assert api.requests[0].json.get("dimensions") == asked
+            assert api.requests[0].json.get("dimensions") == request
             assert api.requests[0].json["model"] == embedder.model == model
 
 
 def test_texts_are_sent_in_batches_of_128_and_returned_in_order(api: StandIn):
     for start, end in ((0, 128), (128, 256), (256, 300)):
         api.replies(vectors(*[[float(number + 1)] for number in range(start, end)]))
-    found = embed(hosted(api), [f"text {number}" for number in range(300)])
+    results = embed(hosted(api), [f"text {number}" for number in range(300)])
     assert [len(request.json["input"]) for request in api.requests] == [128, 128, 44]
     assert [text for request in api.requests for text in request.json["input"]] == [
         f"text {number}" for number in range(300)
     ]
-    assert [vector[0] for vector in found] == [float(number + 1) for number in range(300)]
+    assert [vector[0] for vector in results] == [float(number + 1) for number in range(300)]
 
 
 def test_vectors_are_ordered_by_their_index(api: StandIn):

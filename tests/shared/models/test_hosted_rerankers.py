@@ -48,9 +48,9 @@ def hosted(api: StandIn, provider: str = "cohere", **fields: Any) -> Reranker:
     return opened(made)
 
 
-def results(provider: str, *found: tuple[Any, Any], **reply: Any) -> Reply:
+def results(provider: str, *matches: tuple[Any, Any], **reply: Any) -> Reply:
     """An answer in the provider's form, of (index, relevance)s in this order."""
-    listed = [{"index": index, NAMES[provider][1]: score} for index, score in found]
+    listed = [{"index": index, NAMES[provider][1]: score} for index, score in matches]
     return Reply(json={"id": "1", "model": "m", NAMES[provider][0]: listed, "usage": {}}, **reply)
 
 
@@ -102,9 +102,9 @@ ADDRESSES = {
 def failure(reranker: Reranker, passages: Sequence[str] = PASSAGES) -> RerankFailed:
     with pytest.raises(RerankFailed) as raised:
         reranker.score("a question", passages)
-    shown = f"{raised.value!r} {raised.value.log_reason} {raised.value.__cause__} {raised.value.headers}"
-    assert SECRET not in shown
-    assert "first" not in shown
+    output = f"{raised.value!r} {raised.value.log_reason} {raised.value.__cause__} {raised.value.headers}"
+    assert SECRET not in output
+    assert "first" not in output
     return raised.value
 
 
@@ -129,13 +129,13 @@ def test_relevance_is_in_the_order_of_the_passages(api: StandIn, provider: str):
 @every_provider
 def test_a_reranked_search_is_ordered_by_the_provider_and_names_its_model(api: StandIn, provider: str):
     api.replies(results(provider, (2, 0.9), (0, 0.4), (1, 0.4)))
-    found = [match(text, document=text) for text in PASSAGES]
-    done = rerank(
-        hosted(api, provider, rag_rerank_model="mine"), "a question", SearchResult(tuple(found), None, 0)
+    matches = [match(text, document=text) for text in PASSAGES]
+    reranking = rerank(
+        hosted(api, provider, rag_rerank_model="mine"), "a question", SearchResult(tuple(matches), None, 0)
     )
-    assert [item.text for item in done.matches] == ["third", "first", "second"]
-    assert [item.score for item in done.matches] == [0.9, 0.4, 0.4]
-    assert (done.reranked_by, done.rerank_failed) == ("mine", False)
+    assert [item.text for item in reranking.matches] == ["third", "first", "second"]
+    assert [item.score for item in reranking.matches] == [0.9, 0.4, 0.4]
+    assert (reranking.reranked_by, reranking.rerank_failed) == ("mine", False)
 
 
 # Faults are handled by the client that all providers share, so one provider stands for all of them.
@@ -268,9 +268,9 @@ def test_a_malformed_reply_is_a_failure(subtests: pytest.Subtests):
 
 def test_every_failure_keeps_the_order(api: StandIn):
     api.replies(Reply(status=401))
-    found = tuple(match(text, document=text) for text in PASSAGES)
-    done = rerank(hosted(api), "a question", SearchResult(tuple(found), None, 0))
-    assert (done.matches, done.reranked_by, done.rerank_failed) == (found, None, True)
+    matches = tuple(match(text, document=text) for text in PASSAGES)
+    reranking = rerank(hosted(api), "a question", SearchResult(tuple(matches), None, 0))
+    assert (reranking.matches, reranking.reranked_by, reranking.rerank_failed) == (matches, None, True)
 
 
 @pytest.mark.parametrize("key", ["schlüssel-7f3x", "line\nbreak-7f3x"])

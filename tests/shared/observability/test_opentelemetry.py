@@ -35,14 +35,14 @@ def collector(stand_in: StandIn, *replies: Reply) -> dict[str, str]:
 
 
 def spans_of(stand_in: StandIn) -> list[Span]:
-    found = []
+    results = []
     for request in stand_in.requests:
         assert (request.method, request.path) == ("POST", "/v1/traces")
         assert request.headers["content-type"] == "application/x-protobuf"
         for resource in ExportTraceServiceRequest.FromString(request.body).resource_spans:
             assert values(resource.resource)["service.name"] == "rag"
-            found += [span for scope in resource.scope_spans for span in scope.spans]
-    return found
+            results += [span for scope in resource.scope_spans for span in scope.spans]
+    return results
 
 
 def values(holder: Any) -> dict[str, Any]:
@@ -101,9 +101,9 @@ def test_without_a_caller_s_trace_each_request_starts_its_own(
         headers[value or "empty"] = {"traceparent": value}
     with StandIn() as stand_in:
         with started(rag_search.app, people.ann.stack, monkeypatch, **collector(stand_in)) as client:
-            for case, given in headers.items():
+            for case, arguments in headers.items():
                 for _ in range(2):
-                    sent = {**people.ann.headers(), **given, "X-Request-Id": case}
+                    sent = {**people.ann.headers(), **arguments, "X-Request-Id": case}
                     assert client.post("/api/rag/search", json=QUESTION, headers=sent).status_code == 200
         spans = spans_of(stand_in)
     servers = [span for span in spans if span.kind == Span.SPAN_KIND_SERVER]
@@ -167,8 +167,8 @@ def test_a_client_error_is_not_a_span_error_and_a_server_error_is(
     with StandIn() as stand_in:
         settings = {**settings, **collector(stand_in)}
         with started(rag_search.app, people.ann.stack, monkeypatch, **settings) as client:
-            given = {**people.ann.headers(), **headers}
-            answer = client.post("/api/rag/search", json=QUESTION, headers=given)
+            arguments = {**people.ann.headers(), **headers}
+            answer = client.post("/api/rag/search", json=QUESTION, headers=arguments)
         request, _ = request_and_steps(spans_of(stand_in))
     assert answer.status_code == values(request)["http.response.status_code"] == status
     assert request.status.code == code
@@ -192,12 +192,12 @@ def test_no_exporter_is_imported_without_a_collector(stack: Stack, configured: b
     """FastAPI imports OpenTelemetry's own interface where it is installed; what is slow is the rest."""
     with StandIn() as stand_in:
         settings = collector(stand_in) if configured else {}
-        done = subprocess.run(
+        process = subprocess.run(
             [sys.executable, "-c", IMPORTED],
             env={"PYTHONPATH": str(ROOT), **stack.function_environment(), **settings},
             capture_output=True, text=True, check=True, cwd=ROOT,
         )  # fmt: skip
-    status, modules = json.loads(done.stdout)
+    status, modules = json.loads(process.stdout)
     assert status == 401
     assert bool(modules) is configured
 
@@ -223,13 +223,13 @@ print(answer.status_code)
 def test_environment_variables_do_not_extend_the_export(stack: Stack):
     with StandIn() as stand_in:
         settings = {**collector(stand_in), "FASTAPI_OTEL_AUTO_CONFIGURE": "true"}
-        done = subprocess.run(
+        process = subprocess.run(
             [sys.executable, "-c", FAULTY],
             env={"PYTHONPATH": str(ROOT), **stack.function_environment(), **settings},
             capture_output=True, text=True, check=True, cwd=ROOT,
         )  # fmt: skip
         sent = b"".join(request.body for request in stand_in.requests)
-    assert done.stdout.strip() == "500"
+    assert process.stdout.strip() == "500"
     assert {request.path for request in stand_in.requests} == {"/v1/traces"}
     request, steps = request_and_steps(spans_of(stand_in))
     assert (request.name, steps) == ("POST /api/rag/search", [])

@@ -63,9 +63,9 @@ def test_the_keyword_text_may_differ_from_the_question(core: Services, people: P
     for text in ("pump", "valve"):
         passages.put(world, people.ann, text, embedding_model=core.embedder.model)
     query = Query("pump", mode=Mode.KEYWORD)
-    assert [found.text for found in pipeline.search(core, people.ann.principal, query).matches] == ["pump"]
+    assert [entry.text for entry in pipeline.search(core, people.ann.principal, query).matches] == ["pump"]
     query = Query("pump", mode=Mode.KEYWORD, words="valve")
-    assert [found.text for found in pipeline.search(core, people.ann.principal, query).matches] == ["valve"]
+    assert [entry.text for entry in pipeline.search(core, people.ann.principal, query).matches] == ["valve"]
 
 
 def test_preferred_source_types_come_first_in_every_mode(
@@ -80,17 +80,17 @@ def test_preferred_source_types_come_first_in_every_mode(
         for source_type in ("a", "b", "c"):
             with subtests.test(mode=mode, source_type=source_type):
                 query = Query("pump", mode=mode, prefer=(source_type, "d"), top_k=2)
-                found = pipeline.search(core, people.ann.principal, query)
-                assert found.matches[0].source_type == source_type
-                assert (found.vector_ms > 0) is (mode is not Mode.KEYWORD)
-                assert (found.lexical_ms > 0) is (mode is not Mode.SEMANTIC)
+                result = pipeline.search(core, people.ann.principal, query)
+                assert result.matches[0].source_type == source_type
+                assert (result.vector_ms > 0) is (mode is not Mode.KEYWORD)
+                assert (result.lexical_ms > 0) is (mode is not Mode.SEMANTIC)
 
 
 def test_an_empty_result_has_no_leg_durations(core: Services, people: People):
     """Ann asks for what nobody has."""
     query = Query("pump", filters=Filters(source_types=("none",)))
-    found = pipeline.search(core, people.ann.principal, query)
-    assert (found.matches, found.vector_ms, found.lexical_ms) == ((), 0, 0)
+    result = pipeline.search(core, people.ann.principal, query)
+    assert (result.matches, result.vector_ms, result.lexical_ms) == ((), 0, 0)
 
 
 def test_similar_items_exclude_the_subject(
@@ -116,7 +116,7 @@ def test_similar_items_exclude_the_subject(
                 vector = vectors[0] if subject.kind == "text" and mode is not Mode.KEYWORD else None
                 with subtests.test(mode=mode, result=result, subject=subject.kind):
                     page = similar(core.database, ann, subject, vector, model, query, result)
-                    assert {found.document_id for found in page.matches} == expected
+                    assert {entry.document_id for entry in page.matches} == expected
                     assert (page.vector_ms > 0) is (mode is not Mode.KEYWORD)
             with subtests.test(mode=mode, result=result, subject="unknown"):
                 with pytest.raises(NotFound) as missing:

@@ -35,9 +35,9 @@ def made(world: World) -> Made:
     return make
 
 
-def missing(core: Services, caller: Principal, *asked: str | None) -> tuple[str, dict[str, Any]]:
+def missing(core: Services, caller: Principal, *question: str | None) -> tuple[str, dict[str, Any]]:
     with pytest.raises(NotFound) as refused:
-        locate(core.database, caller, *asked)
+        locate(core.database, caller, *question)
     return refused.value.code, refused.value.details
 
 

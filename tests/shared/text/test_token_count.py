@@ -76,7 +76,7 @@ ODD = {
 
 
 def true_counts(texts: Sequence[str]) -> list[dict[str, int]]:
-    done = subprocess.run(
+    process = subprocess.run(
         ["node", str(HERE / "count_tokens.mjs")],
         input=json.dumps(texts),
         capture_output=True,
@@ -85,8 +85,8 @@ def true_counts(texts: Sequence[str]) -> list[dict[str, int]]:
         check=False,
         cwd=ROOT,
     )
-    assert done.returncode == 0, done.stderr
-    counts: list[dict[str, int]] = json.loads(done.stdout)
+    assert process.returncode == 0, process.stderr
+    counts: list[dict[str, int]] = json.loads(process.stdout)
     return counts
 
 

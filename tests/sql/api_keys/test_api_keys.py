@@ -31,8 +31,8 @@ LONG_AGO = "2020-01-01T00:00:00Z"
 
 def rows(answer: httpx.Response) -> list[dict[str, Any]]:
     assert answer.status_code == 200, answer.text
-    found: list[dict[str, Any]] = answer.json()
-    return found
+    results: list[dict[str, Any]] = answer.json()
+    return results
 
 
 def refusal(answer: httpx.Response) -> tuple[int, str]:
@@ -651,8 +651,8 @@ def test_the_look_up_token_sees_one_row_only(people: People, world: World):
     key = created(people.ann, digest)
     created(people.ann)
     claims: dict[str, Any] = {"sub": None, "rag": {"key_hash": digest}}
-    seen = world.as_user(people.ann, "select id::text from rag.api_keys", **claims)
-    assert seen == [(key["id"],)]
+    visible = world.as_user(people.ann, "select id::text from rag.api_keys", **claims)
+    assert visible == [(key["id"],)]
     for table in ("orgs", "members", "collections", "documents", "chunks", "rate_limits", "request_counts"):
         assert world.as_user(people.ann, f"select * from rag.{table}", **claims) == []
     token = finder(people.ann, digest)

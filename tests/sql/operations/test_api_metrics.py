@@ -24,12 +24,12 @@ def measure(actor: Actor, name: str, value: float, label: str = "") -> None:
 def samples(client: TestClient, family: str) -> dict[tuple[str, ...], float]:
     """By the sample's name and its labels' values."""
     answer = client.get("/metrics", headers={"Authorization": f"Bearer {TOKEN}"})
-    found = {item.name: item for item in text_string_to_metric_families(answer.text)}
-    if family not in found:
+    by_name = {item.name: item for item in text_string_to_metric_families(answer.text)}
+    if family not in by_name:
         return {}
     return {
         (sample.name, *(f"{label}={value}" for label, value in sorted(sample.labels.items()))): sample.value
-        for sample in found[family].samples
+        for sample in by_name[family].samples
     }
 
 

@@ -92,18 +92,18 @@ def test_older_turns_are_dropped_first_and_instructions_never():
     old, new = "old " * 200, "new " * 200
     turns = [SYSTEM, user(old), assistant(old), user(new), assistant(new), user("Now?")]
     room = 2 * (count_tokens(new) + FRAME_TOKENS)
-    for budget, kept in ((4 * room, turns[1:5]), (room, turns[3:5]), (room // 2, []), (0, [])):
+    for budget, entries in ((4 * room, turns[1:5]), (room, turns[3:5]), (room // 2, []), (0, [])):
         request = with_context(asked(*turns), [KETTLE], 3000, budget)
-        assert request["messages"][1:-1] == [SYSTEM, *kept], budget
+        assert request["messages"][1:-1] == [SYSTEM, *entries], budget
 
 
 def test_the_history_stays_within_its_budget():
     turns = [message for number in range(50) for message in (user(f"{number} " * 9), assistant("yes " * 30))]
     for budget in range(0, 3000, 250):
-        kept = with_context(asked(*turns, user("Now?")), [], 3000, budget)["messages"][1:-1]
-        assert sum(map(message_tokens, kept)) <= budget
-        assert kept == turns[len(turns) - len(kept) :]
-        assert not kept or kept[0]["role"] == "user"
+        history = with_context(asked(*turns, user("Now?")), [], 3000, budget)["messages"][1:-1]
+        assert sum(map(message_tokens, history)) <= budget
+        assert history == turns[len(turns) - len(history) :]
+        assert not history or history[0]["role"] == "user"
 
 
 def test_only_pure_text_counts_as_text():
@@ -117,9 +117,9 @@ def test_only_pure_text_counts_as_text():
 
 def test_missing_usage_is_counted(subtests: pytest.Subtests):
     cases: list[Any] = [None, {}, 7, {"prompt_tokens": 1}, {"prompt_tokens": -1, "completion_tokens": 1}]
-    for said in cases:
-        with subtests.test(said=said):
-            answer = {"choices": [{"message": assistant("Yes.")}], "usage": said}
+    for text in cases:
+        with subtests.test(said=text):
+            answer = {"choices": [{"message": assistant("Yes.")}], "usage": text}
             usage = response.with_usage(answer, {"messages": [user("Hello")]})["usage"]
             read = FRAME_TOKENS + count_tokens("Hello")
             assert usage == response.usage_body(Usage(read, count_tokens("Yes.")))

@@ -160,14 +160,14 @@ def test_languages_have_aliases(subtests: pytest.Subtests):
         ("c#", "csharp"),
         ("ts", "typescript"),
     ]
-    for said, meant in cases:
-        with subtests.test(said=said, meant=meant):
-            assert code_language(said) == meant
+    for text, meant in cases:
+        with subtests.test(said=text, meant=meant):
+            assert code_language(text) == meant
 
 
 def test_an_unknown_language_is_refused_with_the_known_ones(subtests: pytest.Subtests):
-    for said in ("cobol", "", None, 3, ["python"]):
-        with subtests.test(said=said):
+    for text in ("cobol", "", None, 3, ["python"]):
+        with subtests.test(said=text):
             with pytest.raises(InvalidRequest, match=r"bash, c, cpp, .*python.* typescript") as refused:
-                code_language(said)
+                code_language(text)
             assert refused.value.code == "unsupported_language"

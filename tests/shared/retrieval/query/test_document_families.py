@@ -65,7 +65,7 @@ the issue
 
 
 def test_an_ordinary_word_alone_indicates_no_kind(subtests: pytest.Subtests):
-    for question in [said.strip() for line in ORDINARY.strip().splitlines() for said in line.split("|")]:
+    for question in [text.strip() for line in ORDINARY.strip().splitlines() for text in line.split("|")]:
         with subtests.test(question=question):
             assert family_of(question) is None
 
@@ -108,6 +108,6 @@ def test_every_kind_is_a_valid_document_kind():
 
 @given(some.text())
 def test_the_matched_word_is_in_the_question(text: str):
-    found = family_of(text)
-    if found:
-        assert set(found[1].split()) <= set(text.split()) or found[1] in text
+    family = family_of(text)
+    if family:
+        assert set(family[1].split()) <= set(text.split()) or family[1] in text

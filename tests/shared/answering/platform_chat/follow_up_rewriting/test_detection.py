@@ -27,8 +27,8 @@ def test_most_labelled_pairs_are_classified_correctly(subtests: pytest.Subtests)
             assert set(counts.values()) == {of_each // 2}
             assert len(counts) == 2 * len(GRAMMARS)
             wrong = [pair for pair in pairs if is_follow_up(pair["question"]) != (pair["depends"] == "yes")]
-            shown = "\n".join(f"{pair['depends']}: {pair['question']}" for pair in wrong)
-            assert 1 - len(wrong) / len(pairs) >= least, shown
+            output = "\n".join(f"{pair['depends']}: {pair['question']}" for pair in wrong)
+            assert 1 - len(wrong) / len(pairs) >= least, output
 
 
 FOLLOW_UPS = [
