@@ -34,7 +34,7 @@ def run_node(script: Path, inputs: dict[str, Any], *arguments: str) -> dict[str,
     return result
 
 
-def printed(command: list[str], folder: Path, environment: Mapping[str, str]) -> str:
+def output_of(command: list[str], folder: Path, environment: Mapping[str, str]) -> str:
     """What a program says that ends well, and complains of nothing."""
     process = subprocess.run(
         command,
@@ -79,7 +79,7 @@ def call_worker(stack: Stack, url: str | None = None) -> httpx.Response:
 
 
 @contextmanager
-def working(stack: Stack, url: str | None = None) -> Iterator[None]:
+def run_worker(stack: Stack, url: str | None = None) -> Iterator[None]:
     """A schedule that calls the worker of the stack, or of the deployment at `url`, ten times a second."""
     ended = threading.Event()
     failures: list[str] = []

@@ -15,7 +15,7 @@ TEAM = "Kestrel"
 
 
 @dataclass(frozen=True)
-class Told:
+class NamedText:
     """A chunk: names by their kind, and what it says of them (subject, type, object)."""
 
     text: str
@@ -39,20 +39,24 @@ class Told:
         }
 
 
-TOLD = {
-    "Billing Service": Told(
+CHUNKS = {
+    "Billing Service": NamedText(
         "It sends invoices at the end of the month, and Kestrel looks after it.",
         {"Kestrel": "team"},
         [("Billing Service", "OWNED_BY", "Kestrel")],
     ),
-    TEAM: Told(
+    TEAM: NamedText(
         "Eleven people in two rooms in Oslo, under Priya Nair.", {"Oslo": "place", "Priya Nair": "person"}
     ),
-    "About goals": Told("Every team has goals. Who leads the team signs the goals of the team."),
-    "About teams": Told("A team that owns a service signs for it, and for the service's goals."),
-    "About services": Told("Every service has a team that owns it. A service without a team is retired."),
-    "About billing": Told("Billing happens at the end of the month. Who owns billing signs the invoices."),
-    "About signing": Told("Who signs the goals of a team, or of a service, signs them in blue ink."),
+    "About goals": NamedText("Every team has goals. Who leads the team signs the goals of the team."),
+    "About teams": NamedText("A team that owns a service signs for it, and for the service's goals."),
+    "About services": NamedText(
+        "Every service has a team that owns it. A service without a team is retired."
+    ),
+    "About billing": NamedText(
+        "Billing happens at the end of the month. Who owns billing signs the invoices."
+    ),
+    "About signing": NamedText("Who signs the goals of a team, or of a service, signs them in blue ink."),
 }
 
 
@@ -60,7 +64,7 @@ def put(
     core: Services,
     actor: Actor,
     title: str,
-    *told: Told,
+    *told: NamedText,
     collection: str = "default",
     **fields: Any,
 ) -> str:
@@ -88,5 +92,6 @@ def put(
 def put_all(core: Services, actor: Actor, collection: str = "default", **fields: Any) -> dict[str, str]:
     """All of them; their ids by their titles."""
     return {
-        title: put(core, actor, title, told, collection=collection, **fields) for title, told in TOLD.items()
+        title: put(core, actor, title, told, collection=collection, **fields)
+        for title, told in CHUNKS.items()
     }

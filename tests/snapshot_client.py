@@ -14,7 +14,7 @@ from shared.config import Settings
 from shared.documents.snapshots.manifest import Manifest
 from shared.services import Services
 from tests.actors import Actor, World, vector
-from tests.functions.app_server import made, served
+from tests.functions.app_server import client_of, services
 
 OF_DOCUMENTS = """
     select external_id, source_type, title, uri, lang, occurred_at, origin, author, state, labels,
@@ -36,7 +36,7 @@ OF_CHUNKS = """
 
 
 @dataclass(frozen=True)
-class Snapshotting:
+class Snapshots:
     """The function, and whoever asks it."""
 
     app: TestClient
@@ -79,9 +79,9 @@ class Snapshotting:
 
 
 @contextmanager
-def snapshotting(settings: Settings, world: World, url: str) -> Iterator[Snapshotting]:
-    with made(settings, rag_snapshot_url=url) as core, served(index_snapshots.app, core) as app:
-        yield Snapshotting(app, core, world, url)
+def snapshot_client(settings: Settings, world: World, url: str) -> Iterator[Snapshots]:
+    with services(settings, rag_snapshot_url=url) as core, client_of(index_snapshots.app, core) as app:
+        yield Snapshots(app, core, world, url)
 
 
 def message(answer: Any) -> str:
@@ -102,7 +102,7 @@ def put(who: Actor, index: str, seeds: range = range(3), **fields: Any) -> None:
     who.put([vector(seed) for seed in seeds], collection=index, **fields)
 
 
-def sealed_anew(folder: Folder, **changes: Any) -> None:
+def rewrite_manifest(folder: Folder, **changes: Any) -> None:
     """Give the snapshot a manifest with changes, whose own checksum is right."""
     content = folder.manifest()
     assert content

@@ -20,7 +20,7 @@ def in_json(text: Any, status: int = 200) -> Answer:
 
 
 @dataclass(frozen=True)
-class Asked:
+class Operation:
     """One request: of which object, with what."""
 
     method: str
@@ -44,7 +44,7 @@ class StorageError(Exception):
         self.answer = in_json({"statusCode": str(status), "error": error, "message": message}, 400)
 
 
-class Denied(StorageError):
+class AccessDenied(StorageError):
     def __init__(self) -> None:
         super().__init__(403, "Unauthorized", "new row violates row-level security policy")
 
@@ -62,7 +62,7 @@ class Rows:
         self.asked: list[tuple[str, str, dict[str, Any]]] = []
 
     @contextmanager
-    def as_caller(self, request: Asked) -> Iterator[tuple[Any, dict[str, Any]]]:
+    def as_caller(self, request: Operation) -> Iterator[tuple[Any, dict[str, Any]]]:
         token = request.headers.get("Authorization", "").removeprefix("Bearer ")
         try:
             claims = jwt.decode(token, self._stack.state.jwt_secret, "HS256", options={"verify_aud": False})
@@ -80,7 +80,7 @@ class Rows:
                 connection.execute(f"select {text}".encode(), [role, json.dumps(claims)])
                 yield connection
             except psycopg.errors.InsufficientPrivilege:
-                raise Denied from None
+                raise AccessDenied from None
             except psycopg.errors.UniqueViolation:
                 raise StorageError(409, "Duplicate", "The resource already exists") from None
 

@@ -19,7 +19,7 @@ import httpx
 from jose import JWTError, jwt
 
 from local.stack import Stack
-from tests.storage_rows import Answer, Asked, NoKey, Rows, StorageError, in_json
+from tests.storage_rows import Answer, NoKey, Operation, Rows, StorageError, in_json
 
 BUCKET = "rag-originals"
 PREFIX = "/storage/v1"
@@ -110,7 +110,7 @@ class StorageServer:
             if method == handler.command and pattern_match:
                 bucket, name = (unquote(part) for part in (*pattern_match.groups(), "", "")[:2])
                 try:
-                    return serve(Asked(method, parts.path, bucket, name, query, handler.headers, body))
+                    return serve(Operation(method, parts.path, bucket, name, query, handler.headers, body))
                 except StorageError as error:
                     return error.answer
         return in_json({"statusCode": "404", "error": "Not Found", "message": "Route not found"}, 404)
@@ -132,7 +132,7 @@ class StorageServer:
 
     # -- as the caller ---------------------------------------------------------------------------------
 
-    def _found(self, request: Asked) -> dict[str, Any]:
+    def _found(self, request: Operation) -> dict[str, Any]:
         _require_key(request.name)
         with self._rows.as_caller(request) as (connection, _):
             if not self._rows.bucket(request.bucket):
@@ -144,7 +144,7 @@ class StorageServer:
             raise NoKey
         return dict(zip(("id", "name", "bucket_id", "size", "content_type"), row, strict=True))
 
-    def _sign_upload(self, request: Asked) -> Answer:
+    def _sign_upload(self, request: Operation) -> Answer:
         _require_key(request.name)
         with self._rows.as_caller(request) as (connection, claims):
             # Whether the row could be written; it is not.
@@ -153,7 +153,7 @@ class StorageServer:
         token = self._token("upload", request.place, 7200, owner=claims.get("sub"))
         return in_json({"url": f"/object/upload/sign/{request.place}?token={token}", "token": token})
 
-    def _upload(self, request: Asked) -> Answer:
+    def _upload(self, request: Operation) -> Answer:
         _require_key(request.name)
         second = "on conflict (bucket_id, name) do update set metadata = excluded.metadata"
         statement = INSERT + (f" {second}" if request.headers.get("x-upsert") == "true" else "")
@@ -163,25 +163,25 @@ class StorageServer:
             )
         return self._kept(request)
 
-    def _info(self, request: Asked) -> Answer:
+    def _info(self, request: Operation) -> Answer:
         return in_json(self._found(request))
 
-    def _get(self, request: Asked) -> Answer:
+    def _get(self, request: Operation) -> Answer:
         self._found(request)
         return 200, self.objects[request.place], {"Content-Type": "application/octet-stream"}
 
-    def _sign(self, request: Asked) -> Answer:
+    def _sign(self, request: Operation) -> Answer:
         self._found(request)
         token = self._token("download", request.place, int(json.loads(request.body)["expiresIn"]))
         return in_json({"signedURL": f"/object/sign/{request.place}?token={token}"})
 
-    def _list(self, request: Asked) -> Answer:
+    def _list(self, request: Operation) -> Answer:
         with self._rows.as_caller(request) as (connection, _):
             statement = "select name from storage.objects where bucket_id = %s order by name"
             rows = connection.execute(statement, [request.bucket]).fetchall()
         return in_json([{"name": name} for (name,) in rows])
 
-    def _move(self, request: Asked) -> Answer:
+    def _move(self, request: Operation) -> Answer:
         fields = json.loads(request.body)
         with self._rows.as_caller(request) as (connection, _):
             statement = "update storage.objects set name = %s where bucket_id = %s and name = %s"
@@ -190,7 +190,7 @@ class StorageServer:
                 raise NoKey
         return in_json({"message": "Successfully moved"})
 
-    def _delete(self, request: Asked) -> Answer:
+    def _delete(self, request: Operation) -> Answer:
         expected = json.loads(request.body)["prefixes"]
         if self.stuck in expected:
             raise StorageError(500, "Internal", "stuck")
@@ -203,7 +203,7 @@ class StorageServer:
 
     # -- by a token of its own -------------------------------------------------------------------------
 
-    def _upload_signed(self, request: Asked) -> Answer:
+    def _upload_signed(self, request: Operation) -> Answer:
         claims = self._opened(request.query.get("token", ""), "upload", request.place)
         if len(request.body) > self._rows.bucket(request.bucket)[0]:
             raise StorageError(413, "Payload too large", "The object exceeded the maximum allowed size")
@@ -211,7 +211,7 @@ class StorageServer:
             connection.execute(INSERT, [request.bucket, request.name, claims["owner"], _metadata(request)])
         return self._kept(request)
 
-    def _get_signed(self, request: Asked) -> Answer:
+    def _get_signed(self, request: Operation) -> Answer:
         self._opened(request.query.get("token", ""), "download", request.place)
         if request.place not in self.objects:
             raise NoKey
@@ -235,7 +235,7 @@ class StorageServer:
             raise StorageError(400, "InvalidSignature", "Invalid signature")
         return claims
 
-    def _kept(self, request: Asked) -> Answer:
+    def _kept(self, request: Operation) -> Answer:
         self.objects[request.place] = request.body
         return in_json({"Key": request.place})
 
@@ -245,5 +245,5 @@ def _require_key(name: str) -> None:
         raise StorageError(400, "InvalidKey", f"Invalid key: {name}")
 
 
-def _metadata(request: Asked) -> str:
+def _metadata(request: Operation) -> str:
     return json.dumps({"size": len(request.body), "mimetype": request.headers.get("Content-Type")})

@@ -24,7 +24,7 @@ def page(text: str, padding: int = 0) -> bytes:
 
 
 @dataclass(frozen=True)
-class Uploading:
+class Uploads:
     server: StorageServer
     core: Services
     app: TestClient
@@ -61,7 +61,7 @@ class Uploading:
     def get(self, actor: Actor, path: str) -> Any:
         return self.app.get(f"{PATH}/{path}", headers=actor.headers(), follow_redirects=False)
 
-    def seen(self, actor: Actor, row: Row) -> Row:
+    def state_of(self, actor: Actor, row: Row) -> Row:
         body: Row = self.get(actor, row["id"]).json()
         return body
 
@@ -78,7 +78,7 @@ class Uploading:
         return str(rows[0][0])
 
     @property
-    def kept(self) -> set[str]:
+    def paths(self) -> set[str]:
         """Paths of what Storage has, whoever may see it."""
         names = {name for (name,) in self.world.sql("select name from storage.objects")}
         assert {place.removeprefix(f"{BUCKET}/") for place in self.server.objects} == names

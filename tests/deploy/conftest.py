@@ -179,14 +179,14 @@ class Lambda:
         arguments = {name: value for name, value in environment.items() if value is not None}
         return self.runtime.run(handler or self.package.functions[slug]["Handler"], events, arguments)
 
-    def told(self, slug: str, *events: Any, handler: str | None = None) -> dict[str, Any]:
+    def invoke(self, slug: str, *events: Any, handler: str | None = None) -> dict[str, Any]:
         process = self.start(slug, events, handler=handler)
         assert process.returncode == 0, process.stderr
         messages: dict[str, Any] = json.loads(process.stdout)
         return messages
 
     def answers(self, slug: str, *events: Any, handler: str | None = None) -> list[dict[str, Any]]:
-        answers: list[dict[str, Any]] = self.told(slug, *events, handler=handler)["answers"]
+        answers: list[dict[str, Any]] = self.invoke(slug, *events, handler=handler)["answers"]
         return answers
 
 
@@ -206,7 +206,7 @@ def runtime_python() -> str:
 def embeddings() -> Iterator[StandIn]:
     """The paid embeddings API: every text becomes the vector 1."""
     with StandIn() as server:
-        server.replies(embedding(vector(1)))
+        server.replies(embedding_reply(vector(1)))
         yield server
 
 
@@ -250,7 +250,7 @@ def deployer_of(stack: Stack, embeddings: StandIn, gateway: StandIn) -> dict[str
     }
 
 
-def embedding(numbers: Sequence[float], **reply: Any) -> Reply:
+def embedding_reply(numbers: Sequence[float], **reply: Any) -> Reply:
     """What an OpenAI-compatible endpoint answers for one text."""
     data = [{"object": "embedding", "index": 0, "embedding": list(numbers)}]
     usage = {"prompt_tokens": 1, "total_tokens": 1}

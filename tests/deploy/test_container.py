@@ -25,7 +25,7 @@ from local.lambda_package import python_version
 from local.stack import Stack
 from tests.actors import Actor, vector
 from tests.conftest import People
-from tests.deploy.conftest import deployer_of, embedding
+from tests.deploy.conftest import deployer_of, embedding_reply
 from tests.stand_in_server import StandIn
 
 DOCKERFILE = (ROOT / "Dockerfile").read_text().replace("\\\n", " ")
@@ -218,7 +218,7 @@ def test_sigterm_finishes_running_requests_and_accepts_no_more(
     image: Path, settings_given: dict[str, str], embeddings: StandIn, people: People
 ):
     people.ann.put([vector(1)], embedding_model="text-embedding-3-small")
-    embeddings.replies(embedding(vector(1), delay=1.5))
+    embeddings.replies(embedding_reply(vector(1), delay=1.5))
     with started(image, settings_given) as container, ThreadPoolExecutor(1) as pool:
         ready(container)
         assert search(container, people.ann).status_code == 200

@@ -137,7 +137,7 @@ def test_functions_have_urls_only_on_request(packaged: Package, tmp_path: Path):
 
 @every_function
 def test_every_handler_works_with_its_own_environment_and_the_zip_alone(deployed: Lambda, slug: str):
-    output = deployed.told(slug, event("http_api", "OPTIONS", "/nowhere"))
+    output = deployed.invoke(slug, event("http_api", "OPTIONS", "/nowhere"))
     assert [answer["statusCode"] for answer in output["answers"]] == [204]
     root = str(deployed.package.root)
     assert output["path"][0] == root

@@ -44,7 +44,7 @@ def platform_error(answer: httpx.Response, status: int) -> dict[str, Any]:
 
 
 @contextmanager
-def made(settings: Settings, **changes: Any) -> Iterator[Services]:
+def services(settings: Settings, **changes: Any) -> Iterator[Services]:
     """A pipeline with some settings changed; strings of secrets become secrets."""
     secret = {
         "openai_api_key", "rag_llm_api_key", "rag_metrics_token", "rag_signing_key", "supabase_jwt_secret",
@@ -61,7 +61,7 @@ def made(settings: Settings, **changes: Any) -> Iterator[Services]:
 
 
 @contextmanager
-def served(app: FastAPI, core: Services) -> Iterator[TestClient]:
+def client_of(app: FastAPI, core: Services) -> Iterator[TestClient]:
     """The app on that pipeline."""
     app.dependency_overrides[services_dependency] = lambda: core
     try:
@@ -73,14 +73,14 @@ def served(app: FastAPI, core: Services) -> Iterator[TestClient]:
 @contextmanager
 def live(app: FastAPI, core: Services) -> Iterator[str]:
     """The same behind a real server, whose clients see a stream as it comes and may leave; its address."""
-    with served(app, core), listening(app) as url:
+    with client_of(app, core), serve(app) as url:
         yield url
 
 
 Event = dict[str, Any]
 
 
-def handled(handler: Callable[[Event, Any], Event], event: Event) -> Event:
+def invoke(handler: Callable[[Event, Any], Event], event: Event) -> Event:
     """What Lambda gets, from a thread with a loop of its own, which must be left empty."""
 
     def work() -> Event:
@@ -105,12 +105,12 @@ def site(core: Services) -> Iterator[str]:
     app.router.default = functions
     with ExitStack() as until:
         for function in functions.apps:
-            until.enter_context(served(function, core))
-        yield until.enter_context(listening(app))
+            until.enter_context(client_of(function, core))
+        yield until.enter_context(serve(app))
 
 
 @contextmanager
-def listening(app: ASGIApp) -> Iterator[str]:
+def serve(app: ASGIApp) -> Iterator[str]:
     """A real server; its address."""
     server = uvicorn.Server(uvicorn.Config(app, lifespan="off", log_config=None, ws="none"))
     # (Said to be TCP: else asyncio leaves Nagle's algorithm on, and each answer waits 40 ms.)
@@ -130,7 +130,7 @@ def listening(app: ASGIApp) -> Iterator[str]:
 
 
 @contextmanager
-def counting(address: str, below: str = "", lost: Collection[int] = ()) -> Iterator[tuple[str, list[str]]]:
+def proxy_to(address: str, below: str = "", lost: Collection[int] = ()) -> Iterator[tuple[str, list[str]]]:
     """An address that passes every POST on to another one, which serves what is `below` a path, and the paths
     that were asked for. `lost`: of which POSTs, counted from 0, the connection breaks before the answer."""
     requests: list[str] = []

@@ -12,7 +12,7 @@ from shared.config import Settings
 from shared.documents.indexes import IndexDocument, add
 from shared.services import Services
 from tests.actors import Actor
-from tests.functions.app_server import made, served
+from tests.functions.app_server import client_of, services
 from tests.stand_in_server import Reply, StandIn
 
 PATH = "/v1/chat/completions"
@@ -42,12 +42,12 @@ MODEL_ANSWER = {
 def with_model(settings: Settings, gateway: StandIn, **changes: Any) -> Any:
     """A pipeline whose model is the stand-in."""
     address = {"rag_llm_api_key": SECRET, "rag_llm_url": f"{gateway.url}/v1"}
-    return made(settings, **{**address, **changes})
+    return services(settings, **{**address, **changes})
 
 
 @contextmanager
-def chatting(settings: Settings, gateway: StandIn, **changes: Any) -> Iterator[TestClient]:
-    with with_model(settings, gateway, **changes) as core, served(chat_completions.app, core) as client:
+def chat_client(settings: Settings, gateway: StandIn, **changes: Any) -> Iterator[TestClient]:
+    with with_model(settings, gateway, **changes) as core, client_of(chat_completions.app, core) as client:
         yield client
 
 
@@ -88,7 +88,7 @@ def piece(content: str | None = None, **more: Any) -> dict[str, Any]:
     }
 
 
-def sent(*parts: Any) -> list[bytes]:
+def encode(*parts: Any) -> list[bytes]:
     """The parts as a model's endpoint sends them."""
     return [
         b"data: " + (part if isinstance(part, bytes) else json.dumps(part).encode()) + b"\n\n"
@@ -97,14 +97,14 @@ def sent(*parts: Any) -> list[bytes]:
 
 
 DONE = b"data: [DONE]\n\n"
-STREAM = [*sent(piece("At "), piece("100 degrees."), piece()), DONE]
+STREAM = [*encode(piece("At "), piece("100 degrees."), piece()), DONE]
 
 
 def streams(chunks: Sequence[bytes | float] = STREAM, **more: Any) -> Reply:
     return Reply(chunks=chunks, **more)
 
 
-def said(text: str) -> list[Any]:
+def events_of(text: str) -> list[Any]:
     """The data of each event, [DONE] as it is."""
     events = [line.removeprefix("data: ") for line in text.split("\n") if line.startswith("data: ")]
     return [event if event == "[DONE]" else json.loads(event) for event in events]

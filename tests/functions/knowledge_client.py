@@ -28,7 +28,7 @@ def ingest(actor: Actor, *documents: Row, namespace: str = "support", **headers:
     return names
 
 
-def listed(actor: Actor, namespace: str = "support", query: str = "") -> Row:
+def list_page(actor: Actor, namespace: str = "support", query: str = "") -> Row:
     answer = actor.request("GET", at(namespace, f"documents{query}"))
     assert answer.status_code == 200, answer.text
     body: Row = answer.json()
@@ -36,7 +36,7 @@ def listed(actor: Actor, namespace: str = "support", query: str = "") -> Row:
 
 
 def ids(actor: Actor, namespace: str = "support") -> list[str]:
-    return [row["document_id"] for row in listed(actor, namespace)["documents"]]
+    return [row["document_id"] for row in list_page(actor, namespace)["documents"]]
 
 
 def retrieve(actor: Actor, query: str = QUESTION, namespace: str = "support", **more: Any) -> list[Row]:

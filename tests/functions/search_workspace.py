@@ -12,7 +12,7 @@ from fastapi.testclient import TestClient
 from shared.ingestion.synchronous_ingestion import NewDocument, ingest
 from shared.services import Services
 from tests.actors import Actor
-from tests.functions.app_server import served
+from tests.functions.app_server import client_of
 
 Row = dict[str, Any]
 # What "now" is where a test says so: a Friday.
@@ -70,7 +70,7 @@ def ok(answer: Any) -> Row:
     return body
 
 
-def refused(answer: Any, status: int, code: str, field: str | None = None) -> Row:
+def error_of(answer: Any, status: int, code: str, field: str | None = None) -> Row:
     """The error of the contract's envelope."""
     assert answer.status_code == status, answer.text
     body: Row = answer.json()
@@ -137,7 +137,7 @@ def at(core: Services, moment: datetime, app: FastAPI) -> Iterator[TestClient]:
     """The function, in whose deployment it is that moment."""
     before, core.clock = core.clock, lambda: moment
     try:
-        with served(app, core) as client:
+        with client_of(app, core) as client:
             yield client
     finally:
         core.clock = before

@@ -10,7 +10,7 @@ import pytest
 from shared.services import Services
 from tests.actors import Actor
 from tests.conftest import People
-from tests.functions.platform_chat_client import answered
+from tests.functions.platform_chat_client import result_of
 from tests.functions.search_workspace import Row, put, workspace_id
 from tests.functions.test_rag_search import tell
 
@@ -55,7 +55,7 @@ def answers(
     }
     for contract in contracts or query:
         path, request = query[contract]
-        body = answered(actor.post(path, request))
+        body = result_of(actor.post(path, request))
         yield contract, text_of(contract, body), body
 
 
@@ -122,7 +122,7 @@ def test_a_refusal_is_in_the_question_s_language_unless_the_contract_fixes_it(
     nowhere = people.ann.post(
         "/api/v1/knowledge/nowhere/query", {"question": "Wie hoch ist der Beitrag für den Verein?"}
     )
-    assert answered(nowhere)["answer"] == "In diesem Namespace gibt es nichts, was diese Frage beantwortet."
+    assert result_of(nowhere)["answer"] == "In diesem Namespace gibt es nichts, was diese Frage beantwortet."
 
 
 def test_a_citation_shows_the_passage_of_the_answer(people: People, core: Services):

@@ -12,8 +12,8 @@ from shared.config import Settings
 from shared.services import Services
 from tests.actors import Actor, World
 from tests.conftest import People
-from tests.functions.app_server import served
-from tests.functions.chat_completions_client import KETTLE, chatting, index
+from tests.functions.app_server import client_of
+from tests.functions.chat_completions_client import KETTLE, chat_client, index
 from tests.isolation.test_api_keys import make
 from tests.stand_in_server import Reply, StandIn
 
@@ -32,7 +32,7 @@ LISTED = [
 @pytest.fixture
 def local(core: Services) -> Iterator[TestClient]:
     """A deployment without a model."""
-    with served(chat_completions.app, core) as client:
+    with client_of(chat_completions.app, core) as client:
         yield client
 
 
@@ -59,7 +59,7 @@ def test_the_gateway_s_models_come_before_the_collections(
     index(core, people.bob, "of bolt", KETTLE)
     index(core, people.alf, f"notes:u:{people.alf.id}", KETTLE)
     gateway.replies(Reply(json={"object": "list", "data": LISTED}))
-    with chatting(settings, gateway) as client:
+    with chat_client(settings, gateway) as client:
         first, second, third, *ours = listed(client, people.ann)
         assert first == {"id": DEFAULT, "object": "model", "created": 1_600_000_000, "owned_by": "google"}
         assert (second["id"], second["created"], second["owned_by"]) == (
@@ -90,7 +90,7 @@ def test_a_gateway_without_a_model_list_shows_its_default_model(
     subtests: pytest.Subtests, people: People, settings: Settings
 ):
     for name, reply in NO_LISTS.items():
-        with subtests.test(name), StandIn() as server, chatting(settings, server) as client:
+        with subtests.test(name), StandIn() as server, chat_client(settings, server) as client:
             server.replies(reply)
             assert ids(client, people.ann) == [DEFAULT, "rag"]
 
@@ -116,7 +116,7 @@ def test_the_list_is_bounded(people: People, world: World, settings: Settings, g
         people.acme.id, MAX_MODELS + 5,
     )  # fmt: skip
     gateway.replies(Reply(json={"data": [{"id": f"m{number}"} for number in range(MAX_MODELS + 5)]}))
-    with chatting(settings, gateway) as client:
+    with chat_client(settings, gateway) as client:
         # And the gateway's default model, and rag.
         assert len(ids(client, people.ann)) == 2 * MAX_MODELS + 2
 

@@ -12,7 +12,7 @@ from shared.services import Services
 from shared.text.token_count import count_tokens
 from tests.actors import vector
 from tests.conftest import People
-from tests.functions.app_server import made, served
+from tests.functions.app_server import client_of, services
 from tests.functions.chat_completions_client import (
     KETTLE,
     MODEL_ANSWER,
@@ -21,7 +21,7 @@ from tests.functions.chat_completions_client import (
     QUESTION,
     SECRET,
     ask,
-    chatting,
+    chat_client,
     index,
     user,
 )
@@ -31,7 +31,7 @@ from tests.stand_in_server import Reply, StandIn
 @pytest.fixture
 def local(core: Services) -> Iterator[TestClient]:
     """A deployment without a model."""
-    with served(chat_completions.app, core) as client:
+    with client_of(chat_completions.app, core) as client:
         yield client
 
 
@@ -110,7 +110,7 @@ def test_a_question_is_required_to_query_an_index(
 
 
 def test_a_body_of_a_megabyte_is_accepted_and_more_is_413(people: People, settings: Settings):
-    with StandIn() as gateway, chatting(settings, gateway) as client:
+    with StandIn() as gateway, chat_client(settings, gateway) as client:
         gateway.replies(Reply(json=MODEL_ANSWER))
         assert ask(client, people.ann, [user("x" * 1_000_000)]).status_code == 200
         answer = ask(client, people.ann, [user("x" * 2_000_000)])
@@ -147,7 +147,7 @@ def test_a_question_is_truncated_to_the_embedder_s_window(people: People, core: 
     with StandIn() as service:
         service.replies(Reply(json={"object": "list", "model": "m", "data": data}))
         changes = {"openai_api_key": SECRET, "rag_embedding_url": service.url}
-        with made(settings, **changes) as remote, served(chat_completions.app, remote) as client:
+        with services(settings, **changes) as remote, client_of(chat_completions.app, remote) as client:
             answer = ask(client, people.ann, [user("\u1200" * 20_000 + " end?")], index_name="kettles")
         (sent,) = service.requests[0].json["input"]
     assert answer.status_code == 200, answer.text
@@ -161,7 +161,7 @@ def test_tool_messages_of_any_form_are_forwarded_and_counted(people: People, set
         user([PICTURE, {"type": "text", "text": "What?"}]),
         {"role": "tool", "content": [7, None, {}]},
     ]
-    with StandIn() as silent, chatting(settings, silent) as client:
+    with StandIn() as silent, chat_client(settings, silent) as client:
         silent.replies(Reply(json={**MODEL_ANSWER, "usage": None}))
         answer = ask(client, people.ann, messages)
     assert answer.status_code == 200, answer.text

@@ -8,7 +8,7 @@ from functions import collections
 from shared.config import Settings
 from tests.actors import NOBODYS, Actor, World, vector
 from tests.conftest import People
-from tests.functions.app_server import NO_METADATA, made, served
+from tests.functions.app_server import NO_METADATA, client_of, services
 from tests.functions.app_server import platform_error as error
 
 PATH = "/api/v1/collections"
@@ -90,8 +90,8 @@ def test_the_config_reports_the_effective_settings(
     for config, key, size, overlap in CONFIGS:
         with (
             subtests.test(config=config, key=key),
-            made(settings, openai_api_key=key) as core,
-            served(collections.app, core) as app,
+            services(settings, openai_api_key=key) as core,
+            client_of(collections.app, core) as app,
         ):
             headers = world.user(world.org()).headers()
             answer = app.post(PATH, json={"name": "docs", "config": config}, headers=headers)

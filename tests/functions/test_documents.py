@@ -16,7 +16,7 @@ from shared.services import Services
 from tests.actors import NOBODYS, Actor, World, client, vector
 from tests.conftest import People
 from tests.deploy.conftest import event
-from tests.functions.app_server import NO_METADATA, handled, made, served
+from tests.functions.app_server import NO_METADATA, client_of, invoke, services
 from tests.functions.app_server import platform_error as error
 
 COLLECTIONS, PATH, INGEST = "/api/v1/collections", "/api/v1/documents", "/functions/v1/ingest"
@@ -363,8 +363,8 @@ def test_no_header_changes_the_host_of_a_link(
         with subtests.test(header=header):
             url = people.ann.request("GET", path, **{header: value}).json()["url"]
             assert url.startswith(f"{people.ann.stack.url}{tail}")
-    changed = made(settings, rag_public_url="https://rag.example/base")
-    with changed as core, served(documents.app, core) as app:
+    changed = services(settings, rag_public_url="https://rag.example/base")
+    with changed as core, client_of(documents.app, core) as app:
         for host in (EVIL, "localhost"):
             url = app.get(path, headers={**people.ann.headers(), "Host": host}).json()["url"]
             assert url.startswith(f"https://rag.example/base{tail}")
@@ -373,10 +373,10 @@ def test_no_header_changes_the_host_of_a_link(
 def test_on_lambda_a_link_has_the_host_name_of_the_request(people: People, core: Services, home: str):
     path = f"{PATH}/{accepted(upload(people.ann, home))['id']}/url"
     headers = {"authorization": f"Bearer {people.ann.token()}", "host": EVIL, "x-forwarded-host": EVIL}
-    with served(documents.app, core):
+    with client_of(documents.app, core):
         for kind in ("http_api", "function_url"):
             request = event(kind, "GET", path, headers=headers)
-            answer = handled(documents.handler, request)
+            answer = invoke(documents.handler, request)
             assert answer["statusCode"] == 200, answer
             name = request["requestContext"]["domainName"]
             assert json.loads(answer["body"])["url"].startswith(f"https://{name}{path[:-3]}original?token=")

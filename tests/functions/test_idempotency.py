@@ -15,10 +15,10 @@ from local import access_tokens
 from shared.config import Settings
 from tests.actors import Actor, World, client
 from tests.conftest import People
-from tests.functions.app_server import counting, made, served
+from tests.functions.app_server import client_of, proxy_to, services
 from tests.functions.app_server import platform_error as error
 from tests.functions.test_documents import collection
-from tests.upload_client import Uploading, page
+from tests.upload_client import Uploads, page
 
 KEY = "import-7 of ann"
 HEADER = {"Idempotency-Key": KEY}
@@ -149,7 +149,7 @@ def test_an_error_response_is_not_stored(people: People, home: str):
 
 
 def test_a_large_file_is_stored_once_and_only_after_storage_confirms(
-    uploading: Uploading, people: People, home: str, monkeypatch: pytest.MonkeyPatch
+    uploading: Uploads, people: People, home: str, monkeypatch: pytest.MonkeyPatch
 ):
     """Nothing is kept of a fault. What ann was told first she is told when the ticket's time is over, too."""
     ticket = uploading.put(people.ann, home, page("The kiln is hot."))
@@ -214,9 +214,9 @@ def test_without_a_key_there_is_no_additional_database_call(people: People, sett
     """By ann, who then asks with one: before and after."""
     issuer = access_tokens.issuer(people.ann.stack.url)
     with (
-        counting(settings.supabase_url) as (address, requests),
-        made(settings, supabase_url=address, supabase_jwt_issuer=issuer) as core,
-        served(collections.app, core) as app,
+        proxy_to(settings.supabase_url) as (address, requests),
+        services(settings, supabase_url=address, supabase_jwt_issuer=issuer) as core,
+        client_of(collections.app, core) as app,
     ):
         for name, headers in (("one", {}), ("two", HEADER)):
             first(

@@ -14,7 +14,7 @@ from shared.ingestion.synchronous_ingestion import CHUNKS_AT_ONCE
 from shared.services import Services
 from tests.actors import Actor, World
 from tests.conftest import People
-from tests.functions.app_server import served
+from tests.functions.app_server import client_of
 
 KETTLE = "The kettle switches off at 100 degrees. It holds 1.7 litres."
 TOASTER = "The toaster browns bread in two minutes. It has two slots."
@@ -425,7 +425,7 @@ def test_a_large_batch_is_stored_in_order(
     monkeypatch.setattr(synchronous_ingestion, "CHUNKS_AT_ONCE", chunks_at_once)
     texts = [f"Item {number} stands on shelf {number * 7}. {'Filler. ' * 60}" for number in range(count)]
     documents = [{"text": text} for text in texts]
-    with served(indexes.app, core) as client:
+    with client_of(indexes.app, core) as client:
         body = {"index_name": "rag_index", "documents": documents}
         rows = client.post("/index", json=body, headers=people.ann.headers()).json()
     assert [row["doc_id"] for row in rows] == [digest(text) for text in texts]

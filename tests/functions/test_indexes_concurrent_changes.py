@@ -11,7 +11,7 @@ from shared.access.concurrent_ingestion_limit import IngestionLimit
 from shared.config import Settings
 from tests.actors import Actor
 from tests.conftest import People
-from tests.functions.app_server import made, served
+from tests.functions.app_server import client_of, services
 from tests.functions.test_indexes import digest, path
 
 CLIENTS = 4
@@ -77,9 +77,9 @@ def test_concurrent_changes_lose_and_restore_no_document(people: People, setting
     unlimited = {"rag_rate_limit_api": "1000000/minute"}
     draw = random.Random("contested")  # noqa: S311  # not a secret
     contested = [sentence(draw) for _ in range(25)]
-    with made(settings, **unlimited) as own:
+    with services(settings, **unlimited) as own:
         vars(own)["ingestions"] = IngestionLimit(CLIENTS)
-        with served(indexes.app, own) as api, ThreadPoolExecutor(CLIENTS) as pool:
+        with client_of(indexes.app, own) as api, ThreadPoolExecutor(CLIENTS) as pool:
             assert people.ann.rpc("rag_create_collection", {"name": NAME}).is_success
             clients = [Client(number, contested, people.ann, api) for number in range(CLIENTS)]
             for end in [pool.submit(client.run, operations) for client in clients]:
@@ -89,7 +89,7 @@ def test_concurrent_changes_lose_and_restore_no_document(people: People, setting
         names = {digest(text) for text in contested}
         assert {name: text for name, text in there.items() if name not in names} == expected
         assert len(expected) > min(operations, 50)
-        with served(index_query.app, own) as api:
+        with client_of(index_query.app, own) as api:
             for name, text in there.items():
                 body = {"index_name": NAME, "query": text, "max_node_count": 300}
                 results = api.post("/retrieve", json=body, headers=people.ann.headers()).json()["results"]

@@ -11,7 +11,7 @@ from functions import knowledge, metrics
 from shared.config import Settings
 from tests.actors import World
 from tests.conftest import People
-from tests.functions.app_server import made, served
+from tests.functions.app_server import client_of, services
 from tests.functions.knowledge_client import (
     QUESTION,
     REFUNDS,
@@ -32,7 +32,7 @@ def test_denied_metadata_is_in_no_response(people: People, settings: Settings):
     ingest(people.ann, {**document, "title": "t"})
     assert "HIDDEN-1" in json.dumps(retrieve(people.ann))
     denied = json.dumps({"knowledge": [*secret, "source"], "memory": ["x"]})
-    with made(settings, rag_metadata_denylists=denied) as core, served(knowledge.app, core) as app:
+    with services(settings, rag_metadata_denylists=denied) as core, client_of(knowledge.app, core) as app:
         headers = people.ann.headers()
         # Nor does it become a title.
         upload = {"documents": [document]}
@@ -80,7 +80,10 @@ def test_a_title_or_uri_from_a_denied_key_is_in_no_response(
         settings = settings.model_copy(
             update={"rag_llm_api_key": SecretStr("sk-model"), "rag_llm_url": model.url}
         )
-        with made(settings, rag_metadata_denylists=denylists) as core, served(knowledge.app, core) as app:
+        with (
+            services(settings, rag_metadata_denylists=denylists) as core,
+            client_of(knowledge.app, core) as app,
+        ):
             request = {"include_citations": True}
             answers = [
                 app.get(at("support", "documents"), headers=headers),
@@ -109,7 +112,7 @@ def test_the_same_text_from_two_sources_is_two_documents(people: People):
 
 def test_metrics_are_correct_across_instances(people: People, settings: Settings):
     def read() -> dict[str, float]:
-        with made(settings, rag_metrics_token="t" * 16) as core, served(metrics.app, core) as app:
+        with services(settings, rag_metrics_token="t" * 16) as core, client_of(metrics.app, core) as app:
             text = app.get("/metrics", headers={"Authorization": f"Bearer {'t' * 16}"}).text
         by_name = {}
         for family in text_string_to_metric_families(text):
@@ -134,7 +137,7 @@ def test_metrics_are_correct_across_instances(people: People, settings: Settings
         gateway.replies(Reply({"id": "x", "choices": choices, "usage": usage, "object": "chat.completion",
                                "created": 1, "model": "m"}))  # fmt: skip
         changes: dict[str, Any] = {"rag_llm_api_key": SecretStr("k"), "rag_llm_url": gateway.url}
-        with made(settings, **changes) as core, served(knowledge.app, core) as app:
+        with services(settings, **changes) as core, client_of(knowledge.app, core) as app:
             body = {"question": question}
             answer = app.post(at("support", "query"), json=body, headers=people.ann.headers())
     assert answer.json()["answer"] == "30 days"
@@ -179,7 +182,7 @@ def test_a_lost_event_fails_no_request(
 ):
     world.sql("alter table rag.events rename to elsewhere")
     try:
-        with made(settings) as core, served(knowledge.app, core) as app:
+        with services(settings) as core, client_of(knowledge.app, core) as app:
             body = {"documents": [{"text": REFUNDS}]}
             answer = app.post(at("support", "documents"), json=body, headers=people.ann.headers())
             response = app.post(at("support", "retrieve"), json={"query": "x"}, headers=people.ann.headers())

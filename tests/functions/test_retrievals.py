@@ -13,7 +13,7 @@ from shared.services import Services
 from tests import graph_documents
 from tests.actors import NOBODYS, Actor, World
 from tests.conftest import People
-from tests.functions.app_server import NO_METADATA, made, platform_error, served
+from tests.functions.app_server import NO_METADATA, client_of, platform_error, services
 from tests.functions.search_workspace import OUTAGE, Workspace, put
 
 PATH = "/api/v1/retrievals"
@@ -128,7 +128,7 @@ def test_a_reranker_orders_on_request_and_its_failure_is_tolerated(settings: Set
     assert plain["retrieval_metadata"]["reranked_by"] is None
     assert reranked["retrieval_metadata"]["reranked_by"] == "all-MiniLM-L6-v2-late-interaction"
     assert reranked["results"][0]["document"]["title"] == "Billing outage"
-    with made(settings, rag_rerank_enabled=True) as core, served(retrievals.app, core) as client:
+    with services(settings, rag_rerank_enabled=True) as core, client_of(retrievals.app, core) as client:
 
         def by(**body: Any) -> Any:
             request = {"query": QUESTION, **body}
@@ -144,7 +144,7 @@ def test_a_reranker_orders_on_request_and_its_failure_is_tolerated(settings: Set
         "rag_rerank_url": "http://127.0.0.1:9",
         "rag_rerank_timeout_seconds": 1,
     }
-    with made(settings, **broken) as core, served(retrievals.app, core) as client:
+    with services(settings, **broken) as core, client_of(retrievals.app, core) as client:
         request = {"query": QUESTION, "rerank": True}
         answer = client.post(PATH, json=request, headers=home.actor.headers()).json()
     assert answer["retrieval_metadata"]["rerank_failed"] is True
@@ -240,7 +240,7 @@ def test_rate_limit_authentication_and_method_follow_the_platform_contract(
     refused = platform_error(people.ann.request("POST", PATH, {"query": "x"}, token="mn_live_nobody"), 401)
     assert (refused["type"], refused["code"]) == ("authentication_error", "invalid_api_key")
     assert people.ann.request("GET", PATH).status_code == 405
-    with made(settings, rag_rate_limit_api="1/minute") as core, served(retrievals.app, core) as client:
+    with services(settings, rag_rate_limit_api="1/minute") as core, client_of(retrievals.app, core) as client:
         answers: list[Any] = [
             client.post(PATH, json={"query": "x"}, headers=people.ann.headers()) for _ in range(2)
         ]
@@ -248,7 +248,7 @@ def test_rate_limit_authentication_and_method_follow_the_platform_contract(
     assert platform_error(answers[1], 429)["code"] == "rate_limit_exceeded"
     assert int(answers[1].headers["retry-after"]) > 0
     gone = {"supabase_url": "http://127.0.0.1:9", "supabase_jwt_issuer": settings.issuer}
-    with made(settings, **gone) as core, served(retrievals.app, core) as client:
+    with services(settings, **gone) as core, client_of(retrievals.app, core) as client:
         answer: Any = client.post(PATH, json={"query": "x"}, headers=people.ann.headers())
     assert platform_error(answer, answer.status_code)["type"] == "server_error"
     assert answer.status_code in (500, 503)

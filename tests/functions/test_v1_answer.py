@@ -16,8 +16,8 @@ from shared.services import Services
 from tests import graph_documents
 from tests.actors import World
 from tests.conftest import People
-from tests.functions.app_server import live, made, served
-from tests.functions.search_workspace import OUTAGE, Row, Workspace, ok, refused, workspace_id
+from tests.functions.app_server import client_of, live, services
+from tests.functions.search_workspace import OUTAGE, Row, Workspace, error_of, ok, workspace_id
 from tests.stand_in_server import Reply, StandIn
 
 QUESTION = "What was the root cause of the billing outage?"
@@ -33,7 +33,7 @@ def says(text: str) -> Reply:
 @contextmanager
 def answering(settings: Settings, gateway: StandIn) -> Iterator[TestClient]:
     changes = {"rag_llm_api_key": "sk-model", "rag_llm_url": gateway.url}
-    with made(settings, **changes) as core, served(v1_answer.app, core) as client:
+    with services(settings, **changes) as core, client_of(v1_answer.app, core) as client:
         yield client
 
 
@@ -158,7 +158,7 @@ def test_constraints_and_the_rationale_are_those_of_a_search(home: Workspace):
 
 
 def test_a_graph_answer_has_its_evidence_and_edges(core: Services, people: People):
-    for title, told in graph_documents.TOLD.items():
+    for title, told in graph_documents.CHUNKS.items():
         graph_documents.put(core, people.ann, title, told, collection="told")
     request = {
         "workspaceId": workspace_id(people.ann, "told"), "question": graph_documents.QUESTION, "topK": 3,
@@ -193,7 +193,7 @@ def test_a_model_error_is_reported_without_its_message(
             with answering(settings, gateway) as client:
                 body = {"workspaceId": home.id, "question": QUESTION}
                 answer = client.post("/v1/answer", json=body, headers=home.actor.headers())
-            refused(answer, status, code)
+            error_of(answer, status, code)
             assert "secret" not in answer.text
             assert answer.headers.get("retry-after") == ("7" if status == 503 else None)
 
@@ -215,7 +215,7 @@ BAD_FIELDS: list[tuple[Row, str]] = [
 def test_an_out_of_range_field_is_named(subtests: pytest.Subtests, home: Workspace):
     for body, field in BAD_FIELDS:
         with subtests.test(body=body):
-            refused(
+            error_of(
                 home.actor.post("/v1/answer", {"workspaceId": home.id, **body}),
                 400,
                 "INVALID_ARGUMENT",
@@ -247,7 +247,7 @@ def test_the_same_key_and_body_replay_the_answer(home: Workspace, settings: Sett
     assert second.json()["requestId"] == first.headers["x-request-id"]
     assert second.headers["idempotency-replayed"] == "true"
     assert "idempotency-replayed" not in first.headers
-    assert refused(other, 409, "CONFLICT")["details"]["reason"] == "idempotency_mismatch"
+    assert error_of(other, 409, "CONFLICT")["details"]["reason"] == "idempotency_mismatch"
     assert len(gateway.requests) == 1
 
 
@@ -261,7 +261,7 @@ def test_the_same_key_and_question_in_another_workspace_are_a_conflict(home: Wor
 
     ok(once(home.id))
     for answer in (once(f"ws_{other}"), once("", **{"X-Workspace-Id": f"ws_{other}"})):
-        assert refused(answer, 409, "CONFLICT")["details"]["reason"] == "idempotency_mismatch"
+        assert error_of(answer, 409, "CONFLICT")["details"]["reason"] == "idempotency_mismatch"
 
 
 def test_the_answer_is_stored_for_a_day(home: Workspace, settings: Settings, gateway: StandIn, world: World):
@@ -340,7 +340,7 @@ def test_twenty_concurrent_equal_requests_call_the_model_once(
         return httpx.post(f"{url}/v1/answer", json=request, headers=headers, timeout=30)
 
     with (
-        made(settings, **changes) as core,
+        services(settings, **changes) as core,
         live(v1_answer.app, core) as url,
         ThreadPoolExecutor(20) as threads,
     ):
@@ -362,4 +362,4 @@ def test_a_malformed_key_is_refused(subtests: pytest.Subtests, home: Workspace):
         with subtests.test(key=key):
             body = {"workspaceId": home.id, "question": QUESTION}
             answer = home.actor.request("POST", "/v1/answer", body, **{"Idempotency-Key": key})
-            refused(answer, 400, "INVALID_ARGUMENT", "Idempotency-Key")
+            error_of(answer, 400, "INVALID_ARGUMENT", "Idempotency-Key")

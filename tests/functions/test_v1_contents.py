@@ -8,7 +8,7 @@ from shared.services import Services
 from tests import graph_documents
 from tests.actors import NOBODYS, Actor, World
 from tests.conftest import People
-from tests.functions.search_workspace import OUTAGE, Row, Workspace, ok, put, refused, workspace_id
+from tests.functions.search_workspace import OUTAGE, Row, Workspace, error_of, ok, put, workspace_id
 
 LONG = " ".join(
     f"Sentence number {number} is about kettles and how they boil water." for number in range(120)
@@ -119,7 +119,7 @@ def test_only_the_requested_parts_of_the_graph_are_returned(
 
 def test_the_graph_around_a_document_stays_in_the_workspace(core: Services, people: People):
     graph_workspace = store_graph_workspace(core, people.ann)
-    owned = graph_documents.Told(
+    owned = graph_documents.NamedText(
         "Kestrel is a part of Birds.", {"Kestrel": "team", "Birds": "team"}, [("Kestrel", "PART_OF", "Birds")]
     )
     graph_documents.put(core, people.ann, "Birds", owned, collection="another")
@@ -179,11 +179,11 @@ def test_an_out_of_range_field_is_named(subtests: pytest.Subtests, home: Workspa
     for body, field in BAD_FIELDS:
         with subtests.test(body=body):
             answer = home.actor.post("/v1/contents", {"workspaceId": home.id, **body})
-            refused(answer, 400, "INVALID_ARGUMENT", field)
+            error_of(answer, 400, "INVALID_ARGUMENT", field)
 
 
 def test_a_workspace_is_required(home: Workspace):
     ids = [{"kind": "document", "id": home.documents["Canteen"]}]
-    refused(home.actor.post("/v1/contents", {"ids": ids}), 400, "INVALID_ARGUMENT", "workspaceId")
+    error_of(home.actor.post("/v1/contents", {"ids": ids}), 400, "INVALID_ARGUMENT", "workspaceId")
     answer = home.actor.post("/v1/contents", {"ids": ids, "workspaceId": NOBODYS})
-    refused(answer, 404, "NOT_FOUND")
+    error_of(answer, 404, "NOT_FOUND")

@@ -11,8 +11,8 @@ from shared.services import Services
 from tests import graph_documents
 from tests.actors import NOBODYS, World, vector
 from tests.conftest import People
-from tests.functions.app_server import made, served
-from tests.functions.search_workspace import NOW, OUTAGE, Row, Workspace, at, ok, put, refused, workspace_id
+from tests.functions.app_server import client_of, services
+from tests.functions.search_workspace import NOW, OUTAGE, Row, Workspace, at, error_of, ok, put, workspace_id
 from tests.stand_in_server import Reply, StandIn
 
 MODES = ["auto", "knowledge", "graph", "hybrid", "keyword", "neural", "fast"]
@@ -347,7 +347,7 @@ def test_an_out_of_range_field_is_named(subtests: pytest.Subtests, home: Workspa
     for body, field in BAD_FIELDS:
         with subtests.test(body=body):
             answer = home.actor.post("/v1/search", {"workspaceId": home.id, **body})
-            refused(answer, 400, "INVALID_ARGUMENT", field)
+            error_of(answer, 400, "INVALID_ARGUMENT", field)
 
 
 def test_the_workspace_may_be_in_the_header_but_not_twice(home: Workspace, shared_people: People):
@@ -358,23 +358,23 @@ def test_the_workspace_may_be_in_the_header_but_not_twice(home: Workspace, share
     assert ok(asked({}, home.id))["results"]
     bare = home.id.removeprefix("ws_").upper()
     assert ok(asked({"workspaceId": home.id}, bare))["results"]
-    refused(asked({"workspaceId": home.id}, f"ws_{NOBODYS}"), 400, "INVALID_ARGUMENT", "workspaceId")
-    refused(asked({}, None), 400, "INVALID_ARGUMENT", "workspaceId")
-    refused(asked({"organizationId": shared_people.acme.id}, None), 400, "INVALID_ARGUMENT", "workspaceId")
-    refused(asked({"scope": "org"}, None), 400, "INVALID_ARGUMENT", "organizationId")
+    error_of(asked({"workspaceId": home.id}, f"ws_{NOBODYS}"), 400, "INVALID_ARGUMENT", "workspaceId")
+    error_of(asked({}, None), 400, "INVALID_ARGUMENT", "workspaceId")
+    error_of(asked({"organizationId": shared_people.acme.id}, None), 400, "INVALID_ARGUMENT", "workspaceId")
+    error_of(asked({"scope": "org"}, None), 400, "INVALID_ARGUMENT", "organizationId")
 
 
 def test_a_missing_workspace_is_404(subtests: pytest.Subtests, home: Workspace):
     for unknown in [f"ws_{NOBODYS}", NOBODYS, "ws_", "garbage", "ws_123"]:
         with subtests.test(unknown=unknown):
-            refused(home.actor.post("/v1/search", {"workspaceId": unknown, "q": "x"}), 404, "NOT_FOUND")
+            error_of(home.actor.post("/v1/search", {"workspaceId": unknown, "q": "x"}), 404, "NOT_FOUND")
 
 
 def test_null_counts_as_missing(home: Workspace):
     unsaid = ("scope", "mode", "autoprompt", "context", "filters", "topK", "include", "quality", "model")
     text = home.search(QUESTION, **dict.fromkeys(unsaid))
     assert text["results"] == home.search(QUESTION)["results"]
-    refused(home.actor.post("/v1/search", {"workspaceId": home.id, "q": None}), 400, "INVALID_ARGUMENT", "q")
+    error_of(home.actor.post("/v1/search", {"workspaceId": home.id, "q": None}), 400, "INVALID_ARGUMENT", "q")
 
 
 def test_a_time_filter_is_dropped_before_the_fallback_to_the_org(
@@ -391,14 +391,14 @@ def test_a_body_over_256_kib_is_413(subtests: pytest.Subtests, people: People):
     for path in ["/v1/search", "/v1/contents", "/v1/similar", "/v1/answer"]:
         with subtests.test(path=path):
             body = {"workspaceId": NOBODYS, "q": "x", "pad": "x" * 257 * 1024}
-            refused(people.ann.post(path, body), 413, "PAYLOAD_TOO_LARGE")
+            error_of(people.ann.post(path, body), 413, "PAYLOAD_TOO_LARGE")
 
 
 def test_malformed_and_unauthenticated_requests_get_the_contract_s_errors(home: Workspace, people: People):
-    refused(people.ann.raw("POST", "/v1/search", "{"), 400, "INVALID_ARGUMENT")
+    error_of(people.ann.raw("POST", "/v1/search", "{"), 400, "INVALID_ARGUMENT")
     answer = people.ann.request("POST", "/v1/search", {"q": "x"}, Authorization="")
-    refused(answer, 401, "UNAUTHENTICATED")
-    refused(people.ann.request("GET", "/v1/search"), 405, "METHOD_NOT_ALLOWED")
+    error_of(answer, 401, "UNAUTHENTICATED")
+    error_of(people.ann.request("GET", "/v1/search"), 405, "METHOD_NOT_ALLOWED")
 
 
 def test_every_response_has_rate_limit_headers_and_the_request_id(home: Workspace):
@@ -427,12 +427,12 @@ def test_moderation_refuses_questions_and_omits_results(
         "include": {"rationale": True},
     }
     with (
-        made(settings, **MODERATED, rag_llm_url=gateway.url) as core,
-        served(v1_search.app, core) as client,
+        services(settings, **MODERATED, rag_llm_url=gateway.url) as core,
+        client_of(v1_search.app, core) as client,
     ):
         gateway.replies(judged(True), judged(False), judged(True, False))
         answer = client.post("/v1/search", json=body, headers=home.actor.headers())
-        assert refused(answer, 400, "INVALID_ARGUMENT")["details"]["reason"] == "content_flagged"
+        assert error_of(answer, 400, "INVALID_ARGUMENT")["details"]["reason"] == "content_flagged"
         results = ok(client.post("/v1/search", json=body, headers=home.actor.headers()))
     assert [result["title"] != "Billing outage" for result in results["results"]] == [True]
     assert "moderation" in rules(results)
@@ -449,8 +449,8 @@ def test_the_graph_omits_results_that_moderation_rejects(
         **EXPLAINED,
     }  # fmt: skip
     with (
-        made(settings, **MODERATED, rag_llm_url=gateway.url) as core,
-        served(v1_search.app, core) as client,
+        services(settings, **MODERATED, rag_llm_url=gateway.url) as core,
+        client_of(v1_search.app, core) as client,
     ):
         gateway.replies(judged(False), judged(True))
         results = ok(client.post("/v1/search", json=body, headers=told.actor.headers()))
@@ -468,11 +468,11 @@ def test_results_that_cannot_be_moderated_are_omitted(
             gateway.replies(reply)
             body = {"workspaceId": home.id, "q": QUESTION, "moderation": True}
             with (
-                made(settings, **MODERATED, rag_llm_url=gateway.url) as core,
-                served(v1_search.app, core) as client,
+                services(settings, **MODERATED, rag_llm_url=gateway.url) as core,
+                client_of(v1_search.app, core) as client,
             ):
                 answer = client.post("/v1/search", json=body, headers=home.actor.headers())
-            assert refused(answer, 500, "INTERNAL")["details"]["reason"] == "moderation_failed"
+            assert error_of(answer, 500, "INTERNAL")["details"]["reason"] == "moderation_failed"
 
 
 def test_an_unknown_filter_is_named(people: People):

@@ -5,7 +5,7 @@ import pytest
 from shared.services import Services
 from tests.actors import NOBODYS
 from tests.conftest import People
-from tests.functions.search_workspace import Row, Workspace, put, refused, workspace
+from tests.functions.search_workspace import Row, Workspace, error_of, put, workspace
 
 TEXT = {"kind": "text", "text": "webhook retries piled up and billing went down"}
 LIKE = "Stripe webhook retries piled up in the queue once more, and the billing service was slow for an hour."
@@ -88,7 +88,7 @@ def test_an_unknown_subject_is_404(subtests: pytest.Subtests, home: Workspace):
     for subject in UNKNOWN_SUBJECTS:
         with subtests.test(subject=subject):
             answer = home.actor.post("/v1/similar", {"workspaceId": home.id, "subject": subject})
-            refused(answer, 404, "NOT_FOUND")
+            error_of(answer, 404, "NOT_FOUND")
 
 
 BAD_FIELDS: list[tuple[Row, str]] = [
@@ -106,7 +106,7 @@ BAD_FIELDS: list[tuple[Row, str]] = [
 def test_an_out_of_range_field_is_named(subtests: pytest.Subtests, home: Workspace):
     for body, field in BAD_FIELDS:
         with subtests.test(body=body):
-            refused(
+            error_of(
                 home.actor.post("/v1/similar", {"workspaceId": home.id, **body}),
                 400,
                 "INVALID_ARGUMENT",

@@ -15,9 +15,9 @@ from shared.access.token_signer import Signer, signer_for
 from tests.actors import NOBODYS, Actor, World, hit_arguments, key_arguments, put_arguments, vector
 from tests.isolation.bad_tokens import encoded, payload_of, signature_of
 from tests.isolation.victim_documents import (
-    DOORS,
+    ENTRY_POINTS,
     FUNCTIONS,
-    HTTP_DOORS,
+    HTTP_ROUTES,
     MATCH,
     SECRETS,
     Library,
@@ -75,25 +75,25 @@ def test_a_key_of_another_org_finds_nothing(library: Library):
     """It does what its owner may there, and nothing anywhere else, whatever it names."""
     people = library.people
     token = scoped(library, people.bob, *SCOPES)
-    assert library.found(MATCH, people.bob, token) == {"bolt"}
-    assert library.found(MATCH, people.bob, token, org_id=people.acme.id) == set()
+    assert library.secrets(MATCH, people.bob, token) == {"bolt"}
+    assert library.secrets(MATCH, people.bob, token, org_id=people.acme.id) == set()
     assert put(library, people.bob, token).status_code == 404
     for document in (library.acme_document, library.ann_document):
         answer = people.bob.rpc("rag_delete_document", {"document_id": document}, token=token)
         assert answer.json() is False
-    assert library.untouched()
+    assert library.is_unchanged()
 
 
 def test_a_key_does_not_reach_its_owner_s_other_org(library: Library):
     """Kim belongs to both, and the key to one."""
     people = library.people
     token = scoped(library, people.kim, *SCOPES, org_id=people.bolt.id)
-    assert library.found(MATCH, people.kim, token) == {"bolt"}
-    assert library.found(MATCH, people.kim, token, org_id=people.acme.id) == set()
+    assert library.secrets(MATCH, people.kim, token) == {"bolt"}
+    assert library.secrets(MATCH, people.kim, token, org_id=people.acme.id) == set()
     assert put(library, people.kim, token).status_code == 404
     answer = people.kim.rpc("rag_delete_document", {"document_id": library.acme_document}, token=token)
     assert answer.json() is False
-    assert library.untouched()
+    assert library.is_unchanged()
 
 
 def test_a_key_cannot_list_or_create_keys_of_its_owner_s_other_org(library: Library, world: World):
@@ -117,18 +117,18 @@ def test_a_member_s_key_does_not_reach_private_rows_of_others(library: Library):
     assert "ADA-1" not in answer.text
     answer = people.alf.rpc("rag_delete_document", {"document_id": library.ann_document}, token=token)
     assert answer.json() is False
-    assert library.untouched()
+    assert library.is_unchanged()
 
 
 def test_an_admin_s_key_without_the_scope_does_not_reach_private_rows(library: Library):
     """The key sees what a member would; with the scope, what its owner does."""
     people = library.people
     token = scoped(library, people.ada, *SCOPES)
-    assert library.found(MATCH, people.ada, token) == {"acme"}
+    assert library.secrets(MATCH, people.ada, token) == {"acme"}
     answer = people.ada.rpc("rag_delete_document", {"document_id": library.ann_document}, token=token)
     assert answer.json() is False
-    assert library.found(MATCH, people.ada, scoped(library, people.ada, "admin")) == {"acme", "ann"}
-    assert library.untouched()
+    assert library.secrets(MATCH, people.ada, scoped(library, people.ada, "admin")) == {"acme", "ann"}
+    assert library.is_unchanged()
 
 
 def test_the_scope_admin_gives_a_non_admin_no_rights(library: Library, world: World):
@@ -137,7 +137,7 @@ def test_the_scope_admin_gives_a_non_admin_no_rights(library: Library, world: Wo
     key = make(people.ann)
     text = planted(people.alf, world, ["admin"])
     token = exchanged(library, {"key": text})
-    assert library.found(MATCH, people.alf, token) == {"acme"}
+    assert library.secrets(MATCH, people.alf, token) == {"acme"}
     answer = people.alf.rpc("rag_delete_document", {"document_id": library.ann_document}, token=token)
     assert answer.json() is False
     listed = people.alf.request("GET", PATH, token=text).json()["keys"]
@@ -147,24 +147,24 @@ def test_the_scope_admin_gives_a_non_admin_no_rights(library: Library, world: Wo
         assert_refused(answer, 404, library)
     body = {"name": "x", "scopes": ["admin"]}
     assert_refused(people.alf.request("POST", PATH, body, token=text), 403, library)
-    assert library.untouched()
+    assert library.is_unchanged()
 
 
 def test_a_former_member_s_old_key_token_finds_nothing(library: Library, world: World):
     people = library.people
     token = scoped(library, people.ann, *SCOPES)
-    assert library.found(MATCH, people.ann, token) == {"acme", "ann"}
+    assert library.secrets(MATCH, people.ann, token) == {"acme", "ann"}
     world.sql("delete from rag.members where user_id = %s", people.ann.id)
-    assert library.found(MATCH, people.ann, token) == set()
+    assert library.secrets(MATCH, people.ann, token) == set()
     assert put(library, people.ann, token).status_code == 404
 
 
 def test_a_key_inserted_for_a_non_member_finds_nothing(library: Library, world: World):
     people = library.people
     token = exchanged(library, {"key": planted(people.ann, world, ["admin"], owner=people.bob)})
-    assert library.found(MATCH, people.bob, token) == set()
+    assert library.secrets(MATCH, people.bob, token) == set()
     assert put(library, people.bob, token).status_code == 404
-    assert library.untouched()
+    assert library.is_unchanged()
 
 
 # -- ended and forged ---------------------------------------------------------------------------------
@@ -186,7 +186,7 @@ def test_an_expired_key_token_is_refused(shared_library: Library):
     """Over the half minute of clock skew that PostgREST allows."""
     people = shared_library.people
     token = people.ann.key_token(scopes=SCOPES)
-    assert shared_library.found(MATCH, people.ann, token) == {"acme", "ann"}
+    assert shared_library.secrets(MATCH, people.ann, token) == {"acme", "ann"}
     expired = people.ann.token(
         rag={"org": people.acme.id, "key": str(uuid4()), "scopes": SCOPES}, exp=1_700_000_000
     )
@@ -220,7 +220,7 @@ def test_claims_signed_with_another_secret_are_refused(shared_library: Library, 
         assert answer.status_code == 401, (function, answer.text)
         assert_tells_nothing(answer, shared_library)
     assert_refused(people.ann.request("GET", PATH, token=token), 401, shared_library)
-    assert_refused(shared_library.ask(HTTP_DOORS[0], people.ann.headers(token)), 401, shared_library)
+    assert_refused(shared_library.ask(HTTP_ROUTES[0], people.ann.headers(token)), 401, shared_library)
 
 
 @pytest.mark.parametrize("claim", FORGED)
@@ -252,7 +252,7 @@ def test_claims_in_user_writable_metadata_are_ignored(shared_library: Library, p
     }
     claims = {place: {**ours, "rag": ours}} if place else ours
     token = people.bob.token(**claims)
-    assert shared_library.found(MATCH, people.bob, token) == {"bolt"}
+    assert shared_library.secrets(MATCH, people.bob, token) == {"bolt"}
     assert people.bob.rpc("rag_open_key", token=token).json() == []
     assert people.bob.rpc("rag_metrics", token=token).json() == []
     assert people.bob.rpc("rag_list_keys", token=token).json() == []
@@ -273,7 +273,7 @@ def test_an_unreadable_claim_grants_nothing(subtests: pytest.Subtests, library: 
                 "rag_delete_document", {"document_id": library.acme_document}, token=token
             )
             assert answer.json() is False
-            assert library.untouched()
+            assert library.is_unchanged()
 
 
 # -- too small a scope --------------------------------------------------------------------------------
@@ -283,7 +283,7 @@ def test_an_unreadable_claim_grants_nothing(subtests: pytest.Subtests, library: 
 def test_every_search_scope_can_match(shared_library: Library, scope: str):
     """The other side of the attacks below: they fail for the scope, and for nothing else."""
     token = scoped(shared_library, shared_library.people.ann, scope)
-    assert shared_library.found(MATCH, shared_library.people.ann, token) == {"acme", "ann"}
+    assert shared_library.secrets(MATCH, shared_library.people.ann, token) == {"acme", "ann"}
 
 
 @pytest.mark.parametrize(
@@ -298,8 +298,8 @@ def test_a_key_without_a_search_scope_cannot_match(shared_library: Library, scop
     """At all doors, the pair's own included, which would take such a token for a user's."""
     people = shared_library.people
     token = people.ann.key_token(scopes=scopes)
-    for door in DOORS:
-        answer = shared_library.ask(door, people.ann.headers(token))
+    for route in ENTRY_POINTS:
+        answer = shared_library.ask(route, people.ann.headers(token))
         assert answer.status_code == 403, answer.text
         assert_tells_nothing(answer, shared_library)
 
@@ -330,7 +330,7 @@ def test_a_key_without_the_write_scope_cannot_delete(library: Library, scope: st
     for document in (library.acme_document, library.ann_document):
         answer = people.ann.rpc("rag_delete_document", {"document_id": document}, token=token)
         assert answer.json() is False
-    assert library.untouched()
+    assert library.is_unchanged()
 
 
 def test_documents_write_puts_replaces_and_deletes(library: Library):
@@ -376,7 +376,7 @@ def test_a_key_without_the_scope_cannot_manage_collections_in_sql(library: Libra
                 people.acme.id,
                 **claims,
             )
-    assert library.untouched()
+    assert library.is_unchanged()
 
 
 @pytest.mark.parametrize("table", ["documents", "chunks"])
@@ -389,7 +389,7 @@ def test_a_key_without_the_scope_cannot_change_rows_in_sql(library: Library, wor
         if visible:
             with pytest.raises(psycopg.errors.InsufficientPrivilege):
                 world.as_user(people.ann, f"update rag.{table} set lang = 'en'", **claims)
-    assert library.untouched()
+    assert library.is_unchanged()
 
 
 # -- bound to a collection ----------------------------------------------------------------------------
@@ -404,7 +404,7 @@ def bound(library: Library) -> str:
 
 def test_a_bound_key_cannot_read_outside_its_collection(shared_library: Library, bound: str):
     people = shared_library.people
-    assert shared_library.found(MATCH, people.ann, bound) == set()
+    assert shared_library.secrets(MATCH, people.ann, bound) == set()
     rows = people.ann.rpc("rag_match", {"query_vector": vector(1), "top_k": 100}, token=bound).json()
     assert [row["title"] for row in rows] == ["in the binder"]
 
@@ -430,7 +430,7 @@ def test_a_bound_key_cannot_write_outside_its_collection(library: Library, world
     assert world.sql("select count(*) from rag.documents where org_id = %s", people.acme.id) == before
     names = world.sql("select name from rag.collections where org_id = %s order by 1", people.acme.id)
     assert names == [("another",), ("binder",), ("default",)]
-    assert library.untouched()
+    assert library.is_unchanged()
 
 
 def test_a_bound_key_that_writes_into_another_collection_gets_an_error(library: Library, bound: str):
@@ -443,7 +443,7 @@ def test_a_bound_key_cannot_delete_outside_its_collection(library: Library, boun
     for document in (library.acme_document, library.ann_document):
         answer = people.ann.rpc("rag_delete_document", {"document_id": document}, token=bound)
         assert answer.json() is False
-    assert library.untouched()
+    assert library.is_unchanged()
 
 
 def test_a_bound_key_writes_replaces_and_deletes_inside_its_collection(library: Library, bound: str):
@@ -454,7 +454,7 @@ def test_a_bound_key_writes_replaces_and_deletes_inside_its_collection(library: 
     assert row["replaced"] is True
     gone = people.ann.rpc("rag_delete_document", {"document_id": row["document_id"]}, token=bound)
     assert gone.json() is True
-    assert library.untouched()
+    assert library.is_unchanged()
 
 
 def test_a_bound_key_cannot_leave_its_collection_in_sql(library: Library, world: World, bound: str):
@@ -473,7 +473,7 @@ def test_a_bound_key_cannot_leave_its_collection_in_sql(library: Library, world:
     )
     with pytest.raises(psycopg.errors.InsufficientPrivilege):
         world.as_user(people.ann, "update rag.documents set collection_id = %s", other, **claims)
-    assert library.untouched()
+    assert library.is_unchanged()
 
 
 def test_a_key_cannot_create_a_stronger_key(library: Library, world: World):
@@ -500,13 +500,13 @@ def test_an_invalid_collection_claim_grants_nothing(subtests: pytest.Subtests, l
         with subtests.test(claim=claim):
             people = library.people
             token = people.ann.key_token(collection=claim)
-            assert library.found(MATCH, people.ann, token) == set()
+            assert library.secrets(MATCH, people.ann, token) == set()
             assert put(library, people.ann, token).status_code in (400, 403, 404)
             answer = people.ann.rpc(
                 "rag_delete_document", {"document_id": library.acme_document}, token=token
             )
             assert answer.json() is False
-            assert library.untouched()
+            assert library.is_unchanged()
 
 
 # -- at the keys themselves ---------------------------------------------------------------------------
@@ -613,7 +613,7 @@ def test_postgrest_refuses_an_api_key(shared_library: Library):
     for function in FUNCTIONS:
         answer = shared_library.call(function, people.ada.headers(key))
         assert answer.status_code == 401, (function, answer.text)
-    assert_refused(shared_library.ask(HTTP_DOORS[0], people.ada.headers(key)), 401, shared_library)
+    assert_refused(shared_library.ask(HTTP_ROUTES[0], people.ada.headers(key)), 401, shared_library)
 
 
 def test_a_key_s_token_is_not_a_user_s_token(library: Library):
@@ -621,8 +621,8 @@ def test_a_key_s_token_is_not_a_user_s_token(library: Library):
     people = library.people
     other = make(people.ada)
     token = scoped(library, people.ada, "collections:manage")
-    for door in HTTP_DOORS:
-        assert_refused(library.ask(door, people.ada.headers(token)), 403, library)
+    for route in HTTP_ROUTES:
+        assert_refused(library.ask(route, people.ada.headers(token)), 403, library)
     assert_refused(people.ada.request("GET", PATH, token=token), 403, library)
     body = {"name": "x", "scopes": ["chat:read"]}
     assert_refused(people.ada.request("POST", PATH, body, token=token), 403, library)
@@ -637,14 +637,14 @@ def test_the_look_up_token_is_not_a_user(library: Library):
     assert signer
     for claims in ({"key_hash": hash_of(key["key"])}, {"metrics": True}):
         token = signer.token(10, rag=claims)
-        assert library.found(MATCH, people.ada, token) == set()
-        assert_refused(library.ask(HTTP_DOORS[0], people.ada.headers(token)), 401, library)
+        assert library.secrets(MATCH, people.ada, token) == set()
+        assert_refused(library.ask(HTTP_ROUTES[0], people.ada.headers(token)), 401, library)
         assert_refused(people.ada.request("GET", PATH, token=token), 401, library)
         assert put(library, people.ada, token).status_code == 404
         assert people.ada.rpc("rag_check_rate_limit", hit_arguments(), token=token).json() == []
         assert people.ada.rpc("rag_list_keys", token=token).json() == []
         assert people.ada.rpc("rag_revoke_key", {"key_id": key["id"]}, token=token).json() is False
-    assert library.untouched()
+    assert library.is_unchanged()
 
 
 # -- budgets and counters -----------------------------------------------------------------------------

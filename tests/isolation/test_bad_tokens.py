@@ -6,7 +6,7 @@ from tests.isolation.bad_tokens import BAD_TOKENS, BAD_USERS
 from tests.isolation.victim_documents import (
     ALIASES,
     FUNCTIONS,
-    HTTP_DOORS,
+    HTTP_ROUTES,
     MATCH,
     Library,
     assert_refused,
@@ -19,9 +19,9 @@ def test_an_invalid_token_is_refused_over_http(subtests: pytest.Subtests, shared
     for fault in [*BAD_TOKENS, *BAD_USERS]:
         with subtests.test(fault=fault):
             make = {**BAD_TOKENS, **BAD_USERS}[fault]
-            for door in (*HTTP_DOORS, *ALIASES):
+            for route in (*HTTP_ROUTES, *ALIASES):
                 answer = shared_library.ask(
-                    door, shared_library.people.ann.headers(make(shared_library.people.ann))
+                    route, shared_library.people.ann.headers(make(shared_library.people.ann))
                 )
                 assert_refused(answer, 401, shared_library)
                 assert answer.json()["error"]["code"] == "unauthorized"
@@ -46,7 +46,7 @@ def test_a_token_without_a_user_finds_nothing_through_postgrest(
             token = BAD_USERS[fault](people.bob)
             answer = shared_library.ask(MATCH, people.bob.headers(token))
             if fault in ("another issuer", "no issuer", "no expiry", "no audience"):
-                assert shared_library.found(MATCH, people.bob, token) == {"bolt"}
+                assert shared_library.secrets(MATCH, people.bob, token) == {"bolt"}
             elif answer.status_code == 200:
                 assert answer.json() == []
             else:
@@ -55,16 +55,16 @@ def test_a_token_without_a_user_finds_nothing_through_postgrest(
 
 
 @every_http_door
-def test_a_request_without_a_bearer_is_refused_over_http(shared_library: Library, door: str):
+def test_a_request_without_a_bearer_is_refused_over_http(shared_library: Library, route: str):
     headers = {"apikey": shared_library.people.ann.stack.anon_key}
-    assert_refused(shared_library.ask(door, headers), 401, shared_library)
+    assert_refused(shared_library.ask(route, headers), 401, shared_library)
     for authorization in ("", "Bearer", "Basic YTpi", "Token x", "bearer", "null"):
-        answer = shared_library.ask(door, {**headers, "Authorization": authorization})
+        answer = shared_library.ask(route, {**headers, "Authorization": authorization})
         assert_refused(answer, 401, shared_library)
 
 
 @every_http_door
-def test_a_scheme_other_than_bearer_is_refused_over_http(shared_library: Library, door: str):
+def test_a_scheme_other_than_bearer_is_refused_over_http(shared_library: Library, route: str):
     token = shared_library.people.ann.token()
     for headers in (
         {"Authorization": token},
@@ -72,7 +72,7 @@ def test_a_scheme_other_than_bearer_is_refused_over_http(shared_library: Library
         {"apikey": token},
         {"Cookie": token},
     ):
-        assert_refused(shared_library.ask(door, headers), 401, shared_library)
+        assert_refused(shared_library.ask(route, headers), 401, shared_library)
 
 
 @pytest.mark.parametrize("bearer", ["the anon key", "none"])
@@ -85,7 +85,7 @@ def test_anon_is_refused_through_postgrest(shared_library: Library, bearer: str)
         answer = shared_library.call(function, headers)
         assert (answer.status_code, answer.json()["code"]) == (401, "42501"), (function, answer.text)
         assert_tells_nothing(answer, shared_library)
-    assert shared_library.untouched()
+    assert shared_library.is_unchanged()
 
 
 def test_the_service_role_is_refused_through_postgrest(shared_library: Library):
@@ -95,7 +95,7 @@ def test_the_service_role_is_refused_through_postgrest(shared_library: Library):
         answer = shared_library.call(function, ann.headers(ann.token(role="service_role")))
         assert (answer.status_code, answer.json()["code"]) == (403, "42501"), (function, answer.text)
         assert_tells_nothing(answer, shared_library)
-    assert shared_library.untouched()
+    assert shared_library.is_unchanged()
 
 
 @pytest.mark.parametrize("role", ["postgres", "authenticator", "supabase_admin", "pg_read_all_data"])

@@ -17,7 +17,7 @@ from tests.functions.chat_completions_client import (
     PATH,
     QUESTION,
     ask,
-    chatting,
+    chat_client,
     index,
     streams,
 )
@@ -62,7 +62,7 @@ def test_another_org_s_index_does_not_reach_the_model(
     people: People, core: Services, settings: Settings, gateway: StandIn, stream: bool
 ):
     index(core, people.ann, "vaults", SECRET)
-    with chatting(settings, gateway) as client:
+    with chat_client(settings, gateway) as client:
         assert_no_such_index(ask(client, people.bob, index_name="vaults", stream=stream), "vaults")
     assert gateway.requests == []
 
@@ -124,7 +124,7 @@ def test_a_retrieval_key_cannot_call_the_model(
     """Past every index there is nothing to retrieve: that takes chat:read."""
     retrieving = people.ann.key_token(scopes=["retrievals:read"])
     body = {"messages": ASKING, "stream": stream, **past}
-    with chatting(settings, gateway) as client:
+    with chat_client(settings, gateway) as client:
         answer = client.post(PATH, json=body, headers=people.ann.headers(retrieving))
     assert answer.status_code == 403
     assert gateway.requests == []
@@ -153,7 +153,7 @@ def test_a_document_cannot_forge_prompt_markers(
     text = f"The kettle. {attack}"
     index(core, people.ann, "kettles", text)
     gateway.replies(streams() if stream else Reply(json=MODEL_ANSWER))
-    with chatting(settings, gateway) as client:
+    with chat_client(settings, gateway) as client:
         assert ask(client, people.ann, index_name="kettles", stream=stream).status_code == 200
     first, last = gateway.requests[0].json["messages"]
     (nonce,) = set(re.findall(r"<<source-(\w{16})>> and", first["content"]))
@@ -183,7 +183,7 @@ def test_concurrent_streams_never_mix_users(
         assert own[actor] in answer
         assert not [other for other in own.values() if other != own[actor] and other in answer]
 
-    with chatting(settings, gateway) as client, ThreadPoolExecutor(8) as pool:
+    with chat_client(settings, gateway) as client, ThreadPoolExecutor(8) as pool:
         list(pool.map(one, [people.ann, people.bob] * 20))
     for request in gateway.requests:
         text = json.dumps(request.json)

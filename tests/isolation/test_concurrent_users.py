@@ -22,18 +22,18 @@ def test_two_hundred_concurrent_calls_of_two_orgs_never_mix_rows(
     for name, (first, *_) in users.items():
         store(core, first, SECRETS[name])
     needle = embed(core.embedder, [QUESTION])[0]
-    doors = {
+    entry_points = {
         "/api/rag/search": {"query_text": QUESTION},
         "/api/rag/answer": {"query_text": QUESTION},
         MATCH: {"query_vector": needle, "filters": {"model": core.embedder.model}},
     }
     # Users of the two orgs take turns, so that every pooled connection serves both.
     askers = [(name, users[name][number]) for number in range(4) for name in orgs]
-    calls = list(islice(zip(cycle(askers), cycle(doors), strict=False), 200))
+    calls = list(islice(zip(cycle(askers), cycle(entry_points), strict=False), 200))
 
     def ask(call: tuple[tuple[str, Actor], str]) -> tuple[str, httpx.Response]:
-        (name, actor), door = call
-        return name, client.post(door, json=doors[door], headers=actor.headers())
+        (name, actor), route = call
+        return name, client.post(route, json=entry_points[route], headers=actor.headers())
 
     with ThreadPoolExecutor(16) as pool:
         answers = list(pool.map(ask, calls))

@@ -7,7 +7,7 @@ import pytest
 
 from tests.actors import World
 from tests.isolation.victim_documents import (
-    HTTP_DOORS,
+    HTTP_ROUTES,
     Library,
     assert_refused,
     every_http_door,
@@ -42,32 +42,34 @@ def test_a_client_error_reveals_nothing(subtests: pytest.Subtests, shared_librar
         with subtests.test(body=body):
             content = body if isinstance(body, bytes) else json.dumps(body).encode()
             headers = {**shared_library.people.ann.headers(), "Content-Type": "application/json"}
-            for door in HTTP_DOORS:
+            for route in HTTP_ROUTES:
                 assert_refused(
-                    shared_library.client.post(door, content=content, headers=headers), 400, shared_library
+                    shared_library.client.post(route, content=content, headers=headers),
+                    400,
+                    shared_library,
                 )
 
 
 @every_http_door
-def test_an_error_never_echoes_the_request(shared_library: Library, door: str):
+def test_an_error_never_echoes_the_request(shared_library: Library, route: str):
     """It may be somebody's secret, and it may be markup."""
     marker = "<script>marker-3141</script>"
     people = shared_library.people
     for filters in ({"org_id": marker}, {"source_type": marker}, {"date_from": marker}, {"lang": marker * 5}):
-        answer = shared_library.ask(door, people.ann.headers(), **filters)
+        answer = shared_library.ask(route, people.ann.headers(), **filters)
         assert_refused(answer, 400, shared_library)
         assert "marker" not in answer.text
-    answer = shared_library.ask(door, people.ann.headers("marker-3141"))
+    answer = shared_library.ask(route, people.ann.headers("marker-3141"))
     assert "marker" not in answer.text
 
 
 @every_http_door
-def test_a_too_large_body_and_a_wrong_method_reveal_nothing(library: Library, door: str):
+def test_a_too_large_body_and_a_wrong_method_reveal_nothing(library: Library, route: str):
     people = library.people
-    too_large = library.client.post(door, json={"query_text": "x" * 300_000}, headers=people.ann.headers())
+    too_large = library.client.post(route, json={"query_text": "x" * 300_000}, headers=people.ann.headers())
     assert_refused(too_large, 413, library)
     for method in ("GET", "PUT", "PATCH", "DELETE"):
-        assert_refused(library.client.request(method, door, headers=people.ann.headers()), 405, library)
+        assert_refused(library.client.request(method, route, headers=people.ann.headers()), 405, library)
 
 
 @pytest.fixture
@@ -79,8 +81,8 @@ def without_chunks(world: World) -> Iterator[None]:
 
 
 @every_http_door
-def test_a_database_error_reveals_nothing(shared_library: Library, without_chunks: None, door: str):
-    assert_refused(shared_library.ask(door, shared_library.people.ann.headers()), 500, shared_library)
+def test_a_database_error_reveals_nothing(shared_library: Library, without_chunks: None, route: str):
+    assert_refused(shared_library.ask(route, shared_library.people.ann.headers()), 500, shared_library)
 
 
 @pytest.fixture
@@ -93,7 +95,7 @@ def without_grant(world: World) -> Iterator[None]:
 
 
 @every_http_door
-def test_a_missing_grant_reveals_nothing(shared_library: Library, without_grant: None, door: str):
-    answer = shared_library.ask(door, shared_library.people.ann.headers())
+def test_a_missing_grant_reveals_nothing(shared_library: Library, without_grant: None, route: str):
+    answer = shared_library.ask(route, shared_library.people.ann.headers())
     assert answer.status_code >= 400
     assert_refused(answer, answer.status_code, shared_library)

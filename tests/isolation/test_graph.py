@@ -11,8 +11,8 @@ from shared.models.embeddings import embed
 from shared.services import Services
 from tests.actors import NOBODYS, Actor, World
 from tests.conftest import People
-from tests.functions.search_workspace import Row, refused
-from tests.graph_documents import Told, put
+from tests.functions.search_workspace import Row, error_of
+from tests.graph_documents import NamedText, put
 from tests.isolation.test_knowledge import key
 from tests.isolation.test_search_api import everywhere, workspace_of
 from tests.isolation.victim_documents import Library
@@ -20,18 +20,18 @@ from tests.isolation.victim_documents import Library
 QUESTION = "Who owns the Billing Service, and who leads Kestrel?"
 # Words that stand in the documents of one owner alone.
 WORDS = {"acme": ("teal",), "bolt": ("osprey", "boltpay"), "ann": ("wren", "albatross", "secretive")}
-ACME = Told(
+ACME = NamedText(
     "Kestrel of Teal looks after the Billing Service.",
     {"Billing Service": "service", "Kestrel": "team", "Teal": "place"},
     [("Billing Service", "OWNED_BY", "Kestrel")],
 )
-BOLT = Told(
+BOLT = NamedText(
     "The Billing Service, or Boltpay, is Osprey's, not Kestrel's.",
     {"Billing Service": "service", "Osprey": "team", "Boltpay": "service", "Kestrel": "team"},
     [("Billing Service", "OWNED_BY", "Osprey"), ("Boltpay", "ALIAS_OF", "Billing Service")],
 )
 # It says of the same names what the others say as well, and more.
-PRIVATE = Told(
+PRIVATE = NamedText(
     "Kestrel, which owns the Billing Service, is led by Wren Secretive. The Billing Service needs Albatross.",
     {"Kestrel": "person", "Billing Service": "work", "Wren Secretive": "person", "Albatross": "service"},
     [
@@ -215,7 +215,7 @@ def test_guessed_names_reveal_nothing(web: Web, question: str):
 def test_a_bound_key_uses_only_its_collection_s_graph(web: Web):
     """The graph is no larger than what the key sees, and does not change by what is around it."""
     ann = web.people.ann
-    inside = Told(
+    inside = NamedText(
         "Kestrel of Inside owns a Billing Service.",
         {"Kestrel": "team", "Inside": "place", "Billing Service": "service"},
         [("Billing Service", "OWNED_BY", "Kestrel")],
@@ -246,7 +246,7 @@ def test_a_bound_key_uses_only_its_collection_s_graph(web: Web):
     put(web.core, ann, "Billing Service", ACME, PRIVATE, private=True)
     assert ways() == before
     outside = {"workspaceId": workspace_of(ann), "q": QUESTION, "mode": "graph"}
-    refused(ann.post("/v1/search", outside, token=token), 404, "NOT_FOUND")
+    error_of(ann.post("/v1/search", outside, token=token), 404, "NOT_FOUND")
 
 
 @pytest.mark.parametrize("scopes", [[], ["documents:write"], ["collections:manage"], [7], "admin"], ids=str)
@@ -273,7 +273,7 @@ def test_a_key_with_an_unrelated_scope_is_refused(web: Web):
     for scope in ("documents:write", "collections:manage", "documents:read"):
         for path in ("/v1/search", "/v1/answer"):
             body = {"q": QUESTION, "question": QUESTION, "mode": "graph", **everywhere(ann)}
-            refused(ann.post(path, body, token=key(ann, scope)), 403, "PERMISSION_DENIED")
+            error_of(ann.post(path, body, token=key(ann, scope)), 403, "PERMISSION_DENIED")
 
 
 def test_anon_and_users_without_an_org_find_nothing(web: Web):
@@ -386,8 +386,10 @@ def test_a_deleted_document_leaves_the_graph(web: Web):
 
 def test_a_replaced_document_leaves_the_graph(web: Web, core: Services):
     people = web.people
-    first = Told("Teal is led by Heron.", {"Teal": "place", "Heron": "person"}, [("Teal", "LED_BY", "Heron")])
-    second = Told("Teal is a colour.", {"Teal": "place"})
+    first = NamedText(
+        "Teal is led by Heron.", {"Teal": "place", "Heron": "person"}, [("Teal", "LED_BY", "Heron")]
+    )
+    second = NamedText("Teal is a colour.", {"Teal": "place"})
     put(core, people.ann, "Teal", first, external_id="teal")
     question = "Who leads Teal?"
     assert "heron" in str(searched(web, people.alf, None, question)["edges"])
@@ -399,7 +401,7 @@ def test_a_replaced_document_leaves_the_graph(web: Web, core: Services):
 
 def test_an_old_title_leaves_the_graph(web: Web, core: Services):
     people = web.people
-    telling = Told("It is led by Heron.", {"Heron": "person"}, [("Project Nightjar", "LED_BY", "Heron")])
+    telling = NamedText("It is led by Heron.", {"Heron": "person"}, [("Project Nightjar", "LED_BY", "Heron")])
     document = put(core, people.ann, "Project Nightjar", telling)
     question = "Who leads Project Nightjar?"
     assert "nightjar" in str(searched(web, people.alf, None, question)["edges"])
@@ -494,5 +496,5 @@ def test_the_search_api_needs_a_membership_for_the_graph(web: Web, shared_librar
         for where in ({"workspaceId": workspace_of(people.ann)}, everywhere(people.ann)):
             for stranger in (people.sam, people.bob):
                 answer = stranger.post(path, {**body, **where})
-                refused(answer, 404, "NOT_FOUND")
+                error_of(answer, 404, "NOT_FOUND")
                 assert whose(answer.text) == set()

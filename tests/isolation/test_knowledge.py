@@ -31,9 +31,14 @@ def bring(actor: Actor, namespace: str = "vault", **more: Any) -> None:
 
 
 def call(
-    actor: Actor, namespace: str, door: tuple[str, str, Any], *, token: str | None = None, **headers: str
+    actor: Actor,
+    namespace: str,
+    route: tuple[str, str, Any],
+    *,
+    token: str | None = None,
+    **headers: str,
 ) -> httpx.Response:
-    method, rest, body = door
+    method, rest, body = route
     return actor.request(method, at(namespace, rest), body, token=token, **headers)
 
 
@@ -46,12 +51,12 @@ def assert_tells_nothing(answer: httpx.Response) -> None:
 def assert_empty(actor: Actor, namespace: str, *, token: str | None = None) -> None:
     """As a namespace that nobody has."""
     nobodys = f"nobodys-{uuid4()}"
-    for door in READING:
-        answer = call(actor, namespace, door, token=token)
+    for route in READING:
+        answer = call(actor, namespace, route, token=token)
         assert_tells_nothing(answer)
-        same = call(actor, nobodys, door, token=token)
+        same = call(actor, nobodys, route, token=token)
         assert (answer.status_code, answer.json()) == (same.status_code, same.json())
-        assert answer.status_code == (404 if door[0] == "DELETE" else 200)
+        assert answer.status_code == (404 if route[0] == "DELETE" else 200)
 
 
 def events(actor: Actor, token: str | None = None, **more: Any) -> list[dict[str, Any]]:
@@ -124,8 +129,8 @@ def test_another_user_s_namespace_is_out_of_reach_by_a_similar_name(people: Peop
     bring(people.ann, f"notes:u:{people.ann.id}")
     parts = {"id": people.ann.id, "upper": people.ann.id.upper(), "prefix": people.ann.id[:8]}
     name = spelled.format(name="notes", **parts)
-    for door in DOORS:
-        answer = call(people.alf, name, door)
+    for route in DOORS:
+        answer = call(people.alf, name, route)
         assert answer.status_code == 403, answer.text
         assert_tells_nothing(answer)
 
@@ -228,14 +233,14 @@ def test_a_key_bound_to_another_namespace_is_refused(people: People):
     narrow = key(people.ann, *scopes, collection="binder")
     stack = people.ann.stack
 
-    def by_key(namespace: str, door: tuple[str, str, Any]) -> httpx.Response:
-        method, rest, body = door
+    def by_key(namespace: str, route: tuple[str, str, Any]) -> httpx.Response:
+        method, rest, body = route
         headers = {"X-Api-Key": narrow}
         return client().request(method, stack.url + at(namespace, rest), json=body, headers=headers)
 
-    for door in READING:
-        answer = by_key("vault", door)
-        assert answer.status_code == (404 if door[0] == "DELETE" else 200)
+    for route in READING:
+        answer = by_key("vault", route)
+        assert answer.status_code == (404 if route[0] == "DELETE" else 200)
         assert_tells_nothing(answer)
     assert by_key("vault", DOORS[0]).status_code == 403
     assert by_key("new", DOORS[0]).status_code == 403
@@ -260,8 +265,8 @@ def test_an_expired_key_is_refused(people: People, world: World):
 def test_an_invalid_token_is_refused(people: People):
     bring(people.ann)
     bad = BAD_TOKENS["another secret"](people.ann)
-    for door in DOORS:
-        answer = call(people.ann, "vault", door, token=bad)
+    for route in DOORS:
+        answer = call(people.ann, "vault", route, token=bad)
         assert (answer.status_code, answer.json()) == (401, {"detail": "Invalid or missing credentials"})
     # Nor does a good key help a bad token.
     good = key(people.ann, "documents:write")

@@ -2,15 +2,15 @@
 
 from tests.actors import hit_arguments
 from tests.isolation.bad_tokens import BAD_TOKENS
-from tests.isolation.victim_documents import HTTP_DOORS, QUESTION, Library, assert_refused
+from tests.isolation.victim_documents import HTTP_ROUTES, QUESTION, Library, assert_refused
 
 
 def test_another_user_s_rate_limit_cannot_be_spent(library: Library):
     """Ann spends all of hers, at the door where one can: the others have theirs."""
     people = library.people
     assert people.ann.rpc("rag_check_rate_limit", hit_arguments(amount=60)).status_code == 200
-    for door in HTTP_DOORS:
-        answer = library.ask(door, people.ann.headers())
+    for route in HTTP_ROUTES:
+        answer = library.ask(route, people.ann.headers())
         assert_refused(answer, 429, library)
         assert answer.headers["X-RateLimit-Remaining"] == "0"
         assert int(answer.headers["Retry-After"]) >= 1

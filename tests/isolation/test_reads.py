@@ -8,25 +8,32 @@ import pytest
 
 from shared.ingestion.synchronous_ingestion import delete
 from tests.actors import World
-from tests.isolation.victim_documents import ALIASES, DOORS, Library, assert_tells_nothing, every_door, store
+from tests.isolation.victim_documents import (
+    ALIASES,
+    ENTRY_POINTS,
+    Library,
+    assert_tells_nothing,
+    every_door,
+    store,
+)
 from tests.sql import passages
 
 
-@pytest.mark.parametrize("door", [*DOORS, *ALIASES])
-def test_match_returns_only_visible_rows(shared_library: Library, door: str):
+@pytest.mark.parametrize("door", [*ENTRY_POINTS, *ALIASES])
+def test_match_returns_only_visible_rows(shared_library: Library, route: str):
     """Everybody asks the same; each gets their own, and a stranger nothing."""
     people = shared_library.people
-    assert shared_library.found(door, people.ann) == {"acme", "ann"}
-    assert shared_library.found(door, people.alf) == {"acme"}
-    assert shared_library.found(door, people.ada) == {"acme", "ann"}
-    assert shared_library.found(door, people.bob) == {"bolt"}
-    assert shared_library.found(door, people.kim) == {"acme", "bolt"}
-    assert shared_library.found(door, people.sam) == set()
+    assert shared_library.secrets(route, people.ann) == {"acme", "ann"}
+    assert shared_library.secrets(route, people.alf) == {"acme"}
+    assert shared_library.secrets(route, people.ada) == {"acme", "ann"}
+    assert shared_library.secrets(route, people.bob) == {"bolt"}
+    assert shared_library.secrets(route, people.kim) == {"acme", "bolt"}
+    assert shared_library.secrets(route, people.sam) == set()
 
 
 @every_door
-def test_match_reveals_nothing_of_another_org(shared_library: Library, door: str):
-    answer = shared_library.ask(door, shared_library.people.bob.headers())
+def test_match_reveals_nothing_of_another_org(shared_library: Library, route: str):
+    answer = shared_library.ask(route, shared_library.people.bob.headers())
     for hidden in (
         shared_library.people.acme.id,
         shared_library.acme_document,
@@ -38,14 +45,14 @@ def test_match_reveals_nothing_of_another_org(shared_library: Library, door: str
 
 
 @every_door
-def test_a_forged_org_filter_finds_nothing(shared_library: Library, door: str):
+def test_a_forged_org_filter_finds_nothing(shared_library: Library, route: str):
     """Another's org, and one that is not, are the same empty list."""
     people = shared_library.people
-    assert shared_library.found(door, people.ann, org_id=people.bolt.id) == set()
-    assert shared_library.found(door, people.sam, org_id=people.bolt.id) == set()
-    assert shared_library.found(door, people.kim, org_id=people.bolt.id) == {"bolt"}
+    assert shared_library.secrets(route, people.ann, org_id=people.bolt.id) == set()
+    assert shared_library.secrets(route, people.sam, org_id=people.bolt.id) == set()
+    assert shared_library.secrets(route, people.kim, org_id=people.bolt.id) == {"bolt"}
     another, invented = (
-        shared_library.ask(door, people.ann.headers(), org_id=org) for org in (people.bolt.id, str(uuid4()))
+        shared_library.ask(route, people.ann.headers(), org_id=org) for org in (people.bolt.id, str(uuid4()))
     )
     assert without_times(another) == without_times(invented)
 
@@ -62,28 +69,30 @@ def without_times(answer: httpx.Response) -> Any:
 
 
 @every_door
-def test_a_malformed_org_filter_is_refused(shared_library: Library, door: str):
+def test_a_malformed_org_filter_is_refused(shared_library: Library, route: str):
     for value in ("*", "", "null", "' or true --", "any(array[])", ["a", "b"], {"eq": "x"}, 7, True):
-        answer = shared_library.ask(door, shared_library.people.ann.headers(), org_id=value)
+        answer = shared_library.ask(route, shared_library.people.ann.headers(), org_id=value)
         assert answer.status_code == 400, (value, answer.text)
         assert_tells_nothing(answer, shared_library, shared_library.people.ann)
 
 
 @every_door
-def test_a_forged_org_claim_finds_nothing(shared_library: Library, door: str):
+def test_a_forged_org_claim_finds_nothing(shared_library: Library, route: str):
     """A token that claims another's org: the claim narrows, and nothing is left."""
     people = shared_library.people
     claims = {"rag": {"org": people.bolt.id}}
-    assert shared_library.found(door, people.ann, people.ann.token(**claims)) == set()
-    assert shared_library.found(door, people.ada, people.ada.token(**claims)) == set()
-    assert shared_library.found(door, people.sam, people.sam.token(**claims)) == set()
+    assert shared_library.secrets(route, people.ann, people.ann.token(**claims)) == set()
+    assert shared_library.secrets(route, people.ada, people.ada.token(**claims)) == set()
+    assert shared_library.secrets(route, people.sam, people.sam.token(**claims)) == set()
     # Kim belongs there: the same claim leaves that org alone, whatever the filter says.
-    assert shared_library.found(door, people.kim, people.kim.token(**claims)) == {"bolt"}
-    assert shared_library.found(door, people.kim, people.kim.token(**claims), org_id=people.acme.id) == set()
+    assert shared_library.secrets(route, people.kim, people.kim.token(**claims)) == {"bolt"}
+    assert (
+        shared_library.secrets(route, people.kim, people.kim.token(**claims), org_id=people.acme.id) == set()
+    )
 
 
 @every_door
-def test_an_unknown_claim_is_ignored(shared_library: Library, door: str):
+def test_an_unknown_claim_is_ignored(shared_library: Library, route: str):
     people = shared_library.people
     org = people.bolt.id
     forged: list[dict[str, Any]] = [
@@ -95,48 +104,48 @@ def test_an_unknown_claim_is_ignored(shared_library: Library, door: str):
         {"user_role": "admin"},
     ]
     for claims in forged:
-        assert shared_library.found(door, people.alf, people.alf.token(**claims)) == {"acme"}, claims
+        assert shared_library.secrets(route, people.alf, people.alf.token(**claims)) == {"acme"}, claims
 
 
 @every_door
-def test_private_rows_are_hidden_from_other_members(shared_library: Library, door: str):
+def test_private_rows_are_hidden_from_other_members(shared_library: Library, route: str):
     """A member of the org cannot; the owner can; the org's admin can, another org's admin cannot."""
     people = shared_library.people
-    assert "ann" not in shared_library.found(door, people.alf)
-    assert "ann" not in shared_library.found(door, people.kim)
-    assert "ann" in shared_library.found(door, people.ann)
-    assert "ann" in shared_library.found(door, people.ada)
-    assert "ann" not in shared_library.found(door, people.alf, org_id=people.acme.id)
+    assert "ann" not in shared_library.secrets(route, people.alf)
+    assert "ann" not in shared_library.secrets(route, people.kim)
+    assert "ann" in shared_library.secrets(route, people.ann)
+    assert "ann" in shared_library.secrets(route, people.ada)
+    assert "ann" not in shared_library.secrets(route, people.alf, org_id=people.acme.id)
 
 
 def test_private_rows_are_hidden_from_another_org_s_admin(library: Library, world: World):
     """Who is a plain member here."""
     people = library.people
     world.sql("insert into rag.members values (%s, %s, 'admin')", people.bolt.id, people.alf.id)
-    for door in DOORS:
-        assert library.found(door, people.alf) == {"acme", "bolt"}
+    for route in ENTRY_POINTS:
+        assert library.secrets(route, people.alf) == {"acme", "bolt"}
 
 
 @every_door
-def test_private_rows_do_not_change_another_user_s_results(library: Library, door: str):
+def test_private_rows_do_not_change_another_user_s_results(library: Library, route: str):
     """A private document more leaves another member's answer as it was: ranks, counts, confidence, all."""
     people = library.people
-    before = library.ask(door, people.alf.headers())
+    before = library.ask(route, people.alf.headers())
     store(library.core, people.ann, "ANN-7731 again", private=True)
     store(library.core, people.bob, "BOLT-9052 again")
-    assert without_times(library.ask(door, people.alf.headers())) == without_times(before)
+    assert without_times(library.ask(route, people.alf.headers())) == without_times(before)
 
 
 @every_door
-def test_deleted_documents_are_not_found(library: Library, door: str):
+def test_deleted_documents_are_not_found(library: Library, route: str):
     people = library.people
     assert delete(library.core.database, people.alf.principal, library.acme_document)
-    assert library.found(door, people.ann) == {"ann"}
-    assert library.found(door, people.alf) == set()
+    assert library.secrets(route, people.ann) == {"ann"}
+    assert library.secrets(route, people.alf) == set()
 
 
 @every_door
-def test_a_former_member_s_old_token_finds_nothing(library: Library, world: World, door: str):
+def test_a_former_member_s_old_token_finds_nothing(library: Library, world: World, route: str):
     token = library.people.ann.token()
     world.sql("delete from rag.members where user_id = %s", library.people.ann.id)
-    assert library.found(door, library.people.ann, token) == set()
+    assert library.secrets(route, library.people.ann, token) == set()

@@ -6,7 +6,7 @@ import httpx
 import pytest
 
 from tests.actors import NOBODYS, Actor, World
-from tests.functions.search_workspace import Row, refused
+from tests.functions.search_workspace import Row, error_of
 from tests.isolation.bad_tokens import BAD_TOKENS
 from tests.isolation.test_knowledge import key
 from tests.isolation.victim_documents import (
@@ -46,7 +46,7 @@ def secrets_in(answer: httpx.Response) -> set[str]:
 
 
 def assert_not_found(answer: httpx.Response, library: Library) -> None:
-    refused(answer, 404, "NOT_FOUND")
+    error_of(answer, 404, "NOT_FOUND")
     assert_tells_nothing(answer, library)
     assert not INTERNALS.search(answer.text), answer.text
 
@@ -136,7 +136,7 @@ def test_another_user_s_own_workspace_is_404(library: Library):
 def test_an_invalid_token_is_refused(library: Library, path: str, body: Row):
     token = BAD_TOKENS["another secret"](library.people.ann)
     answer = library.people.ann.post(path, {**body, **everywhere(library.people.ann)}, token=token)
-    refused(answer, 401, "UNAUTHENTICATED")
+    error_of(answer, 401, "UNAUTHENTICATED")
     assert_tells_nothing(answer, library)
 
 
@@ -145,12 +145,12 @@ def test_a_key_without_the_scope_is_refused(library: Library, path: str, body: R
     ann = library.people.ann
     for scope in ("documents:write", "collections:manage"):
         answer = ann.post(path, {**body, **everywhere(ann)}, token=key(ann, scope))
-        refused(answer, 403, "PERMISSION_DENIED")
+        error_of(answer, 403, "PERMISSION_DENIED")
         assert_tells_nothing(answer, library)
     if path == "/v1/answer":
         # What searches alone does not spend a model's tokens.
         answer = ann.post(path, {**body, **everywhere(ann)}, token=key(ann, "retrievals:read"))
-        refused(answer, 403, "PERMISSION_DENIED")
+        error_of(answer, 403, "PERMISSION_DENIED")
 
 
 def bound(library: Library, *scopes: str) -> tuple[str, str, str]:
@@ -219,5 +219,5 @@ def test_a_former_member_s_answer_is_not_replayed(library: Library, world: World
     assert secrets_in(ask(ann)) == {"acme", "ann"}
     world.sql(f"delete from rag.members where user_id = '{ann.id}'")
     answer = ask(ann)
-    refused(answer, 404, "NOT_FOUND")
+    error_of(answer, 404, "NOT_FOUND")
     assert secrets_in(answer) == set()

@@ -28,14 +28,14 @@ def test_another_org_s_document_cannot_be_deleted(library: Library):
         assert people.bob.rpc("rag_delete_document", {"document_id": document_id}).json() is False
         assert people.sam.rpc("rag_delete_document", {"document_id": document_id}).json() is False
     assert people.bob.rpc("rag_delete_document", {"document_id": str(uuid4())}).json() is False
-    assert library.untouched()
+    assert library.is_unchanged()
 
 
 def test_another_member_s_private_document_cannot_be_deleted(library: Library):
     people = library.people
     for actor in (people.alf, people.kim):
         assert actor.rpc("rag_delete_document", {"document_id": library.ann_document}).json() is False
-    assert library.untouched()
+    assert library.is_unchanged()
 
 
 def test_a_document_cannot_be_put_into_another_org(library: Library, world: World):
@@ -54,7 +54,7 @@ def test_a_document_cannot_be_put_into_another_org(library: Library, world: Worl
             assert not INTERNALS.search(str(refused.value))
     assert len(messages) == 1
     assert world.sql("select count(*) from rag.documents where org_id = %s", people.acme.id) == [(2,)]
-    assert library.untouched()
+    assert library.is_unchanged()
 
 
 @pytest.mark.parametrize("claim", ["own", "another's"])
@@ -63,7 +63,7 @@ def test_a_forged_claim_does_not_allow_a_put_into_another_org(library: Library, 
     token = people.bob.token(rag={"org": (people.bolt if claim == "own" else people.acme).id})
     answer = people.bob.rpc("rag_put_document", put_arguments(people.acme, [vector(1)]), token=token)
     assert answer.status_code == 404
-    assert library.untouched()
+    assert library.is_unchanged()
 
 
 @pytest.mark.parametrize("name", ["org_id", "document_id", "owner_id", "collection_id", "id", "chunk_id"])
@@ -81,7 +81,7 @@ def test_a_chunk_cannot_be_put_into_another_user_s_document(library: Library, wo
     assert world.sql(
         "select count(*) from rag.chunks where org_id = %s and owner_id is not null", people.bolt.id
     ) == [(0,)]
-    assert library.untouched()
+    assert library.is_unchanged()
 
 
 def test_another_org_s_external_id_replaces_nothing(core: Services, people: People):

@@ -31,15 +31,15 @@ SECRETS = {"acme": "ACME-4417", "bolt": "BOLT-9052", "ann": "ANN-7731"}
 # the connection on more than 8 KB before its answer is read.
 SHORT = [1.0, *[0] * (DIMENSIONS - 1)]
 
-HTTP_DOORS = ["/api/rag/search", "/api/rag/answer"]
+HTTP_ROUTES = ["/api/rag/search", "/api/rag/answer"]
 ALIASES = ["/functions/v1/rag-search", "/functions/v1/rag-answer"]
 MATCH = "/rest/v1/rpc/rag_match"
-DOORS = [*HTTP_DOORS, MATCH]
+ENTRY_POINTS = [*HTTP_ROUTES, MATCH]
 FUNCTIONS = sorted(
     signature.partition("(")[0] for signature, caller in exposed_functions().items() if caller != "worker"
 )
-every_door = pytest.mark.parametrize("door", DOORS)
-every_http_door = pytest.mark.parametrize("door", HTTP_DOORS)
+every_door = pytest.mark.parametrize("door", ENTRY_POINTS)
+every_http_door = pytest.mark.parametrize("door", HTTP_ROUTES)
 
 # What an error of the HTTP endpoints never says: SQL and its errors, our tables, our code, a token.
 INTERNALS = re.compile(
@@ -177,26 +177,26 @@ class Library:
     def needle(self) -> list[float]:
         return embed(self.core.embedder, [QUESTION])[0]
 
-    def ask(self, door: str, headers: dict[str, str], **filters: Any) -> httpx.Response:
+    def ask(self, route: str, headers: dict[str, str], **filters: Any) -> httpx.Response:
         """The question at that door, by whoever the headers make of the asker."""
         body: dict[str, Any] = {"query_text": QUESTION, "top_k": 50, "filters": filters}
-        if door == MATCH:
+        if route == MATCH:
             model = {"model": self.core.embedder.model, **filters}
             body = {"query_vector": self.needle, "top_k": 50, "filters": model}
-        return self.client.post(door, json=body, headers=headers)
+        return self.client.post(route, json=body, headers=headers)
 
-    def found(self, door: str, actor: Actor, token: str | None = None, **filters: Any) -> set[str]:
+    def secrets(self, route: str, actor: Actor, token: str | None = None, **filters: Any) -> set[str]:
         """Whose secrets this user finds at that door."""
-        answer = self.ask(door, actor.headers(token), **filters)
+        answer = self.ask(route, actor.headers(token), **filters)
         assert answer.status_code == 200, answer.text
         return {whose for whose, secret in SECRETS.items() if secret in answer.text}
 
-    def untouched(self) -> bool:
+    def is_unchanged(self) -> bool:
         """Whether everybody still finds what they found at first."""
         return (
-            self.found(MATCH, self.people.ann) == {"acme", "ann"}
-            and self.found(MATCH, self.people.alf) == {"acme"}
-            and self.found(MATCH, self.people.bob) == {"bolt"}
+            self.secrets(MATCH, self.people.ann) == {"acme", "ann"}
+            and self.secrets(MATCH, self.people.alf) == {"acme"}
+            and self.secrets(MATCH, self.people.bob) == {"bolt"}
         )
 
 

@@ -15,7 +15,7 @@ from local import ROOT
 from shared.documents.documents import MAX_BYTES
 from tests.actors import Actor, World
 from tests.conftest import People
-from tests.external_programs import call_worker, working
+from tests.external_programs import call_worker, run_worker
 from tests.local.command_line import run_local
 from tests.shared import sample_files
 
@@ -32,7 +32,7 @@ def ingest(actor: Actor, *arguments: object, **variables: str) -> CompletedProce
 
 def bring(actor: Actor, *arguments: object, status: int = 0, **variables: str) -> str:
     """What it prints, while a worker works."""
-    with working(actor.stack):
+    with run_worker(actor.stack):
         done = ingest(actor, *arguments, **variables)
     printed = done.stdout + done.stderr
     assert done.returncode == status, printed

@@ -12,15 +12,15 @@ from local.child_processes import free_port, is_responding, start, wait_until_re
 from shared.documents.documents import MAX_BYTES
 from tests.actors import Actor, World
 from tests.conftest import People
-from tests.external_programs import working
+from tests.external_programs import run_worker
 from tests.local.command_line import run_local
 from tests.local.test_ingest_command import documents
 from tests.storage_server import BUCKET
-from tests.upload_client import Uploading, page
+from tests.upload_client import Uploads, page
 
 
 @pytest.fixture
-def deployment(uploading: Uploading, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def deployment(uploading: Uploads, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """Functions of their own beside the project with Storage; their address."""
     stack, port = uploading.world.stack, free_port()
     log = tmp_path_factory.mktemp("deployment") / "functions.log"
@@ -46,7 +46,7 @@ def deployment(uploading: Uploading, tmp_path_factory: pytest.TempPathFactory) -
 def bring(actor: Actor, url: str, folder: Path, status: int = 0) -> str:
     """What it prints, while a worker works."""
     stack = actor.stack
-    with working(stack, url):
+    with run_worker(stack, url):
         process = run_local(stack.folder, "ingest", folder, "--url", url, RAG_TOKEN=actor.token())
     printed = process.stdout + process.stderr
     assert process.returncode == status, printed
@@ -63,7 +63,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def test_large_files_are_uploaded_once_and_again_after_a_change(
-    uploading: Uploading, deployment: str, people: People, world: World, folder: Path
+    uploading: Uploads, deployment: str, people: People, world: World, folder: Path
 ):
     assert "2 completed\n" in bring(people.ann, deployment, folder)
     first = documents(world, people)
@@ -79,7 +79,7 @@ def test_large_files_are_uploaded_once_and_again_after_a_change(
     body = people.alf.search("When is the kiln opened?").json()["results"]
     assert body[0]["snippet"] == "The kiln is opened after three days."
     uploading.remove()
-    assert len(uploading.kept) == 1
+    assert len(uploading.paths) == 1
     (folder / "copy.html").write_bytes((folder / "kiln.html").read_bytes())
     printed = bring(people.ann, deployment, folder)
     assert "0 completed, 2 unchanged, 1 duplicates of existing documents" in printed
@@ -87,7 +87,7 @@ def test_large_files_are_uploaded_once_and_again_after_a_change(
 
 
 def test_content_of_a_concurrent_upload_is_a_duplicate(
-    uploading: Uploading, deployment: str, people: People, world: World, folder: Path
+    uploading: Uploads, deployment: str, people: People, world: World, folder: Path
 ):
     body = people.ann.request("POST", "/api/v1/collections", {"name": "default"}).json()
     uploading.bring(people.alf, body["id"], (folder / "kiln.html").read_bytes())

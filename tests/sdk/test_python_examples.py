@@ -7,7 +7,7 @@ import pytest
 from reportlab.pdfgen.canvas import Canvas
 
 from tests.conftest import People
-from tests.external_programs import printed, working
+from tests.external_programs import output_of, run_worker
 from tests.sdk.python_client import SOURCE, address_of, key_of
 
 EXAMPLES = SOURCE / "examples"
@@ -26,9 +26,9 @@ def run(name: str, people: People, folder: Path) -> str:
         "MNEMOSYNE_API_KEY": key_of(people.ann),
         "MNEMOSYNE_BASE_URL": address_of(stack),
     }
-    with working(stack):
+    with run_worker(stack):
         command = [sys.executable, "-W", "ignore::ResourceWarning", str(EXAMPLES / name)]
-        return printed(command, folder, environment)
+        return output_of(command, folder, environment)
 
 
 def test_the_quickstart_is_the_contract_s_code_and_answers_from_a_pdf(people: People, tmp_path: Path):

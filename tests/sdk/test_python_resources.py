@@ -21,8 +21,8 @@ from shared.documents.documents import MAX_BYTES
 from shared.services import Services
 from tests.actors import vector
 from tests.conftest import People
-from tests.external_programs import working
-from tests.functions.app_server import counting
+from tests.external_programs import run_worker
+from tests.functions.app_server import proxy_to
 from tests.functions.search_workspace import workspace
 from tests.sdk.python_client import address_of, client_of, key_of
 
@@ -71,7 +71,7 @@ def test_collections_are_created_changed_and_deleted(ann: Mnemosyne, people: Peo
 def test_a_creation_before_a_lost_connection_happens_once(ann: Mnemosyne, people: People):
     """Each answer to ann gets lost once on its way."""
     with (
-        counting(people.ann.stack.url, lost=(0, 2, 4, 6)) as (address, requests),
+        proxy_to(people.ann.stack.url, lost=(0, 2, 4, 6)) as (address, requests),
         Mnemosyne(key_of(people.ann), f"{address}/api/v1") as far,
     ):
         home = far.collections.create("docs").id
@@ -96,7 +96,7 @@ def test_documents_are_added_read_and_deleted(ann: Mnemosyne, people: People, tm
     # As it is repeated after a fault: one document all the same.
     second = ann.documents.create(home, b"The kiln is hot.", filename="kiln.txt", **fields)
     assert second.id == made.id
-    with working(people.ann.stack):
+    with run_worker(people.ann.stack):
         ready = ann.documents.wait_until_ready(made.id, timeout=120)
     assert (ready.chunk_count, ready.metadata) == (1, {"author": "Ann"})
     assert ann.documents.status(made.id).status == "completed"

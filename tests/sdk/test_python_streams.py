@@ -26,8 +26,8 @@ from shared.config import Settings
 from shared.errors import Unauthorized
 from shared.services import Services
 from tests.conftest import People
-from tests.functions.app_server import live, made
-from tests.functions.platform_chat_client import ANSWER, QUESTION, says, streams
+from tests.functions.app_server import live, services
+from tests.functions.platform_chat_client import ANSWER, QUESTION, reply_of, streams
 from tests.functions.search_workspace import Workspace, workspace
 from tests.sdk.python_client import KEY, key_of, ran
 from tests.stand_in_server import Reply, StandIn
@@ -47,7 +47,7 @@ def chatting(settings: Settings, gateway: StandIn, home: Workspace) -> Iterator[
     """Ann's client of a deployment with that model."""
     model = {"rag_llm_api_key": "sk-model", "rag_llm_url": gateway.url}
     with (
-        made(settings, **model) as core,
+        services(settings, **model) as core,
         live(chat.app, core) as url,
         Mnemosyne(key_of(home.actor), f"{url}/api/v1", max_retries=0) as client,
     ):
@@ -89,7 +89,7 @@ def text_of(chunk: ChatCompletionChunk) -> str:
 def test_a_complete_answer_has_a_choice_and_every_field_of_the_api(
     settings: Settings, home: Workspace, gateway: StandIn
 ):
-    gateway.replies(says(ANSWER))
+    gateway.replies(reply_of(ANSWER))
     with chatting(settings, gateway, home) as client:
         answer = client.chat.completions.create(
             collection_of(home),
@@ -131,7 +131,7 @@ def test_a_stream_has_sources_then_text_then_usage_and_the_end(
 
 def test_deep_reasoning_streams_its_steps(settings: Settings, home: Workspace, gateway: StandIn):
     plan = {"steps": [{"description": "Finding the cause", "query": QUESTION}]}
-    gateway.replies(says(json.dumps(plan)), says(json.dumps({"steps": []})), streams(*PIECES))
+    gateway.replies(reply_of(json.dumps(plan)), reply_of(json.dumps({"steps": []})), streams(*PIECES))
     with chatting(settings, gateway, home) as client:
         chunks = list(
             client.chat.completions.create(collection_of(home), ASKED, reasoning_mode="deep", stream=True)
@@ -155,7 +155,7 @@ def test_a_model_error_during_a_stream_is_raised(settings: Settings, home: Works
 def test_an_expired_token_raises_an_authentication_error_at_once(
     settings: Settings, home: Workspace, gateway: StandIn
 ):
-    with made(settings) as core, live(chat.app, core) as url:
+    with services(settings) as core, live(chat.app, core) as url:
         expired = Mnemosyne(home.actor.token(exp=1_700_000_000), f"{url}/api/v1")
         with expired, pytest.raises(AuthenticationError) as raised:
             expired.chat.completions.create(collection_of(home), ASKED, stream=True)

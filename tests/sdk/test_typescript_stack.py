@@ -12,8 +12,8 @@ from functions import chat
 from shared.config import Settings
 from tests.actors import Actor
 from tests.conftest import People
-from tests.external_programs import printed, run_node, working
-from tests.functions.app_server import counting, live, made
+from tests.external_programs import output_of, run_node, run_worker
+from tests.functions.app_server import live, proxy_to, services
 from tests.functions.platform_chat_client import streams
 from tests.functions.search_workspace import MENU
 from tests.functions.test_documents import work
@@ -83,7 +83,7 @@ def test_a_creation_before_a_lost_connection_happens_once(typescript: Package, p
     """Each answer to ann gets lost once on its way."""
     client = client_of(people.ann)
     file = {"kind": "named", "name": "r.txt", "text": MENU}
-    with counting(people.ann.stack.url, lost=(0, 2, 4)) as (address, requests):
+    with proxy_to(people.ann.stack.url, lost=(0, 2, 4)) as (address, requests):
         far = {**client, "baseUrl": f"{address}/api/v1"}
         home = one(typescript, far, "collections.create", {"name": "docs"})["id"]
         wrote, results = typescript.results(
@@ -232,7 +232,7 @@ def test_a_token_that_expires_during_a_stream_is_an_error(
     gateway.replies(Reply(json=plan, delay=4.0), streams("x"))
     model = {"rag_llm_api_key": "sk-model", "rag_llm_url": gateway.url}
     # PostgREST takes a token for half a minute after its end.
-    with made(settings, supabase_jwt_leeway_seconds=60, **model) as core, live(chat.app, core) as url:
+    with services(settings, supabase_jwt_leeway_seconds=60, **model) as core, live(chat.app, core) as url:
         token = people.ann.token(exp=int(time.time()) - 27)
         request = {
             "messages": [{"role": "user", "content": "What?"}],
@@ -271,8 +271,8 @@ def guide(typescript_examples: Package) -> Iterator[None]:
 
 
 def said(package: Package, script: str, actor: Actor, environment: dict[str, str]) -> str:
-    with working(actor.stack):
-        return printed(package.program(script), package.folder, environment)
+    with run_worker(actor.stack):
+        return output_of(package.program(script), package.folder, environment)
 
 
 def test_the_examples_run_unchanged(

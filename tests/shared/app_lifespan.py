@@ -12,7 +12,7 @@ from shared.api.dependencies import get_services
 
 
 @contextmanager
-def started(
+def started_client(
     app: FastAPI, stack: Stack, monkeypatch: pytest.MonkeyPatch, **settings: str
 ) -> Iterator[TestClient]:
     """The app beside that stack; faults of ours become responses, as they would outside of a test."""

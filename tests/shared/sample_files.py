@@ -55,7 +55,7 @@ def docx(*, title: str = "Kiln handbook") -> bytes:
         for column, text in enumerate(texts):
             table.rows[row].cells[column].text = text
     document.sections[0].header.paragraphs[0].text = "on every page"
-    return saved(document)
+    return save(document)
 
 
 def pptx() -> bytes:
@@ -70,7 +70,7 @@ def pptx() -> bytes:
     for row in range(2):
         for column in range(2):
             table.cell(row, column).text = f"r{row}c{column}"
-    return saved(show)
+    return save(show)
 
 
 def xlsx() -> bytes:
@@ -86,10 +86,10 @@ def xlsx() -> bytes:
         stock.append(row)
     book.create_sheet("Empty")
     book.create_sheet("Notes").append(["two\nlines"])
-    return saved(book)
+    return save(book)
 
 
-def saved(made: Any) -> bytes:
+def save(made: Any) -> bytes:
     data = io.BytesIO()
     made.save(data)
     return data.getvalue()

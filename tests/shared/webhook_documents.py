@@ -29,14 +29,14 @@ def bring(core: Services, actor: Actor, home: str, text: str = "The kiln is hot.
     return str(documents.add(core.database, actor.principal, home, document)["id"])
 
 
-def told(receiver: StandIn) -> list[Row]:
+def delivered_events(receiver: StandIn) -> list[Row]:
     """The bodies that arrived, in the order of their events."""
     bodies = [request.json for request in receiver.requests]
     order = [*OF_COLLECTIONS, *OF_DOCUMENTS]
     return sorted(bodies, key=lambda body: order.index(body["type"]))
 
 
-def waiting(world: World) -> int:
+def pending_count(world: World) -> int:
     return int(world.sql("select count(*) from rag.deliveries where state in ('waiting', 'running')")[0][0])
 
 
@@ -46,7 +46,7 @@ def states(world: World) -> list[tuple[Any, ...]]:
     )
 
 
-def at_once(world: World) -> None:
+def make_due(world: World) -> None:
     """Whatever is left alone for a while, is left alone no longer."""
     world.sql("update rag.deliveries set due_at = now() where state in ('waiting', 'running')")
     world.sql("update rag.endpoints set rests_until = now() where rests_until is not null")

@@ -18,7 +18,7 @@ from shared.services import Services
 from shared.text.citation_marks import escape_marks
 from tests.actors import Actor
 from tests.conftest import People
-from tests.functions.app_server import made
+from tests.functions.app_server import services
 from tests.stand_in_server import Reply, StandIn
 
 REFUNDS = "Our refund policy is 30 days from purchase."
@@ -111,7 +111,7 @@ def test_a_failure_is_reported_without_internals(core: Services, people: People,
     denied = tool(core, people.alf, f"notes:u:{people.ann.id}")("x")
     assert denied.error == "another_users_name"
     assert denied.text == "The search failed: this name belongs to another user"
-    with made(settings, supabase_url="http://127.0.0.1:9") as broken:
+    with services(settings, supabase_url="http://127.0.0.1:9") as broken:
         gone = tool(broken, people.ann)("x")
     assert gone.error == "database_error"
     assert "127.0.0.1" not in gone.text
@@ -183,7 +183,7 @@ def test_a_document_cannot_imitate_a_marker_an_end_or_an_instruction(
 
 def test_denied_metadata_is_not_returned(core: Services, people: People, settings: Settings):
     bring(core, people.ann, REFUNDS, source="faq.md", metadata={"stage": "HIDDEN", "topic": "refunds"})
-    with made(settings, rag_metadata_denylists='{"knowledge": ["stage", "source"]}') as strict:
+    with services(settings, rag_metadata_denylists='{"knowledge": ["stage", "source"]}') as strict:
         result = tool(strict, people.ann)("refunds", include_sources=True)
     assert chunks(result)[0]["metadata"] == {"topic": "refunds"}
     for hidden in ("HIDDEN", "faq.md"):

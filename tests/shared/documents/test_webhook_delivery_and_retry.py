@@ -21,12 +21,12 @@ from tests.process_faults import wait_for_waiters
 from tests.shared.webhook_documents import (
     OF_DOCUMENTS,
     Row,
-    at_once,
     bring,
     failing_for,
     listen,
+    make_due,
+    pending_count,
     states,
-    waiting,
 )
 from tests.stand_in_server import Reply, StandIn
 
@@ -61,7 +61,7 @@ def test_a_failed_delivery_is_repeated(
     assert states(world) == [("waiting", 1, status, error)]
     # Not at once.
     assert courier.deliver() == DeliveryStats()
-    at_once(world)
+    make_due(world)
     assert courier.deliver() == DeliveryStats(claimed=1, delivered=1)
     assert states(world) == [("done", 2, 200, None)]
     first, second = (json.loads(request.body) for request in moody.requests)
@@ -109,11 +109,11 @@ def test_a_gone_endpoint_is_disabled(
     ada = people.ada.principal
     assert webhooks.get(core.database, ada, webhook.row["id"])["enabled"] is False
     bring(core, people.ann, home, "Another")
-    assert waiting(world) == 0
+    assert pending_count(world) == 0
     second = webhooks.update(core.database, ada, webhook.row["id"], {"enabled": True})
     assert (second["enabled"], second["failing_since"]) == (True, None)
     bring(core, people.ann, home, "And another")
-    assert waiting(world) == 1
+    assert pending_count(world) == 1
 
 
 def test_an_endpoint_without_success_for_five_days_is_disabled(
@@ -124,7 +124,7 @@ def test_an_endpoint_without_success_for_five_days_is_disabled(
     moody.replies(Reply(status=503))
     for failing, enabled in (("4 days", True), ("6 days", False)):
         failing_for(world, failing)
-        at_once(world)
+        make_due(world)
         courier.deliver()
         row = webhooks.get(core.database, people.ada.principal, webhook.row["id"])
         assert row["enabled"] is enabled
@@ -144,7 +144,7 @@ def test_a_failing_endpoint_is_retried_with_growing_delays(
     rests = "select extract(epoch from rests_until - now()) from rag.endpoints"
     for failing, least, most in (("1 minute", 55, 66), ("1 day", 3590, 3605)):
         failing_for(world, failing)
-        at_once(world)
+        make_due(world)
         # One, to try it with.
         assert courier.deliver().claimed == 1
         assert least < world.sql(rests)[0][0] < most
@@ -157,15 +157,15 @@ def test_a_repeatedly_refused_delivery_is_given_up(
     bring(core, people.ann, home)
     moody.replies(Reply(status=500))
     for pause in (5, 300, 1800, 7200, 18_000, 36_000, 50_400, 72_000, 86_400):
-        at_once(world)
+        make_due(world)
         courier.deliver()
-        assert waiting(world) == 1
+        assert pending_count(world) == 1
         ((left,),) = world.sql("select extract(epoch from due_at - now()) from rag.deliveries")
         assert pause - 60 < left <= pause
-    at_once(world)
+    make_due(world)
     courier.deliver()
     assert states(world) == [("failed", len(PAUSES) + 1, 500, "refused")]
-    at_once(world)
+    make_due(world)
     assert courier.deliver() == DeliveryStats()
 
 
@@ -195,7 +195,7 @@ def test_a_delivery_of_a_dead_worker_is_sent_by_another(
     bring(core, people.ann, home)
     (claimed,) = courier._call("rag_claim_deliveries", {})
     assert courier.deliver() == DeliveryStats()
-    at_once(world)
+    make_due(world)
     assert courier.deliver() == DeliveryStats(claimed=1, delivered=1)
     # And the first, if it was only slow, ends nothing.
     late = {name: claimed[name] for name in ("org_id", "delivery_id", "lease")}

@@ -22,9 +22,9 @@ from tests.shared.webhook_documents import (
     OF_COLLECTIONS,
     OF_DOCUMENTS,
     bring,
+    delivered_events,
     listen,
-    told,
-    waiting,
+    pending_count,
 )
 from tests.stand_in_server import StandIn
 
@@ -40,7 +40,7 @@ def test_document_events_are_delivered(
     documents.delete(core.database, people.ann.principal, document)
     assert courier.deliver() == DeliveryStats(claimed=3, delivered=3)
     assert courier.deliver() == DeliveryStats()
-    started, completed, deleted = told(receiver)
+    started, completed, deleted = delivered_events(receiver)
     about = {"id": document, "collection_id": home}
     assert started["data"] == {"object": {**about, "status": "processing"}}
     assert completed["data"] == {"object": {**about, "status": "completed", "chunk_count": 1}}
@@ -97,7 +97,7 @@ def test_a_failed_document_is_delivered_with_its_reason(
     bring(core, people.ann, home, "GIF89a", filename="a.gif")
     worker.work()
     courier.deliver()
-    (failed,) = told(receiver)
+    (failed,) = delivered_events(receiver)
     assert failed["data"]["object"]["status"] == "failed"
     assert failed["data"]["object"]["error"]["code"] == "unsupported_file_type"
     assert "tesseract" in failed["data"]["object"]["error"]["message"]
@@ -114,7 +114,7 @@ def test_a_document_given_up_by_the_worker_is_delivered(
     )
     worker.work()
     courier.deliver()
-    (failed,) = told(receiver)
+    (failed,) = delivered_events(receiver)
     assert failed["data"]["object"]["error"]["code"] == "processing_failed"
 
 
@@ -126,7 +126,7 @@ def test_a_synchronous_document_is_delivered_with_its_chunk_count(
     for _ in range(2):
         ingest(core.database, core.embedder, people.ann.principal, new)
     courier.deliver()
-    created, *completed = told(receiver)
+    created, *completed = delivered_events(receiver)
     assert (created["type"], created["data"]["object"]["name"]) == ("collection.created", "default")
     assert [body["data"]["object"]["chunk_count"] for body in completed] == [1, 1]
 
@@ -142,7 +142,7 @@ def test_collection_events_are_delivered_without_events_of_their_documents(
         bring(core, people.ann, home, f"Kiln {number}")
     collections.delete(core.database, ann, home, cascade=True)
     courier.deliver()
-    assert [(body["type"], body["data"]["object"]) for body in told(receiver)] == [
+    assert [(body["type"], body["data"]["object"]) for body in delivered_events(receiver)] == [
         ("collection.created", {"id": home, "name": "docs"}),
         ("collection.updated", {"id": home, "name": "kilns"}),
         ("collection.deleted", {"id": home, "name": "kilns"}),
@@ -153,10 +153,10 @@ def test_rolled_back_changes_are_not_delivered(core: Services, people: People, w
     """The outbox is written in the transaction of what it tells."""
     listen(core, people, "https://hooks.example/", OF_DOCUMENTS)
     bring(core, people.ann, home)
-    assert waiting(world) == 1
+    assert pending_count(world) == 1
     with pytest.raises(Conflict):
         bring(core, people.ann, home)
-    assert waiting(world) == 1
+    assert pending_count(world) == 1
 
 
 def test_events_are_delivered_only_to_matching_webhooks(

@@ -27,7 +27,7 @@ from shared.services import Services
 from shared.types import Filters, Mode, Query
 from tests.actors import LEASED, Actor, World
 from tests.conftest import People
-from tests.functions.app_server import counting, made
+from tests.functions.app_server import proxy_to, services
 from tests.shared import sample_files
 from tests.sql import passages
 from tests.stand_in_server import Reply, StandIn
@@ -605,7 +605,10 @@ def test_a_small_document_costs_three_calls_and_a_large_one_reports_its_steps(
     """Before, each of these had three reports more."""
     site.replies(page(HOT))
     networks = AddressPolicy(["127.0.0.1/32"])
-    with counting(settings.supabase_url) as (address, calls), made(settings, supabase_url=address) as core:
+    with (
+        proxy_to(settings.supabase_url) as (address, calls),
+        services(settings, supabase_url=address) as core,
+    ):
         worker = Worker(Jobs(core.database, core.require_signer()), core.embedder, networks)
 
         def calls_of_a_round() -> list[str]:

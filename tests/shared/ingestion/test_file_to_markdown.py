@@ -313,7 +313,7 @@ def test_a_sheet_s_declared_width_is_ignored():
     for row in range(200):
         book.active.append([row])
     book.active["XFD1"] = "far out"
-    assert convert(sample_files.saved(book), "a.xlsx", None).text.startswith("# Sheet\n\n| 0 | far out |\n")
+    assert convert(sample_files.save(book), "a.xlsx", None).text.startswith("# Sheet\n\n| 0 | far out |\n")
 
 
 # -- pictures and sound -------------------------------------------------------------------------------

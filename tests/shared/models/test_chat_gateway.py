@@ -10,12 +10,12 @@ import pytest
 
 from shared.errors import GenerationFailed, GenerationRefused
 from shared.models.chat_gateway import ChatGateway
-from tests.functions.chat_completions_client import DONE, piece, sent
+from tests.functions.chat_completions_client import DONE, encode, piece
 from tests.stand_in_server import Reply, StandIn
 
 ASKED = {"model": "m", "messages": [{"role": "user", "content": "Hello"}]}
 WHOLE = Reply(json={"choices": [{"message": {"role": "assistant", "content": "Hi."}}]})
-STREAM = Reply(chunks=[*sent(piece("Hi."), piece()), DONE])
+STREAM = Reply(chunks=[*encode(piece("Hi."), piece()), DONE])
 REFUSED = Reply(status=400, json={"error": {"message": "unknown parameter: stream_options"}})
 
 
@@ -58,7 +58,7 @@ def test_a_server_reuses_its_connection(
 def test_concurrent_streams_and_a_second_event_loop_have_their_own_connections(
     gateway: StandIn, endpoint: ChatGateway
 ):
-    gateway.replies(Reply(chunks=[*sent(piece("Hi.")), 0.2, *sent(piece()), DONE]))
+    gateway.replies(Reply(chunks=[*encode(piece("Hi.")), 0.2, *encode(piece()), DONE]))
 
     async def serve() -> None:
         async with endpoint.keeping_connections():
@@ -106,7 +106,7 @@ def test_the_time_for_an_event_of_many_lines_is_linear(gateway: StandIn, endpoin
 
 
 def test_an_endpoint_that_never_ends_its_stream_blocks_no_caller(gateway: StandIn, endpoint: ChatGateway):
-    gateway.replies(Reply(chunks=[*sent(piece("Hi."), piece()), DONE, 60.0]))
+    gateway.replies(Reply(chunks=[*encode(piece("Hi."), piece()), DONE, 60.0]))
     run(asyncio.wait_for(read(endpoint), 5))
 
 

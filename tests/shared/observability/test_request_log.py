@@ -20,7 +20,7 @@ from shared.ingestion.synchronous_ingestion import NewDocument, ingest
 from shared.services import Services
 from tests.actors import Actor
 from tests.conftest import People
-from tests.shared.app_lifespan import started
+from tests.shared.app_lifespan import started_client
 
 FIELDS = {"level", "message", "time", "request_id", "function", "method", "route", "status", "ms", "steps"}
 SEARCH_STEPS = ["authenticate", "limit", "embed", "match"]
@@ -198,7 +198,7 @@ def test_a_database_outage_is_an_error_with_its_cause(
         "SUPABASE_JWT_ISSUER": f"{people.ann.stack.url}/auth/v1",
         "RAG_DATABASE_TIMEOUT_SECONDS": "0.05",
     }
-    with started(rag_search.app, people.ann.stack, monkeypatch, **gone) as client:
+    with started_client(rag_search.app, people.ann.stack, monkeypatch, **gone) as client:
         answer = client.post("/api/rag/search", json={"query_text": QUESTION}, headers=people.ann.headers())
     assert answer.status_code == 500
     (line,) = records(caplog)
@@ -213,7 +213,7 @@ def test_a_failure_in_a_step_is_logged_by_type_and_location_only(
 ):
     """A setting that no provider stands behind makes a real fault of the answer's last step."""
     nowhere = {"RAG_LLM_API_KEY": "sk-gateway-secret", "RAG_LLM_URL": "http://127.0.0.1:9/v1"}
-    with started(rag_answer.app, people.ann.stack, monkeypatch, **nowhere) as client:
+    with started_client(rag_answer.app, people.ann.stack, monkeypatch, **nowhere) as client:
         answer = client.post("/api/rag/answer", json={"query_text": QUESTION}, headers=people.ann.headers())
     assert answer.status_code == 500
     (line,) = records(caplog)
