@@ -11,7 +11,7 @@ from tests.isolation.victim_documents import (
     Library,
     assert_refused,
     assert_tells_nothing,
-    every_http_door,
+    every_http_route,
 )
 
 
@@ -54,7 +54,7 @@ def test_a_token_without_a_user_finds_nothing_through_postgrest(
                 assert_tells_nothing(answer, shared_library, people.bob)
 
 
-@every_http_door
+@every_http_route
 def test_a_request_without_a_bearer_is_refused_over_http(shared_library: Library, route: str):
     headers = {"apikey": shared_library.people.ann.stack.anon_key}
     assert_refused(shared_library.ask(route, headers), 401, shared_library)
@@ -63,7 +63,7 @@ def test_a_request_without_a_bearer_is_refused_over_http(shared_library: Library
         assert_refused(answer, 401, shared_library)
 
 
-@every_http_door
+@every_http_route
 def test_a_scheme_other_than_bearer_is_refused_over_http(shared_library: Library, route: str):
     token = shared_library.people.ann.token()
     for headers in (

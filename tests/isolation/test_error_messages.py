@@ -10,7 +10,7 @@ from tests.isolation.victim_documents import (
     HTTP_ROUTES,
     Library,
     assert_refused,
-    every_http_door,
+    every_http_route,
 )
 
 
@@ -50,7 +50,7 @@ def test_a_client_error_reveals_nothing(subtests: pytest.Subtests, shared_librar
                 )
 
 
-@every_http_door
+@every_http_route
 def test_an_error_never_echoes_the_request(shared_library: Library, route: str):
     """It may be somebody's secret, and it may be markup."""
     marker = "<script>marker-3141</script>"
@@ -63,7 +63,7 @@ def test_an_error_never_echoes_the_request(shared_library: Library, route: str):
     assert "marker" not in answer.text
 
 
-@every_http_door
+@every_http_route
 def test_a_too_large_body_and_a_wrong_method_reveal_nothing(library: Library, route: str):
     people = library.people
     too_large = library.client.post(route, json={"query_text": "x" * 300_000}, headers=people.ann.headers())
@@ -80,7 +80,7 @@ def without_chunks(world: World) -> Iterator[None]:
     world.sql("alter table rag.chunks_elsewhere rename to chunks")
 
 
-@every_http_door
+@every_http_route
 def test_a_database_error_reveals_nothing(shared_library: Library, without_chunks: None, route: str):
     assert_refused(shared_library.ask(route, shared_library.people.ann.headers()), 500, shared_library)
 
@@ -94,7 +94,7 @@ def without_grant(world: World) -> Iterator[None]:
     world.sql(f"grant execute on function {function} to authenticated")
 
 
-@every_http_door
+@every_http_route
 def test_a_missing_grant_reveals_nothing(shared_library: Library, without_grant: None, route: str):
     answer = shared_library.ask(route, shared_library.people.ann.headers())
     assert answer.status_code >= 400

@@ -13,13 +13,13 @@ from tests.isolation.victim_documents import (
     ENTRY_POINTS,
     Library,
     assert_tells_nothing,
-    every_door,
+    every_route,
     store,
 )
 from tests.sql import passages
 
 
-@pytest.mark.parametrize("door", [*ENTRY_POINTS, *ALIASES])
+@pytest.mark.parametrize("route", [*ENTRY_POINTS, *ALIASES])
 def test_match_returns_only_visible_rows(shared_library: Library, route: str):
     """Everybody asks the same; each gets their own, and a stranger nothing."""
     people = shared_library.people
@@ -31,7 +31,7 @@ def test_match_returns_only_visible_rows(shared_library: Library, route: str):
     assert shared_library.secrets(route, people.sam) == set()
 
 
-@every_door
+@every_route
 def test_match_reveals_nothing_of_another_org(shared_library: Library, route: str):
     answer = shared_library.ask(route, shared_library.people.bob.headers())
     for hidden in (
@@ -44,7 +44,7 @@ def test_match_reveals_nothing_of_another_org(shared_library: Library, route: st
     assert shared_library.people.bolt.id in answer.text
 
 
-@every_door
+@every_route
 def test_a_forged_org_filter_finds_nothing(shared_library: Library, route: str):
     """Another's org, and one that is not, are the same empty list."""
     people = shared_library.people
@@ -68,7 +68,7 @@ def without_times(answer: httpx.Response) -> Any:
     return body
 
 
-@every_door
+@every_route
 def test_a_malformed_org_filter_is_refused(shared_library: Library, route: str):
     for value in ("*", "", "null", "' or true --", "any(array[])", ["a", "b"], {"eq": "x"}, 7, True):
         answer = shared_library.ask(route, shared_library.people.ann.headers(), org_id=value)
@@ -76,7 +76,7 @@ def test_a_malformed_org_filter_is_refused(shared_library: Library, route: str):
         assert_tells_nothing(answer, shared_library, shared_library.people.ann)
 
 
-@every_door
+@every_route
 def test_a_forged_org_claim_finds_nothing(shared_library: Library, route: str):
     """A token that claims another's org: the claim narrows, and nothing is left."""
     people = shared_library.people
@@ -91,7 +91,7 @@ def test_a_forged_org_claim_finds_nothing(shared_library: Library, route: str):
     )
 
 
-@every_door
+@every_route
 def test_an_unknown_claim_is_ignored(shared_library: Library, route: str):
     people = shared_library.people
     org = people.bolt.id
@@ -107,7 +107,7 @@ def test_an_unknown_claim_is_ignored(shared_library: Library, route: str):
         assert shared_library.secrets(route, people.alf, people.alf.token(**claims)) == {"acme"}, claims
 
 
-@every_door
+@every_route
 def test_private_rows_are_hidden_from_other_members(shared_library: Library, route: str):
     """A member of the org cannot; the owner can; the org's admin can, another org's admin cannot."""
     people = shared_library.people
@@ -126,7 +126,7 @@ def test_private_rows_are_hidden_from_another_org_s_admin(library: Library, worl
         assert library.secrets(route, people.alf) == {"acme", "bolt"}
 
 
-@every_door
+@every_route
 def test_private_rows_do_not_change_another_user_s_results(library: Library, route: str):
     """A private document more leaves another member's answer as it was: ranks, counts, confidence, all."""
     people = library.people
@@ -136,7 +136,7 @@ def test_private_rows_do_not_change_another_user_s_results(library: Library, rou
     assert without_times(library.ask(route, people.alf.headers())) == without_times(before)
 
 
-@every_door
+@every_route
 def test_deleted_documents_are_not_found(library: Library, route: str):
     people = library.people
     assert delete(library.core.database, people.alf.principal, library.acme_document)
@@ -144,7 +144,7 @@ def test_deleted_documents_are_not_found(library: Library, route: str):
     assert library.secrets(route, people.alf) == set()
 
 
-@every_door
+@every_route
 def test_a_former_member_s_old_token_finds_nothing(library: Library, world: World, route: str):
     token = library.people.ann.token()
     world.sql("delete from rag.members where user_id = %s", library.people.ann.id)

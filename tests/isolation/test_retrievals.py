@@ -13,7 +13,7 @@ from tests.isolation.test_knowledge import key
 from tests.isolation.victim_documents import INTERNALS, QUESTION, SECRETS, Library, assert_tells_nothing
 
 PATH, STATS, HEALTH = "/api/v1/retrievals", "/api/v1/stats", "/api/v1/health"
-DOORS = [("POST", PATH), ("POST", "/v1/retrievals"), ("GET", STATS), ("GET", "/v1/stats")]
+ROUTES = [("POST", PATH), ("POST", "/v1/retrievals"), ("GET", STATS), ("GET", "/v1/stats")]
 MODES = ["semantic", "keyword", "hybrid", "hierarchical", "graph"]
 Row = dict[str, Any]
 TURNED_AWAY = {"authentication_error", "permission_error"}

@@ -18,14 +18,14 @@ from tests.isolation.victim_documents import (
     store,
 )
 
-DOORS: list[tuple[str, Row]] = [
+ROUTES: list[tuple[str, Row]] = [
     ("/v1/search", {"q": QUESTION}),
     ("/v1/contents", {"ids": [{"kind": "document", "id": NOBODYS}]}),
     ("/v1/similar", {"subject": {"kind": "text", "text": QUESTION}}),
     ("/v1/answer", {"question": QUESTION}),
     ("/v1/answer", {"question": QUESTION, "stream": True}),
 ]
-every_door = pytest.mark.parametrize(("path", "body"), DOORS)
+every_route = pytest.mark.parametrize(("path", "body"), ROUTES)
 IDEMPOTENT = {"Idempotency-Key": "2b1c6d1e-8a1f-4a0e-9a51-7c0f3f3f9d10"}
 
 
@@ -51,7 +51,7 @@ def assert_not_found(answer: httpx.Response, library: Library) -> None:
     assert not INTERNALS.search(answer.text), answer.text
 
 
-@every_door
+@every_route
 @pytest.mark.parametrize("scope", ["auto", "workspace"])
 def test_another_org_s_workspace_is_404(library: Library, path: str, body: Row, scope: str):
     theirs = workspace_of(library.people.bob)
@@ -66,7 +66,7 @@ def test_another_org_s_workspace_is_404(library: Library, path: str, body: Row, 
     assert_not_found(library.people.ann.request("POST", path, {**body, "scope": scope}, **header), library)
 
 
-@every_door
+@every_route
 def test_another_org_s_id_is_missing(library: Library, path: str, body: Row):
     forged = {"organizationId": library.people.bolt.id, "scope": "org"}
     assert_not_found(library.people.ann.post(path, {**body, **forged}), library)
@@ -77,7 +77,7 @@ def test_another_org_s_id_is_missing(library: Library, path: str, body: Row):
 
 @pytest.mark.parametrize("path", ["/v1/search", "/v1/similar", "/v1/answer"])
 def test_searches_return_only_visible_documents(library: Library, path: str):
-    body = dict(DOORS)[path] if path != "/v1/answer" else {"question": QUESTION}
+    body = dict(ROUTES)[path] if path != "/v1/answer" else {"question": QUESTION}
     body = {**body, "topK": 50}
     people = library.people
     for actor, visible in ((people.ann, {"acme", "ann"}), (people.alf, {"acme"}), (people.bob, {"bolt"})):
@@ -128,11 +128,11 @@ def test_another_user_s_own_workspace_is_404(library: Library):
     own = people.ann.rpc("rag_find_collection", {"name": f"mine:u:{people.ann.id}"}).json()
     assert own, response.text
     workspace = own[0]["id"]
-    for path, body in DOORS:
+    for path, body in ROUTES:
         assert_not_found(people.alf.post(path, {**body, "workspaceId": workspace}), library)
 
 
-@every_door
+@every_route
 def test_an_invalid_token_is_refused(library: Library, path: str, body: Row):
     token = BAD_TOKENS["another secret"](library.people.ann)
     answer = library.people.ann.post(path, {**body, **everywhere(library.people.ann)}, token=token)
@@ -140,7 +140,7 @@ def test_an_invalid_token_is_refused(library: Library, path: str, body: Row):
     assert_tells_nothing(answer, library)
 
 
-@every_door
+@every_route
 def test_a_key_without_the_scope_is_refused(library: Library, path: str, body: Row):
     ann = library.people.ann
     for scope in ("documents:write", "collections:manage"):
@@ -162,7 +162,7 @@ def bound(library: Library, *scopes: str) -> tuple[str, str, str]:
     return key(ann, *scopes, collection="inside"), inside, outside
 
 
-@every_door
+@every_route
 def test_a_key_bound_to_another_workspace_is_refused(library: Library, path: str, body: Row):
     ann = library.people.ann
     token, inside, outside = bound(library, "retrievals:read", "chat:read")

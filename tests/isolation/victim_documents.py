@@ -38,8 +38,8 @@ ENTRY_POINTS = [*HTTP_ROUTES, MATCH]
 FUNCTIONS = sorted(
     signature.partition("(")[0] for signature, caller in exposed_functions().items() if caller != "worker"
 )
-every_door = pytest.mark.parametrize("door", ENTRY_POINTS)
-every_http_door = pytest.mark.parametrize("door", HTTP_ROUTES)
+every_route = pytest.mark.parametrize("route", ENTRY_POINTS)
+every_http_route = pytest.mark.parametrize("route", HTTP_ROUTES)
 
 # What an error of the HTTP endpoints never says: SQL and its errors, our tables, our code, a token.
 INTERNALS = re.compile(

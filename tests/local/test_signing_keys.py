@@ -22,7 +22,7 @@ from tests.functions.test_rag_search import tell
 from tests.isolation.bad_tokens import BAD_TOKENS, BAD_USERS, CONFUSED
 from tests.local.command_line import run_local
 
-DOORS = ("/api/rag/search", "/api/rag/answer", "/functions/v1/rag-search", "/functions/v1/rag-answer")
+ROUTES = ("/api/rag/search", "/api/rag/answer", "/functions/v1/rag-search", "/functions/v1/rag-answer")
 JWKS = "/auth/v1/.well-known/jwks.json"
 
 
@@ -136,7 +136,7 @@ def test_an_invalid_token_is_refused_over_http(subtests: pytest.Subtests, town: 
     for fault in [*BAD_TOKENS, *BAD_USERS, *CONFUSED]:
         with subtests.test(fault=fault):
             made = {**BAD_TOKENS, **BAD_USERS, **CONFUSED}[fault](town.ann)
-            for door in DOORS:
+            for door in ROUTES:
                 answer = town.ann.post(door, {"query_text": "kettle"}, token=made)
                 assert answer.status_code == 401, answer.text
                 assert answer.json()["error"]["code"] == "unauthorized"
