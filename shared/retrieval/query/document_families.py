@@ -3,9 +3,11 @@
 import re
 from collections.abc import Mapping
 from enum import StrEnum
+from itertools import chain
+from pathlib import Path
 
 from shared.retrieval.query import MAX_LENGTH
-from shared.retrieval.query.family_keywords import KEYWORDS, NAME, OTHER_SENSES
+from shared.text.word_lists import read_toml
 
 
 class Family(StrEnum):
@@ -19,31 +21,14 @@ class Family(StrEnum):
     DOCS = "docs"
 
 
-# Source types by family; each belongs to one family.
+_DATA = read_toml(Path(__file__).with_suffix(".toml"))
+# Source types by family.
 KINDS: Mapping[Family, tuple[str, ...]] = {
-    Family.DOCS: (
-        "doc", "docs", "document", "pdf", "web", "webpage", "page", "html", "wiki", "markdown", "article",
-        "faq", "notion", "confluence", "guide", "manual", "runbook", "handbook", "policy", "spec", "rfc",
-        "adr", "readme",
-    ),
-    Family.CODE: (
-        "code", "file", "source_file", "pull_request", "pr", "merge_request", "commit", "diff", "repository",
-        "gist", "snippet", "notebook", "review",
-    ),
-    Family.TICKETS: ("issue", "ticket", "task", "bug", "story", "epic", "subtask", "feature_request",
-    "support_case"),
-    Family.MESSAGES: (
-        "message", "email", "mail", "chat", "slack", "slack_message", "teams", "discord", "thread", "comment",
-        "conversation", "discussion", "transcript",
-    ),
-    Family.INCIDENTS: ("incident", "postmortem", "post_mortem", "outage", "alert", "page_alert",
-    "incident_report"),
-    Family.SUMMARIES: ("summary", "digest", "meeting_notes", "minutes", "notes", "report", "standup",
-    "recap", "changelog"),
-}  # fmt: skip
-
-_OTHER_SENSES = re.compile(rf"(?<!\w)(?:{'|'.join(OTHER_SENSES)})(?!\w)", re.IGNORECASE)
-_NAME = re.compile(rf"(?<![\w/@.-])(?:{NAME})(?![\w@])")
+    Family(name): tuple(kinds) for name, kinds in _DATA["kinds"].items()
+}
+_PHRASES = "|".join(chain(*_DATA["other_senses"].values()))
+_OTHER_SENSES = re.compile(rf"(?<!\w)(?:{_PHRASES})(?!\w)", re.IGNORECASE)
+_NAME = re.compile(rf"(?<![\w/@.-])(?:{_DATA['name']})(?![\w@])")
 MIN_SCORE = 2
 
 
@@ -53,11 +38,11 @@ def _pattern(phrase: str) -> str:
 
 
 _WEIGHTS = {
-    (family, weight): re.compile(
+    (family, int(weight)): re.compile(
         rf"(?<![\w./@#-])(?:{'|'.join(map(_pattern, phrases))})(?![\w@]|[-./:]\w)", re.IGNORECASE
     )
     for family in Family
-    for weight, phrases in KEYWORDS[family].items()
+    for weight, phrases in _DATA["keywords"][family].items()
 }
 
 
