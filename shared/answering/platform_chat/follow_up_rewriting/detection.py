@@ -7,14 +7,15 @@ definite noun alone ("the deadline") is no sign: it may be the organization's on
 import re
 from collections.abc import Iterator
 
-from shared.answering.platform_chat.follow_up_rewriting.english import ENGLISH
-from shared.answering.platform_chat.follow_up_rewriting.french import FRENCH
-from shared.answering.platform_chat.follow_up_rewriting.german import GERMAN
-from shared.answering.platform_chat.follow_up_rewriting.grammar import Grammar
-from shared.answering.platform_chat.follow_up_rewriting.spanish import SPANISH
+from shared.answering.platform_chat.follow_up_rewriting.grammar import Grammar, read_grammar
 from shared.text.language_detection import FUNCTION_WORDS, Language, language_of
 
-GRAMMARS: dict[Language, Grammar] = {"en": ENGLISH, "de": GERMAN, "fr": FRENCH, "es": SPANISH}
+GRAMMARS: dict[Language, Grammar] = {
+    "en": read_grammar("english"),
+    "de": read_grammar("german"),
+    "fr": read_grammar("french"),
+    "es": read_grammar("spanish"),
+}
 # Content words of a complete question.
 MIN_WORDS = 2
 # Characters of a complete question in scripts without spaces: those of text/language_detection.py, and Lao.

@@ -2,6 +2,10 @@
 
 import re
 from dataclasses import dataclass
+from pathlib import Path
+
+from shared.text.language_detection import ENGLISH_MONTHS, WEEKDAYS
+from shared.text.word_lists import read_toml
 
 # Matches nowhere.
 NONE = re.compile(r"(?!)")
@@ -40,10 +44,25 @@ class Grammar:
     drops_subject: bool = False
 
 
-def begins(words: str) -> re.Pattern[str]:
-    """One of the alternatives at the beginning."""
-    return re.compile(rf"^\W*(?:{words})(?!\w)", re.IGNORECASE)
+def read_grammar(language: str) -> Grammar:
+    """The grammar in the TOML file of the language. A string is a pattern at the beginning of a question, an
+    array has the alternatives anywhere in it. Line breaks in a pattern are ignored, and <name> is a fragment.
+    """
+    data = read_toml(Path(__file__).with_name(f"{language}.toml"))
+    fragments = {"weekdays": "|".join(WEEKDAYS), "months": "|".join(ENGLISH_MONTHS)}
 
+    def expand(pattern: str) -> str:
+        return re.sub(r"<(\w+)>", lambda name: fragments[name[1]], re.sub(r"(?:\A|\n) *", "", pattern))
 
-def anywhere(*alternatives: str) -> re.Pattern[str]:
-    return re.compile("|".join(f"(?:{one})" for one in alternatives), re.IGNORECASE)
+    def compiled(value: str | list[str]) -> re.Pattern[str]:
+        if isinstance(value, str):
+            return re.compile(rf"^\W*(?:{expand(value)})(?!\w)", re.IGNORECASE)
+        return re.compile("|".join(f"(?:{expand(one)})" for one in value), re.IGNORECASE)
+
+    for name, pattern in data["fragments"].items():
+        fragments[name] = expand(pattern)
+    grammar = data["grammar"]
+    return Grammar(
+        drops_subject=grammar.pop("drops_subject", False),
+        **{name: compiled(value) for name, value in grammar.items()},
+    )
