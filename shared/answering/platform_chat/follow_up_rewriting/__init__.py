@@ -1,1 +1,1 @@
-"""Follow-up questions: detection by a grammar of each language (TOML), and rewriting by a model. Imports text."""
+"""Follow-up questions: detection by a grammar of each language (TOML), rewriting by a model. Imports text."""
