@@ -13,7 +13,7 @@ from pydantic import ValidationError as Malformed
 import mnemosyne
 from mnemosyne import AsyncMnemosyne, Mnemosyne, errors, retries
 from mnemosyne.models import Collection
-from mnemosyne.requests import Request, making, path
+from mnemosyne.requests import Request, creation, path
 from mnemosyne.sse import Decoder
 from tests.sdk.python_client import COLLECTION, KEY
 
@@ -23,7 +23,7 @@ EVENTS = (
     "id: 7\nretry: 10\ndata: Überblick 索引 📚\u2028 still\n\n\n\nevent: message\ndata: four\n\ndata: no end"
 )
 WRITE = Request("POST", "/documents/text", json={}, repeatable=False)
-KEYED = making("/documents/text", None, json={})
+KEYED = creation("/documents/text", None, json={})
 READ = Request("GET", "/documents")
 GONE = httpx.ReadError("gone")
 REFUSED = httpx.ConnectError("refused")
