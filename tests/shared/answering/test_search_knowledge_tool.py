@@ -246,7 +246,7 @@ def test_an_agent_s_turn_works_end_to_end(core: Services, people: People):
             )),
             completion(tool_calls=calls({"query": "When does the shop open?", "limit": 1})),
             completion(tool_calls=calls({"query": "When does the shop open?", "top_k": 1})),
-            completion(completion="30 days [1]. It opens at nine [3], see [12]."),
+            completion(content="30 days [1]. It opens at nine [3], see [12]."),
         )  # fmt: skip
         messages: list[Any] = [{"role": "user", "content": "What about refunds, and when do you open?"}]
         while True:
