@@ -21,12 +21,12 @@ def bm25(documents: Sequence[Item]) -> Callable[[str], list[str]]:
     index.index(tokens([f"{item.title} {item.text}" for item in documents]), show_progress=False)
 
     def search(text: str) -> list[str]:
-        found, scores = index.retrieve(
+        results, scores = index.retrieve(
             tokens([text]), k=min(DEPTH, len(documents)), show_progress=False, n_threads=1
         )
         # It fills up with documents that hold nothing of what is asked.
         return [
-            documents[int(place)].id for place, score in zip(found[0], scores[0], strict=True) if score > 0
+            documents[int(place)].id for place, score in zip(results[0], scores[0], strict=True) if score > 0
         ]
 
     return search

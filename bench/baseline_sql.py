@@ -7,7 +7,7 @@ from typing import Any
 import psycopg
 
 from bench.interleaved import Candidate
-from bench.rows import Org
+from bench.tenant_rows import Org
 
 COLUMNS = """
     chunk_id uuid, document_id uuid, org_id uuid, ordinal integer, content text,

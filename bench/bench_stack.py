@@ -12,7 +12,7 @@ import psutil
 from rich.console import Console
 
 from local import ROOT
-from local.processes import free_port, is_responding, start, wait_until_ready
+from local.child_processes import free_port, is_responding, start, wait_until_ready
 from local.seed_demo import demo_files, ingest_files, make_services, principals_of
 from local.stack import Stack
 from shared.services import Services

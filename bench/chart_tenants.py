@@ -1,4 +1,4 @@
-"""Chart of bench/match.py's figures: recall and p50 by tenant size, rag_match and the textbook function.
+"""Chart of recall and p50 by tenant size (bench/match_by_tenant_size.py): rag_match, the textbook function.
 
 Written as SVG without a library; the colours follow the viewer's light or dark mode.
 """

@@ -33,16 +33,16 @@ def measure(_: BenchStack) -> list[Figure]:
     lambda_package.build()
     functions = sorted(path.stem for path in (lambda_package.FOLDER / "functions").glob("[a-z]*.py"))
     candidates = [BASELINE, *(f"functions.{name}" for name in functions)]
-    taken: dict[str, list[float]] = {candidate: [] for candidate in candidates}
+    timings: dict[str, list[float]] = {candidate: [] for candidate in candidates}
     for turn in range(-1, ROUNDS):
         for candidate in candidates:
             milliseconds = float(python("-c", TIME_IMPORT.format(candidate)).stdout)
             if turn >= 0:
-                taken[candidate].append(milliseconds)
-    base = min(taken.pop(BASELINE))
+                timings[candidate].append(milliseconds)
+    base = min(timings.pop(BASELINE))
     return [
         figure
-        for candidate, milliseconds in taken.items()
+        for candidate, milliseconds in timings.items()
         for figure in (
             Figure(f"import {candidate}", min(milliseconds), "ms", base, "<= 1.4", largest(candidate)),
             Figure(f"import {candidate}, on its own", min(milliseconds), "ms", goal="<= 500"),
@@ -74,8 +74,8 @@ def largest(module: str) -> str:
     """The packages that cost most, each with what it alone brought along."""
     totals: dict[str, int] = {}
     for line in python("-X", "importtime", "-c", f"import {module}").stderr.splitlines():
-        if found := LINE.match(line):
-            name = found[4].partition(".")[0]
-            totals[name] = totals.get(name, 0) + int(found[1])
+        if rows := LINE.match(line):
+            name = rows[4].partition(".")[0]
+            totals[name] = totals.get(name, 0) + int(rows[1])
     top = sorted(totals.items(), key=lambda item: -item[1])[:LARGEST]
     return "of its own time " + ", ".join(f"{name} {own / 1000:.0f} ms" for name, own in top)

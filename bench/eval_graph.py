@@ -60,14 +60,14 @@ class Run:
     named: set[str] = field(default_factory=set)
 
     def of(self, measure: str) -> dict[str, float]:
-        return {question: found[measure] for question, found in self.by_question.items()}
+        return {question: entry[measure] for question, entry in self.by_question.items()}
 
     def mean(self, measure: str) -> float:
         return fmean(self.of(measure).values())
 
     def mark(self, question: str, ranking: Sequence[str], relevant: Mapping[str, int]) -> None:
-        found = measures(ranking, relevant) | recalls(ranking, relevant)
-        self.by_question[question] = {name: 100 * value for name, value in found.items()}
+        matches = measures(ranking, relevant) | recalls(ranking, relevant)
+        self.by_question[question] = {name: 100 * value for name, value in matches.items()}
 
 
 Runs = Mapping[str, Run]
@@ -91,16 +91,16 @@ def measure(
     whole = _run_searches(
         ingested, labelled_set, limit, METHODS if labelled_set.published else (HYBRID, AUTO), WHOLE, console
     )
-    found = [CorpusRuns(labelled_set.name, WHOLE, len(labelled_set.documents), ingested.chunks, whole, {})]
+    matches = [CorpusRuns(labelled_set.name, WHOLE, len(labelled_set.documents), ingested.chunks, whole, {})]
     if ingested.small is not None:
         small = _run_searches(ingested.small, labelled_set, limit, METHODS, SMALL, console)
         of_others = published(labelled_set, limit)
-        found.append(
+        matches.append(
             CorpusRuns(
                 labelled_set.name, SMALL, len(ingested.small.names), ingested.small.chunks, small, of_others
             )
         )
-    return found
+    return matches
 
 
 def _run_searches(
@@ -117,12 +117,12 @@ def _run_searches(
     for question in labelled_set.judged(limit):
         for method, search in searches.items():
             started = perf_counter()
-            found = search(question.text)
+            matches = search(question.text)
             runs[method].seconds.append(perf_counter() - started)
-            ranking = by_best_chunk(ingested.names[match.document_id] for match in found.matches)
+            ranking = by_best_chunk(ingested.names[match.document_id] for match in matches.matches)
             runs[method].mark(question.id, ranking, labelled_set.relevant[question.id])
-            runs[method].graph |= {question.id} if found.graph else set()
-            runs[method].named |= {question.id} if found.named else set()
+            runs[method].graph |= {question.id} if matches.graph else set()
+            runs[method].named |= {question.id} if matches.named else set()
     for method, run in runs.items():
         means = ", ".join(f"{name} {run.mean(name):.1f}" for name in (*MEASURES, RANKED))
         console.print(
@@ -138,15 +138,15 @@ def search_of(ingested: IngestedSet, method: str) -> Search:
 
     def routed(text: str) -> SearchOutcome:
         request = SearchRequest(text, top_k=CHUNKS, rerank=False, with_highlights=False)
-        found = retrieve(ingested.core, ingested.reader, request, place=Place(ingested.org_id, None))
-        return SearchOutcome(found.matches, found.route.graph, found.graph.is_seeded)
+        chunks = retrieve(ingested.core, ingested.reader, request, place=Place(ingested.org_id, None))
+        return SearchOutcome(chunks.matches, chunks.route.graph, chunks.graph.is_seeded)
 
     def summary(text: str) -> SearchOutcome:
         mode = Mode.GRAPH if method == GRAPH else Mode.HYBRID
         query = Query(text, CHUNKS, mode=mode, rerank=False, graph=method == ENHANCED)
-        found = pipeline.search(ingested.core, ingested.reader, query)
-        asked = found.graph is not None
-        return SearchOutcome(found.matches, asked, found.graph is not None and found.graph.is_seeded)
+        result = pipeline.search(ingested.core, ingested.reader, query)
+        request = result.graph is not None
+        return SearchOutcome(result.matches, request, result.graph is not None and result.graph.is_seeded)
 
     return routed if method == AUTO else summary
 
@@ -158,7 +158,7 @@ def published(labelled_set: LabelledSet, limit: int) -> dict[str, Run]:
         for question in labelled_set.judged(limit):
             ranking = rankings.get(question.id, ())
             # What comes again takes up a place, and counts once.
-            once = [found if found not in ranking[:place] else "" for place, found in enumerate(ranking)]
+            once = [entry if entry not in ranking[:place] else "" for place, entry in enumerate(ranking)]
             runs[who].mark(question.id, once, labelled_set.relevant[question.id])
     return runs
 
@@ -230,9 +230,9 @@ def _difference_text(one: CorpusRuns, ours: str, method: str, name: str) -> str 
 def write(measured: Sequence[CorpusRuns], path: Path = RESULTS) -> None:
     """In the place of what was there of the same sets."""
     sets = {one.name for one in measured}
-    kept = [line for line in results(path) if line["set"] not in sets]
+    remaining = [line for line in results(path) if line["set"] not in sets]
     summary = [line for one in measured for line in lines(one)]
-    path.write_text("".join(json.dumps(line) + "\n" for line in [*kept, *summary]))
+    path.write_text("".join(json.dumps(line) + "\n" for line in [*remaining, *summary]))
 
 
 def results(path: Path = RESULTS) -> list[dict[str, Any]]:

@@ -111,7 +111,7 @@ def rrf_search(ingested: IngestedSet) -> Search:
             "top_k": CHUNKS,
             "filters": {"model": core.embedder.model},
         }
-        rows = core.database.call(ingested.reader, "rag_search", arguments, again=True)
+        rows = core.database.call(ingested.reader, "rag_search", arguments, idempotent=True)
         return by_best_chunk(ingested.names[row["document_id"]] for row in rows)
 
     return search
@@ -171,9 +171,9 @@ def lines(ingested: IngestedSet, labelled_set: LabelledSet, runs: Runs) -> list[
 def write(measured: Sequence[Mapping[str, Any]]) -> None:
     """In the place of what was there of the same sets."""
     sets = {line["set"] for line in measured}
-    kept = [line for line in results() if line["set"] not in sets]
+    remaining = [line for line in results() if line["set"] not in sets]
     RESULTS.parent.mkdir(exist_ok=True)
-    RESULTS.write_text("".join(json.dumps(line) + "\n" for line in [*kept, *measured]))
+    RESULTS.write_text("".join(json.dumps(line) + "\n" for line in [*remaining, *measured]))
 
 
 def results() -> list[dict[str, Any]]:

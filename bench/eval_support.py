@@ -53,22 +53,22 @@ class Subject:
         return crc32(self.id.encode()) % 2 == 0
 
 
-def subjects_of(labelled_set: LabelledSet, asked: Mapping[str, Sequence[QuestionAnswer]]) -> list[Subject]:
+def subjects_of(labelled_set: LabelledSet, request: Mapping[str, Sequence[QuestionAnswer]]) -> list[Subject]:
     """Of so many documents, those whose ids hash lowest."""
     documents = {item.id: item for item in labelled_set.documents}
     search = bm25(labelled_set.documents)
     # Documents about which nothing is asked say nothing of answers, where others do.
-    chosen = [item for item in labelled_set.documents if item.id in asked] or list(labelled_set.documents)
+    chosen = [item for item in labelled_set.documents if item.id in request] or list(labelled_set.documents)
     chosen = sorted(chosen, key=lambda item: crc32(item.id.encode()))[:DOCUMENTS]
-    found = []
+    results = []
     for place, item in enumerate(chosen):
         near = [documents[name] for name in search(item.text) if name != item.id]
         context, unseen = [item, *near[: PASSAGES - 1]], near[PASSAGES - 1 :]
         far = chosen[place - len(chosen) // 2]
         draw = random.Random(item.id)  # noqa: S311  # chooses words
-        cases = claims_about(context, unseen, far, asked.get(item.id, ()), draw)
-        found.append(Subject(item.id, [match_of(each) for each in context], cases))
-    return found
+        cases = claims_about(context, unseen, far, request.get(item.id, ()), draw)
+        results.append(Subject(item.id, [match_of(each) for each in context], cases))
+    return results
 
 
 def match_of(item: Item) -> Match:
@@ -105,7 +105,7 @@ def accuracies(subjects: Iterable[Subject], limits: Limits) -> dict[str, tuple[f
         checker = Checker(subject.matches, limits)
         for case in subject.cases:
             right[case.kind].append(is_right(case, checker.check(case.text)))
-    return {kind: (fmean(found), len(found)) for kind, found in right.items()}
+    return {kind: (fmean(entry), len(entry)) for kind, entry in right.items()}
 
 
 def is_right(case: Case, checked: CheckResult) -> bool:
@@ -118,16 +118,16 @@ def is_right(case: Case, checked: CheckResult) -> bool:
 def balanced_accuracy(subjects: Sequence[Subject], limits: Limits) -> float:
     """The mean share of what holds plus the mean share of what does not, every kind alike."""
     holds = {case.kind: case.holds for subject in subjects for case in subject.cases}
-    found = accuracies(subjects, limits)
-    return sum(fmean(found[kind][0] for kind in found if holds[kind] is side) for side in (True, False))
+    accuracy = accuracies(subjects, limits)
+    return sum(fmean(accuracy[kind][0] for kind in accuracy if holds[kind] is side) for side in (True, False))
 
 
 def fit(subjects: Sequence[Subject]) -> Limits:
     """The limits one after the other: two places, or another part of a passage, never need less than one."""
 
     def strictest(steps: Sequence[float], limits: Callable[[float], Limits]) -> float:
-        found = {step: balanced_accuracy(subjects, limits(step)) for step in steps}
-        return max(step for step in steps if found[step] >= max(found.values()) - TOLERANCE)
+        by_name = {step: balanced_accuracy(subjects, limits(step)) for step in steps}
+        return max(step for step in steps if by_name[step] >= max(by_name.values()) - TOLERANCE)
 
     alone = strictest(STEPS, lambda step: Limits(step, max(step, 0.75), max(step, 0.75)))
     higher = [step for step in STEPS if step >= alone]
@@ -137,14 +137,14 @@ def fit(subjects: Sequence[Subject]) -> Limits:
 
 def questions_in(folder: Path) -> dict[str, list[QuestionAnswer]]:
     """Questions with answers by the document that holds them, as far as a set's meta tells."""
-    found: dict[str, list[QuestionAnswer]] = defaultdict(list)
+    by_name: dict[str, list[QuestionAnswer]] = defaultdict(list)
     for line in (folder / "queries.jsonl").read_text().splitlines():
         item: dict[str, Any] = json.loads(line)
         about = item["meta"].get("source_doc")
         answers = item["meta"].get("answers") or []
         if about and (answers or item["meta"].get("answerable") is False):
-            found[about].append(QuestionAnswer(item["text"], answers[0] if answers else None))
-    return found
+            by_name[about].append(QuestionAnswer(item["text"], answers[0] if answers else None))
+    return by_name
 
 
 def report(folder: Path, console: Console) -> None:
@@ -159,7 +159,7 @@ def report(folder: Path, console: Console) -> None:
     reported = [subject for subject in subjects if not subject.fits]
     fitted = fit(fitting)
     started = perf_counter()
-    found = accuracies(reported, LIMITS)
+    accuracy = accuracies(reported, LIMITS)
     elapsed = perf_counter() - started
     holds = {case.kind: case.holds for subject in subjects for case in subject.cases}
     summary = {
@@ -167,10 +167,10 @@ def report(folder: Path, console: Console) -> None:
         "fitted_on": sum(len(subject.cases) for subject in fitting),
         "fitted": {"alone": fitted.alone, "together": fitted.together, "distant": fitted.distant},
         "in_use": {"alone": LIMITS.alone, "together": LIMITS.together, "distant": LIMITS.distant},
-        "reported_on": sum(count for _, count in found.values()),
-        "milliseconds_a_sentence": round(1000 * elapsed / sum(count for _, count in found.values()), 2),
-        "kept": {kind: [round(share, 3), n] for kind, (share, n) in found.items() if holds[kind]},
-        "caught": {kind: [round(share, 3), n] for kind, (share, n) in found.items() if not holds[kind]},
+        "reported_on": sum(count for _, count in accuracy.values()),
+        "milliseconds_a_sentence": round(1000 * elapsed / sum(count for _, count in accuracy.values()), 2),
+        "kept": {kind: [round(share, 3), n] for kind, (share, n) in accuracy.items() if holds[kind]},
+        "caught": {kind: [round(share, 3), n] for kind, (share, n) in accuracy.items() if not holds[kind]},
     }
     RESULTS.write_text(json.dumps(summary, indent=2) + "\n")
     console.print_json(data=summary)

@@ -32,12 +32,12 @@ def main() -> int:
     parser.add_argument("folder", type=Path)
     parser.add_argument("--questions", type=int, default=QUESTIONS, help="of each set at most (%(default)s)")
     parser.add_argument("--parts", nargs="+", choices=PARTS, default=PARTS, help="default: all")
-    given = parser.parse_args()
+    arguments = parser.parse_args()
     console = Console()
-    if SUPPORT in given.parts:
-        eval_support.report(given.folder, console)
-    if set(given.parts) != {SUPPORT}:
-        _search(sets_in(given.folder), given.questions, given.parts, console)
+    if SUPPORT in arguments.parts:
+        eval_support.report(arguments.folder, console)
+    if set(arguments.parts) != {SUPPORT}:
+        _search(sets_in(arguments.folder), arguments.questions, arguments.parts, console)
     return 0
 
 
@@ -69,9 +69,9 @@ def _quality(
     return runs
 
 
-def _record(part: str, about: dict[str, object], found: list[figures.Figure], console: Console) -> None:
-    figures.record(part, about, found)
-    figures.print_table(part, found, console)
+def _record(part: str, about: dict[str, object], results: list[figures.Figure], console: Console) -> None:
+    figures.record(part, about, results)
+    figures.print_table(part, results, console)
 
 
 if __name__ == "__main__":

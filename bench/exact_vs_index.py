@@ -18,7 +18,7 @@ from rich.console import Console
 
 from bench.figures import Figure
 from bench.interleaved import TOP_K, sample_queries, vector_literal
-from bench.rows import Org
+from bench.tenant_rows import Org
 from bench.tenants import TenantDatabase, small_orgs, tenant_database
 
 SIZES = (100, 1_000, 3_000, 5_000, 10_000, 50_000)

@@ -1,4 +1,4 @@
-"""Cost of entity extraction during ingestion. Part of bench/graph.py.
+"""Cost of entity extraction during ingestion. Part of bench/graph_search.py.
 
 The demo's documents and synthetic ones (bench/synthetic_names.py) are ingested into an org with 100,000
 chunks, alternately with and without extraction; extraction alone is compared with embedding the same
@@ -14,13 +14,13 @@ from uuid import uuid4
 from rich.console import Console
 
 from bench.figures import Figure
-from bench.rows import Org
+from bench.tenant_rows import Org
 from bench.tenants import TenantDatabase
 from bench.text_corpus import TextCorpus
 from local.seed_demo import demo_files, make_services
 from shared.graph.extractor import extract
 from shared.ingestion.chunking.passages import DEFAULT_CHUNKING
-from shared.ingestion.ingest import NewDocument, chunk_and_embed
+from shared.ingestion.synchronous_ingestion import NewDocument, chunk_and_embed
 from shared.models.embeddings import embed
 from shared.services import Services
 from shared.types import Principal
@@ -52,14 +52,14 @@ def measure(tenants: TenantDatabase, corpus: TextCorpus, console: Console) -> li
             ("demo", demo_documents(corpus.org)),
             ("made up", synthetic_documents(corpus)),
         ):
-            taken = time_documents(core, caller, documents)
-            found = figures_of(what, taken)
+            timings = time_documents(core, caller, documents)
+            results = figures_of(what, timings)
             console.print(
                 f"{what}, {len(documents)} documents: "
-                + ", ".join(f"{figure.name} {figure.value:.3g} {figure.unit}" for figure in found),
+                + ", ".join(f"{figure.name} {figure.value:.3g} {figure.unit}" for figure in results),
                 highlight=False,
             )
-            figures += found
+            figures += results
     return figures
 
 
@@ -76,15 +76,15 @@ def synthetic_documents(corpus: TextCorpus) -> list[NewDocument]:
 
 def time_documents(core: Services, caller: Principal, documents: Sequence[NewDocument]) -> IngestionTimings:
     """Every document both ways, the first one by turns; the first few once more, before, and not counted."""
-    taken = IngestionTimings()
+    timings = IngestionTimings()
     for turn, document in enumerate([*documents[:WARM], *documents]):
         seconds = {method: put_document(core, caller, document, method) for method in _turns(turn)}
         if turn < min(WARM, len(documents)):
             continue
         for method, whole in seconds.items():
-            taken.whole[method].append(whole)
-        _time_steps(core, document, taken)
-    return taken
+            timings.whole[method].append(whole)
+        _time_steps(core, document, timings)
+    return timings
 
 
 def _turns(turn: int) -> tuple[str, str]:
@@ -99,27 +99,27 @@ def put_document(core: Services, caller: Principal, document: NewDocument, metho
     chunks = row.pop("chunks")
     own = {"org_id": document.org_id, "collection": document.collection}
     arguments = {"document": {**row, **own}, "chunks": chunks}
-    core.database.call(caller, "rag_put_document", arguments, patient=True)
+    core.database.call(caller, "rag_put_document", arguments, long_timeout=True)
     return perf_counter() - started
 
 
-def _time_steps(core: Services, document: NewDocument, taken: IngestionTimings) -> None:
+def _time_steps(core: Services, document: NewDocument, timings: IngestionTimings) -> None:
     (row,) = chunk_and_embed(core.embedder, [document])
     texts = [chunk["content"] for chunk in row["chunks"]]
     started = perf_counter()
     named = extract(row["title"], texts)
-    taken.reading.append(perf_counter() - started)
+    timings.reading.append(perf_counter() - started)
     started = perf_counter()
     embed(core.embedder, [f"{row['title']}\n{text}" for text in texts])
-    taken.embedding.append(perf_counter() - started)
-    taken.chunks += len(texts)
-    taken.names += sum(len(one.names) for one in named)
+    timings.embedding.append(perf_counter() - started)
+    timings.chunks += len(texts)
+    timings.names += sum(len(one.names) for one in named)
 
 
-def figures_of(what: str, taken: IngestionTimings) -> list[Figure]:
-    named, nameless = (1000 * sum(taken.whole[method]) / taken.chunks for method in (NAMED, NAMELESS))
-    reading, embedding = (1000 * sum(some) / taken.chunks for some in (taken.reading, taken.embedding))
-    note = f"{taken.names / taken.chunks:.1f} names a chunk, {taken.chunks} chunks"
+def figures_of(what: str, timings: IngestionTimings) -> list[Figure]:
+    named, nameless = (1000 * sum(timings.whole[method]) / timings.chunks for method in (NAMED, NAMELESS))
+    reading, embedding = (1000 * sum(some) / timings.chunks for some in (timings.reading, timings.embedding))
+    note = f"{timings.names / timings.chunks:.1f} names a chunk, {timings.chunks} chunks"
     return [
         Figure(f"ingestion with names, a chunk, {what}", named, "ms", nameless, None, note),
         Figure(f"names' share of ingestion, {what}", 1 - nameless / named, "", None, GOAL),

@@ -8,7 +8,7 @@ from fastapi.testclient import TestClient
 
 from bench.bench_stack import BenchStack, serve_app
 from bench.figures import Figure
-from bench.load import Outcome, Request, run_clients
+from bench.load_generator import Outcome, Request, run_clients
 from functions import rag_answer, rag_search
 from shared.api.dependencies import services_dependency
 from shared.models.embeddings import embed

@@ -16,7 +16,7 @@ from rich.console import Console
 
 from bench.bench_stack import BenchStack, serve_app
 from bench.figures import Figure
-from bench.load import Outcome, Request, run_clients
+from bench.load_generator import Outcome, Request, run_clients
 from bench.synthetic_text import Prose
 from local.seed_demo import make_services
 from local.stack import Stack
@@ -147,11 +147,11 @@ def analyze(bench: BenchStack) -> None:
         connection.execute("analyze")
 
 
-def set_hybrid(bench: BenchStack, wanted: bool) -> None:
+def set_hybrid(bench: BenchStack, expected: bool) -> None:
     """Whether the indexes are searched by word as well."""
     with psycopg.connect(bench.stack.database_url(), autocommit=True) as connection:
         connection.execute(
             "update rag.collections set config = jsonb_build_object('enable_hybrid_search', %s::boolean) "
             "where name like 'of %%'",
-            [wanted],
+            [expected],
         )

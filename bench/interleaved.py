@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bench import synthetic_vectors
-from bench.rows import Org, is_rare, row_of
+from bench.tenant_rows import Org, is_rare, row_of
 
 TOP_K = 10
 # Rounding differs between two ways to compute one distance.
@@ -73,10 +73,10 @@ def sample_queries(orgs: Sequence[Org], count: int) -> synthetic_vectors.Halves:
 
 def _distances(org: Org, queries: synthetic_vectors.Halves, *, rare: bool) -> NDArray[np.float32]:
     """Distances of each question to each row of the org; infinite to what the filter leaves out."""
-    found = synthetic_vectors.distances(org.embeddings(), queries)
+    distances = synthetic_vectors.distances(org.embeddings(), queries)
     if rare:
-        found[:, ~is_rare(np.arange(org.chunks, dtype=np.uint64))] = np.inf
-    return found
+        distances[:, ~is_rare(np.arange(org.chunks, dtype=np.uint64))] = np.inf
+    return distances
 
 
 @dataclass
@@ -156,7 +156,7 @@ def post(connection: http.client.HTTPConnection, path: str, token: str, body: by
     headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
     connection.request("POST", path, body, headers)
     answer = connection.getresponse()
-    said = answer.read()
+    output = answer.read()
     if answer.status != 200:
-        raise RuntimeError(f"{path}: {answer.status} {said[:500]!r}")
-    return said
+        raise RuntimeError(f"{path}: {answer.status} {output[:500]!r}")
+    return output

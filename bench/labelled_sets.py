@@ -24,10 +24,10 @@ from zlib import crc32
 import psycopg
 from rich.console import Console
 
-from local.corpus import ORGS
+from local.demo_corpus import ORGS
 from local.seed_demo import COLLECTION, make_services, principals_of
 from local.stack import Stack
-from shared.ingestion.ingest import NewDocument, ingest_many
+from shared.ingestion.synchronous_ingestion import NewDocument, ingest_many
 from shared.services import Services
 from shared.types import Principal
 
@@ -60,9 +60,9 @@ class LabelledSet:
 
     def judged(self, limit: int) -> list[Item]:
         """The questions that some document answers; of many, those whose ids hash lowest."""
-        found = [item for item in self.questions if self.relevant.get(item.id)]
-        chosen = {item.id for item in sorted(found, key=lambda item: crc32(item.id.encode()))[:limit]}
-        return [item for item in found if item.id in chosen]
+        results = [item for item in self.questions if self.relevant.get(item.id)]
+        chosen = {item.id for item in sorted(results, key=lambda item: crc32(item.id.encode()))[:limit]}
+        return [item for item in results if item.id in chosen]
 
 
 @dataclass(frozen=True)
@@ -81,10 +81,10 @@ class IngestedSet:
 def sets_in(folder: Path) -> list[LabelledSet]:
     """The set that a folder is, or those that it holds. Raises FileNotFoundError where there is none."""
     folders = [folder] if (folder / "corpus.jsonl").exists() else sorted(folder.iterdir())
-    found = [read(each) for each in folders if (each / "corpus.jsonl").exists()]
-    if not found:
+    results = [read(each) for each in folders if (each / "corpus.jsonl").exists()]
+    if not results:
         raise FileNotFoundError(f"no corpus.jsonl in {folder}, nor in its folders")
-    return found
+    return results
 
 
 def read(folder: Path) -> LabelledSet:
@@ -159,5 +159,5 @@ def _put(
 def _names(stack: Stack, org_id: str) -> dict[str, str]:
     with psycopg.connect(stack.database_url(), autocommit=True) as connection:
         connection.execute("vacuum analyze")
-        found = connection.execute("select id, external_id from rag.documents where org_id = %s", [org_id])
-        return {str(document_id): name for document_id, name in found if name is not None}
+        rows = connection.execute("select id, external_id from rag.documents where org_id = %s", [org_id])
+        return {str(document_id): name for document_id, name in rows if name is not None}

@@ -5,8 +5,8 @@ from uuid import UUID
 
 import numpy as np
 
-from bench.rows import ids
 from bench.synthetic_names import COUNT, NamedProse, entity_type, name
+from bench.tenant_rows import ids
 from bench.tenants import TenantDatabase
 from bench.text_corpus import TextCorpus
 

@@ -46,7 +46,7 @@ def claims_about(
     context: Sequence[Item],
     unseen: Sequence[Item],
     far: Item,
-    asked: Sequence[QuestionAnswer],
+    questions: Sequence[QuestionAnswer],
     draw: random.Random,
 ) -> list[Case]:
     """About the first document of the context; `unseen` resemble it, and are not in the context."""
@@ -62,7 +62,7 @@ def claims_about(
         cases.append(Case("two joined", f"{one.rstrip('.')}, while {_lower(other)}", True))
         one, other = (_inflect_words(_drop_words(text, draw), draw) for text in (one, other))
         cases.append(Case("two joined, words left out", f"{one.rstrip('.')}, while {_lower(other)}", True))
-    cases += _question_cases(asked, draw)
+    cases += _question_cases(questions, draw)
     for item, kind in (
         (unseen[0] if unseen else None, "of a similar document"),
         (far, "of another document"),
@@ -100,14 +100,14 @@ def _true_variants(text: str, draw: random.Random) -> Iterator[tuple[str, str]]:
 def _drop_words(text: str, draw: random.Random) -> str:
     """A fifth of the words gone, no number, no neighbour of one (its month, its unit) and no denial."""
     words = text.split()
-    kept = [
+    remaining = [
         word
         for place, word in enumerate(words)
         if draw.random() > 0.2
         or _NEGATION.search(word)
         or re.search(r"[\d\"]", " ".join(words[max(0, place - 1) : place + 2]))
     ]
-    return " ".join(kept)
+    return " ".join(remaining)
 
 
 def _inflect_words(text: str, draw: random.Random) -> str:
@@ -121,9 +121,9 @@ def _inflect(word: str, draw: random.Random) -> str:
     return f"{word}s" if draw.random() < 0.5 else word
 
 
-def _question_cases(asked: Sequence[QuestionAnswer], draw: random.Random) -> Iterator[Case]:
-    answers = [item.answer for item in asked if item.answer]
-    for item in asked[:4]:
+def _question_cases(questions: Sequence[QuestionAnswer], draw: random.Random) -> Iterator[Case]:
+    answers = [item.answer for item in questions if item.answer]
+    for item in questions[:4]:
         rest = _QUESTION_WORDS.sub("", item.question.strip().rstrip("?")).strip()
         others = [answer for answer in answers if item.answer and not _overlaps(answer, item.answer, rest)]
         if item.answer:

@@ -12,7 +12,7 @@ from typing import Any
 from bench.bench_stack import BenchStack, serve_app
 from bench.figures import Figure
 from local import ROOT
-from local.processes import StackError
+from local.child_processes import StackError
 
 SCRIPT = Path(__file__).with_suffix(".mjs")
 QUESTION = "How often must loggers be calibrated?"
@@ -26,7 +26,7 @@ def measure(bench: BenchStack) -> list[Figure]:
         gateway = {"RAG_LLM_API_KEY": "none", "RAG_LLM_URL": f"{model.url}/v1"}
         server = stack.enter_context(serve_app(bench, "bench.served_playground:app", gateway))
         taken = run(server.url, bench.token())
-    p50 = {name: median(found) for name, found in taken.items() if name != "bytes"}
+    p50 = {name: median(entry) for name, entry in taken.items() if name != "bytes"}
     note = f"{ROUNDS} first visits, against a text file's"
     turns = f"{ROUNDS} in turns"
     return [
@@ -44,9 +44,9 @@ def run(url: str, token: str) -> dict[str, Any]:
     browser = shutil.which("chromium") or shutil.which("google-chrome")
     if browser is None:
         raise StackError("no Chromium on this machine")
-    given = {"url": url, "token": token, "question": QUESTION, "rounds": ROUNDS, "browser": browser}
-    done = subprocess.run(
-        ["node", SCRIPT], input=json.dumps(given), stdout=subprocess.PIPE, text=True, check=True, cwd=ROOT
+    arguments = {"url": url, "token": token, "question": QUESTION, "rounds": ROUNDS, "browser": browser}
+    process = subprocess.run(
+        ["node", SCRIPT], input=json.dumps(arguments), stdout=subprocess.PIPE, text=True, check=True, cwd=ROOT
     )
-    taken: dict[str, Any] = json.loads(done.stdout)
+    taken: dict[str, Any] = json.loads(process.stdout)
     return taken

@@ -70,21 +70,21 @@ class SearchClient:
     ) -> dict[str, Timings]:
         """Every way answers every question once, in an order that is drawn anew for each; the first few once
         more, before, and not counted."""
-        taken = {method: Timings() for method in methods}
+        timings = {method: Timings() for method in methods}
         shuffled = random.Random(7).sample  # noqa: S311  # not a secret
-        asked = [(text, vector_literal(vector)) for text, vector in zip(texts, vectors, strict=True)]
+        requests = [(text, vector_literal(vector)) for text, vector in zip(texts, vectors, strict=True)]
         with connect(self.address) as connection:
-            for turn, (text, vector) in enumerate([*asked[:WARM], *asked]):
+            for turn, (text, vector) in enumerate([*requests[:WARM], *requests]):
                 for method in shuffled(list(methods), len(methods)):
                     function, body = search_request(method, text, vector, top_k)
                     started = perf_counter()
                     answer = post(connection, f"/rpc/{function}", self.token, body)
                     seconds = perf_counter() - started
-                    if turn >= min(WARM, len(asked)):
-                        taken[method].seconds.append(seconds)
-                        said = json.loads(answer)
-                        taken[method].answers.append(said["matches"] if method == GRAPH else said)
-        return taken
+                    if turn >= min(WARM, len(requests)):
+                        timings[method].seconds.append(seconds)
+                        message = json.loads(answer)
+                        timings[method].answers.append(message["matches"] if method == GRAPH else message)
+        return timings
 
 
 def search_request(method: str, text: str, vector: str, top_k: int) -> tuple[str, bytes]:

@@ -44,7 +44,7 @@ INDEX_HEAD = ("| questions | documents | 1 client, p50 | 8 clients, p50 |", "|--
 
 
 def match() -> list[str]:
-    """A row a cell of bench/match.py; nothing when it was not measured."""
+    """A row a cell of bench/match_by_tenant_size.py; nothing when it was not measured."""
     measured = results("match")
     rows = [*MATCH_HEAD] if measured else []
     for cell in (f"{tenant}{rare}" for tenant in TENANTS for rare in ("", ", 1 %") if measured):
@@ -71,7 +71,7 @@ def match() -> list[str]:
 
 
 def storage() -> list[str]:
-    """A row a kind of bench/storage.py; nothing when it was not measured."""
+    """A row a kind of bench/vector_storage.py; nothing when it was not measured."""
     kinds: dict[str, dict[str, str]] = {}
     for result in results("storage"):
         kind, _, figure = result["name"].partition(": ")
@@ -114,12 +114,12 @@ def quality() -> list[str]:
 
 def hybrid() -> list[str]:
     """A row a kind of question; nothing when it was not measured."""
-    found = {result["name"]: result for result in results("hybrid")}
-    rows = [*HYBRID_HEAD] if found else []
-    for kind in KINDS if found else ():
-        both, word = found[f"hybrid p50, {kind}"], found[f"keyword p50, {kind}"]
-        whole = found.get(f"keyword p50 reading all postings, {kind}")
-        recall = found.get(f"keyword recall@10, {kind}")
+    by_name = {result["name"]: result for result in results("hybrid")}
+    rows = [*HYBRID_HEAD] if by_name else []
+    for kind in KINDS if by_name else ():
+        both, word = by_name[f"hybrid p50, {kind}"], by_name[f"keyword p50, {kind}"]
+        whole = by_name.get(f"keyword p50 reading all postings, {kind}")
+        recall = by_name.get(f"keyword recall@10, {kind}")
         cells = (
             kind,
             f"{both['baseline']:.3g} ms",
@@ -135,12 +135,12 @@ def hybrid() -> list[str]:
 
 def graph() -> list[str]:
     """A row a kind of question, and then what is one figure; nothing when it was not measured."""
-    found = {result["name"]: result for result in results("graph")}
-    rows = [*GRAPH_HEAD] if found else []
-    for name, middle in found.items():
+    by_name = {result["name"]: result for result in results("graph")}
+    rows = [*GRAPH_HEAD] if by_name else []
+    for name, middle in by_name.items():
         if not name.startswith("graph p50, "):
             continue
-        kind, high = name.removeprefix("graph p50, "), found[name.replace("p50", "p95")]
+        kind, high = name.removeprefix("graph p50, "), by_name[name.replace("p50", "p95")]
         cells = (
             kind,
             f"{middle['baseline']:.3g} ms",
@@ -158,12 +158,12 @@ def graph_quality() -> list[str]:
     measured = eval_graph.results()
     rows = [*GRAPHS_HEAD] if measured else []
     for line in measured:
-        asked = f", {line['graph']} of {line['questions']}" if line["search"] == eval_graph.AUTO else ""
+        request = f", {line['graph']} of {line['questions']}" if line["search"] == eval_graph.AUTO else ""
         # Published are no more than eight places.
         is_ours = line["p50_ms"] is not None
         cells = (
             f"{line['set']}, {line['documents']:,}",
-            f"{line['search']}{asked}",
+            f"{line['search']}{request}",
             *(f"{line[name]:.1f}" for name in eval_graph.MEASURES),
             line["graph_less_it"] or "",
             f"{line[eval_graph.RANKED]:.1f}" if is_ours else "",

@@ -17,30 +17,30 @@ ROUNDS = 300
 
 def measure(bench: BenchStack) -> list[Figure]:
     with serve_app(bench, "functions.server:create", {}, "--factory") as server:
-        given = {
+        arguments = {
             "url": f"{server.url}/api/v1",
             "token": bench.token(),
             "query": QUESTION,
             "rounds": ROUNDS,
         }
-        taken = run(given)
+        taken = run(arguments)
     return [figure(name, methods) for name, methods in taken.items()]
 
 
-def run(given: dict[str, object]) -> dict[str, dict[str, list[float]]]:
+def run(arguments: dict[str, object]) -> dict[str, dict[str, list[float]]]:
     """The script's measurements. Raises CalledProcessError unless every call was answered."""
     with tempfile.TemporaryDirectory(prefix="rag-bench-sdk-") as workplace:
         folder = Path(workplace)
         build_typescript_sdk.install(folder, SCRIPT)
-        done = subprocess.run(
+        process = subprocess.run(
             ["node", folder / SCRIPT.name],
-            input=json.dumps(given),
+            input=json.dumps(arguments),
             stdout=subprocess.PIPE,
             text=True,
             check=True,
         )
-    taken: dict[str, dict[str, list[float]]] = json.loads(done.stdout)
-    return taken
+    timings: dict[str, dict[str, list[float]]] = json.loads(process.stdout)
+    return timings
 
 
 def figure(name: str, methods: dict[str, list[float]]) -> Figure:

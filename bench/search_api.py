@@ -19,8 +19,8 @@ from bench.bench_stack import BenchStack, serve_app
 from bench.figures import Figure
 from bench.interleaved import connect, post
 from bench.question_sets import IDENTIFIER, TEXT, kinds, questions
-from bench.rows import Org
 from bench.synthetic_text import SEED
+from bench.tenant_rows import Org
 from bench.tenants import TenantDatabase, tenant_database
 from bench.text_corpus import index_words, load_corpus
 from local.seed_demo import make_services
@@ -42,7 +42,7 @@ def measure(console: Console, chunks: int = CHUNKS) -> list[Figure]:
         tenants.with_index()
         drawn = kinds(corpus)
         texts = {kind: questions(drawn[kind], REQUESTS + WARM) for kind in (IDENTIFIER, TEXT)}
-        asked = request_pairs(tenants, org, texts)
+        request = request_pairs(tenants, org, texts)
         environment = {
             "BENCH_POSTGREST": tenants.postgrest,
             "BENCH_MODEL": tenants.model,
@@ -54,7 +54,7 @@ def measure(console: Console, chunks: int = CHUNKS) -> list[Figure]:
             with serve_app(bench, "bench.served_search:app", environment) as server:
                 figures = [
                     figure
-                    for name, (ours, bare) in asked.items()
+                    for name, (ours, bare) in request.items()
                     for figure in compare(server.url, token, name, ours, bare, console)
                 ]
         return figures
@@ -73,8 +73,8 @@ def request_pairs(
 
     def our_contents(number: int) -> tuple[str, Body]:
         documents, chunks = contents(number)
-        ids = [{"kind": "document", "id": found} for found in documents]
-        ids += [{"kind": "chunk", "id": found} for found in chunks]
+        ids = [{"kind": "document", "id": entry} for entry in documents]
+        ids += [{"kind": "chunk", "id": entry} for entry in chunks]
         return "/v1/contents", {"workspaceId": workspace, "ids": ids, "expand": {"chunks": True}}
 
     def bare_contents(number: int) -> tuple[str, Body]:
@@ -115,11 +115,11 @@ def request_pairs(
 
 def sample_ids(tenants: TenantDatabase) -> tuple[list[str], list[str]]:
     """Of chunks and of documents, as many as are asked for."""
-    wanted = 5 * (REQUESTS + WARM)
+    expected = 5 * (REQUESTS + WARM)
     draw = random.Random(SEED)  # noqa: S311  # not a secret
     chunks = tenants.connection.execute("select id::text from rag.chunks order by id").fetchall()
     documents = tenants.connection.execute("select id::text from rag.documents order by id").fetchall()
-    chosen = draw.choices(chunks, k=wanted), draw.choices(documents, k=wanted)
+    chosen = draw.choices(chunks, k=expected), draw.choices(documents, k=expected)
     return [value for (value,) in chosen[0]], [value for (value,) in chosen[1]]
 
 
@@ -135,8 +135,8 @@ def compare(
     seconds: dict[str, list[float]] = {"ours": [], "bare": []}
     with connect(url) as connection:
         for number in range(REQUESTS + WARM):
-            for who, asked in (("ours", ours), ("bare", bare)):
-                path, body = asked(number)
+            for who, request in (("ours", ours), ("bare", bare)):
+                path, body = request(number)
                 content = json.dumps(body).encode()
                 started = perf_counter()
                 post(connection, path, token, content)

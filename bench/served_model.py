@@ -1,4 +1,4 @@
-"""A chat model that answers at once, for bench/chat.py."""
+"""A chat model that answers at once, for bench/platform_chat.py."""
 
 import json
 from collections.abc import AsyncIterator
@@ -13,8 +13,8 @@ PIECES = ("The quarantine ", "lasts ", "fourteen ", "days, ", "as the policy ", 
 
 
 async def complete(request: Request) -> Response:
-    asked = await request.json()
-    if asked.get("stream"):
+    query = await request.json()
+    if query.get("stream"):
         return StreamingResponse(_stream(), media_type="text/event-stream")
     message = {"role": "assistant", "content": "".join(PIECES)}
     return JSONResponse({"choices": [{"index": 0, "message": message, "finish_reason": "stop"}]})

@@ -15,7 +15,7 @@ import httpx
 from fastapi import FastAPI, Header
 from starlette.applications import Starlette
 
-from bench.rows import Org
+from bench.tenant_rows import Org
 from functions.server import Functions
 from shared.api.dependencies import get_services
 from shared.models.embeddings import local_embedder

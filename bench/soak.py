@@ -10,7 +10,7 @@ import psycopg
 from bench.bench_stack import BenchStack, Server, serve_app
 from bench.figures import Figure
 from bench.http_path import run_search_clients, server_environment
-from bench.load import Outcome, Request, run_clients
+from bench.load_generator import Outcome, Request, run_clients
 
 REQUESTS = int(os.environ.get("BENCH_REQUESTS", "50000"))
 MINUTES = float(os.environ.get("BENCH_MINUTES", "10"))

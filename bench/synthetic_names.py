@@ -1,4 +1,4 @@
-"""Synthetic names in the text of bench/synthetic_text.py, for bench/graph.py.
+"""Synthetic names in the text of bench/synthetic_text.py, for bench/graph_search.py.
 
 20,000 names of people, teams, services and places follow a Zipf-Mandelbrot law: the most common is in one
 chunk of fifteen, the rarest in a handful. A document has names of its own, which it repeats; half of the
@@ -144,9 +144,9 @@ def _append_names(chunk: str, naming: ChunkNames) -> str:
     return f"{related} {' and '.join(others)} were there." if others else related
 
 
-def misspell(said: str, draw: np.random.Generator) -> str:
+def misspell(text: str, draw: np.random.Generator) -> str:
     """One letter of each longer word lost, doubled or changed for its neighbour, never the first."""
-    return " ".join(_misspell_word(word, draw) if len(word) > 4 else word for word in said.split())
+    return " ".join(_misspell_word(word, draw) if len(word) > 4 else word for word in text.split())
 
 
 def _misspell_word(word: str, draw: np.random.Generator) -> str:

@@ -6,7 +6,7 @@ can use: so the vocabulary grows with the text, a few words are in every fourth 
 twentieth, and most in one or two. Words come in bursts: a document has some of its own, which it repeats. A
 chunk has whole sentences of about 100 words, a document about eight chunks; every fourth chunk has an
 identifier (INC-4821), which one to three other chunks have as well. Sentences have no meaning, and words
-co-occur only by chance. bench/hybrid.py reports the figures of the text. All from fixed seeds.
+co-occur only by chance. bench/keyword_search.py reports the figures of the text. All from fixed seeds.
 """
 
 import re
@@ -48,10 +48,10 @@ class Prose:
 
     def __init__(self, passed_over: Set[str]) -> None:
         self._passed_over = passed_over
-        told = demo_sentences()
-        counts = Counter(word for one in told for word in words(one) if word not in passed_over)
+        sentences = demo_sentences()
+        counts = Counter(word for one in sentences for word in words(one) if word not in passed_over)
         self._known = [word for word, _ in counts.most_common()]
-        self._patterns = [pattern for one in told if (pattern := self._pattern(one))]
+        self._patterns = [pattern for one in sentences if (pattern := self._pattern(one))]
         weights = 1 / (np.arange(1, RANKS + 1) + SHIFT) ** STEEPNESS
         self._law = np.cumsum(weights) / weights.sum()
         own = 1 / np.arange(1, OWN + 1)
@@ -60,9 +60,9 @@ class Prose:
     def document(self, number: int) -> SyntheticDocument:
         draw = np.random.default_rng([SEED, number])
         own = self._ranks(draw, OWN) + OWN_FROM
-        wanted = int(draw.integers(6, 11)) * CHUNK_WORDS
+        word_count = int(draw.integers(6, 11)) * CHUNK_WORDS
         chunks: list[str] = []
-        while len(chunks) * CHUNK_WORDS < wanted:
+        while len(chunks) * CHUNK_WORDS < word_count:
             chunks.append(self._chunk(draw, own))
         title = " ".join(self._drawn(draw, own, int(draw.integers(3, 7)))).capitalize()
         return SyntheticDocument(title, tuple(chunks))
@@ -73,23 +73,23 @@ class Prose:
     def question(self, number: int) -> str:
         """Five to eight content words that follow each other in a text that is not among the documents."""
         draw = np.random.default_rng([SEED, number, 1])
-        found = self.content_words(self._chunk(draw, self._ranks(draw, OWN) + OWN_FROM))
+        results = self.content_words(self._chunk(draw, self._ranks(draw, OWN) + OWN_FROM))
         count = int(draw.integers(5, 9))
-        first = int(draw.integers(0, len(found) - count + 1))
-        return " ".join(found[first : first + count])
+        first = int(draw.integers(0, len(results) - count + 1))
+        return " ".join(results[first : first + count])
 
     def _chunk(self, draw: np.random.Generator, own: Ranks) -> str:
-        said: list[str] = []
+        texts: list[str] = []
         length = 0
         while length < CHUNK_WORDS * 0.9:
             pattern = self._patterns[int(draw.integers(len(self._patterns)))]
             drawn = iter(self._drawn(draw, own, pattern.count(None)))
             sentence = "".join(next(drawn) if piece is None else piece for piece in pattern)
-            said.append(sentence[0].upper() + sentence[1:])
+            texts.append(sentence[0].upper() + sentence[1:])
             length += len(sentence.split())
         if draw.integers(IDENTIFIED) == 0:
-            said.append(f"See {KINDS[int(draw.integers(len(KINDS)))]}-{int(draw.integers(1000, 5000))}.")
-        return " ".join(said)
+            texts.append(f"See {KINDS[int(draw.integers(len(KINDS)))]}-{int(draw.integers(1000, 5000))}.")
+        return " ".join(texts)
 
     def _drawn(self, draw: np.random.Generator, own: Ranks, count: int) -> list[str]:
         ranks = self._ranks(draw, count)
@@ -120,14 +120,14 @@ class Prose:
 
 def demo_sentences() -> list[str]:
     """The demo's English ones: no headings, lists or tables."""
-    found = [
+    results = [
         file.document.text[sentence.start : sentence.end]
         for file, _ in demo_files()
         if file.document.lang == "en"
         for sentence in sentences(file.document.text, "en")
         if not sentence.heading
     ]
-    return [one for one in found if one[0].isupper() and one[-1] == "." and one.isascii()]
+    return [one for one in results if one[0].isupper() and one[-1] == "." and one.isascii()]
 
 
 def words(text: str) -> list[str]:

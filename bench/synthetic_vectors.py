@@ -42,15 +42,15 @@ def sample(org: int, topics: int, count: int, stream: int = 0) -> Halves:
     centres, matrix, offset = _space()
     own = np.random.default_rng([SEED, org]).choice(TOPICS, topics, replace=False)
     draw = np.random.default_rng([SEED, org, stream])
-    found = np.empty((count, DIMENSIONS), np.float16)
+    results = np.empty((count, DIMENSIONS), np.float16)
     for first in range(0, count, BATCH):
         size = min(BATCH, count - first)
         stray = draw.standard_normal((size, INNER), np.float32) * np.float32(STRAY / INNER**0.5)
         inner = centres[draw.choice(own, size)] + stray
         noise = draw.standard_normal((size, DIMENSIONS), np.float32) * np.float32(NOISE / DIMENSIONS**0.5)
         whole = inner @ matrix + offset + noise
-        found[first : first + size] = whole / np.linalg.norm(whole, axis=1, keepdims=True)
-    return found
+        results[first : first + size] = whole / np.linalg.norm(whole, axis=1, keepdims=True)
+    return results
 
 
 def distances(rows: Halves, queries: Halves) -> Floats:

@@ -11,8 +11,8 @@ from rich.console import Console
 
 from bench.figures import Figure
 from bench.interleaved import Candidate, Score, Workload, run_interleaved
-from bench.match import OURS
-from bench.rows import Org
+from bench.match_by_tenant_size import OURS
+from bench.tenant_rows import Org
 from bench.tenants import LARGE, MEDIUM, SMALL, TenantDatabase, small_orgs, tenant_database
 
 QUESTIONS = 150

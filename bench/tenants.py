@@ -16,9 +16,9 @@ from uuid import UUID
 
 import psycopg
 
-from bench.rows import Org, chunk_columns, copy_rows, document_columns
 from bench.synthetic_vectors import BATCH
-from local import tokens
+from bench.tenant_rows import Org, chunk_columns, copy_rows, document_columns
+from local import access_tokens
 from local.postgres import SUPERUSER
 from local.stack import Stack
 
@@ -104,7 +104,7 @@ class TenantDatabase:
         return user_id
 
     def token(self, user_id: UUID, role: str = "authenticated") -> str:
-        return tokens.user_token(self.stack.signing_key, self.stack.url, str(user_id), role=role)
+        return access_tokens.user_token(self.stack.signing_key, self.stack.url, str(user_id), role=role)
 
     def without_index(self) -> None:
         self.connection.execute("drop index if exists rag.chunks_by_embedding")

@@ -17,9 +17,9 @@ import numpy as np
 import psycopg
 from numpy.typing import NDArray
 
-from bench.rows import Columns, Org, chunk_columns, copy_rows, ids
 from bench.synthetic_text import Prose, SyntheticDocument, demo_sentences, words
 from bench.synthetic_vectors import BATCH
+from bench.tenant_rows import Columns, Org, chunk_columns, copy_rows, ids
 from bench.tenants import TenantDatabase
 from local.postgres import SUPERUSER
 
@@ -44,12 +44,12 @@ class TextCorpus:
 
 def make_prose(tenants: TenantDatabase, writes: type[Prose] = Prose) -> Prose:
     """Prose that knows which words this Postgres passes over."""
-    said = sorted({word for sentence in demo_sentences() for word in words(sentence)})
-    found = tenants.connection.execute(
+    texts = sorted({word for sentence in demo_sentences() for word in words(sentence)})
+    rows = tenants.connection.execute(
         "select word from unnest(%s::text[]) as word where to_tsvector('pg_catalog.english', word) = ''",
-        [said],
+        [texts],
     )
-    return writes({word for (word,) in found})
+    return writes({word for (word,) in rows})
 
 
 def load_corpus(tenants: TenantDatabase, org: Org, writes: type[Prose] = Prose) -> TextCorpus:
@@ -82,8 +82,10 @@ def load_corpus(tenants: TenantDatabase, org: Org, writes: type[Prose] = Prose) 
 
 def index_words(tenants: TenantDatabase, corpus: TextCorpus, writers: int = 1) -> float:
     """Make the postings of all documents, some at once; the seconds that it took."""
-    found = ids(corpus.org, np.arange(len(corpus.documents), dtype=np.uint64))
-    some = [found[first : first + DOCUMENTS_PER_CALL] for first in range(0, len(found), DOCUMENTS_PER_CALL)]
+    all_ids = ids(corpus.org, np.arange(len(corpus.documents), dtype=np.uint64))
+    some = [
+        all_ids[first : first + DOCUMENTS_PER_CALL] for first in range(0, len(all_ids), DOCUMENTS_PER_CALL)
+    ]
     started = perf_counter()
     with ThreadPoolExecutor(writers) as pool:
         list(pool.map(lambda turn: _index_batches(tenants, corpus, some[turn::writers]), range(writers)))
@@ -134,7 +136,7 @@ def _document_columns(
 def _chunk_columns(
     columns: Columns, org: Org, numbers: NDArray[np.uint64], ordinals: NDArray[np.int64]
 ) -> dict[str, NDArray[np.generic]]:
-    """The columns of bench/rows.py, in these documents and without their text."""
+    """The columns of bench/tenant_rows.py, in these documents and without their text."""
     return {
         **{name: values for name, values in columns.items() if name != "content"},
         "document_id": ids(org, numbers),

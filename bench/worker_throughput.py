@@ -25,16 +25,16 @@ from reportlab.pdfgen import canvas
 from rich.console import Console
 
 from bench.figures import Figure
-from bench.rows import Org
 from bench.synthetic_text import Prose
+from bench.tenant_rows import Org
 from bench.tenants import TenantDatabase, tenant_database
 from bench.text_corpus import index_words, load_corpus
 from local import ROOT
 from local.seed_demo import make_services
 from shared.documents import documents
 from shared.documents.documents import NewUpload
+from shared.ingestion.document_worker import Worker
 from shared.ingestion.job_queue import Jobs
-from shared.ingestion.worker import Worker
 from shared.models.embeddings import DIMENSIONS, Embedder, local_embedder
 from shared.services import Services
 from shared.types import Principal
@@ -192,12 +192,12 @@ def time_copy(tenants: TenantDatabase, document_ids: list[str]) -> tuple[float, 
 
 
 def stored_columns(tenants: TenantDatabase, table: str) -> str:
-    found = tenants.connection.execute(
+    row = tenants.connection.execute(
         "select string_agg(quote_ident(attname), ', ' order by attnum) from pg_attribute "
         "where attrelid = %s::regclass and attnum > 0 and not attisdropped and attgenerated = ''",
         [f"rag.{table}"],
     ).fetchone()
-    return str((found or [""])[0])
+    return str((row or [""])[0])
 
 
 # -- how soon -----------------------------------------------------------------------------------------
@@ -287,7 +287,7 @@ def large_pdf() -> list[Figure]:
     script = (
         "import resource, sys, time\n"
         "from bench.worker_throughput import pdf_of\n"
-        "from shared.ingestion.convert import convert\n"
+        "from shared.ingestion.file_to_markdown import convert\n"
         "data = pdf_of(int(sys.argv[1]))\n"
         "before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss\n"
         "started = time.perf_counter()\n"

@@ -4,17 +4,20 @@ from typing import Annotated, Any
 
 from starlette.responses import Response
 
-from shared.access.orgs import list_events, list_orgs, org_statistics
+from shared.access.administration import list_events, list_orgs, org_statistics
 from shared.api.app import create_app, lambda_handler
+from shared.api.authentication import OptionalCaller, with_scope
 from shared.api.contracts.platform import administration as wire
-from shared.api.contracts.platform import common
-from shared.api.dependencies import Core, OptionalCaller, with_scope
+from shared.api.contracts.platform import error_format
+from shared.api.contracts.platform.pagination import Limit, Pagination
+from shared.api.contracts.shared_fields import Offset
+from shared.api.dependencies import Core
 from shared.api.health import check
 from shared.api.health_probes import State
 from shared.types import Principal, Scope
 
 # Starts without an embedder or a gateway, so that health can report their failure.
-app = create_app(common, "administration", searches=False, errors=(400, 401, 403, 429, 500, 503))
+app = create_app(error_format, "administration", searches=False, errors=(400, 401, 403, 429, 500, 503))
 
 Admin = Annotated[Principal, with_scope(Scope.ADMIN)]
 AnyCaller = Annotated[Principal, with_scope(*Scope)]
@@ -49,14 +52,14 @@ def orgs(caller: AnyCaller, core: Core) -> wire.Orgs:
 def events(
     caller: Admin,
     core: Core,
-    limit: common.Limit = 20,
-    offset: common.Offset = 0,
+    limit: Limit = 20,
+    offset: Offset = 0,
     namespace: wire.Namespace | None = None,
     event: wire.EventName | None = None,
 ) -> wire.Events:
     rows, total = list_events(core.database, caller, limit, offset, namespace, event)
     return wire.Events(
-        data=[wire.Event(**row) for row in rows], pagination=common.Pagination.of(total, limit, offset)
+        data=[wire.Event(**row) for row in rows], pagination=Pagination.of(total, limit, offset)
     )
 
 

@@ -9,9 +9,10 @@ from starlette.responses import Response
 from shared.access import api_keys
 from shared.access.api_key_authenticator import ApiKeyAuthenticator
 from shared.api.app import create_app, lambda_handler
+from shared.api.authentication import require_keys, with_scope
 from shared.api.contracts import api_keys as wire
 from shared.api.contracts import rag
-from shared.api.dependencies import Core, require_keys, with_scope
+from shared.api.dependencies import Core
 from shared.types import Principal, Scope
 
 app = create_app(rag, "api-keys", searches=False, errors=(400, 401, 403, 404, 413, 429, 500, 503))

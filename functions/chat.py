@@ -10,18 +10,21 @@ from shared.answering.platform_chat import sessions
 from shared.answering.platform_chat.turn import converse
 from shared.answering.platform_chat.types import TurnDone
 from shared.api.app import create_app, lambda_handler
+from shared.api.authentication import FreshCaller, with_scope
 from shared.api.contracts.platform import chat_request as wire
-from shared.api.contracts.platform import chat_response, chat_sessions, common
-from shared.api.dependencies import Core, FreshCaller, with_scope
+from shared.api.contracts.platform import chat_response, chat_sessions, error_format
+from shared.api.contracts.platform.pagination import Limit
+from shared.api.contracts.shared_fields import Offset
+from shared.api.dependencies import Core
 from shared.api.sse import DESCRIBED, last_event, stream_response
-from shared.text.ids import id_of
+from shared.text.uuids import id_of
 from shared.types import Principal, Scope
 
 # A request may have the whole conversation.
 MAX_BYTES = 1024 * 1024
 
 app = create_app(
-    common, "chat", errors=(400, 401, 403, 404, 409, 413, 429, 500, 503), max_body_bytes=MAX_BYTES
+    error_format, "chat", errors=(400, 401, 403, 404, 409, 413, 429, 500, 503), max_body_bytes=MAX_BYTES
 )
 
 Asker = Annotated[Principal, with_scope(Scope.CHAT_READ)]
@@ -46,9 +49,7 @@ async def chat(caller: Asker, fresh_caller: FreshCaller, core: Core, body: wire.
 
 @app.get("/api/v1/chat/sessions")
 @app.get("/v1/chat/sessions")
-def index(
-    caller: Asker, core: Core, limit: common.Limit = 20, offset: common.Offset = 0
-) -> list[chat_sessions.Session]:
+def index(caller: Asker, core: Core, limit: Limit = 20, offset: Offset = 0) -> list[chat_sessions.Session]:
     return [
         chat_sessions.Session.of(row) for row in sessions.list_sessions(core.database, caller, limit, offset)
     ]
@@ -61,7 +62,7 @@ def messages(
     core: Core,
     session: Id,
     limit: chat_sessions.MessageLimit = 1000,
-    offset: common.Offset = 0,
+    offset: Offset = 0,
 ) -> list[chat_sessions.SessionMessage]:
     rows = sessions.messages(core.database, caller, session, limit, offset)
     return [chat_sessions.SessionMessage.of(row) for row in rows]

@@ -5,11 +5,12 @@ from typing import Annotated
 
 from starlette.responses import Response
 
+from shared.answering.chat_completions import available_models
 from shared.answering.chat_completions import complete as completions
-from shared.answering.chat_completions import models as completion_models
 from shared.api.app import create_app, lambda_handler
+from shared.api.authentication import FreshCaller, require_scope, with_scope
 from shared.api.contracts.index import chat_completions as wire
-from shared.api.dependencies import Core, FreshCaller, require_scope, with_scope
+from shared.api.dependencies import Core
 from shared.api.sse import DESCRIBED, EventStream, events
 from shared.types import Principal, Scope
 
@@ -44,7 +45,7 @@ async def complete(
 
 @app.get("/v1/models")
 def models(caller: Asker, core: Core) -> wire.Models:
-    return wire.Models(data=[wire.Model(**model) for model in completion_models.models(core, caller)])
+    return wire.Models(data=[wire.Model(**model) for model in available_models.models(core, caller)])
 
 
 handler = lambda_handler(app)

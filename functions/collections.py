@@ -7,19 +7,22 @@ from fastapi import Depends
 from starlette.responses import Response
 
 from shared.api.app import create_app, lambda_handler
+from shared.api.authentication import with_scope
 from shared.api.contracts.platform import collections as wire
-from shared.api.contracts.platform import common
-from shared.api.dependencies import Core, with_scope
-from shared.api.idempotency import IdempotentRequest, Once
+from shared.api.contracts.platform import error_format
+from shared.api.contracts.platform.pagination import Limit, Order, Pagination
+from shared.api.contracts.shared_fields import Offset
+from shared.api.dependencies import Core
+from shared.api.idempotent_execution import IdempotentRequest, Once
 from shared.clients.row_validation import readable
 from shared.documents import collections
 from shared.errors import InvalidRequest
 from shared.models.embeddings import embedder_limits_of, model_of
-from shared.text.ids import id_of
+from shared.text.uuids import id_of
 from shared.types import Principal, Scope
 
 ERRORS = (400, 401, 403, 404, 409, 413, 429, 500, 503)
-app = create_app(common, "collections", searches=False, errors=ERRORS, headers=["idempotency-key"])
+app = create_app(error_format, "collections", searches=False, errors=ERRORS, headers=["idempotency-key"])
 
 Reader = Annotated[Principal, with_scope(Scope.DOCUMENTS_READ, Scope.COLLECTIONS_MANAGE)]
 Manager = Annotated[Principal, with_scope(Scope.COLLECTIONS_MANAGE)]
@@ -46,15 +49,15 @@ def create(caller: Manager, core: Core, once: Once, body: wire.NewCollection) ->
 def index(
     caller: Reader,
     core: Core,
-    limit: common.Limit = 20,
-    offset: common.Offset = 0,
+    limit: Limit = 20,
+    offset: Offset = 0,
     sort_by: wire.CollectionOrder = "created_at",
-    order: common.Order = "desc",
+    order: Order = "desc",
 ) -> wire.Collections:
     rows, total = collections.list_collections(core.database, caller, limit, offset, sort_by, order)
     return wire.Collections(
         data=list(readable(rows, partial(_to_wire, core))),
-        pagination=common.Pagination.of(total, limit, offset),
+        pagination=Pagination.of(total, limit, offset),
     )
 
 

@@ -3,26 +3,29 @@
 from datetime import UTC, datetime
 from typing import Annotated
 
-from fastapi import Depends, File, Form, Query, Request, UploadFile
+from fastapi import Depends, File, Form, Request, UploadFile
 from starlette.responses import RedirectResponse, Response
 
-from shared.access.download_links import LIFETIME_SECONDS, MAX_LIFETIME_SECONDS, link_to, new_link
+from shared.access.download_links import LIFETIME_SECONDS, link_to, new_link
 from shared.api.app import create_app, lambda_handler
-from shared.api.contracts.platform import common
+from shared.api.authentication import LinkCaller, with_scope
 from shared.api.contracts.platform import documents as wire
-from shared.api.dependencies import Core, LinkCaller, PublicUrl, with_scope
-from shared.api.idempotency import IdempotentRequest, Once
+from shared.api.contracts.platform import error_format
+from shared.api.contracts.platform.pagination import Limit, Order, Pagination
+from shared.api.contracts.shared_fields import Offset
+from shared.api.dependencies import Core, PublicUrl
+from shared.api.idempotent_execution import IdempotentRequest, Once
 from shared.clients.row_validation import readable
 from shared.documents import documents
 from shared.documents.direct_uploads import UploadRequest, Uploads
 from shared.documents.documents import NewUpload, UrlDocument
 from shared.errors import error_details
-from shared.text.ids import id_of
+from shared.text.uuids import id_of
 from shared.types import Principal, Scope
 
 # The request limit of Lambda is six megabytes.
 app = create_app(
-    common,
+    error_format,
     "documents",
     searches=False,
     errors=(400, 401, 403, 404, 409, 413, 429, 500, 503),
@@ -33,8 +36,6 @@ app = create_app(
 
 Reader = Annotated[Principal, with_scope(Scope.DOCUMENTS_READ, Scope.DOCUMENTS_WRITE)]
 Writer = Annotated[Principal, with_scope(Scope.DOCUMENTS_WRITE)]
-# Seconds.
-Lifetime = Annotated[int, Query(ge=1, le=MAX_LIFETIME_SECONDS)]
 
 
 async def _id_of_path(document_id: str) -> str:
@@ -116,18 +117,18 @@ def index(
     caller: Reader,
     core: Core,
     collection_id: str,
-    limit: common.Limit = 20,
-    offset: common.Offset = 0,
+    limit: Limit = 20,
+    offset: Offset = 0,
     status: wire.Status | None = None,
     sort_by: wire.DocumentOrder = "created_at",
-    order: common.Order = "desc",
+    order: Order = "desc",
 ) -> wire.Documents:
     collection = id_of(collection_id, "collection")
     rows, total = documents.list_documents(
         core.database, caller, collection, limit, offset, status, sort_by, order
     )
     return wire.Documents(
-        data=list(readable(rows, wire.Document.of)), pagination=common.Pagination.of(total, limit, offset)
+        data=list(readable(rows, wire.Document.of)), pagination=Pagination.of(total, limit, offset)
     )
 
 
@@ -151,7 +152,7 @@ def url(
     document: Id,
     request: Request,
     public_url: PublicUrl,
-    expires_in: Lifetime = LIFETIME_SECONDS,
+    expires_in: wire.Lifetime = LIFETIME_SECONDS,
 ) -> wire.DocumentUrl:
     row = documents.get(core.database, caller, document)
     link = new_link(caller, row, expires_in)

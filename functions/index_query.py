@@ -4,13 +4,14 @@ from typing import Annotated
 
 from shared import pipeline
 from shared.api.app import create_app, lambda_handler
-from shared.api.contracts.index import index as wire
-from shared.api.dependencies import Core, with_scope
+from shared.api.authentication import with_scope
+from shared.api.contracts.index import indexes_and_queries as wire
+from shared.api.dependencies import Core
 from shared.errors import InvalidRequest
-from shared.observability.usage_metrics import timed, timed_async
+from shared.observability.usage_metrics_and_audit_events import timed, timed_async
 from shared.types import Filters, Mode, Principal, Query, Scope
 
-app = create_app(wire, "index-query", errors=(400, 401, 403, 404, 413, 422, 429, 500, 503), malformed=422)
+app = create_app(wire, "index-query", errors=(400, 401, 403, 404, 413, 422, 429, 500, 503))
 
 Asker = Annotated[Principal, with_scope(Scope.RETRIEVALS_READ, Scope.CHAT_READ, anonymous=True)]
 

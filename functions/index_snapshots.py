@@ -2,17 +2,18 @@
 
 from typing import Annotated
 
-from fastapi import Path, Query
+from fastapi import Path
 
 from shared.api.app import create_app, lambda_handler
-from shared.api.contracts.fastapi_errors import CollectionName
-from shared.api.contracts.index import index as wire
-from shared.api.dependencies import Core, FreshCaller, with_scope
-from shared.clients.object_paths import DEFAULT
+from shared.api.authentication import FreshCaller, with_scope
+from shared.api.contracts.index import indexes_and_queries as wire
+from shared.api.contracts.shared_fields import CollectionName
+from shared.api.dependencies import Core
+from shared.clients.snapshot_paths import DEFAULT
 from shared.documents.snapshots.load import load as load_snapshot
 from shared.documents.snapshots.persist import persist as persist_snapshot
 from shared.models.embeddings import model_of
-from shared.observability.usage_metrics import timed
+from shared.observability.usage_metrics_and_audit_events import timed
 from shared.types import Principal, Scope
 
 app = create_app(
@@ -20,7 +21,6 @@ app = create_app(
     "index-snapshots",
     errors=(400, 401, 403, 404, 409, 422, 429, 500, 503),
     searches=False,
-    malformed=422,
 )
 
 # A write scope: persist replaces an earlier snapshot.
@@ -29,7 +29,6 @@ Loader = Annotated[
     Principal, with_scope(Scope.DOCUMENTS_WRITE, besides=Scope.COLLECTIONS_MANAGE, anonymous=True)
 ]
 Name = Annotated[CollectionName, Path()]
-Place = Query(max_length=1000)
 
 
 @app.post("/persist/{index_name:path}")
@@ -38,7 +37,7 @@ def persist(
     core: Core,
     fresh_caller: FreshCaller,
     index_name: Name,
-    path: Annotated[str, Place] = DEFAULT,
+    path: wire.SnapshotPath = DEFAULT,
 ) -> wire.Confirmation:
     with timed(core.database, fresh_caller, "persist"):
         place = persist_snapshot(core.database, core.require_snapshots(), fresh_caller, index_name, path)
@@ -51,7 +50,7 @@ def load(
     core: Core,
     fresh_caller: FreshCaller,
     index_name: Name,
-    path: Annotated[str | None, Place] = None,
+    path: wire.SnapshotPath | None = None,
     overwrite: bool = False,
 ) -> wire.Confirmation:
     with timed(core.database, fresh_caller, "load"):

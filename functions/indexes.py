@@ -2,19 +2,22 @@
 
 from typing import Annotated, Any
 
-from fastapi import Path, Query
+from fastapi import Path
 from starlette.responses import JSONResponse
 
-from shared.access.concurrency_limit import Guard
+from shared.access.concurrent_ingestion_limit import Guard
 from shared.api.app import create_app, lambda_handler
-from shared.api.contracts.fastapi_errors import CollectionName
-from shared.api.contracts.index import index as wire
-from shared.api.dependencies import Core, FreshCaller, guard_from, in_authorization, with_scope
+from shared.api.authentication import FreshCaller, in_authorization, with_scope
+from shared.api.contracts.index import indexes_and_queries as wire
+from shared.api.contracts.platform.pagination import Limit
+from shared.api.contracts.shared_fields import CollectionName, Offset
+from shared.api.dependencies import Core
+from shared.api.ingestion_guard import guard_from
 from shared.clients.row_validation import readable
 from shared.documents import indexes, named_collections
 from shared.documents.documents import MAX_BYTES
 from shared.documents.indexes import IndexDocument
-from shared.observability.usage_metrics import timed
+from shared.observability.usage_metrics_and_audit_events import timed
 from shared.types import Principal, Scope
 
 app = create_app(
@@ -22,7 +25,6 @@ app = create_app(
     "indexes",
     errors=(400, 401, 403, 404, 409, 413, 422, 429, 500, 503),
     max_body_bytes=MAX_BYTES,
-    malformed=422,
 )
 
 Reader = Annotated[Principal, with_scope(Scope.DOCUMENTS_READ, Scope.DOCUMENTS_WRITE, anonymous=True)]
@@ -31,8 +33,6 @@ Writer = Annotated[Principal, WRITER]
 Manager = Annotated[Principal, with_scope(Scope.COLLECTIONS_MANAGE, anonymous=True)]
 WriteGuard = Annotated[Guard, guard_from(in_authorization, WRITER)]
 Name = Annotated[CollectionName, Path()]
-# A hundred documents have at most ten megabytes.
-MaxTextLength = Annotated[int, Query(ge=1, le=100_000)]
 
 
 @app.post("/index", response_model=list[wire.Document])
@@ -56,9 +56,9 @@ def documents(
     caller: Reader,
     core: Core,
     index_name: Name,
-    limit: Annotated[int, Query(ge=1, le=100)] = 10,
-    offset: Annotated[int, Query(ge=0, le=2**31 - 1)] = 0,
-    max_text_length: MaxTextLength = 1000,
+    limit: Limit = 10,
+    offset: Offset = 0,
+    max_text_length: wire.MaxTextLength = 1000,
     metadata_filter: str | None = None,
 ) -> wire.Documents:
     with timed(core.database, caller, "indexes_document"):

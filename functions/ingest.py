@@ -12,19 +12,20 @@ from typing import Any
 from pydantic import BaseModel
 
 from shared.api.app import create_app, lambda_handler
-from shared.api.contracts.platform import common as wire
+from shared.api.authentication import worker_only
+from shared.api.contracts.platform import error_format
 from shared.api.contracts.platform.webhooks import message_of
-from shared.api.dependencies import Core, get_services, worker_only
-from shared.documents.webhook_delivery import WebhookSender
+from shared.api.dependencies import Core, get_services
+from shared.documents.webhook_delivery_and_retry import WebhookSender
+from shared.ingestion.document_worker import Worker
 from shared.ingestion.graph_worker import GraphWorker
 from shared.ingestion.job_queue import BatchResult, Jobs
 from shared.ingestion.storage_cleanup import remove_deleted_collections, remove_due
-from shared.ingestion.worker import Worker
 
 # For how long a call claims jobs. It finishes the claimed ones afterwards.
 BUDGET_SECONDS = 45.0
 
-app = create_app(wire, "ingest", searches=False, errors=(401, 404, 500, 503))
+app = create_app(error_format, "ingest", searches=False, errors=(401, 404, 500, 503))
 
 
 class Report(BaseModel):

@@ -3,16 +3,18 @@
 from collections.abc import Callable
 from typing import Annotated
 
-from fastapi import Path, Query
+from fastapi import Path
 from starlette.responses import JSONResponse, Response
 
-from shared.access.concurrency_limit import Guard
+from shared.access.concurrent_ingestion_limit import Guard
 from shared.answering import knowledge
 from shared.answering.knowledge import KnowledgeQuery, NewText
 from shared.api.app import create_app, lambda_handler
+from shared.api.authentication import in_either_header, refreshing_caller, with_scope
 from shared.api.contracts import knowledge as wire
-from shared.api.contracts.fastapi_errors import CollectionName, DocumentName
-from shared.api.dependencies import Core, guard_from, in_either_header, refreshing_caller, with_scope
+from shared.api.contracts.shared_fields import CollectionName, DocumentName, Offset
+from shared.api.dependencies import Core
+from shared.api.ingestion_guard import guard_from
 from shared.clients.row_validation import readable
 from shared.documents import named_collections
 from shared.documents.documents import MAX_BYTES
@@ -24,7 +26,6 @@ app = create_app(
     "knowledge",
     errors=(400, 401, 403, 404, 409, 413, 422, 429, 500, 501, 503),
     max_body_bytes=MAX_BYTES,
-    malformed=422,
     headers=("x-api-key",),
 )
 
@@ -78,8 +79,8 @@ def documents(
     caller: Reader,
     core: Core,
     namespace: Namespace,
-    limit: Annotated[int, Query(ge=1, le=1000)] = 100,
-    offset: Annotated[int, Query(ge=0, le=2**31 - 1)] = 0,
+    limit: wire.Limit = 100,
+    offset: Offset = 0,
 ) -> wire.Documents:
     rows, total = knowledge.documents(core, caller, namespace, limit, offset)
     return wire.Documents(documents=list(readable(rows, wire.Document.of)), total=total)

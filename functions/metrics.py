@@ -3,8 +3,9 @@
 from starlette.responses import Response
 
 from shared.api.app import create_app, lambda_handler
+from shared.api.authentication import operators_only
 from shared.api.contracts import rag
-from shared.api.dependencies import Core, operators_only
+from shared.api.dependencies import Core
 from shared.api.prometheus import CONTENT_TYPE, exposition
 
 app = create_app(rag, "metrics", searches=False, errors=(401, 404, 500, 503))

@@ -2,8 +2,9 @@
 
 from shared import pipeline
 from shared.api.app import create_app, lambda_handler
+from shared.api.authentication import Caller
 from shared.api.contracts import rag
-from shared.api.dependencies import Caller, Core
+from shared.api.dependencies import Core
 
 app = create_app(rag, "rag-search", errors=(400, 401, 413, 429, 500, 503))
 

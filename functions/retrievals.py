@@ -4,15 +4,16 @@ from typing import Annotated
 
 from shared import pipeline
 from shared.api.app import create_app, lambda_handler
-from shared.api.contracts.platform import common
+from shared.api.authentication import with_scope
+from shared.api.contracts.platform import error_format
 from shared.api.contracts.platform import retrievals as wire
-from shared.api.dependencies import Core, with_scope
+from shared.api.dependencies import Core
 from shared.documents import collections
 from shared.graph.verbalize import graph_context
-from shared.text.ids import id_of
+from shared.text.uuids import id_of
 from shared.types import Graph, Principal, Scope
 
-app = create_app(common, "retrievals", errors=(400, 401, 403, 404, 413, 429, 500, 503))
+app = create_app(error_format, "retrievals", errors=(400, 401, 403, 404, 413, 429, 500, 503))
 
 Searcher = Annotated[Principal, with_scope(Scope.RETRIEVALS_READ)]
 

@@ -6,20 +6,21 @@ from typing import Annotated, Any
 from fastapi import Header
 from starlette.responses import Response
 
-from shared.access.idempotency_store import StoredResponse
+from shared.access.idempotency_keys import StoredResponse
 from shared.answering.cited import answer as cited
 from shared.answering.cited.types import AnswerDone, Event
 from shared.api.app import create_app, lambda_handler
+from shared.api.authentication import FreshCaller, with_scope
 from shared.api.contracts.search import answer as wire
-from shared.api.contracts.search import common
-from shared.api.dependencies import Core, FreshCaller, with_scope
-from shared.api.idempotency import LEASE_SECONDS, IdempotentRequest, Once
+from shared.api.contracts.search import error_format
+from shared.api.dependencies import Core
+from shared.api.idempotent_execution import LEASE_SECONDS, IdempotentRequest, Once
 from shared.api.sse import DESCRIBED, last_event, stream_response
-from shared.retrieval.workspace import locate
+from shared.retrieval.workspace_lookup import locate
 from shared.types import Principal, Scope
 
 app = create_app(
-    common,
+    error_format,
     "v1-answer",
     errors=(400, 401, 403, 404, 409, 413, 429, 500, 503),
     headers=("x-workspace-id", "idempotency-key"),

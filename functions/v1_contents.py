@@ -5,16 +5,17 @@ from typing import Annotated
 from fastapi import Header
 
 from shared.api.app import create_app, lambda_handler
-from shared.api.contracts.search import common
+from shared.api.authentication import with_scope
 from shared.api.contracts.search import contents as wire
-from shared.api.dependencies import Core, with_scope
+from shared.api.contracts.search import error_format
+from shared.api.dependencies import Core
 from shared.documents.contents import hydrate
 from shared.retrieval.query.types import SearchScope
-from shared.retrieval.workspace import locate
+from shared.retrieval.workspace_lookup import locate
 from shared.types import Principal, Scope
 
 app = create_app(
-    common,
+    error_format,
     "v1-contents",
     errors=(400, 401, 403, 404, 413, 429, 500, 503),
     searches=False,

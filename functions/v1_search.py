@@ -6,13 +6,14 @@ from fastapi import Header
 
 from shared.answering.routed_search import retrieve
 from shared.api.app import create_app, lambda_handler
-from shared.api.contracts.search import common
+from shared.api.authentication import with_scope
+from shared.api.contracts.search import error_format
 from shared.api.contracts.search import search as wire
-from shared.api.dependencies import Core, with_scope
+from shared.api.dependencies import Core
 from shared.types import Principal, Scope
 
 app = create_app(
-    common, "v1-search", errors=(400, 401, 403, 404, 413, 429, 500, 503), headers=("x-workspace-id",)
+    error_format, "v1-search", errors=(400, 401, 403, 404, 413, 429, 500, 503), headers=("x-workspace-id",)
 )
 
 Searcher = Annotated[Principal, with_scope(Scope.RETRIEVALS_READ, Scope.CHAT_READ)]

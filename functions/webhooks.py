@@ -6,15 +6,20 @@ from fastapi import Body, Depends
 from starlette.responses import Response
 
 from shared.api.app import create_app, lambda_handler
-from shared.api.contracts.platform import common
+from shared.api.authentication import with_scope
+from shared.api.contracts.platform import error_format
 from shared.api.contracts.platform import webhooks as wire
-from shared.api.dependencies import Core, with_scope
+from shared.api.contracts.platform.pagination import Limit, Pagination
+from shared.api.contracts.shared_fields import Offset
+from shared.api.dependencies import Core
 from shared.documents import webhooks
 from shared.errors import error_details
-from shared.text.ids import id_of
+from shared.text.uuids import id_of
 from shared.types import Principal, Scope
 
-app = create_app(common, "webhooks", searches=False, errors=(400, 401, 403, 404, 409, 413, 429, 500, 503))
+app = create_app(
+    error_format, "webhooks", searches=False, errors=(400, 401, 403, 404, 409, 413, 429, 500, 503)
+)
 
 Manager = Annotated[Principal, with_scope(Scope.ADMIN)]
 
@@ -83,11 +88,11 @@ def rotate(
 @app.get("/api/v1/webhooks/{webhook_id}/deliveries")
 @app.get("/v1/webhooks/{webhook_id}/deliveries")
 def deliveries(
-    caller: Manager, core: Core, webhook: Id, limit: common.Limit = 20, offset: common.Offset = 0
+    caller: Manager, core: Core, webhook: Id, limit: Limit = 20, offset: Offset = 0
 ) -> wire.Deliveries:
     rows, total = webhooks.deliveries(core.database, caller, webhook, limit, offset)
     return wire.Deliveries(
-        data=[wire.Delivery(**row) for row in rows], pagination=common.Pagination.of(total, limit, offset)
+        data=[wire.Delivery(**row) for row in rows], pagination=Pagination.of(total, limit, offset)
     )
 
 

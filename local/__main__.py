@@ -12,12 +12,21 @@ from pathlib import Path
 
 from rich.console import Console
 
-from local import demo, ingest_command, keys, migrations, openapi, schema, search, sql_reference
+from local import (
+    declared_schema,
+    demo,
+    ingest_command,
+    keys_command,
+    migrations,
+    openapi,
+    search_command,
+    sql_reference,
+)
+from local.child_processes import StackError
 from local.postgres import VERSIONS
-from local.processes import StackError
 from local.seed_demo import demo_files, ingest_files, make_services, principals_of
 from local.stack import DEFAULT_FOLDER, DEFAULT_PORT, KEYS, Stack
-from local.supervision import watch
+from local.worker_supervision import watch
 from shared.errors import ConfigurationError, RagError
 
 Command = Callable[[Stack, argparse.Namespace], None]
@@ -107,7 +116,7 @@ def run_demo(stack: Stack, options: argparse.Namespace) -> None:
 
 
 def write_schema(stack: Stack, options: argparse.Namespace) -> None:
-    print(schema.write())
+    print(declared_schema.write())
 
 
 def write_sql_reference(stack: Stack, options: argparse.Namespace) -> None:
@@ -160,12 +169,12 @@ def parser() -> argparse.ArgumentParser:
         "--json", action="store_true"
     )
     command(token, "print a user's JWT").add_argument("--user", required=True, metavar="EMAIL")
-    keys.add_arguments(command(keys.run, "create, list, rotate and revoke API keys", "keys"))
+    keys_command.add_arguments(command(keys_command.run, "create, list, rotate and revoke API keys", "keys"))
     command(psql, "open psql on its database; passes on further arguments")
     ingest_command.add_arguments(
         command(ingest, "ingest a file or folder, or without PATH the demo's documents")
     )
-    search.add_arguments(command(search.run, "search as a user, in any mode", "search"))
+    search_command.add_arguments(command(search_command.run, "search as a user, in any mode", "search"))
     command(run_demo, "run the demo on a temporary stack", "demo")
     command(write_schema, "write the migration in supabase/migrations from sql/", "schema")
     command(write_sql_reference, "write docs/sql-reference.md from the comments of sql/", "sql-reference")

@@ -7,8 +7,8 @@ from typing import Any
 
 import httpx
 
+from local.child_processes import StackError
 from local.folder_scan import File, one_line
-from local.processes import StackError
 from local.stack import Stack
 
 Row = dict[str, Any]

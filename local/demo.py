@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.markup import escape
 from supabase import ClientOptions, FunctionsHttpError, create_client
 
-from local.processes import StackError
+from local.child_processes import StackError
 from local.seed_demo import COLLECTION, demo_files, ingest_files, principals_of
 from local.stack import Stack
 from shared.services import Services

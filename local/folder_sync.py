@@ -11,8 +11,8 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 
 from local.api_client import PAGE_SIZE, ApiClient, ApiError, Row
+from local.child_processes import StackError
 from local.folder_scan import File, Folder, TooLarge, UnreadableFile, sha256_digest, too_large_error
-from local.processes import StackError
 from shared import errors
 from shared.documents.documents import MAX_BYTES, external_id_of, file_name
 

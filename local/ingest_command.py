@@ -13,11 +13,11 @@ from rich.markup import escape
 from rich.progress import Progress, TextColumn
 
 from local.api_client import ApiClient, ApiError, Row, http_client
-from local.corpus import ADMINS, ORGS, org_id_of
+from local.child_processes import StackError
+from local.demo_corpus import ADMINS, ORGS, org_id_of
 from local.folder_scan import File, kinds_of, one_line, read_folder
 from local.folder_sync import FolderSync, Outcome
-from local.processes import StackError
-from local.progress import columns
+from local.progress_columns import columns
 from local.stack import Stack
 
 COLLECTIONS = "/api/v1/collections"

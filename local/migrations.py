@@ -13,10 +13,10 @@ import psycopg
 from psycopg import sql
 
 from local import ROOT
+from local.child_processes import StackError
+from local.declared_schema import MIGRATIONS, declared_schema
 from local.npm_tools import supabase
 from local.postgres import Postgres
-from local.processes import StackError
-from local.schema import MIGRATIONS, declared_schema
 from local.stack import Stack
 
 

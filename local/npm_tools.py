@@ -5,7 +5,7 @@ import subprocess
 from pathlib import Path
 
 from local import ROOT
-from local.processes import StackError
+from local.child_processes import StackError
 
 
 def supabase(home: Path, *arguments: str) -> str:

@@ -15,7 +15,7 @@ from starlette.requests import Request
 from starlette.responses import FileResponse, JSONResponse, Response
 from starlette.routing import Route
 
-from local import tokens
+from local import access_tokens
 
 FOLDER = Path(__file__).parent / "playground"
 QUESTIONS = Path(__file__).parent / "questions.toml"
@@ -67,7 +67,7 @@ async def users(request: Request) -> Response:
         {
             "email": email,
             "about": role,
-            "token": tokens.user_token(key, url, user_id, email),
+            "token": access_tokens.user_token(key, url, user_id, email),
             "questions": questions.get(email, []),
         }
         for user_id, email, role in USERS

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import psutil
 
-from local.processes import Child, StackError, is_alive
+from local.child_processes import Child, StackError, is_alive
 
 SUPERUSER = "supabase_admin"
 VERSIONS = {16: "pginstall", 18: "pginstall18"}

@@ -7,11 +7,11 @@ from typing import Any
 from rich.console import Console
 from rich.progress import Progress, TextColumn
 
-from local.corpus import ADMINS, CORPUS, ORGS, CorpusFile, read_folder
-from local.progress import columns
+from local.demo_corpus import ADMINS, CORPUS, ORGS, CorpusFile, read_folder
+from local.progress_columns import columns
 from local.stack import Stack
 from shared.config import read_settings
-from shared.ingestion.ingest import ingest
+from shared.ingestion.synchronous_ingestion import ingest
 from shared.services import Services
 from shared.types import Principal
 

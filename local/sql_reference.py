@@ -8,9 +8,9 @@ from typing import Any
 import psycopg
 
 from local import ROOT
+from local.declared_schema import exposed_functions
 from local.migrations import apply_declared, drop_database, make_database
 from local.postgres import Postgres
-from local.schema import exposed_functions
 
 PATH = ROOT / "docs" / "sql-reference.md"
 CALLERS = {

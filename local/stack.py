@@ -22,10 +22,8 @@ import httpx
 import psycopg
 from psycopg import sql
 
-from local import ROOT, playground_server, schema, tokens
-from local.npm_tools import npm_program, postgrest_binary, supabase, version_of
-from local.postgres import Postgres
-from local.processes import (
+from local import ROOT, access_tokens, declared_schema, playground_server
+from local.child_processes import (
     Child,
     StackError,
     free_port,
@@ -37,6 +35,8 @@ from local.processes import (
     start,
     wait_until_ready,
 )
+from local.npm_tools import npm_program, postgrest_binary, supabase, version_of
+from local.postgres import Postgres
 
 DEFAULT_FOLDER = ROOT / ".local"
 DEFAULT_PORT = 54321
@@ -67,7 +67,7 @@ class State:
     port: int = 0
     postgres_version: int = 18
     # SHA-256 of the schema that made the database. Until the first release there are no upgrades.
-    schema: str = field(default_factory=schema.digest)
+    schema: str = field(default_factory=declared_schema.digest)
     postgres_port: int = 0
     database: str = "postgres"
     postgrest_port: int = 0
@@ -128,13 +128,13 @@ class Stack:
         return playground_server.playground_url(self.url, self.state.playground_secret)
 
     @property
-    def signing_key(self) -> tokens.SigningKey:
+    def signing_key(self) -> access_tokens.SigningKey:
         """The key that signs tokens: the shared secret, or after the first start the private key."""
         return self.state.private_key or self.state.jwt_secret
 
     @property
     def anon_key(self) -> str:
-        return self.state.anon_key or tokens.anon_key(self.signing_key)
+        return self.state.anon_key or access_tokens.anon_key(self.signing_key)
 
     @property
     def postgres(self) -> Postgres:
@@ -165,7 +165,7 @@ class Stack:
 
     def token(self, email: str) -> str:
         """A day's access token for a user of this stack."""
-        return tokens.user_token(self.signing_key, self.url, self.user_id(email), email)
+        return access_tokens.user_token(self.signing_key, self.url, self.user_id(email), email)
 
     # -- start, stop, status --------------------------------------------------------------------------
 
@@ -298,7 +298,7 @@ class Stack:
         self.postgres.script(ROOT / "local" / "bootstrap.sql")
 
     def _start_database(self, *, durable: bool, seed: bool) -> None:
-        if self.postgres.is_initialised() and self.state.schema != schema.digest():
+        if self.postgres.is_initialised() and self.state.schema != declared_schema.digest():
             raise StackError(
                 f"the schema in {self.folder} is not the one in sql/, and is not upgraded before the first "
                 f"release; remove the data with: python -m local --data {self.folder} down --remove"
@@ -314,7 +314,7 @@ class Stack:
         if self.state.keys != "hs256" and self.state.private_key is None:
             output = supabase(self.folder, "gen", "signing-key", "--algorithm", self.state.keys.upper())
             self.state.private_key = json.loads(output.splitlines()[0])
-            self.state.anon_key = tokens.anon_key(self.signing_key)
+            self.state.anon_key = access_tokens.anon_key(self.signing_key)
 
     def _write_setting(self, name: str, value: object) -> None:
         statement = sql.SQL("update rag.settings set {} = %s").format(sql.Identifier(name))
@@ -348,11 +348,11 @@ class Stack:
             # For the playground: signs the demo users' tokens, and the secret that grants them.
             "LOCAL_SIGNING_KEY": json.dumps(self.signing_key),
             "LOCAL_PLAYGROUND_SECRET": self.state.playground_secret,
-            "LOCAL_JWKS": json.dumps(tokens.public_jwks(self.signing_key)),
+            "LOCAL_JWKS": json.dumps(access_tokens.public_jwks(self.signing_key)),
         }
 
     def _spawn_worker(self) -> None:
-        self._spawn("worker", [sys.executable, "-m", "local.worker"], self._worker_environment())
+        self._spawn("worker", [sys.executable, "-m", "local.worker_schedule"], self._worker_environment())
 
     def _worker_environment(self) -> dict[str, str]:
         address = f"{self.url}/functions/v1/ingest"
@@ -383,8 +383,8 @@ class Stack:
             "PGRST_DB_ANON_ROLE": "anon",
             "PGRST_DB_MAX_ROWS": "1000",
             "PGRST_DB_POOL": "10",
-            "PGRST_JWT_SECRET": key if isinstance(key, str) else json.dumps(tokens.public_jwks(key)),
-            "PGRST_JWT_AUD": tokens.AUDIENCE,
+            "PGRST_JWT_SECRET": key if isinstance(key, str) else json.dumps(access_tokens.public_jwks(key)),
+            "PGRST_JWT_AUD": access_tokens.AUDIENCE,
             "PGRST_SERVER_HOST": "127.0.0.1",
             "PGRST_SERVER_PORT": str(self.state.postgrest_port),
             "PGRST_LOG_LEVEL": "warn",

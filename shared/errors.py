@@ -25,35 +25,40 @@ class RagError(Exception):
     code = "internal_error"
     default_headers: Mapping[str, str] = MappingProxyType({})
 
+    def __init_subclass__(
+        cls, *, status: int | None = None, code: str | None = None, headers: Mapping[str, str] | None = None
+    ) -> None:
+        """A subclass inherits what it does not state."""
+        cls.status = status or cls.status
+        cls.code = code or cls.code
+        cls.default_headers = headers or cls.default_headers
+
     def __init__(
         self,
         message: str | None = None,
         *,
         code: str | None = None,
         headers: Mapping[str, str] | None = None,
-        because: str | None = None,
+        log_reason: str | None = None,
         details: Mapping[str, Any] | None = None,
     ) -> None:
-        """`because` is for the log alone: an SQLSTATE or the type of an exception, never a message. `details`
-        are names and ids of the error's subject that the caller sent or may see, for envelopes that have a
-        field for them."""
+        """`log_reason` is for the log alone: an SQLSTATE or the type of an exception, never a message.
+        `details` are names and ids of the error's subject that the caller sent or may see, for envelopes that
+        have a field for them."""
         super().__init__(message or (type(self).__doc__ or "").strip())
         self.code = code or self.code
         self.headers = {**self.default_headers, **(headers or {})}
         self.details = dict(details or {})
-        self._because = because
+        self._log_reason = log_reason
 
     @property
-    def because(self) -> str:
+    def log_reason(self) -> str:
         """The cause, as the log may name it."""
-        return self._because or type(self.__cause__ or self).__name__
+        return self._log_reason or type(self.__cause__ or self).__name__
 
 
-class InvalidRequest(RagError):
+class InvalidRequest(RagError, status=400, code="invalid_request"):
     """The request is not valid. Check its path, parameters and body."""
-
-    status = 400
-    code = "invalid_request"
 
     def __init__(
         self,
@@ -70,248 +75,154 @@ class InvalidRequest(RagError):
         self.faults = faults
 
 
-class Unauthorized(RagError):
+class Unauthorized(RagError, status=401, code="unauthorized", headers={"WWW-Authenticate": "Bearer"}):
     """A valid user token is required: Authorization: Bearer <JWT>."""
 
-    status = 401
-    code = "unauthorized"
-    default_headers = MappingProxyType({"WWW-Authenticate": "Bearer"})
 
-
-class KeysUnavailable(RagError):
+class KeysUnavailable(RagError, code="keys_unavailable"):
     """Your token could not be checked just now. Please try again in a minute."""
 
-    code = "keys_unavailable"
 
-
-class Forbidden(RagError):
+class Forbidden(RagError, status=403, code="forbidden"):
     """You have no permission for this. Ask an admin of your organisation for it."""
 
-    status = 403
-    code = "forbidden"
 
-
-class NotFound(RagError):
+class NotFound(RagError, status=404, code="not_found"):
     """Nothing was found at this address. Check the path and the ids in it."""
 
-    status = 404
-    code = "not_found"
 
-
-class MethodNotAllowed(RagError):
+class MethodNotAllowed(RagError, status=405, code="method_not_allowed"):
     """This address does not support the HTTP method. Use one of those in the header Allow."""
 
-    status = 405
-    code = "method_not_allowed"
 
-
-class PublicUrlUnset(RagError):
+class PublicUrlUnset(RagError, status=503, code="public_url_unset"):
     """Links cannot be made for this host. Set RAG_PUBLIC_URL to the address that clients use."""
 
-    status = 503
-    code = "public_url_unset"
 
-
-class Conflict(RagError):
+class Conflict(RagError, status=409, code="conflict"):
     """The request conflicts with the stored data. Please read them again and then retry."""
 
-    status = 409
-    code = "conflict"
 
-
-class UnsupportedFileType(InvalidRequest):
+class UnsupportedFileType(InvalidRequest, code="unsupported_file_type"):
     """Files of this type are not supported. Please convert the file, for example to PDF."""
 
-    code = "unsupported_file_type"
 
-
-class UnreadableDocument(InvalidRequest):
+class UnreadableDocument(InvalidRequest, code="processing_failed"):
     """The document could not be read. Check that the file is complete and has no password."""
 
-    code = "processing_failed"
 
-
-class AddressRefused(InvalidRequest):
+class AddressRefused(InvalidRequest, code="url_not_allowed"):
     """The address belongs to a network that is not public. Use a public address."""
 
-    code = "url_not_allowed"
 
-
-class TranscriptionFailed(RagError):
+class TranscriptionFailed(RagError, code="transcription_failed"):
     """The recording could not be transcribed. Please try again."""
 
-    code = "transcription_failed"
 
-
-class FetchFailed(RagError):
+class FetchFailed(RagError, code="url_unreachable"):
     """The address could not be reached."""
 
-    code = "url_unreachable"
 
-
-class StorageFailed(RagError):
+class StorageFailed(RagError, code="storage_failed"):
     """The file storage could not answer. Please try again."""
 
-    code = "storage_failed"
 
-
-class StorageOff(NotFound):
+class StorageOff(NotFound, code="storage_off"):
     """This deployment has no storage for large files. Send files that fit in a request."""
 
-    code = "storage_off"
 
-
-class SnapshotFailed(RagError):
+class SnapshotFailed(RagError, code="snapshot_failed"):
     """The snapshot storage could not answer. Please try again."""
 
-    code = "snapshot_failed"
 
-
-class SnapshotRefused(Conflict):
+class SnapshotRefused(Conflict, code="snapshot_refused"):
     """The snapshot cannot be loaded into this deployment. Persist the index again."""
 
-    code = "snapshot_refused"
 
-
-class SnapshotsOff(RagError):
+class SnapshotsOff(RagError, status=503, code="snapshots_off"):
     """This deployment has no snapshot storage. Please ask its operator for one."""
 
-    status = 503
-    code = "snapshots_off"
 
-
-class BodyTooLarge(RagError):
+class BodyTooLarge(RagError, status=413, code="body_too_large"):
     """The request body is too large."""
 
-    status = 413
-    code = "body_too_large"
 
-
-class ClientLeft(RagError):
+# As nginx logs it. The response reaches no client.
+class ClientLeft(RagError, status=499, code="client_left"):
     """The client closed the connection. The request was stopped, and nothing was stored."""
 
-    # As nginx logs it. The response reaches no client.
-    status = 499
-    code = "client_left"
 
-
-class RateLimited(RagError):
+class RateLimited(RagError, status=429, code="rate_limited"):
     """Too many requests. Wait for the number of seconds in the header Retry-After."""
 
-    status = 429
-    code = "rate_limited"
 
-
-class EmbeddingFailed(RagError):
+class EmbeddingFailed(RagError, code="embedding_failed"):
     """The query could not be embedded. Please try again."""
 
-    code = "embedding_failed"
 
-
-class RerankFailed(RagError):
+# Never sent: the matches keep their order, and the response says so (reranking.py).
+class RerankFailed(RagError, code="rerank_failed"):
     """The matches could not be reranked. Please try again."""
 
-    # Never sent: the matches keep their order, and the response says so (reranking.py).
-    code = "rerank_failed"
 
-
-class DatabaseFailed(RagError):
+class DatabaseFailed(RagError, code="database_error"):
     """The database could not answer. Please try again."""
 
-    code = "database_error"
 
-
-class DatabaseTimedOut(RagError):
+class DatabaseTimedOut(RagError, code="database_timeout"):
     """The database took too long. Please request less at once, or try again."""
 
-    code = "database_timeout"
 
-
-class DatabaseBusy(RagError):
+class DatabaseBusy(RagError, status=503, code="database_busy", headers=BUSY_HEADERS):
     """The database is busy with other changes. Please try again in a few seconds."""
 
-    status = 503
-    code = "database_busy"
-    default_headers = BUSY_HEADERS
 
-
-class IngestionBusy(RagError):
+class IngestionBusy(RagError, status=503, code="ingestion_busy", headers=BUSY_HEADERS):
     """Your other ingestions are still running. Please try again in a few seconds."""
 
-    status = 503
-    code = "ingestion_busy"
-    default_headers = BUSY_HEADERS
 
-
-class ApiKeysOff(RagError):
+class ApiKeysOff(RagError, status=503, code="api_keys_off"):
     """This deployment has no key to sign tokens with. Please ask its operator for one."""
 
-    status = 503
-    code = "api_keys_off"
 
-
-class GenerationFailed(RagError):
+class GenerationFailed(RagError, code="generation_failed"):
     """The answer could not be generated. Please try again."""
 
-    code = "generation_failed"
 
-
-class GenerationTimedOut(GenerationFailed):
+class GenerationTimedOut(GenerationFailed, code="generation_timeout"):
     """Generating the answer took too long. Please try again."""
 
-    code = "generation_timeout"
 
-
-class GenerationBusy(RagError):
+class GenerationBusy(RagError, status=503, code="generation_busy"):
     """The answering model is busy. Please try again in a moment."""
 
-    status = 503
-    code = "generation_busy"
 
-
-class GenerationRefused(InvalidRequest):
+class GenerationRefused(InvalidRequest, code="generation_refused"):
     """The answering model rejected the request. Check its parameters and messages."""
 
-    code = "generation_refused"
 
-
-class ReadingFailed(RagError):
+class ReadingFailed(RagError, code="reading_failed"):
     """The model that extracts entities failed. The document is tried again later."""
 
-    code = "reading_failed"
 
-
-class ReadingBusy(RagError):
+class ReadingBusy(RagError, status=503, code="reading_busy"):
     """The model that extracts entities is busy. The document is tried again later."""
 
-    status = 503
-    code = "reading_busy"
 
-
-class NoModel(RagError):
+class NoModel(RagError, status=503, code="no_model"):
     """No model is configured here. Send an index_name, or the model rag, to get extracted sentences."""
 
-    status = 503
-    code = "no_model"
 
-
-class ContentFlagged(InvalidRequest):
+class ContentFlagged(InvalidRequest, code="content_flagged"):
     """The moderation model flagged the text of the request. Please rephrase it."""
 
-    code = "content_flagged"
 
-
-class ModerationFailed(RagError):
+class ModerationFailed(RagError, code="moderation_failed"):
     """The texts could not be moderated. Please try again."""
 
-    code = "moderation_failed"
 
-
-class AnswersOff(RagError):
+class AnswersOff(RagError, status=501, code="answers_off"):
     """This deployment does not write answers. Retrieve passages, and let your own model answer."""
-
-    status = 501
-    code = "answers_off"
 
 
 @contextmanager
@@ -342,25 +253,25 @@ def error_from_sql(code: str | None, message: str | None, detail: object) -> Rag
     `code` is an SQLSTATE or PostgREST's own. The project's SQL functions raise PTnnn, with a message for
     callers and an error code in `detail`. Other messages may quote data and are not passed on.
     """
-    because = f"SQL {code}"
+    log_reason = f"SQL {code}"
     error_code = detail if isinstance(detail, str) and re.fullmatch(r"[a-z_]{1,40}", detail) else None
     if error := SQL_ERRORS.get(code or ""):
-        return error(message, code=error_code, because=because)
+        return error(message, code=error_code, log_reason=log_reason)
     match code or "":
         case "PGRST301" | "PGRST302" | "PGRST303":
             return Unauthorized("The token is not valid or has expired.")
         case "42501":
-            return Forbidden(because=because)
+            return Forbidden(log_reason=log_reason)
         # A lock that was not free within the lock time-out (rag.begin_call).
         case "55P03":
-            return DatabaseBusy(because=because)
+            return DatabaseBusy(log_reason=log_reason)
         # A statement that took too long; a pool without a free connection in time.
         case "57014" | "PGRST003":
-            return DatabaseTimedOut(because=because)
+            return DatabaseTimedOut(log_reason=log_reason)
         # A row that this one belongs to was deleted in the meantime.
         case "23503":
-            return Conflict("This is being deleted. Please try again.", because=because)
+            return Conflict("This is being deleted. Please try again.", log_reason=log_reason)
         case state if state[:2] in ("22", "23"):
-            return InvalidRequest("A value is malformed or outside its allowed range.", because=because)
+            return InvalidRequest("A value is malformed or outside its allowed range.", log_reason=log_reason)
         case _:
-            return DatabaseFailed(because=because)
+            return DatabaseFailed(log_reason=log_reason)

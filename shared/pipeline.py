@@ -2,7 +2,7 @@
 
     authenticate -> limit -> embed -> match -> judge -> generate
 
-The first two steps are dependencies of every handler (api/dependencies.py). `search` is embed and match;
+The first two steps are dependencies of every handler (api/authentication.py). `search` is embed and match;
 `answer` goes on to judge and, where confidence allows, to generate.
 """
 
@@ -15,7 +15,8 @@ from datetime import UTC, datetime
 from starlette.concurrency import run_in_threadpool
 
 from shared.errors import GenerationFailed, GenerationRefused, InvalidRequest
-from shared.generation.confidence import CONFIDENCE_TOP_N, cite, judge, with_snippets
+from shared.generation.citations import cite, with_snippets
+from shared.generation.confidence import CONFIDENCE_TOP_N, judge
 from shared.generation.generators import (
     DEFAULT_SAMPLING,
     Generation,
@@ -27,8 +28,8 @@ from shared.generation.generators import (
 from shared.models.query_embedding_cache import embed_query
 from shared.models.reranking import rerank
 from shared.observability.tracing import milliseconds_since, step
-from shared.retrieval.match import has_identifier, match, widen
-from shared.retrieval.match import similar as match_similar
+from shared.retrieval.chunk_search import has_identifier, match, widen
+from shared.retrieval.chunk_search import similar as match_similar
 from shared.services import Services
 from shared.text.identifiers import is_identifier
 from shared.types import (
@@ -180,7 +181,7 @@ def _rerank(services: Services, query: Query, result: SearchResult) -> SearchRes
 
 def _match(services: Services, caller: Principal, query: Query) -> SearchResult:
     vector = None
-    if query.mode is not Mode.KEYWORD or (query.compares and not is_identifier(query.text)):
+    if query.mode is not Mode.KEYWORD or (query.with_similarity and not is_identifier(query.text)):
         vector = _embed(services, caller, query.text)
     with step("match"):
         result = match(services.database, caller, vector, services.embedder.model, query)

@@ -6,24 +6,19 @@ from datetime import UTC, datetime
 from functools import cached_property
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
+from shared.access.anonymous_access import warn_if_anonymous
 from shared.access.api_key_authenticator import ApiKeyAuthenticator
-from shared.access.concurrency_limit import IngestionLimit
+from shared.access.concurrent_ingestion_limit import IngestionLimit
 from shared.access.jwks import KeySet
 from shared.access.jwt_verifier import Verifier
 from shared.access.rate_limit import RefusalCache
-from shared.access.token_signer import Signer, anonymous_principal, signer_for, without_user
-from shared.clients.object_store import Store, store_for
+from shared.access.token_signer import Signer, signer_for, without_user
 from shared.clients.postgrest import Database, DatabaseStatus
+from shared.clients.snapshot_store import Store, store_for
 from shared.clients.ssrf_guard import AddressPolicy
 from shared.clients.supabase_storage import Storage, storage_for
 from shared.config import Settings
-from shared.errors import (
-    ApiKeysOff,
-    ConfigurationError,
-    NoModel,
-    SnapshotsOff,
-    StorageOff,
-)
+from shared.errors import ApiKeysOff, ConfigurationError, NoModel, SnapshotsOff, StorageOff
 from shared.generation.confidence import thresholds_for
 from shared.generation.generators import Extractive, Generator, ModelGenerator
 from shared.models.chat_gateway import ChatGateway, chat_gateway_for
@@ -31,10 +26,7 @@ from shared.models.embeddings import Embedder, embedder_for
 from shared.models.moderation import Moderator, moderator_for
 from shared.models.reranking import Reranker, reranker_for
 from shared.models.transcription import Transcriber, transcriber_for
-from shared.types import (
-    Principal,
-    Thresholds,
-)
+from shared.types import Thresholds
 
 if TYPE_CHECKING:
     from shared.graph.llm_extractor import GraphModel
@@ -189,30 +181,11 @@ class Services:
         """The networks to which URLs of callers may lead."""
         return AddressPolicy(self.settings.allowed_private_networks)
 
-    def warn_if_anonymous(self) -> None:
-        """Log once if requests without a credential are allowed. Raises ConfigurationError."""
-        if "_warned_of_anonymous" in vars(self) or self.anonymous_principal() is None:
-            return
-        self._warned_of_anonymous = True
-        log.warning(
-            "RAG_INDEX_ANONYMOUS_ORG is set: ANYBODY who reaches this may read, write, persist and delete "
-            "the indexes of org %s, and spend on its model, WITHOUT A CREDENTIAL. For private networks.",
-            self.settings.rag_index_anonymous_org,
-        )
-
-    def anonymous_principal(self) -> Principal | None:
-        """The caller of the index API without a credential; None if that is not allowed. Raises
-        ConfigurationError for an incomplete setting, or without a key to sign with."""
-        org, user = self.settings.rag_index_anonymous_org, self.settings.rag_index_anonymous_user
-        if org is user is None:
-            return None
-        if org is None or user is None:
-            raise ConfigurationError(
-                "RAG_INDEX_ANONYMOUS_ORG: set it together with RAG_INDEX_ANONYMOUS_USER, a member of that org"
-            )
-        if self.signer is None:
-            raise ConfigurationError("RAG_INDEX_ANONYMOUS_ORG: needs RAG_SIGNING_KEY, or SUPABASE_JWT_SECRET")
-        return anonymous_principal(self.signer, org, user)
+    @cached_property
+    def allows_anonymous(self) -> bool:
+        """Whether the index API allows requests without a credential. The first use logs a warning if it
+        does. Raises ConfigurationError."""
+        return warn_if_anonymous(self.settings, self.signer)
 
     def require_signer(self) -> Signer:
         """Raises ApiKeysOff without a key to sign with."""

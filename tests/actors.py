@@ -13,7 +13,7 @@ from uuid import uuid4
 import httpx
 import psycopg
 
-from local import tokens
+from local import access_tokens
 from local.stack import Stack
 from shared.clients.postgrest import SECRET_HEADER
 from shared.types import Principal
@@ -68,7 +68,7 @@ class Actor:
         return replace(self, is_direct=True)
 
     def token(self, **claims: Any) -> str:
-        return tokens.user_token(self.stack.signing_key, self.stack.url, self.id, self.email, **claims)
+        return access_tokens.user_token(self.stack.signing_key, self.stack.url, self.id, self.email, **claims)
 
     @property
     def principal(self) -> Principal:

@@ -15,18 +15,18 @@ from typing import Any, TextIO
 import pytest
 
 from functions import documents
-from local import ROOT, tokens
+from local import ROOT, access_tokens
 from local.stack import Stack
 from shared.config import Settings
 from shared.models.embeddings import Embedder, local_embedder
 from shared.services import Services
 from tests.actors import Actor, Org, World, client
 from tests.databases import ProcessStack, Run
-from tests.functions.serving import made, served
-from tests.programs import chromium
-from tests.stand_in import StandIn
+from tests.external_programs import chromium
+from tests.functions.app_server import client_of, services
+from tests.stand_in_server import StandIn
 from tests.storage_server import BUCKET, StorageServer
-from tests.uploading import Uploading
+from tests.upload_client import Uploads
 
 TESTS = ROOT / "tests"
 VERSIONS = (16, 18)
@@ -167,19 +167,19 @@ def browser() -> Iterator[str]:
 @pytest.fixture
 def uploading(
     stack: Stack, settings: Settings, embedder: Embedder, world: World, no_jobs: None
-) -> Iterator[Uploading]:
+) -> Iterator[Uploads]:
     """A deployment that takes large files; Storage is empty."""
     world.sql("delete from rag.removals")
     world.sql("delete from storage.objects")
     with StorageServer(stack) as server:
         changes = {
             "supabase_url": server.url,
-            "supabase_jwt_issuer": tokens.issuer(stack.url),
+            "supabase_jwt_issuer": access_tokens.issuer(stack.url),
             "rag_storage_bucket": BUCKET,
             "rag_public_url": "http://testserver",
         }
-        with made(settings, **changes) as core, served(documents.app, core) as app:
-            yield Uploading(server, core, app, embedder, world)
+        with services(settings, **changes) as core, client_of(documents.app, core) as app:
+            yield Uploads(server, core, app, embedder, world)
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from jose import jwk
 
-from local import tokens
+from local import access_tokens
 
 
 def es256(kid: str, curve: ec.EllipticCurve | None = None) -> dict[str, Any]:
@@ -25,7 +25,7 @@ def private(key: ec.EllipticCurvePrivateKey | rsa.RSAPrivateKey, algorithm: str,
 
 def public(key: dict[str, Any]) -> dict[str, Any]:
     """Its public half, as a JWKS lists it."""
-    entry: dict[str, Any] = tokens.public_jwks(key)["keys"][0]
+    entry: dict[str, Any] = access_tokens.public_jwks(key)["keys"][0]
     return entry
 
 

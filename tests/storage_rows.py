@@ -15,12 +15,12 @@ from local.stack import Stack
 Answer = tuple[int, bytes, dict[str, str]]
 
 
-def in_json(said: Any, status: int = 200) -> Answer:
-    return status, json.dumps(said).encode(), {"Content-Type": "application/json"}
+def in_json(text: Any, status: int = 200) -> Answer:
+    return status, json.dumps(text).encode(), {"Content-Type": "application/json"}
 
 
 @dataclass(frozen=True)
-class Asked:
+class Operation:
     """One request: of which object, with what."""
 
     method: str
@@ -44,7 +44,7 @@ class StorageError(Exception):
         self.answer = in_json({"statusCode": str(status), "error": error, "message": message}, 400)
 
 
-class Denied(StorageError):
+class AccessDenied(StorageError):
     def __init__(self) -> None:
         super().__init__(403, "Unauthorized", "new row violates row-level security policy")
 
@@ -62,25 +62,25 @@ class Rows:
         self.asked: list[tuple[str, str, dict[str, Any]]] = []
 
     @contextmanager
-    def as_caller(self, asked: Asked) -> Iterator[tuple[Any, dict[str, Any]]]:
-        token = asked.headers.get("Authorization", "").removeprefix("Bearer ")
+    def as_caller(self, request: Operation) -> Iterator[tuple[Any, dict[str, Any]]]:
+        token = request.headers.get("Authorization", "").removeprefix("Bearer ")
         try:
             claims = jwt.decode(token, self._stack.state.jwt_secret, "HS256", options={"verify_aud": False})
         except JWTError as invalid:
             raise StorageError(403, "Unauthorized", str(invalid)) from None
-        self.asked.append((asked.method, asked.path, claims))
+        self.asked.append((request.method, request.path, claims))
         with self.as_role(claims.get("role", "anon"), claims) as connection:
             yield connection, claims
 
     @contextmanager
     def as_role(self, role: str, claims: dict[str, Any]) -> Iterator[Any]:
         with psycopg.connect(self._stack.database_url("authenticator")) as connection:
-            said = "set_config('role', %s, true), set_config('request.jwt.claims', %s, true)"
+            text = "set_config('role', %s, true), set_config('request.jwt.claims', %s, true)"
             try:
-                connection.execute(f"select {said}".encode(), [role, json.dumps(claims)])
+                connection.execute(f"select {text}".encode(), [role, json.dumps(claims)])
                 yield connection
             except psycopg.errors.InsufficientPrivilege:
-                raise Denied from None
+                raise AccessDenied from None
             except psycopg.errors.UniqueViolation:
                 raise StorageError(409, "Duplicate", "The resource already exists") from None
 

@@ -19,7 +19,7 @@ import httpx
 from jose import JWTError, jwt
 
 from local.stack import Stack
-from tests.storage_rows import Answer, Asked, NoKey, Rows, StorageError, in_json
+from tests.storage_rows import Answer, NoKey, Operation, Rows, StorageError, in_json
 
 BUCKET = "rag-originals"
 PREFIX = "/storage/v1"
@@ -106,11 +106,11 @@ class StorageServer:
                 {"statusCode": str(self.fault), "error": "Internal", "message": "fault"}, self.fault
             )
         for method, pattern, serve in self._routes():
-            found = re.fullmatch(pattern, parts.path)
-            if method == handler.command and found:
-                bucket, name = (unquote(part) for part in (*found.groups(), "", "")[:2])
+            pattern_match = re.fullmatch(pattern, parts.path)
+            if method == handler.command and pattern_match:
+                bucket, name = (unquote(part) for part in (*pattern_match.groups(), "", "")[:2])
                 try:
-                    return serve(Asked(method, parts.path, bucket, name, query, handler.headers, body))
+                    return serve(Operation(method, parts.path, bucket, name, query, handler.headers, body))
                 except StorageError as error:
                     return error.answer
         return in_json({"statusCode": "404", "error": "Not Found", "message": "Route not found"}, 404)
@@ -132,95 +132,95 @@ class StorageServer:
 
     # -- as the caller ---------------------------------------------------------------------------------
 
-    def _found(self, asked: Asked) -> dict[str, Any]:
-        _require_key(asked.name)
-        with self._rows.as_caller(asked) as (connection, _):
-            if not self._rows.bucket(asked.bucket):
+    def _found(self, request: Operation) -> dict[str, Any]:
+        _require_key(request.name)
+        with self._rows.as_caller(request) as (connection, _):
+            if not self._rows.bucket(request.bucket):
                 raise StorageError(404, "Bucket not found", "Bucket not found")
             columns = "id::text, name, bucket_id, (metadata ->> 'size')::bigint, metadata ->> 'mimetype'"
             statement = f"select {columns} from storage.objects where bucket_id = %s and name = %s"
-            row = connection.execute(statement.encode(), [asked.bucket, asked.name]).fetchone()
+            row = connection.execute(statement.encode(), [request.bucket, request.name]).fetchone()
         if row is None:
             raise NoKey
         return dict(zip(("id", "name", "bucket_id", "size", "content_type"), row, strict=True))
 
-    def _sign_upload(self, asked: Asked) -> Answer:
-        _require_key(asked.name)
-        with self._rows.as_caller(asked) as (connection, claims):
+    def _sign_upload(self, request: Operation) -> Answer:
+        _require_key(request.name)
+        with self._rows.as_caller(request) as (connection, claims):
             # Whether the row could be written; it is not.
-            connection.execute(INSERT, [asked.bucket, asked.name, claims.get("sub"), None])
+            connection.execute(INSERT, [request.bucket, request.name, claims.get("sub"), None])
             connection.rollback()
-        token = self._token("upload", asked.place, 7200, owner=claims.get("sub"))
-        return in_json({"url": f"/object/upload/sign/{asked.place}?token={token}", "token": token})
+        token = self._token("upload", request.place, 7200, owner=claims.get("sub"))
+        return in_json({"url": f"/object/upload/sign/{request.place}?token={token}", "token": token})
 
-    def _upload(self, asked: Asked) -> Answer:
-        _require_key(asked.name)
-        again = "on conflict (bucket_id, name) do update set metadata = excluded.metadata"
-        statement = INSERT + (f" {again}" if asked.headers.get("x-upsert") == "true" else "")
-        with self._rows.as_caller(asked) as (connection, claims):
+    def _upload(self, request: Operation) -> Answer:
+        _require_key(request.name)
+        second = "on conflict (bucket_id, name) do update set metadata = excluded.metadata"
+        statement = INSERT + (f" {second}" if request.headers.get("x-upsert") == "true" else "")
+        with self._rows.as_caller(request) as (connection, claims):
             connection.execute(
-                statement.encode(), [asked.bucket, asked.name, claims.get("sub"), _metadata(asked)]
+                statement.encode(), [request.bucket, request.name, claims.get("sub"), _metadata(request)]
             )
-        return self._kept(asked)
+        return self._kept(request)
 
-    def _info(self, asked: Asked) -> Answer:
-        return in_json(self._found(asked))
+    def _info(self, request: Operation) -> Answer:
+        return in_json(self._found(request))
 
-    def _get(self, asked: Asked) -> Answer:
-        self._found(asked)
-        return 200, self.objects[asked.place], {"Content-Type": "application/octet-stream"}
+    def _get(self, request: Operation) -> Answer:
+        self._found(request)
+        return 200, self.objects[request.place], {"Content-Type": "application/octet-stream"}
 
-    def _sign(self, asked: Asked) -> Answer:
-        self._found(asked)
-        token = self._token("download", asked.place, int(json.loads(asked.body)["expiresIn"]))
-        return in_json({"signedURL": f"/object/sign/{asked.place}?token={token}"})
+    def _sign(self, request: Operation) -> Answer:
+        self._found(request)
+        token = self._token("download", request.place, int(json.loads(request.body)["expiresIn"]))
+        return in_json({"signedURL": f"/object/sign/{request.place}?token={token}"})
 
-    def _list(self, asked: Asked) -> Answer:
-        with self._rows.as_caller(asked) as (connection, _):
+    def _list(self, request: Operation) -> Answer:
+        with self._rows.as_caller(request) as (connection, _):
             statement = "select name from storage.objects where bucket_id = %s order by name"
-            rows = connection.execute(statement, [asked.bucket]).fetchall()
+            rows = connection.execute(statement, [request.bucket]).fetchall()
         return in_json([{"name": name} for (name,) in rows])
 
-    def _move(self, asked: Asked) -> Answer:
-        said = json.loads(asked.body)
-        with self._rows.as_caller(asked) as (connection, _):
+    def _move(self, request: Operation) -> Answer:
+        fields = json.loads(request.body)
+        with self._rows.as_caller(request) as (connection, _):
             statement = "update storage.objects set name = %s where bucket_id = %s and name = %s"
-            places = [said["destinationKey"], said["bucketId"], said["sourceKey"]]
+            places = [fields["destinationKey"], fields["bucketId"], fields["sourceKey"]]
             if not connection.execute(statement, places).rowcount:
                 raise NoKey
         return in_json({"message": "Successfully moved"})
 
-    def _delete(self, asked: Asked) -> Answer:
-        wanted = json.loads(asked.body)["prefixes"]
-        if self.stuck in wanted:
+    def _delete(self, request: Operation) -> Answer:
+        expected = json.loads(request.body)["prefixes"]
+        if self.stuck in expected:
             raise StorageError(500, "Internal", "stuck")
-        with self._rows.as_caller(asked) as (connection, _):
+        with self._rows.as_caller(request) as (connection, _):
             statement = "delete from storage.objects where bucket_id = %s and name = any (%s) returning name"
-            rows = connection.execute(statement, [asked.bucket, wanted]).fetchall()
+            rows = connection.execute(statement, [request.bucket, expected]).fetchall()
         for (gone,) in rows:
-            self.objects.pop(f"{asked.bucket}/{gone}", None)
+            self.objects.pop(f"{request.bucket}/{gone}", None)
         return in_json([{"name": gone} for (gone,) in rows])
 
     # -- by a token of its own -------------------------------------------------------------------------
 
-    def _upload_signed(self, asked: Asked) -> Answer:
-        claims = self._opened(asked.query.get("token", ""), "upload", asked.place)
-        if len(asked.body) > self._rows.bucket(asked.bucket)[0]:
+    def _upload_signed(self, request: Operation) -> Answer:
+        claims = self._opened(request.query.get("token", ""), "upload", request.place)
+        if len(request.body) > self._rows.bucket(request.bucket)[0]:
             raise StorageError(413, "Payload too large", "The object exceeded the maximum allowed size")
         with self._rows.as_role("service_role", {"role": "service_role"}) as connection:
-            connection.execute(INSERT, [asked.bucket, asked.name, claims["owner"], _metadata(asked)])
-        return self._kept(asked)
+            connection.execute(INSERT, [request.bucket, request.name, claims["owner"], _metadata(request)])
+        return self._kept(request)
 
-    def _get_signed(self, asked: Asked) -> Answer:
-        self._opened(asked.query.get("token", ""), "download", asked.place)
-        if asked.place not in self.objects:
+    def _get_signed(self, request: Operation) -> Answer:
+        self._opened(request.query.get("token", ""), "download", request.place)
+        if request.place not in self.objects:
             raise NoKey
         headers = {"Content-Type": "application/octet-stream"}
-        if "download" in asked.query:
+        if "download" in request.query:
             headers["Content-Disposition"] = (
-                f"attachment; filename*=UTF-8''{quote(asked.query['download'], safe='')};"
+                f"attachment; filename*=UTF-8''{quote(request.query['download'], safe='')};"
             )
-        return 200, self.objects[asked.place], headers
+        return 200, self.objects[request.place], headers
 
     def _token(self, scope: str, url: str, seconds: int, **more: Any) -> str:
         claims = {"url": url, "scope": scope, "exp": int(time.time()) + seconds, **more}
@@ -235,9 +235,9 @@ class StorageServer:
             raise StorageError(400, "InvalidSignature", "Invalid signature")
         return claims
 
-    def _kept(self, asked: Asked) -> Answer:
-        self.objects[asked.place] = asked.body
-        return in_json({"Key": asked.place})
+    def _kept(self, request: Operation) -> Answer:
+        self.objects[request.place] = request.body
+        return in_json({"Key": request.place})
 
 
 def _require_key(name: str) -> None:
@@ -245,5 +245,5 @@ def _require_key(name: str) -> None:
         raise StorageError(400, "InvalidKey", f"Invalid key: {name}")
 
 
-def _metadata(asked: Asked) -> str:
-    return json.dumps({"size": len(asked.body), "mimetype": asked.headers.get("Content-Type")})
+def _metadata(request: Operation) -> str:
+    return json.dumps({"size": len(request.body), "mimetype": request.headers.get("Content-Type")})

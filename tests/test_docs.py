@@ -39,8 +39,8 @@ def test_the_example_environment_has_exactly_the_settings_with_their_defaults():
     assert set(listed) == {name.upper() for name in Settings.model_fields}
     for name, field in Settings.model_fields.items():
         default = "" if field.is_required() or field.default is None else field.default
-        shown = listed[name.upper()]
-        assert shown in (str(default), str(default).lower()) or float(shown) == default, name
+        entry = listed[name.upper()]
+        assert entry in (str(default), str(default).lower()) or float(entry) == default, name
 
 
 def test_the_readme_s_table_names_every_setting():

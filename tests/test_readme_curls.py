@@ -10,8 +10,8 @@ import pytest
 
 from local import ROOT
 from tests.conftest import People
+from tests.isolation.test_api_keys import make
 from tests.isolation.test_documents import collection
-from tests.isolation.test_keys import make
 
 TOKEN_OF_TOMAS = "$(.venv/bin/python -m local token --user tomas@halden.example)"
 # A line that goes on ends with a backslash.
@@ -20,13 +20,13 @@ COMMAND = re.compile(r"^    curl (?:.*\\\n)*.*\n", re.MULTILINE)
 
 def commands() -> list[str]:
     """All but those of large files, which need a bucket (tests/functions/test_uploads.py)."""
-    found = COMMAND.findall((ROOT / "README.md").read_text())
-    return [command for command in found if "$SAID" not in command]
+    groups = COMMAND.findall((ROOT / "README.md").read_text())
+    return [command for command in groups if "$SAID" not in command]
 
 
 def curl() -> str:
-    if found := shutil.which("curl"):
-        return found
+    if path := shutil.which("curl"):
+        return path
     if os.environ.get("CI"):
         pytest.fail("CI has no curl: .ci/run installs it")
     pytest.skip("no curl on this machine")
@@ -36,7 +36,7 @@ def test_every_curl_command_is_answered(people: People, tmp_path: Path, no_jobs:
     """ann's, with a key of hers; where the README says $ADMIN, ada's."""
     stack, home = people.ann.stack, collection(people.ann)
     scopes = ["documents:write", "collections:manage", "retrievals:read"]
-    told = {
+    messages = {
         "http://127.0.0.1:54321": stack.url,
         TOKEN_OF_TOMAS: people.ann.token(),
         '"collection_id": "..."': f'"collection_id": "{home}"',
@@ -52,13 +52,13 @@ def test_every_curl_command_is_answered(people: People, tmp_path: Path, no_jobs:
         "SUPABASE_ANON_KEY": stack.anon_key,
     }
     (tmp_path / "guide.md").write_text("# The kiln\n\nThe kiln is fired for nine hours.")
-    asked = commands()
-    assert len(asked) > 12
-    for command in asked:
+    request = commands()
+    assert len(request) > 12
+    for command in request:
         line = command.strip().replace("curl ", "curl --fail-with-body ", 1)
-        for written, meant in told.items():
+        for written, meant in messages.items():
             line = line.replace(written, meant)
-        done = subprocess.run(
+        process = subprocess.run(
             ["bash", "-c", line],
             capture_output=True,
             text=True,
@@ -67,4 +67,4 @@ def test_every_curl_command_is_answered(people: People, tmp_path: Path, no_jobs:
             env=environment,
             timeout=60,
         )
-        assert done.returncode == 0, f"{command}{done.stdout}{done.stderr}"
+        assert process.returncode == 0, f"{command}{process.stdout}{process.stderr}"

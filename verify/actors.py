@@ -14,7 +14,7 @@ import psycopg
 from shared.access.api_keys import hash_of
 from shared.access.token_signer import Signer
 from shared.types import Scope
-from verify.deployment import Deployment
+from verify.target_deployment import Deployment
 
 SCOPES = tuple(str(scope) for scope in Scope)
 TOKEN_SECONDS = 3600

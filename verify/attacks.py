@@ -9,10 +9,10 @@ import httpx
 
 from shared.access.token_signer import Signer
 from verify.actors import SCOPES, Actors, unsigned, with_claims_of
-from verify.deployment import ISSUER_PATH
-from verify.objects import Objects
-from verify.requests import Request
-from verify.state import Extent
+from verify.request_generator import Request
+from verify.row_digest import Extent
+from verify.target_deployment import ISSUER_PATH
+from verify.victim_objects import Objects
 
 # Shorter texts occur in responses by chance.
 SHORTEST_ECHO = 8
@@ -218,5 +218,5 @@ def failure_reason(
     may_succeed = attack.may_succeed and not any(object_id in request.path for object_id in group.ids)
     if not is_refused and not (may_succeed and response.is_success):
         return f"the status is {response.status_code}: {response.text[:200]}"
-    shown = leak(response, request, group.markers, group.ids)
-    return f"the response shows {shown}" if shown else ""
+    output = leak(response, request, group.markers, group.ids)
+    return f"the response shows {output}" if output else ""

@@ -8,13 +8,13 @@ from dataclasses import replace
 import httpx
 from fastapi import FastAPI
 
-from verify import attacks, examples, routes
+from verify import attacks, request_examples, route_operations
 from verify.actors import SCOPES, Person
 from verify.attacks import REFUSALS, Group
-from verify.deployment import Deployment, Finding
-from verify.objects import SetupFailed
-from verify.requests import Request
-from verify.sweep import CONTROL, Sweep, bearer, open_sweep
+from verify.request_generator import Request
+from verify.target_deployment import Deployment, Finding
+from verify.target_sweep import CONTROL, Sweep, bearer, open_sweep
+from verify.victim_objects import SetupFailed
 
 NOT_AUTHENTICATED = 401
 # An alias of a route has the same endpoint function and dependencies: these attacks check the path itself.
@@ -47,30 +47,33 @@ def sweep_routes(
 ) -> list[Finding]:
     """Findings about the routes of the apps, by default those of all functions, whose name `only` accepts."""
     findings = [
-        Finding(path, "description", "the route is not described") for path in routes.hidden_paths(apps)
+        Finding(path, "description", "the route is not described")
+        for path in route_operations.hidden_paths(apps)
     ]
-    for route in routes.routes(apps):
+    for route in route_operations.routes(apps):
         if only(route.name):
             findings += _attack_route(sweep, route)
     return findings
 
 
-def _attack_route(sweep: Sweep, route: routes.Route) -> Iterator[Finding]:
+def _attack_route(sweep: Sweep, route: route_operations.Route) -> Iterator[Finding]:
     sweep.factory.delete_attackers_objects(sweep.objects)
-    if route.name in examples.FIRST:
-        (first,) = (other for other in routes.routes() if other.name == examples.FIRST[route.name])
+    if route.name in request_examples.FIRST:
+        (first,) = (
+            other for other in route_operations.routes() if other.name == request_examples.FIRST[route.name]
+        )
         sweep.send(
             first.request(sweep.objects.shared, optional=False),
             bearer(sweep.actors.token(sweep.actors.admin)),
         )
     groups = list(attacks.on_routes(sweep.actors, sweep.objects, sweep.credentials))
-    if route.name in examples.OPERATORS:
+    if route.name in request_examples.OPERATORS:
         # Every success is a finding: the route shows nothing of an org that could be recognised.
         groups = [
             replace(group, attacks=tuple(replace(attack, may_succeed=False) for attack in group.attacks))
             for group in groups
         ]
-    if route.name in examples.PUBLIC:
+    if route.name in request_examples.PUBLIC:
         yield from _attack_public_route(sweep, groups[0], route)
         return
     if route.is_alias:
@@ -85,40 +88,40 @@ def _attack_route(sweep: Sweep, route: routes.Route) -> Iterator[Finding]:
     if not callers:
         return
     control = sweep.control(route, callers)
-    needs_effect = route.name not in examples.WITHOUT_EFFECT
+    needs_effect = route.name not in request_examples.WITHOUT_EFFECT
     yield from sweep.control_findings(route, control, needs_effect=needs_effect)
     yield from sweep.private_control_findings(route, control)
-    if control.caller in ("member", "admin") and route.example not in examples.OPEN_TO_EVERY_SCOPE:
+    if control.caller in ("member", "admin") and route.example not in request_examples.OPEN_TO_EVERY_SCOPE:
         yield from _attack_scopes(sweep, route, control.caller)
 
 
-def _attack_public_route(sweep: Sweep, group: Group, route: routes.Route) -> Iterator[Finding]:
+def _attack_public_route(sweep: Sweep, group: Group, route: route_operations.Route) -> Iterator[Finding]:
     """It answers without a credential, and shows nothing of an org."""
     request = route.request(sweep.objects.shared, optional=True)
     response = sweep.send(request, {})
-    if shown := attacks.leak(response, request, group.markers, group.ids):
-        yield Finding(route.name, "no credential", f"the response shows {shown}")
+    if output := attacks.leak(response, request, group.markers, group.ids):
+        yield Finding(route.name, "no credential", f"the response shows {output}")
     elif response.is_error:
         yield Finding(route.name, CONTROL, f"{response.status_code} {response.text[:200]}")
-    if route.name in examples.PUBLIC_WITH_CHECK:
+    if route.name in request_examples.PUBLIC_WITH_CHECK:
         yield from sweep.attack(
             route, group, [attack for attack in group.attacks if attack.headers.keys() == {"Authorization"}]
         )
 
 
-def _callers(sweep: Sweep, route: routes.Route) -> dict[str, dict[str, str]]:
+def _callers(sweep: Sweep, route: route_operations.Route) -> dict[str, dict[str, str]]:
     """Rightful callers: who brought the private objects, an admin, and the operator."""
     actors = sweep.actors
     tokens = {"member": actors.token(actors.member), "admin": actors.token(actors.admin)}
-    if route.name in examples.OPERATORS:
-        token = getattr(actors.deployment, examples.OPERATORS[route.name])
+    if route.name in request_examples.OPERATORS:
+        token = getattr(actors.deployment, request_examples.OPERATORS[route.name])
         tokens = {"operator": token} if token else {}
-    if route.name in examples.BY_LINK:
+    if route.name in request_examples.BY_LINK:
         return {"link": {}}
     return {name: {"Authorization": f"Bearer {token}"} for name, token in tokens.items()}
 
 
-def _attack_scopes(sweep: Sweep, route: routes.Route, caller: str) -> Iterator[Finding]:
+def _attack_scopes(sweep: Sweep, route: route_operations.Route, caller: str) -> Iterator[Finding]:
     """Keys of the caller: one scope that does not suffice, then every scope but those that do."""
     owner: Person = getattr(sweep.actors, caller)
 

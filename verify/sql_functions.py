@@ -3,10 +3,10 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from verify import examples
+from verify import request_examples
 from verify.actors import Actors
-from verify.objects import Values
-from verify.requests import Request, sql_value
+from verify.request_generator import Request, sql_value
+from verify.victim_objects import Values
 
 ROLES = ("anon", "authenticated", "service_role")
 
@@ -34,8 +34,8 @@ class SqlFunction:
             for parameter in self.parameters
             if not parameter.has_default or (optional and parameter.name in values)
         }
-        if self.name in examples.ARGUMENTS:
-            more = examples.ARGUMENTS[self.name](values)
+        if self.name in request_examples.ARGUMENTS:
+            more = request_examples.ARGUMENTS[self.name](values)
             arguments |= {name: value for name, value in more.items() if name in known}
         return Request("POST", f"/rest/v1/rpc/{self.name}", body=arguments)
 

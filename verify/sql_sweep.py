@@ -5,13 +5,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
 
 from shared.clients.postgrest import SECRET_HEADER
-from verify import attacks, examples, sql_functions
+from verify import attacks, request_examples, sql_functions
 from verify.actors import SCOPES, Person
 from verify.attacks import REFUSALS
-from verify.deployment import Deployment, Finding
-from verify.requests import Request
-from verify.state import difference
-from verify.sweep import TIMEOUT_SECONDS, Sweep, bearer, open_sweep
+from verify.request_generator import Request
+from verify.row_digest import difference
+from verify.target_deployment import Deployment, Finding
+from verify.target_sweep import TIMEOUT_SECONDS, Sweep, bearer, open_sweep
 
 # Statuses for a schema, table or function that PostgREST does not expose.
 UNEXPOSED = REFUSALS | {406}
@@ -34,7 +34,7 @@ def sweep_functions(sweep: Sweep, only: Callable[[str], bool] = lambda _: True) 
 def _attack_function(sweep: Sweep, function: sql_functions.SqlFunction) -> Iterator[Finding]:
     sweep.factory.delete_attackers_objects(sweep.objects)
     refused = {"anon", "service_role"}
-    if function.name in examples.OF_THE_WORKER:
+    if function.name in request_examples.OF_THE_WORKER:
         refused.add("authenticated")
     for role in sorted(function.roles & refused):
         yield Finding(function.name, "privileges", f"the role {role} may execute it")
@@ -42,16 +42,16 @@ def _attack_function(sweep: Sweep, function: sql_functions.SqlFunction) -> Itera
     for group in attacks.on_sql_functions(sweep.actors, sweep.objects):
         yield from sweep.attack(function, group, group.attacks)
     sweep.renew_if_changed()
-    if function.name in examples.WITHOUT_CONTROL:
+    if function.name in request_examples.WITHOUT_CONTROL:
         return
     callers = _callers_of_functions(sweep)
     control = sweep.control(function, callers)
-    needs_effect = function.name not in examples.WITHOUT_EFFECT
+    needs_effect = function.name not in request_examples.WITHOUT_EFFECT
     if needs_effect and control.caller and not control.has_effect:
         needs_effect = not _differs(sweep, function, callers)
     yield from sweep.control_findings(function, control, needs_effect=needs_effect)
     yield from sweep.private_control_findings(function, control)
-    has_scopes = function.name not in examples.OPEN_TO_EVERY_SCOPE
+    has_scopes = function.name not in request_examples.OPEN_TO_EVERY_SCOPE
     if has_scopes and control.has_effect and control.caller in ("member", "admin"):
         yield from _attack_scopes(sweep, function, getattr(sweep.actors, control.caller))
 
@@ -74,7 +74,7 @@ def _attack_scopes(sweep: Sweep, function: sql_functions.SqlFunction, owner: Per
 
 def _call_without_secret(sweep: Sweep, function: sql_functions.SqlFunction) -> Iterator[Finding]:
     """Send the admin's valid request without the secret: refused, unless browsers may call the function."""
-    if function.name in examples.OPEN_TO_BROWSERS | examples.OF_THE_WORKER:
+    if function.name in request_examples.OPEN_TO_BROWSERS | request_examples.OF_THE_WORKER:
         return
     request = function.request(sweep.objects.shared, optional=True)
     headers = bearer(sweep.actors.token(sweep.actors.admin)) | {SECRET_HEADER: ""}
@@ -154,5 +154,5 @@ def _attack_unexposed(
             if response.status_code not in UNEXPOSED and not (is_exposed and response.is_success):
                 detail = f"the status is {response.status_code}: {response.text[:200]}"
                 yield Finding(target, attack, detail)
-            elif shown := attacks.leak(response, request, markers, sweep.objects.ids):
-                yield Finding(target, attack, f"the response shows {shown}")
+            elif output := attacks.leak(response, request, markers, sweep.objects.ids):
+                yield Finding(target, attack, f"the response shows {output}")

@@ -81,7 +81,7 @@ class ApiKeyAuthenticator:
 
     def _look_up(self, digest: str) -> list[dict[str, Any]]:
         if not self._looking_up.acquire(timeout=LOOK_UP_WAIT_SECONDS):
-            raise DatabaseTimedOut(because="too many keys at once")
+            raise DatabaseTimedOut(log_reason="too many keys at once")
         try:
             rows: list[dict[str, Any]] = call_with_claims_only(
                 self._database, self._signer, "rag_open_key", key_hash=digest

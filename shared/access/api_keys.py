@@ -47,7 +47,7 @@ def create(database: Database, caller: Principal, kind: str, fields: dict[str, A
 
 def list_keys(database: Database, caller: Principal, key_id: str | None = None) -> list[dict[str, Any]]:
     """The keys that the caller may manage, or one of them: at most 1000, working and new keys first."""
-    rows: list[dict[str, Any]] = database.call(caller, "rag_list_keys", {"key_id": key_id}, again=True)
+    rows: list[dict[str, Any]] = database.call(caller, "rag_list_keys", {"key_id": key_id}, idempotent=True)
     return rows
 
 
@@ -63,7 +63,7 @@ def rotate(database: Database, caller: Principal, key_id: str, overlap_seconds: 
 
 def revoke(database: Database, caller: Principal, key_id: str) -> None:
     """Revoke a key, which may be revoked already. Raises NotFound."""
-    if not database.call(caller, "rag_revoke_key", {"key_id": key_id}, again=True):
+    if not database.call(caller, "rag_revoke_key", {"key_id": key_id}, idempotent=True):
         raise NotFound("There is no such key.", code="key_not_found")
 
 

@@ -17,7 +17,7 @@ from typing import Any, TypeGuard
 from jose import jwk
 from jose.backends.base import Key
 
-from shared.clients.http import deadline, http_client
+from shared.clients.http_client import deadline, http_client
 from shared.errors import KeysUnavailable
 
 log = logging.getLogger("rag")
@@ -79,7 +79,7 @@ class KeySet:
             own_algorithm, key = self._cached.keys.get(kid, (None, None))
             return key if own_algorithm == algorithm else None
         if attempt is not None and attempt.failure:
-            raise KeysUnavailable(because=attempt.failure)
+            raise KeysUnavailable(log_reason=attempt.failure)
         return None
 
     def _knows(self, kid: str, seconds: float) -> bool:

@@ -81,7 +81,7 @@ class RateLimitCheck:
             "amount": self.amount,
         }
         # Repeated after a broken connection: a request may count twice, and none is left uncounted.
-        rows = self.database.call(self.caller, "rag_check_rate_limit", arguments, again=True)
+        rows = self.database.call(self.caller, "rag_check_rate_limit", arguments, idempotent=True)
         if not rows:
             raise DatabaseFailed
         for window in map(Window.of, rows):

@@ -9,7 +9,6 @@ import json
 import time
 from hashlib import sha256
 from typing import Any
-from uuid import UUID
 
 from itsdangerous import URLSafeSerializer
 from jose import jwk, jwt
@@ -18,7 +17,7 @@ from jose.exceptions import JOSEError
 from shared.clients.postgrest import Database
 from shared.config import Settings
 from shared.errors import ConfigurationError, DatabaseFailed, Unauthorized
-from shared.types import Principal, Scope
+from shared.types import Principal
 
 LIFETIME_SECONDS = 60
 # A token for one call is used at once.
@@ -51,15 +50,6 @@ class Signer:
         return URLSafeSerializer(self._secret, salt=f"payload: {purpose}", signer_kwargs=options)
 
 
-def anonymous_principal(signer: Signer, org: UUID, user: UUID) -> Principal:
-    """The caller of the index API without a credential, where the settings allow it: a member of one org with
-    every scope but admin."""
-    scopes = frozenset(Scope) - {Scope.ADMIN}
-    # Its documents do not belong to the member: rag.creator_id().
-    claims = {"org": str(org), "scopes": sorted(scopes), "anonymous": True}
-    return Principal(str(user), signer.token(sub=str(user), rag=claims), scopes)
-
-
 def worker_principal(signer: Signer) -> Principal:
     """The role of the worker, for one call: it claims jobs and sends webhooks, and reads no document."""
     return Principal("", signer.token(CALL_SECONDS, role="rag_worker"))
@@ -76,9 +66,9 @@ def call_with_claims_only(database: Database, signer: Signer, function: str, **c
     Raises a RagError. A refusal of the token is DatabaseFailed, since the caller did not send it.
     """
     try:
-        return database.call(without_user(signer, **claims), function, {}, again=True)
+        return database.call(without_user(signer, **claims), function, {}, idempotent=True)
     except Unauthorized:
-        raise DatabaseFailed(because=UNTRUSTED) from None
+        raise DatabaseFailed(log_reason=UNTRUSTED) from None
 
 
 def signer_for(settings: Settings) -> Signer | None:

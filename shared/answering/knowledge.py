@@ -14,18 +14,17 @@ from uuid import UUID
 from starlette.concurrency import run_in_threadpool
 
 from shared import pipeline
-from shared.access.concurrency_limit import UNGUARDED, Guard
+from shared.access.concurrent_ingestion_limit import UNGUARDED, Guard
 from shared.clients.row_validation import object_of, readable
 from shared.documents import named_collections
 from shared.documents.documents import TITLE_CHARACTERS, first_words, title_of
 from shared.documents.named_collections import Row
 from shared.errors import AnswersOff, NotFound, RagError
-from shared.generation.confidence import snippet
+from shared.generation.citations import snippet
 from shared.ingestion.chunking.passages import ChunkingConfig
-from shared.ingestion.ingest import NewDocument, chunk_and_embed, store_many
-from shared.ingestion.metadata_fields import Fields
-from shared.observability import usage_metrics
-from shared.observability.usage_metrics import Measure
+from shared.ingestion.filter_fields import Fields
+from shared.ingestion.synchronous_ingestion import NewDocument, chunk_and_embed, store_many
+from shared.observability.usage_metrics_and_audit_events import Measure, record_event
 from shared.services import Services
 from shared.text.normalize import clean_line
 from shared.types import (
@@ -112,9 +111,7 @@ def ingest(
         deleted = put(existing, only_present=True) if existing else []
         put([name for name in documents if name not in existing or name in deleted], only_present=False)
     measure = Measure("gateway_knowledge_documents_ingested_total", len(documents))
-    usage_metrics.record_event(
-        core.database, caller, "knowledge.ingest", namespace, measure, documents=len(documents)
-    )
+    record_event(core.database, caller, "knowledge.ingest", namespace, measure, documents=len(documents))
     return names
 
 
@@ -152,7 +149,7 @@ def delete(core: Services, caller: Principal, namespace: str, name: str) -> None
     if not named_collections.delete(core.database, caller, namespace, [name]):
         raise NotFound(code="document_not_found")
     measure = Measure("gateway_knowledge_documents_deleted_total", 1)
-    usage_metrics.record_event(core.database, caller, "knowledge.delete", namespace, measure, documents=1)
+    record_event(core.database, caller, "knowledge.delete", namespace, measure, documents=1)
 
 
 def retrieve(
@@ -193,7 +190,7 @@ async def query(
         try:
             answer = await pipeline.answer(core, caller, search_query, judged=1, redact=_redaction(denied))
         except RagError:
-            await run_in_threadpool(usage_metrics.record_event, core.database, caller, event, namespace)
+            await run_in_threadpool(record_event, core.database, caller, event, namespace)
             raise
         draft, matches = answer.draft, answer.matches
     measures: list[Measure] = []
@@ -241,7 +238,7 @@ def _record_failure(core: Services, caller: PrincipalSource, event: str, namespa
     try:
         yield
     except RagError:
-        usage_metrics.record_event(core.database, caller, event, namespace)
+        record_event(core.database, caller, event, namespace)
         raise
 
 
@@ -288,7 +285,7 @@ def _record(
     measures: Sequence[Measure],
 ) -> None:
     own = [match for match in matches if match.collection_id == collection_id]
-    usage_metrics.record_event(
+    record_event(
         core.database,
         caller,
         event,

@@ -12,16 +12,16 @@ from shared.errors import ContentFlagged
 from shared.graph.query_result import restrict_to_chunks
 from shared.models.moderation import require_moderator
 from shared.observability.tracing import current, milliseconds_since, step
+from shared.retrieval.chunk_search import has_identifier
 from shared.retrieval.context_text import concatenate
 from shared.retrieval.highlight import highlight
-from shared.retrieval.match import has_identifier
 from shared.retrieval.query.dates.extract import TimeRange
-from shared.retrieval.query.document_kinds import KINDS, Family
+from shared.retrieval.query.document_families import KINDS, Family
 from shared.retrieval.query.expansion import expand
 from shared.retrieval.query.router import low_recall, route
 from shared.retrieval.query.types import Route, RouterInput, Rule, SearchMode, SearchScope
 from shared.retrieval.types import NO_FILTERS, NO_GRAPH, Place, RoutedResult, SearchRequest
-from shared.retrieval.workspace import locate
+from shared.retrieval.workspace_lookup import locate
 from shared.services import Services
 from shared.types import Filters, Graph, Match, Mode, Principal, Query, Result, SearchResult, SimilarTo
 
@@ -75,7 +75,7 @@ class _Search:
             route.half_life_days if self.time_range is None else None,
             words=route.words,
             prefer=route.prefer,
-            compares=request.compares,
+            with_similarity=request.with_similarity,
             graph=route.graph,
         )
 

@@ -1,3 +1,3 @@
-"""HTTP: app, middleware, dependencies, streams, health, metrics; contracts/ holds the five APIs. Imports
+"""HTTP: app, middleware, authentication, streams, health, metrics; contracts/ holds the five APIs. Imports
 every other package of shared.
 """

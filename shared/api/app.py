@@ -4,7 +4,7 @@ A function's file calls `app = create_app(contract, "its-slug", errors=(...))`, 
 `handler = lambda_handler(app)`.
 """
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable
 from contextlib import asynccontextmanager, nullcontext
 from functools import partial, wraps
 from http import HTTPStatus
@@ -82,18 +82,17 @@ def create_app(
     envelope: Envelope,
     function: str,
     *,
-    errors: Iterable[int],
+    errors: Collection[int],
     searches: bool = True,
     max_body_bytes: int = MAX_BODY_BYTES,
     too_large: str | None = None,
-    malformed: int = 400,
     headers: Iterable[str] = (),
 ) -> FastAPI:
     """The app of a function, named by its slug, without routes. It renders errors in the envelope.
 
-    `errors` are the error statuses in its OpenAPI description; `too_large` is the message for a body above
-    the limit, `malformed` the status of an invalid body. `headers` are further request headers of browsers.
-    With `searches`, the start creates the services for searches and answers."""
+    `errors` are the error statuses in its OpenAPI description. An invalid request has status 422 if they
+    contain it, else 400. `too_large` is the message for a body above the limit; `headers` are further request
+    headers of browsers. With `searches`, the start creates the services for searches and answers."""
     configure()
     app = FastAPI(
         title=function,
@@ -107,7 +106,8 @@ def create_app(
             for status in errors
         },
     )
-    if malformed != 422:  # which FastAPI describes by itself
+    invalid_status = 422 if 422 in errors else 400
+    if invalid_status != 422:  # which FastAPI describes by itself
         app.openapi = partial(_described, app.openapi)  # type: ignore[method-assign]
     app.router.route_class = _Route
     app.state.function, app.state.searches = function, searches
@@ -120,13 +120,13 @@ def create_app(
             error = to_error(raised)
             trace: Trace = request.state.trace
             trace.error = error.code
-            trace.because = error.because if error.status >= 500 else None
+            trace.log_reason = error.log_reason if error.status >= 500 else None
             return render(error)
 
         return handle
 
     app.add_exception_handler(RagError, handler_of(lambda error: error))
-    app.add_exception_handler(RequestValidationError, handler_of(partial(_invalid, malformed)))
+    app.add_exception_handler(RequestValidationError, handler_of(partial(_invalid, invalid_status)))
     app.add_exception_handler(HTTPException, handler_of(_http))
     # The last added is the outermost.
     app.add_middleware(BodyLimit, max_bytes=max_body_bytes, message=too_large)
@@ -187,7 +187,7 @@ def _started(app: FastAPI) -> Services:
     else:
         # Invalid settings of the other services stop the start, too.
         _ = core.signer, core.snapshots, core.graph_model
-    core.warn_if_anonymous()
+    _ = core.allows_anonymous
     return core
 
 

@@ -1,48 +1,14 @@
-"""FastAPI dependencies: services, authentication, rate limits and scopes.
+"""FastAPI dependencies: the services of the process and the base URL of links."""
 
-Handlers of the rag pair take a `Caller`, those of other functions an `Annotated[Principal, with_scope(...)]`.
-A handler runs only for an authenticated caller with the scope who is within the limits.
-"""
-
-import hmac
-import math
-from collections.abc import AsyncIterator, Callable
 from functools import cache
-from time import monotonic
-from typing import Annotated, Any
+from typing import Annotated
 
-from anyio import from_thread
-from fastapi import Depends, Header, Request
-from limits import parse
-from pydantic import SecretStr
+from fastapi import Depends, Request
 
-from shared.access.api_key_authenticator import ApiKeyAuthenticator
-from shared.access.api_keys import is_key
-from shared.access.concurrency_limit import Guard
-from shared.access.download_links import principal_of, public_url
-from shared.access.jwt_verifier import bearer
-from shared.access.rate_limit import RateLimitCheck, check_rate_limit, check_text_limit
+from shared.access.download_links import public_url
 from shared.config import read_settings
-from shared.errors import (
-    ApiKeysOff,
-    ClientLeft,
-    DatabaseFailed,
-    DatabaseTimedOut,
-    Forbidden,
-    KeysUnavailable,
-    NotFound,
-    Unauthorized,
-)
 from shared.observability import opentelemetry
-from shared.observability.tracing import step
 from shared.services import Services
-from shared.text.ids import id_of
-from shared.types import Principal, Scope
-
-# The shortest time between two polls of an ingestion's client, and the longest wait for other ingestions of
-# the user.
-POLL_CLIENT_SECONDS = 0.25
-INGESTION_WAIT_SECONDS = 30.0
 
 
 @cache
@@ -59,150 +25,6 @@ async def services_dependency() -> Services:
 
 
 Core = Annotated[Services, Depends(services_dependency)]
-Authorization = Annotated[str | None, Header()]
-
-
-def _rag_caller(request: Request, core: Core, authorization: Authorization = None) -> Principal:
-    with step("authenticate"):
-        caller = core.verifier.principal(authorization)
-    _limit(request, core, caller, "rag", core.settings.rag_rate_limit_rag)
-    return caller
-
-
-# A user within the limit, the first parameter of each handler of the rag pair. Raises Unauthorized,
-# KeysUnavailable, RateLimited.
-Caller = Annotated[Principal, Depends(_rag_caller)]
-
-
-async def in_authorization(authorization: Authorization = None) -> str | None:
-    """The credential in Authorization."""
-    return authorization
-
-
-async def in_either_header(
-    authorization: Authorization = None, x_api_key: Annotated[str | None, Header()] = None
-) -> str | None:
-    """The credential in Authorization or X-Api-Key, as gateways of agents send it."""
-    return authorization or (f"Bearer {x_api_key}" if x_api_key else None)
-
-
-def with_scope(
-    *scopes: Scope,
-    credential: Any = in_authorization,
-    anonymous: bool = False,
-    besides: Scope | None = None,
-) -> Any:
-    """For `Annotated[Principal, with_scope(...)]`: a user, or an API key with one of the scopes and with
-    `besides`, within the limit of all functions but the rag pair. `anonymous` also allows requests without a
-    credential, if the settings do. Raises Forbidden and the errors of `Caller`."""
-
-    def allowed(
-        request: Request, core: Core, credential: Annotated[str | None, Depends(credential)]
-    ) -> Principal:
-        with step("authenticate"):
-            caller = _anonymous(core, request, credential) if anonymous else None
-            caller = caller or _key_or_user(core, credential)
-        _limit(request, core, caller, "api", core.settings.rag_rate_limit_api)
-        require_scope(caller, *scopes)
-        if besides:
-            require_scope(caller, besides)
-        return caller
-
-    return Depends(allowed)
-
-
-def require_scope(caller: Principal, *scopes: Scope) -> None:
-    """Raises Forbidden without one of the scopes."""
-    if not caller.may(*scopes):
-        raise Forbidden(f"The API key lacks the scope {' or '.join(scopes)}.", code="missing_scope")
-
-
-def _anonymous(core: Services, request: Request, credential: str | None) -> Principal | None:
-    """The caller of a request without a credential, if the settings allow it. A request of a web page needs
-    an allowed origin, since a browser in the private network also opens pages of other origins."""
-    origin = request.headers.get("origin")
-    if credential is not None or (origin is not None and origin not in core.settings.cors_origins):
-        return None
-    return core.anonymous_principal()
-
-
-def refreshing_caller(credential: Any) -> Any:
-    """For requests that may take minutes: `Annotated[PrincipalSource, refreshing_caller(...)]` is a function
-    that returns the caller with a valid token, since an API key's token lasts a minute. The function raises
-    Unauthorized after the user's token has expired or the key was revoked."""
-
-    def source(
-        request: Request, core: Core, credential: Annotated[str | None, Depends(credential)]
-    ) -> Callable[[], Principal]:
-        return lambda: _anonymous(core, request, credential) or _key_or_user(core, credential)
-
-    return Depends(source)
-
-
-# With the credential in Authorization. (`with_scope` refuses anonymous requests before.)
-FreshCaller = Annotated[Callable[[], Principal], refreshing_caller(in_authorization)]
-
-
-def guard_from(credential: Any, writer: Any) -> Any:
-    """For a synchronous handler that stores texts before it answers: `Annotated[Guard, guard_from(...)]`.
-    `writer` is a dependency of `with_scope`. Raises IngestionBusy."""
-
-    async def guard(
-        request: Request,
-        core: Core,
-        source: Annotated[Callable[[], Principal], refreshing_caller(credential)],
-        principal: Annotated[Principal, writer],
-    ) -> AsyncIterator[Guard]:
-        def admit(text_bytes: int) -> None:
-            function, limit = request.app.state.function, core.settings.rag_ingest_bytes_per_minute
-            check_text_limit(core.database, source, function, text_bytes, limit)
-
-        async def require_client() -> None:
-            # Lambda never reports a disconnection.
-            if await request.is_disconnected():
-                raise ClientLeft
-
-        polled_at = -math.inf
-
-        def poll_client() -> None:
-            nonlocal polled_at
-            if monotonic() >= polled_at + POLL_CLIENT_SECONDS:
-                from_thread.run(require_client)
-                polled_at = monotonic()
-
-        async with core.ingestions.slot(principal.user_id, INGESTION_WAIT_SECONDS, require_client):
-            yield Guard(admit, lambda: from_thread.run(require_client), poll_client)
-
-    # The slot ends with the handler: a client may read the response slowly.
-    return Depends(guard, scope="function")
-
-
-def _optional_caller(core: Core, authorization: Authorization = None) -> Principal | None:
-    if authorization is None:
-        return None
-    try:
-        with step("authenticate"):
-            return _key_or_user(core, authorization)
-    except (DatabaseFailed, DatabaseTimedOut, KeysUnavailable, ApiKeysOff):
-        return None
-
-
-# The caller of a public route; None without a credential, and while it cannot be checked. No limit counts it.
-# Raises Unauthorized for an invalid credential.
-OptionalCaller = Annotated[Principal | None, Depends(_optional_caller)]
-
-
-def _link_caller(request: Request, core: Core, document_id: str, token: str) -> Principal:
-    if core.signer is None:
-        raise NotFound
-    with step("authenticate"):
-        caller = principal_of(core.signer, token, id_of(document_id, "document"))
-    _limit(request, core, caller, "api", core.settings.rag_rate_limit_api)
-    return caller
-
-
-# The user of a download link (download_links.py). Raises Unauthorized and RateLimited.
-LinkCaller = Annotated[Principal, Depends(_link_caller)]
 
 
 async def _public_url(request: Request, core: Core) -> str:
@@ -214,48 +36,3 @@ async def _public_url(request: Request, core: Core) -> str:
 
 # The base URL of links. Raises PublicUrlUnset.
 PublicUrl = Annotated[str, Depends(_public_url)]
-
-
-def _operator(core: Core, authorization: Authorization = None) -> None:
-    _require(
-        core.settings.rag_metrics_token, authorization, "The bearer token RAG_METRICS_TOKEN is required."
-    )
-
-
-def _schedule(core: Core, authorization: Authorization = None) -> None:
-    _require(core.settings.rag_worker_token, authorization, "The bearer token RAG_WORKER_TOKEN is required.")
-
-
-def _require(expected: SecretStr | None, authorization: str | None, message: str) -> None:
-    if expected is None:
-        raise NotFound
-    bearer = f"Bearer {expected.get_secret_value()}"
-    if not hmac.compare_digest((authorization or "").encode(), bearer.encode()):
-        raise Unauthorized(message)
-
-
-# For routes of the operator. Raises NotFound if RAG_METRICS_TOKEN is not set, Unauthorized without it.
-operators_only = Depends(_operator)
-# For the route that a schedule calls: the same with RAG_WORKER_TOKEN.
-worker_only = Depends(_schedule)
-
-
-def require_keys(core: Core) -> ApiKeyAuthenticator:
-    """Raises ApiKeysOff without a key to sign with."""
-    if core.api_key_authenticator is None:
-        raise ApiKeysOff
-    return core.api_key_authenticator
-
-
-def _key_or_user(core: Services, authorization: str | None) -> Principal:
-    credential = bearer(authorization)
-    if is_key(credential):
-        return require_keys(core).principal(credential)
-    return core.verifier.principal(authorization)
-
-
-def _limit(request: Request, core: Services, caller: Principal, bucket: str, rate: str) -> None:
-    function: str = request.app.state.function
-    with step("limit"):
-        check = RateLimitCheck(core.database, caller, function, bucket, parse(rate))
-        check_rate_limit(request, check, core.refusals)

@@ -10,7 +10,7 @@ from typing import Any
 import httpx
 
 from shared.access.token_signer import worker_principal
-from shared.clients.http import deadline, http_client
+from shared.clients.http_client import deadline, http_client
 from shared.clients.postgrest import DatabaseStatus
 from shared.clients.probe_cache import CachedProbe
 from shared.errors import ConfigurationError, RagError
@@ -66,7 +66,7 @@ def database_health(core: Services, caller: Principal | None) -> DatabaseHealth 
         return None
     try:
         with deadline(CHECK_SECONDS):
-            (row,) = core.database.call(principal, "rag_health", {}, again=True)
+            (row,) = core.database.call(principal, "rag_health", {}, idempotent=True)
         return DatabaseHealth(**row)
     except (RagError, TypeError, ValueError):
         return None

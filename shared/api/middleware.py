@@ -116,7 +116,7 @@ class UnhandledErrorMiddleware:
             frame = (own or frames)[-1]
             trace: Trace = scope["state"]["trace"]
             trace.error = RagError.code
-            trace.because = f"{type(error).__name__} at {Path(frame.filename).name}:{frame.lineno}"
+            trace.log_reason = f"{type(error).__name__} at {Path(frame.filename).name}:{frame.lineno}"
             if not started:
                 await self._fault()(scope, receive, respond)
 

@@ -1,6 +1,6 @@
 """Metrics in Prometheus' text format, read from the database.
 
-The counters include all instances (observability/usage_metrics.py writes them).
+The counters include all instances (observability/usage_metrics_and_audit_events.py writes them).
 """
 
 from collections.abc import Iterator, Mapping

@@ -69,13 +69,13 @@ async def events(
             yield encode(message)
     except RagError as error:
         if trace := current.get():
-            trace.error, trace.because = error.code, error.because
+            trace.error, trace.log_reason = error.code, error.log_reason
         yield fail(error)
         return
     except Exception as fault:
         # An internal error: the client gets no details, the log has the type.
         if trace := current.get():
-            trace.error, trace.because = RagError.code, f"{type(fault).__name__} in a stream"
+            trace.error, trace.log_reason = RagError.code, f"{type(fault).__name__} in a stream"
         yield fail(RagError())
         return
     if last:

@@ -10,7 +10,7 @@ from urllib.parse import unquote
 
 import httpx
 
-from shared.clients.http import deadline, http_client
+from shared.clients.http_client import deadline, http_client
 from shared.clients.ssrf_guard import AddressPolicy
 from shared.errors import AddressRefused, FetchFailed, UnreadableDocument
 from shared.text.normalize import clean_line

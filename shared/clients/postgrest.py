@@ -11,7 +11,7 @@ import httpx
 from postgrest import SyncPostgrestClient
 from postgrest.exceptions import APIError
 
-from shared.clients.http import deadline, http_client, retry
+from shared.clients.http_client import deadline, http_client, retry
 from shared.clients.row_validation import LenientResponse
 from shared.errors import DatabaseFailed, DatabaseTimedOut, RagError, error_from_sql
 from shared.types import Principal, PrincipalSource
@@ -80,24 +80,24 @@ class Database:
         function: str,
         arguments: dict[str, Any],
         *,
-        again: bool = False,
-        patient: bool = False,
+        idempotent: bool = False,
+        long_timeout: bool = False,
     ) -> Any:
         """The result of the SQL function for this caller: rows, or a scalar.
 
         A call that was certainly not executed, because the database restarts or the user has too many
-        concurrent writes, is retried for a second; with `again`, for calls that may be executed twice, so is
-        a call whose connection broke. The time limit, retries included, is the time-out of the settings, or
-        with `patient` over a minute. Raises a RagError, also for every error of SQL.
+        concurrent writes, is retried for a second. With `idempotent`, for calls that may be executed twice,
+        so is a call whose connection broke. The time limit, retries included, is the time-out of the
+        settings, or over a minute with `long_timeout`. Raises a RagError, also for every error of SQL.
         """
 
         def attempt() -> Any:
             return self._once(caller if isinstance(caller, Principal) else caller(), function, arguments)
 
         def wait(error: Exception) -> float | None:
-            return 0.0 if isinstance(error, _Unavailable) and (again or not error.executed) else None
+            return 0.0 if isinstance(error, _Unavailable) and (idempotent or not error.executed) else None
 
-        with deadline(LONG_CALL_SECONDS if patient else self._seconds):
+        with deadline(LONG_CALL_SECONDS if long_timeout else self._seconds):
             try:
                 return retry(attempt, PAUSES, wait)
             except _Unavailable as unavailable:

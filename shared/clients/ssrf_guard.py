@@ -1,6 +1,6 @@
 """SSRF guard: URLs of users lead to the public internet, never to internal networks.
 
-transport.py applies it to every IP address between the one look-up of its name and the connection. No
+http_transport.py applies it to every IP address between the one look-up of its name and the connection. No
 notation, no redirect and no changed DNS record bypasses it.
 """
 

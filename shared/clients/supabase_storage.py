@@ -11,7 +11,7 @@ from urllib.parse import quote
 
 import httpx
 
-from shared.clients.http import deadline, http_client
+from shared.clients.http_client import deadline, http_client
 from shared.config import Settings
 from shared.errors import NotFound, StorageFailed, UnreadableDocument
 from shared.types import Principal
@@ -53,7 +53,7 @@ class Storage:
         with self._as(caller) as bucket:
             size = bucket.info(path)["size"]
         if type(size) is not int:
-            raise StorageFailed(because="no size")
+            raise StorageFailed(log_reason="no size")
         return size
 
     def remove(self, caller: Principal, path: str) -> None:
@@ -99,12 +99,12 @@ class Storage:
                 yield client.from_(self._bucket)
             except (StorageException, ValueError, TypeError, KeyError, AttributeError):
                 # storage3 expects JSON of a certain form in each response.
-                raise StorageFailed(because="malformed response") from None
+                raise StorageFailed(log_reason="malformed response") from None
 
     def _checked(self, link: str | None) -> str:
         """The link, which must be below Storage's own URL and carry a token."""
         if not link or not link.startswith(f"{self._address}/object/") or "?token=" not in link:
-            raise StorageFailed(because="no address")
+            raise StorageFailed(log_reason="no address")
         return link
 
 
@@ -113,7 +113,7 @@ def _translated_errors() -> Iterator[None]:
     try:
         yield
     except httpx.RequestError as error:
-        raise StorageFailed(because=type(error).__name__) from None
+        raise StorageFailed(log_reason=type(error).__name__) from None
 
 
 def _require_success(response: httpx.Response) -> None:
@@ -129,12 +129,12 @@ def _require_success(response: httpx.Response) -> None:
     except ValueError:
         body = None
     if not isinstance(body, dict):
-        raise StorageFailed(because=f"storage {response.status_code}")
+        raise StorageFailed(log_reason=f"storage {response.status_code}")
     status = str(body.get("statusCode") or response.status_code)
     names = [body.get("error"), body.get("code")]
     if status == "404" and ("not_found" in names or "NoSuchKey" in names):
         raise NotFound("There is no such file.", code="object_not_found")
-    raise StorageFailed(because=f"storage {status[:3]}")
+    raise StorageFailed(log_reason=f"storage {status[:3]}")
 
 
 def storage_for(settings: Settings) -> Storage | None:

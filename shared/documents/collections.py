@@ -22,14 +22,14 @@ def list_collections(
 ) -> tuple[list[Row], int]:
     """A page of the caller's collections, and their total."""
     arguments = {"limit": limit, "offset": offset, "sort_by": sort_by, "order": order}
-    page = database.call(caller, "rag_list_collections", arguments, again=True)
+    page = database.call(caller, "rag_list_collections", arguments, idempotent=True)
     return page["collections"], page["total"]
 
 
 def get(database: Database, caller: Principal, collection: str) -> Row:
     """Raises NotFound."""
     with error_details(collection_id=collection):
-        (row,) = database.call(caller, "rag_get_collection", {"collection_id": collection}, again=True)
+        (row,) = database.call(caller, "rag_get_collection", {"collection_id": collection}, idempotent=True)
     return dict(row)
 
 
@@ -40,7 +40,7 @@ def update(database: Database, caller: Principal, collection: str, changes: Row)
     switches = "enable_knowledge_graph" in (changes.get("config") or {})
     with error_details(collection_id=collection):
         arguments = {"collection_id": collection, **changes}
-        (row,) = database.call(caller, "rag_update_collection", arguments, patient=switches)
+        (row,) = database.call(caller, "rag_update_collection", arguments, long_timeout=switches)
     return dict(row)
 
 
@@ -49,7 +49,7 @@ def delete(database: Database, caller: Principal, collection: str, *, cascade: b
     others do not count; they remain, and then only their owners see the collection."""
     with error_details(collection_id=collection):
         arguments = {"collection_id": collection, "cascade": cascade}
-        database.call(caller, "rag_delete_collection", arguments, patient=True)
+        database.call(caller, "rag_delete_collection", arguments, long_timeout=True)
 
 
 def build_graph(database: Database, caller: Principal, collection: str, *, again: bool) -> int:
@@ -58,4 +58,4 @@ def build_graph(database: Database, caller: Principal, collection: str, *, again
     collection that is not in the graph."""
     with error_details(collection_id=collection):
         arguments = {"collection_id": collection, "again": again}
-        return int(database.call(caller, "rag_build_graph", arguments, patient=True))
+        return int(database.call(caller, "rag_build_graph", arguments, long_timeout=True))

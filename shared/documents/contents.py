@@ -11,7 +11,7 @@ from shared.clients.row_validation import object_of, readable
 from shared.errors import InvalidRequest, NotFound
 from shared.graph.query_result import graph_of
 from shared.retrieval.types import Contents, Document, Kind, Part, Place
-from shared.text.ids import id_of
+from shared.text.uuids import id_of
 from shared.types import PrincipalSource
 
 MAX_IDS = 100
@@ -51,7 +51,7 @@ def hydrate(
         "text": text,
         "chunks": chunks,
     }
-    contents = database.call(caller, "rag_get_contents", arguments, again=True)
+    contents = database.call(caller, "rag_get_contents", arguments, idempotent=True)
     documents = readable(contents["documents"], _document)
     if documents and hops is not None:
         documents = _with_graphs(database, caller, documents, arguments, hops)
@@ -85,7 +85,9 @@ def _with_graphs(
     for place, document in enumerate(documents):
         if place % GRAPHS_AT_ONCE == 0 and remaining > 0:
             ids = [one.document_id for one in documents[place : place + GRAPHS_AT_ONCE]]
-            graphs = database.call(caller, "rag_graph_of", {**arguments, "document_ids": ids}, again=True)
+            graphs = database.call(
+                caller, "rag_graph_of", {**arguments, "document_ids": ids}, idempotent=True
+            )
         # A document that was deleted meanwhile has no graph.
         graph = graphs.get(document.document_id, _EMPTY)
         remaining -= len(json.dumps(graph))

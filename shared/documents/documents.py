@@ -1,6 +1,6 @@
 """Documents: add, list, read, change, delete.
 
-The worker (worker.py) processes added documents. Row security decides about access.
+The worker (document_worker.py) processes added documents. Row security decides about access.
 """
 
 import base64
@@ -11,7 +11,7 @@ from typing import Any
 from shared.clients.postgrest import Database
 from shared.clients.supabase_storage import Storage
 from shared.errors import BodyTooLarge, InvalidRequest, NotFound, error_details
-from shared.ingestion.metadata_fields import Fields
+from shared.ingestion.filter_fields import Fields
 from shared.text.normalize import clean_line
 from shared.types import Principal
 
@@ -150,21 +150,21 @@ def list_documents(
         "order": order,
     }
     with error_details(collection_id=collection):
-        page = database.call(caller, "rag_list_documents", arguments, again=True)
+        page = database.call(caller, "rag_list_documents", arguments, idempotent=True)
     return page["documents"], page["total"]
 
 
 def get(database: Database, caller: Principal, document: str) -> Row:
     """Raises NotFound."""
     with error_details(document_id=document):
-        (row,) = database.call(caller, "rag_get_document", {"document_id": document}, again=True)
+        (row,) = database.call(caller, "rag_get_document", {"document_id": document}, idempotent=True)
     return dict(row)
 
 
 def original(database: Database, caller: Principal, document: str) -> Original:
     """The document's file. Raises NotFound for an unknown document, or one without a file."""
     with error_details(document_id=document):
-        rows = database.call(caller, "rag_get_original", {"document_id": document}, again=True)
+        rows = database.call(caller, "rag_get_original", {"document_id": document}, idempotent=True)
         if not rows or rows[0]["bytes"] is rows[0]["path"] is None:
             raise _no_original()
     (row,) = rows
@@ -197,7 +197,7 @@ def update(
 
 def delete(database: Database, caller: Principal, document: str) -> None:
     """Delete a document with its chunks, names and original. Raises NotFound."""
-    if not database.call(caller, "rag_delete_document", {"document_id": document}, patient=True):
+    if not database.call(caller, "rag_delete_document", {"document_id": document}, long_timeout=True):
         raise NotFound(
             "There is no such document.", code="document_not_found", details={"document_id": document}
         )
@@ -206,7 +206,7 @@ def delete(database: Database, caller: Principal, document: str) -> None:
 def _add(database: Database, caller: Principal, collection: str, document: Row) -> Row:
     with error_details(collection_id=collection):
         arguments = {"collection_id": collection, "document": document}
-        (row,) = database.call(caller, "rag_add_document", arguments, patient=True)
+        (row,) = database.call(caller, "rag_add_document", arguments, long_timeout=True)
     return dict(row)
 
 

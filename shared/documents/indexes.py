@@ -6,14 +6,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from shared.access.concurrency_limit import UNGUARDED, Guard
+from shared.access.concurrent_ingestion_limit import UNGUARDED, Guard
 from shared.clients.postgrest import Database
 from shared.documents import collections
 from shared.documents.documents import first_words, title_of
 from shared.documents.named_collections import Row, existing_documents, find, find_or_none
 from shared.errors import error_details
 from shared.ingestion.chunking.passages import ChunkingConfig
-from shared.ingestion.ingest import NewDocument, ingest_many
+from shared.ingestion.synchronous_ingestion import NewDocument, ingest_many
 from shared.models.embeddings import Embedder
 from shared.text.normalize import clean
 from shared.types import Principal, PrincipalSource

@@ -28,7 +28,7 @@ def find(database: Database, caller: PrincipalSource, name: str) -> Row:
     """The collection. Raises NotFound; Forbidden for another user's private collection, whose name ends in
     `:u:` and the user's id; InvalidRequest for a caller of several orgs with a token for no single one."""
     with error_details(name=name):
-        (row,) = database.call(caller, "rag_find_collection", {"name": name}, again=True)
+        (row,) = database.call(caller, "rag_find_collection", {"name": name}, idempotent=True)
     return dict(row)
 
 
@@ -44,7 +44,7 @@ def find_or_none(database: Database, caller: PrincipalSource, name: str) -> Row 
 
 def names(database: Database, caller: PrincipalSource) -> list[str]:
     """The names of all collections that the caller can use."""
-    return list(database.call(caller, "rag_list_names", {}, again=True))
+    return list(database.call(caller, "rag_list_names", {}, idempotent=True))
 
 
 def documents(
@@ -61,7 +61,7 @@ def documents(
             "metadata": page_request.metadata or {},
         }
         with error_details(name=name):
-            page = database.call(caller, "rag_list_named", arguments, again=True)
+            page = database.call(caller, "rag_list_named", arguments, idempotent=True)
         rows += page["documents"]
         # The maximum size of a response may leave fewer documents than the limit.
         is_last = page_request.offset + len(rows) >= page["total"] or not page["documents"]
@@ -75,7 +75,7 @@ def existing_documents(
     """The existing documents by name: document_id, content, content_hash and metadata. Raises as find."""
     with error_details(name=name):
         arguments = {"collection": name, "names": list(documents)}
-        rows = database.call(caller, "rag_find_documents", arguments, again=True)
+        rows = database.call(caller, "rag_find_documents", arguments, idempotent=True)
     return {row["name"]: row for row in rows}
 
 
@@ -83,4 +83,4 @@ def delete(database: Database, caller: PrincipalSource, name: str, documents: Se
     """Delete the existing documents. Returns their names. Raises as find."""
     with error_details(name=name):
         arguments = {"collection": name, "names": list(documents)}
-        return set(database.call(caller, "rag_delete_named", arguments, patient=True))
+        return set(database.call(caller, "rag_delete_named", arguments, long_timeout=True))

@@ -30,12 +30,12 @@ def create(database: Database, caller: Principal, fields: Row) -> NewSecret:
 
 def list_webhooks(database: Database, caller: Principal) -> list[Row]:
     """All webhooks of the caller, at most twenty of an org."""
-    return list(database.call(caller, "rag_list_webhooks", {}, again=True))
+    return list(database.call(caller, "rag_list_webhooks", {}, idempotent=True))
 
 
 def get(database: Database, caller: Principal, webhook: str) -> Row:
     """Raises NotFound."""
-    rows = database.call(caller, "rag_list_webhooks", {"webhook_id": webhook}, again=True)
+    rows = database.call(caller, "rag_list_webhooks", {"webhook_id": webhook}, idempotent=True)
     if not rows:
         raise NotFound("There is no such webhook.", code="webhook_not_found", details={"webhook_id": webhook})
     return dict(rows[0])
@@ -69,7 +69,7 @@ def deliveries(
     """A page of the webhook's deliveries, newest first, and their total. Raises NotFound."""
     arguments = {"webhook_id": webhook, "limit": limit, "offset": offset}
     with error_details(webhook_id=webhook):
-        page = database.call(caller, "rag_list_deliveries", arguments, again=True)
+        page = database.call(caller, "rag_list_deliveries", arguments, idempotent=True)
     return page["deliveries"], page["total"]
 
 

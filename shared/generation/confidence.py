@@ -1,15 +1,12 @@
-"""Confidence and citations of matches, without I/O."""
+"""Confidence of matches by their similarity, without I/O."""
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
 
-from shared.types import Citation, Confidence, Judgement, Match, Thresholds
+from shared.types import Confidence, Judgement, Match, Thresholds
 
 # The mean is taken over this many matches, or fewer if there are fewer (contract: top five).
 CONFIDENCE_TOP_N = 5
-MAX_CITATIONS = 5
-SNIPPET_CHARACTERS = 200
 
 # Similarities mean something only within one embedding model. The contract's numbers serve OpenAI's; the
 # local model's were fitted by `make eval`, on questions that its report (in bench/results) does not use.
@@ -42,28 +39,3 @@ def judge(matches: Sequence[Match], thresholds: Thresholds, judged: int = CONFID
     else:
         confidence = Confidence.LOW
     return Judgement(confidence, mean, thresholds)
-
-
-def cite(matches: Iterable[Match]) -> tuple[Citation, ...]:
-    """The best chunk of each of at most five documents, by relevance; `matches` come best first."""
-    return tuple(Citation(match, snippet(match.text)) for match in best_of_documents(matches)[:MAX_CITATIONS])
-
-
-def with_snippets(citations: Sequence[Citation], snippets: Mapping[int, str]) -> tuple[Citation, ...]:
-    """The citations with the snippets of their numbers, which count from 1."""
-    return tuple(
-        replace(citation, snippet=snippets.get(number, citation.snippet))
-        for number, citation in enumerate(citations, start=1)
-    )
-
-
-def best_of_documents(matches: Iterable[Match]) -> tuple[Match, ...]:
-    """The best chunk of each document; `matches` come best first."""
-    best: dict[str, Match] = {}
-    for match in matches:
-        best.setdefault(match.document_id, match)
-    return tuple(best.values())
-
-
-def snippet(text: str) -> str:
-    return text[:SNIPPET_CHARACTERS]

@@ -9,8 +9,8 @@ import re
 from collections import Counter
 from collections.abc import Callable, Sequence
 
-from shared.generation.confidence import SNIPPET_CHARACTERS, snippet
-from shared.text.citations import paragraph
+from shared.generation.citations import SNIPPET_CHARACTERS, snippet
+from shared.text.citation_marks import paragraph
 from shared.text.sentences import sentences
 from shared.text.stemming import content_words
 from shared.types import Citation, ExtractedSentence, GeneratedText, Match

@@ -17,7 +17,7 @@ from shared.models.chat_gateway import ChatGateway
 from shared.models.chat_stream import Body, SurrogateJoiner, choices, content_of, usage_in
 from shared.models.embeddings import Embedder, embed
 from shared.text.chat_message import count_usage
-from shared.text.citations import excerpt
+from shared.text.citation_marks import excerpt
 from shared.text.prompt_fence import Fence
 from shared.text.token_count import count_tokens, fit_token_budget
 from shared.types import Citation, GeneratedText, Match, Sampling, Usage

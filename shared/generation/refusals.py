@@ -3,7 +3,7 @@
 The rag contract fixes its text to the letter: it takes `INSUFFICIENT`, whatever the question's language.
 """
 
-from shared.text.languages import ENGLISH, Language, language_of
+from shared.text.language_detection import ENGLISH, Language, language_of
 
 _INSUFFICIENT: dict[Language, str] = {
     "en": (

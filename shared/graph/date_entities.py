@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from datetime import date
 
 from shared.graph.mentions import Mention
-from shared.text.languages import MONTH_NAMES, MONTHS
+from shared.text.language_detection import MONTH_NAMES, MONTHS
 
 _MONTH = rf"(?P<month>{MONTH_NAMES})\.?"
 _YEAR = r"(?P<year>1\d{3}|20\d\d)"

@@ -12,7 +12,7 @@ from shared.graph.identifier_entities import identifiers_in
 from shared.graph.mentions import HIDDEN, Mention, hide
 from shared.graph.name_folding import fold
 from shared.graph.quoted_names import quoted_names_in
-from shared.graph.relations import relations_in
+from shared.graph.relation_extraction import relations_in
 from shared.graph.structured_lines import LineRelation, relation_lines_in, relations_of_lines
 from shared.graph.title_subject import title_subject
 from shared.graph.tokens import CaseEvidence, tokenize

@@ -86,7 +86,7 @@ class GraphModel(ChatModel):
         except GenerationBusy:
             raise ReadingBusy from None
         except GenerationFailed as failed:
-            raise ReadingFailed(because=failed.because) from failed
+            raise ReadingFailed(log_reason=failed.log_reason) from failed
         usage.append(reply.usage)
         return reply.text
 

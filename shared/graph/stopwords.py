@@ -1,7 +1,7 @@
 """Words that are no names though sentences and headings capitalize them."""
 
 from shared.graph.entity_types import ORGANIZATIONS, RANKS
-from shared.text.languages import MONTHS, WEEKDAYS
+from shared.text.language_detection import MONTHS, WEEKDAYS
 from shared.text.word_lists import word_sets
 
 _WORDS = word_sets(__file__)

@@ -12,7 +12,7 @@ from shared.clients.supabase_storage import Storage
 from shared.errors import NotFound, StorageFailed, UnreadableDocument
 from shared.ingestion.chunking.passages import ChunkedDocument, ChunkingConfig, chunk_document
 from shared.ingestion.chunking.strategy import ChunkingPlan
-from shared.ingestion.convert import convert
+from shared.ingestion.file_to_markdown import convert
 from shared.ingestion.file_type import language_of_file
 from shared.ingestion.job_queue import LEASE_SECONDS, Job, Jobs
 from shared.models.embeddings import Embedder
@@ -106,7 +106,7 @@ class DocumentLoader:
     def _object(self, job: Job, path: str, max_bytes: int | None) -> bytes:
         """Raises UnreadableDocument for a missing object or one above the tier's limit, StorageFailed."""
         if self._storage is None:
-            raise StorageFailed(because="no bucket is set")
+            raise StorageFailed(log_reason="no bucket is set")
         try:
             return self._storage.download(self._jobs.caller(job), path, max_bytes)
         except NotFound:

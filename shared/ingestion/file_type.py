@@ -4,7 +4,7 @@ import re
 from pathlib import PurePath
 
 from shared.errors import UnreadableDocument, UnsupportedFileType
-from shared.ingestion.parsers.base import is_text
+from shared.ingestion.parsers.limits_and_tables import is_text
 
 # By the extension, and by the content type.
 EXTENSIONS = {

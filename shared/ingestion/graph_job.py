@@ -7,7 +7,7 @@ from typing import Any
 from shared.errors import RagError
 from shared.graph.llm_extractor import total_tokens
 from shared.graph.types import Extraction
-from shared.ingestion.entity_extraction import CHUNKS_AT_ONCE
+from shared.ingestion.entity_rows import CHUNKS_AT_ONCE
 from shared.ingestion.job_queue import Job, Jobs
 from shared.types import Usage
 
@@ -63,7 +63,7 @@ class ExtractionJob:
             self._call("rag_fail_extraction", end)
         except RagError as error:
             # The lease will expire.
-            log.warning("reading %s: its end could not be written (%s)", job.id, error.because)
+            log.warning("reading %s: its end could not be written (%s)", job.id, error.log_reason)
 
     def log_usage(self, model: str) -> None:
         """Log the tokens of the model's calls, if there were any."""

@@ -48,7 +48,7 @@ class GraphWorker:
             try:
                 batch = self.build()
             except RagError as error:
-                log.warning("nothing was read for names: %s (%s)", error.code, error.because)
+                log.warning("nothing was read for names: %s (%s)", error.code, error.log_reason)
             total += batch
             if time.monotonic() > until or (last and not batch.claimed):
                 return total, not batch.claimed

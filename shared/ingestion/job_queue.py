@@ -82,7 +82,7 @@ class Jobs:
 
     def call(self, job: Job, function: str, arguments: Row) -> Any:
         """A call in the name of the job's user, with the lease."""
-        return self._database.call(self.caller(job, lease=job.lease), function, arguments, patient=True)
+        return self._database.call(self.caller(job, lease=job.lease), function, arguments, long_timeout=True)
 
     def caller(self, job: Job, **more: str) -> Principal:
         """The job's user, with the scopes to read and write documents, and the claims in `more`."""
@@ -102,7 +102,7 @@ class Jobs:
             self.call(job, "rag_fail_job", arguments)
         except RagError as error:
             # The lease will expire.
-            log.warning("job %s: its end could not be written (%s)", job.id, error.because)
+            log.warning("job %s: its end could not be written (%s)", job.id, error.log_reason)
 
 
 class LeaseRenewer:
@@ -139,8 +139,8 @@ def attempt(jobs: FailureSink, job: Job, action: Callable[[], BatchResult]) -> B
     try:
         return action()
     except Exception as raised:
-        error = raised if isinstance(raised, RagError) else RagError(because=type(raised).__name__)
-    log.warning("job %s: %s (%s)", job.id, error.code, error.because)
+        error = raised if isinstance(raised, RagError) else RagError(log_reason=type(raised).__name__)
+    log.warning("job %s: %s (%s)", job.id, error.code, error.log_reason)
     if isinstance(error, Conflict) and error.code == "lease_lost":
         # Another worker has the job, or the job was deleted.
         return BatchResult()

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from shared.errors import RagError, UnreadableDocument
-from shared.ingestion.parsers.base import READY
+from shared.ingestion.parsers.limits_and_tables import READY
 from shared.ingestion.parsers.ocr import PROGRAM
 
 SECONDS = 60
@@ -41,13 +41,13 @@ def parse_in_subprocess(
     ready, _, answer = out.partition(READY.encode())
     if ready or not out or code == -signal.SIGKILL:
         # The process did not start, or the machine lacked memory: the file may be valid.
-        raise RagError(because=f"no reader, exit {code}")
+        raise RagError(log_reason=f"no reader, exit {code}")
     try:
         reply: dict[str, Any] = json.loads(answer.decode(errors="surrogatepass"))
     except ValueError:
-        raise UnreadableDocument("The file is broken.", because=f"exit {code}") from None
+        raise UnreadableDocument("The file is broken.", log_reason=f"exit {code}") from None
     if "code" in reply:
-        raise UnreadableDocument(reply["message"], code=reply["code"], because=reply.get("because"))
+        raise UnreadableDocument(reply["message"], code=reply["code"], log_reason=reply.get("because"))
     return reply
 
 
@@ -65,7 +65,7 @@ def _run(command: list[str], environment: dict[str, str], data: bytes, seconds: 
         try:
             out, _ = process.communicate(data, timeout=seconds)
         except subprocess.TimeoutExpired:
-            raise UnreadableDocument("The file took too long to read.", because="timeout") from None
+            raise UnreadableDocument("The file took too long to read.", log_reason="timeout") from None
         finally:
             with suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)

@@ -32,16 +32,16 @@ def remove_due(database: Database, signer: Signer, storage: Storage) -> int:
                 else:
                     failed += 1
     except RagError as error:
-        log.warning("nothing was removed: %s (%s)", error.code, error.because)
+        log.warning("nothing was removed: %s (%s)", error.code, error.log_reason)
     return removed
 
 
 def remove_deleted_collections(database: Database, signer: Signer) -> None:
     """Remove the deleted collections that have no document. A failure is logged; the next call repeats."""
     try:
-        database.call(worker_principal(signer), "rag_remove_deleted_collections", {}, again=True)
+        database.call(worker_principal(signer), "rag_remove_deleted_collections", {}, idempotent=True)
     except RagError as error:
-        log.warning("deleted collections were not removed: %s (%s)", error.code, error.because)
+        log.warning("deleted collections were not removed: %s (%s)", error.code, error.log_reason)
 
 
 def _is_removed(database: Database, signer: Signer, storage: Storage, org_id: str, path: str) -> bool:
@@ -49,9 +49,9 @@ def _is_removed(database: Database, signer: Signer, storage: Storage, org_id: st
     try:
         storage.remove(Principal("", token), path)
         database.call(
-            worker_principal(signer), "rag_end_removal", {"org_id": org_id, "path": path}, again=True
+            worker_principal(signer), "rag_end_removal", {"org_id": org_id, "path": path}, idempotent=True
         )
     except RagError as error:
-        log.warning("an object could not be removed: %s (%s)", error.code, error.because)
+        log.warning("an object could not be removed: %s (%s)", error.code, error.log_reason)
         return False
     return True

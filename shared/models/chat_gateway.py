@@ -14,7 +14,7 @@ from typing import Any
 
 import httpx
 
-from shared.clients.http import async_client, deadline, http_client
+from shared.clients.http_client import async_client, deadline, http_client
 from shared.config import Settings
 from shared.errors import ConfigurationError, GenerationFailed, GenerationRefused
 from shared.models.chat_stream import (
@@ -78,14 +78,14 @@ class ChatGateway:
             client.stream("GET", self._list_address, headers=self._headers) as answer,
         ):
             if answer.status_code != 200:
-                raise GenerationFailed(because=f"status {answer.status_code}")
+                raise GenerationFailed(log_reason=f"status {answer.status_code}")
             for data in answer.iter_bytes():
                 content += data
                 if len(content) > MAX_ANSWER_BYTES:
-                    raise GenerationFailed(because="a list of models is too long")
+                    raise GenerationFailed(log_reason="a list of models is too long")
         models = read(bytes(content)).get("data")
         if not isinstance(models, list):
-            raise GenerationFailed(because="no list of models")
+            raise GenerationFailed(log_reason="no list of models")
         return models
 
     async def complete(self, request: Body) -> Body:
@@ -108,7 +108,7 @@ class ChatGateway:
                     answer = await self._open(request, counted, until)
             kind = answer.headers.get("content-type", "")
             if kind.partition(";")[0].strip().lower() != "text/event-stream":
-                raise GenerationFailed(because="the answer is no stream")
+                raise GenerationFailed(log_reason="the answer is no stream")
             yield await until.enter_async_context(aclosing(parts(answer, deadline)))
 
     async def _open(self, request: Body, counted: bool, until: AsyncExitStack) -> httpx.Response:
@@ -130,9 +130,9 @@ class ChatGateway:
             if answer.status_code == 429:
                 raise busy_error(answer.headers.get("retry-after", ""))
             if answer.status_code in REFUSED:
-                raise GenerationRefused(because=f"status {answer.status_code}")
+                raise GenerationRefused(log_reason=f"status {answer.status_code}")
             if answer.status_code != 200:
-                raise GenerationFailed(because=f"status {answer.status_code}")
+                raise GenerationFailed(log_reason=f"status {answer.status_code}")
             yield answer
 
     async def _send(self, content: bytes, until: AsyncExitStack) -> httpx.Response:

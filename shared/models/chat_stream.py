@@ -45,9 +45,9 @@ async def parts(answer: httpx.Response, deadline: float) -> AsyncGenerator[Body]
                 return
             part = read(data)
             if part.get("error"):
-                raise GenerationFailed(because="an error in the stream")
+                raise GenerationFailed(log_reason="an error in the stream")
             yield part
-    raise GenerationFailed(because="the stream ended early")
+    raise GenerationFailed(log_reason="the stream ended early")
 
 
 async def _drain(events: AsyncGenerator[bytes]) -> None:
@@ -68,7 +68,7 @@ async def _events(lines: AsyncGenerator[bytes]) -> AsyncGenerator[bytes]:
                 data.append(line[5:].removeprefix(b" "))
                 size += len(line)
                 if size > MAX_EVENT_BYTES:
-                    raise GenerationFailed(because="an event is too long")
+                    raise GenerationFailed(log_reason="an event is too long")
             elif not line and data:
                 yield b"\n".join(data)
                 data, size = [], 0
@@ -90,7 +90,7 @@ async def _lines(answer: httpx.Response, deadline: float) -> AsyncGenerator[byte
             for line in lines:
                 yield line.removesuffix(b"\r")
             if len(rest) > MAX_EVENT_BYTES:
-                raise GenerationFailed(because="a line is too long")
+                raise GenerationFailed(log_reason="a line is too long")
     if rest:
         yield rest
 
@@ -100,7 +100,7 @@ async def bounded(answer: httpx.Response) -> AsyncGenerator[bytes]:
     async for data in answer.aiter_bytes():
         received += len(data)
         if received > MAX_ANSWER_BYTES:
-            raise GenerationFailed(because="an answer is too long")
+            raise GenerationFailed(log_reason="an answer is too long")
         yield data
 
 
@@ -109,9 +109,9 @@ def read(data: bytes) -> Body:
     try:
         content = json.loads(data, parse_constant=_finite, parse_float=_finite)
     except (ValueError, RecursionError):
-        raise GenerationFailed(because="no JSON") from None
+        raise GenerationFailed(log_reason="no JSON") from None
     if not isinstance(content, dict):
-        raise GenerationFailed(because="no object")
+        raise GenerationFailed(log_reason="no object")
     return content
 
 
@@ -119,7 +119,7 @@ def read_completion(data: bytes) -> Body:
     """A whole answer. Raises GenerationFailed for one without a choice."""
     body = read(data)
     if not isinstance(body.get("choices"), list) or not body["choices"]:
-        raise GenerationFailed(because="no completion")
+        raise GenerationFailed(log_reason="no completion")
     return body
 
 

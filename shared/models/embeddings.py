@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any, Protocol
 
-from shared.clients.http import deadline, openai_client, retry_service
+from shared.clients.http_client import deadline, openai_client, retry_service
 from shared.config import LOCAL_MODEL, Settings
 from shared.errors import ConfigurationError, EmbeddingFailed
 from shared.models.chunk_limits import MINILM, OPENAI, EmbedderLimits

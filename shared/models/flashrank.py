@@ -14,7 +14,7 @@ import numpy.typing as npt
 from onnxruntime import InferenceSession, SessionOptions
 from tokenizers import Encoding, Tokenizer
 
-from shared.clients.http import deadline, remaining_seconds
+from shared.clients.http_client import deadline, remaining_seconds
 from shared.errors import RerankFailed
 
 # Tokens of question and passage on which these models were trained.
@@ -53,7 +53,7 @@ class CrossEncoder:
         with deadline(self._seconds):
             for start in range(0, len(order), BATCH):
                 if remaining_seconds() <= 0:
-                    raise RerankFailed(because="time-out")
+                    raise RerankFailed(log_reason="time-out")
                 batch = order[start : start + BATCH]
                 scores[batch] = self._run([pairs[index] for index in batch])
         relevances: list[float] = scores.tolist()

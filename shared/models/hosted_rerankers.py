@@ -11,7 +11,7 @@ from typing import Any
 
 import httpx
 
-from shared.clients.http import deadline, http_client, retry_service
+from shared.clients.http_client import deadline, http_client, retry_service
 from shared.errors import RerankFailed
 
 # Errors that are retried. (After a time-out no time is left.)
@@ -93,14 +93,14 @@ class HostedReranker:
         try:
             response = retry_service(partial(self._post, body), lost=BROKEN)
         except httpx.HTTPStatusError as error:
-            raise RerankFailed(because=f"HTTP {error.response.status_code}") from None
+            raise RerankFailed(log_reason=f"HTTP {error.response.status_code}") from None
         # ValueError: a text or key that cannot be sent. The cause is not chained, since it may quote them.
         except (httpx.HTTPError, ValueError) as error:
-            raise RerankFailed(because=type(error).__name__) from None
+            raise RerankFailed(log_reason=type(error).__name__) from None
         try:
             return self._scores(response.json(), len(passages))
         except (ValueError, TypeError, KeyError, IndexError, OverflowError, RecursionError):
-            raise RerankFailed(because="malformed answer") from None
+            raise RerankFailed(log_reason="malformed answer") from None
 
     def _post(self, body: dict[str, Any]) -> httpx.Response:
         response = self._client.post(self._url, json=body, headers=self._headers)

@@ -55,7 +55,7 @@ class LocalReranker:
 
         def compare(passage: "TextEncoding") -> PassageScores:
             if time.monotonic() > end:
-                raise RerankFailed(because="time-out")
+                raise RerankFailed(log_reason="time-out")
             cosine = float(passage.vector @ question.vector)
             return PassageScores(cosine, _interaction(tokens, passage.tokens), Counter(passage.ids))
 

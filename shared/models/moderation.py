@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from shared.clients.http import deadline
+from shared.clients.http_client import deadline
 from shared.config import Settings
 from shared.errors import InvalidRequest, ModerationFailed
 from shared.models.openai_model import OpenAIModel

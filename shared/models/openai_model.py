@@ -5,7 +5,7 @@ chat_gateway.py is the same gateway's client for event loops.
 
 from typing import TYPE_CHECKING, Any, Self
 
-from shared.clients.http import deadline, gateway_client
+from shared.clients.http_client import deadline, gateway_client
 from shared.config import Settings
 from shared.errors import ConfigurationError, GenerationFailed, GenerationTimedOut
 from shared.models.chat_stream import busy_error, choices, completion_text, read_completion, usage_in
@@ -67,7 +67,7 @@ class ChatModel(OpenAIModel):
             raise GenerationFailed from failed
         body = read_completion(reply.content)
         if not any("message" in choice for choice in choices(body)[:1]):
-            raise GenerationFailed(because="no completion")
+            raise GenerationFailed(log_reason="no completion")
         text = completion_text(body)
         usage = usage_in(body) or Usage(count_tokens(system) + count_tokens(user), count_tokens(text))
         return GeneratedText(text, self.model, usage)

@@ -7,7 +7,7 @@ import json
 import logging
 from hashlib import sha256
 
-from shared.clients.http import deadline
+from shared.clients.http_client import deadline
 from shared.clients.postgrest import Database
 from shared.errors import DatabaseFailed, RagError
 from shared.models.embeddings import DIMENSIONS, Embedder, embed, padded
@@ -33,7 +33,7 @@ def embed_query(
         vector = _recall(database, caller, query)
     except RagError as error:
         # A write would fail as well.
-        log.warning("a query's embedding could not be recalled (%s)", error.because)
+        log.warning("a query's embedding could not be recalled (%s)", error.log_reason)
         return _vector(embedder, text)
     if vector is None:
         vector = _vector(embedder, text)
@@ -44,7 +44,7 @@ def embed_query(
 def _recall(database: Database, caller: Principal, query: dict[str, object]) -> list[float] | None:
     """The cached vector; None without one. Raises a RagError, also for a malformed vector."""
     with deadline(CACHE_TIMEOUT_SECONDS):
-        value = database.call(caller, "rag_get_query_embedding", query, again=True)
+        value = database.call(caller, "rag_get_query_embedding", query, idempotent=True)
     if value is None:
         return None
     vector = padded(value)
@@ -57,9 +57,9 @@ def _remember(database: Database, caller: Principal, entry: dict[str, object]) -
     """Not in the background: Lambda freezes the process after the response."""
     try:
         with deadline(CACHE_TIMEOUT_SECONDS):
-            database.call(caller, "rag_put_query_embedding", entry, again=True)
+            database.call(caller, "rag_put_query_embedding", entry, idempotent=True)
     except RagError as error:
-        log.warning("a query's embedding could not be remembered (%s)", error.because)
+        log.warning("a query's embedding could not be remembered (%s)", error.log_reason)
 
 
 def _vector(embedder: Embedder, text: str) -> list[float]:

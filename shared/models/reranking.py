@@ -52,10 +52,10 @@ def rerank(reranker: Reranker, query_text: str, result: SearchResult) -> SearchR
         # With the title, as for embeddings: a passage alone often does not name its subject.
         scores = reranker.score(query_text, [f"{match.title}\n{match.text}" for match in matches])
         if len(scores) != len(matches) or not all(map(math.isfinite, scores)):
-            raise RerankFailed(because="not a number for each")
+            raise RerankFailed(log_reason="not a number for each")
     except Exception as error:  # a broken model raises errors of many types
-        because = error.because if isinstance(error, RerankFailed) else type(error).__name__
-        log.warning("reranking failed (%s): the order stays as it was", because)
+        log_reason = error.log_reason if isinstance(error, RerankFailed) else type(error).__name__
+        log.warning("reranking failed (%s): the order stays as it was", log_reason)
         return replace(result, rerank_failed=True)
     order = sorted(range(len(matches)), key=scores.__getitem__, reverse=True)
     # Clamped after sorting, so that scores outside 0..1 keep their order.

@@ -1,6 +1,6 @@
 """Speech to text by an OpenAI-compatible endpoint."""
 
-from shared.clients.http import deadline, openai_client
+from shared.clients.http_client import deadline, openai_client
 from shared.config import Settings
 from shared.errors import TranscriptionFailed, UnreadableDocument
 from shared.models.openai_model import OpenAIModel

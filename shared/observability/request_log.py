@@ -42,6 +42,6 @@ def request_ended(trace: Trace) -> None:
     }
     if trace.error:
         line["error"] = trace.error
-    if trace.because:
-        line["because"] = trace.because
+    if trace.log_reason:
+        line["because"] = trace.log_reason
     log.log(logging.ERROR if trace.status >= 500 else logging.INFO, "request", extra=line)

@@ -41,7 +41,7 @@ class Trace:
     ended: int = 0
     # The error code in the response, and the cause, which only the log contains.
     error: str | None = None
-    because: str | None = None
+    log_reason: str | None = None
 
     def __post_init__(self) -> None:
         self.started = self.now()

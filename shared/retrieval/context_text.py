@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from shared.text.citations import GAP, escape_headings, under_heading
+from shared.text.citation_marks import GAP, escape_headings, under_heading
 from shared.text.token_count import count_tokens, fit_token_budget
 from shared.types import Match
 

@@ -24,7 +24,7 @@ class Place:
 @dataclass(frozen=True, slots=True)
 class SearchRequest:
     """`workspace` and `org` are ids as clients write them; `expands`: the router may rewrite the text;
-    `neighbours` and `compares` as in Query; `with_highlights`: the best passage of each match;
+    `neighbours` and `with_similarity` as in Query; `with_highlights`: the best passage of each match;
     `with_context`: all matches as one text."""
 
     text: str
@@ -38,7 +38,7 @@ class SearchRequest:
     is_moderated: bool = False
     rerank: bool | None = None
     neighbours: int = 0
-    compares: bool = False
+    with_similarity: bool = False
     with_highlights: bool = True
     with_context: bool = False
 

@@ -7,7 +7,7 @@ stemmer). Words with a digit are identifiers or numbers, and are not cut.
 import re
 from collections.abc import Iterable
 
-from shared.text.languages import UNSPACED_SCRIPTS
+from shared.text.language_detection import UNSPACED_SCRIPTS
 from shared.text.word_lists import word_sets
 
 LETTERS = 5

@@ -1,4 +1,4 @@
-"""Word lists of a package: TOML files beside its modules."""
+"""Data of a package: TOML files beside its modules."""
 
 import tomllib
 from functools import cache

@@ -12,10 +12,10 @@ QUESTIONS = [Item("q1", "Who?"), Item("q2", "What?"), Item("q3", "Nobody knows?"
 
 
 def run(**rankings: list[str]) -> Run:
-    found = Run(seconds=[0.01])
+    results = Run(seconds=[0.01])
     for question, ranking in rankings.items():
-        found.mark(question, ranking, RELEVANT[question])
-    return found
+        results.mark(question, ranking, RELEVANT[question])
+    return results
 
 
 def measured(corpus: str) -> CorpusRuns:
@@ -34,11 +34,11 @@ def test_recall_counts_the_relevant_among_five_and_eight():
 
 
 def test_published_rankings_count_for_the_sampled_questions():
-    again = ["b", "b", "b", "b", "?Not a title", "a"]
-    labelled_set = LabelledSet("two", [], QUESTIONS, RELEVANT, {"theirs": {"q1": again}})
-    found = eval_graph.published(labelled_set, 10)["theirs"]
-    assert found.of("Recall@5") == {"q1": 50.0, "q2": 0.0}
-    assert found.mean("All@8") == 50
+    second = ["b", "b", "b", "b", "?Not a title", "a"]
+    labelled_set = LabelledSet("two", [], QUESTIONS, RELEVANT, {"theirs": {"q1": second}})
+    ranking = eval_graph.published(labelled_set, 10)["theirs"]
+    assert ranking.of("Recall@5") == {"q1": 50.0, "q2": 0.0}
+    assert ranking.mean("All@8") == 50
 
 
 def test_goals_apply_to_the_small_corpus_and_to_the_gain_over_the_whole_corpus():

@@ -21,8 +21,8 @@ def folder(path: Path) -> Path:
 def test_a_folder_is_a_set_or_holds_several(tmp_path: Path):
     one = folder(tmp_path / "one")
     folder(tmp_path / "two")
-    assert [found.name for found in sets_in(one)] == ["one"]
-    assert [found.name for found in sets_in(tmp_path)] == ["one", "two"]
+    assert [entry.name for entry in sets_in(one)] == ["one"]
+    assert [entry.name for entry in sets_in(tmp_path)] == ["one", "two"]
 
 
 def test_a_folder_without_a_set_is_an_error(tmp_path: Path):
@@ -31,10 +31,10 @@ def test_a_folder_without_a_set_is_an_error(tmp_path: Path):
 
 
 def test_empty_documents_and_unanswerable_questions_are_excluded(tmp_path: Path):
-    (found,) = sets_in(folder(tmp_path / "one"))
-    assert [item.id for item in found.documents] == ["1"]
-    assert [item.id for item in found.judged(10)] == ["a"]
-    assert [item.label for item in found.questions] == ["answerable", None]
+    (labelled_set,) = sets_in(folder(tmp_path / "one"))
+    assert [item.id for item in labelled_set.documents] == ["1"]
+    assert [item.id for item in labelled_set.judged(10)] == ["a"]
+    assert [item.label for item in labelled_set.questions] == ["answerable", None]
 
 
 def test_the_sample_of_a_set_is_reproducible_and_in_the_set_s_order(tmp_path: Path):
@@ -42,8 +42,8 @@ def test_the_sample_of_a_set_is_reproducible_and_in_the_set_s_order(tmp_path: Pa
     names = [f"q{number}" for number in range(40)]
     (path / "queries.jsonl").write_text("".join(f'{{"id": "{name}", "text": "What?"}}\n' for name in names))
     (path / "qrels.tsv").write_text("heading\n" + "".join(f"{name}\t1\t1\n" for name in names))
-    (found,) = sets_in(path)
-    sample = [item.id for item in found.judged(10)]
+    (labelled_set,) = sets_in(path)
+    sample = [item.id for item in labelled_set.judged(10)]
     assert len(sample) == 10
-    assert sample == [item.id for item in found.judged(10)] == sorted(sample, key=names.index)
-    assert set(sample) < {item.id for item in found.judged(20)}
+    assert sample == [item.id for item in labelled_set.judged(10)] == sorted(sample, key=names.index)
+    assert set(sample) < {item.id for item in labelled_set.judged(20)}

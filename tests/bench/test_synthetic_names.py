@@ -74,7 +74,7 @@ def test_the_register_has_ten_thousand_distinct_names(prose: NamedProse):
 def test_a_misspelled_name_differs_and_keeps_its_first_letter():
     draw = np.random.default_rng(1)
     for number in range(50):
-        said = misspell(name(number), draw)
-        assert said[0] == name(number)[0]
-        assert abs(len(said) - len(name(number))) <= len(said.split())
+        text = misspell(name(number), draw)
+        assert text[0] == name(number)[0]
+        assert abs(len(text) - len(name(number))) <= len(text.split())
     assert sum(misspell(name(number), draw) != name(number) for number in range(50)) > 45

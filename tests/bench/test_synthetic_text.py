@@ -27,16 +27,16 @@ def test_documents_have_about_eight_chunks_of_about_a_hundred_words(prose: Prose
 
 
 def test_the_vocabulary_grows_more_slowly_than_the_text(prose: Prose):
-    seen: set[str] = set()
+    ids: set[str] = set()
     sizes = []
     for number in range(200):
-        seen |= {word for chunk in prose.document(number).chunks for word in prose.content_words(chunk)}
-        sizes.append(len(seen))
+        ids |= {word for chunk in prose.document(number).chunks for word in prose.content_words(chunk)}
+        sizes.append(len(ids))
     assert 1.3 * sizes[19] < sizes[199] < 7 * sizes[19]
 
 
 def test_a_question_is_five_to_eight_content_words(prose: Prose):
     for number in range(50):
-        asked = prose.question(number).split()
-        assert 5 <= len(asked) <= 8
-        assert not set(asked) & PASSED_OVER
+        request = prose.question(number).split()
+        assert 5 <= len(request) <= 8
+        assert not set(request) & PASSED_OVER

@@ -74,11 +74,15 @@ def test_the_client_creates_reads_and_deletes_documents(kaito: Any):
     assert [item.doc_id for item in answer.updated_documents] == [kettle.doc_id]
     assert [item.doc_id for item in answer.unchanged_documents] == [toaster.doc_id]
 
-    wanted = RetrieveRequest(
+    request = RetrieveRequest(
         index_name="rag_index", query="When does the kettle switch off?", max_node_count=1
     )
-    found = retrieve_index.sync(client=kaito, body=wanted)
-    assert (found.count, found.results[0].doc_id, found.results[0].text) == (1, kettle.doc_id, kettle.text)
+    response = retrieve_index.sync(client=kaito, body=request)
+    assert (response.count, response.results[0].doc_id, response.results[0].text) == (
+        1,
+        kettle.doc_id,
+        kettle.text,
+    )
 
     gone = DeleteDocumentRequest(doc_ids=[kettle.doc_id, "nobody"])
     deleted = delete_documents_in_index.sync("rag_index", client=kaito, body=gone)

@@ -22,7 +22,7 @@ from tests.clients.upstream_models import (
     Strict,
 )
 from tests.conftest import People
-from tests.isolation.test_keys import make
+from tests.isolation.test_api_keys import make
 
 Parsed = TypeVar("Parsed", bound=Strict)
 OUTAGE = "Stripe webhook retries caused the billing outage. The Billing Team owns the Billing Service."
@@ -107,9 +107,9 @@ def test_retrievals_and_chats_parse(sdk: Sdk, stack: Stack, people: People):
     sdk.text("POST", "/documents/text", json={"collection_id": home, "content": OUTAGE})
     work(stack)
     for mode in ("semantic", "keyword", "hybrid", "hierarchical", "graph"):
-        asked = {"query": QUESTION, "mode": mode, "enable_graph": True}
-        found = sdk.parsed(RetrievalResponse, "POST", "/retrievals", json=asked)
-        assert found.results[0].content == OUTAGE
+        request = {"query": QUESTION, "mode": mode, "enable_graph": True}
+        result = sdk.parsed(RetrievalResponse, "POST", "/retrievals", json=request)
+        assert result.results[0].content == OUTAGE
     body = {"message": QUESTION, "collection_id": home, "stream": False}
     answer = sdk.parsed(ChatCompletionResponse, "POST", "/chat", json=body)
     assert str(answer.metadata.user_id) == people.ann.id

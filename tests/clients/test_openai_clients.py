@@ -14,11 +14,19 @@ from shared.config import Settings
 from shared.services import Services
 from tests.actors import Actor
 from tests.conftest import People
-from tests.functions.chatting import KETTLE, MODEL_ANSWER, QUESTION, STREAM, index, streams, with_model
-from tests.functions.serving import live
-from tests.isolation.test_keys import make
-from tests.programs import run_node
-from tests.stand_in import Reply, StandIn
+from tests.external_programs import run_node
+from tests.functions.app_server import live
+from tests.functions.chat_completions_client import (
+    KETTLE,
+    MODEL_ANSWER,
+    QUESTION,
+    STREAM,
+    index,
+    streams,
+    with_model,
+)
+from tests.isolation.test_api_keys import make
+from tests.stand_in_server import Reply, StandIn
 
 ASKED: list[ChatCompletionMessageParam] = [{"role": "user", "content": QUESTION}]
 TOOLS: list[ChatCompletionToolParam] = [
@@ -131,8 +139,8 @@ def test_openai_for_python_without_a_valid_key(url: str):
 
 
 def test_openai_for_node(url: str, people: People):
-    given = {"url": url, "token": key_of(people.ann), "index": "kettles"}
-    result = run_node(Path(__file__).with_name("openai.mjs"), given)
+    arguments = {"url": url, "token": key_of(people.ann), "index": "kettles"}
+    result = run_node(Path(__file__).with_name("openai.mjs"), arguments)
     assert result["models"] == ["google/gemini-2.5-flash", MODEL, "rag", "rag/kettles"]
     assert [node["text"] for node in result["over_index"]["source_nodes"]] == [KETTLE]
     assert (result["no_index"]["name"], result["no_index"]["status"]) == ("NotFoundError", 404)

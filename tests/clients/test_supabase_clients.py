@@ -10,12 +10,12 @@ from local import ROOT
 from shared.services import Services
 from tests.actors import Actor, vector
 from tests.conftest import People
+from tests.external_programs import run_node
 from tests.functions.test_rag_search import tell
 from tests.isolation.test_documents import collection
-from tests.programs import run_node
-from tests.stand_in import Reply, StandIn
+from tests.stand_in_server import Reply, StandIn
 from tests.storage_server import BUCKET
-from tests.uploading import Uploading
+from tests.upload_client import Uploads
 
 HERE = Path(__file__).parent
 KETTLE = "The kettle switches off at 100 degrees. The kettle holds 1.7 litres."
@@ -48,22 +48,22 @@ def test_supabase_js_of_another_org_finds_nothing(people: People, core: Services
     assert result["answer"]["status"] == "insufficient_context"
 
 
-def test_supabase_js_uploads_with_a_signed_url(uploading: Uploading, people: People):
+def test_supabase_js_uploads_with_a_signed_url(uploading: Uploads, people: People):
     home = collection(people.ann)
     begun = uploading.begin(people.ann, home).json()
     address = urlsplit(begun["upload_url"])
-    given = given_for(people.ann, bucket=BUCKET, path=address.path.partition(f"/{BUCKET}/")[2])
-    given |= {
+    arguments = given_for(people.ann, bucket=BUCKET, path=address.path.partition(f"/{BUCKET}/")[2])
+    arguments |= {
         "url": uploading.server.url,
         "uploadToken": parse_qs(address.query)["token"][0],
         "text": KETTLE,
     }
-    result = run_node(HERE / "supabase_storage.mjs", given)
-    assert (result["error"], result["uploaded"]["path"]) == (None, given["path"])
+    result = run_node(HERE / "supabase_storage.mjs", arguments)
+    assert (result["error"], result["uploaded"]["path"]) == (None, arguments["path"])
     assert (result["again"], result["size"], result["removed"]) == ("409", len(KETTLE), [])
     row = uploading.finish(people.ann, begun["upload"]).json()
     uploading.work()
-    assert uploading.seen(people.ann, row)["status"] == "completed"
+    assert uploading.state_of(people.ann, row)["status"] == "completed"
 
 
 def test_supabase_py_works_unmodified(people: People, core: Services):

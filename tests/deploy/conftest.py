@@ -20,7 +20,7 @@ from local.npm_tools import npm_program
 from local.stack import Stack
 from tests.actors import vector
 from tests.databases import Run
-from tests.stand_in import Reply, StandIn
+from tests.stand_in_server import Reply, StandIn
 
 RUNTIME = Path(__file__).with_name("lambda_runtime.py")
 METRICS_TOKEN = "metrics-token-7f3x"
@@ -45,28 +45,28 @@ class Package:
 
     def of_type(self, kind: str) -> list[dict[str, Any]]:
         """The properties of the resources of that type."""
-        return [found["Properties"] for found in self.resources.values() if found["Type"] == kind]
+        return [entry["Properties"] for entry in self.resources.values() if entry["Type"] == kind]
 
     @cached_property
     def functions(self) -> dict[str, dict[str, Any]]:
         """The Lambda functions' properties, by slug."""
-        return {_slug(found): found for found in self.of_type("AWS::Lambda::Function")}
+        return {_slug(entry): entry for entry in self.of_type("AWS::Lambda::Function")}
 
     @cached_property
     def routes(self) -> dict[str, set[str]]:
         """The routes that reach a function through the HTTP API, by slug."""
-        found: dict[str, set[str]] = {}
+        by_name: dict[str, set[str]] = {}
         for route in self.of_type("AWS::ApiGatewayV2::Route"):
             _, (_, integration) = route["Target"]["Fn::Join"]
             address = self.resources[integration["Ref"]]["Properties"]["IntegrationUri"]
             slug = _slug(self.resources[address["Fn::GetAtt"][0]]["Properties"])
-            found.setdefault(slug, set()).add(route["RouteKey"])
-        return found
+            by_name.setdefault(slug, set()).add(route["RouteKey"])
+        return by_name
 
     def variables(self, slug: str) -> dict[str, str]:
         """The environment that serverless.yml gives a function, with <NAME> for what the deployer sets."""
-        given: dict[str, str] = self.functions[slug]["Environment"]["Variables"]
-        return given
+        arguments: dict[str, str] = self.functions[slug]["Environment"]["Variables"]
+        return arguments
 
 
 def _slug(function: Mapping[str, str]) -> str:
@@ -75,7 +75,7 @@ def _slug(function: Mapping[str, str]) -> str:
 
 def osls_package(folder: Path, *options: str, target: str | Path = ".serverless") -> None:
     """Run the real osls in a folder with a configuration, as the README says."""
-    done = subprocess.run(
+    process = subprocess.run(
         [npm_program("osls"), "package", "--package", target, *options],
         cwd=folder,
         env={
@@ -87,7 +87,7 @@ def osls_package(folder: Path, *options: str, target: str | Path = ".serverless"
         text=True,
         check=False,
     )
-    assert done.returncode == 0, done.stdout + done.stderr
+    assert process.returncode == 0, process.stdout + process.stderr
 
 
 def zip_of(folder: Path) -> zipfile.ZipFile:
@@ -165,9 +165,9 @@ class Lambda:
         """What Lambda gives the function: its own part of what the deployer set, and Lambda's variables."""
         chosen = {}
         for name, value in self.package.variables(slug).items():
-            asked = re.fullmatch(r"<(\w+)>", value)
-            if asked is None or asked[1] in self.deployer:
-                chosen[name] = self.deployer[asked[1]] if asked else value
+            request = re.fullmatch(r"<(\w+)>", value)
+            if request is None or request[1] in self.deployer:
+                chosen[name] = self.deployer[request[1]] if request else value
         task = {"AWS_LAMBDA_FUNCTION_NAME": f"rag-dev-{slug}", "LAMBDA_TASK_ROOT": str(self.package.root)}
         return {**chosen, **task}
 
@@ -176,17 +176,17 @@ class Lambda:
     ) -> "subprocess.CompletedProcess[str]":
         """Import the function's handler and give it these events, whatever comes of it."""
         environment: dict[str, str | None] = {**self.environment(slug), **changes}
-        given = {name: value for name, value in environment.items() if value is not None}
-        return self.runtime.run(handler or self.package.functions[slug]["Handler"], events, given)
+        arguments = {name: value for name, value in environment.items() if value is not None}
+        return self.runtime.run(handler or self.package.functions[slug]["Handler"], events, arguments)
 
-    def told(self, slug: str, *events: Any, handler: str | None = None) -> dict[str, Any]:
-        done = self.start(slug, events, handler=handler)
-        assert done.returncode == 0, done.stderr
-        told: dict[str, Any] = json.loads(done.stdout)
-        return told
+    def invoke(self, slug: str, *events: Any, handler: str | None = None) -> dict[str, Any]:
+        process = self.start(slug, events, handler=handler)
+        assert process.returncode == 0, process.stderr
+        messages: dict[str, Any] = json.loads(process.stdout)
+        return messages
 
     def answers(self, slug: str, *events: Any, handler: str | None = None) -> list[dict[str, Any]]:
-        answers: list[dict[str, Any]] = self.told(slug, *events, handler=handler)["answers"]
+        answers: list[dict[str, Any]] = self.invoke(slug, *events, handler=handler)["answers"]
         return answers
 
 
@@ -195,8 +195,8 @@ def runtime_python() -> str:
     version = lambda_package.python_version()
     if version == f"{sys.version_info.major}.{sys.version_info.minor}":
         return sys.executable
-    if found := shutil.which(f"python{version}"):
-        return found
+    if path := shutil.which(f"python{version}"):
+        return path
     if os.environ.get("CI"):
         pytest.fail(f"CI has no Python {version}, which Lambda runs")
     pytest.skip(f"no Python {version}, which Lambda runs")
@@ -206,7 +206,7 @@ def runtime_python() -> str:
 def embeddings() -> Iterator[StandIn]:
     """The paid embeddings API: every text becomes the vector 1."""
     with StandIn() as server:
-        server.replies(embedding(vector(1)))
+        server.replies(embedding_reply(vector(1)))
         yield server
 
 
@@ -250,7 +250,7 @@ def deployer_of(stack: Stack, embeddings: StandIn, gateway: StandIn) -> dict[str
     }
 
 
-def embedding(numbers: Sequence[float], **reply: Any) -> Reply:
+def embedding_reply(numbers: Sequence[float], **reply: Any) -> Reply:
     """What an OpenAI-compatible endpoint answers for one text."""
     data = [{"object": "embedding", "index": 0, "embedding": list(numbers)}]
     usage = {"prompt_tokens": 1, "total_tokens": 1}

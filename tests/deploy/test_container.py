@@ -20,13 +20,13 @@ import pytest
 
 from functions.server import DRAIN_SECONDS
 from local import ROOT
+from local.child_processes import free_port
 from local.lambda_package import python_version
-from local.processes import free_port
 from local.stack import Stack
 from tests.actors import Actor, vector
 from tests.conftest import People
-from tests.deploy.conftest import deployer_of, embedding
-from tests.stand_in import StandIn
+from tests.deploy.conftest import deployer_of, embedding_reply
+from tests.stand_in_server import StandIn
 
 DOCKERFILE = (ROOT / "Dockerfile").read_text().replace("\\\n", " ")
 IGNORED = [line for line in (ROOT / ".dockerignore").read_text().splitlines() if not line.startswith("#")]
@@ -92,8 +92,8 @@ class Container:
 
     def end(self) -> tuple[int, str]:
         """Wait until it has ended by itself: its exit code, and what it said."""
-        _, said = self.process.communicate(timeout=PATIENCE)
-        return self.process.returncode, said
+        _, output = self.process.communicate(timeout=PATIENCE)
+        return self.process.returncode, output
 
 
 @contextmanager
@@ -179,10 +179,10 @@ def test_it_serves_all_functions_and_its_health_check_agrees(
     with started(image, settings_given) as container:
         ready(container)
         assert container.is_healthy()
-        found = search(container, people.ann)
-        assert found.status_code == 200
-        assert [result["source_id"] for result in found.json()["results"]] == [document_id]
-        assert "server" not in found.headers
+        results = search(container, people.ann)
+        assert results.status_code == 200
+        assert [result["source_id"] for result in results.json()["results"]] == [document_id]
+        assert "server" not in results.headers
         url, body = f"{container.url}/functions/v1/rag-answer", {"query_text": "What does 1 say?"}
         answered = httpx.post(url, json=body, headers=people.ann.headers(), timeout=PATIENCE)
         assert answered.json()["answer"]["text"] == "It is 1."
@@ -208,17 +208,17 @@ def test_an_invalid_setting_stops_the_start_and_is_named(
     image: Path, settings_given: dict[str, str], change: dict[str, str], named: str
 ):
     with started(image, {**settings_given, **change}) as container:
-        code, said = container.end()
+        code, output = container.end()
     assert code != 0
-    assert named in said
-    assert "7f3x" not in said
+    assert named in output
+    assert "7f3x" not in output
 
 
 def test_sigterm_finishes_running_requests_and_accepts_no_more(
     image: Path, settings_given: dict[str, str], embeddings: StandIn, people: People
 ):
     people.ann.put([vector(1)], embedding_model="text-embedding-3-small")
-    embeddings.replies(embedding(vector(1), delay=1.5))
+    embeddings.replies(embedding_reply(vector(1), delay=1.5))
     with started(image, settings_given) as container, ThreadPoolExecutor(1) as pool:
         ready(container)
         assert search(container, people.ann).status_code == 200
@@ -230,8 +230,8 @@ def test_sigterm_finishes_running_requests_and_accepts_no_more(
         assert container.process.poll() is None
         answer = slow.result(timeout=PATIENCE)
         assert (answer.status_code, len(answer.json()["results"])) == (200, 1)
-        asked = time.monotonic()
-        code, said = container.end()
-    assert code == 0, said
-    assert time.monotonic() - asked < 5
-    assert "Traceback" not in said
+        started_at = time.monotonic()
+        code, output = container.end()
+    assert code == 0, output
+    assert time.monotonic() - started_at < 5
+    assert "Traceback" not in output

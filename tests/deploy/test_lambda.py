@@ -17,7 +17,7 @@ from local.lambda_package import size
 from tests.actors import vector
 from tests.conftest import People
 from tests.deploy.conftest import METRICS_TOKEN, RUNTIME, Lambda, Package, event, osls_package, zip_of
-from tests.stand_in import Reply, StandIn
+from tests.stand_in_server import Reply, StandIn
 
 MODEL = "text-embedding-3-small"
 # Of the local stack and the tests; the first line is the local embedder's.
@@ -85,8 +85,8 @@ def test_the_zip_has_every_requirement_at_the_tested_version(packaged: Package):
         return re.sub(r"[-_.]+", "-", name).lower()
 
     def pins(file: str) -> dict[str, str]:
-        found = re.findall(r"^([\w.-]+)(?:\[\w+\])?==(\S+)", (ROOT / file).read_text(), re.MULTILINE)
-        return {normal(name): version for name, version in found}
+        groups = re.findall(r"^([\w.-]+)(?:\[\w+\])?==(\S+)", (ROOT / file).read_text(), re.MULTILINE)
+        return {normal(name): version for name, version in groups}
 
     held = {}
     for path in packaged.root.glob("*.dist-info"):
@@ -123,10 +123,10 @@ def test_functions_have_urls_only_on_request(packaged: Package, tmp_path: Path):
     # osls removes what it packaged before.
     folder = shutil.copytree(packaged.folder.parent, tmp_path / "light")
     osls_package(folder, "--param", "function-urls=true")
-    again = Package(folder / packaged.folder.name, packaged.root)
+    second = Package(folder / packaged.folder.name, packaged.root)
     assert packaged.of_type("AWS::Lambda::Url") == []
-    assert len(again.of_type("AWS::Lambda::Url")) == len(SLUGS)
-    for url in again.of_type("AWS::Lambda::Url"):
+    assert len(second.of_type("AWS::Lambda::Url")) == len(SLUGS)
+    for url in second.of_type("AWS::Lambda::Url"):
         # The functions check tokens and answer preflights themselves.
         assert url["AuthType"] == "NONE"
         assert "Cors" not in url
@@ -137,15 +137,15 @@ def test_functions_have_urls_only_on_request(packaged: Package, tmp_path: Path):
 
 @every_function
 def test_every_handler_works_with_its_own_environment_and_the_zip_alone(deployed: Lambda, slug: str):
-    told = deployed.told(slug, event("http_api", "OPTIONS", "/nowhere"))
-    assert [answer["statusCode"] for answer in told["answers"]] == [204]
+    output = deployed.invoke(slug, event("http_api", "OPTIONS", "/nowhere"))
+    assert [answer["statusCode"] for answer in output["answers"]] == [204]
     root = str(deployed.package.root)
-    assert told["path"][0] == root
-    assert not [path for path in told["path"] if "site-packages" in path]
-    assert not [file for file in told["files"] if "site-packages" in file]
-    elsewhere = {file for file in told["files"] if not file.startswith(f"{root}/")}
+    assert output["path"][0] == root
+    assert not [path for path in output["path"] if "site-packages" in path]
+    assert not [file for file in output["files"] if "site-packages" in file]
+    elsewhere = {file for file in output["files"] if not file.startswith(f"{root}/")}
     assert {file for file in elsewhere if file.startswith(f"{ROOT}/")} == {str(RUNTIME)}
-    assert [file for file in told["files"] if file.startswith(f"{root}/fastapi/")]
+    assert [file for file in output["files"] if file.startswith(f"{root}/fastapi/")]
 
 
 @pytest.mark.parametrize(
@@ -160,17 +160,17 @@ def test_every_handler_works_with_its_own_environment_and_the_zip_alone(deployed
 def test_a_handler_without_a_required_setting_stops_at_import_and_names_it(
     deployed: Lambda, slug: str, missing: str
 ):
-    done = deployed.start(slug, [], **{missing: None})
-    assert done.returncode != 0
-    last = done.stderr.strip().splitlines()[-1]
+    process = deployed.start(slug, [], **{missing: None})
+    assert process.returncode != 0
+    last = process.stderr.strip().splitlines()[-1]
     assert last.startswith(f"shared.errors.ConfigurationError: {missing}: ")
-    assert "7f3x" not in done.stderr
+    assert "7f3x" not in process.stderr
 
 
 def test_an_empty_model_key_stops_rag_answer(deployed: Lambda):
-    done = deployed.start("rag-answer", [], RAG_LLM_API_KEY="")
-    assert done.returncode != 0
-    assert "ConfigurationError: RAG_LLM_API_KEY: not set" in done.stderr
+    process = deployed.start("rag-answer", [], RAG_LLM_API_KEY="")
+    assert process.returncode != 0
+    assert "ConfigurationError: RAG_LLM_API_KEY: not set" in process.stderr
 
 
 @both_kinds
@@ -215,8 +215,8 @@ def test_a_user_s_question_is_answered_by_the_model(
 @both_kinds
 def test_a_user_makes_and_revokes_an_api_key(deployed: Lambda, people: People, kind: str):
     bearer = {"authorization": f"Bearer {people.ann.token()}", "content-type": "application/json"}
-    wanted = json.dumps({"name": "a key", "scopes": ["retrievals:read"]})
-    (made,) = deployed.answers("api-keys", event(kind, "POST", "/api/keys", headers=bearer, body=wanted))
+    request = json.dumps({"name": "a key", "scopes": ["retrievals:read"]})
+    (made,) = deployed.answers("api-keys", event(kind, "POST", "/api/keys", headers=bearer, body=request))
     assert made["statusCode"] == 201, made
     key_id = body_of(made)["id"]
     revoked, listed = deployed.answers(
@@ -259,7 +259,7 @@ def test_a_base64_body_is_decoded(deployed: Lambda, people: People, kind: str):
 @both_kinds
 def test_requests_and_responses_pass_unchanged(deployed: Lambda, kind: str):
     raw = bytes(range(256))
-    given = event(
+    arguments = event(
         kind,
         "POST",
         "/echo",
@@ -269,15 +269,15 @@ def test_requests_and_responses_pass_unchanged(deployed: Lambda, kind: str):
         body=base64.b64encode(raw).decode(),
         isBase64Encoded=True,
     )
-    (answer,) = deployed.answers("rag-search", given, handler="echo")
+    (answer,) = deployed.answers("rag-search", arguments, handler="echo")
     assert answer["statusCode"] == 200
-    told = body_of(answer)
+    body = body_of(answer)
     # The gateway has joined them, and so they stay.
-    assert [value for name, value in told["headers"] if name == "x-many"] == ["one,two"]
-    assert told["query"] == [["tag", "a"], ["tag", "b"], ["text", "ä +"]]
-    assert told["cookies"] == {"session": "abc", "theme": "dark"}
-    assert bytes(told["body"]) == raw
-    assert (told["client"], told["scheme"]) == ("203.0.113.7", "https")
+    assert [value for name, value in body["headers"] if name == "x-many"] == ["one,two"]
+    assert body["query"] == [["tag", "a"], ["tag", "b"], ["text", "ä +"]]
+    assert body["cookies"] == {"session": "abc", "theme": "dark"}
+    assert bytes(body["body"]) == raw
+    assert (body["client"], body["scheme"]) == ("203.0.113.7", "https")
     assert answer["headers"]["x-many"] == "one,two"
     assert [cookie.split(";")[0] for cookie in answer["cookies"]] == ["first=1", "second=2"]
 
@@ -308,7 +308,7 @@ def test_invalid_requests_get_the_error_envelope(deployed: Lambda, people: Peopl
         "another method": (event(kind, "GET", path), 405, "method_not_allowed"),
         "too much": (asking(kind, path, token, body=" " * 300_000), 413, "body_too_large"),
     }
-    answers = deployed.answers("rag-search", *(given for given, _, _ in wrong.values()))
+    answers = deployed.answers("rag-search", *(arguments for arguments, _, _ in wrong.values()))
     for (name, (_, status, code)), answer in zip(wrong.items(), answers, strict=True):
         body = body_of(answer)
         assert (answer["statusCode"], body["status"], body["error"]["code"]) == (status, "error", code), name
@@ -318,10 +318,10 @@ def test_invalid_requests_get_the_error_envelope(deployed: Lambda, people: Peopl
 def test_spans_are_sent_before_the_process_is_frozen(deployed: Lambda):
     with StandIn() as collector:
         collector.replies(Reply(json={}))
-        done = deployed.start(
+        process = deployed.start(
             "health", [event("http_api", "GET", "/health")], OTEL_EXPORTER_OTLP_ENDPOINT=collector.url
         )
-        assert done.returncode == 0, done.stderr
+        assert process.returncode == 0, process.stderr
         assert [request.path for request in collector.requests] == ["/v1/traces"]
 
 

@@ -30,7 +30,7 @@ def secrets_of(packaged: Package, slug: str) -> set[str]:
 
 
 def test_every_file_of_functions_is_a_function_with_its_handler(packaged: Package):
-    handlers = {slug: found["Handler"] for slug, found in packaged.functions.items()}
+    handlers = {slug: entry["Handler"] for slug, entry in packaged.functions.items()}
     assert handlers == {slug: f"{module}.handler" for slug, module in SLUGS.items()}
 
 
@@ -46,9 +46,9 @@ def test_every_route_reaches_exactly_one_function(packaged: Package, slug: str):
 
 
 def test_every_function_runs_on_the_wheels_platform(packaged: Package):
-    for found in packaged.functions.values():
-        assert found["Architectures"] == ["x86_64"]
-        assert found["Runtime"] == "python3.11"
+    for entry in packaged.functions.values():
+        assert entry["Architectures"] == ["x86_64"]
+        assert entry["Runtime"] == "python3.11"
 
 
 def test_no_function_ends_before_its_own_time_outs(packaged: Package):
@@ -56,7 +56,7 @@ def test_no_function_ends_before_its_own_time_outs(packaged: Package):
     asking = DEFAULTS.rag_database_timeout_seconds
     embedding = DEFAULTS.rag_embedding_timeout_seconds + 2 * query_embedding_cache.CACHE_TIMEOUT_SECONDS
     search = public_keys + asking + embedding + asking + DEFAULTS.rag_rerank_timeout_seconds
-    timeouts = {slug: found["Timeout"] for slug, found in packaged.functions.items()}
+    timeouts = {slug: entry["Timeout"] for slug, entry in packaged.functions.items()}
     assert timeouts["rag-search"] > search
     assert timeouts["rag-answer"] > search + DEFAULTS.rag_llm_timeout_seconds
     # A key to exchange, what was done to count, and the longest stream.
@@ -97,12 +97,12 @@ def test_secrets_come_only_from_the_deployer_s_environment(packaged: Package):
 def test_each_function_gets_the_secrets_that_the_readme_lists(packaged: Package):
     section = (ROOT / "README.md").read_text().partition("## Deploy")[2].partition("\n## ")[0]
     head, _, *rows = re.findall(r"^\|(.+)\|$", section, re.MULTILINE)
-    said = {}
+    fields = {}
     names = [cell.strip().strip("`") for cell in head.split("|")][1:]
     for row in rows:
         slug, *cells = (cell.strip() for cell in row.split("|"))
-        said[slug.strip("`")] = {name for name, cell in zip(names, cells, strict=True) if cell}
-    assert said == {slug: secrets_of(packaged, slug) for slug in SLUGS}
+        fields[slug.strip("`")] = {name for name, cell in zip(names, cells, strict=True) if cell}
+    assert fields == {slug: secrets_of(packaged, slug) for slug in SLUGS}
 
 
 def test_no_function_gets_a_service_role_key(packaged: Package):

@@ -13,7 +13,7 @@ import psycopg
 import pytest
 import yaml
 
-from local import ROOT, migrations, schema
+from local import ROOT, declared_schema, migrations
 from local.stack import Stack
 
 FOLDER = ROOT / ".github" / "workflows"
@@ -68,9 +68,9 @@ def test_the_long_tests_run_every_night():
 
 
 def test_workflows_have_read_only_permissions():
-    for found in (CHECK, DEPLOY, NIGHTLY):
-        assert found["permissions"] == {"contents": "read"}
-        assert not [job for job in found["jobs"].values() if "permissions" in job]
+    for entry in (CHECK, DEPLOY, NIGHTLY):
+        assert entry["permissions"] == {"contents": "read"}
+        assert not [job for job in entry["jobs"].values() if "permissions" in job]
 
 
 def test_every_action_is_pinned_to_a_commit():
@@ -87,8 +87,8 @@ def test_the_database_is_deployed_after_the_check_and_with_the_environment_s_sec
     assert (job["needs"], job["environment"]) == ("check", "production")
     # They are called from one another: the same group would wait for itself.
     assert DEPLOY["concurrency"]["group"] != CHECK["concurrency"]["group"]
-    said = (FOLDER / "deploy-database.yml").read_text()
-    assert set(re.findall(r"secrets\.(\w+)", said)) == SECRETS
+    output = (FOLDER / "deploy-database.yml").read_text()
+    assert set(re.findall(r"secrets\.(\w+)", output)) == SECRETS
     for step in job["steps"]:
         # No installer sees them.
         assert ("SUPABASE_ACCESS_TOKEN" in step.get("env", {})) == ("npx" in step.get("run", ""))
@@ -100,7 +100,7 @@ def test_the_deploy_commands_apply_the_migrations_after_a_dry_run(stack: Stack, 
     )
     made = []
     for command in (dry, wet, wet):
-        done = subprocess.run(
+        process = subprocess.run(
             ["bash", "-euo", "pipefail", "-c", command],
             env={
                 "PATH": os.environ["PATH"],
@@ -114,8 +114,11 @@ def test_the_deploy_commands_apply_the_migrations_after_a_dry_run(stack: Stack, 
             cwd=ROOT,
             check=False,
         )
-        assert done.returncode == 0, done.stdout + done.stderr
+        assert process.returncode == 0, process.stdout + process.stderr
         made.append(has_schema(project))
         if command == dry:
-            assert all(path.name in done.stdout + done.stderr for path in schema.MIGRATIONS.glob("*.sql"))
+            assert all(
+                path.name in process.stdout + process.stderr
+                for path in declared_schema.MIGRATIONS.glob("*.sql")
+            )
     assert made == [False, True, True]

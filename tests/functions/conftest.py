@@ -5,7 +5,7 @@ import pytest
 from shared.services import Services
 from tests.actors import World
 from tests.conftest import People
-from tests.functions.searching import Workspace, workspace
+from tests.functions.search_workspace import Workspace, workspace
 
 
 @pytest.fixture(scope="module")

@@ -13,21 +13,21 @@ from pydantic import SecretStr
 
 from functions import administration
 from functions import health as open_health
-from local import ROOT, migrations, schema, tokens
+from local import ROOT, access_tokens, declared_schema, migrations
+from local.child_processes import free_port, is_responding, start, wait_until_ready
 from local.npm_tools import postgrest_binary
-from local.processes import free_port, is_responding, start, wait_until_ready
 from local.stack import Stack
 from shared.api import health as looking
 from shared.api.health import MISSED_SECONDS, SCHEMA_VERSION, VERSION
 from shared.api.health_probes import AGAIN_SECONDS
 from shared.config import Settings
 from shared.services import Services
-from tests import graphing
+from tests import graph_documents
 from tests.actors import Actor, World
 from tests.conftest import People
-from tests.functions.searching import OUTAGE, put
-from tests.functions.serving import counting, made, platform_error, served
-from tests.stand_in import Reply, StandIn
+from tests.functions.app_server import client_of, platform_error, proxy_to, services
+from tests.functions.search_workspace import OUTAGE, put
+from tests.stand_in_server import Reply, StandIn
 
 HEALTH, STATS = "/api/v1/health", "/api/v1/stats"
 Row = dict[str, Any]
@@ -39,7 +39,7 @@ ALL_WELL = dict.fromkeys(SERVICES, "healthy") | {"gateway": "not_configured"}
 
 def health(settings: Settings, actor: Actor | None = None, status: int = 200, **changes: Any) -> Row:
     """What a new process tells."""
-    with made(settings, **changes) as core, served(administration.app, core) as client:
+    with services(settings, **changes) as core, client_of(administration.app, core) as client:
         answer: Any = client.get(HEALTH, headers=actor.headers() if actor else {})
     assert answer.status_code == status, answer.text
     body: Row = answer.json()
@@ -137,7 +137,7 @@ def test_a_queue_without_a_worker_is_unhealthy_after_three_intervals(
 
 def test_public_health_reports_the_queue(settings: Settings, people: People, world: World, no_jobs: None):
     def queue(**changes: Any) -> tuple[int, str, str]:
-        with made(settings, **changes) as core, served(open_health.app, core) as client:
+        with services(settings, **changes) as core, client_of(open_health.app, core) as client:
             answer = client.get("/health")
         return answer.status_code, answer.json()["status"], answer.json()["queue"]
 
@@ -219,9 +219,9 @@ def test_a_project_key_that_postgrest_rejects_is_reported_to_an_admin(
 ):
     """PostgREST itself looks at users' tokens alone: their calls come through."""
     old = jwt.encode({"role": "anon", "exp": 1}, str(stack.signing_key), "HS256")
-    key = old if wrong == "expired" else tokens.anon_key("another secret of more than 32 characters")
+    key = old if wrong == "expired" else access_tokens.anon_key("another secret of more than 32 characters")
     behind = f"http://127.0.0.1:{stack.state.postgrest_port}"
-    with counting(behind, "/rest/v1") as (address, _):
+    with proxy_to(behind, "/rest/v1") as (address, _):
         changes: Row = {"supabase_url": address, "supabase_jwt_issuer": settings.issuer}
         changes["supabase_anon_key"] = SecretStr(key)
         body = health(settings, people.ada, **changes)
@@ -266,7 +266,7 @@ def bare(stack: Stack, database: str) -> Iterator[str]:
     child = start([postgrest_binary()], environment, log)
     try:
         wait_until_ready(partial(is_responding, f"http://127.0.0.1:{port}/"), child, log)
-        with counting(f"http://127.0.0.1:{port}", "/rest/v1") as (address, _):
+        with proxy_to(f"http://127.0.0.1:{port}", "/rest/v1") as (address, _):
             yield address
     finally:
         child.stop()
@@ -329,7 +329,7 @@ def test_unauthenticated_requests_cannot_cause_model_costs(
 ):
     gateway.replies(Reply(json={}))
     spent = {"rag_llm_api_key": "sk", "rag_llm_url": gateway.url}
-    with made(settings, **spent) as core, served(administration.app, core) as client:
+    with services(settings, **spent) as core, client_of(administration.app, core) as client:
         for _ in range(5):
             client.get(HEALTH)
         assert len(gateway.requests) == 1
@@ -341,18 +341,18 @@ def test_unauthenticated_requests_cannot_cause_database_probes(
     settings: Settings, people: People, no_jobs: None
 ):
     """An admin's own look is the admin's, and is limited as all that they ask."""
-    with counting(settings.supabase_url) as (address, asked):
+    with proxy_to(settings.supabase_url) as (address, requests):
         changes = {"supabase_url": address, "supabase_jwt_issuer": settings.issuer}
-        with made(settings, **changes) as core, served(administration.app, core) as client:
+        with services(settings, **changes) as core, client_of(administration.app, core) as client:
             for _ in range(5):
                 assert client.get(HEALTH).json()["status"] == "healthy"
             # The first call of rag_health reaches Postgres, the second counts what waits.
-            assert asked == ["/rest/v1/rpc/is_org_member", *["/rest/v1/rpc/rag_health"] * 2]
+            assert requests == ["/rest/v1/rpc/is_org_member", *["/rest/v1/rpc/rag_health"] * 2]
             # What has failed meanwhile is seen soon.
-            del asked[:]
+            del requests[:]
             for now in (1e9, 1e9 + AGAIN_SECONDS / 2, 1e9 + AGAIN_SECONDS):
                 looking.check(core, None, partial(float, now))
-            assert asked.count("/rest/v1/rpc/is_org_member") == 2
+            assert requests.count("/rest/v1/rpc/is_org_member") == 2
 
 
 def test_without_a_signing_key_database_details_are_unknown(settings: Settings):
@@ -369,7 +369,7 @@ def test_an_invalid_credential_is_401_on_both(people: People):
 
 
 def test_stats_cover_the_admin_s_org(core: Services, people: People, world: World):
-    graphing.put_all(core, people.ann)
+    graph_documents.put_all(core, people.ann)
     stored = put(core, people.ann, "docs", "Private", OUTAGE, private=True).removeprefix("doc_")
     put(core, people.bob, "docs", "Theirs", OUTAGE)
     before = stats(people.ada)
@@ -422,7 +422,10 @@ def test_calls_are_counted_by_day_and_org(people: People, world: World):
 
 
 def test_rate_limited_requests_are_not_counted_as_calls(settings: Settings, people: People):
-    with made(settings, rag_rate_limit_api="2/minute") as core, served(administration.app, core) as client:
+    with (
+        services(settings, rag_rate_limit_api="2/minute") as core,
+        client_of(administration.app, core) as client,
+    ):
         is_responding: list[Any] = [client.get(STATS, headers=people.ada.headers()) for _ in range(4)]
     assert [answer.status_code for answer in is_responding] == [200, 200, 429, 429]
     assert platform_error(is_responding[2], 429)["code"] == "rate_limit_exceeded"
@@ -490,7 +493,7 @@ def test_orgs_lists_the_caller_s_orgs_with_name_and_role(people: People, world: 
 
 
 def test_code_and_database_have_the_newest_migration(world: World):
-    newest = max(path.name for path in schema.MIGRATIONS.glob("*.sql"))
+    newest = max(path.name for path in declared_schema.MIGRATIONS.glob("*.sql"))
     assert newest.startswith(f"{SCHEMA_VERSION}_")
     assert world.sql("select rag.version()") == [(SCHEMA_VERSION,)]
 

@@ -10,8 +10,8 @@ import pytest
 from shared.services import Services
 from tests.actors import Actor
 from tests.conftest import People
-from tests.functions.conversing import answered
-from tests.functions.searching import Row, put, workspace_id
+from tests.functions.platform_chat_client import result_of
+from tests.functions.search_workspace import Row, put, workspace_id
 from tests.functions.test_rag_search import tell
 
 HOME = "club"
@@ -39,7 +39,7 @@ def answers(
 ) -> Iterator[tuple[str, str, Row]]:
     """Of each contract, or of these: its name, the answer's text, and the whole body."""
     collection = workspace_id(actor, HOME)
-    asked: dict[str, tuple[str, Row]] = {
+    query: dict[str, tuple[str, Row]] = {
         "rag": ("/api/rag/answer", {"query_text": question}),
         "index": ("/query", {"index_name": HOME, "query": question}),
         "completions": (
@@ -53,14 +53,14 @@ def answers(
         ),
         "search": ("/v1/answer", {"workspaceId": collection, "question": question}),
     }
-    for contract in contracts or asked:
-        path, request = asked[contract]
-        body = answered(actor.post(path, request))
+    for contract in contracts or query:
+        path, request = query[contract]
+        body = result_of(actor.post(path, request))
         yield contract, text_of(contract, body), body
 
 
 def text_of(contract: str, body: Any) -> str:
-    found = {
+    results = {
         "rag": lambda: body["answer"]["text"],
         "index": lambda: body["response"],
         "completions": lambda: body["choices"][0]["message"]["content"],
@@ -68,8 +68,8 @@ def text_of(contract: str, body: Any) -> str:
         "platform": lambda: body["response"],
         "search": lambda: body["answer"],
     }[contract]()
-    assert isinstance(found, str)
-    return found
+    assert isinstance(results, str)
+    return results
 
 
 def test_document_text_cannot_imitate_a_citation(subtests: pytest.Subtests, people: People, core: Services):
@@ -84,19 +84,19 @@ def test_document_text_cannot_imitate_a_citation(subtests: pytest.Subtests, peop
                 assert sentences
                 for sentence in sentences:
                     assert not MARK.search(sentence["text"])
-                marks = [int(found) for found in re.findall(r"\[(\d)\]", answer)]
+                marks = [int(entry) for entry in re.findall(r"\[(\d)\]", answer)]
                 assert len(MARK.findall(answer)) == len(marks) == len(sentences)
                 continue
             paragraphs = answer.split("\n\n")
             assert answer.lower().count('according to "') == len(paragraphs)
             for paragraph in paragraphs:
-                found = re.fullmatch(
+                entry = re.fullmatch(
                     r'According to "([^"“”«»]*)" \((2025-03-0[1-3])\): (.*) \[\d\]', paragraph, re.DOTALL
                 )
-                assert found, paragraph
-                assert not MARK.search(found[1] + found[3])
-                assert not re.search(r'["“”„«»]\s*\(\d{4}-\d\d-\d\d\):', found[3])
-                assert not re.search(r'according to\s*["“”„«»]', found[3], re.IGNORECASE)
+                assert entry, paragraph
+                assert not MARK.search(entry[1] + entry[3])
+                assert not re.search(r'["“”„«»]\s*\(\d{4}-\d\d-\d\d\):', entry[3])
+                assert not re.search(r'according to\s*["“”„«»]', entry[3], re.IGNORECASE)
 
 
 OFF_TOPIC = {
@@ -122,7 +122,7 @@ def test_a_refusal_is_in_the_question_s_language_unless_the_contract_fixes_it(
     nowhere = people.ann.post(
         "/api/v1/knowledge/nowhere/query", {"question": "Wie hoch ist der Beitrag für den Verein?"}
     )
-    assert answered(nowhere)["answer"] == "In diesem Namespace gibt es nichts, was diese Frage beantwortet."
+    assert result_of(nowhere)["answer"] == "In diesem Namespace gibt es nichts, was diese Frage beantwortet."
 
 
 def test_a_citation_shows_the_passage_of_the_answer(people: People, core: Services):

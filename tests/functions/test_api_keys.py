@@ -23,7 +23,7 @@ from shared.errors import DatabaseFailed, Unauthorized
 from shared.services import Services
 from tests.actors import Actor, World, hit_arguments, vector
 from tests.conftest import People
-from tests.functions.serving import counting, made, served
+from tests.functions.app_server import client_of, proxy_to, services
 
 PATH = "/api/keys"
 KEY_FIELDS = {
@@ -50,8 +50,8 @@ def listed(actor: Actor, token: str | None = None) -> list[dict[str, Any]]:
     answer = actor.request("GET", PATH, token=token)
     assert answer.status_code == 200, answer.text
     assert set(answer.json()) == {"keys"}
-    found: list[dict[str, Any]] = answer.json()["keys"]
-    return found
+    results: list[dict[str, Any]] = answer.json()["keys"]
+    return results
 
 
 # Of httpx, or of the test client's own.
@@ -349,7 +349,7 @@ def test_an_admin_can_revoke_but_not_rotate_a_member_s_key(people: People):
 @pytest.mark.parametrize("action", ["rotate", "revoke"])
 def test_another_user_s_key_is_404_like_a_missing_one(people: People, action: str):
     key = create(people.ann)
-    said = set()
+    texts = set()
     for actor, key_id in (
         (people.alf, key["id"]),
         (people.bob, key["id"]),
@@ -360,8 +360,8 @@ def test_another_user_s_key_is_404_like_a_missing_one(people: People, action: st
         answer = actor.request(method, f"{PATH}/{key_id}{path}")
         assert_refused(answer, 404, "key_not_found")
         assert limit_of(answer)[0] == 600
-        said.add(answer.text)
-    assert len(said) == 1
+        texts.add(answer.text)
+    assert len(texts) == 1
     assert listed(people.ann)[0]["revoked_at"] is None
 
 
@@ -682,18 +682,21 @@ def test_a_token_never_outlives_its_key(people: People, ring: ApiKeyAuthenticato
 
 def test_a_cached_key_needs_no_look_up(people: People, settings: Settings):
     keys = [create(people.ann)["key"] for _ in range(2)]
-    with counting(settings.supabase_url) as (address, asked), made(settings, supabase_url=address) as core:
+    with (
+        proxy_to(settings.supabase_url) as (address, requests),
+        services(settings, supabase_url=address) as core,
+    ):
         assert core.api_key_authenticator
         for key in keys * 3:
             core.api_key_authenticator.principal(key)
-        assert asked == ["/rest/v1/rpc/rag_open_key"] * 2
+        assert requests == ["/rest/v1/rpc/rag_open_key"] * 2
 
 
 def new_key_of(owner: Actor, key: str) -> str:
     """Make that text a key of the owner's; its id."""
     row = {"name": "k", "prefix": "mn_live_abcd", "hash": hash_of(key), "scopes": ["chat:read"]}
-    made: str = owner.rpc("rag_create_key", row).json()[0]["id"]
-    return made
+    body: str = owner.rpc("rag_create_key", row).json()[0]["id"]
+    return body
 
 
 def test_an_unknown_key_needs_a_look_up_each_time_and_is_not_cached(
@@ -704,12 +707,15 @@ def test_an_unknown_key_needs_a_look_up_each_time_and_is_not_cached(
     people.ann.request("DELETE", f"{PATH}/{revoked['id']}")
     world.sql("update rag.api_keys set expires_at = now() where id = %s", expired["id"])
     unknown = "mn_live_" + "B" * 43
-    with counting(settings.supabase_url) as (address, asked), made(settings, supabase_url=address) as core:
+    with (
+        proxy_to(settings.supabase_url) as (address, requests),
+        services(settings, supabase_url=address) as core,
+    ):
         assert core.api_key_authenticator
         for number, key in enumerate([unknown, revoked["key"], expired["key"], unknown], start=1):
             with pytest.raises(Unauthorized):
                 core.api_key_authenticator.principal(key)
-            assert asked == ["/rest/v1/rpc/rag_open_key"] * number
+            assert requests == ["/rest/v1/rpc/rag_open_key"] * number
         # An unknown key that comes into being works at once.
         made_now = new_key_of(people.ann, unknown)
         assert core.api_key_authenticator.principal(unknown).key_id == made_now
@@ -717,15 +723,15 @@ def test_an_unknown_key_needs_a_look_up_each_time_and_is_not_cached(
 
 def test_over_http_an_unknown_key_needs_one_look_up_and_a_malformed_key_none(settings: Settings):
     with (
-        counting(settings.supabase_url) as (address, asked),
-        made(settings, supabase_url=address, supabase_jwt_issuer=settings.issuer) as core,
-        served(api_keys.app, core) as client,
+        proxy_to(settings.supabase_url) as (address, requests),
+        services(settings, supabase_url=address, supabase_jwt_issuer=settings.issuer) as core,
+        client_of(api_keys.app, core) as client,
     ):
         for key in ("mn_live_short", UNKNOWN + "A", "x" * 51):
             assert client.get(PATH, headers={"Authorization": f"Bearer {key}"}).status_code == 401
-        assert asked == []
+        assert requests == []
         assert client.get(PATH, headers={"Authorization": f"Bearer {UNKNOWN}"}).status_code == 401
-        assert asked == ["/rest/v1/rpc/rag_open_key"]
+        assert requests == ["/rest/v1/rpc/rag_open_key"]
 
 
 def test_a_revoked_key_stops_working_when_its_cache_entry_expires(
@@ -775,8 +781,8 @@ def test_sixteen_threads_with_one_key_get_the_same_principal(people: People, rin
 def test_threads_with_keys_of_several_owners_never_mix_them(people: People, ring: ApiKeyAuthenticator):
     owners = {create(actor)["key"]: actor.id for actor in (people.ann, people.alf, people.ada, people.bob)}
     with ThreadPoolExecutor(16) as pool:
-        seen = list(pool.map(lambda key: (key, ring.principal(key)), [*owners] * 16))
-    for key, principal in seen:
+        ids = list(pool.map(lambda key: (key, ring.principal(key)), [*owners] * 16))
+    for key, principal in ids:
         assert principal.user_id == owners[key]
         assert jwt.get_unverified_claims(principal.token)["sub"] == owners[key]
 
@@ -796,8 +802,8 @@ def test_a_full_cache_evicts_keys_and_looks_them_up_again(
 def test_a_database_outage_is_not_reported_as_an_invalid_key(settings: Settings):
     """A 500, and not a 401 that would make somebody throw a good key away."""
     with (
-        made(settings, supabase_url="http://127.0.0.1:9", rag_database_timeout_seconds=0.05) as core,
-        served(api_keys.app, core) as client,
+        services(settings, supabase_url="http://127.0.0.1:9", rag_database_timeout_seconds=0.05) as core,
+        client_of(api_keys.app, core) as client,
     ):
         answer = client.get(PATH, headers={"Authorization": f"Bearer {UNKNOWN}"})
     assert_refused(answer, 500, "database_error")
@@ -809,7 +815,7 @@ def test_a_database_outage_is_not_reported_as_an_invalid_key(settings: Settings)
 @pytest.fixture
 def keyless(settings: Settings) -> Iterator[Services]:
     """A deployment that verifies users' tokens and holds nothing to sign with."""
-    with made(settings) as core:
+    with services(settings) as core:
         core.settings = settings.model_copy(update={"supabase_jwt_secret": None})
         yield core
 
@@ -818,7 +824,7 @@ def test_without_a_signing_key_users_can_only_list_and_revoke_keys(people: Peopl
     key = create(people.ada, scopes=["admin"])
     user = {"Authorization": f"Bearer {people.ada.token()}"}
     bearer = {"Authorization": f"Bearer {key['key']}"}
-    with served(api_keys.app, keyless) as client:
+    with client_of(api_keys.app, keyless) as client:
         assert_refused(client.post(PATH, json=asked_for(), headers=user), 503, "api_keys_off")
         assert_refused(client.post(f"{PATH}/{key['id']}/rotate", headers=user), 503, "api_keys_off")
         assert_refused(client.get(PATH, headers=bearer), 503, "api_keys_off")
@@ -829,21 +835,21 @@ def test_without_a_signing_key_users_can_only_list_and_revoke_keys(people: Peopl
 
 
 def test_without_a_signing_key_unauthenticated_requests_get_the_usual_error(keyless: Services):
-    with served(api_keys.app, keyless) as client:
+    with client_of(api_keys.app, keyless) as client:
         assert_refused(client.get(PATH), 401, "unauthorized")
         assert_refused(client.get(PATH, headers={"Authorization": "Bearer x"}), 401, "unauthorized")
 
 
 # Whether keys are on is asked before who asks, so a stranger is told, and nothing is counted.
 def test_without_a_signing_key_an_unauthenticated_key_creation_is_401(keyless: Services):
-    with served(api_keys.app, keyless) as client:
+    with client_of(api_keys.app, keyless) as client:
         assert_refused(client.post(PATH, json=asked_for()), 401, "unauthorized")
         assert_refused(client.post(f"{PATH}/{uuid4()}/rotate"), 401, "unauthorized")
 
 
 # For the same reason a user's 503 says nothing of their limit.
 def test_without_a_signing_key_an_error_still_has_rate_limit_headers(people: People, keyless: Services):
-    with served(api_keys.app, keyless) as client:
+    with client_of(api_keys.app, keyless) as client:
         answer = client.post(
             PATH, json=asked_for(), headers={"Authorization": f"Bearer {people.ann.token()}"}
         )
@@ -868,23 +874,23 @@ def test_a_key_is_looked_up_again_after_a_clock_change(
         with subtests.test(offset=offset):
             key, clock = create(people.ann)["key"], Clock()
             with (
-                counting(settings.supabase_url) as (address, asked),
-                made(settings, supabase_url=address) as core,
+                proxy_to(settings.supabase_url) as (address, requests),
+                services(settings, supabase_url=address) as core,
             ):
                 assert core.signer
                 ring = ApiKeyAuthenticator(core.database, core.signer, clock=clock)
                 for _ in range(3):
                     ring.principal(key)
-                assert len(asked) == 1
+                assert len(requests) == 1
                 clock.offset = offset
                 ring.principal(key)
-                assert len(asked) == 2
+                assert len(requests) == 2
 
 
 def test_a_signing_key_that_the_project_rejects_is_a_server_error(people: People, settings: Settings):
     key = create(people.ann)["key"]
-    with made(settings) as core:
+    with services(settings) as core:
         stranger = Signer("a secret of another project, long enough", settings.issuer, "authenticated")
         with pytest.raises(DatabaseFailed) as refused:
             ApiKeyAuthenticator(core.database, stranger).principal(key)
-        assert refused.value.because == UNTRUSTED
+        assert refused.value.log_reason == UNTRUSTED

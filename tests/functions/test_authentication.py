@@ -9,7 +9,7 @@ import httpx
 import pytest
 from jose import jwt
 
-from local import tokens
+from local import access_tokens
 from tests.actors import Actor
 from tests.conftest import People
 
@@ -87,7 +87,7 @@ def test_alg_none_is_refused(people: People):
 
 
 def test_another_project_s_signature_is_refused(people: People):
-    forged = tokens.user_token(
+    forged = access_tokens.user_token(
         "another-secret-of-at-least-32-characters", people.ann.stack.url, people.ann.id
     )
     refused(ask(people.ann, f"Bearer {forged}"), forged)

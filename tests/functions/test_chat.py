@@ -13,41 +13,41 @@ from shared.config import Settings
 from shared.generation.extractive import INDIRECT
 from shared.generation.refusals import INSUFFICIENT
 from shared.services import Services
-from shared.text.ids import NIL
+from shared.text.uuids import NIL
 from tests.conftest import People
-from tests.functions.conversing import (
+from tests.functions.app_server import platform_error
+from tests.functions.platform_chat_client import (
     ANSWER,
     OFF_TOPIC,
     QUESTION,
-    answered,
-    conversing,
-    kept,
+    chat_client,
+    messages_of,
     post,
+    reply_of,
+    result_of,
     say,
-    says,
 )
-from tests.functions.searching import OUTAGE, Workspace
-from tests.functions.serving import platform_error
-from tests.stand_in import Reply, StandIn
+from tests.functions.search_workspace import OUTAGE, Workspace
+from tests.stand_in_server import Reply, StandIn
 
 
 @pytest.fixture
 def gateway(gateway: StandIn) -> StandIn:
-    gateway.replies(says(ANSWER))
+    gateway.replies(reply_of(ANSWER))
     return gateway
 
 
 def request_of(gateway: StandIn) -> dict[str, Any]:
-    found: dict[str, Any] = gateway.requests[-1].json
-    return found
+    row: dict[str, Any] = gateway.requests[-1].json
+    return row
 
 
 def test_an_answer_comes_from_the_documents_and_is_stored(
     settings: Settings, core: Services, home: Workspace, gateway: StandIn
 ):
     collection = home.id.removeprefix("ws_")
-    with conversing(settings, gateway) as client:
-        body = answered(say(client, home.actor, collection_id=f"col_{collection}"))
+    with chat_client(settings, gateway) as client:
+        body = result_of(say(client, home.actor, collection_id=f"col_{collection}"))
     assert set(body) == {"query", "response", "sources", "usage", "metadata"}
     assert (body["query"], body["response"]) == (QUESTION, ANSWER)
     first = body["sources"][0]
@@ -69,26 +69,29 @@ def test_an_answer_comes_from_the_documents_and_is_stored(
         True,
     ]
     assert str(UUID(metadata["session_id"])) == metadata["session_id"]
-    assert kept(core, home.actor, metadata["session_id"]) == [("user", QUESTION), ("assistant", ANSWER)]
-    told = request_of(gateway)
-    assert OUTAGE in told["messages"][-1]["content"]
-    assert QUESTION in told["messages"][-1]["content"]
+    assert messages_of(core, home.actor, metadata["session_id"]) == [
+        ("user", QUESTION),
+        ("assistant", ANSWER),
+    ]
+    request_body = request_of(gateway)
+    assert OUTAGE in request_body["messages"][-1]["content"]
+    assert QUESTION in request_body["messages"][-1]["content"]
 
 
 def test_both_request_forms_stream_by_default(settings: Settings, home: Workspace):
-    with conversing(settings, None) as client:
-        for path, said in (
+    with chat_client(settings, None) as client:
+        for path, text in (
             ("/v1/chat", {"message": QUESTION}),
             ("/api/v1/chat", {"messages": [{"role": "user", "content": QUESTION}]}),
         ):
-            answer = post(client, home.actor, said, path)
+            answer = post(client, home.actor, text, path)
             assert answer.status_code == 200, answer.text
             assert answer.headers["content-type"].startswith("text/event-stream")
 
 
 def test_without_a_model_the_answer_is_extracted_and_marked_so(settings: Settings, home: Workspace):
-    with conversing(settings, None) as client:
-        body = answered(say(client, home.actor, model="gpt-4o", preset="creative"))
+    with chat_client(settings, None) as client:
+        body = result_of(say(client, home.actor, model="gpt-4o", preset="creative"))
     assert "Stripe webhook retries that piled up in the queue." in body["response"]
     assert body["metadata"]["model"] == "extractive"
     assert body["metadata"]["extractive"] is True
@@ -108,8 +111,8 @@ def test_insufficient_context_is_reported_without_an_answer(
     settings: Settings, home: Workspace, gateway: StandIn, deep: bool
 ):
     mode = "deep" if deep else "standard"
-    with conversing(settings, gateway, rag_multi_step_max_tokens=0) as client:
-        body = answered(say(client, home.actor, OFF_TOPIC, reasoning_mode=mode))
+    with chat_client(settings, gateway, rag_multi_step_max_tokens=0) as client:
+        body = result_of(say(client, home.actor, OFF_TOPIC, reasoning_mode=mode))
     assert body["response"] == INSUFFICIENT
     assert body["metadata"]["withheld"] is True
     assert body["metadata"]["extractive"] is False
@@ -134,18 +137,18 @@ SETTINGS_OF_THE_MODEL: list[tuple[dict[str, Any], float, int]] = [
 def test_top_level_fields_override_nested_fields_and_those_the_preset(
     subtests: pytest.Subtests, settings: Settings, home: Workspace, gateway: StandIn
 ):
-    with conversing(settings, gateway) as client:
+    with chat_client(settings, gateway) as client:
         for body, temperature, max_tokens in SETTINGS_OF_THE_MODEL:
             with subtests.test(body=body):
-                answered(say(client, home.actor, **body))
-                told = request_of(gateway)
-                assert (told["temperature"], told["max_tokens"]) == (temperature, max_tokens)
+                result_of(say(client, home.actor, **body))
+                request_body = request_of(gateway)
+                assert (request_body["temperature"], request_body["max_tokens"]) == (temperature, max_tokens)
 
 
 def test_the_request_sets_the_model_and_its_sampling(settings: Settings, home: Workspace, gateway: StandIn):
     nested = {"model": "inner", "top_p": 0.5, "frequency_penalty": -1, "presence_penalty": 2}
-    with conversing(settings, gateway) as client:
-        body = answered(
+    with chat_client(settings, gateway) as client:
+        body = result_of(
             say(
                 client,
                 home.actor,
@@ -155,11 +158,15 @@ def test_the_request_sets_the_model_and_its_sampling(settings: Settings, home: W
                 custom_instruction="Focus on security.",
             )
         )
-        told = request_of(gateway)
-        answered(say(client, home.actor, generation=nested))
-    assert (told["model"], body["metadata"]["model"]) == ("outer", "outer")
-    assert (told["top_p"], told["frequency_penalty"], told["presence_penalty"]) == (0.5, -1, 2)
-    system = told["messages"][0]["content"]
+        request_body = request_of(gateway)
+        result_of(say(client, home.actor, generation=nested))
+    assert (request_body["model"], body["metadata"]["model"]) == ("outer", "outer")
+    assert (request_body["top_p"], request_body["frequency_penalty"], request_body["presence_penalty"]) == (
+        0.5,
+        -1,
+        2,
+    )
+    system = request_body["messages"][0]["content"]
     assert "exact terms" in system
     assert system.endswith("Focus on security.")
     assert request_of(gateway)["model"] == "inner"
@@ -174,12 +181,12 @@ def test_the_client_s_instructions_and_history_reach_the_model_and_are_stored(
         {"role": "assistant", "content": "The billing service."},
         {"role": "user", "content": [{"type": "text", "text": QUESTION}]},
     ]
-    with conversing(settings, gateway) as client:
-        answer = answered(post(client, home.actor, {"messages": messages, "stream": False}))
-    told = request_of(gateway)["messages"]
-    assert [message["role"] for message in told] == ["system", "system", "user", "assistant", "user"]
-    assert [message["content"] for message in told[1:4]] == [said["content"] for said in messages[:3]]
-    assert kept(core, home.actor, answer["metadata"]["session_id"]) == [
+    with chat_client(settings, gateway) as client:
+        answer = result_of(post(client, home.actor, {"messages": messages, "stream": False}))
+    prompt = request_of(gateway)["messages"]
+    assert [message["role"] for message in prompt] == ["system", "system", "user", "assistant", "user"]
+    assert [message["content"] for message in prompt[1:4]] == [text["content"] for text in messages[:3]]
+    assert messages_of(core, home.actor, answer["metadata"]["session_id"]) == [
         ("user", "Which service was down?"), ("assistant", "The billing service."),
         ("user", QUESTION), ("assistant", ANSWER),
     ]  # fmt: skip
@@ -189,12 +196,12 @@ def test_a_follow_up_question_is_completed_before_retrieval(
     settings: Settings, core: Services, home: Workspace
 ):
     whole = "Who was the on-call engineer of the billing outage?"
-    with conversing(settings, None) as client:
-        before = answered(say(client, home.actor))
+    with chat_client(settings, None) as client:
+        before = result_of(say(client, home.actor))
     session = before["metadata"]["session_id"]
-    with StandIn() as model, conversing(settings, model) as client:
-        model.replies(says(whole), says("Priya Nair."))
-        body = answered(say(client, home.actor, "And who was it on call?", session_id=session))
+    with StandIn() as model, chat_client(settings, model) as client:
+        model.replies(reply_of(whole), reply_of("Priya Nair."))
+        body = result_of(say(client, home.actor, "And who was it on call?", session_id=session))
     rewriting, writing = (request.json["messages"] for request in model.requests)
     assert f"USER: {QUESTION}" in rewriting[-1]["content"]
     assert "FOLLOW-UP: And who was it on call?" in rewriting[-1]["content"]
@@ -202,30 +209,32 @@ def test_a_follow_up_question_is_completed_before_retrieval(
     assert body["metadata"]["is_follow_up"] is True
     assert [message["content"] for message in writing[1:3]] == [QUESTION, before["response"]]
     assert body["usage"]["prompt_tokens"] == 100
-    assert len(kept(core, home.actor, session)) == 4
+    assert len(messages_of(core, home.actor, session)) == 4
 
 
-@pytest.mark.parametrize("fault", [Reply(status=500), Reply(json={"choices": []}), says("a\nb"), says("<<x")])
+@pytest.mark.parametrize(
+    "fault", [Reply(status=500), Reply(json={"choices": []}), *map(reply_of, ("a\nb", "<<x"))]
+)
 def test_without_a_model_a_follow_up_is_searched_with_the_previous_question(
     settings: Settings, home: Workspace, gateway: StandIn, fault: Reply
 ):
-    with conversing(settings, None) as client:
-        session = answered(say(client, home.actor))["metadata"]["session_id"]
-        plain = answered(say(client, home.actor, "And when?", session_id=session))["metadata"]
+    with chat_client(settings, None) as client:
+        session = result_of(say(client, home.actor))["metadata"]["session_id"]
+        plain = result_of(say(client, home.actor, "And when?", session_id=session))["metadata"]
     assert plain["search_query"] == f"{QUESTION}\nAnd when?"
-    with StandIn() as failing, conversing(settings, failing) as client:
-        failing.replies(fault, says("At 14:20."))
-        body = answered(say(client, home.actor, "Then when?", session_id=session))
+    with StandIn() as failing, chat_client(settings, failing) as client:
+        failing.replies(fault, reply_of("At 14:20."))
+        body = result_of(say(client, home.actor, "Then when?", session_id=session))
     assert body["metadata"]["search_query"] == f"{QUESTION}\nThen when?"
     assert body["response"] == "At 14:20."
 
 
 def test_is_follow_up_marks_a_question_that_looks_independent(settings: Settings, home: Workspace):
     question = "Which engineer paused the queue?"
-    with conversing(settings, None) as client:
-        session = answered(say(client, home.actor))["metadata"]["session_id"]
-        alone = answered(say(client, home.actor, question, session_id=session))["metadata"]
-        leaning = answered(say(client, home.actor, question, session_id=session, is_follow_up=True))[
+    with chat_client(settings, None) as client:
+        session = result_of(say(client, home.actor))["metadata"]["session_id"]
+        alone = result_of(say(client, home.actor, question, session_id=session))["metadata"]
+        leaning = result_of(say(client, home.actor, question, session_id=session, is_follow_up=True))[
             "metadata"
         ]
     assert (alone["search_query"], alone["is_follow_up"]) == (question, False)
@@ -240,28 +249,28 @@ def test_200_messages_of_history_fit_the_budget(settings: Settings, home: Worksp
         for role in ("user", "assistant")
     ]
     messages = [*earlier, {"role": "user", "content": QUESTION}]
-    with conversing(settings, gateway, rag_history_tokens=500) as client:
-        answer = answered(post(client, home.actor, {"messages": messages, "stream": False}))
-        told = request_of(gateway)["messages"]
+    with chat_client(settings, gateway, rag_history_tokens=500) as client:
+        answer = result_of(post(client, home.actor, {"messages": messages, "stream": False}))
+        prompt = request_of(gateway)["messages"]
         session = answer["metadata"]["session_id"]
-        answered(say(client, home.actor, session_id=session))
-    assert 2 < len(told) < 12
-    assert told[1]["role"] == "user"
-    assert told[-2]["content"].startswith("assistant number 99 ")
-    again = request_of(gateway)["messages"]
-    assert again[-2] == {"role": "assistant", "content": ANSWER}
-    assert sum(len(message["content"]) for message in again[1:-1]) < 2_500
+        result_of(say(client, home.actor, session_id=session))
+    assert 2 < len(prompt) < 12
+    assert prompt[1]["role"] == "user"
+    assert prompt[-2]["content"].startswith("assistant number 99 ")
+    second = request_of(gateway)["messages"]
+    assert second[-2] == {"role": "assistant", "content": ANSWER}
+    assert sum(len(message["content"]) for message in second[1:-1]) < 2_500
 
 
 def test_graph_context_reaches_only_the_model(settings: Settings, own_home: Workspace, gateway: StandIn):
     own_home.put("Ledger", "The Ledger service is owned by Team Heron.")
     question = "Who owns the Ledger service?"
-    with conversing(settings, gateway) as client:
-        body = answered(say(client, own_home.actor, question))
-        told = request_of(gateway)["messages"][-1]["content"]
-        without = answered(say(client, own_home.actor, question, retrieval={"enable_graph": False}))
-    assert "How what the documents name is connected" in told
-    assert "is owned by" in told
+    with chat_client(settings, gateway) as client:
+        body = result_of(say(client, own_home.actor, question))
+        prompt = request_of(gateway)["messages"][-1]["content"]
+        without = result_of(say(client, own_home.actor, question, retrieval={"enable_graph": False}))
+    assert "How what the documents name is connected" in prompt
+    assert "is owned by" in prompt
     assert "How what the documents name is connected" not in request_of(gateway)["messages"][-1]["content"]
     assert "connected" not in json.dumps([body, without])
 
@@ -272,12 +281,12 @@ def test_every_mode_respects_the_collection_and_the_filter(
     own_home.put("Other outage", OUTAGE, collection="elsewhere")
     own_home.put("Tagged", OUTAGE, metadata={"category": "x"})
     collection = own_home.id.replace("ws_", "col_")
-    with conversing(settings, None) as client:
+    with chat_client(settings, None) as client:
         for mode in ["semantic", "keyword", "hybrid", "hierarchical", "graph"]:
             with subtests.test(mode=mode):
                 retrieval = {"mode": mode, "top_k": 3, "metadata_filter": {"category": "x"}, "rerank": False}
                 answer = say(client, own_home.actor, collection_id=collection, retrieval=retrieval)
-                body = answered(answer)
+                body = result_of(answer)
                 assert [source["title"] for source in body["sources"]] == ["Tagged"]
                 assert body["metadata"]["retrieval_mode"] == mode
                 assert body["metadata"]["withheld"] is False
@@ -285,9 +294,9 @@ def test_every_mode_respects_the_collection_and_the_filter(
 
 def test_source_types_restrict_the_search(settings: Settings, own_home: Workspace):
     own_home.put("Contract", OUTAGE, metadata={"document_type": "legal"})
-    with conversing(settings, None) as client:
-        body = answered(say(client, own_home.actor, retrieval={"document_type": "legal"}))
-        none = answered(say(client, own_home.actor, retrieval={"document_type": "table"}))
+    with chat_client(settings, None) as client:
+        body = result_of(say(client, own_home.actor, retrieval={"document_type": "legal"}))
+        none = result_of(say(client, own_home.actor, retrieval={"document_type": "table"}))
     assert [source["title"] for source in body["sources"]] == ["Contract"]
     assert none["sources"] == []
 
@@ -325,7 +334,7 @@ BAD_FIELDS: list[tuple[dict[str, Any], str]] = [
 
 
 def test_an_invalid_field_is_named(subtests: pytest.Subtests, settings: Settings, people: People):
-    with conversing(settings, None) as client:
+    with chat_client(settings, None) as client:
         for body, field in BAD_FIELDS:
             with subtests.test(body=body):
                 error = platform_error(post(client, people.ann, {"stream": False, **body}), 400)
@@ -334,7 +343,7 @@ def test_an_invalid_field_is_named(subtests: pytest.Subtests, settings: Settings
 
 
 def test_a_request_without_a_message_is_a_missing_field(settings: Settings, people: People):
-    with conversing(settings, None) as client:
+    with chat_client(settings, None) as client:
         answer = post(client, people.ann, {"stream": False})
     error = platform_error(answer, 400)
     assert (error["code"], error["details"]) == ("missing_required_field", {"field": "messages"})
@@ -342,9 +351,9 @@ def test_a_request_without_a_message_is_a_missing_field(settings: Settings, peop
 
 def test_nulls_count_as_missing(settings: Settings, home: Workspace):
     names = ("messages", "session_id", "collection_id", "model", "preset", "retrieval", "generation")
-    said = {"message": QUESTION, "stream": False, **dict.fromkeys(names)}
-    with conversing(settings, None) as client:
-        body = answered(post(client, home.actor, said))
+    fields = {"message": QUESTION, "stream": False, **dict.fromkeys(names)}
+    with chat_client(settings, None) as client:
+        body = result_of(post(client, home.actor, fields))
     assert body["metadata"]["preset"] == "detailed"
 
 
@@ -357,7 +366,7 @@ UNKNOWN_OBJECTS: list[tuple[str, str]] = [
 def test_a_missing_resource_is_404(
     subtests: pytest.Subtests, settings: Settings, people: People, gateway: StandIn
 ):
-    with conversing(settings, gateway) as client:
+    with chat_client(settings, gateway) as client:
         for field, code in UNKNOWN_OBJECTS:
             for value in (str(uuid4()), "no id"):
                 with subtests.test(field=field, value=value):
@@ -372,14 +381,14 @@ def test_a_missing_resource_is_404(
         (Reply(status=429, headers={"Retry-After": "7"}), 503, "generation_busy"),
         (Reply(status=400), 400, "generation_refused"),
         (Reply(status=500, json={"error": "sk-model"}), 500, "generation_failed"),
-        (says(" "), 500, "generation_failed"),
+        (reply_of(" "), 500, "generation_failed"),
     ],
     ids=["busy", "refused", "broken", "silent"],
 )
 def test_a_failed_model_call_is_an_error_and_stores_nothing(
     settings: Settings, core: Services, home: Workspace, reply: Reply, status: int, code: str
 ):
-    with StandIn() as gateway, conversing(settings, gateway) as client:
+    with StandIn() as gateway, chat_client(settings, gateway) as client:
         gateway.replies(reply)
         answer = say(client, home.actor)
     error = platform_error(answer, status)
@@ -399,9 +408,9 @@ def test_an_easy_match_of_a_sub_question_is_not_an_answer_to_the_question(
         "What do penguins eat?",
     )
     plan = json.dumps({"steps": [{"description": query, "query": query} for query in queries]})
-    with StandIn() as model, conversing(settings, model) as client:
-        model.replies(says(plan), says('{"steps": []}'), says("Penguins were down."))
-        body = answered(say(client, home.actor, OFF_TOPIC, reasoning_mode="deep"))
+    with StandIn() as model, chat_client(settings, model) as client:
+        model.replies(reply_of(plan), reply_of('{"steps": []}'), reply_of("Penguins were down."))
+        body = result_of(say(client, home.actor, OFF_TOPIC, reasoning_mode="deep"))
     assert body["metadata"]["sub_queries"] == list(queries)
     assert (body["response"], body["metadata"]["withheld"]) == (INSUFFICIENT, True)
 
@@ -411,9 +420,9 @@ def test_deep_reasoning_answers_when_half_of_the_sub_questions_have_results(
 ):
     queries = (QUESTION, "How do penguins sleep?")
     plan = json.dumps({"steps": [{"description": query, "query": query} for query in queries]})
-    with StandIn() as model, conversing(settings, model) as client:
-        model.replies(says(plan), says('{"steps": []}'), says(ANSWER))
-        body = answered(say(client, home.actor, " ".join(queries), reasoning_mode="deep"))
+    with StandIn() as model, chat_client(settings, model) as client:
+        model.replies(reply_of(plan), reply_of('{"steps": []}'), reply_of(ANSWER))
+        body = result_of(say(client, home.actor, " ".join(queries), reasoning_mode="deep"))
     assert body["metadata"]["sub_queries"] == list(queries)
     assert (body["response"], body["metadata"]["withheld"]) == (ANSWER, False)
 
@@ -421,40 +430,40 @@ def test_deep_reasoning_answers_when_half_of_the_sub_questions_have_results(
 def test_a_session_stores_messages_up_to_its_limit(settings: Settings, core: Services, home: Workspace):
     earlier = [{"role": ("user", "assistant")[number % 2], "content": "a"} for number in range(499)]
     messages = [*earlier, {"role": "user", "content": QUESTION}]
-    with conversing(settings, None) as client:
-        answer = answered(post(client, home.actor, {"messages": messages, "stream": False}))
+    with chat_client(settings, None) as client:
+        answer = result_of(post(client, home.actor, {"messages": messages, "stream": False}))
     assert answer["metadata"]["kept"] is True
-    assert len(kept(core, home.actor, answer["metadata"]["session_id"])) == 501
+    assert len(messages_of(core, home.actor, answer["metadata"]["session_id"])) == 501
 
 
 def test_the_contract_s_other_errors(settings: Settings, core: Services, own_home: Workspace):
     home = own_home
     other = core.database.call(home.actor.principal, "rag_create_collection", {"name": "other"})[0]["id"]
-    with conversing(settings, None) as client:
-        session = answered(say(client, home.actor, collection_id=home.id.removeprefix("ws_")))["metadata"]
-        told = say(client, home.actor, session_id=session["session_id"], collection_id=other)
-        assert platform_error(told, 409)["code"] == "session_of_another_collection"
+    with chat_client(settings, None) as client:
+        session = result_of(say(client, home.actor, collection_id=home.id.removeprefix("ws_")))["metadata"]
+        answer = say(client, home.actor, session_id=session["session_id"], collection_id=other)
+        assert platform_error(answer, 409)["code"] == "session_of_another_collection"
         error = platform_error(say(client, home.actor, padding="x" * 1_100_000), 413)
         assert error["code"] == "file_too_large"
-    with conversing(settings, None, rag_rate_limit_api="1/hour") as client:
+    with chat_client(settings, None, rag_rate_limit_api="1/hour") as client:
         # (The hour is counted for itself.)
-        answered(say(client, home.actor))
+        result_of(say(client, home.actor))
         limited = say(client, home.actor)
     assert platform_error(limited, 429)["code"] == "rate_limit_exceeded"
     assert int(limited.headers["Retry-After"]) > 0
 
 
 def test_an_answer_survives_the_deletion_of_its_session(settings: Settings, core: Services, home: Workspace):
-    with conversing(settings, None) as client:
-        session = answered(say(client, home.actor))["metadata"]["session_id"]
-    slow = Reply(json=says(ANSWER).json, delay=1.0)
-    with StandIn() as model, conversing(settings, model) as client, ThreadPoolExecutor(1) as pool:
+    with chat_client(settings, None) as client:
+        session = result_of(say(client, home.actor))["metadata"]["session_id"]
+    slow = Reply(json=reply_of(ANSWER).json, delay=1.0)
+    with StandIn() as model, chat_client(settings, model) as client, ThreadPoolExecutor(1) as pool:
         model.replies(slow)
         answering = pool.submit(say, client, home.actor, session_id=session)
         while not model.requests:
             time.sleep(0.01)
         core.database.call(home.actor.principal, "rag_delete_session", {"session_id": session})
-        body = answered(answering.result())
+        body = result_of(answering.result())
     assert (body["response"], body["metadata"]["kept"]) == (ANSWER, False)
     assert body["metadata"]["session_id"] == session
     assert core.database.call(home.actor.principal, "rag_list_sessions", {}) == []
@@ -463,16 +472,16 @@ def test_an_answer_survives_the_deletion_of_its_session(settings: Settings, core
 def test_an_answer_without_a_session_has_the_nil_uuid(settings: Settings, core: Services, home: Workspace):
     """Its collection was deleted meanwhile. With the nil UUID the next turn begins a session."""
     collection = home.id.removeprefix("ws_")
-    slow = Reply(json=says(ANSWER).json, delay=1.0)
-    with StandIn() as model, conversing(settings, model) as client, ThreadPoolExecutor(1) as pool:
+    slow = Reply(json=reply_of(ANSWER).json, delay=1.0)
+    with StandIn() as model, chat_client(settings, model) as client, ThreadPoolExecutor(1) as pool:
         model.replies(slow)
         answering = pool.submit(say, client, home.actor, collection_id=collection)
         while not model.requests:
             time.sleep(0.01)
         arguments = {"collection_id": collection, "cascade": True}
         core.database.call(home.actor.principal, "rag_delete_collection", arguments)
-        metadata = answered(answering.result())["metadata"]
+        metadata = result_of(answering.result())["metadata"]
         assert (metadata["kept"], metadata["session_id"]) == (False, NIL)
-        begun = answered(say(client, home.actor, session_id=NIL))["metadata"]
+        begun = result_of(say(client, home.actor, session_id=NIL))["metadata"]
         assert begun["kept"] is True
         assert begun["session_id"] != NIL

@@ -15,7 +15,8 @@ from shared.generation.refusals import INSUFFICIENT
 from shared.services import Services
 from tests.actors import World
 from tests.conftest import People
-from tests.functions.chatting import (
+from tests.functions.app_server import client_of, services
+from tests.functions.chat_completions_client import (
     KETTLE,
     MODEL_ANSWER,
     PATH,
@@ -23,14 +24,13 @@ from tests.functions.chatting import (
     QUESTION,
     SECRET,
     ask,
-    chatting,
+    chat_client,
+    events_of,
     index,
-    said,
     streams,
     user,
 )
-from tests.functions.serving import made, served
-from tests.stand_in import Reply, StandIn
+from tests.stand_in_server import Reply, StandIn
 
 TOOL = {"type": "function", "function": {"name": "weather", "parameters": {"type": "object"}}}
 
@@ -44,14 +44,14 @@ def gateway(gateway: StandIn) -> StandIn:
 @pytest.fixture
 def local(core: Services) -> Iterator[TestClient]:
     """A deployment without a model."""
-    with served(chat_completions.app, core) as client:
+    with client_of(chat_completions.app, core) as client:
         yield client
 
 
 def test_without_an_index_the_request_reaches_the_model_unchanged(
     people: People, settings: Settings, gateway: StandIn
 ):
-    asked = {
+    query = {
         "messages": [{"role": "system", "content": "Be brief."}, user("Hello")],
         "model": "vendor/model-1",
         "temperature": 0.7,
@@ -60,14 +60,14 @@ def test_without_an_index_the_request_reaches_the_model_unchanged(
         "metadata": {"of": ["the", "vendor's"]},
         "top_k": 7,
     }
-    with chatting(settings, gateway) as client:
-        answer = client.post(PATH, json=asked, headers=people.ann.headers())
+    with chat_client(settings, gateway) as client:
+        answer = client.post(PATH, json=query, headers=people.ann.headers())
     assert answer.status_code == 200, answer.text
     assert answer.json() == {**MODEL_ANSWER, "source_nodes": None}
     (request,) = gateway.requests
     assert request.path == "/v1/chat/completions"
     assert request.headers["authorization"] == f"Bearer {SECRET}"
-    assert request.json == {name: value for name, value in asked.items() if name != "top_k"}
+    assert request.json == {name: value for name, value in query.items() if name != "top_k"}
     assert "x-ratelimit-remaining" in answer.headers
 
 
@@ -88,7 +88,7 @@ def test_a_request_without_a_retrieval_question_bypasses_the_index(
 ):
     index(core, people.ann, "kettles", KETTLE)
     model = "google/gemini-2.5-flash"
-    with chatting(settings, gateway) as client:
+    with chat_client(settings, gateway) as client:
         by_index = [{"index_name": "kettles"}, *({"model": f"rag{name}"} for name in ("", "/kettles", "/no"))]
         for (name, body), named in product(BEYOND_DOCUMENTS.items(), by_index):
             with subtests.test(name=name, named=named):
@@ -102,7 +102,7 @@ def test_with_an_index_the_model_gets_its_documents_and_the_answer_cites_them(
 ):
     kettle, _ = index(core, people.ann, "kettles", KETTLE, "The toaster browns bread.")
     index(core, people.ann, "others", "The kettle switches off at 999 degrees.")
-    with chatting(settings, gateway) as client:
+    with chat_client(settings, gateway) as client:
         answer = ask(client, people.ann, index_name="kettles", top_k=1, temperature=0.3, user="u-1").json()
     (node,) = answer.pop("source_nodes")
     assert answer == MODEL_ANSWER
@@ -129,23 +129,23 @@ def test_the_model_rag_searches_everything_or_one_collection(
     index(core, people.ann, "kettles", KETTLE)
     index(core, people.ann, "team/toasters", OTHER)
     index(core, people.bob, "kettles of bolt", OF_BOLT)
-    asked: list[tuple[dict[str, Any], list[str]]] = [
+    requests: list[tuple[dict[str, Any], list[str]]] = [
         ({"model": "rag"}, [KETTLE, OTHER]),
         ({"model": "rag", "index_name": "kettles"}, [KETTLE]),
         ({"model": "rag/kettles"}, [KETTLE]),
         ({"model": "rag/kettles", "index_name": "kettles"}, [KETTLE]),
         ({"model": "rag/team/toasters"}, [OTHER]),
     ]
-    with StandIn() as model, chatting(settings, model) as client:
+    with StandIn() as model, chat_client(settings, model) as client:
         model.replies(streams() if stream else Reply(json=MODEL_ANSWER))
-        for body, texts in asked:
+        for body, texts in requests:
             assert sorted(nodes(ask(client, people.ann, stream=stream, **body))) == texts
             request = model.requests[-1].json
             assert request["model"] == "google/gemini-2.5-flash"
             assert all(text in request["messages"][-1]["content"] for text in texts)
-        assert len(model.requests) == len(asked)
-    with served(chat_completions.app, core) as local:
-        for body, texts in asked:
+        assert len(model.requests) == len(requests)
+    with client_of(chat_completions.app, core) as local:
+        for body, texts in requests:
             assert sorted(nodes(ask(local, people.ann, stream=stream, **body))) == texts
         # kim belongs to both orgs, sam to none.
         of_both = nodes(ask(local, people.kim, stream=stream, model="rag"))
@@ -158,7 +158,7 @@ def nodes(answer: Any) -> list[str]:
     assert answer.status_code == 200, answer.text
     if not answer.headers["content-type"].startswith("text/event-stream"):
         return [node["text"] for node in answer.json()["source_nodes"]]
-    *_, last, end = said(answer.text)
+    *_, last, end = events_of(answer.text)
     assert end == "[DONE]"
     return [node["text"] for node in last["source_nodes"]]
 
@@ -178,7 +178,7 @@ def test_a_model_of_a_missing_collection_is_404_with_the_contract_s_message(
         ({"model": "rag", "index_name": "nope"}, 404, "No such index: 'nope' exists."),
         ({"model": "rag", "messages": [{"role": "system", "content": "x"}]}, 400, "a user prompt"),
     ]
-    for deployment in (chatting(settings, gateway), served(chat_completions.app, core)):
+    for deployment in (chat_client(settings, gateway), client_of(chat_completions.app, core)):
         with deployment as client:
             for (body, status, words), stream in product(refused, (False, True)):
                 with subtests.test(body=body, stream=stream):
@@ -204,7 +204,7 @@ def test_the_model_is_called_although_the_index_has_no_match(
     people: People, core: Services, settings: Settings, gateway: StandIn
 ):
     core.database.call(people.ann.principal, "rag_create_collection", {"name": "empty"})
-    with chatting(settings, gateway) as client:
+    with chat_client(settings, gateway) as client:
         answer = ask(client, people.ann, [user("Thanks!")], index_name="empty").json()
     assert answer["source_nodes"] == []
     assert "(No document has anything on this.)" in gateway.requests[-1].json["messages"][-1]["content"]
@@ -213,7 +213,7 @@ def test_the_model_is_called_although_the_index_has_no_match(
 def test_missing_usage_of_the_endpoint_is_counted_locally(
     people: People, settings: Settings, gateway: StandIn
 ):
-    with StandIn() as silent, chatting(settings, silent) as client:
+    with StandIn() as silent, chat_client(settings, silent) as client:
         silent.replies(Reply(json={**MODEL_ANSWER, "usage": None}))
         usage = ask(client, people.ann, [user("Hello")]).json()["usage"]
     assert usage["prompt_tokens"] > 0
@@ -296,7 +296,7 @@ def test_a_model_error_has_a_proper_status_and_leaks_nothing(
             with subtests.test(name=name, stream=stream):
                 with (
                     StandIn() as server,
-                    chatting(settings, server, rag_llm_timeout_seconds=seconds) as client,
+                    chat_client(settings, server, rag_llm_timeout_seconds=seconds) as client,
                 ):
                     server.replies(reply)
                     answer = ask(client, people.ann, stream=stream)
@@ -309,7 +309,7 @@ def test_a_model_error_has_a_proper_status_and_leaks_nothing(
 
 
 def test_a_lone_surrogate_from_a_model_is_replaced(people: People, settings: Settings):
-    with StandIn() as server, chatting(settings, server) as client:
+    with StandIn() as server, chat_client(settings, server) as client:
         message = b'{"choices": [{"message": {"role": "assistant", "content": "a\\ud800"}}]}'
         server.replies(Reply(body=message))
         answer = ask(client, people.ann)
@@ -337,7 +337,7 @@ def test_anonymous_chat_needs_a_configured_user(
         "rag_index_anonymous_org": UUID(people.acme.id),
         "rag_index_anonymous_user": UUID(people.alf.id),
     }
-    with made(settings, **somebody) as opened, served(chat_completions.app, opened) as client:
+    with services(settings, **somebody) as opened, client_of(chat_completions.app, opened) as client:
         assert KETTLE in client.post(PATH, json=body).text
         bearer = {"Authorization": "Bearer nonsense"}
         assert client.post(PATH, json=body, headers=bearer).status_code == 401

@@ -15,25 +15,25 @@ from shared.services import Services
 from tests.actors import Actor, World
 from tests.conftest import People
 from tests.deploy.conftest import event
-from tests.functions.chatting import (
+from tests.functions.app_server import client_of, invoke, live
+from tests.functions.chat_completions_client import (
     ASKING,
     DONE,
     KETTLE,
     PATH,
     STREAM,
     ask,
-    chatting,
+    chat_client,
+    encode,
+    events_of,
     index,
     piece,
-    said,
-    sent,
     streams,
     user,
     with_model,
     words,
 )
-from tests.functions.serving import handled, live, served
-from tests.stand_in import Reply, StandIn
+from tests.stand_in_server import Reply, StandIn
 
 USAGE = {"prompt_tokens": 12, "completion_tokens": 5, "total_tokens": 17}
 
@@ -41,18 +41,18 @@ USAGE = {"prompt_tokens": 12, "completion_tokens": 5, "total_tokens": 17}
 @contextmanager
 def opened(url: str, actor: Actor, **body: Any) -> Iterator[httpx.Response]:
     """A stream that a client begins to read, and leaves when this is left."""
-    asked = {"messages": ASKING, "stream": True, **body}
+    request = {"messages": ASKING, "stream": True, **body}
     with (
         httpx.Client(timeout=20) as client,
-        client.stream("POST", f"{url}{PATH}", json=asked, headers=actor.headers()) as answer,
+        client.stream("POST", f"{url}{PATH}", json=request, headers=actor.headers()) as answer,
     ):
         yield answer
 
 
 def test_the_model_s_stream_passes_unchanged(people: People, settings: Settings, gateway: StandIn):
     odd = piece("Hm. ", x_vendor={"a": 1})
-    gateway.replies(streams([b": PROCESSING\n\n", *sent(odd), b"event: x\n", *STREAM]))
-    with chatting(settings, gateway) as client:
+    gateway.replies(streams([b": PROCESSING\n\n", *encode(odd), b"event: x\n", *STREAM]))
+    with chat_client(settings, gateway) as client:
         answer = ask(client, people.ann, stream=True, model="vendor/model-1", seed=7)
     assert answer.status_code == 200
     assert answer.headers["content-type"] == "text/event-stream; charset=utf-8"
@@ -60,9 +60,9 @@ def test_the_model_s_stream_passes_unchanged(people: People, settings: Settings,
     assert answer.headers["x-accel-buffering"] == "no"
     assert "x-ratelimit-remaining" in answer.headers
     parts = [odd, piece("At "), piece("100 degrees."), piece(source_nodes=None)]
-    assert said(answer.text) == [*parts, "[DONE]"]
-    asked = {"messages": ASKING, "stream": True, "model": "vendor/model-1", "seed": 7}
-    assert gateway.requests[0].json == asked
+    assert events_of(answer.text) == [*parts, "[DONE]"]
+    request = {"messages": ASKING, "stream": True, "model": "vendor/model-1", "seed": 7}
+    assert gateway.requests[0].json == request
 
 
 def test_the_last_chunk_over_an_index_has_the_source_nodes(
@@ -70,8 +70,8 @@ def test_the_last_chunk_over_an_index_has_the_source_nodes(
 ):
     index(core, people.ann, "kettles", KETTLE)
     gateway.replies(streams())
-    with chatting(settings, gateway) as client:
-        events = said(ask(client, people.ann, stream=True, index_name="kettles").text)
+    with chat_client(settings, gateway) as client:
+        events = events_of(ask(client, people.ann, stream=True, index_name="kettles").text)
     assert words(events) == "At 100 degrees."
     assert [node["text"] for node in events[-2]["source_nodes"]] == [KETTLE]
     assert events[-2]["choices"][0]["finish_reason"] == "stop"
@@ -82,12 +82,12 @@ def test_the_last_chunk_over_an_index_has_the_source_nodes(
 
 @pytest.mark.parametrize("counts", [True, False])
 def test_usage_comes_last_on_request(people: People, settings: Settings, gateway: StandIn, counts: bool):
-    usage = sent({**piece(), "choices": [], "usage": USAGE}) if counts else []
+    usage = encode({**piece(), "choices": [], "usage": USAGE}) if counts else []
     gateway.replies(streams([*STREAM[:-1], *usage, DONE]))
-    with chatting(settings, gateway) as client:
+    with chat_client(settings, gateway) as client:
         answer = ask(client, people.ann, stream=True, stream_options={"include_usage": True})
     assert gateway.requests[0].json["stream_options"] == {"include_usage": True}
-    part, done = said(answer.text)[-2:]
+    part, done = events_of(answer.text)[-2:]
     assert (part["choices"], part["id"], done) == ([], "gen-42", "[DONE]")
     assert part["usage"] == USAGE if counts else part["usage"]["completion_tokens"] > 0
 
@@ -96,9 +96,9 @@ def test_a_missing_end_of_the_endpoint_s_stream_is_added(
     people: People, core: Services, settings: Settings, gateway: StandIn
 ):
     index(core, people.ann, "kettles", KETTLE)
-    gateway.replies(streams([*sent(piece("At 100.")), DONE]))
-    with chatting(settings, gateway) as client:
-        events = said(ask(client, people.ann, stream=True, index_name="kettles").text)
+    gateway.replies(streams([*encode(piece("At 100.")), DONE]))
+    with chat_client(settings, gateway) as client:
+        events = events_of(ask(client, people.ann, stream=True, index_name="kettles").text)
     assert events[-2]["choices"] == [{"index": 0, "delta": {}, "logprobs": None, "finish_reason": "stop"}]
     assert len(events[-2]["source_nodes"]) == 1
 
@@ -106,9 +106,9 @@ def test_a_missing_end_of_the_endpoint_s_stream_is_added(
 @pytest.mark.parametrize("wants", [True, False])
 def test_without_a_model_an_index_streams_extracted_sentences(people: People, core: Services, wants: bool):
     index(core, people.ann, "kettles", KETTLE)
-    with served(chat_completions.app, core) as client:
+    with client_of(chat_completions.app, core) as client:
         more = {"stream_options": {"include_usage": True}} if wants else {}
-        events = said(ask(client, people.ann, stream=True, index_name="kettles", **more).text)
+        events = events_of(ask(client, people.ann, stream=True, index_name="kettles", **more).text)
     assert events[0]["choices"][0]["delta"] == {"role": "assistant", "content": ""}
     assert "The kettle switches off at 100 degrees." in words(events)
     assert {part["id"] for part in events[:-1]} == {events[0]["id"]}
@@ -126,7 +126,7 @@ def test_chunks_arrive_as_they_are_generated(people: People, settings: Settings,
         opened(url, people.ann) as answer,
     ):
         arrived = [(time.monotonic(), line) for line in answer.iter_lines() if line]
-    assert words(said("\n".join(line for _, line in arrived))) == "At 100 degrees."
+    assert words(events_of("\n".join(line for _, line in arrived))) == "At 100 degrees."
     data = [at for at, line in arrived if line.startswith("data: ")]
     assert data[1] - data[0] > 0.8, "the first part came before the second was said"
 
@@ -162,16 +162,16 @@ FAULTS = {
     "breaks off": (streams(STREAM[:2], drop=True), "generation_failed"),
     "ends early": (streams(STREAM[:3]), "generation_failed"),
     "ends at once": (streams([]), "generation_failed"),
-    "says nothing": (streams(sent(b"[DONE]")), "generation_failed"),
-    "no json": (streams([*STREAM[:1], *sent(b"<html>secret</html>"), *STREAM[1:]]), "generation_failed"),
-    "no object": (streams([*STREAM[:1], *sent(["secret"]), *STREAM[1:]]), "generation_failed"),
-    "not finite": (streams(sent(b'{"secret": NaN}', b"{}")), "generation_failed"),
-    "an error": (streams([*STREAM[:1], *sent({"error": {"message": "secret"}})]), "generation_failed"),
+    "says nothing": (streams(encode(b"[DONE]")), "generation_failed"),
+    "no json": (streams([*STREAM[:1], *encode(b"<html>secret</html>"), *STREAM[1:]]), "generation_failed"),
+    "no object": (streams([*STREAM[:1], *encode(["secret"]), *STREAM[1:]]), "generation_failed"),
+    "not finite": (streams(encode(b'{"secret": NaN}', b"{}")), "generation_failed"),
+    "an error": (streams([*STREAM[:1], *encode({"error": {"message": "secret"}})]), "generation_failed"),
     "a giant line": (streams([*STREAM[:1], GIANT, *STREAM]), "generation_failed"),
     "a giant event": (
         streams([*STREAM[:1], *([b"data: " + b"x" * 70_000 + b"\n"] * 16)]), "generation_failed"),
     "no end": (
-        streams([*STREAM[:1], *(sent({"choices": [], "x": "x" * 900_000}) * 20)]), "generation_failed"),
+        streams([*STREAM[:1], *(encode({"choices": [], "x": "x" * 900_000}) * 20)]), "generation_failed"),
     "silent too long": (streams([*STREAM[:1], 5.0, *STREAM[1:]]), "generation_timeout"),
     "drips for ever": (streams([*STREAM[:1], *DRIPS]), "generation_timeout"),
 }  # fmt: skip
@@ -187,10 +187,10 @@ def test_a_broken_stream_ends_with_an_error_and_without_done(
         with subtests.test(name=name), StandIn() as gateway:
             gateway.replies(reply)
             actor = world.user(world.org())
-            with chatting(settings, gateway, **waits) as client:
+            with chat_client(settings, gateway, **waits) as client:
                 answer = ask(client, actor, stream=True)
             assert answer.status_code == 200
-            events = said(answer.text)
+            events = events_of(answer.text)
             assert set(events[-1]) == {"error"}
             assert (events[-1]["error"]["code"], events[-1]["error"]["type"]) == (code, "server_error")
             assert "[DONE]" not in events
@@ -203,7 +203,7 @@ def test_the_log_has_the_reason_of_a_broken_stream(
     people: People, settings: Settings, gateway: StandIn, caplog: pytest.LogCaptureFixture
 ):
     gateway.replies(streams(STREAM[:3]))
-    with chatting(settings, gateway) as client, caplog.at_level("INFO", logger="rag"):
+    with chat_client(settings, gateway) as client, caplog.at_level("INFO", logger="rag"):
         ask(client, people.ann, stream=True)
     (record,) = [record for record in caplog.records if record.getMessage() == "request"]
     line = vars(record)
@@ -215,7 +215,7 @@ def test_a_response_that_is_not_a_stream_is_an_error_with_a_status(
     people: People, settings: Settings, gateway: StandIn
 ):
     gateway.replies(Reply(json={"choices": [{"message": {"content": "secret"}}]}))
-    with chatting(settings, gateway) as client:
+    with chat_client(settings, gateway) as client:
         answer = ask(client, people.ann, stream=True)
     assert (answer.status_code, answer.json()["error"]["code"]) == (500, "generation_failed")
 
@@ -240,12 +240,12 @@ def test_behind_api_gateway_a_stream_arrives_in_one_piece(
 ):
     """Mangum cannot stream: it gives one answer, which must be right."""
     gateway.replies(streams([*STREAM[:1], 0.3, *STREAM[1:]]))
-    with with_model(settings, gateway) as core, served(chat_completions.app, core):
+    with with_model(settings, gateway) as core, client_of(chat_completions.app, core):
         headers = {"content-type": "application/json", "authorization": f"Bearer {people.ann.token()}"}
         body = json.dumps({"messages": [user()], "stream": True})
-        asked = event("http_api", "POST", PATH, headers=headers, body=body)
-        answer = handled(chat_completions.handler, asked)
+        request = event("http_api", "POST", PATH, headers=headers, body=body)
+        answer = invoke(chat_completions.handler, request)
     assert answer["statusCode"] == 200
     assert answer["headers"]["content-type"].startswith("text/event-stream")
     assert not answer["isBase64Encoded"]
-    assert (words(said(answer["body"])), said(answer["body"])[-1]) == ("At 100 degrees.", "[DONE]")
+    assert (words(events_of(answer["body"])), events_of(answer["body"])[-1]) == ("At 100 degrees.", "[DONE]")

@@ -10,7 +10,7 @@ from shared.answering.platform_chat.types import Message, Session
 from shared.services import Services
 from tests.actors import NOBODYS, Actor, World
 from tests.conftest import People
-from tests.functions.serving import platform_error as error
+from tests.functions.app_server import platform_error as error
 
 PATH = "/api/v1/chat/sessions"
 SOURCES = [{"document_id": NOBODYS, "title": "The kiln", "score": 0.5}]
@@ -99,15 +99,15 @@ def test_a_malformed_session_id_is_404(subtests: pytest.Subtests, people: People
     for session in [NOBODYS, "none", "msg_1", f"{NOBODYS}x", "%00"]:
         with subtests.test(session=session):
             for method, path in (("GET", f"{PATH}/{session}/messages"), ("DELETE", f"{PATH}/{session}")):
-                found = error(people.ann.request(method, path), 404)
-                assert (found["type"], found["code"]) == ("not_found_error", "session_not_found")
+                results = error(people.ann.request(method, path), 404)
+                assert (results["type"], results["code"]) == ("not_found_error", "session_not_found")
 
 
 def test_an_invalid_page_is_refused(subtests: pytest.Subtests, people: People):
     for page in ["limit=0", "limit=101", "limit=x", "offset=-1", f"offset={2**31}"]:
         with subtests.test(page=page):
-            found = error(people.ann.request("GET", f"{PATH}?{page}"), 400)
-            assert (found["type"], found["code"]) == ("invalid_request_error", "invalid_field_value")
+            results = error(people.ann.request("GET", f"{PATH}?{page}"), 400)
+            assert (results["type"], results["code"]) == ("invalid_request_error", "invalid_field_value")
             if page != "limit=101":
                 assert error(people.ann.request("GET", f"{PATH}/{NOBODYS}/messages?{page}"), 400)
             assert error(people.ann.request("GET", f"{PATH}/{NOBODYS}/messages?limit=1001"), 400)
@@ -116,8 +116,8 @@ def test_an_invalid_page_is_refused(subtests: pytest.Subtests, people: People):
 def test_a_key_needs_the_scope_chat_read(core: Services, people: People):
     session = kept(core, people.ann)
     for scopes, status in ((["chat:read"], 200), (["retrievals:read", "documents:write"], 403)):
-        made = people.ann.post("/api/keys", {"name": "a key", "scopes": scopes})
-        key = made.json()["key"]
+        response = people.ann.post("/api/keys", {"name": "a key", "scopes": scopes})
+        key = response.json()["key"]
         answer = people.ann.request("GET", f"{PATH}/{session}/messages", token=key)
         assert answer.status_code == status, answer.text
     assert error(people.ann.request("DELETE", f"{PATH}/{session}", token=key), 403)["code"] == "missing_scope"
@@ -125,11 +125,11 @@ def test_a_key_needs_the_scope_chat_read(core: Services, people: People):
 
 
 def test_a_deleted_collection_leaves_its_conversations(core: Services, people: People, world: World):
-    (made,) = people.ann.rpc("rag_create_collection", {"name": "kilns"}).json()
-    place = sessions.open_session(core.database, people.ann.principal, None, made["id"])
-    assert (place.session_id, place.collection_id, place.messages) == (None, made["id"], ())
+    (body,) = people.ann.rpc("rag_create_collection", {"name": "kilns"}).json()
+    place = sessions.open_session(core.database, people.ann.principal, None, body["id"])
+    assert (place.session_id, place.collection_id, place.messages) == (None, body["id"], ())
     session = sessions.save_turn(core.database, people.ann.principal, place, (ASKED, TOLD))
-    assert got(people.ann)[0]["collection_id"] == made["id"]
-    assert people.ann.request("DELETE", f"/v1/collections/{made['id']}").status_code == 204
+    assert got(people.ann)[0]["collection_id"] == body["id"]
+    assert people.ann.request("DELETE", f"/v1/collections/{body['id']}").status_code == 204
     assert got(people.ann)[0]["collection_id"] is None
     assert len(got(people.ann, f"{PATH}/{session}/messages")) == 2

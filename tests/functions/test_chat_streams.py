@@ -14,24 +14,24 @@ from shared.config import Settings
 from shared.generation.refusals import INSUFFICIENT
 from shared.services import Services
 from tests.clients.upstream_models import StreamChunk
-from tests.functions.chatting import DONE, piece, sent
-from tests.functions.conversing import (
+from tests.functions.app_server import live, platform_error, services
+from tests.functions.chat_completions_client import DONE, encode, piece
+from tests.functions.platform_chat_client import (
     ANSWER,
     OFF_TOPIC,
     PATH,
     QUESTION,
     Row,
-    conversing,
-    kept,
+    chat_client,
+    chunks_of,
+    messages_of,
+    reply_of,
     say,
-    says,
     streams,
     text_of,
-    told,
 )
-from tests.functions.searching import Workspace
-from tests.functions.serving import live, made, platform_error
-from tests.stand_in import Reply, StandIn
+from tests.functions.search_workspace import Workspace
+from tests.stand_in_server import Reply, StandIn
 
 PIECES = ("Stripe webhook ", "retries piled up ", "in the queue.")
 
@@ -42,29 +42,29 @@ def types_of(chunks: list[Row]) -> list[str]:
 
 def planned(*queries: str) -> Reply:
     steps = [{"description": f"Finding out: {query}", "query": query} for query in queries]
-    return says(json.dumps({"steps": steps}))
+    return reply_of(json.dumps({"steps": steps}))
 
 
 def test_a_stream_has_sources_then_text_then_usage_and_end(
     settings: Settings, core: Services, home: Workspace, gateway: StandIn
 ):
     gateway.replies(streams(*PIECES))
-    with conversing(settings, gateway) as client:
-        chunks = told(say(client, home.actor, stream=True))
+    with chat_client(settings, gateway) as client:
+        chunks = chunks_of(say(client, home.actor, stream=True))
     assert types_of(chunks) == ["sources", "delta", "delta", "delta", "usage", "done"]
     assert text_of(chunks) == ANSWER
     assert all(chunk["delta"] == chunk["content"] for chunk in chunks[1:4])
     assert chunks[0]["sources"][0]["title"] == "Billing outage"
     assert chunks[-2]["usage"]["total_tokens"] > chunks[-2]["usage"]["retrieval_tokens"] > 0
     session = chunks[-1]["metadata"]["session_id"]
-    assert kept(core, home.actor, session) == [("user", QUESTION), ("assistant", ANSWER)]
+    assert messages_of(core, home.actor, session) == [("user", QUESTION), ("assistant", ANSWER)]
 
 
 def test_a_stream_s_usage_is_the_endpoint_s(settings: Settings, home: Workspace, gateway: StandIn):
     cost = {"choices": [], "usage": {"prompt_tokens": 321, "completion_tokens": 7}}
-    gateway.replies(Reply(chunks=[*sent(*map(piece, PIECES), piece(), cost), DONE]))
-    with conversing(settings, gateway) as client:
-        usage = told(say(client, home.actor, stream=True))[-2]["usage"]
+    gateway.replies(Reply(chunks=[*encode(*map(piece, PIECES), piece(), cost), DONE]))
+    with chat_client(settings, gateway) as client:
+        usage = chunks_of(say(client, home.actor, stream=True))[-2]["usage"]
     assert gateway.requests[0].json["stream_options"] == {"include_usage": True}
     assert (usage["prompt_tokens"], usage["completion_tokens"], usage["total_tokens"]) == (321, 7, 328)
 
@@ -75,8 +75,8 @@ def test_a_stream_s_usage_is_the_endpoint_s(settings: Settings, home: Workspace,
 def test_without_a_model_the_answer_is_streamed_as_well(
     settings: Settings, home: Workspace, question: str, answer: str
 ):
-    with conversing(settings, None) as client:
-        chunks = told(say(client, home.actor, question, stream=True))
+    with chat_client(settings, None) as client:
+        chunks = chunks_of(say(client, home.actor, question, stream=True))
     kinds = types_of(chunks)
     assert (kinds[0], kinds[1], kinds[-2:]) == ("sources", "delta", ["usage", "done"])
     assert answer in text_of(chunks)
@@ -88,8 +88,8 @@ def test_deep_reasoning_streams_each_step_and_combines_the_results(
 ):
     parts = ("Why was billing down?", "Who owns the billing service?")
     gateway.replies(planned(*parts), planned(), streams(*PIECES))
-    with conversing(settings, gateway) as client:
-        chunks = told(say(client, home.actor, stream=True, reasoning_mode="deep"))
+    with chat_client(settings, gateway) as client:
+        chunks = chunks_of(say(client, home.actor, stream=True, reasoning_mode="deep"))
     assert types_of(chunks) == [
         "reasoning_step", "sub_query", "sources", "reasoning_step", "sub_query", "sources", "reasoning_step",
         "sources", "delta", "delta", "delta", "usage", "done",
@@ -110,8 +110,8 @@ def test_deep_reasoning_streams_each_step_and_combines_the_results(
 
 def test_deep_reasoning_works_without_a_model(settings: Settings, home: Workspace):
     question = "Why was billing down and who owns the billing service?"
-    with conversing(settings, None) as client:
-        chunks = told(say(client, home.actor, question, stream=True, reasoning_mode="deep"))
+    with chat_client(settings, None) as client:
+        chunks = chunks_of(say(client, home.actor, question, stream=True, reasoning_mode="deep"))
     queries = [chunk["query"] for chunk in chunks if chunk["type"] == "sub_query"]
     assert queries == [question, "Why was billing down", "who owns the billing service?"]
     assert "Payments team" in text_of(chunks)
@@ -128,8 +128,8 @@ def test_a_model_that_loops_in_deep_reasoning_is_stopped(
     settings: Settings, home: Workspace, gateway: StandIn
 ):
     gateway.replies(*(planned(f"billing {turn}", f"outage {turn}") for turn in range(2)), streams(*PIECES))
-    with conversing(settings, gateway, rag_multi_step_max_queries=3) as client:
-        chunks = told(say(client, home.actor, stream=True, reasoning_mode="deep"))
+    with chat_client(settings, gateway, rag_multi_step_max_queries=3) as client:
+        chunks = chunks_of(say(client, home.actor, stream=True, reasoning_mode="deep"))
     assert types_of(chunks).count("sub_query") == 3
     assert (text_of(chunks), chunks[-1]["type"]) == (ANSWER, "done")
     assert len(gateway.requests) == 3
@@ -140,8 +140,8 @@ def test_a_model_that_loops_in_deep_reasoning_is_stopped(
     [
         (Reply(status=429), "generation_busy"),
         (Reply(status=500), "generation_failed"),
-        (Reply(chunks=[*sent(piece("Stripe "))], drop=True), "generation_failed"),
-        (Reply(chunks=[*sent(piece("Stripe "), {"error": {"message": "sk-model"}})]), "generation_failed"),
+        (Reply(chunks=[*encode(piece("Stripe "))], drop=True), "generation_failed"),
+        (Reply(chunks=[*encode(piece("Stripe "), {"error": {"message": "sk-model"}})]), "generation_failed"),
         (streams(), "generation_failed"),
     ],
     ids=["busy", "broken", "broken off", "an error inside", "silent"],
@@ -150,9 +150,9 @@ def test_an_error_in_a_stream_is_a_chunk_and_stores_nothing(
     settings: Settings, core: Services, home: Workspace, gateway: StandIn, reply: Reply, code: str
 ):
     gateway.replies(reply)
-    with conversing(settings, gateway) as client:
+    with chat_client(settings, gateway) as client:
         answer = say(client, home.actor, stream=True)
-    chunks = told(answer)
+    chunks = chunks_of(answer)
     assert types_of(chunks)[0] == "sources"
     assert types_of(chunks)[-1] == "error"
     assert [StreamChunk.model_validate_json(json.dumps(chunk)).type for chunk in chunks] == types_of(chunks)
@@ -163,17 +163,17 @@ def test_an_error_in_a_stream_is_a_chunk_and_stores_nothing(
 
 
 def test_an_error_before_the_sources_has_a_status(settings: Settings, home: Workspace):
-    with conversing(settings, None) as client:
+    with chat_client(settings, None) as client:
         platform_error(say(client, home.actor, stream=True, collection_id="col_none"), 404)
 
 
 def test_a_disconnected_client_ends_the_model_call_and_stores_nothing(
     settings: Settings, core: Services, home: Workspace, gateway: StandIn
 ):
-    gateway.replies(Reply(chunks=[*sent(piece("Stripe ")), 30.0, *sent(piece("webhooks"))]))
+    gateway.replies(Reply(chunks=[*encode(piece("Stripe ")), 30.0, *encode(piece("webhooks"))]))
     model = {"rag_llm_api_key": "sk-model", "rag_llm_url": gateway.url}
     body = {"message": QUESTION}
-    with made(settings, **model) as made_core, live(chat.app, made_core) as url, httpx.Client() as client:
+    with services(settings, **model) as made_core, live(chat.app, made_core) as url, httpx.Client() as client:
         with client.stream("POST", f"{url}{PATH}", json=body, headers=home.actor.headers()) as answer:
             lines = answer.iter_lines()
             assert any('"type":"delta"' in line for line in lines)
@@ -183,8 +183,8 @@ def test_a_disconnected_client_ends_the_model_call_and_stores_nothing(
 
 
 def test_concurrent_turns_of_a_session_are_both_stored(settings: Settings, core: Services, home: Workspace):
-    with conversing(settings, None) as client:
-        session = told(say(client, home.actor, stream=True))[-1]["metadata"]["session_id"]
+    with chat_client(settings, None) as client:
+        session = chunks_of(say(client, home.actor, stream=True))[-1]["metadata"]["session_id"]
         with ThreadPoolExecutor(4) as pool:
             answers = list(
                 pool.map(
@@ -193,22 +193,24 @@ def test_concurrent_turns_of_a_session_are_both_stored(settings: Settings, core:
                 )
             )
     assert all(answer.status_code == 200 for answer in answers)
-    said = kept(core, home.actor, session)
-    assert len(said) == 10
+    text = messages_of(core, home.actor, session)
+    assert len(text) == 10
     # Each question with its answer behind it.
-    assert [role for role, _ in said] == ["user", "assistant"] * 5
+    assert [role for role, _ in text] == ["user", "assistant"] * 5
 
 
 def test_one_process_serves_50_concurrent_streams(settings: Settings, home: Workspace, gateway: StandIn):
     # Slower than any of them begins: all are open at the same time.
     gateway.replies(
-        Reply(chunks=[*sent(piece(PIECES[0])), 1.0, *sent(piece(PIECES[1]), piece()), b"data: [DONE]\n\n"])
+        Reply(
+            chunks=[*encode(piece(PIECES[0])), 1.0, *encode(piece(PIECES[1]), piece()), b"data: [DONE]\n\n"]
+        )
     )
     model = {"rag_llm_api_key": "sk-model", "rag_llm_url": gateway.url}
 
     async def ask(client: httpx.AsyncClient, url: str) -> list[Any]:
         answer = await client.post(f"{url}{PATH}", json={"message": QUESTION}, headers=home.actor.headers())
-        return told(answer)
+        return chunks_of(answer)
 
     async def all_of(url: str) -> list[list[Any]]:
         limits = httpx.Limits(max_connections=60)
@@ -216,7 +218,7 @@ def test_one_process_serves_50_concurrent_streams(settings: Settings, home: Work
             return await asyncio.gather(*(ask(client, url) for _ in range(50)))
 
     with (
-        made(settings, **model, rag_rate_limit_api="1000/minute") as core,
+        services(settings, **model, rag_rate_limit_api="1000/minute") as core,
         live(chat.app, core) as url,
         ThreadPoolExecutor(1) as pool,
     ):

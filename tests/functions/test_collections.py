@@ -8,8 +8,8 @@ from functions import collections
 from shared.config import Settings
 from tests.actors import NOBODYS, Actor, World, vector
 from tests.conftest import People
-from tests.functions.serving import NO_METADATA, made, served
-from tests.functions.serving import platform_error as error
+from tests.functions.app_server import NO_METADATA, client_of, services
+from tests.functions.app_server import platform_error as error
 
 PATH = "/api/v1/collections"
 FIELDS = {
@@ -38,16 +38,16 @@ def names(actor: Actor, query: str = "") -> list[str]:
 
 
 def test_a_collection_is_created_and_read_back(people: People):
-    wanted: Row = {
+    request: Row = {
         "name": "company-docs",
         "description": "Internal company documentation",
         "metadata": {"department": "engineering", "visibility": "private"},
         "config": {"chunk_size": 256, "chunk_overlap": 20, "enable_hybrid_search": False},
     }
-    made = create(people.ann, **wanted)
+    made = create(people.ann, **request)
     assert set(made) == FIELDS
     assert {name: made[name] for name in ("name", "description", "metadata")} == {
-        name: wanted[name] for name in ("name", "description", "metadata")
+        name: request[name] for name in ("name", "description", "metadata")
     }
     assert made["config"] == {
         "chunk_size": 256,
@@ -90,14 +90,14 @@ def test_the_config_reports_the_effective_settings(
     for config, key, size, overlap in CONFIGS:
         with (
             subtests.test(config=config, key=key),
-            made(settings, openai_api_key=key) as core,
-            served(collections.app, core) as app,
+            services(settings, openai_api_key=key) as core,
+            client_of(collections.app, core) as app,
         ):
             headers = world.user(world.org()).headers()
             answer = app.post(PATH, json={"name": "docs", "config": config}, headers=headers)
-            shown = answer.json()["config"]
-            assert (shown["chunk_size"], shown["chunk_overlap"]) == (size, overlap)
-            assert app.get(PATH, headers=headers).json()["data"][0]["config"] == shown
+            body = answer.json()["config"]
+            assert (body["chunk_size"], body["chunk_overlap"]) == (size, overlap)
+            assert app.get(PATH, headers=headers).json()["data"][0]["config"] == body
 
 
 def test_lists_are_paged_in_any_order(people: People):
@@ -120,14 +120,14 @@ def test_lists_are_paged_in_any_order(people: People):
 def test_pages_are_disjoint_and_complete_in_every_order(people: People):
     made = {create(people.ann, f"n{number}")["id"] for number in range(7)}
     for order in ("asc", "desc"):
-        found: list[str] = []
+        results: list[str] = []
         for offset in range(0, 7, 3):
             rows = listed(people.ann, f"?sort_by=document_count&order={order}&limit=3&offset={offset}")[
                 "data"
             ]
-            found += [row["id"] for row in rows]
-        assert len(found) == 7
-        assert set(found) == made
+            results += [row["id"] for row in rows]
+        assert len(results) == 7
+        assert set(results) == made
 
 
 def test_document_counts_include_only_visible_documents(people: People):
@@ -237,8 +237,8 @@ def test_a_name_is_unique_among_users_who_share_it(people: People):
 
 
 def test_an_embedding_model_other_than_the_configured_one_is_refused(people: People):
-    wanted = {"name": "x", "config": {"embedding_model": "text-embedding-3-small"}}
-    refused = error(people.ann.request("POST", PATH, wanted), 400)
+    request = {"name": "x", "config": {"embedding_model": "text-embedding-3-small"}}
+    refused = error(people.ann.request("POST", PATH, request), 400)
     assert refused["code"] == "invalid_field_value"
     assert refused["details"] == {"field": "config.embedding_model"}
     assert "all-MiniLM-L6-v2" in refused["message"]

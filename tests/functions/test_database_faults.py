@@ -24,7 +24,7 @@ from shared.errors import DatabaseBusy, DatabaseTimedOut
 from shared.services import Services
 from shared.types import Query
 from tests.actors import Actor, World
-from tests.faults import start_postgres, start_postgrest, wait_for_waiters
+from tests.process_faults import start_postgres, start_postgrest, wait_for_waiters
 
 pytestmark = pytest.mark.postgres
 POOL = 3
@@ -152,7 +152,7 @@ def test_a_statement_time_out_is_an_error_of_its_own(fragile: Stack, ann: Actor,
             assert_told_nothing(ann.search("x"), 500, "database_timeout")
             with pytest.raises(DatabaseTimedOut) as refused:
                 pipeline.search(core, ann.principal, Query("x"))
-        assert refused.value.because == "SQL 57014"
+        assert refused.value.log_reason == "SQL 57014"
     finally:
         allow_statements(fragile, "8s")
 
@@ -178,7 +178,7 @@ def test_an_exhausted_connection_pool_is_an_error_within_the_time_out(
         with pytest.raises(DatabaseTimedOut) as refused:
             pipeline.search(core, ann.principal, Query("x"))
         assert time.monotonic() - started < 3.5
-        assert refused.value.because == "SQL PGRST003"
+        assert refused.value.log_reason == "SQL PGRST003"
         assert_told_nothing(ann.search("x"), 500, "database_timeout")
         for task in holding:
             with pytest.raises(DatabaseTimedOut):

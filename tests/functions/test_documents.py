@@ -16,8 +16,8 @@ from shared.services import Services
 from tests.actors import NOBODYS, Actor, World, client, vector
 from tests.conftest import People
 from tests.deploy.conftest import event
-from tests.functions.serving import NO_METADATA, handled, made, served
-from tests.functions.serving import platform_error as error
+from tests.functions.app_server import NO_METADATA, client_of, invoke, services
+from tests.functions.app_server import platform_error as error
 
 COLLECTIONS, PATH, INGEST = "/api/v1/collections", "/api/v1/documents", "/functions/v1/ingest"
 FIELDS = {
@@ -90,11 +90,15 @@ def titles(actor: Actor, collection_id: str, query: str = "") -> list[str]:
 
 
 def test_a_file_is_accepted_at_once_and_searchable_after_processing(people: People, home: str):
-    made = accepted(upload(people.ann, home, metadata='{"author": "Ann", "category": "ovens"}'))
-    assert made["status"] == "processing"
-    assert (made["filename"], made["content_type"], made["size_bytes"]) == ("kiln.txt", "text/plain", 16)
-    assert made["metadata"] == {"author": "Ann", "category": "ovens"}
-    assert made["content_hash"] == f"sha256:{hashlib.sha256(b'The kiln is hot.').hexdigest()}"
+    document = accepted(upload(people.ann, home, metadata='{"author": "Ann", "category": "ovens"}'))
+    assert document["status"] == "processing"
+    assert (document["filename"], document["content_type"], document["size_bytes"]) == (
+        "kiln.txt",
+        "text/plain",
+        16,
+    )
+    assert document["metadata"] == {"author": "Ann", "category": "ovens"}
+    assert document["content_hash"] == f"sha256:{hashlib.sha256(b'The kiln is hot.').hexdigest()}"
     did = {
         "completed": 1,
         "failed": 0,
@@ -105,26 +109,26 @@ def test_a_file_is_accepted_at_once_and_searchable_after_processing(people: Peop
         "idle": True,
     }
     assert work(people.ann) == did
-    done = get(people.alf, made)
-    assert (done["status"], done["chunk_count"], done["error"]) == ("completed", 1, None)
-    assert done["processing_info"]["embedding_model"] == "all-MiniLM-L6-v2"
-    found = people.alf.search("How hot is the kiln?").json()
-    assert found["results"][0]["source_id"] == made["id"]
-    assert found["results"][0]["source_title"] == "kiln.txt"
+    response = get(people.alf, document)
+    assert (response["status"], response["chunk_count"], response["error"]) == ("completed", 1, None)
+    assert response["processing_info"]["embedding_model"] == "all-MiniLM-L6-v2"
+    body = people.alf.search("How hot is the kiln?").json()
+    assert body["results"][0]["source_id"] == document["id"]
+    assert body["results"][0]["source_title"] == "kiln.txt"
 
 
 def test_a_text_is_accepted_and_titled_by_its_start(people: People, home: str):
-    made = accepted(write(people.ann, f"col_{home}", "# The kiln\n\nIt is hot.", metadata={"lang": "en"}))
-    assert made["title"] == "The kiln"
-    assert made["filename"] is None
+    document = accepted(write(people.ann, f"col_{home}", "# The kiln\n\nIt is hot.", metadata={"lang": "en"}))
+    assert document["title"] == "The kiln"
+    assert document["filename"] is None
     assert accepted(write(people.ann, home, "Other words.", title="Named"))["title"] == "Named"
-    waiting = people.ann.request("GET", f"{PATH}/doc_{made['id']}/status").json()
+    waiting = people.ann.request("GET", f"{PATH}/doc_{document['id']}/status").json()
     assert (waiting["status"], waiting["total_tokens"], waiting["processed_at"]) == ("processing", 0, None)
     work(people.ann)
-    status = people.ann.request("GET", f"{PATH}/doc_{made['id']}/status").json()
-    done = get(people.ann, made)
+    status = people.ann.request("GET", f"{PATH}/doc_{document['id']}/status").json()
+    response = get(people.ann, document)
     assert status == {
-        "document_id": made["id"],
+        "document_id": document["id"],
         "status": "completed",
         "step": None,
         "attempts": 1,
@@ -132,27 +136,27 @@ def test_a_text_is_accepted_and_titled_by_its_start(people: People, home: str):
         "error_message": None,
         "chunk_count": 1,
         "total_tokens": 8,
-        "processing_info": done["processing_info"],
-        "created_at": made["created_at"],
-        "updated_at": done["updated_at"],
+        "processing_info": response["processing_info"],
+        "created_at": document["created_at"],
+        "updated_at": response["updated_at"],
         "processed_at": status["processed_at"],
     }
     assert status["created_at"] < status["processed_at"]
-    changed = people.ann.request("PATCH", f"{PATH}/{made['id']}", {"title": "Oven"}).json()
-    again = people.ann.request("GET", f"{PATH}/{made['id']}/status").json()
-    assert (again["processed_at"], again["updated_at"]) == (status["processed_at"], changed["updated_at"])
+    changed = people.ann.request("PATCH", f"{PATH}/{document['id']}", {"title": "Oven"}).json()
+    second = people.ann.request("GET", f"{PATH}/{document['id']}/status").json()
+    assert (second["processed_at"], second["updated_at"]) == (status["processed_at"], changed["updated_at"])
 
 
 def test_retrievals_filter_by_the_given_or_detected_document_type(people: People, home: str):
     rows = b"oven,degrees\nkiln,1280\n"
-    for name, data, said in (
+    for name, data, text in (
         ("seen.csv", rows, {}),
         ("said.txt", b"The kiln is hot.", {"metadata": '{"document_type": "legal"}'}),
         # No type that documents are read as: it is read as a table all the same.
         ("both.csv", rows + b"oven,250\n", {"metadata": '{"document_type": "price list"}'}),
         ("plain.txt", b"The kiln is not cold.", {}),
     ):
-        accepted(upload(people.ann, home, data, name, "text/csv" if "csv" in name else "text/plain", **said))
+        accepted(upload(people.ann, home, data, name, "text/csv" if "csv" in name else "text/plain", **text))
     # Before it is read, it is what it is said to be, and nothing is found.
     assert of_type(people.ann, "legal") == set()
     assert work(people.ann)["completed"] == 4
@@ -177,13 +181,13 @@ def test_a_url_is_accepted_at_once(people: People, home: str):
         "url": " https://docs.example/kilns#firing ",
         "metadata": {"a": 1},
     }
-    made = accepted(people.ann.request("POST", f"{PATH}/url", body))
-    assert (made["title"], made["status"]) == ("https://docs.example/kilns", "processing")
-    assert (made["size_bytes"], made["metadata"]) == (None, {"a": 1})
+    document = accepted(people.ann.request("POST", f"{PATH}/url", body))
+    assert (document["title"], document["status"]) == ("https://docs.example/kilns", "processing")
+    assert (document["size_bytes"], document["metadata"]) == (None, {"a": 1})
     identifier = hashlib.sha256(b"https://docs.example/kilns").hexdigest()
-    assert made["unique_identifier_hash"] == f"sha256:{identifier}"
-    again = accepted(people.alf.request("POST", f"{PATH}/url", {**body, "title": "Kilns"}))
-    assert again["id"] == made["id"]
+    assert document["unique_identifier_hash"] == f"sha256:{identifier}"
+    second = accepted(people.alf.request("POST", f"{PATH}/url", {**body, "title": "Kilns"}))
+    assert second["id"] == document["id"]
 
 
 BAD_ADDRESSES = [
@@ -210,12 +214,12 @@ def test_an_internal_or_malformed_url_is_refused_at_once(
 
 
 def test_an_unreadable_document_reports_the_reason(people: People, home: str):
-    made = accepted(upload(people.ann, home, b"GIF89a", "a.gif", "image/gif"))
+    document = accepted(upload(people.ann, home, b"GIF89a", "a.gif", "image/gif"))
     assert work(people.ann)["failed"] == 1
-    failed = get(people.ann, made)
+    failed = get(people.ann, document)
     assert failed["status"] == "failed"
     assert failed["error"]["code"] == "unsupported_file_type"
-    status = people.ann.request("GET", f"{PATH}/{made['id']}/status").json()
+    status = people.ann.request("GET", f"{PATH}/{document['id']}/status").json()
     assert (status["status"], status["error_message"]) == ("failed", failed["error"]["message"])
     assert status["processed_at"] is not None
     assert titles(people.ann, home, "&status=failed") == ["a.gif"]
@@ -223,10 +227,10 @@ def test_an_unreadable_document_reports_the_reason(people: People, home: str):
 
 
 def test_equal_content_is_one_document_of_a_collection(people: People, home: str):
-    made = accepted(upload(people.ann, home))
-    again = error(upload(people.alf, home, name="other.txt"), 409)
-    assert again["code"] == "duplicate_document"
-    assert again["details"] == {"collection_id": home, "document_id": made["id"]}
+    document = accepted(upload(people.ann, home))
+    second = error(upload(people.alf, home, name="other.txt"), 409)
+    assert second["code"] == "duplicate_document"
+    assert second["details"] == {"collection_id": home, "document_id": document["id"]}
     accepted(upload(people.ann, collection(people.ann, "other")))
     accepted(upload(people.bob, collection(people.bob, "docs")))
     accepted(upload(people.ann, home, private="true"))
@@ -235,15 +239,15 @@ def test_equal_content_is_one_document_of_a_collection(people: People, home: str
 
 @pytest.mark.parametrize("bring", [upload, write])
 def test_an_external_id_replaces_its_earlier_document(people: People, home: str, bring: Any):
-    made = accepted(bring(people.ann, home, external_id="shelf/kiln"))
+    document = accepted(bring(people.ann, home, external_id="shelf/kiln"))
     named = hashlib.sha256(b"shelf/kiln").hexdigest()
-    assert made["unique_identifier_hash"] == f"sha256:{named}"
+    assert document["unique_identifier_hash"] == f"sha256:{named}"
     work(people.ann)
     text = "The oven is cold."
-    again = accepted(
+    second = accepted(
         bring(people.alf, home, text.encode() if bring is upload else text, external_id="shelf/kiln")
     )
-    assert (again["id"], again["status"]) == (made["id"], "processing")
+    assert (second["id"], second["status"]) == (document["id"], "processing")
     # The old one is found until the new one is.
     assert people.ann.search("kiln").json()["results"][0]["snippet"] == "The kiln is hot."
     work(people.ann)
@@ -255,7 +259,7 @@ def test_an_external_id_replaces_its_earlier_document(people: People, home: str,
         upload(people.ann, collection(people.ann, "other"), external_id="shelf/kiln"),
         upload(people.bob, collection(people.bob, "docs"), external_id="shelf/kiln"),
     ):
-        assert accepted(other)["id"] != made["id"]
+        assert accepted(other)["id"] != document["id"]
 
 
 def test_an_external_id_has_1_to_500_characters(people: People, home: str):
@@ -287,19 +291,21 @@ def test_lists_are_paged_in_any_order(people: People, home: str):
 
 
 def test_metadata_can_be_changed_and_filters_results(people: People, home: str):
-    made = accepted(upload(people.ann, home, metadata='{"source_type": "email", "a": 1}'))
+    document = accepted(upload(people.ann, home, metadata='{"source_type": "email", "a": 1}'))
     work(people.ann)
-    answer = people.ann.request("PATCH", f"{PATH}/{made['id']}", {"metadata": {"source_type": "faq"}})
+    answer = people.ann.request("PATCH", f"{PATH}/{document['id']}", {"metadata": {"source_type": "faq"}})
     assert answer.status_code == 200, answer.text
     assert answer.json()["metadata"] == {"source_type": "faq"}
     assert answer.json()["title"] == "kiln.txt"
     for kind, count in (("faq", 1), ("email", 0)):
-        found = people.alf.search("the kiln", filters={"source_type": kind}).json()["results"]
-        assert len(found) == count
-    people.ann.request("PATCH", f"{PATH}/{made['id']}", {"metadata": {}})
+        body = people.alf.search("the kiln", filters={"source_type": kind}).json()["results"]
+        assert len(body) == count
+    people.ann.request("PATCH", f"{PATH}/{document['id']}", {"metadata": {}})
     assert len(people.alf.search("the kiln", filters={"source_type": "doc"}).json()["results"]) == 1
-    people.ann.request("PATCH", f"{PATH}/{made['id']}", {"metadata": {"source_type": "faq"}})
-    renamed = people.ann.request("PATCH", f"{PATH}/{made['id']}", {"title": "Ovens", "metadata": None}).json()
+    people.ann.request("PATCH", f"{PATH}/{document['id']}", {"metadata": {"source_type": "faq"}})
+    renamed = people.ann.request(
+        "PATCH", f"{PATH}/{document['id']}", {"title": "Ovens", "metadata": None}
+    ).json()
     assert (renamed["title"], renamed["metadata"]) == ("Ovens", {"source_type": "faq"})
 
 
@@ -311,9 +317,11 @@ def link_of(actor: Actor, document: Row, **more: Any) -> str:
 
 
 def test_a_download_link_needs_no_credential(people: People, home: str):
-    made = accepted(upload(people.ann, home, b"\x00\xff bytes", "kiln \u00e9.bin", "text/html; charset=x"))
-    url = link_of(people.alf, made)
-    assert url.startswith(f"{people.ann.stack.url}{PATH}/{made['id']}/original?token=")
+    document = accepted(
+        upload(people.ann, home, b"\x00\xff bytes", "kiln \u00e9.bin", "text/html; charset=x")
+    )
+    url = link_of(people.alf, document)
+    assert url.startswith(f"{people.ann.stack.url}{PATH}/{document['id']}/original?token=")
     answer = httpx.get(url)
     assert (answer.status_code, answer.content) == (200, b"\x00\xff bytes")
     assert answer.headers["Content-Type"] == "text/html; charset=x"
@@ -323,12 +331,12 @@ def test_a_download_link_needs_no_credential(people: People, home: str):
     assert "no-store" in answer.headers["Cache-Control"]
     assert "X-RateLimit-Remaining" in answer.headers
     for query, seconds in (("", 900), ("?expires_in=3600", 3600), ("?expires_in=86400", 86_400)):
-        link = people.ann.request("GET", f"{PATH}/{made['id']}/url{query}").json()
+        link = people.ann.request("GET", f"{PATH}/{document['id']}/url{query}").json()
         assert (link["expires_in"], link["filename"]) == (seconds, "kiln \u00e9.bin")
         left = datetime.fromisoformat(link["expires_at"]) - datetime.now(UTC)
         assert timedelta(seconds=seconds - 60) < left <= timedelta(seconds=seconds)
     for refused in ("0", "86401", "soon"):
-        error(people.ann.request("GET", f"{PATH}/{made['id']}/url?expires_in={refused}"), 400)
+        error(people.ann.request("GET", f"{PATH}/{document['id']}/url?expires_in={refused}"), 400)
 
 
 EVIL = "evil.example"
@@ -337,8 +345,8 @@ EVIL = "evil.example"
 def test_no_header_changes_the_host_of_a_link(
     subtests: pytest.Subtests, people: People, settings: Settings, home: str
 ):
-    brought = accepted(upload(people.ann, home))
-    path, tail = f"{PATH}/{brought['id']}/url", f"{PATH}/{brought['id']}/original?token="
+    document = accepted(upload(people.ann, home))
+    path, tail = f"{PATH}/{document['id']}/url", f"{PATH}/{document['id']}/original?token="
     for host in (EVIL, f"{EVIL}:54321", "localhost.evil.example"):
         with subtests.test(host=host):
             refused = error(people.ann.request("GET", path, Host=host), 503)
@@ -355,8 +363,8 @@ def test_no_header_changes_the_host_of_a_link(
         with subtests.test(header=header):
             url = people.ann.request("GET", path, **{header: value}).json()["url"]
             assert url.startswith(f"{people.ann.stack.url}{tail}")
-    changed = made(settings, rag_public_url="https://rag.example/base")
-    with changed as core, served(documents.app, core) as app:
+    changed = services(settings, rag_public_url="https://rag.example/base")
+    with changed as core, client_of(documents.app, core) as app:
         for host in (EVIL, "localhost"):
             url = app.get(path, headers={**people.ann.headers(), "Host": host}).json()["url"]
             assert url.startswith(f"https://rag.example/base{tail}")
@@ -365,23 +373,25 @@ def test_no_header_changes_the_host_of_a_link(
 def test_on_lambda_a_link_has_the_host_name_of_the_request(people: People, core: Services, home: str):
     path = f"{PATH}/{accepted(upload(people.ann, home))['id']}/url"
     headers = {"authorization": f"Bearer {people.ann.token()}", "host": EVIL, "x-forwarded-host": EVIL}
-    with served(documents.app, core):
+    with client_of(documents.app, core):
         for kind in ("http_api", "function_url"):
-            asked = event(kind, "GET", path, headers=headers)
-            answer = handled(documents.handler, asked)
+            request = event(kind, "GET", path, headers=headers)
+            answer = invoke(documents.handler, request)
             assert answer["statusCode"] == 200, answer
-            name = asked["requestContext"]["domainName"]
+            name = request["requestContext"]["domainName"]
             assert json.loads(answer["body"])["url"].startswith(f"https://{name}{path[:-3]}original?token=")
 
 
 def test_an_unsafe_content_type_is_not_served(
     subtests: pytest.Subtests, people: People, world: World, home: str
 ):
-    made = accepted(upload(people.ann, home))
+    document = accepted(upload(people.ann, home))
     for sent_as in ["text/html\tx", "nonsense", "a/b; charset=\u00e9", "x" * 200 + "/x"]:
         with subtests.test(sent_as=sent_as):
-            world.sql("update rag.documents set content_type = %s where id = %s", sent_as, made["id"])
-            assert httpx.get(link_of(people.ann, made)).headers["Content-Type"] == "application/octet-stream"
+            world.sql("update rag.documents set content_type = %s where id = %s", sent_as, document["id"])
+            assert (
+                httpx.get(link_of(people.ann, document)).headers["Content-Type"] == "application/octet-stream"
+            )
 
 
 def test_a_document_without_an_original_has_no_link(people: People, home: str):
@@ -396,13 +406,13 @@ def test_a_document_without_an_original_has_no_link(people: People, home: str):
 def test_a_deleted_document_is_removed_with_everything_derived_from_it(
     people: People, world: World, home: str
 ):
-    made = accepted(upload(people.ann, home))
+    document = accepted(upload(people.ann, home))
     work(people.ann)
-    assert people.ann.request("DELETE", f"{PATH}/{made['id']}").status_code == 204
-    assert error(people.ann.request("GET", f"{PATH}/{made['id']}"), 404)["code"] == "document_not_found"
+    assert people.ann.request("DELETE", f"{PATH}/{document['id']}").status_code == 204
+    assert error(people.ann.request("GET", f"{PATH}/{document['id']}"), 404)["code"] == "document_not_found"
     assert people.ann.search("kiln").json()["results"] == []
     for table in ("chunks", "postings", "facets", "originals", "jobs"):
-        assert world.sql(f"select count(*) from rag.{table} where document_id = %s", made["id"]) == [(0,)]
+        assert world.sql(f"select count(*) from rag.{table} where document_id = %s", document["id"]) == [(0,)]
     accepted(upload(people.ann, home))
 
 
@@ -445,9 +455,9 @@ FILENAMES: list[tuple[str, str]] = [
 
 
 def test_a_file_name_loses_its_path(subtests: pytest.Subtests, people: People, home: str):
-    for name, kept in FILENAMES:
+    for name, entries in FILENAMES:
         with subtests.test(name=name):
-            assert accepted(upload(people.ann, home, name.encode(), name))["filename"] == kept
+            assert accepted(upload(people.ann, home, name.encode(), name))["filename"] == entries
 
 
 def test_a_file_that_is_too_large_is_refused(people: People, home: str):
@@ -472,15 +482,15 @@ def test_form_metadata_is_a_small_json_object(subtests: pytest.Subtests, people:
 def test_metadata_that_is_not_json_is_refused_by_field(subtests: pytest.Subtests, people: People, home: str):
     for number, metadata in enumerate(NO_METADATA):
         with subtests.test(metadata=metadata):
-            made = accepted(write(people.ann, home, f"The kiln {number} is hot."))
+            document = accepted(write(people.ann, home, f"The kiln {number} is hot."))
             text = f'"collection_id": "{home}", "content": "x"'
             for method, path, body in (
                 ("POST", f"{PATH}/text", text),
-                ("PATCH", f"{PATH}/{made['id']}", '"title": "x"'),
+                ("PATCH", f"{PATH}/{document['id']}", '"title": "x"'),
             ):
                 refused = error(people.ann.raw(method, path, f'{{{body}, "metadata": {metadata}}}'), 400)
                 assert (refused["code"], refused["details"]) == ("invalid_field_value", {"field": "metadata"})
-            assert get(people.ann, made)["metadata"] == {}
+            assert get(people.ann, document)["metadata"] == {}
 
 
 def test_values_that_postgres_cannot_store_are_refused_by_field(
@@ -489,8 +499,8 @@ def test_values_that_postgres_cannot_store_are_refused_by_field(
     for hidden in [r"a\u0000b", r"a\ud800b"]:
         for field in ["content", "title", "external_id"]:
             with subtests.test(field=field, hidden=hidden):
-                said = {"collection_id": home, "content": "x", field: "HIDDEN"}
-                body = json.dumps(said).replace("HIDDEN", hidden)
+                fields = {"collection_id": home, "content": "x", field: "HIDDEN"}
+                body = json.dumps(fields).replace("HIDDEN", hidden)
                 refused = error(people.ann.raw("POST", f"{PATH}/text", body), 400)
                 assert (refused["code"], refused["details"]) == ("invalid_field_value", {"field": field})
 
@@ -513,23 +523,23 @@ def test_invalid_text_fields_are_refused_by_name(subtests: pytest.Subtests, peop
 
 
 def test_a_title_in_the_metadata_is_the_document_s_by_default(people: People, home: str):
-    said = {"title": " The\nkiln "}
-    page = {"collection_id": home, "url": "https://docs.example/kilns", "metadata": said}
+    fields = {"title": " The\nkiln "}
+    page = {"collection_id": home, "url": "https://docs.example/kilns", "metadata": fields}
     for answer in (
-        upload(people.ann, home, b"one", metadata=json.dumps(said)),
-        write(people.ann, home, "two", metadata=said),
+        upload(people.ann, home, b"one", metadata=json.dumps(fields)),
+        write(people.ann, home, "two", metadata=fields),
         people.ann.request("POST", f"{PATH}/url", page),
     ):
         assert accepted(answer)["title"] == "The kiln"
-    made = accepted(write(people.ann, home, "three", title="Named", metadata=said))
-    assert made["title"] == "Named"
+    document = accepted(write(people.ann, home, "three", title="Named", metadata=fields))
+    assert document["title"] == "Named"
     for changes, title in (
         ({"metadata": {"title": "Ovens"}}, "Ovens"),
         ({"metadata": {"title": 1}}, "Ovens"),
         ({"metadata": {"title": " "}}, "Ovens"),
         ({"metadata": {"title": "Kilns"}, "title": "Said"}, "Said"),
     ):
-        answer = people.ann.request("PATCH", f"{PATH}/{made['id']}", changes)
+        answer = people.ann.request("PATCH", f"{PATH}/{document['id']}", changes)
         assert (answer.status_code, answer.json()["title"]) == (200, title)
 
 
@@ -548,8 +558,8 @@ def test_a_missing_document_is_404(subtests: pytest.Subtests, people: People):
         for method, path in OPERATIONS:
             with subtests.test(method=method, path=path, unknown=unknown):
                 body = {"title": "x"} if method == "PATCH" else None
-                found = error(people.ann.request(method, f"{PATH}/{unknown}{path}", body), 404)
-                assert found["code"] == "document_not_found"
+                results = error(people.ann.request(method, f"{PATH}/{unknown}{path}", body), 404)
+                assert results["code"] == "document_not_found"
 
 
 def test_a_missing_collection_accepts_no_documents(subtests: pytest.Subtests, people: People):

@@ -29,7 +29,7 @@ from schemathesis.checks import (
 
 from functions.server import SLUGS
 from local import ROOT
-from local.processes import free_port, is_responding, start, wait_until_ready
+from local.child_processes import free_port, is_responding, start, wait_until_ready
 from local.stack import Stack
 from tests.actors import World
 
@@ -71,8 +71,8 @@ def deployed(stack: Stack) -> Iterator[Deployed]:
         wait_until_ready(lambda: is_responding(f"{url}/health"), child, log)
         admin = world.user(world.org(), role="admin")
         bearer = {"Authorization": f"Bearer {admin.token()}"}
-        made = httpx.post(f"{url}/api/keys", json={"name": "fuzz", "scopes": ["admin"]}, headers=bearer)
-        key = {"Authorization": f"Bearer {made.json()['key']}"}
+        response = httpx.post(f"{url}/api/keys", json={"name": "fuzz", "scopes": ["admin"]}, headers=bearer)
+        key = {"Authorization": f"Bearer {response.json()['key']}"}
         yield Deployed(url, {"nobody": {}, "a user": bearer, "a key": key})
     finally:
         world.close()
@@ -90,8 +90,8 @@ class Operation:
 
     @property
     def description(self) -> dict[str, Any]:
-        found: dict[str, Any] = app(self.slug).openapi()["paths"][self.path][self.method]
-        return found
+        row: dict[str, Any] = app(self.slug).openapi()["paths"][self.path][self.method]
+        return row
 
     @property
     def modes(self) -> list[GenerationMode]:
@@ -119,8 +119,8 @@ class Operation:
 
 
 def app(slug: str) -> FastAPI:
-    found: FastAPI = import_module(SLUGS[slug]).app
-    return found
+    results: FastAPI = import_module(SLUGS[slug]).app
+    return results
 
 
 @cache
@@ -189,7 +189,7 @@ def assert_documented(
     deployed: Deployed, operation: Operation, mode: GenerationMode, who: str, examples: int
 ) -> None:
     slug, method, path = operation.slug, operation.method, operation.path
-    seen: set[int] = set()
+    statuses: set[int] = set()
 
     # Derandomized, so that a run can be repeated.
     @settings(max_examples=examples, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
@@ -202,22 +202,22 @@ def assert_documented(
         # There is no model here, and chat completions without an index answer 503.
         checks = CHECKS[1:] if slug == "chat-completions" and answer.status_code == 503 else CHECKS
         case.validate_response(answer, checks=checks)
-        seen.add(answer.status_code)
+        statuses.add(answer.status_code)
 
     ask()
     admitted = path in PUBLIC or (who == "a user" and slug != "ingest") or (who == "a key" and slug in KEYED)
     if slug == "chat-completions":
-        seen -= {503}
+        statuses -= {503}
     if path in OPEN:
-        assert 200 in seen
-        assert seen <= {200, 401}
+        assert 200 in statuses
+        assert statuses <= {200, 401}
     elif not admitted:
-        assert seen <= {400, 401, 404, 413, 422}
+        assert statuses <= {400, 401, 404, 413, 422}
     elif path in PUBLIC:
-        assert seen == {200}
+        assert statuses == {200}
     elif (
         mode is GenerationMode.POSITIVE
         and (path, method) in SURE
         and not (who == "a key" and method == "post")
     ):
-        assert SURE[path, method] in seen
+        assert SURE[path, method] in statuses

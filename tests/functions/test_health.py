@@ -12,7 +12,7 @@ from shared.api.health import check as health_of
 from shared.config import Settings
 from shared.services import Services
 from tests.actors import World
-from tests.functions.serving import made
+from tests.functions.app_server import services
 
 
 def test_health_names_the_effective_embedder_and_generator(stack: Stack):
@@ -41,7 +41,7 @@ def test_health_checks_leave_nothing_in_the_log_of_postgres(stack: Stack, settin
     own, begin = backends(), stack.postgres.log.stat().st_size
     for path in ("/health", "/api/v1/health", "/readyz"):
         assert httpx.get(f"{stack.url}{path}").status_code == 200
-    with made(settings) as core, made(settings, supabase_jwt_secret=None) as unsigned:
+    with services(settings) as core, services(settings, supabase_jwt_secret=None) as unsigned:
         for one in (core, unsigned):
             assert one.is_reachable()
             assert health_of(one, None).services["database"] == "healthy"

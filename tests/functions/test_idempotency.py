@@ -11,14 +11,14 @@ import psycopg
 import pytest
 
 from functions import collections
-from local import tokens
+from local import access_tokens
 from shared.config import Settings
 from tests.actors import Actor, World, client
 from tests.conftest import People
-from tests.functions.serving import counting, made, served
-from tests.functions.serving import platform_error as error
+from tests.functions.app_server import client_of, proxy_to, services
+from tests.functions.app_server import platform_error as error
 from tests.functions.test_documents import collection
-from tests.uploading import Uploading, page
+from tests.upload_client import Uploads, page
 
 KEY = "import-7 of ann"
 HEADER = {"Idempotency-Key": KEY}
@@ -126,14 +126,14 @@ def test_a_repeat_of_a_running_request_is_told_to_wait(people: People, world: Wo
     """ann asks twice; the database keeps her first request waiting."""
     with psycopg.connect(people.ann.stack.database_url()) as connection, ThreadPoolExecutor(1) as pool:
         connection.execute("lock table rag.collections in share mode")
-        asked = pool.submit(create, people.ann, "", **HEADER)
+        request = pool.submit(create, people.ann, "", **HEADER)
         for _ in range(1000):
             if world.sql("select 1 from rag.replies where org_id = %s", people.acme.id):
                 break
             time.sleep(0.01)
         second = create(people.ann, "", **HEADER)
         connection.rollback()
-        once = asked.result()
+        once = request.result()
     assert error(second, 409)["code"] == "request_in_progress"
     assert int(second.headers["Retry-After"]) >= 1
     first(once)
@@ -149,7 +149,7 @@ def test_an_error_response_is_not_stored(people: People, home: str):
 
 
 def test_a_large_file_is_stored_once_and_only_after_storage_confirms(
-    uploading: Uploading, people: People, home: str, monkeypatch: pytest.MonkeyPatch
+    uploading: Uploads, people: People, home: str, monkeypatch: pytest.MonkeyPatch
 ):
     """Nothing is kept of a fault. What ann was told first she is told when the ticket's time is over, too."""
     ticket = uploading.put(people.ann, home, page("The kiln is hot."))
@@ -194,8 +194,8 @@ def test_a_key_belongs_to_the_collection_s_org(people: People, world: World):
         once = write(people.kim, home, **keyed)
         first(once)
         assert_replayed(write(people.kim, home, **keyed), once)
-    kept = world.sql("select org_id::text, count(*) from rag.replies group by 1")
-    assert {people.acme.id: 2, people.bolt.id: 2}.items() <= dict(kept).items()
+    rows = world.sql("select org_id::text, count(*) from rag.replies group by 1")
+    assert {people.acme.id: 2, people.bolt.id: 2}.items() <= dict(rows).items()
     for headers in (HEADER, {}):
         assert error(create(people.kim, "", **headers), 400)["code"] == "org_required"
 
@@ -212,17 +212,17 @@ def test_an_api_key_needs_no_additional_scope(people: People, home: str, scope: 
 
 def test_without_a_key_there_is_no_additional_database_call(people: People, settings: Settings):
     """By ann, who then asks with one: before and after."""
-    issuer = tokens.issuer(people.ann.stack.url)
+    issuer = access_tokens.issuer(people.ann.stack.url)
     with (
-        counting(settings.supabase_url) as (address, asked),
-        made(settings, supabase_url=address, supabase_jwt_issuer=issuer) as core,
-        served(collections.app, core) as app,
+        proxy_to(settings.supabase_url) as (address, requests),
+        services(settings, supabase_url=address, supabase_jwt_issuer=issuer) as core,
+        client_of(collections.app, core) as app,
     ):
         for name, headers in (("one", {}), ("two", HEADER)):
             first(
                 app.post("/v1/collections", json={"name": name}, headers={**people.ann.headers(), **headers})
             )
-    called = [path.rpartition("/")[2] for path in asked]
+    called = [path.rpartition("/")[2] for path in requests]
     half = called.index("rag_create_collection") + 1
     assert "rag_claim_response" not in called[:half]
     assert called[half:] == [
@@ -242,5 +242,5 @@ def test_cors_allows_the_key_header_and_exposes_the_replay_header(subtests: pyte
             answer = client().options(f"{people.ann.stack.url}/api/v1/{path}", headers=headers)
             assert answer.status_code == 200, answer.text
             assert "idempotency-key" in answer.headers["Access-Control-Allow-Headers"].lower()
-            told = people.ann.request("GET", "/api/v1/collections", Origin="https://app.example")
-            assert "Idempotency-Replayed" in told.headers["Access-Control-Expose-Headers"]
+            response = people.ann.request("GET", "/api/v1/collections", Origin="https://app.example")
+            assert "Idempotency-Replayed" in response.headers["Access-Control-Expose-Headers"]

@@ -12,9 +12,9 @@ from shared.config import Settings
 from shared.generation.refusals import INSUFFICIENT
 from tests.actors import Actor
 from tests.conftest import People
-from tests.functions.serving import made, served
+from tests.functions.app_server import client_of, services
 from tests.functions.test_indexes import KETTLE, TOASTER, detail, digest, index
-from tests.stand_in import Reply, StandIn
+from tests.stand_in_server import Reply, StandIn
 
 QUESTION = "At how many degrees does the kettle switch off?"
 ANSWER = {"choices": [{"message": {"role": "assistant", "content": "At 100 degrees."}}]}
@@ -32,7 +32,7 @@ def retrieve(actor: Actor, query: str = QUESTION, **more: Any) -> Any:
 def with_model(settings: Settings, api: StandIn) -> Iterator[TestClient]:
     """The function of a deployment that has a gateway."""
     changes = {"rag_llm_api_key": "sk-model", "rag_llm_url": api.url}
-    with made(settings, **changes) as core, served(index_query.app, core) as client:
+    with services(settings, **changes) as core, client_of(index_query.app, core) as client:
         yield client
 
 
@@ -60,17 +60,17 @@ def test_a_question_without_matches_is_reported_and_not_answered(people: People)
 def test_the_model_gets_the_parameters_and_the_context(people: People, settings: Settings, gateway: StandIn):
     index(people.ann, KETTLE)
     gateway.replies(Reply(json=ANSWER))
-    wanted = {"temperature": 0.7, "max_tokens": 2048, "top_p": 0.5, "seed": 7, "stop": ["END"], "unknown": 1}
+    request = {"temperature": 0.7, "max_tokens": 2048, "top_p": 0.5, "seed": 7, "stop": ["END"], "unknown": 1}
     with with_model(settings, gateway) as client:
-        body = {"index_name": "rag_index", "query": QUESTION, "llm_params": wanted}
+        body = {"index_name": "rag_index", "query": QUESTION, "llm_params": request}
         answer = client.post("/query", json=body, headers=people.ann.headers())
     assert answer.json()["response"] == "At 100 degrees."
-    (asked,) = gateway.requests
-    assert {name: asked.json[name] for name in wanted if name != "unknown"} == {
-        name: value for name, value in wanted.items() if name != "unknown"
+    (query,) = gateway.requests
+    assert {name: query.json[name] for name in request if name != "unknown"} == {
+        name: value for name, value in request.items() if name != "unknown"
     }
-    assert "unknown" not in asked.json
-    assert KETTLE in asked.json["messages"][-1]["content"]
+    assert "unknown" not in query.json
+    assert KETTLE in query.json["messages"][-1]["content"]
 
 
 def test_low_confidence_skips_the_model(people: People, settings: Settings, gateway: StandIn):

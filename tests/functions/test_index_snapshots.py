@@ -13,21 +13,21 @@ import pytest
 from fsspec.implementations.memory import MemoryFileSystem
 
 from functions import index_snapshots
-from shared.clients.object_paths import directory_of
+from shared.clients.snapshot_paths import directory_of
 from shared.config import Settings
 from shared.documents.snapshots import load_session
 from tests.actors import Actor, World, vector
 from tests.conftest import People
-from tests.functions.serving import made, served
-from tests.snapshotting import Snapshotting, detail, put, sealed_anew, snapshotting
+from tests.functions.app_server import client_of, services
+from tests.snapshot_client import Snapshots, detail, put, rewrite_manifest, snapshot_client
 
 
 @pytest.fixture(params=["file", "memory"])
 def running(
     request: pytest.FixtureRequest, settings: Settings, world: World, tmp_path: Path
-) -> Iterator[Snapshotting]:
+) -> Iterator[Snapshots]:
     url = f"file://{tmp_path}/snapshots" if request.param == "file" else f"memory://{tmp_path.name}"
-    with snapshotting(settings, world, url) as one:
+    with snapshot_client(settings, world, url) as one:
         yield one
     files = fsspec.filesystem("memory")
     files.store.clear()
@@ -35,8 +35,8 @@ def running(
 
 
 @pytest.fixture
-def local(settings: Settings, world: World, tmp_path: Path) -> Iterator[Snapshotting]:
-    with snapshotting(settings, world, f"file://{tmp_path}/snapshots") as one:
+def local(settings: Settings, world: World, tmp_path: Path) -> Iterator[Snapshots]:
+    with snapshot_client(settings, world, f"file://{tmp_path}/snapshots") as one:
         yield one
 
 
@@ -67,13 +67,13 @@ def fill(who: Actor, index: str, chunks: int) -> None:
 
 
 def test_a_loaded_index_equals_the_persisted_one_bit_for_bit(
-    running: Snapshotting, people: People, chunk_count: int
+    running: Snapshots, people: People, chunk_count: int
 ):
     fill(people.ann, "rag_index", chunk_count)
-    said = running.persist(people.ann, "rag_index", path="./custom_path")
-    assert said == "Successfully persisted index rag_index to ./custom_path/rag_index."
-    said = running.load(people.alf, "copy", path="./custom_path/rag_index")
-    assert said == "Successfully loaded index copy from ./custom_path/rag_index."
+    confirmation = running.persist(people.ann, "rag_index", path="./custom_path")
+    assert confirmation == "Successfully persisted index rag_index to ./custom_path/rag_index."
+    confirmation = running.load(people.alf, "copy", path="./custom_path/rag_index")
+    assert confirmation == "Successfully loaded index copy from ./custom_path/rag_index."
     documents = running.documents(people.ann, "rag_index")
     copied = running.documents(people.ann, "copy")
     assert [row[1:] for row in copied] == [row[1:] for row in documents]
@@ -87,9 +87,7 @@ def test_a_loaded_index_equals_the_persisted_one_bit_for_bit(
     assert len(running.chunks(people.ann, "copy")) == 3 + chunk_count
 
 
-def test_keyword_search_finds_documents_loaded_in_parts(
-    local: Snapshotting, people: People, chunk_count: int
-):
+def test_keyword_search_finds_documents_loaded_in_parts(local: Snapshots, people: People, chunk_count: int):
     """A long document is stored in several calls, and its words are those of all."""
     put(people.ann, "long", range(chunk_count), external_id="long")
     words = (
@@ -103,7 +101,7 @@ def test_keyword_search_finds_documents_loaded_in_parts(
     assert len(counted) > chunk_count * 2 // 3
 
 
-def test_loaded_documents_are_queued_for_extraction(local: Snapshotting, people: People, chunk_count: int):
+def test_loaded_documents_are_queued_for_extraction(local: Snapshots, people: People, chunk_count: int):
     """Each part of a long document as it comes; without the graph none of it."""
     put(people.ann, "named", range(chunk_count), title="Ledger Team")
     local.persist(people.ann, "named")
@@ -122,7 +120,7 @@ def test_loaded_documents_are_queued_for_extraction(local: Snapshotting, people:
     assert local.world.sql(levels, people.acme.id) == [("named", off, 0)]
 
 
-def test_a_copy_is_independent_and_searchable(local: Snapshotting, people: People):
+def test_a_copy_is_independent_and_searchable(local: Snapshots, people: People):
     put(people.ann, "first", external_id="a")
     local.persist(people.ann, "first")
     local.load(people.ann, "second", path="storage/first")
@@ -132,7 +130,7 @@ def test_a_copy_is_independent_and_searchable(local: Snapshotting, people: Peopl
     assert people.alf.rpc("rag_list_names").json() == ["first", "second"]
 
 
-def test_documents_with_equal_timestamps_keep_their_order(local: Snapshotting, people: People):
+def test_documents_with_equal_timestamps_keep_their_order(local: Snapshots, people: People):
     """As those of one request are: their order is that of their ids, and a copy has other ids."""
     for number in range(20):
         put(people.ann, "i", range(1), external_id=str(number))
@@ -145,7 +143,7 @@ def test_documents_with_equal_timestamps_keep_their_order(local: Snapshotting, p
 NAMES = ["manifest.json", "a/b", "a b", "größe 検索", "x~y", "漢" * 255, f"{'漢' * 254}字", "a:b?c#d"]
 
 
-def test_every_index_name_has_its_own_folder(subtests: pytest.Subtests, local: Snapshotting, world: World):
+def test_every_index_name_has_its_own_folder(subtests: pytest.Subtests, local: Snapshots, world: World):
     for name in NAMES:
         with subtests.test(name=name):
             ann = world.user(world.org())
@@ -157,7 +155,7 @@ def test_every_index_name_has_its_own_folder(subtests: pytest.Subtests, local: S
             assert [row[0] for row in local.documents(ann, name)] == [name]
 
 
-def test_an_existing_index_is_kept_without_overwrite(local: Snapshotting, people: People):
+def test_an_existing_index_is_kept_without_overwrite(local: Snapshots, people: People):
     put(people.ann, "i", external_id="a")
     local.persist(people.ann, "i")
     put(people.ann, "i", external_id="b")
@@ -170,33 +168,33 @@ def test_an_existing_index_is_kept_without_overwrite(local: Snapshotting, people
     assert local.collections(people.ann) == {"i"}
 
 
-def test_load_reads_a_snapshot_from_the_path_of_persist(running: Snapshotting, people: People):
+def test_load_reads_a_snapshot_from_the_path_of_persist(running: Snapshots, people: People):
     """KAITO's clients give both the same path, whatever the index is called by then."""
     put(people.ann, "i", external_id="a")
     assert running.persist(people.ann, "i", path="backup") == "Successfully persisted index i to backup/i."
     for name in ("i", "copy"):
-        said = running.load(people.ann, name, path="backup", overwrite=True)
-        assert said == f"Successfully loaded index {name} from backup."
+        text = running.load(people.ann, name, path="backup", overwrite=True)
+        assert text == f"Successfully loaded index {name} from backup."
         assert [row[0] for row in running.documents(people.ann, name)] == ["a"]
     put(people.ann, "j", external_id="b")
     running.persist(people.ann, "j", path="backup")
     running.load(people.ann, "j", path="backup", overwrite=True)
     assert [row[0] for row in running.documents(people.ann, "j")] == ["b"]
-    said = detail(running.post(people.ann, "load", "third", path="backup"), 400)
-    assert said == "path: backup has several snapshots, and none is called third."
-    said = detail(running.post(people.ann, "load", "third", path="backup/i/x"), 404)
-    assert said == "Path does not exist: backup/i/x"
+    text = detail(running.post(people.ann, "load", "third", path="backup"), 400)
+    assert text == "path: backup has several snapshots, and none is called third."
+    text = detail(running.post(people.ann, "load", "third", path="backup/i/x"), 404)
+    assert text == "Path does not exist: backup/i/x"
 
 
-def test_missing_indexes_and_snapshots_are_reported(running: Snapshotting, people: People):
-    said = detail(running.post(people.ann, "persist", "nothing"), 404)
-    assert said == "No such index: 'nothing' exists."
+def test_missing_indexes_and_snapshots_are_reported(running: Snapshots, people: People):
+    message = detail(running.post(people.ann, "persist", "nothing"), 404)
+    assert message == "No such index: 'nothing' exists."
     assert detail(running.post(people.ann, "load", "i"), 404) == "Path does not exist: storage/i"
     assert detail(running.post(people.ann, "load", "i", path="./a/b"), 404) == "Path does not exist: ./a/b"
     assert running.collections(people.ann) == set()
 
 
-def test_a_second_persist_replaces_the_snapshot_and_its_data(running: Snapshotting, people: People):
+def test_a_second_persist_replaces_the_snapshot_and_its_data(running: Snapshots, people: People):
     put(people.ann, "i", external_id="a")
     running.persist(people.ann, "i")
     first = running.data(people.ann, "storage", "i")
@@ -209,7 +207,7 @@ def test_a_second_persist_replaces_the_snapshot_and_its_data(running: Snapshotti
     assert len(running.documents(people.ann, "copy")) == 2
 
 
-def test_old_incomplete_data_is_removed_by_the_next_persist(running: Snapshotting, people: People):
+def test_old_incomplete_data_is_removed_by_the_next_persist(running: Snapshots, people: People):
     put(people.ann, "i", external_id="a")
     old = f"data-20200101T000000Z-{'0' * 32}.jsonl.gz"
     new = f"data-29990101T000000Z-{'0' * 32}.jsonl.gz"
@@ -223,22 +221,22 @@ def test_old_incomplete_data_is_removed_by_the_next_persist(running: Snapshottin
     assert old not in left
 
 
-def test_an_empty_index_is_loaded_as_an_empty_index(local: Snapshotting, people: People):
-    wanted = {"name": "i", "description": "d", "metadata": {"a": 1}, "config": {"chunk_size": 64}}
-    assert people.ann.rpc("rag_create_collection", wanted).status_code == 200
+def test_an_empty_index_is_loaded_as_an_empty_index(local: Snapshots, people: People):
+    request = {"name": "i", "description": "d", "metadata": {"a": 1}, "config": {"chunk_size": 64}}
+    assert people.ann.rpc("rag_create_collection", request).status_code == 200
     local.persist(people.ann, "i")
     local.load(people.ann, "copy", path="storage/i")
     (copied,) = people.ann.rpc("rag_find_collection", {"name": "copy"}).json()
-    assert {field: copied[field] for field in wanted} == {**wanted, "name": "copy"}
-    shown = people.ann.request("GET", f"/api/v1/collections/{copied['id']}").json()
-    assert shown["document_count"] == 0
+    assert {field: copied[field] for field in request} == {**request, "name": "copy"}
+    body = people.ann.request("GET", f"/api/v1/collections/{copied['id']}").json()
+    assert body["document_count"] == 0
 
 
 def test_a_function_without_an_object_store_reports_so(settings: Settings, people: People):
-    with made(settings) as core, served(index_snapshots.app, core) as app:
+    with services(settings) as core, client_of(index_snapshots.app, core) as app:
         for verb in ("persist", "load"):
-            said = detail(app.post(f"/{verb}/i", headers=people.ann.headers()), 503)
-            assert said == "This deployment has no snapshot storage. Please ask its operator for one."
+            message = detail(app.post(f"/{verb}/i", headers=people.ann.headers()), 503)
+            assert message == "This deployment has no snapshot storage. Please ask its operator for one."
 
 
 def test_the_local_stack_persists_into_its_folder(people: People):
@@ -293,15 +291,15 @@ DAMAGES: dict[str, tuple[Callable[[Any], None], str]] = {
     "another model by hand": (_with_manifest(embedding_model="other"), "manifest was changed"),
     "a newer format": (_with_manifest(version=2), "newer, 2, than what is read here, 1"),
     "another format": (_with_manifest(format="zip"), "no snapshot"),
-    "another model": (lambda folder: sealed_anew(folder, embedding_model="other"), "embedded by other"),
-    "other dimensions": (lambda folder: sealed_anew(folder, dimensions=768), "768 dimensions"),
-    "fewer documents": (lambda folder: sealed_anew(folder, documents=3), "fewer documents"),
-    "more chunks": (lambda folder: sealed_anew(folder, chunks=1), "other documents and chunks"),
+    "another model": (lambda folder: rewrite_manifest(folder, embedding_model="other"), "embedded by other"),
+    "other dimensions": (lambda folder: rewrite_manifest(folder, dimensions=768), "768 dimensions"),
+    "fewer documents": (lambda folder: rewrite_manifest(folder, documents=3), "fewer documents"),
+    "more chunks": (lambda folder: rewrite_manifest(folder, chunks=1), "other documents and chunks"),
 }
 
 
 def test_a_damaged_or_foreign_snapshot_is_refused_and_changes_nothing(
-    subtests: pytest.Subtests, local: Snapshotting, world: World
+    subtests: pytest.Subtests, local: Snapshots, world: World
 ):
     for fault, (damage, message) in DAMAGES.items():
         with subtests.test(fault=fault):
@@ -318,7 +316,7 @@ def test_a_damaged_or_foreign_snapshot_is_refused_and_changes_nothing(
 
 
 def test_a_database_failure_during_a_load_leaves_the_old_index(
-    local: Snapshotting, people: People, chunk_count: int
+    local: Snapshots, people: People, chunk_count: int
 ):
     for number in range(3):
         title = "poison" if number == 2 else "t"
@@ -341,9 +339,9 @@ def test_a_database_failure_during_a_load_leaves_the_old_index(
     assert local.collections(people.ann) == {"i"}
 
 
-def test_an_aborted_load_is_cleaned_up_by_the_org_s_next_load(local: Snapshotting, people: People):
-    wanted = {"name": "i", "overwrite": False, "documents": 0, "collection": {}}
-    left = people.ann.rpc("rag_begin_load", wanted).json()
+def test_an_aborted_load_is_cleaned_up_by_the_org_s_next_load(local: Snapshots, people: People):
+    request = {"name": "i", "overwrite": False, "documents": 0, "collection": {}}
+    left = people.ann.rpc("rag_begin_load", request).json()
     local.world.sql(
         "update rag.collections set updated_at = now() - interval '2 hours' where id = %s",
         left,
@@ -389,14 +387,14 @@ def test_a_storage_failure_during_persist_keeps_the_older_snapshot(
 ):
     fsspec.register_implementation("failing", Failing, clobber=True)
     put(people.ann, "i", external_id="a")
-    with snapshotting(settings, world, "failing://snapshots") as running:
+    with snapshot_client(settings, world, "failing://snapshots") as running:
         Failing.room = 1 << 20
         running.persist(people.ann, "i")
         first = running.data(people.ann, "storage", "i")
         put(people.ann, "i", range(10, 30), external_id="b")
         Failing.room = room
-        said = detail(running.post(people.ann, "persist", "i"), 500)
-        assert said == "The snapshot storage could not answer. Please try again."
+        message = detail(running.post(people.ann, "persist", "i"), 500)
+        assert message == "The snapshot storage could not answer. Please try again."
         Failing.room = 1 << 20
         assert running.data(people.ann, "storage", "i") == first
         running.load(people.ann, "copy", path="storage/i")
@@ -404,21 +402,21 @@ def test_a_storage_failure_during_persist_keeps_the_older_snapshot(
 
 
 @pytest.mark.parametrize("overwrite", [False, True])
-def test_concurrent_loads_of_one_name_leave_one_index(local: Snapshotting, people: People, overwrite: bool):
+def test_concurrent_loads_of_one_name_leave_one_index(local: Snapshots, people: People, overwrite: bool):
     put(people.ann, "i", range(50), external_id="a")
     local.persist(people.ann, "i")
     with ThreadPoolExecutor(3) as threads:
-        asked = [
+        requests = [
             threads.submit(local.post, who, "load", "copy", path="storage/i", overwrite=overwrite)
             for who in (people.ann, people.alf, people.ada)
         ]
-        statuses = sorted(one.result().status_code for one in asked)
+        statuses = sorted(one.result().status_code for one in requests)
     assert statuses == ([200, 200, 200] if overwrite else [200, 409, 409])
     assert local.collections(people.ann) == {"i", "copy"}
     assert local.chunks(people.ann, "copy") == local.chunks(people.ann, "i")
 
 
-def test_concurrent_persist_and_load_leave_valid_snapshots(local: Snapshotting, people: People):
+def test_concurrent_persist_and_load_leave_valid_snapshots(local: Snapshots, people: People):
     put(people.ann, "i", range(50), external_id="a")
     local.persist(people.ann, "i")
     with ThreadPoolExecutor(6) as threads:
@@ -433,7 +431,7 @@ def test_concurrent_persist_and_load_leave_valid_snapshots(local: Snapshotting, 
 
 
 @pytest.mark.long
-def test_memory_is_independent_of_the_index_size(local: Snapshotting, people: People):
+def test_memory_is_independent_of_the_index_size(local: Snapshots, people: People):
     """Measured at 1,500 chunks and at 4,500, as a whole: most of it waits for the garbage collector."""
     peaks = []
     for name, documents in (("warm", 2), ("small", 30), ("large", 90)):

@@ -9,12 +9,12 @@ from urllib.parse import quote
 import pytest
 
 from functions import indexes
-from shared.ingestion import ingest
-from shared.ingestion.ingest import CHUNKS_AT_ONCE
+from shared.ingestion import synchronous_ingestion
+from shared.ingestion.synchronous_ingestion import CHUNKS_AT_ONCE
 from shared.services import Services
 from tests.actors import Actor, World
 from tests.conftest import People
-from tests.functions.serving import served
+from tests.functions.app_server import client_of
 
 KETTLE = "The kettle switches off at 100 degrees. It holds 1.7 litres."
 TOASTER = "The toaster browns bread in two minutes. It has two slots."
@@ -104,8 +104,8 @@ def test_the_id_is_the_first_key_of_compact_json(people: People):
 
 def test_an_identical_text_is_the_same_document(people: People):
     index(people.ann, KETTLE, author="first")
-    (again,) = index(people.ann, KETTLE, author="second")
-    assert (again["doc_id"], again["metadata"]) == (digest(KETTLE), {"author": "first"})
+    (second,) = index(people.ann, KETTLE, author="second")
+    assert (second["doc_id"], second["metadata"]) == (digest(KETTLE), {"author": "first"})
     assert listed(people.ann)["total_items"] == 1
 
 
@@ -258,8 +258,8 @@ def test_changes_without_an_id_are_not_found_and_the_others_are_applied(people: 
 
 def test_documents_are_deleted_by_id_and_not_found_afterwards(people: People):
     index(people.ann, KETTLE, TOASTER)
-    wanted = {"doc_ids": [digest(KETTLE), "nobody", digest(KETTLE)]}
-    answer = people.ann.post(path("rag_index", "/documents/delete"), wanted)
+    request = {"doc_ids": [digest(KETTLE), "nobody", digest(KETTLE)]}
+    answer = people.ann.post(path("rag_index", "/documents/delete"), request)
     assert answer.json() == {"deleted_doc_ids": [digest(KETTLE)], "not_found_doc_ids": ["nobody"]}
     assert [row["text"] for row in found(people.ann, KETTLE)] == [TOASTER]
 
@@ -341,9 +341,9 @@ def test_an_invalid_page_is_422_and_named(subtests: pytest.Subtests, people: Peo
     index(people.ann, KETTLE)
     for field in BAD_PAGES:
         with subtests.test(field=field):
-            said = detail(people.ann.request("GET", path("rag_index", f"/documents?{field}")), 422)
-            assert said[0]["loc"] == ["query", field.partition("=")[0]]
-            assert set(said[0]) == {"type", "loc", "msg"}
+            message = detail(people.ann.request("GET", path("rag_index", f"/documents?{field}")), 422)
+            assert message[0]["loc"] == ["query", field.partition("=")[0]]
+            assert set(message[0]) == {"type", "loc", "msg"}
 
 
 def test_an_invalid_index_name_is_422(subtests: pytest.Subtests, people: People):
@@ -381,7 +381,7 @@ def test_a_member_of_several_orgs_needs_a_key(people: People):
 
 def test_documents_of_another_contract_are_listed_changed_and_deleted_by_id(people: People):
     name = "handbook"
-    made = people.ann.post("/api/v1/collections", {"name": name, "config": {"chunk_size": 64}})
+    response = people.ann.post("/api/v1/collections", {"name": name, "config": {"chunk_size": 64}})
     answer = people.ann.rpc(
         "rag_put_documents",
         {
@@ -397,14 +397,14 @@ def test_documents_of_another_contract_are_listed_changed_and_deleted_by_id(peop
             ],
         },
     )
-    assert (made.status_code, answer.status_code) == (201, 200), answer.text
+    assert (response.status_code, answer.status_code) == (201, 200), answer.text
     document_id = answer.json()[0]["document_id"]
     assert [row["doc_id"] for row in listed(people.ann, name=name)["documents"]] == [document_id]
     # Its id as it is shown, and no other way to write it.
     other = changed(people.ann, {"doc_id": document_id.upper(), "text": TOASTER}, name=name)
     assert len(other["not_found_documents"]) == 1
-    wanted = {"doc_ids": [document_id.upper()]}
-    gone = people.ann.post(path(name, "/documents/delete"), wanted)
+    request = {"doc_ids": [document_id.upper()]}
+    gone = people.ann.post(path(name, "/documents/delete"), request)
     assert gone.json()["not_found_doc_ids"] == [document_id.upper()]
     assert (
         len(changed(people.ann, {"doc_id": document_id, "text": TOASTER}, name=name)["updated_documents"])
@@ -422,10 +422,10 @@ def test_a_large_batch_is_stored_in_order(
     people: People, core: Services, monkeypatch: pytest.MonkeyPatch, count: int, chunks_at_once: int
 ):
     """Its chunks are too many for one call to the database: each text has two."""
-    monkeypatch.setattr(ingest, "CHUNKS_AT_ONCE", chunks_at_once)
+    monkeypatch.setattr(synchronous_ingestion, "CHUNKS_AT_ONCE", chunks_at_once)
     texts = [f"Item {number} stands on shelf {number * 7}. {'Filler. ' * 60}" for number in range(count)]
     documents = [{"text": text} for text in texts]
-    with served(indexes.app, core) as client:
+    with client_of(indexes.app, core) as client:
         body = {"index_name": "rag_index", "documents": documents}
         rows = client.post("/index", json=body, headers=people.ann.headers()).json()
     assert [row["doc_id"] for row in rows] == [digest(text) for text in texts]

@@ -13,11 +13,11 @@ from shared.errors import ConfigurationError
 from shared.services import Services
 from tests.actors import World
 from tests.conftest import People
-from tests.functions.serving import made, served
+from tests.functions.app_server import client_of, services
 from tests.shared.graph.replying import lists
 from tests.sql.passages import put
 from tests.sql.reading import graph_rows, mentions, named, state
-from tests.stand_in import StandIn
+from tests.stand_in_server import StandIn
 
 pytestmark = pytest.mark.usefixtures("no_jobs")
 TEXT = "Ann Lee leads the Ledger Team."
@@ -32,12 +32,12 @@ def deployed(settings: Settings, gateway: StandIn) -> Iterator[Services]:
         "rag_graph_model": "small/model",
         "rag_worker_token": token,
     }
-    with made(settings, rag_llm_api_key="sk-secret-7f3x", **changes) as core:
+    with services(settings, rag_llm_api_key="sk-secret-7f3x", **changes) as core:
         yield core
 
 
 def work(core: Services) -> dict[str, Any]:
-    with served(ingest.app, core) as app:
+    with client_of(ingest.app, core) as app:
         token = core.settings.rag_worker_token
         assert token
         headers = {"Authorization": f"Bearer {token.get_secret_value()}"}
@@ -62,7 +62,7 @@ def test_one_call_extracts_by_rules_and_then_by_the_model(
 
 
 def test_a_model_without_a_key_stops_the_worker(settings: Settings):
-    with made(settings, rag_graph_model="small/model") as core, pytest.raises(ConfigurationError):
+    with services(settings, rag_graph_model="small/model") as core, pytest.raises(ConfigurationError):
         ingest._work(core)
 
 

@@ -13,17 +13,17 @@ import pytest
 from fastapi import FastAPI
 
 from functions import indexes, knowledge
-from shared.access.concurrency_limit import IngestionLimit
-from shared.api import dependencies
+from shared.access.concurrent_ingestion_limit import IngestionLimit
+from shared.api import ingestion_guard
 from shared.config import Settings
 from shared.models.embeddings import EMBEDDED_AT_ONCE
 from shared.services import Services
 from tests.actors import Actor, World
 from tests.conftest import People
 from tests.deploy.conftest import event
-from tests.functions.serving import handled, live, made, served
-from tests.isolation.test_keys import make
-from tests.stand_in import Reply, StandIn
+from tests.functions.app_server import client_of, invoke, live, services
+from tests.isolation.test_api_keys import make
+from tests.stand_in_server import Reply, StandIn
 
 KNOWLEDGE = "/api/v1/knowledge/texts/documents"
 TWO_BATCHES = EMBEDDED_AT_ONCE + 1
@@ -41,7 +41,7 @@ def embedding(settings: Settings, *replies: Reply) -> Iterator[tuple[Services, S
     with StandIn() as server:
         server.replies(*replies)
         hosted: dict[str, Any] = {"openai_api_key": "sk-x", "rag_embedding_url": f"{server.url}/v1"}
-        with made(settings, **hosted) as core:
+        with services(settings, **hosted) as core:
             yield core, server
 
 
@@ -80,7 +80,7 @@ def test_a_disconnected_client_ends_the_ingestion_and_stores_nothing(
 ):
     old = {"index_name": "changed", "documents": texts("Old")}
     replies = vectors(EMBEDDED_AT_ONCE), vectors(1)
-    with embedding(settings, *replies) as (core, _), served(indexes.app, core) as client:
+    with embedding(settings, *replies) as (core, _), client_of(indexes.app, core) as client:
         rows = client.post("/index", json=old, headers=people.ann.headers()).json()
     changes = [{**text, "doc_id": row["doc_id"]} for text, row in zip(texts("New"), rows, strict=True)]
     requests: list[tuple[FastAPI, str, dict[str, Any]]] = [
@@ -111,7 +111,7 @@ def test_a_disconnected_client_ends_the_ingestion_and_stores_nothing(
 def test_a_user_with_too_many_concurrent_ingestions_must_wait(
     people: People, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(dependencies, "INGESTION_WAIT_SECONDS", 0.2)
+    monkeypatch.setattr(ingestion_guard, "INGESTION_WAIT_SECONDS", 0.2)
     body = {"index_name": "busy", "documents": [{"text": SHORT}]}
     replies = [vectors(1, delay=3), *[vectors(1)] * 5]
     with embedding(settings, *replies) as (core, server), live(indexes.app, core) as url:
@@ -143,10 +143,10 @@ def test_a_connected_client_and_one_behind_lambda_get_their_texts_stored(
         with live(indexes.app, core) as url:
             answer = httpx.post(f"{url}/index", json=body, headers=people.ann.headers(), timeout=30)
             assert answer.status_code == 200, answer.text
-        with served(indexes.app, core):
+        with client_of(indexes.app, core):
             headers = {"content-type": "application/json", "authorization": f"Bearer {people.bob.token()}"}
-            asked = event("http_api", "POST", "/index", headers=headers, body=json.dumps(body))
-            assert handled(indexes.handler, asked)["statusCode"] == 200
+            request = event("http_api", "POST", "/index", headers=headers, body=json.dumps(body))
+            assert invoke(indexes.handler, request)["statusCode"] == 200
     assert stored(world, people.ann) == stored(world, people.bob) == TWO_BATCHES
 
 
@@ -156,9 +156,9 @@ LONG, SHORT = f"Long {' ' * 3000}", "Short."
 def test_a_user_s_ingested_bytes_per_minute_are_limited(people: People, world: World, settings: Settings):
     key = make(people.ann)["key"]
     with (
-        made(settings, rag_ingest_bytes_per_minute=5000) as core,
-        served(indexes.app, core) as index,
-        served(knowledge.app, core) as namespace,
+        services(settings, rag_ingest_bytes_per_minute=5000) as core,
+        client_of(indexes.app, core) as index,
+        client_of(knowledge.app, core) as namespace,
     ):
 
         def put(text: str, token: str | None = None, actor: Actor = people.ann) -> Any:

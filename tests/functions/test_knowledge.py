@@ -11,7 +11,8 @@ from shared.config import Settings
 from shared.text.normalize import clean
 from tests.actors import World
 from tests.conftest import People
-from tests.functions.knowing import (
+from tests.functions.app_server import NO_METADATA, client_of, services
+from tests.functions.knowledge_client import (
     PREFIX,
     REFUNDS,
     SHIPPING,
@@ -20,11 +21,10 @@ from tests.functions.knowing import (
     delete,
     ids,
     ingest,
-    listed,
+    list_page,
     retrieve,
 )
-from tests.functions.serving import NO_METADATA, made, served
-from tests.stand_in import StandIn
+from tests.stand_in_server import StandIn
 
 NAMES = [
     "support-corpus", "with spaces", "line\nend\n", "a/b/documents", "documents", "namespaces",
@@ -55,14 +55,14 @@ def test_citations_are_exact(people: People):
         f"Paragraph {n} tells of item {n}. " + "It goes on for a while. " * 20 for n in range(9)
     )
     (name,) = ingest(people.ann, {"text": text, "metadata": {"uri": "https://x.example/a"}, "source": "a.md"})
-    kept = clean(text)
+    remaining = clean(text)
     chunks = retrieve(people.ann, "item 7", include_citations=True)
     assert len(chunks) > 3
     for chunk in chunks:
         (cited,) = chunk["citations"]
         assert set(cited) == {"source", "uri", "page", "span", "snippet", "metadata"}
         start, end = cited["span"]
-        assert kept[start:end] == chunk["text"]
+        assert remaining[start:end] == chunk["text"]
         assert cited["snippet"] == chunk["text"][:200] != ""
         assert (cited["source"], cited["uri"], cited["page"]) == ("a.md", "https://x.example/a", None)
         assert cited["metadata"] == chunk["metadata"] == {"uri": "https://x.example/a", "source": "a.md"}
@@ -149,15 +149,15 @@ def test_a_document_s_own_id_makes_the_round_trip_and_replaces(subtests: pytest.
             ann = world.user(world.org())
             assert ingest(ann, {"text": REFUNDS, "document_id": name, "metadata": {"v": 1}}) == [name]
             assert ingest(ann, {"text": SHIPPING, "document_id": name}, {"text": "Other."})[0] == name
-            assert listed(ann)["total"] == 2
-            assert [row["metadata"] for row in listed(ann)["documents"]] == [{}, {}]
+            assert list_page(ann)["total"] == 2
+            assert [row["metadata"] for row in list_page(ann)["documents"]] == [{}, {}]
             assert REFUNDS not in {chunk["text"] for chunk in retrieve(ann)}
             gone = delete(ann, name)
             assert (gone.status_code, gone.content) == (204, b"")
-            again = delete(ann, name)
-            assert (again.status_code, again.json()) == (404, {"detail": "Document not found"})
+            second = delete(ann, name)
+            assert (second.status_code, second.json()) == (404, {"detail": "Document not found"})
             assert SHIPPING not in {chunk["text"] for chunk in retrieve(ann)}
-            assert listed(ann)["total"] == 1
+            assert list_page(ann)["total"] == 1
 
 
 BAD_IDS: list[Any] = ["a/documents/b", "documents/b", "..", "a/../b", "./a", "", "x" * 501, "\0", 7]
@@ -177,7 +177,7 @@ def test_two_texts_with_one_id_are_422_and_neither_is_stored(people: People):
     answer = people.ann.request("POST", at("support", "documents"), body)
     assert answer.status_code == 422
     assert answer.json()["detail"][0]["loc"] == ["body", "documents"]
-    assert listed(people.ann) == {"documents": [], "total": 0}
+    assert list_page(people.ann) == {"documents": [], "total": 0}
 
 
 def test_documents_of_another_contract_are_replaced_and_deleted_by_id(people: People):
@@ -201,15 +201,15 @@ def test_documents_of_another_contract_are_replaced_and_deleted_by_id(people: Pe
 
 def test_a_list_has_pages_and_the_total(people: People):
     names = ingest(people.ann, *({"text": f"Text {n}.", "source": f"{n}.md"} for n in range(5)))
-    page = listed(people.alf, query="?limit=2&offset=3")
+    page = list_page(people.alf, query="?limit=2&offset=3")
     assert page["total"] == 5
-    every = [listed(people.ann, query=f"?limit=2&offset={offset}")["documents"] for offset in (0, 2, 4)]
+    every = [list_page(people.ann, query=f"?limit=2&offset={offset}")["documents"] for offset in (0, 2, 4)]
     assert [len(rows) for rows in every] == [2, 2, 1]
     assert {row["document_id"] for rows in every for row in rows} == set(names)
     row = next(row for rows in every for row in rows if row["document_id"] == names[3])
     assert set(row) == {"document_id", "metadata", "source", "title", "created_at", "updated_at"}
     assert (row["source"], row["metadata"], row["title"]) == ("3.md", {"source": "3.md"}, "3.md")
-    assert len(listed(people.ann)["documents"]) == 5
+    assert len(list_page(people.ann)["documents"]) == 5
 
 
 def test_an_out_of_range_page_is_422(subtests: pytest.Subtests, people: People):
@@ -221,12 +221,12 @@ def test_an_out_of_range_page_is_422(subtests: pytest.Subtests, people: People):
 
 
 def test_an_unknown_namespace_is_empty_and_is_not_created(people: People, settings: Settings):
-    assert listed(people.ann, "nowhere") == {"documents": [], "total": 0}
+    assert list_page(people.ann, "nowhere") == {"documents": [], "total": 0}
     assert retrieve(people.ann, namespace="nowhere") == []
     assert delete(people.ann, "x", "nowhere").json() == {"detail": "Document not found"}
     with StandIn() as gateway:
         changes: dict[str, Any] = {"rag_llm_api_key": SecretStr("k"), "rag_llm_url": gateway.url}
-        with made(settings, **changes) as core, served(knowledge.app, core) as app:
+        with services(settings, **changes) as core, client_of(knowledge.app, core) as app:
             path, body = at("nowhere", "query"), {"question": "x"}
             answer = app.post(path, json=body, headers=people.ann.headers())
         nothing = "There is nothing in this namespace that answers this question."
@@ -300,4 +300,4 @@ def test_an_empty_text_is_400_and_named(subtests: pytest.Subtests, people: Peopl
             assert (answer.status_code, answer.json()) == (
                 400, {"detail": "documents.1: A document needs a title and some text."}
             )  # fmt: skip
-    assert listed(people.ann)["total"] == 0
+    assert list_page(people.ann)["total"] == 0

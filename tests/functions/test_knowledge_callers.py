@@ -7,7 +7,8 @@ from shared.config import Settings
 from shared.generation.refusals import INSUFFICIENT
 from tests.actors import client
 from tests.conftest import People
-from tests.functions.knowing import (
+from tests.functions.app_server import client_of, services
+from tests.functions.knowledge_client import (
     PREFIX,
     QUESTION,
     REFUNDS,
@@ -18,7 +19,6 @@ from tests.functions.knowing import (
     ingest,
     retrieve,
 )
-from tests.functions.serving import made, served
 
 
 def test_an_answer_has_the_chunks_that_it_cites(people: People):
@@ -51,8 +51,8 @@ def test_a_key_works_in_either_header(people: People):
     for headers in ({"X-Api-Key": key}, {"Authorization": f"Bearer {key}"}):
         body = {"documents": [{"text": REFUNDS, "document_id": "a"}]}
         assert client().post(url + at("s", "documents"), json=body, headers=headers).status_code == 201
-        found = client().post(url + at("s", "retrieve"), json={"query": QUESTION}, headers=headers)
-        assert found.json()["chunks"][0]["text"] == REFUNDS
+        response = client().post(url + at("s", "retrieve"), json={"query": QUESTION}, headers=headers)
+        assert response.json()["chunks"][0]["text"] == REFUNDS
 
 
 BAD_CREDENTIALS: list[dict[str, str]] = [
@@ -80,7 +80,7 @@ def test_health_needs_no_credential_and_readiness_checks_the_database(people: Pe
     for path in ("/healthz", "/readyz"):
         answer = client().get(people.ann.stack.url + path)
         assert (answer.status_code, answer.json()) == (200, {"status": "ok"})
-    with made(settings, supabase_url="http://127.0.0.1:9") as core, served(knowledge.app, core) as app:
+    with services(settings, supabase_url="http://127.0.0.1:9") as core, client_of(knowledge.app, core) as app:
         assert app.get("/healthz").status_code == 200
         gone = app.get("/readyz")
         assert (gone.status_code, gone.json()) == (503, {"status": "unavailable"})
@@ -88,10 +88,10 @@ def test_health_needs_no_credential_and_readiness_checks_the_database(people: Pe
 
 def test_with_answers_disabled_a_query_is_501_and_retrieval_works(people: People, settings: Settings):
     ingest(people.ann, {"text": REFUNDS})
-    with made(settings, rag_knowledge_query_enabled=False) as core, served(knowledge.app, core) as app:
+    with services(settings, rag_knowledge_query_enabled=False) as core, client_of(knowledge.app, core) as app:
         headers = people.ann.headers()
         answer = app.post(at("support", "query"), json={"question": "x"}, headers=headers)
         assert answer.status_code == 501
         assert isinstance(answer.json()["detail"], str)
-        found = app.post(at("support", "retrieve"), json={"query": "x"}, headers=headers)
-        assert len(found.json()["chunks"]) == 1
+        response = app.post(at("support", "retrieve"), json={"query": "x"}, headers=headers)
+        assert len(response.json()["chunks"]) == 1

@@ -13,14 +13,14 @@ from shared.config import Settings
 from shared.services import Services
 from tests.actors import Actor, World, hit_arguments
 from tests.conftest import People
-from tests.functions.serving import made, served
+from tests.functions.app_server import client_of, services
 
 TOKEN = "a token of the operator's"
 
 
 @pytest.fixture
 def operated(settings: Settings) -> Iterator[TestClient]:
-    with made(settings, rag_metrics_token=TOKEN) as core, served(metrics.app, core) as client:
+    with services(settings, rag_metrics_token=TOKEN) as core, client_of(metrics.app, core) as client:
         yield client
 
 
@@ -35,12 +35,12 @@ def counters(text: str) -> dict[tuple[str, str], float]:
     family = next(iter(text_string_to_metric_families(text)))
     assert (family.name, family.type) == ("rag_requests", "counter")
     assert family.documentation
-    found = {}
+    by_name = {}
     for sample in family.samples:
         assert sample.name == "rag_requests_total"
         assert set(sample.labels) == {"function", "outcome"}
-        found[(sample.labels["function"], sample.labels["outcome"])] = sample.value
-    return found
+        by_name[(sample.labels["function"], sample.labels["outcome"])] = sample.value
+    return by_name
 
 
 def grown(client: TestClient, before: dict[tuple[str, str], float]) -> dict[tuple[str, str], float]:
@@ -49,7 +49,7 @@ def grown(client: TestClient, before: dict[tuple[str, str], float]) -> dict[tupl
 
 
 def test_without_a_configured_token_there_are_no_metrics(settings: Settings, people: People):
-    with made(settings) as core, served(metrics.app, core) as client:
+    with services(settings) as core, client_of(metrics.app, core) as client:
         plain = client.get("/metrics")
         assert plain.status_code == 404
         assert plain.json()["error"]["code"] == "not_found"
@@ -94,11 +94,11 @@ def test_counters_are_complete_on_every_instance(operated: TestClient, people: P
     """Two processes' worth of pipelines, and the stack's own, serve; a third that served nothing tells."""
     before = counters(read(operated))
     with ExitStack() as instances:
-        first = instances.enter_context(made(settings, rag_rate_limit_rag="3/minute"))
-        second = instances.enter_context(made(settings, rag_rate_limit_rag="3/minute"))
-        search = instances.enter_context(served(rag_search.app, first))
-        answers = instances.enter_context(served(rag_answer.app, second))
-        keys = instances.enter_context(served(api_keys.app, second))
+        first = instances.enter_context(services(settings, rag_rate_limit_rag="3/minute"))
+        second = instances.enter_context(services(settings, rag_rate_limit_rag="3/minute"))
+        search = instances.enter_context(client_of(rag_search.app, first))
+        answers = instances.enter_context(client_of(rag_answer.app, second))
+        keys = instances.enter_context(client_of(api_keys.app, second))
         user = {"Authorization": f"Bearer {people.ann.token()}"}
         body = {"query_text": "x"}
         statuses = [search.post("/api/rag/search", json=body, headers=user).status_code for _ in range(2)]
@@ -119,9 +119,9 @@ def test_counters_are_complete_on_every_instance(operated: TestClient, people: P
 
 def test_every_instance_reports_the_same(operated: TestClient, settings: Settings, people: People):
     people.ann.rpc("rag_check_rate_limit", hit_arguments())
-    with made(settings, rag_metrics_token=TOKEN) as other:
+    with services(settings, rag_metrics_token=TOKEN) as other:
         first = read(operated)
-        with served(metrics.app, other) as client:
+        with client_of(metrics.app, other) as client:
             assert read(client) == first
 
 
@@ -172,7 +172,10 @@ def test_without_a_signing_key_or_a_database_metrics_are_refused_without_details
         ({}, 503, "api_keys_off"),
     ]
     for changes, status, code in cases:
-        with made(settings, rag_metrics_token=TOKEN, **changes) as core, served(metrics.app, core) as client:
+        with (
+            services(settings, rag_metrics_token=TOKEN, **changes) as core,
+            client_of(metrics.app, core) as client,
+        ):
             if code == "api_keys_off":
                 without_secret(core)
             answer = client.get("/metrics", headers={"Authorization": f"Bearer {TOKEN}"})

@@ -16,7 +16,7 @@ from shared.generation.refusals import INSUFFICIENT
 from shared.services import Services
 from tests.conftest import People
 from tests.functions.test_rag_search import tell
-from tests.stand_in import Reply, StandIn
+from tests.stand_in_server import Reply, StandIn
 
 CITATION_FIELDS = {
     "source_id", "source_type", "source_title", "source_uri", "snippet", "relevance_score", "meta",
@@ -91,12 +91,12 @@ def test_each_extracted_sentence_is_in_the_cited_document(people: People, core: 
     paragraphs = body["answer"]["text"].split("\n\n")
     assert paragraphs
     for paragraph in paragraphs:
-        found = re.fullmatch(r'According to "(.+?)"(?: \(.{10}\))?: (.+) \[(\d)\]', paragraph)
-        assert found, paragraph
-        citation = body["citations"][int(found[3]) - 1]
-        assert citation["source_title"] == found[1]
-        document = KETTLE if found[1] == "Kettle manual" else "The toaster switches off after two minutes."
-        assert found[2] in document or all(part in document for part in found[2].split(". "))
+        groups = re.fullmatch(r'According to "(.+?)"(?: \(.{10}\))?: (.+) \[(\d)\]', paragraph)
+        assert groups, paragraph
+        citation = body["citations"][int(groups[3]) - 1]
+        assert citation["source_title"] == groups[1]
+        source = KETTLE if groups[1] == "Kettle manual" else "The toaster switches off after two minutes."
+        assert groups[2] in source or all(part in source for part in groups[2].split(". "))
 
 
 def test_confidence_thresholds_come_from_the_environment(people: People, core: Services, settings: Settings):

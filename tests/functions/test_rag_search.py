@@ -9,7 +9,7 @@ from fastapi.testclient import TestClient
 
 from functions import rag_search
 from shared.api.dependencies import services_dependency
-from shared.ingestion.ingest import NewDocument, ingest
+from shared.ingestion.synchronous_ingestion import NewDocument, ingest
 from shared.services import Services
 from tests.actors import Actor
 from tests.conftest import People
@@ -61,8 +61,8 @@ def test_both_paths_return_ranked_chunks(subtests: pytest.Subtests, people: Peop
 
 def test_a_result_has_its_own_org_although_the_metadata_name_another(people: People, core: Services):
     tell(core, people.ann, "Only", "The only sentence.", metadata={"org_id": people.bolt.id, "page": 1})
-    (found,) = people.ann.search("sentence").json()["results"]
-    assert found["meta"] == {"org_id": people.acme.id, "page": 1, "date": None, "lang": None}
+    (row,) = people.ann.search("sentence").json()["results"]
+    assert row["meta"] == {"org_id": people.acme.id, "page": 1, "date": None, "lang": None}
 
 
 def test_top_k_defaults_to_eight_and_limits_the_results(people: People, core: Services):
@@ -249,11 +249,11 @@ def test_an_unexpected_exception_is_a_bare_500_with_cors_headers(
 
 def test_the_request_id_is_echoed_or_created(people: People):
     url = f"{people.ann.stack.url}/api/rag/search"
-    given = httpx.post(url, json={}, headers={"X-Request-Id": "abc-123"})
-    made = httpx.post(url, json={})
+    echoed = httpx.post(url, json={}, headers={"X-Request-Id": "abc-123"})
+    response = httpx.post(url, json={})
     forged = httpx.post(url, json={}, headers={"X-Request-Id": "two words <script>"})
-    assert given.headers["x-request-id"] == "abc-123"
-    assert len(made.headers["x-request-id"]) == 36
+    assert echoed.headers["x-request-id"] == "abc-123"
+    assert len(response.headers["x-request-id"]) == 36
     assert len(forged.headers["x-request-id"]) == 36
 
 

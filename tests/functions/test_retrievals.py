@@ -10,11 +10,11 @@ from pydantic import SecretStr
 from functions import retrievals
 from shared.config import Settings
 from shared.services import Services
-from tests import graphing
+from tests import graph_documents
 from tests.actors import NOBODYS, Actor, World
 from tests.conftest import People
-from tests.functions.searching import OUTAGE, Workspace, put
-from tests.functions.serving import NO_METADATA, made, platform_error, served
+from tests.functions.app_server import NO_METADATA, client_of, platform_error, services
+from tests.functions.search_workspace import OUTAGE, Workspace, put
 
 PATH = "/api/v1/retrievals"
 QUESTION = "what was the root cause of the billing outage?"
@@ -25,8 +25,8 @@ MODES = ["semantic", "keyword", "hybrid", "hierarchical", "graph"]
 def retrieve(actor: Actor, query: str = QUESTION, path: str = PATH, **body: Any) -> Row:
     answer = actor.post(path, {"query": query, **body})
     assert answer.status_code == 200, answer.text
-    found: Row = answer.json()
-    return found
+    results: Row = answer.json()
+    return results
 
 
 def titles(actor: Actor, query: str = QUESTION, **body: Any) -> set[str]:
@@ -65,8 +65,8 @@ def test_every_mode_ranks_the_best_answer_first(subtests: pytest.Subtests, home:
 
 
 def test_a_result_has_the_fields_of_the_contract_and_its_sdk(core: Services, people: People, world: World):
-    said = {"category": "technical", "author": "John Doe"}
-    stored = put(core, people.ann, "docs", "Deployment Guide", OUTAGE, metadata=said).removeprefix("doc_")
+    fields = {"category": "technical", "author": "John Doe"}
+    stored = put(core, people.ann, "docs", "Deployment Guide", OUTAGE, metadata=fields).removeprefix("doc_")
     world.sql(
         "update rag.documents set filename = 'deploy.pdf', owner_id = %s, created_by = %s where id = %s",
         people.ann.id, people.alf.id, stored,
@@ -77,15 +77,15 @@ def test_a_result_has_the_fields_of_the_contract_and_its_sdk(core: Services, peo
         "chunk_index", "score", "similarity", "rank", "metadata", "document", "document_metadata",
         "chunk_metadata",
     }  # fmt: skip
-    assert best["document_metadata"] == {**said, "title": "Deployment Guide", "filename": "deploy.pdf"}
+    assert best["document_metadata"] == {**fields, "title": "Deployment Guide", "filename": "deploy.pdf"}
     assert best["document"] == {"id": stored, "title": "Deployment Guide", "filename": "deploy.pdf"}
     assert (best["document_id"], best["chunk_index"]) == (stored, 0)
     assert (best["user_id"], best["owner_id"]) == (people.alf.id, people.ann.id)
     assert best["content_hash"] == f"sha256:{hashlib.sha256(best['content'].encode()).hexdigest()}"
     assert best["metadata"] == {"graph_sourced": False}
     # What is shown works elsewhere.
-    shown = people.ann.request("GET", f"/api/v1/documents/{best['document_id']}").json()
-    assert (shown["id"], shown["user_id"], shown["owner_id"]) == (stored, people.alf.id, people.ann.id)
+    body = people.ann.request("GET", f"/api/v1/documents/{best['document_id']}").json()
+    assert (body["id"], body["user_id"], body["owner_id"]) == (stored, people.alf.id, people.ann.id)
     assert people.ann.request("GET", f"/api/v1/collections/{best['collection_id']}").json()["name"] == "docs"
 
 
@@ -108,18 +108,18 @@ def test_filters_apply_in_every_mode(subtests: pytest.Subtests, core: Services, 
 
     both = {"category": "technical", "author": "John Doe"}
     for mode in MODES:
-        found = partial(titles, ann, mode=mode)
+        find = partial(titles, ann, mode=mode)
         with subtests.test(mode=mode):
-            assert found(metadata_filter=both) == {"Ours", "Elsewhere"}
-            assert found(metadata_filter=both, collection_id=f"col_{docs}") == {"Ours"}
-            assert found(metadata_filter={"level": 1.0, "author": "Jane Doe"}) == {"Half"}
-            assert found(metadata_filter={"level": "1"}) == set()
+            assert find(metadata_filter=both) == {"Ours", "Elsewhere"}
+            assert find(metadata_filter=both, collection_id=f"col_{docs}") == {"Ours"}
+            assert find(metadata_filter={"level": 1.0, "author": "Jane Doe"}) == {"Half"}
+            assert find(metadata_filter={"level": "1"}) == set()
             # As somebody calls it, and as it was read.
-            assert found(document_type="technical") == {"Called"}
-            assert found(document_type="legal") == {"Called", "Read"}
-            assert found(document_type="legal", metadata_filter={"document_type": "technical"}) == {"Called"}
-            assert found(document_type="sonnet") == set()
-            assert len(found(collection_id=docs, metadata_filter={}, document_type=None)) == 4
+            assert find(document_type="technical") == {"Called"}
+            assert find(document_type="legal") == {"Called", "Read"}
+            assert find(document_type="legal", metadata_filter={"document_type": "technical"}) == {"Called"}
+            assert find(document_type="sonnet") == set()
+            assert len(find(collection_id=docs, metadata_filter={}, document_type=None)) == 4
 
 
 def test_a_reranker_orders_on_request_and_its_failure_is_tolerated(settings: Settings, home: Workspace):
@@ -128,11 +128,11 @@ def test_a_reranker_orders_on_request_and_its_failure_is_tolerated(settings: Set
     assert plain["retrieval_metadata"]["reranked_by"] is None
     assert reranked["retrieval_metadata"]["reranked_by"] == "all-MiniLM-L6-v2-late-interaction"
     assert reranked["results"][0]["document"]["title"] == "Billing outage"
-    with made(settings, rag_rerank_enabled=True) as core, served(retrievals.app, core) as client:
+    with services(settings, rag_rerank_enabled=True) as core, client_of(retrievals.app, core) as client:
 
         def by(**body: Any) -> Any:
-            asked = {"query": QUESTION, **body}
-            answer = client.post(PATH, json=asked, headers=home.actor.headers()).json()
+            request = {"query": QUESTION, **body}
+            answer = client.post(PATH, json=request, headers=home.actor.headers()).json()
             return answer["retrieval_metadata"]["reranked_by"]
 
         # Unsaid it is as the deployment says.
@@ -144,20 +144,20 @@ def test_a_reranker_orders_on_request_and_its_failure_is_tolerated(settings: Set
         "rag_rerank_url": "http://127.0.0.1:9",
         "rag_rerank_timeout_seconds": 1,
     }
-    with made(settings, **broken) as core, served(retrievals.app, core) as client:
-        asked = {"query": QUESTION, "rerank": True}
-        answer = client.post(PATH, json=asked, headers=home.actor.headers()).json()
+    with services(settings, **broken) as core, client_of(retrievals.app, core) as client:
+        request = {"query": QUESTION, "rerank": True}
+        answer = client.post(PATH, json=request, headers=home.actor.headers()).json()
     assert answer["retrieval_metadata"]["rerank_failed"] is True
     assert answer["results"][0]["document"]["title"] == "Billing outage"
 
 
 def test_graph_results_are_added_and_marked(subtests: pytest.Subtests, core: Services, people: People):
-    graphing.put_all(core, people.ann)
+    graph_documents.put_all(core, people.ann)
     for mode in MODES:
         with subtests.test(mode=mode):
-            body = retrieve(people.ann, graphing.QUESTION, mode=mode, enable_graph=True)
+            body = retrieve(people.ann, graph_documents.QUESTION, mode=mode, enable_graph=True)
             assert body["graph_enhanced"] is True
-            assert graphing.TEAM in body["graph_context"]
+            assert graph_documents.TEAM in body["graph_context"]
             entities = {entity["id"] for entity in body["graph"]["entities"]}
             assert body["graph"]["edges"]
             assert all({edge["source"], edge["target"]} <= entities for edge in body["graph"]["edges"])
@@ -166,14 +166,14 @@ def test_graph_results_are_added_and_marked(subtests: pytest.Subtests, core: Ser
 
 
 def test_a_result_from_the_graph_alone_is_marked(core: Services, people: People):
-    graphing.put_all(core, people.ann)
+    graph_documents.put_all(core, people.ann)
     without, enhanced = (
-        retrieve(people.ann, graphing.QUESTION, mode="keyword", top_k=1, enable_graph=graph)["results"]
+        retrieve(people.ann, graph_documents.QUESTION, mode="keyword", top_k=1, enable_graph=graph)["results"]
         for graph in (False, True)
     )
-    brought = {result["chunk_id"] for result in enhanced if result["metadata"]["graph_sourced"]}
-    assert brought
-    assert brought.isdisjoint({result["chunk_id"] for result in without})
+    ids = {result["chunk_id"] for result in enhanced if result["metadata"]["graph_sourced"]}
+    assert ids
+    assert ids.isdisjoint({result["chunk_id"] for result in without})
 
 
 def test_the_graph_is_not_used_without_names_or_without_a_request(home: Workspace):
@@ -240,7 +240,7 @@ def test_rate_limit_authentication_and_method_follow_the_platform_contract(
     refused = platform_error(people.ann.request("POST", PATH, {"query": "x"}, token="mn_live_nobody"), 401)
     assert (refused["type"], refused["code"]) == ("authentication_error", "invalid_api_key")
     assert people.ann.request("GET", PATH).status_code == 405
-    with made(settings, rag_rate_limit_api="1/minute") as core, served(retrievals.app, core) as client:
+    with services(settings, rag_rate_limit_api="1/minute") as core, client_of(retrievals.app, core) as client:
         answers: list[Any] = [
             client.post(PATH, json={"query": "x"}, headers=people.ann.headers()) for _ in range(2)
         ]
@@ -248,7 +248,7 @@ def test_rate_limit_authentication_and_method_follow_the_platform_contract(
     assert platform_error(answers[1], 429)["code"] == "rate_limit_exceeded"
     assert int(answers[1].headers["retry-after"]) > 0
     gone = {"supabase_url": "http://127.0.0.1:9", "supabase_jwt_issuer": settings.issuer}
-    with made(settings, **gone) as core, served(retrievals.app, core) as client:
+    with services(settings, **gone) as core, client_of(retrievals.app, core) as client:
         answer: Any = client.post(PATH, json={"query": "x"}, headers=people.ann.headers())
     assert platform_error(answer, answer.status_code)["type"] == "server_error"
     assert answer.status_code in (500, 503)

@@ -68,7 +68,7 @@ def test_only_selected_functions_are_imported():
         "import sys; from functions.server import create; create();"
         "print(*sorted(name for name in sys.modules if name.startswith('functions.')))"
     )
-    done = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-c", code],
         env={"PATH": os.environ["PATH"], "RAG_FUNCTIONS": " rag-search, "},
         cwd=ROOT,
@@ -76,7 +76,7 @@ def test_only_selected_functions_are_imported():
         text=True,
         check=True,
     )
-    assert done.stdout.split() == ["functions.health", "functions.rag_search", "functions.server"]
+    assert process.stdout.split() == ["functions.health", "functions.rag_search", "functions.server"]
 
 
 def test_one_process_serves_all_functions(environment: pytest.MonkeyPatch, people: People):
@@ -89,7 +89,7 @@ def test_one_process_serves_all_functions(environment: pytest.MonkeyPatch, peopl
     assert (search.status_code, len(search.json()["results"])) == (200, 1)
     assert (answer.status_code, answer.json()["status"]) == (200, "insufficient_context")
     # One budget: the second request was counted after the first.
-    assert [given.headers["X-RateLimit-Remaining"] for given in (search, answer)] == ["59", "58"]
+    assert [arguments.headers["X-RateLimit-Remaining"] for arguments in (search, answer)] == ["59", "58"]
 
 
 def test_an_unselected_function_is_404_in_the_envelope(environment: pytest.MonkeyPatch, people: People):
@@ -120,14 +120,14 @@ def test_one_reference_page_covers_all_functions(environment: pytest.MonkeyPatch
         document = client.get("/openapi.json").json()
         page = client.get("/docs")
         assert client.post("/docs").status_code == 405
-    shown = operations_of(document)
+    output = operations_of(document)
     for slug in SLUGS:
         for place, own in operations_of(import_module(SLUGS[slug]).app.openapi()).items():
-            operation = shown.pop(place)
+            operation = output.pop(place)
             assert (operation["tags"], operation["operationId"]) == ([slug], own["operationId"])
             assert set(operation["responses"]) == set(own["responses"])
             assert f"<b>{place[1].upper()}</b> <code>{place[0]}</code>" in page.text
-    assert shown == {}
+    assert output == {}
     # Two APIs have a model Document: each operation refers to its own.
     schemas = document["components"]["schemas"]
     for path, method, field in (

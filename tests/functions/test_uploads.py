@@ -17,10 +17,10 @@ from shared.documents.documents import MAX_BYTES as IN_A_REQUEST
 from shared.ingestion.job_queue import BatchResult
 from tests.actors import Actor, World, client
 from tests.conftest import People
-from tests.functions.serving import NO_METADATA
-from tests.functions.serving import platform_error as error
+from tests.functions.app_server import NO_METADATA
+from tests.functions.app_server import platform_error as error
 from tests.functions.test_documents import FIELDS, collection
-from tests.uploading import PATH, Uploading, digest, page
+from tests.upload_client import PATH, Uploads, digest, page
 
 Row = dict[str, Any]
 
@@ -41,27 +41,27 @@ def overdue(world: World) -> None:
 
 
 def test_a_large_file_is_uploaded_processed_found_and_downloaded(
-    uploading: Uploading, people: People, home: str
+    uploading: Uploads, people: People, home: str
 ):
     data = page("The kiln is hot.", IN_A_REQUEST + 1)
     begun = uploading.begin(people.ann, f"col_{home}", len(data), "kiln é.html", metadata={"author": "Ann"})
     assert begun.status_code == 201, begun.text
-    said = begun.json()
-    assert set(said) == {"upload_url", "upload", "expires_at"}
-    lasts = datetime.fromisoformat(said["expires_at"]) - datetime.now(UTC)
+    message = begun.json()
+    assert set(message) == {"upload_url", "upload", "expires_at"}
+    lasts = datetime.fromisoformat(message["expires_at"]) - datetime.now(UTC)
     assert timedelta(minutes=119) < lasts <= timedelta(hours=2)
     # With nothing but the link.
-    assert httpx.put(said["upload_url"], content=data).status_code == 200
+    assert httpx.put(message["upload_url"], content=data).status_code == 200
 
-    answer = uploading.finish(people.ann, said["upload"])
+    answer = uploading.finish(people.ann, message["upload"])
     assert answer.status_code == 202, answer.text
     row = answer.json()
     assert set(row) == FIELDS
     assert (row["status"], row["filename"], row["size_bytes"]) == ("processing", "kiln é.html", len(data))
     assert row["metadata"] == {"author": "Ann"}
     assert uploading.work() == BatchResult(claimed=1, completed=1)
-    done = uploading.seen(people.alf, row)
-    assert (done["status"], done["content_hash"]) == ("completed", digest(data))
+    document = uploading.state_of(people.alf, row)
+    assert (document["status"], document["content_hash"]) == ("completed", digest(data))
     assert people.alf.search("How hot is the kiln?").json()["results"][0]["source_id"] == row["id"]
     assert people.bob.search("How hot is the kiln?").json()["results"] == []
 
@@ -75,29 +75,29 @@ def test_a_large_file_is_uploaded_processed_found_and_downloaded(
 
 
 def test_storage_requests_use_the_caller_s_token_and_never_a_service_role(
-    uploading: Uploading, people: People, home: str
+    uploading: Uploads, people: People, home: str
 ):
     row = uploading.bring(people.ann, home, page("The kiln is hot."))
     uploading.work()
     uploading.app.get(uploading.get(people.alf, f"{row['id']}/url").json()["url"], follow_redirects=False)
     people.ann.request("DELETE", f"/api/v1/documents/{row['id']}")
     assert uploading.remove() == 1
-    asked = [(claims["role"], claims.get("sub")) for _, _, claims in uploading.server.asked]
+    requests = [(claims["role"], claims.get("sub")) for _, _, claims in uploading.server.asked]
     ann, alf = ("authenticated", people.ann.id), ("authenticated", people.alf.id)
-    assert asked == [ann, ann, ann, alf, ("authenticated", None)]
+    assert requests == [ann, ann, ann, alf, ("authenticated", None)]
 
 
-def test_an_api_key_can_upload(uploading: Uploading, people: People, home: str):
-    made = people.ann.post("/api/keys", {"name": "ci", "scopes": ["documents:write"]}).json()
+def test_an_api_key_can_upload(uploading: Uploads, people: People, home: str):
+    body = people.ann.post("/api/keys", {"name": "ci", "scopes": ["documents:write"]}).json()
     data = page("The kiln is hot.")
-    ticket = uploading.put(people.ann, home, data, token=made["key"])
-    answer = uploading.finish(people.ann, ticket, made["key"])
+    ticket = uploading.put(people.ann, home, data, token=body["key"])
+    answer = uploading.finish(people.ann, ticket, body["key"])
     assert answer.status_code == 202, answer.text
-    assert {claims["rag"]["key"] for _, _, claims in uploading.server.asked} == {made["id"]}
+    assert {claims["rag"]["key"] for _, _, claims in uploading.server.asked} == {body["id"]}
     assert uploading.work() == BatchResult(claimed=1, completed=1)
 
 
-def test_a_repeated_completion_is_one_document(uploading: Uploading, people: People, world: World, home: str):
+def test_a_repeated_completion_is_one_document(uploading: Uploads, people: People, world: World, home: str):
     ticket = uploading.put(people.ann, home, page("The kiln is hot."))
     with ThreadPoolExecutor(4) as pool:
         answers = list(pool.map(lambda _: uploading.finish(people.ann, ticket), range(8)))
@@ -105,8 +105,8 @@ def test_a_repeated_completion_is_one_document(uploading: Uploading, people: Peo
     (document,) = {answer.json()["id"] for answer in answers}
     assert world.sql("select count(*) from rag.jobs where document_id = %s", document) == [(1,)]
     uploading.work()
-    again = uploading.finish(people.ann, ticket).json()
-    assert (again["id"], again["status"]) == (document, "completed")
+    second = uploading.finish(people.ann, ticket).json()
+    assert (second["id"], second["status"]) == (document, "completed")
     # And not another one once it is deleted.
     people.ann.request("DELETE", f"/api/v1/documents/{document}")
     assert error(uploading.finish(people.ann, ticket), 404)["code"] == "upload_not_found"
@@ -114,7 +114,7 @@ def test_a_repeated_completion_is_one_document(uploading: Uploading, people: Peo
     assert error(uploading.finish(people.ann, ticket), 404)["code"] == "upload_not_found"
 
 
-def test_an_upload_is_accepted_only_after_the_file_arrived(uploading: Uploading, people: People, home: str):
+def test_an_upload_is_accepted_only_after_the_file_arrived(uploading: Uploads, people: People, home: str):
     begun = uploading.begin(people.ann, home).json()
     assert error(uploading.finish(people.ann, begun["upload"]), 404)["code"] == "upload_not_found"
     client().put(begun["upload_url"], content=page("The kiln is hot."))
@@ -122,7 +122,7 @@ def test_an_upload_is_accepted_only_after_the_file_arrived(uploading: Uploading,
 
 
 def test_an_upload_ticket_expires(
-    uploading: Uploading, people: People, world: World, home: str, monkeypatch: pytest.MonkeyPatch
+    uploading: Uploads, people: People, world: World, home: str, monkeypatch: pytest.MonkeyPatch
 ):
     first, second = (uploading.put(people.ann, home, page(f"Kiln {number}.")) for number in range(2))
     later = time.time() + 7201
@@ -135,7 +135,7 @@ def test_an_upload_ticket_expires(
 
 
 def test_a_tier_s_file_size_limit_ignores_the_declared_size(
-    uploading: Uploading, people: People, world: World, home: str
+    uploading: Uploads, people: People, world: World, home: str
 ):
     world.tier(people.acme, file_bytes=40)
     refused = error(uploading.begin(people.ann, home, 41), 413)
@@ -146,7 +146,7 @@ def test_a_tier_s_file_size_limit_ignores_the_declared_size(
     assert world.sql("select count(*) from rag.documents where collection_id = %s", home) == [(0,)]
 
 
-def test_an_upload_is_limited_to_the_parser_s_maximum(uploading: Uploading, people: People, home: str):
+def test_an_upload_is_limited_to_the_parser_s_maximum(uploading: Uploads, people: People, home: str):
     large = error(uploading.begin(people.ann, home, MAX_BYTES + 1), 413)
     assert (large["code"], large["message"]) == ("file_too_large", "A file may have 100 MB.")
     assert uploading.begin(people.ann, home, MAX_BYTES).status_code == 201
@@ -173,13 +173,13 @@ UNREADABLE_FILES: list[tuple[str, str]] = [
 
 
 def test_an_unsupported_file_type_is_refused_before_the_upload(
-    subtests: pytest.Subtests, uploading: Uploading, people: People, home: str
+    subtests: pytest.Subtests, uploading: Uploads, people: People, home: str
 ):
-    for name, said in UNREADABLE_FILES:
+    for name, text in UNREADABLE_FILES:
         with subtests.test(name=name):
             refused = error(uploading.begin(people.ann, home, name=name), 400)
             assert refused["code"] == "unsupported_file_type"
-            assert said in refused["message"]
+            assert text in refused["message"]
 
 
 BAD_FIELDS: list[tuple[Row, str]] = [
@@ -191,7 +191,7 @@ BAD_FIELDS: list[tuple[Row, str]] = [
 
 
 def test_invalid_upload_fields_are_refused_by_name(
-    subtests: pytest.Subtests, uploading: Uploading, people: People, home: str
+    subtests: pytest.Subtests, uploading: Uploads, people: People, home: str
 ):
     for changed, field in BAD_FIELDS:
         with subtests.test(changed=changed):
@@ -201,7 +201,7 @@ def test_invalid_upload_fields_are_refused_by_name(
 
 
 def test_metadata_that_is_not_json_gets_no_ticket(
-    subtests: pytest.Subtests, uploading: Uploading, people: People, home: str
+    subtests: pytest.Subtests, uploading: Uploads, people: People, home: str
 ):
     for metadata in NO_METADATA:
         with subtests.test(metadata=metadata):
@@ -215,13 +215,13 @@ def test_metadata_that_is_not_json_gets_no_ticket(
 
 def test_without_a_bucket_uploads_are_refused(people: People, home: str):
     body = {"collection_id": home, "filename": "a.pdf", "size_bytes": 1}
-    for path, said in (("upload", body), ("uploaded", {"upload": "x"})):
-        refused = error(people.ann.request("POST", f"/api{PATH}/{path}", said), 404)
+    for path, text in (("upload", body), ("uploaded", {"upload": "x"})):
+        refused = error(people.ann.request("POST", f"/api{PATH}/{path}", text), 404)
         assert refused["code"] == "storage_off"
 
 
 def test_a_storage_outage_is_reported_as_such(
-    uploading: Uploading, people: People, home: str, caplog: pytest.LogCaptureFixture
+    uploading: Uploads, people: People, home: str, caplog: pytest.LogCaptureFixture
 ):
     ticket = uploading.put(people.ann, home, page("The kiln is hot."))
     row = uploading.bring(people.ann, home, page("The kiln is cold."))
@@ -243,7 +243,7 @@ def test_a_storage_outage_is_reported_as_such(
     assert "eyJ" not in logged
 
 
-def test_an_admin_uploads_into_a_member_s_private_collection(uploading: Uploading, people: People):
+def test_an_admin_uploads_into_a_member_s_private_collection(uploading: Uploads, people: People):
     own = people.ann.request("POST", "/api/v1/collections", {"name": "own", "private": True}).json()["id"]
     row = uploading.bring(people.ada, own, page("The kiln is hot."))
     assert (row["user_id"], row["owner_id"]) == (people.ada.id, people.ann.id)
@@ -258,17 +258,17 @@ def test_an_admin_uploads_into_a_member_s_private_collection(uploading: Uploadin
 # -- the worker ---------------------------------------------------------------------------------------
 
 
-def test_a_duplicate_upload_ends_before_embedding(uploading: Uploading, people: People, home: str):
+def test_a_duplicate_upload_ends_before_embedding(uploading: Uploads, people: People, home: str):
     data = page("The kiln is hot.")
     first = uploading.bring(people.ann, home, data)
     uploading.work()
     second = uploading.bring(people.alf, home, data, name="other.html")
     private = uploading.bring(people.alf, home, data, private=True)
     uploading.work()
-    failed = uploading.seen(people.ann, second)
+    failed = uploading.state_of(people.ann, second)
     assert (failed["status"], failed["error"]["code"]) == ("failed", "duplicate_document")
-    assert uploading.seen(people.ann, first)["status"] == "completed"
-    assert uploading.seen(people.alf, private)["status"] == "completed"
+    assert uploading.state_of(people.ann, first)["status"] == "completed"
+    assert uploading.state_of(people.alf, private)["status"] == "completed"
     # Nor the other way, as a request.
     file = {"file": ("kiln.html", data, "text/html")}
     address = f"{people.ann.stack.url}/api/v1/documents"
@@ -276,40 +276,40 @@ def test_a_duplicate_upload_ends_before_embedding(uploading: Uploading, people: 
     assert error(answer, 409)["details"]["document_id"] == first["id"]
 
 
-def test_a_failed_upload_is_replaced_by_its_retry(uploading: Uploading, people: People, home: str):
+def test_a_failed_upload_is_replaced_by_its_retry(uploading: Uploads, people: People, home: str):
     data = b"<!--" + b"x" * 100 + b"-->"
     first = uploading.bring(people.ann, home, data)
     uploading.work()
-    assert uploading.seen(people.ann, first)["error"]["code"] == "empty_file"
+    assert uploading.state_of(people.ann, first)["error"]["code"] == "empty_file"
     second = uploading.bring(people.ann, home, data)
     uploading.work()
-    assert uploading.seen(people.ann, second)["error"]["code"] == "empty_file"
+    assert uploading.state_of(people.ann, second)["error"]["code"] == "empty_file"
     assert uploading.get(people.ann, first["id"]).status_code == 404
     assert uploading.remove() == 1
-    assert uploading.kept == {uploading.path_of(second)}
+    assert uploading.paths == {uploading.path_of(second)}
 
 
 def test_a_deleted_object_is_a_failure_with_a_reason(
-    uploading: Uploading, people: People, world: World, home: str
+    uploading: Uploads, people: People, world: World, home: str
 ):
     row = uploading.bring(people.ann, home, page("The kiln is hot."))
     world.sql("delete from storage.objects")
     assert uploading.work() == BatchResult(claimed=1, failed=1)
-    assert uploading.seen(people.ann, row)["error"]["code"] == "original_gone"
+    assert uploading.state_of(people.ann, row)["error"]["code"] == "original_gone"
     link = uploading.get(people.ann, f"{row['id']}/url").json()["url"]
     answer: Any = uploading.app.get(link, follow_redirects=False)
     assert error(answer, 404)["code"] == "original_not_found"
 
 
 def test_a_storage_outage_postpones_documents(
-    subtests: pytest.Subtests, uploading: Uploading, people: People, world: World, home: str
+    subtests: pytest.Subtests, uploading: Uploads, people: People, world: World, home: str
 ):
     for fault in [500, 503, 404, 429]:
         with subtests.test(fault=fault):
             row = uploading.bring(people.ann, home, page(f"The kiln has {fault} degrees."))
             uploading.server.fault = fault
             assert uploading.work() == BatchResult(claimed=1, postponed=1)
-            waiting = uploading.seen(people.ann, row)
+            waiting = uploading.state_of(people.ann, row)
             assert (waiting["status"], waiting["error"]["code"]) == ("processing", "storage_failed")
             uploading.server.fault = None
             assert_due(world, row)
@@ -317,7 +317,7 @@ def test_a_storage_outage_postpones_documents(
 
 
 def test_a_missing_bucket_postpones_documents(
-    uploading: Uploading, people: People, home: str, monkeypatch: pytest.MonkeyPatch
+    uploading: Uploads, people: People, home: str, monkeypatch: pytest.MonkeyPatch
 ):
     uploading.bring(people.ann, home, page("The kiln is hot."))
     monkeypatch.setattr(uploading.core.require_storage(), "_bucket", "none")
@@ -325,15 +325,15 @@ def test_a_missing_bucket_postpones_documents(
 
 
 def test_the_worker_reads_no_more_than_the_tier_allows(
-    uploading: Uploading, people: People, world: World, home: str
+    uploading: Uploads, people: People, world: World, home: str
 ):
     row = uploading.bring(people.ann, home, page("The kiln is hot.", 100))
     world.tier(people.acme, file_bytes=50)
     assert uploading.work() == BatchResult(claimed=1, failed=1)
-    assert uploading.seen(people.ann, row)["error"]["code"] == "file_too_large"
+    assert uploading.state_of(people.ann, row)["error"]["code"] == "file_too_large"
 
 
-def test_a_new_version_replaces_the_document_and_its_object(uploading: Uploading, people: People, home: str):
+def test_a_new_version_replaces_the_document_and_its_object(uploading: Uploads, people: People, home: str):
     first = uploading.bring(people.ann, home, page("The kiln is hot."), external_id="shelf/kiln")
     uploading.work()
     older = uploading.path_of(first)
@@ -343,13 +343,13 @@ def test_a_new_version_replaces_the_document_and_its_object(uploading: Uploading
     uploading.work()
     assert people.ann.search("oven").json()["results"][0]["snippet"] == "The oven is cold."
     assert uploading.remove() == 1
-    assert uploading.kept == {uploading.path_of(second)}
-    assert older not in uploading.kept
+    assert uploading.paths == {uploading.path_of(second)}
+    assert older not in uploading.paths
     # A text takes its place too.
     body = {"collection_id": home, "content": "It rains.", "external_id": "shelf/kiln"}
     assert people.ann.request("POST", "/api/v1/documents/text", body).status_code == 202
     assert uploading.remove() == 1
-    assert uploading.kept == set()
+    assert uploading.paths == set()
 
 
 # -- what goes ----------------------------------------------------------------------------------------
@@ -372,15 +372,15 @@ def delete_org(actor: Actor, world: World, row: Row) -> None:
 
 @pytest.mark.parametrize("delete", [delete_document, delete_collection, delete_org])
 def test_an_object_is_deleted_with_its_document(
-    uploading: Uploading, people: People, world: World, home: str, delete: Any
+    uploading: Uploads, people: People, world: World, home: str, delete: Any
 ):
     row = uploading.bring(people.ann, home, page("The kiln is hot."))
     other = uploading.bring(people.bob, collection(people.bob, "docs"), page("The kiln is hot."))
     uploading.work()
     delete(people.ann, world, row)
-    assert len(uploading.kept) == 2
+    assert len(uploading.paths) == 2
     assert uploading.remove() == 1
-    assert uploading.kept == {uploading.path_of(other)}
+    assert uploading.paths == {uploading.path_of(other)}
     # Until nobody can store it once more.
     assert world.sql("select due_at = storable_until from rag.removals") == [(True,)]
     world.sql("update rag.removals set due_at = now(), storable_until = now()")
@@ -389,7 +389,7 @@ def test_an_object_is_deleted_with_its_document(
 
 
 def test_an_object_stored_again_by_its_link_is_deleted_again(
-    uploading: Uploading, people: People, world: World, home: str
+    uploading: Uploads, people: People, world: World, home: str
 ):
     data = page("The kiln is hot.")
     begun = uploading.begin(people.ann, home, len(data)).json()
@@ -398,14 +398,14 @@ def test_an_object_stored_again_by_its_link_is_deleted_again(
     delete_document(people.ann, world, row)
     assert uploading.remove() == 1
     assert client().put(begun["upload_url"], content=data).status_code == 200
-    assert len(uploading.kept) == 1
+    assert len(uploading.paths) == 1
     world.sql("update rag.removals set due_at = now(), storable_until = now()")
     assert uploading.remove() == 1
-    assert uploading.kept == set()
+    assert uploading.paths == set()
 
 
 def test_a_failed_deletion_does_not_block_other_objects(
-    uploading: Uploading, people: People, world: World, home: str
+    uploading: Uploads, people: People, world: World, home: str
 ):
     stuck, *others = [uploading.bring(people.ann, home, page(f"Kiln {number}")) for number in range(4)]
     path = uploading.path_of(stuck)
@@ -413,12 +413,10 @@ def test_a_failed_deletion_does_not_block_other_objects(
         delete_document(people.ann, world, row)
     uploading.server.stuck = path
     assert uploading.remove() == 3
-    assert uploading.kept == {path}
+    assert uploading.paths == {path}
 
 
-def test_object_deletions_are_fair_between_orgs(
-    uploading: Uploading, people: People, world: World, home: str
-):
+def test_object_deletions_are_fair_between_orgs(uploading: Uploads, people: People, world: World, home: str):
     for number in range(3):
         row = uploading.bring(people.ann, home, page(f"Kiln {number}"))
         delete_document(people.ann, world, row)
@@ -429,17 +427,17 @@ def test_object_deletions_are_fair_between_orgs(
 
 
 def test_an_object_is_deleted_although_its_owner_left(
-    uploading: Uploading, people: People, world: World, home: str
+    uploading: Uploads, people: People, world: World, home: str
 ):
     row = uploading.bring(people.ann, home, page("The kiln is hot."), private=True)
     delete_document(people.ada, world, row)
     world.sql("delete from auth.users where id = %s", people.ann.id)
     assert uploading.remove() == 1
-    assert uploading.kept == set()
+    assert uploading.paths == set()
 
 
 def test_a_failed_deletion_is_retried_with_growing_delays(
-    uploading: Uploading, people: People, world: World, home: str
+    uploading: Uploads, people: People, world: World, home: str
 ):
     delete_document(people.ann, world, uploading.bring(people.ann, home, page("The kiln is hot.")))
     uploading.server.fault = 503
@@ -453,21 +451,21 @@ def test_a_failed_deletion_is_retried_with_growing_delays(
         overdue(world)
     uploading.server.fault = None
     assert uploading.remove() == 1
-    assert uploading.kept == set()
+    assert uploading.paths == set()
 
 
-def test_abandoned_uploads_are_deleted(uploading: Uploading, people: People, world: World, home: str):
+def test_abandoned_uploads_are_deleted(uploading: Uploads, people: People, world: World, home: str):
     uploading.put(people.ann, home, page("Forgotten."))
-    kept = uploading.bring(people.ann, home, page("The kiln is hot."))
+    document = uploading.bring(people.ann, home, page("The kiln is hot."))
     assert uploading.remove() == 0
     assert world.sql("select due_at - created_at from rag.removals") == [(timedelta(hours=3),)]
     world.sql("update rag.removals set due_at = now()")
     assert uploading.remove() == 1
-    assert uploading.kept == {uploading.path_of(kept)}
+    assert uploading.paths == {uploading.path_of(document)}
 
 
 def test_the_readme_s_query_finds_orphaned_objects(
-    uploading: Uploading, people: People, world: World, home: str
+    uploading: Uploads, people: People, world: World, home: str
 ):
     (statement,) = re.findall(r"`(select name from storage.objects[^`]+)`", (ROOT / "README.md").read_text())
     uploading.bring(people.ann, home, page("The kiln is hot."))
@@ -480,10 +478,10 @@ def test_the_readme_s_query_finds_orphaned_objects(
 
 
 def test_the_scheduled_call_deletes_objects_as_well(
-    uploading: Uploading, people: People, world: World, home: str
+    uploading: Uploads, people: People, world: World, home: str
 ):
     from functions import ingest
 
     delete_document(people.ann, world, uploading.bring(people.ann, home, page("The kiln is hot.")))
     assert json.loads(ingest._work(uploading.core).model_dump_json())["idle"] is True
-    assert uploading.kept == set()
+    assert uploading.paths == set()

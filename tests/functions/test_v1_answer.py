@@ -13,12 +13,12 @@ from functions import v1_answer
 from shared.config import Settings
 from shared.generation.refusals import INSUFFICIENT
 from shared.services import Services
-from tests import graphing
+from tests import graph_documents
 from tests.actors import World
 from tests.conftest import People
-from tests.functions.searching import OUTAGE, Row, Workspace, ok, refused, workspace_id
-from tests.functions.serving import live, made, served
-from tests.stand_in import Reply, StandIn
+from tests.functions.app_server import client_of, live, services
+from tests.functions.search_workspace import OUTAGE, Row, Workspace, error_of, ok, workspace_id
+from tests.stand_in_server import Reply, StandIn
 
 QUESTION = "What was the root cause of the billing outage?"
 HOLDS = "The root cause of the billing outage were Stripe webhook retries that piled up in the queue [1]."
@@ -33,13 +33,13 @@ def says(text: str) -> Reply:
 @contextmanager
 def answering(settings: Settings, gateway: StandIn) -> Iterator[TestClient]:
     changes = {"rag_llm_api_key": "sk-model", "rag_llm_url": gateway.url}
-    with made(settings, **changes) as core, served(v1_answer.app, core) as client:
+    with services(settings, **changes) as core, client_of(v1_answer.app, core) as client:
         yield client
 
 
 def ask(client: TestClient, home: Workspace, **body: Any) -> Row:
-    asked = {"workspaceId": home.id, "question": QUESTION, **body}
-    return ok(client.post("/v1/answer", json=asked, headers=home.actor.headers()))
+    request = {"workspaceId": home.id, "question": QUESTION, **body}
+    return ok(client.post("/v1/answer", json=request, headers=home.actor.headers()))
 
 
 def assert_traceable(home: Workspace, body: Row) -> None:
@@ -85,9 +85,9 @@ def test_supported_sentences_are_kept_and_unsupported_ones_dropped(
     assert (body["withheld"], body["generation"]["answerType"]) == (False, "abstractive")
     assert [citation["documentId"] for citation in body["citations"]] == [home.documents["Billing outage"]]
     assert_traceable(home, body)
-    (asked,) = gateway.requests
-    assert asked.json["max_tokens"] == 400
-    assert OUTAGE in asked.json["messages"][-1]["content"]
+    (request,) = gateway.requests
+    assert request.json["max_tokens"] == 400
+    assert OUTAGE in request.json["messages"][-1]["content"]
 
 
 def test_an_answer_without_supported_sentences_is_withheld(
@@ -158,19 +158,19 @@ def test_constraints_and_the_rationale_are_those_of_a_search(home: Workspace):
 
 
 def test_a_graph_answer_has_its_evidence_and_edges(core: Services, people: People):
-    for title, told in graphing.TOLD.items():
-        graphing.put(core, people.ann, title, told, collection="told")
-    asked = {
-        "workspaceId": workspace_id(people.ann, "told"), "question": graphing.QUESTION, "topK": 3,
+    for title, told in graph_documents.CHUNKS.items():
+        graph_documents.put(core, people.ann, title, told, collection="told")
+    request = {
+        "workspaceId": workspace_id(people.ann, "told"), "question": graph_documents.QUESTION, "topK": 3,
         "mode": "graph", "include": {"rationale": True},
     }  # fmt: skip
-    body = ok(people.ann.post("/v1/answer", asked))
-    assert graphing.TEAM in {result["title"] for result in body["retrieval"]["results"]}
+    body = ok(people.ann.post("/v1/answer", request))
+    assert graph_documents.TEAM in {result["title"] for result in body["retrieval"]["results"]}
     assert body["rationale"]["routerMode"] == "graph"
     owned = {"type": "OWNED_BY", "from": "billing_service", "to": "kestrel", "confidence": 0.9}
     assert owned in body["rationale"]["graph"]["edges"]
-    without = ok(people.ann.post("/v1/answer", {**asked, "mode": "hybrid"}))
-    assert graphing.TEAM not in {result["title"] for result in without["retrieval"]["results"]}
+    without = ok(people.ann.post("/v1/answer", {**request, "mode": "hybrid"}))
+    assert graph_documents.TEAM not in {result["title"] for result in without["retrieval"]["results"]}
     assert without["rationale"]["graph"] == {"entities": [], "edges": [], "evidenceChunks": []}
 
 
@@ -193,7 +193,7 @@ def test_a_model_error_is_reported_without_its_message(
             with answering(settings, gateway) as client:
                 body = {"workspaceId": home.id, "question": QUESTION}
                 answer = client.post("/v1/answer", json=body, headers=home.actor.headers())
-            refused(answer, status, code)
+            error_of(answer, status, code)
             assert "secret" not in answer.text
             assert answer.headers.get("retry-after") == ("7" if status == 503 else None)
 
@@ -215,7 +215,7 @@ BAD_FIELDS: list[tuple[Row, str]] = [
 def test_an_out_of_range_field_is_named(subtests: pytest.Subtests, home: Workspace):
     for body, field in BAD_FIELDS:
         with subtests.test(body=body):
-            refused(
+            error_of(
                 home.actor.post("/v1/answer", {"workspaceId": home.id, **body}),
                 400,
                 "INVALID_ARGUMENT",
@@ -236,18 +236,18 @@ KEY = "2b1c6d1e-8a1f-4a0e-9a51-7c0f3f3f9d10"
 
 def test_the_same_key_and_body_replay_the_answer(home: Workspace, settings: Settings, gateway: StandIn):
     gateway.replies(says(HOLDS))
-    asked = {"workspaceId": home.id, "question": QUESTION}
+    request = {"workspaceId": home.id, "question": QUESTION}
     headers = {**home.actor.headers(), "Idempotency-Key": KEY}
     with answering(settings, gateway) as client:
-        first = client.post("/v1/answer", json=asked, headers=headers)
-        second = client.post("/v1/answer", json=asked, headers=headers)
-        other = client.post("/v1/answer", json={**asked, "maxTokens": 64}, headers=headers)
+        first = client.post("/v1/answer", json=request, headers=headers)
+        second = client.post("/v1/answer", json=request, headers=headers)
+        other = client.post("/v1/answer", json={**request, "maxTokens": 64}, headers=headers)
     assert (first.status_code, second.status_code) == (200, 200)
     assert second.json() == first.json()
     assert second.json()["requestId"] == first.headers["x-request-id"]
     assert second.headers["idempotency-replayed"] == "true"
     assert "idempotency-replayed" not in first.headers
-    assert refused(other, 409, "CONFLICT")["details"]["reason"] == "idempotency_mismatch"
+    assert error_of(other, 409, "CONFLICT")["details"]["reason"] == "idempotency_mismatch"
     assert len(gateway.requests) == 1
 
 
@@ -261,18 +261,18 @@ def test_the_same_key_and_question_in_another_workspace_are_a_conflict(home: Wor
 
     ok(once(home.id))
     for answer in (once(f"ws_{other}"), once("", **{"X-Workspace-Id": f"ws_{other}"})):
-        assert refused(answer, 409, "CONFLICT")["details"]["reason"] == "idempotency_mismatch"
+        assert error_of(answer, 409, "CONFLICT")["details"]["reason"] == "idempotency_mismatch"
 
 
 def test_the_answer_is_stored_for_a_day(home: Workspace, settings: Settings, gateway: StandIn, world: World):
     gateway.replies(says(HOLDS))
-    asked = {"workspaceId": home.id, "question": QUESTION}
+    request = {"workspaceId": home.id, "question": QUESTION}
     headers = {**home.actor.headers(), "Idempotency-Key": KEY}
     with answering(settings, gateway) as client:
         for age, calls in (("23 hours 59 minutes", 1), ("2 minutes", 2)):
-            client.post("/v1/answer", json=asked, headers=headers)
+            client.post("/v1/answer", json=request, headers=headers)
             world.sql(f"update rag.replies set created_at = created_at - interval '{age}'")
-            client.post("/v1/answer", json=asked, headers=headers)
+            client.post("/v1/answer", json=request, headers=headers)
             assert len(gateway.requests) == calls
 
 
@@ -284,8 +284,8 @@ def test_an_equivalent_workspace_is_the_same_request_and_deleted_documents_end_r
     with answering(settings, gateway) as client:
 
         def once(workspace: str) -> bool:
-            asked = {"workspaceId": workspace, "question": QUESTION, "maxTokens": None}
-            answer = client.post("/v1/answer", json=asked, headers=headers)
+            request = {"workspaceId": workspace, "question": QUESTION, "maxTokens": None}
+            answer = client.post("/v1/answer", json=request, headers=headers)
             assert answer.status_code == 200, answer.text
             return "idempotency-replayed" in answer.headers
 
@@ -297,20 +297,20 @@ def test_an_equivalent_workspace_is_the_same_request_and_deleted_documents_end_r
 
 
 def test_a_deleted_graph_source_ends_the_replay(core: Services, people: People):
-    documents = graphing.put_all(core, people.ann, "told")
-    asked = {
+    documents = graph_documents.put_all(core, people.ann, "told")
+    request = {
         "workspaceId": workspace_id(people.ann, "told"), "question": "What does Kestrel own?", "topK": 1,
         "mode": "graph", "include": {"rationale": True},
     }  # fmt: skip
 
     def once() -> httpx.Response:
-        answer = people.ann.request("POST", "/v1/answer", asked, **{"Idempotency-Key": KEY})
+        answer = people.ann.request("POST", "/v1/answer", request, **{"Idempotency-Key": KEY})
         assert answer.status_code == 200, answer.text
         return answer
 
     first, second = once(), once()
     titles = [result["title"] for result in first.json()["retrieval"]["results"]]
-    assert titles == [graphing.TEAM], "it shows no chunk of what will be gone"
+    assert titles == [graph_documents.TEAM], "it shows no chunk of what will be gone"
     assert "OWNED_BY" in first.text
     assert "idempotency-replayed" in second.headers
     assert people.ann.rpc("rag_delete_document", {"document_id": documents["Billing Service"]}).json()
@@ -321,10 +321,10 @@ def test_a_deleted_graph_source_ends_the_replay(core: Services, people: People):
 
 def test_a_failed_answer_is_not_stored(home: Workspace, settings: Settings, gateway: StandIn):
     gateway.replies(Reply(status=500), says(HOLDS))
-    asked = {"workspaceId": home.id, "question": QUESTION}
+    request = {"workspaceId": home.id, "question": QUESTION}
     headers = {**home.actor.headers(), "Idempotency-Key": KEY}
     with answering(settings, gateway) as client:
-        answers = [client.post("/v1/answer", json=asked, headers=headers).status_code for _ in range(2)]
+        answers = [client.post("/v1/answer", json=request, headers=headers).status_code for _ in range(2)]
     assert answers == [500, 200]
 
 
@@ -332,28 +332,28 @@ def test_twenty_concurrent_equal_requests_call_the_model_once(
     home: Workspace, settings: Settings, gateway: StandIn
 ):
     gateway.replies(Reply(json=says(HOLDS).json, delay=1.0))
-    asked = {"workspaceId": home.id, "question": QUESTION}
+    request = {"workspaceId": home.id, "question": QUESTION}
     headers = {**home.actor.headers(), "Idempotency-Key": KEY}
     changes = {"rag_llm_api_key": "sk-model", "rag_llm_url": gateway.url}
 
     def once(url: str) -> httpx.Response:
-        return httpx.post(f"{url}/v1/answer", json=asked, headers=headers, timeout=30)
+        return httpx.post(f"{url}/v1/answer", json=request, headers=headers, timeout=30)
 
     with (
-        made(settings, **changes) as core,
+        services(settings, **changes) as core,
         live(v1_answer.app, core) as url,
         ThreadPoolExecutor(20) as threads,
     ):
         answers = list(threads.map(once, [url] * 20))
-        again = once(url)
-    given = [answer for answer in answers if answer.status_code == 200]
+        second = once(url)
+    arguments = [answer for answer in answers if answer.status_code == 200]
     waiting = [answer for answer in answers if answer.status_code == 409]
-    assert len(given) + len(waiting) == 20
-    assert given, "one is answered"
+    assert len(arguments) + len(waiting) == 20
+    assert arguments, "one is answered"
     for answer in waiting:
         assert answer.json()["error"]["details"]["reason"] == "request_in_progress"
         assert int(answer.headers["retry-after"]) >= 1
-    assert {answer.text for answer in given} == {again.text}
+    assert {answer.text for answer in arguments} == {second.text}
     assert len(gateway.requests) == 1
 
 
@@ -362,4 +362,4 @@ def test_a_malformed_key_is_refused(subtests: pytest.Subtests, home: Workspace):
         with subtests.test(key=key):
             body = {"workspaceId": home.id, "question": QUESTION}
             answer = home.actor.request("POST", "/v1/answer", body, **{"Idempotency-Key": key})
-            refused(answer, 400, "INVALID_ARGUMENT", "Idempotency-Key")
+            error_of(answer, 400, "INVALID_ARGUMENT", "Idempotency-Key")

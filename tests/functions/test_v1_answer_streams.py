@@ -13,41 +13,41 @@ from functions import v1_answer
 from shared.config import Settings
 from shared.generation.refusals import INSUFFICIENT
 from shared.services import Services
-from tests.functions.chatting import DONE, piece, sent, streams
-from tests.functions.searching import Row, Workspace, refused
-from tests.functions.serving import live, made, served
+from tests.functions.app_server import client_of, live, services
+from tests.functions.chat_completions_client import DONE, encode, piece, streams
+from tests.functions.search_workspace import Row, Workspace, error_of
 from tests.functions.test_v1_answer import HOLDS, INVENTED, KEY, MISQUOTED, QUESTION, assert_traceable
-from tests.stand_in import Reply, StandIn
+from tests.stand_in_server import Reply, StandIn
 
 
 def told(text: str) -> list[tuple[str, Any]]:
     """The events, by name."""
-    found = []
+    results = []
     for block in text.split("\n\n"):
         lines = [line for line in block.split("\n") if line and not line.startswith(":")]
         if lines:
             name, data = lines
-            found.append((name.removeprefix("event: "), json.loads(data.removeprefix("data: "))))
-    return found
+            results.append((name.removeprefix("event: "), json.loads(data.removeprefix("data: "))))
+    return results
 
 
 def tokens(text: str, size: int = 7) -> list[bytes]:
     """A model's stream of that text, in pieces that know no words."""
     pieces = [text[start : start + size] for start in range(0, len(text), size)]
-    return [*sent(*map(piece, pieces), piece()), DONE]
+    return [*encode(*map(piece, pieces), piece()), DONE]
 
 
 @contextmanager
 def with_model(settings: Settings, gateway: StandIn) -> Iterator[Services]:
-    with made(settings, rag_llm_api_key="sk-model", rag_llm_url=gateway.url) as core:
+    with services(settings, rag_llm_api_key="sk-model", rag_llm_url=gateway.url) as core:
         yield core
 
 
 def ask(core: Services, home: Workspace, *, key: str | None = None, **body: Any) -> Any:
-    asked = {"workspaceId": home.id, "question": QUESTION, "stream": True, **body}
+    request = {"workspaceId": home.id, "question": QUESTION, "stream": True, **body}
     headers = home.actor.headers() | ({"Idempotency-Key": key} if key else {})
-    with served(v1_answer.app, core) as client:
-        return client.post("/v1/answer", json=asked, headers=headers)
+    with client_of(v1_answer.app, core) as client:
+        return client.post("/v1/answer", json=request, headers=headers)
 
 
 def assert_whole(events: list[tuple[str, Any]]) -> Row:
@@ -92,8 +92,8 @@ def test_insufficient_context_is_reported_in_a_stream(home: Workspace, core: Ser
 
 def test_a_sentence_is_sent_as_soon_as_it_is_complete(home: Workspace, settings: Settings, gateway: StandIn):
     second = " The on-call engineer was Priya Nair [1]."
-    begin = sent(piece(HOLDS), piece(" The on-call"))
-    gateway.replies(streams([*begin, 1.0, *sent(piece(second[12:]), piece()), DONE]))
+    begin = encode(piece(HOLDS), piece(" The on-call"))
+    gateway.replies(streams([*begin, 1.0, *encode(piece(second[12:]), piece()), DONE]))
     with with_model(settings, gateway) as core, live(v1_answer.app, core) as url:
         body = {"workspaceId": home.id, "question": QUESTION, "stream": True}
         with httpx.stream(
@@ -109,7 +109,7 @@ def test_a_disconnected_client_ends_the_model_call_and_releases_the_key(
     home: Workspace, settings: Settings, gateway: StandIn
 ):
     gateway.replies(
-        streams([*sent(piece(f"{HOLDS} The")), 20.0, *sent(piece(" end."))]), streams(tokens(HOLDS))
+        streams([*encode(piece(f"{HOLDS} The")), 20.0, *encode(piece(" end."))]), streams(tokens(HOLDS))
     )
     body = {"workspaceId": home.id, "question": QUESTION, "stream": True}
     headers = {**home.actor.headers(), "Idempotency-Key": KEY}
@@ -123,18 +123,18 @@ def test_a_disconnected_client_ends_the_model_call_and_releases_the_key(
                     break
         assert gateway.left.wait(10), "the model is no longer read"
         until = time.monotonic() + 10
-        while (again := httpx.post(f"{url}/v1/answer", json=body, headers=headers)).status_code == 409:
+        while (second := httpx.post(f"{url}/v1/answer", json=body, headers=headers)).status_code == 409:
             assert time.monotonic() < until
             time.sleep(0.05)
-    assert_whole(told(again.text))
+    assert_whole(told(second.text))
 
 
 @pytest.mark.parametrize(
     "chunks",
     [
-        [*sent(piece(f"{HOLDS} The"))],
-        [*sent(piece(f"{HOLDS} The"), {"error": {"message": "secret upstream"}})],
-        [*sent(piece(f"{HOLDS} The")), b"data: no json\n\n"],
+        [*encode(piece(f"{HOLDS} The"))],
+        [*encode(piece(f"{HOLDS} The"), {"error": {"message": "secret upstream"}})],
+        [*encode(piece(f"{HOLDS} The")), b"data: no json\n\n"],
     ],
 )
 def test_a_broken_stream_ends_with_an_error_and_without_a_final_event(
@@ -152,7 +152,7 @@ def test_a_broken_stream_ends_with_an_error_and_without_a_final_event(
 
 
 def test_an_error_before_the_first_event_has_a_status(home: Workspace, core: Services):
-    refused(ask(core, home, workspaceId="ws_nobodys"), 404, "NOT_FOUND")
+    error_of(ask(core, home, workspaceId="ws_nobodys"), 404, "NOT_FOUND")
 
 
 def test_a_stored_stream_is_replayed_as_a_stream(home: Workspace, settings: Settings, gateway: StandIn):

@@ -5,10 +5,10 @@ from typing import Any
 import pytest
 
 from shared.services import Services
-from tests import graphing
+from tests import graph_documents
 from tests.actors import NOBODYS, Actor, World
 from tests.conftest import People
-from tests.functions.searching import OUTAGE, Row, Workspace, ok, put, refused, workspace_id
+from tests.functions.search_workspace import OUTAGE, Row, Workspace, error_of, ok, put, workspace_id
 
 LONG = " ".join(
     f"Sentence number {number} is about kettles and how they boil water." for number in range(120)
@@ -40,12 +40,12 @@ def test_search_results_are_read_by_their_ids(home: Workspace):
 def test_a_key_with_any_reading_scope_gets_contents(subtests: pytest.Subtests, home: Workspace):
     """The key belongs to a member of the org."""
     document = home.documents["Billing outage"]
-    asked = {"workspaceId": home.id, "ids": [{"kind": "document", "id": document}]}
+    request = {"workspaceId": home.id, "ids": [{"kind": "document", "id": document}]}
     for scope in ("documents:read", "retrievals:read", "chat:read"):
         with subtests.test(scope=scope):
             key = home.actor.post("/api/keys", {"name": "reader", "scopes": [scope]}).json()["key"]
-            body = ok(home.actor.post("/v1/contents", asked, token=key))
-            assert [found["id"] for found in body["documents"]] == [document]
+            body = ok(home.actor.post("/v1/contents", request, token=key))
+            assert [entry["id"] for entry in body["documents"]] == [document]
 
 
 def test_chunks_and_raw_text_are_returned_on_request(own_home: Workspace):
@@ -62,64 +62,71 @@ def test_chunks_and_raw_text_are_returned_on_request(own_home: Workspace):
 
 
 @pytest.fixture(scope="module")
-def told(core: Services, world: World) -> Workspace:
+def graph_workspace(core: Services, world: World) -> Workspace:
     """Documents whose graph is known, alone in their org. No test changes them."""
-    return graph_workspace(core, world.user(world.org()))
+    return store_graph_workspace(core, world.user(world.org()))
 
 
-def graph_workspace(core: Services, actor: Actor) -> Workspace:
-    documents = {title: f"doc_{found}" for title, found in graphing.put_all(core, actor, "told").items()}
-    return Workspace(core, actor, workspace_id(actor, "told"), "told", documents)
+def store_graph_workspace(core: Services, actor: Actor) -> Workspace:
+    documents = {
+        title: f"doc_{document_id}"
+        for title, document_id in graph_documents.put_all(core, actor, "graph").items()
+    }
+    return Workspace(core, actor, workspace_id(actor, "graph"), "graph", documents)
 
 
 OWNED = {"type": "OWNED_BY", "from": "billing_service", "to": "kestrel", "confidence": 0.9}
 
 
-def graph_of(told: Workspace, title: str, **graph: Any) -> Row:
-    (document,) = told.contents(told.documents[title], expand={"graph": graph})["documents"]
+def graph_of(graph_workspace: Workspace, title: str, **graph: Any) -> Row:
+    document_id = graph_workspace.documents[title]
+    (document,) = graph_workspace.contents(document_id, expand={"graph": graph})["documents"]
     assert document["truncated"] is False
-    found: Row = document["graph"]
-    return found
+    row: Row = document["graph"]
+    return row
 
 
-def test_a_document_has_its_entities_and_relations(subtests: pytest.Subtests, told: Workspace):
+def test_a_document_has_its_entities_and_relations(subtests: pytest.Subtests, graph_workspace: Workspace):
     for hops in [0, 1, 2]:
         with subtests.test(hops=hops):
-            graph = graph_of(told, "Billing Service", hops=hops)
+            graph = graph_of(graph_workspace, "Billing Service", hops=hops)
             assert graph["entities"][:2] == ["billing_service", "kestrel"]
             assert graph["relationships"] == [OWNED]
-            (chunk,) = told.contents(*graph["evidence"])["chunks"]
-            assert chunk["documentId"] == told.documents["Billing Service"]
+            (chunk,) = graph_workspace.contents(*graph["evidence"])["chunks"]
+            assert chunk["documentId"] == graph_workspace.documents["Billing Service"]
 
 
-def test_a_second_hop_adds_relations_of_other_documents(told: Workspace):
-    own = graph_of(told, graphing.TEAM, hops=0)
+def test_a_second_hop_adds_relations_of_other_documents(graph_workspace: Workspace):
+    own = graph_of(graph_workspace, graph_documents.TEAM, hops=0)
     assert set(own["entities"]) == {"kestrel", "oslo", "priya_nair"}
     assert (own["relationships"], own["evidence"]) == ([], [])
-    around = graph_of(told, graphing.TEAM)
+    around = graph_of(graph_workspace, graph_documents.TEAM)
     assert around["relationships"] == [OWNED]
     assert set(around["entities"]) == {"kestrel", "oslo", "priya_nair", "billing_service"}
     assert len(around["evidence"]) == 1
-    further = graph_of(told, "About goals", hops=2)
+    further = graph_of(graph_workspace, "About goals", hops=2)
     assert (further["relationships"], further["evidence"]) == ([], [])
 
 
-def test_only_the_requested_parts_of_the_graph_are_returned(subtests: pytest.Subtests, told: Workspace):
+def test_only_the_requested_parts_of_the_graph_are_returned(
+    subtests: pytest.Subtests, graph_workspace: Workspace
+):
     for include in [["relationships"], ["entities", "evidence"], []]:
         with subtests.test(include=include):
-            graph = graph_of(told, "Billing Service", include=include)
-            assert {name for name, found in graph.items() if found} == set(include)
+            graph = graph_of(graph_workspace, "Billing Service", include=include)
+            assert {name for name, part in graph.items() if part} == set(include)
 
 
 def test_the_graph_around_a_document_stays_in_the_workspace(core: Services, people: People):
-    told = graph_workspace(core, people.ann)
-    owned = graphing.Told(
+    graph_workspace = store_graph_workspace(core, people.ann)
+    owned = graph_documents.NamedText(
         "Kestrel is a part of Birds.", {"Kestrel": "team", "Birds": "team"}, [("Kestrel", "PART_OF", "Birds")]
     )
-    graphing.put(core, people.ann, "Birds", owned, collection="another")
-    asked = {"expand": {"graph": {"hops": 2}}}
-    wide = told.contents(told.documents[graphing.TEAM], **asked)["documents"][0]["graph"]
-    narrow = told.contents(told.documents[graphing.TEAM], scope="workspace", **asked)["documents"][0]["graph"]
+    graph_documents.put(core, people.ann, "Birds", owned, collection="another")
+    request = {"expand": {"graph": {"hops": 2}}}
+    team = graph_workspace.documents[graph_documents.TEAM]
+    wide = graph_workspace.contents(team, **request)["documents"][0]["graph"]
+    narrow = graph_workspace.contents(team, scope="workspace", **request)["documents"][0]["graph"]
     assert {edge["type"] for edge in wide["relationships"]} == {"OWNED_BY", "PART_OF"}
     assert {edge["type"] for edge in narrow["relationships"]} == {"OWNED_BY"}
     assert "birds" not in narrow["entities"]
@@ -127,15 +134,15 @@ def test_the_graph_around_a_document_stays_in_the_workspace(core: Services, peop
 
 def test_missing_ids_are_returned_as_requested(home: Workspace, people: People, core: Services):
     foreign = put(core, people.bob, "theirs", "Secret", "Nobody of Acme may read this sentence at all.")
-    asked = [home.documents["Canteen"], foreign, f"chnk_{NOBODYS}", "doc_garbage"]
-    body = home.contents(*asked)
+    requests = [home.documents["Canteen"], foreign, f"chnk_{NOBODYS}", "doc_garbage"]
+    body = home.contents(*requests)
     assert [document["id"] for document in body["documents"]] == [home.documents["Canteen"]]
-    assert body["missing"] == asked[1:]
+    assert body["missing"] == requests[1:]
 
 
 def test_ids_work_with_and_without_a_prefix_and_are_deduplicated(home: Workspace):
     known = home.documents["Canteen"]
-    references = [{"kind": "document", "id": found} for found in (known, known[4:], known[4:].upper())]
+    references = [{"kind": "document", "id": entry} for entry in (known, known[4:], known[4:].upper())]
     answer = home.actor.post("/v1/contents", {"workspaceId": home.id[3:], "ids": references})
     assert [document["id"] for document in answer.json()["documents"]] == [known]
 
@@ -172,11 +179,11 @@ def test_an_out_of_range_field_is_named(subtests: pytest.Subtests, home: Workspa
     for body, field in BAD_FIELDS:
         with subtests.test(body=body):
             answer = home.actor.post("/v1/contents", {"workspaceId": home.id, **body})
-            refused(answer, 400, "INVALID_ARGUMENT", field)
+            error_of(answer, 400, "INVALID_ARGUMENT", field)
 
 
 def test_a_workspace_is_required(home: Workspace):
     ids = [{"kind": "document", "id": home.documents["Canteen"]}]
-    refused(home.actor.post("/v1/contents", {"ids": ids}), 400, "INVALID_ARGUMENT", "workspaceId")
+    error_of(home.actor.post("/v1/contents", {"ids": ids}), 400, "INVALID_ARGUMENT", "workspaceId")
     answer = home.actor.post("/v1/contents", {"ids": ids, "workspaceId": NOBODYS})
-    refused(answer, 404, "NOT_FOUND")
+    error_of(answer, 404, "NOT_FOUND")

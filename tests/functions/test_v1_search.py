@@ -8,12 +8,12 @@ import pytest
 from functions import v1_search
 from shared.config import Settings
 from shared.services import Services
-from tests import graphing
+from tests import graph_documents
 from tests.actors import NOBODYS, World, vector
 from tests.conftest import People
-from tests.functions.searching import NOW, OUTAGE, Row, Workspace, at, ok, put, refused, workspace_id
-from tests.functions.serving import made, served
-from tests.stand_in import Reply, StandIn
+from tests.functions.app_server import client_of, services
+from tests.functions.search_workspace import NOW, OUTAGE, Row, Workspace, at, error_of, ok, put, workspace_id
+from tests.stand_in_server import Reply, StandIn
 
 MODES = ["auto", "knowledge", "graph", "hybrid", "keyword", "neural", "fast"]
 QUESTION = "what was the root cause of the billing outage?"
@@ -107,21 +107,21 @@ def test_an_identifier_without_matches_is_searched_semantically(home: Workspace)
 
 
 def test_a_time_in_the_question_filters_by_the_documents_dates(home: Workspace, core: Services):
-    asked = {"workspaceId": home.id, "q": "billing incidents last week", "include": {"rationale": True}}
+    request = {"workspaceId": home.id, "q": "billing incidents last week", "include": {"rationale": True}}
     with at(core, NOW, v1_search.app) as client:
-        body = ok(client.post("/v1/search", json=asked, headers=home.actor.headers()))
+        body = ok(client.post("/v1/search", json=request, headers=home.actor.headers()))
         other = ok(
-            client.post("/v1/search", json={**asked, "q": "billing in Q3"}, headers=home.actor.headers())
+            client.post("/v1/search", json={**request, "q": "billing in Q3"}, headers=home.actor.headers())
         )
         since = ok(
             client.post(
-                "/v1/search", json={**asked, "q": "billing since March"}, headers=home.actor.headers()
+                "/v1/search", json={**request, "q": "billing since March"}, headers=home.actor.headers()
             )
         )
     assert [result["title"] for result in body["results"]] == ["Billing outage"]
-    said = body["usage"]["inferredTimeRange"]
-    assert said["after"] == "2026-11-09T00:00:00Z"
-    assert said["before"].startswith("2026-11-15T23:59:59")
+    time_range = body["usage"]["inferredTimeRange"]
+    assert time_range["after"] == "2026-11-09T00:00:00Z"
+    assert time_range["before"].startswith("2026-11-15T23:59:59")
     assert body["usage"]["inferredFamily"] == "incidents"
     assert "last week" not in body["rationale"]["query"]
     assert [result["title"] for result in other["results"]] == ["Duplicate invoices"]
@@ -129,18 +129,18 @@ def test_a_time_in_the_question_filters_by_the_documents_dates(home: Workspace, 
 
 
 def test_a_time_filter_without_matches_is_dropped_and_reported(home: Workspace, core: Services):
-    asked = {"workspaceId": home.id, "q": "billing outage in 1999", "include": {"rationale": True}}
+    request = {"workspaceId": home.id, "q": "billing outage in 1999", "include": {"rationale": True}}
     with at(core, NOW, v1_search.app) as client:
-        body = ok(client.post("/v1/search", json=asked, headers=home.actor.headers()))
+        body = ok(client.post("/v1/search", json=request, headers=home.actor.headers()))
     assert body["results"][0]["title"] == "Billing outage"
     assert "time_range_dropped" in rules(body)
     assert body["usage"]["inferredTimeRange"] == {"after": None, "before": None}
 
 
 def test_explicit_filters_disable_the_router_s_inference(home: Workspace, core: Services):
-    asked = {"workspaceId": home.id, "q": "billing last week", "filters": {"labels": ["billing"]}}
+    request = {"workspaceId": home.id, "q": "billing last week", "filters": {"labels": ["billing"]}}
     with at(core, NOW, v1_search.app) as client:
-        body = ok(client.post("/v1/search", json=asked, headers=home.actor.headers()))
+        body = ok(client.post("/v1/search", json=request, headers=home.actor.headers()))
     assert {result["title"] for result in body["results"]} == {"Billing outage", "Duplicate invoices"}
     assert body["usage"]["inferredFamily"] is None
 
@@ -197,19 +197,19 @@ def test_context_joins_all_results_in_one_text(home: Workspace):
 
 def test_autoprompt_removes_phrases_and_adds_word_forms(home: Workspace):
     include = {"rationale": True}
-    asked = "Can you please tell me about the db of the BillingService?"
-    on = home.search(asked, mode="hybrid", include=include)["rationale"]
-    off = home.search(asked, mode="hybrid", autoprompt=False, include=include)["rationale"]
+    question = "Can you please tell me about the db of the BillingService?"
+    on = home.search(question, mode="hybrid", include=include)["rationale"]
+    off = home.search(question, mode="hybrid", autoprompt=False, include=include)["rationale"]
     assert "please" not in on["query"]
     assert "database" in on["words"]
-    assert (off["query"], off["words"]) == (asked, asked)
+    assert (off["query"], off["words"]) == (question, question)
 
 
 @pytest.fixture(scope="module")
 def told(core: Services, world: World) -> Workspace:
     """A workspace whose graph has an owner for a service. It is alone in its org, and no test changes it."""
     actor = world.user(world.org())
-    documents = graphing.put_all(core, actor, "services")
+    documents = graph_documents.put_all(core, actor, "services")
     return Workspace(core, actor, workspace_id(actor, "services"), "services", documents)
 
 
@@ -221,10 +221,10 @@ def test_graph_results_are_found_and_explained(subtests: pytest.Subtests, told: 
         for rerank in [False, True]:
             with subtests.test(mode=mode, rerank=rerank):
                 body = told.search(
-                    graphing.QUESTION, mode=mode, topK=3, quality={"rerank": rerank}, **EXPLAINED
+                    graph_documents.QUESTION, mode=mode, topK=3, quality={"rerank": rerank}, **EXPLAINED
                 )
                 if not rerank:
-                    assert graphing.TEAM in {result["title"] for result in body["results"]}
+                    assert graph_documents.TEAM in {result["title"] for result in body["results"]}
                 assert body["rationale"]["routerMode"] == router
                 graph = body["rationale"]["graph"]
                 entities = {entity["id"]: entity for entity in graph["entities"]}
@@ -260,8 +260,8 @@ def test_new_documents_are_queued_for_extraction(own_home: Workspace):
 def test_no_other_mode_uses_the_graph(subtests: pytest.Subtests, told: Workspace):
     for mode in ["hybrid", "knowledge", "neural", "keyword", "fast"]:
         with subtests.test(mode=mode):
-            body = told.search(graphing.QUESTION, mode=mode, topK=3, **EXPLAINED)
-            assert graphing.TEAM not in {result["title"] for result in body["results"]}
+            body = told.search(graph_documents.QUESTION, mode=mode, topK=3, **EXPLAINED)
+            assert graph_documents.TEAM not in {result["title"] for result in body["results"]}
             assert body["rationale"]["graph"] == NO_GRAPH
             assert body["usage"]["stages"]["graph"] == 0
             assert not [rule for rule in rules(body) if rule.startswith("graph")]
@@ -286,23 +286,23 @@ def test_a_question_without_known_names_falls_back_to_hybrid_and_reports_it(told
 
 
 def test_the_graph_stays_in_the_scope_of_the_search(own_home: Workspace, core: Services, people: People):
-    graphing.put_all(core, people.ann, own_home.name)
+    graph_documents.put_all(core, people.ann, own_home.name)
     other = put(core, people.ann, "other", "Empty", "Nothing to see.")
     place = workspace_id(people.ann, "other")
-    asked = {"workspaceId": place, "q": graphing.QUESTION, "mode": "graph", **EXPLAINED}
-    narrow = ok(people.ann.post("/v1/search", {**asked, "scope": "workspace"}))
+    request = {"workspaceId": place, "q": graph_documents.QUESTION, "mode": "graph", **EXPLAINED}
+    narrow = ok(people.ann.post("/v1/search", {**request, "scope": "workspace"}))
     assert {result["documentId"] for result in narrow["results"]} == {other}
     assert narrow["rationale"]["graph"] == NO_GRAPH
-    wide = ok(people.ann.post("/v1/search", asked))
+    wide = ok(people.ann.post("/v1/search", request))
     assert wide["usage"]["routerScope"] == "org"
-    assert graphing.TEAM in {result["title"] for result in wide["results"]}
+    assert graph_documents.TEAM in {result["title"] for result in wide["results"]}
     assert "OWNED_BY" in {edge["type"] for edge in wide["rationale"]["graph"]["edges"]}
 
 
 def test_without_a_rationale_the_graph_is_not_explained(told: Workspace):
-    body = told.search(graphing.QUESTION, mode="graph")
+    body = told.search(graph_documents.QUESTION, mode="graph")
     assert body["rationale"] is None
-    assert graphing.TEAM in {result["title"] for result in body["results"]}
+    assert graph_documents.TEAM in {result["title"] for result in body["results"]}
 
 
 def test_a_reranker_orders_on_request(home: Workspace):
@@ -347,7 +347,7 @@ def test_an_out_of_range_field_is_named(subtests: pytest.Subtests, home: Workspa
     for body, field in BAD_FIELDS:
         with subtests.test(body=body):
             answer = home.actor.post("/v1/search", {"workspaceId": home.id, **body})
-            refused(answer, 400, "INVALID_ARGUMENT", field)
+            error_of(answer, 400, "INVALID_ARGUMENT", field)
 
 
 def test_the_workspace_may_be_in_the_header_but_not_twice(home: Workspace, shared_people: People):
@@ -358,23 +358,23 @@ def test_the_workspace_may_be_in_the_header_but_not_twice(home: Workspace, share
     assert ok(asked({}, home.id))["results"]
     bare = home.id.removeprefix("ws_").upper()
     assert ok(asked({"workspaceId": home.id}, bare))["results"]
-    refused(asked({"workspaceId": home.id}, f"ws_{NOBODYS}"), 400, "INVALID_ARGUMENT", "workspaceId")
-    refused(asked({}, None), 400, "INVALID_ARGUMENT", "workspaceId")
-    refused(asked({"organizationId": shared_people.acme.id}, None), 400, "INVALID_ARGUMENT", "workspaceId")
-    refused(asked({"scope": "org"}, None), 400, "INVALID_ARGUMENT", "organizationId")
+    error_of(asked({"workspaceId": home.id}, f"ws_{NOBODYS}"), 400, "INVALID_ARGUMENT", "workspaceId")
+    error_of(asked({}, None), 400, "INVALID_ARGUMENT", "workspaceId")
+    error_of(asked({"organizationId": shared_people.acme.id}, None), 400, "INVALID_ARGUMENT", "workspaceId")
+    error_of(asked({"scope": "org"}, None), 400, "INVALID_ARGUMENT", "organizationId")
 
 
 def test_a_missing_workspace_is_404(subtests: pytest.Subtests, home: Workspace):
     for unknown in [f"ws_{NOBODYS}", NOBODYS, "ws_", "garbage", "ws_123"]:
         with subtests.test(unknown=unknown):
-            refused(home.actor.post("/v1/search", {"workspaceId": unknown, "q": "x"}), 404, "NOT_FOUND")
+            error_of(home.actor.post("/v1/search", {"workspaceId": unknown, "q": "x"}), 404, "NOT_FOUND")
 
 
 def test_null_counts_as_missing(home: Workspace):
     unsaid = ("scope", "mode", "autoprompt", "context", "filters", "topK", "include", "quality", "model")
-    said = home.search(QUESTION, **dict.fromkeys(unsaid))
-    assert said["results"] == home.search(QUESTION)["results"]
-    refused(home.actor.post("/v1/search", {"workspaceId": home.id, "q": None}), 400, "INVALID_ARGUMENT", "q")
+    text = home.search(QUESTION, **dict.fromkeys(unsaid))
+    assert text["results"] == home.search(QUESTION)["results"]
+    error_of(home.actor.post("/v1/search", {"workspaceId": home.id, "q": None}), 400, "INVALID_ARGUMENT", "q")
 
 
 def test_a_time_filter_is_dropped_before_the_fallback_to_the_org(
@@ -391,14 +391,14 @@ def test_a_body_over_256_kib_is_413(subtests: pytest.Subtests, people: People):
     for path in ["/v1/search", "/v1/contents", "/v1/similar", "/v1/answer"]:
         with subtests.test(path=path):
             body = {"workspaceId": NOBODYS, "q": "x", "pad": "x" * 257 * 1024}
-            refused(people.ann.post(path, body), 413, "PAYLOAD_TOO_LARGE")
+            error_of(people.ann.post(path, body), 413, "PAYLOAD_TOO_LARGE")
 
 
 def test_malformed_and_unauthenticated_requests_get_the_contract_s_errors(home: Workspace, people: People):
-    refused(people.ann.raw("POST", "/v1/search", "{"), 400, "INVALID_ARGUMENT")
+    error_of(people.ann.raw("POST", "/v1/search", "{"), 400, "INVALID_ARGUMENT")
     answer = people.ann.request("POST", "/v1/search", {"q": "x"}, Authorization="")
-    refused(answer, 401, "UNAUTHENTICATED")
-    refused(people.ann.request("GET", "/v1/search"), 405, "METHOD_NOT_ALLOWED")
+    error_of(answer, 401, "UNAUTHENTICATED")
+    error_of(people.ann.request("GET", "/v1/search"), 405, "METHOD_NOT_ALLOWED")
 
 
 def test_every_response_has_rate_limit_headers_and_the_request_id(home: Workspace):
@@ -427,15 +427,15 @@ def test_moderation_refuses_questions_and_omits_results(
         "include": {"rationale": True},
     }
     with (
-        made(settings, **MODERATED, rag_llm_url=gateway.url) as core,
-        served(v1_search.app, core) as client,
+        services(settings, **MODERATED, rag_llm_url=gateway.url) as core,
+        client_of(v1_search.app, core) as client,
     ):
         gateway.replies(judged(True), judged(False), judged(True, False))
         answer = client.post("/v1/search", json=body, headers=home.actor.headers())
-        assert refused(answer, 400, "INVALID_ARGUMENT")["details"]["reason"] == "content_flagged"
-        found = ok(client.post("/v1/search", json=body, headers=home.actor.headers()))
-    assert [result["title"] != "Billing outage" for result in found["results"]] == [True]
-    assert "moderation" in rules(found)
+        assert error_of(answer, 400, "INVALID_ARGUMENT")["details"]["reason"] == "content_flagged"
+        results = ok(client.post("/v1/search", json=body, headers=home.actor.headers()))
+    assert [result["title"] != "Billing outage" for result in results["results"]] == [True]
+    assert "moderation" in rules(results)
     assert gateway.requests[0].path.endswith("/moderations")
     assert "openai-organization" not in gateway.requests[0].headers
 
@@ -445,17 +445,17 @@ def test_the_graph_omits_results_that_moderation_rejects(
 ):
     """Of two passages of which one is flagged, and the other was never judged."""
     body = {
-        "workspaceId": told.id, "q": graphing.QUESTION, "moderation": True, "mode": "graph", "topK": 1,
+        "workspaceId": told.id, "q": graph_documents.QUESTION, "moderation": True, "mode": "graph", "topK": 1,
         **EXPLAINED,
     }  # fmt: skip
     with (
-        made(settings, **MODERATED, rag_llm_url=gateway.url) as core,
-        served(v1_search.app, core) as client,
+        services(settings, **MODERATED, rag_llm_url=gateway.url) as core,
+        client_of(v1_search.app, core) as client,
     ):
         gateway.replies(judged(False), judged(True))
-        found = ok(client.post("/v1/search", json=body, headers=told.actor.headers()))
-    assert found["results"] == []
-    graph = found["rationale"]["graph"]
+        results = ok(client.post("/v1/search", json=body, headers=told.actor.headers()))
+    assert results["results"] == []
+    graph = results["rationale"]["graph"]
     assert ([entity["id"] for entity in graph["entities"]], graph["edges"]) == (["billing_service"], [])
     assert graph["evidenceChunks"] == []
 
@@ -468,11 +468,11 @@ def test_results_that_cannot_be_moderated_are_omitted(
             gateway.replies(reply)
             body = {"workspaceId": home.id, "q": QUESTION, "moderation": True}
             with (
-                made(settings, **MODERATED, rag_llm_url=gateway.url) as core,
-                served(v1_search.app, core) as client,
+                services(settings, **MODERATED, rag_llm_url=gateway.url) as core,
+                client_of(v1_search.app, core) as client,
             ):
                 answer = client.post("/v1/search", json=body, headers=home.actor.headers())
-            assert refused(answer, 500, "INTERNAL")["details"]["reason"] == "moderation_failed"
+            assert error_of(answer, 500, "INTERNAL")["details"]["reason"] == "moderation_failed"
 
 
 def test_an_unknown_filter_is_named(people: People):

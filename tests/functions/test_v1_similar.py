@@ -5,7 +5,7 @@ import pytest
 from shared.services import Services
 from tests.actors import NOBODYS
 from tests.conftest import People
-from tests.functions.searching import Row, Workspace, put, refused, workspace
+from tests.functions.search_workspace import Row, Workspace, error_of, put, workspace
 
 TEXT = {"kind": "text", "text": "webhook retries piled up and billing went down"}
 LIKE = "Stripe webhook retries piled up in the queue once more, and the billing service was slow for an hour."
@@ -23,8 +23,8 @@ def with_similar_document(home: Workspace) -> Workspace:
 
 
 def chunk_of(home: Workspace, title: str) -> str:
-    found = home.contents(home.documents[title], expand={"chunks": True})["documents"][0]
-    chunk: str = found["chunks"][0]["id"]
+    graph = home.contents(home.documents[title], expand={"chunks": True})["documents"][0]
+    chunk: str = graph["chunks"][0]["id"]
     return chunk
 
 
@@ -40,14 +40,14 @@ def test_the_most_similar_comes_first_and_never_the_subject(subtests: pytest.Sub
                 with subtests.test(mode=mode, by=by, kind=kind):
                     body = home.similar(subject, mode=mode, by=by)
                     assert set(body) == {"matches", "usage", "requestId"}
-                    found = [match["documentId"] for match in body["matches"]]
+                    results = [match["documentId"] for match in body["matches"]]
                     if kind == "text":
-                        assert set(found[:2]) == {home.documents["Billing outage"], home.documents["Again"]}
+                        assert set(results[:2]) == {home.documents["Billing outage"], home.documents["Again"]}
                     else:
-                        assert home.documents["Billing outage"] not in found
-                        assert found[0] == home.documents["Again"]
+                        assert home.documents["Billing outage"] not in results
+                        assert results[0] == home.documents["Again"]
                     if by == "documents":
-                        assert len(set(found)) == len(found)
+                        assert len(set(results)) == len(results)
                     scores = [match["score"] for match in body["matches"]]
                     assert scores == sorted(scores, reverse=True)
                     best = body["matches"][0]
@@ -88,7 +88,7 @@ def test_an_unknown_subject_is_404(subtests: pytest.Subtests, home: Workspace):
     for subject in UNKNOWN_SUBJECTS:
         with subtests.test(subject=subject):
             answer = home.actor.post("/v1/similar", {"workspaceId": home.id, "subject": subject})
-            refused(answer, 404, "NOT_FOUND")
+            error_of(answer, 404, "NOT_FOUND")
 
 
 BAD_FIELDS: list[tuple[Row, str]] = [
@@ -106,7 +106,7 @@ BAD_FIELDS: list[tuple[Row, str]] = [
 def test_an_out_of_range_field_is_named(subtests: pytest.Subtests, home: Workspace):
     for body, field in BAD_FIELDS:
         with subtests.test(body=body):
-            refused(
+            error_of(
                 home.actor.post("/v1/similar", {"workspaceId": home.id, **body}),
                 400,
                 "INVALID_ARGUMENT",

@@ -24,8 +24,8 @@ def make(actor: Actor, **more: Any) -> Row:
     body = {"url": "https://hooks.example/in", "events": EVENTS, **more}
     answer = actor.request("POST", PATH, body)
     assert answer.status_code == 201, answer.text
-    made: Row = answer.json()
-    return made
+    creation: Row = answer.json()
+    return creation
 
 
 def got(answer: httpx.Response) -> Row:
@@ -43,24 +43,25 @@ def error(answer: httpx.Response, status: int) -> Row:
 
 def bring(actor: Actor) -> str:
     """A document in a new collection of the actor's."""
-    made = actor.request("POST", "/v1/collections", {"name": f"kilns {uuid4()}"}).json()["id"]
-    body = {"collection_id": made, "content": "The kiln is hot."}
+    collection = actor.request("POST", "/v1/collections", {"name": f"kilns {uuid4()}"}).json()["id"]
+    body = {"collection_id": collection, "content": "The kiln is hot."}
     answer = actor.request("POST", "/v1/documents/text", body)
     assert answer.status_code == 202, answer.text
     return str(answer.json()["id"])
 
 
 def test_a_webhook_is_created_and_its_secret_shown_once(people: People):
-    made = make(people.ada, description="the intranet")
-    assert set(made) == FIELDS | {"secret"}
-    assert (made["url"], made["events"], made["enabled"]) == ("https://hooks.example/in", EVENTS, True)
-    assert (made["description"], made["collection_id"], made["failing_since"]) == ("the intranet", None, None)
-    assert Webhook(made["secret"])
-    assert make(people.ada)["secret"] != made["secret"]
-    shown = got(people.ada.request("GET", f"{PATH}/{made['id']}"))
-    assert shown == {name: made[name] for name in FIELDS}
+    webhook = make(people.ada, description="the intranet")
+    assert set(webhook) == FIELDS | {"secret"}
+    fields = "url", "events", "enabled", "description", "collection_id", "failing_since"
+    values = "https://hooks.example/in", EVENTS, True, "the intranet", None, None
+    assert tuple(webhook[field] for field in fields) == values
+    assert Webhook(webhook["secret"])
+    assert make(people.ada)["secret"] != webhook["secret"]
+    body = got(people.ada.request("GET", f"{PATH}/{webhook['id']}"))
+    assert body == {name: webhook[name] for name in FIELDS}
     listed = people.ada.request("GET", PATH)
-    assert got(listed)["data"][0]["id"] == made["id"]
+    assert got(listed)["data"][0]["id"] == webhook["id"]
     assert "whsec_" not in listed.text
 
 
@@ -73,8 +74,8 @@ def test_a_webhook_may_be_limited_to_one_collection(people: People):
 
 
 def test_an_update_changes_only_the_given_fields(people: People):
-    made = make(people.ada, description="the intranet")
-    where = f"{PATH}/{made['id']}"
+    webhook = make(people.ada, description="the intranet")
+    where = f"{PATH}/{webhook['id']}"
     assert got(people.ada.request("PATCH", where, {"description": None}))["description"] == "the intranet"
     changed = got(people.ada.request("PATCH", where, {"url": "https://other.example/", "enabled": False}))
     assert (changed["url"], changed["enabled"], changed["events"]) == (
@@ -88,39 +89,39 @@ def test_an_update_changes_only_the_given_fields(people: People):
 
 
 def test_a_secret_is_renewed(people: People):
-    made = make(people.ada)
-    answer = people.ada.request("POST", f"{PATH}/{made['id']}/rotate", {"overlap_seconds": 60})
+    webhook = make(people.ada)
+    answer = people.ada.request("POST", f"{PATH}/{webhook['id']}/rotate", {"overlap_seconds": 60})
     assert answer.status_code == 201, answer.text
     assert answer.json()["secret"].startswith("whsec_")
-    assert answer.json()["secret"] != made["secret"]
-    assert people.ada.request("POST", f"{PATH}/{made['id']}/rotate").status_code == 201
-    too_long = people.ada.request("POST", f"{PATH}/{made['id']}/rotate", {"overlap_seconds": 700_000})
+    assert answer.json()["secret"] != webhook["secret"]
+    assert people.ada.request("POST", f"{PATH}/{webhook['id']}/rotate").status_code == 201
+    too_long = people.ada.request("POST", f"{PATH}/{webhook['id']}/rotate", {"overlap_seconds": 700_000})
     assert error(too_long, 400)["code"] == "invalid_field_value"
 
 
 def test_an_old_secret_signs_for_one_more_day_by_default(people: People, world: World):
-    made = make(people.ada)
+    webhook = make(people.ada)
     lasts = "old_secret_until - now() between interval '23 hours' and interval '1 day'"
     bodies: tuple[Row | None, ...] = (None, {})
     for body in bodies:
-        answer = people.ada.request("POST", f"{PATH}/{made['id']}/rotate", body)
+        answer = people.ada.request("POST", f"{PATH}/{webhook['id']}/rotate", body)
         assert answer.status_code == 201, answer.text
         assert world.sql(f"select {lasts} from rag.endpoints") == [(True,)]
 
 
 def test_a_webhook_is_deleted_with_its_pending_deliveries(people: People, world: World):
-    made = make(people.ada)
+    webhook = make(people.ada)
     bring(people.ann)
-    assert people.ada.request("DELETE", f"{PATH}/{made['id']}").status_code == 204
+    assert people.ada.request("DELETE", f"{PATH}/{webhook['id']}").status_code == 204
     assert world.sql("select count(*) from rag.deliveries") == [(0,)]
-    assert error(people.ada.request("DELETE", f"{PATH}/{made['id']}"), 404)["code"] == "webhook_not_found"
+    assert error(people.ada.request("DELETE", f"{PATH}/{webhook['id']}"), 404)["code"] == "webhook_not_found"
 
 
 def test_deliveries_are_listed_and_can_be_repeated(people: People, world: World):
-    made = make(people.ada)
+    webhook = make(people.ada)
     bring(people.ann)
     bring(people.ann)
-    where = f"{PATH}/web_{made['id']}/deliveries"
+    where = f"{PATH}/web_{webhook['id']}/deliveries"
     page = got(people.ada.request("GET", f"{where}?limit=1"))
     assert page["pagination"] == {"total": 2, "limit": 1, "offset": 0, "has_more": True}
     (newest,) = page["data"]
@@ -133,8 +134,8 @@ def test_deliveries_are_listed_and_can_be_repeated(people: People, world: World)
     assert newest["event_id"].startswith("evt_")
     assert newest["next_attempt_at"] is not None
     # One that is under way is not begun anew.
-    again = f"{where}/{newest['id']}/repeat"
-    assert error(people.ada.request("POST", again), 409)["code"] == "delivery_under_way"
+    second = f"{where}/{newest['id']}/repeat"
+    assert error(people.ada.request("POST", second), 409)["code"] == "delivery_under_way"
     nothing = f"{where}/{NOBODYS}/repeat"
     assert error(people.ada.request("POST", nothing), 404)["code"] == "delivery_not_found"
     ended = "state = 'failed', attempts = 10, response_status = 500, error = 'refused', finished_at = now()"
@@ -142,15 +143,15 @@ def test_deliveries_are_listed_and_can_be_repeated(people: People, world: World)
     failed = got(people.ada.request("GET", where))["data"][0]
     assert (failed["status"], failed["response_status"], failed["error"]) == ("failed", 500, "refused")
     assert failed["next_attempt_at"] is None
-    assert people.ada.request("POST", again).status_code == 202
+    assert people.ada.request("POST", second).status_code == 202
     assert got(people.ada.request("GET", where))["data"][0]["status"] == "waiting"
-    assert people.ada.request("PATCH", f"{PATH}/{made['id']}", {"enabled": False}).status_code == 200
-    assert error(people.ada.request("POST", again), 409)["code"] == "webhook_disabled"
+    assert people.ada.request("PATCH", f"{PATH}/{webhook['id']}", {"enabled": False}).status_code == 200
+    assert error(people.ada.request("POST", second), 409)["code"] == "webhook_disabled"
 
 
 def test_the_worker_sends_deliveries(people: People):
     """As a schedule calls it; and to no address of this machine."""
-    made = make(people.ada)
+    webhook = make(people.ada)
     bring(people.ann)
     # Straight into the table, since no address of this machine is taken over HTTP.
     world = World(people.ann.stack)
@@ -159,9 +160,9 @@ def test_the_worker_sends_deliveries(people: People):
     headers = {"Authorization": f"Bearer {people.ann.stack.state.worker_token}"}
     answer = httpx.post(f"{people.ann.stack.url}/functions/v1/ingest", headers=headers, timeout=30).json()
     assert (answer["completed"], answer["delivered"], answer["undelivered"]) == (1, 0, 1)
-    (row,) = got(people.ada.request("GET", f"{PATH}/{made['id']}/deliveries"))["data"]
+    (row,) = got(people.ada.request("GET", f"{PATH}/{webhook['id']}/deliveries"))["data"]
     assert (row["status"], row["attempts"], row["error"]) == ("waiting", 1, "address_refused")
-    assert got(people.ada.request("GET", f"{PATH}/{made['id']}"))["failing_since"] is not None
+    assert got(people.ada.request("GET", f"{PATH}/{webhook['id']}"))["failing_since"] is not None
 
 
 BAD_BODIES: dict[str, Row] = {
@@ -201,12 +202,12 @@ BAD_ADDRESSES = [
 
 
 def test_an_internal_or_malformed_url_is_refused_at_once(subtests: pytest.Subtests, people: People):
-    made = make(people.ada)
+    webhook = make(people.ada)
     for url in BAD_ADDRESSES:
         with subtests.test(url=url):
             refused = error(people.ada.request("POST", PATH, {"url": url, "events": EVENTS}), 400)
             assert (refused["code"], refused["details"]) == ("url_not_allowed", {"field": "url"})
-            changed = people.ada.request("PATCH", f"{PATH}/{made['id']}", {"url": url})
+            changed = people.ada.request("PATCH", f"{PATH}/{webhook['id']}", {"url": url})
             assert error(changed, 400)["code"] == "url_not_allowed"
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from jose import jwk
 
-from local import tokens
+from local import access_tokens
 from tests import key_pairs
 from tests.actors import Actor
 
@@ -63,8 +63,10 @@ BAD_TOKENS: dict[str, Callable[[Actor], str]] = {
     "no signature": lambda actor: unsigned(actor, "HS256"),
     "alg RS256 over a shared secret": lambda actor: unsigned(actor, "RS256", signature_of(actor)),
     "alg ES256 over a shared secret": lambda actor: unsigned(actor, "ES256", signature_of(actor)),
-    "another secret": lambda actor: tokens.user_token("x" * 54, actor.stack.url, actor.id, actor.email),
-    "an empty secret": lambda actor: tokens.user_token("", actor.stack.url, actor.id, actor.email),
+    "another secret": lambda actor: access_tokens.user_token(
+        "x" * 54, actor.stack.url, actor.id, actor.email
+    ),
+    "an empty secret": lambda actor: access_tokens.user_token("", actor.stack.url, actor.id, actor.email),
     "a wrong audience": lambda actor: actor.token(aud="anon"),
     "several wrong audiences": lambda actor: actor.token(aud=["anon", "another-project"]),
     "ES256 by a stranger": lambda actor: by_a_stranger(actor, "ES256"),

@@ -8,7 +8,7 @@ import pytest
 from local.stack import Stack
 from shared.services import Services
 from tests.conftest import People
-from tests.isolation.library import SECRETS, Library, store
+from tests.isolation.victim_documents import SECRETS, Library, store
 
 
 @pytest.fixture(scope="session")

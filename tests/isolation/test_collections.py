@@ -8,7 +8,7 @@ import pytest
 from tests.actors import Actor, World, vector
 from tests.conftest import People
 from tests.isolation.bad_tokens import BAD_TOKENS
-from tests.isolation.library import INTERNALS
+from tests.isolation.victim_documents import INTERNALS
 
 PATH = "/api/v1/collections"
 RPC = {
@@ -87,9 +87,9 @@ def test_a_taken_private_name_is_not_revealed(people: People):
 )
 @pytest.mark.parametrize(("method", "body"), [("POST", {"name": "x"}), *ONE[1:]])
 def test_a_key_without_the_scope_is_refused(people: People, scopes: list[str], method: str, body: Any):
-    kept = make(people.ann)
+    collection = make(people.ann)
     token = people.ann.key_token(scopes=scopes)
-    path = PATH if method == "POST" else f"{PATH}/{kept}"
+    path = PATH if method == "POST" else f"{PATH}/{collection}"
     answer = people.ann.request(method, path, body, token=token)
     assert answer.status_code == 403, answer.text
     assert answer.json()["error"]["type"] == "permission_error"
@@ -97,35 +97,35 @@ def test_a_key_without_the_scope_is_refused(people: People, scopes: list[str], m
 
 
 def test_a_key_without_a_documents_scope_deletes_no_documents_silently(people: People, world: World):
-    kept = make(people.ann)
+    collection = make(people.ann)
     people.ann.put([vector(1)], collection="plans")
     token = people.ann.key_token(scopes=["collections:manage"])
-    refused = people.ann.request("DELETE", f"{PATH}/{kept}", token=token)
+    refused = people.ann.request("DELETE", f"{PATH}/{collection}", token=token)
     assert refused.status_code == 409, refused.text
     assert refused.json()["error"]["code"] == "collection_not_empty"
     assert len(people.ann.match(vector(1), 1)) == 1
-    assert people.ann.request("DELETE", f"{PATH}/{kept}?cascade=true", token=token).status_code == 204
-    assert world.sql("select count(*) from rag.documents where collection_id = %s", kept) == [(0,)]
+    assert people.ann.request("DELETE", f"{PATH}/{collection}?cascade=true", token=token).status_code == 204
+    assert world.sql("select count(*) from rag.documents where collection_id = %s", collection) == [(0,)]
 
 
 @pytest.mark.parametrize("scope", ["documents:write", "retrievals:read"])
 def test_a_key_without_the_scope_is_refused_through_postgrest(people: People, scope: str):
-    kept = make(people.ann)
+    collection = make(people.ann)
     token = people.ann.key_token(scopes=[scope])
-    renamed = people.ann.rpc("rag_update_collection", {"collection_id": kept, "name": "y"}, token=token)
-    deleted = people.ann.rpc("rag_delete_collection", {"collection_id": kept}, token=token)
+    renamed = people.ann.rpc("rag_update_collection", {"collection_id": collection, "name": "y"}, token=token)
+    deleted = people.ann.rpc("rag_delete_collection", {"collection_id": collection}, token=token)
     assert (renamed.status_code, deleted.status_code) == (403, 403)
     assert names(people.ann) == {"plans"}
 
 
 def test_a_key_bound_to_another_collection_is_refused(people: People):
-    kept, bound = make(people.ann), make(people.ann, "bound")
+    entries, bound = make(people.ann), make(people.ann, "bound")
     token = people.ann.key_token(collection=bound)
     assert names(people.ann, token) == {"bound"}
     for method, body in ONE:
-        assert_not_found(people.ann.request(method, f"{PATH}/{kept}", body, token=token))
-    made = people.ann.request("POST", PATH, {"name": "escape"}, token=token)
-    assert made.status_code == 403, made.text
+        assert_not_found(people.ann.request(method, f"{PATH}/{entries}", body, token=token))
+    response = people.ann.request("POST", PATH, {"name": "escape"}, token=token)
+    assert response.status_code == 403, response.text
     assert names(people.ann) == {"plans", "bound"}
 
 
@@ -146,8 +146,8 @@ def test_anon_is_refused_through_postgrest(people: People, function: str):
 
 def test_a_deleted_collection_s_documents_are_unreadable(people: People, world: World):
     """No row of it stays behind, in any table."""
-    kept = make(people.ann)
+    collection = make(people.ann)
     people.ann.put([vector(1), vector(2)], collection="plans", labels=["a"])
-    assert people.ann.request("DELETE", f"{PATH}/{kept}?cascade=true").status_code == 204
+    assert people.ann.request("DELETE", f"{PATH}/{collection}?cascade=true").status_code == 204
     for table in ("documents", "chunks", "facets", "postings"):
-        assert world.sql(f"select count(*) from rag.{table} where collection_id = %s", kept) == [(0,)]
+        assert world.sql(f"select count(*) from rag.{table} where collection_id = %s", collection) == [(0,)]

@@ -6,7 +6,7 @@ from uuid import uuid4
 import pytest
 
 from tests.actors import Actor, World
-from tests.isolation.library import SECRETS, Library, store
+from tests.isolation.victim_documents import SECRETS, Library, store
 
 
 def everything(library: Library, world: World) -> dict[str, list[str]]:
@@ -18,8 +18,8 @@ def everything(library: Library, world: World) -> dict[str, list[str]]:
     return {"kinds": kinds, "ids": documents + chunks}
 
 
-def found(actor: Actor, asked: dict[str, Any], token: str | None = None) -> set[str]:
-    answer = actor.rpc("rag_get_contents", {"chunks": True, **asked}, token=token)
+def found(actor: Actor, request: dict[str, Any], token: str | None = None) -> set[str]:
+    answer = actor.rpc("rag_get_contents", {"chunks": True, **request}, token=token)
     assert answer.status_code == 200, answer.text
     return {whose for whose, secret in SECRETS.items() if secret in answer.text}
 
@@ -28,7 +28,7 @@ def found(actor: Actor, asked: dict[str, Any], token: str | None = None) -> set[
 def test_contents_return_only_visible_documents(library: Library, world: World, text: bool):
     """Everybody asks for the same of either org; each gets their own, and a stranger nothing."""
     people = library.people
-    asked: dict[str, Any] = {**everything(library, world), "text": text}
+    request: dict[str, Any] = {**everything(library, world), "text": text}
     for actor, of_acme, of_bolt in (
         (people.ann, {"acme", "ann"}, set[str]()),
         (people.alf, {"acme"}, set[str]()),
@@ -37,9 +37,9 @@ def test_contents_return_only_visible_documents(library: Library, world: World, 
         (people.kim, {"acme"}, {"bolt"}),
         (people.sam, set[str](), set[str]()),
     ):
-        assert found(actor, {**asked, "org_id": people.acme.id}) == of_acme
-        assert found(actor, {**asked, "org_id": people.bolt.id}) == of_bolt
-        assert found(actor, {**asked, "org_id": str(uuid4())}) == set()
+        assert found(actor, {**request, "org_id": people.acme.id}) == of_acme
+        assert found(actor, {**request, "org_id": people.bolt.id}) == of_bolt
+        assert found(actor, {**request, "org_id": str(uuid4())}) == set()
 
 
 def test_hidden_and_missing_ids_are_indistinguishable(library: Library, world: World):
@@ -47,7 +47,8 @@ def test_hidden_and_missing_ids_are_indistinguishable(library: Library, world: W
     hidden = {"kinds": ["document"] * 2, "ids": [library.bolt_document, library.ann_document]}
     nowhere = {"kinds": ["document"] * 2, "ids": [str(uuid4()), str(uuid4())]}
     answers = [
-        people.alf.rpc("rag_get_contents", {**asked, "org_id": people.acme.id}) for asked in (hidden, nowhere)
+        people.alf.rpc("rag_get_contents", {**request, "org_id": people.acme.id})
+        for request in (hidden, nowhere)
     ]
     assert {answer.text for answer in answers} == {'{"chunks": [], "documents": []}'}
 
@@ -57,9 +58,9 @@ def test_collections_of_others_cannot_be_used_as_a_filter(library: Library, worl
     store(library.core, people.bob, SECRETS["bolt"], collection="theirs")
     named = "select id::text from rag.collections where name = 'theirs' and org_id = %s"
     ((theirs,),) = world.sql(named, people.bolt.id)
-    asked = {**everything(library, world), "collection_id": theirs}
+    request = {**everything(library, world), "collection_id": theirs}
     for org in (people.acme, people.bolt):
-        assert found(people.alf, {**asked, "org_id": org.id}) == set()
+        assert found(people.alf, {**request, "org_id": org.id}) == set()
 
 
 def test_a_bound_key_reads_only_its_collection(library: Library, world: World):
@@ -68,9 +69,9 @@ def test_a_bound_key_reads_only_its_collection(library: Library, world: World):
     inside = store(library.core, people.ann, "the vault", collection="narrow")
     ((home,),) = world.sql("select collection_id::text from rag.documents where id = %s", inside)
     token = people.ann.key_token(scopes=["documents:read"], collection=home)
-    asked = everything(library, world)
+    request = everything(library, world)
     for place in (None, home, str(uuid4())):
-        where = {**asked, "org_id": people.acme.id, "collection_id": place}
+        where = {**request, "org_id": people.acme.id, "collection_id": place}
         assert found(people.ann, where, token) == set()
     own = {"kinds": ["document"], "ids": [inside], "org_id": people.acme.id}
     assert inside in people.ann.rpc("rag_get_contents", own, token=token).text
@@ -78,9 +79,9 @@ def test_a_bound_key_reads_only_its_collection(library: Library, world: World):
 
 def test_a_key_of_another_org_reads_nothing(library: Library, world: World):
     people = library.people
-    asked = {**everything(library, world), "org_id": people.bolt.id}
-    assert found(people.kim, asked) == {"bolt"}
-    assert found(people.kim, asked, people.kim.key_token()) == set()
+    request = {**everything(library, world), "org_id": people.bolt.id}
+    assert found(people.kim, request) == {"bolt"}
+    assert found(people.kim, request, people.kim.key_token()) == set()
 
 
 @pytest.mark.parametrize(
@@ -99,5 +100,5 @@ def test_an_oversized_request_is_refused(shared_library: Library, asked: dict[st
 @pytest.mark.parametrize("kind", [None, "collection", "org", "document' or true --", "*"])
 def test_an_unknown_kind_finds_nothing(shared_library: Library, kind: str | None):
     people = shared_library.people
-    asked = {"kinds": [kind], "ids": [shared_library.acme_document], "org_id": people.acme.id}
-    assert found(people.ann, asked) == set()
+    request = {"kinds": [kind], "ids": [shared_library.acme_document], "org_id": people.acme.id}
+    assert found(people.ann, request) == set()

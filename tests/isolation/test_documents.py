@@ -5,11 +5,11 @@ from uuid import uuid4
 
 import pytest
 
-from local import tokens
+from local import access_tokens
 from tests.actors import LEASED, Actor, World, client, vector
 from tests.conftest import People
 from tests.isolation.bad_tokens import BAD_TOKENS
-from tests.isolation.library import INTERNALS
+from tests.isolation.victim_documents import INTERNALS
 
 COLLECTIONS, PATH = "/api/v1/collections", "/api/v1/documents"
 SECRET = "The code of the vault door is ACME-4417."
@@ -68,8 +68,8 @@ def test_another_member_s_private_document_is_out_of_reach(people: People, metho
 def test_documents_cannot_be_added_to_collections_of_others(people: People):
     home, private = collection(people.ann), collection(people.ann, private=True)
     for thief, target in ((people.bob, home), (people.sam, home), (people.alf, private)):
-        for path, said in (("text", {"content": "poison"}), ("url", {"url": "https://poison.example/"})):
-            answer = thief.request("POST", f"{PATH}/{path}", {"collection_id": target, **said})
+        for path, text in (("text", {"content": "poison"}), ("url", {"url": "https://poison.example/"})):
+            answer = thief.request("POST", f"{PATH}/{path}", {"collection_id": target, **text})
             assert_not_found(answer, "collection_not_found")
         listed = thief.request("GET", f"{PATH}?collection_id={target}")
         assert_not_found(listed, "collection_not_found")
@@ -162,7 +162,7 @@ def test_an_invalid_token_is_refused(people: People):
 def claimed(people: People) -> list[dict[str, Any]]:
     """What the worker claims; its token is signed by whoever holds the signing key."""
     stack = people.ann.stack
-    token = tokens.user_token(stack.signing_key, stack.url, "", role="rag_worker")
+    token = access_tokens.user_token(stack.signing_key, stack.url, "", role="rag_worker")
     answer = people.ann.rpc("rag_claim_jobs", {"wanted": 10}, token=token)
     assert answer.status_code == 200, answer.text
     rows: list[dict[str, Any]] = answer.json()
@@ -190,7 +190,7 @@ def test_only_the_worker_claims_jobs(people: People):
 )
 def test_the_worker_s_role_can_only_claim(people: People, function: str, arguments: Any):
     stack = people.ann.stack
-    token = tokens.user_token(stack.signing_key, stack.url, people.ann.id, role="rag_worker")
+    token = access_tokens.user_token(stack.signing_key, stack.url, people.ann.id, role="rag_worker")
     answer = people.ann.rpc(function, arguments, token=token)
     assert answer.status_code in (401, 403, 404), answer.text
 
@@ -267,8 +267,8 @@ def test_a_link_s_token_works_nowhere_else(people: People):
 
 def test_a_link_ends_with_its_owner_s_membership_and_its_document(people: People, world: World):
     home = collection(people.ann)
-    kept, deleted = bring(people.ann, home), bring(people.ann, home, "Another vault.")
-    links = [link_of(people.ann, document) for document in (kept, deleted)]
+    entries, deleted = bring(people.ann, home), bring(people.ann, home, "Another vault.")
+    links = [link_of(people.ann, document) for document in (entries, deleted)]
     people.ann.request("DELETE", f"{PATH}/{deleted}")
     assert client().get(links[1]).status_code == 404
     world.sql("delete from rag.members where user_id = %s", people.ann.id)

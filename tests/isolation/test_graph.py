@@ -11,27 +11,27 @@ from shared.models.embeddings import embed
 from shared.services import Services
 from tests.actors import NOBODYS, Actor, World
 from tests.conftest import People
-from tests.functions.searching import Row, refused
-from tests.graphing import Told, put
-from tests.isolation.library import Library
+from tests.functions.search_workspace import Row, error_of
+from tests.graph_documents import NamedText, put
 from tests.isolation.test_knowledge import key
-from tests.isolation.test_v1 import everywhere, workspace_of
+from tests.isolation.test_search_api import everywhere, workspace_of
+from tests.isolation.victim_documents import Library
 
 QUESTION = "Who owns the Billing Service, and who leads Kestrel?"
 # Words that stand in the documents of one owner alone.
 WORDS = {"acme": ("teal",), "bolt": ("osprey", "boltpay"), "ann": ("wren", "albatross", "secretive")}
-ACME = Told(
+ACME = NamedText(
     "Kestrel of Teal looks after the Billing Service.",
     {"Billing Service": "service", "Kestrel": "team", "Teal": "place"},
     [("Billing Service", "OWNED_BY", "Kestrel")],
 )
-BOLT = Told(
+BOLT = NamedText(
     "The Billing Service, or Boltpay, is Osprey's, not Kestrel's.",
     {"Billing Service": "service", "Osprey": "team", "Boltpay": "service", "Kestrel": "team"},
     [("Billing Service", "OWNED_BY", "Osprey"), ("Boltpay", "ALIAS_OF", "Billing Service")],
 )
 # It says of the same names what the others say as well, and more.
-PRIVATE = Told(
+PRIVATE = NamedText(
     "Kestrel, which owns the Billing Service, is led by Wren Secretive. The Billing Service needs Albatross.",
     {"Kestrel": "person", "Billing Service": "work", "Wren Secretive": "person", "Albatross": "service"},
     [
@@ -78,8 +78,8 @@ def untimed(body: Row) -> Row:
 
 def over_http(path: str, **body: Any) -> Callable[[Web, Actor, str | None, str], Row]:
     def ask(web: Web, actor: Actor, token: str | None, question: str) -> Row:
-        asked = {"q": question, "question": question, "topK": 50, "include": {"rationale": True}, **body}
-        answer = actor.post(path, {**asked, **everywhere(actor)}, token=token)
+        request = {"q": question, "question": question, "topK": 50, "include": {"rationale": True}, **body}
+        answer = actor.post(path, {**request, **everywhere(actor)}, token=token)
         assert answer.status_code == 200, answer.text
         return untimed(answer.json())
 
@@ -87,9 +87,9 @@ def over_http(path: str, **body: Any) -> Callable[[Web, Actor, str | None, str],
 
 
 def contents(web: Web, actor: Actor, token: str | None, question: str) -> Row:
-    ids = [{"kind": "document", "id": found} for found in (web.acme, web.bolt, web.ann)]
-    asked = {"ids": ids, "expand": {"graph": {"hops": 2}}, **everywhere(actor)}
-    answer = actor.post("/v1/contents", asked, token=token)
+    ids = [{"kind": "document", "id": entry} for entry in (web.acme, web.bolt, web.ann)]
+    request = {"ids": ids, "expand": {"graph": {"hops": 2}}, **everywhere(actor)}
+    answer = actor.post("/v1/contents", request, token=token)
     assert answer.status_code == 200, answer.text
     return untimed(answer.json())
 
@@ -111,11 +111,11 @@ def searched(web: Web, actor: Actor, token: str | None, question: str, **more: A
 def around(web: Web, actor: Actor, token: str | None, question: str, **more: Any) -> Row:
     assert actor.org
     ids = [web.acme, web.bolt, web.ann]
-    asked = {"org_id": actor.org.id, "document_ids": ids, "hops": 2, **more}
-    answer = actor.rpc("rag_graph_of", asked, token=token)
+    request = {"org_id": actor.org.id, "document_ids": ids, "hops": 2, **more}
+    answer = actor.rpc("rag_graph_of", request, token=token)
     assert answer.status_code == 200, answer.text
-    found: Row = answer.json()
-    return found
+    body: Row = answer.json()
+    return body
 
 
 WAYS: dict[str, Callable[[Web, Actor, str | None, str], Row]] = {
@@ -141,36 +141,36 @@ def web(core: Services, people: People) -> Web:
 
 def test_a_name_shared_with_another_org_reveals_nothing(web: Web):
     people = web.people
-    for actor, seen in (
+    for actor, visible in (
         (people.ann, {"acme", "ann"}),
         (people.ada, {"acme", "ann"}),
         (people.alf, {"acme"}),
         (people.bob, {"bolt"}),
         (people.kim, {"acme"}),
     ):
-        found = web.seen(actor)
+        results = web.seen(actor)
         if actor is people.kim:
             # She belongs to both, and PostgREST was told of none.
-            assert found.pop("rag_graph_search") == {"acme", "bolt"}
-        assert found == dict.fromkeys(found, seen), (actor, found)
+            assert results.pop("rag_graph_search") == {"acme", "bolt"}
+        assert results == dict.fromkeys(results, visible), (actor, results)
 
 
 def test_a_name_in_two_orgs_connects_nothing_for_a_member_of_both(web: Web):
     people = web.people
-    told = searched(web, people.kim, None, QUESTION)
-    chunks = {match["chunk_id"]: match["org_id"] for match in told["matches"]}
-    assert {entity["org_id"] for entity in told["entities"]} == {people.acme.id, people.bolt.id}
-    ends = {(entity["org_id"], entity["id"]) for entity in told["entities"]}
-    assert len(ends) == len(told["entities"])
-    for edge in told["edges"]:
+    body = searched(web, people.kim, None, QUESTION)
+    chunks = {match["chunk_id"]: match["org_id"] for match in body["matches"]}
+    assert {entity["org_id"] for entity in body["entities"]} == {people.acme.id, people.bolt.id}
+    ends = {(entity["org_id"], entity["id"]) for entity in body["entities"]}
+    assert len(ends) == len(body["entities"])
+    for edge in body["edges"]:
         assert {(edge["org_id"], edge["from"]), (edge["org_id"], edge["to"])} <= ends
         assert {chunks[chunk] for chunk in edge["evidence"]} == {edge["org_id"]}
-    names = {entity["org_id"]: {entity["id"]} for entity in told["entities"]}
-    for entity in told["entities"]:
+    names = {entity["org_id"]: {entity["id"]} for entity in body["entities"]}
+    for entity in body["entities"]:
         names[entity["org_id"]].add(entity["id"])
     assert "osprey" not in names[people.acme.id]
     assert "teal" not in names[people.bolt.id]
-    by_org = {edge["org_id"]: edge["to"] for edge in told["edges"] if edge["type"] == "OWNED_BY"}
+    by_org = {edge["org_id"]: edge["to"] for edge in body["edges"] if edge["type"] == "OWNED_BY"}
     assert by_org == {people.acme.id: "kestrel", people.bolt.id: "osprey"}
 
 
@@ -184,9 +184,9 @@ def test_hidden_documents_do_not_change_visible_scores(web: Web, who: str):
     before = web.ways(actor)
     assert before["rag_graph_search"]["edges"]
     for number in range(6):
-        told = (PRIVATE, BOLT, PRIVATE) if number % 2 else (ACME, PRIVATE)
-        put(web.core, people.ann, f"Kestrel: Billing Service {number}", *told, private=True)
-        put(web.core, other, f"Billing Service ({number})", *told, private=private)
+        messages = (PRIVATE, BOLT, PRIVATE) if number % 2 else (ACME, PRIVATE)
+        put(web.core, people.ann, f"Kestrel: Billing Service {number}", *messages, private=True)
+        put(web.core, other, f"Billing Service ({number})", *messages, private=private)
     assert web.ways(actor) == before
 
 
@@ -215,7 +215,7 @@ def test_guessed_names_reveal_nothing(web: Web, question: str):
 def test_a_bound_key_uses_only_its_collection_s_graph(web: Web):
     """The graph is no larger than what the key sees, and does not change by what is around it."""
     ann = web.people.ann
-    inside = Told(
+    inside = NamedText(
         "Kestrel of Inside owns a Billing Service.",
         {"Kestrel": "team", "Inside": "place", "Billing Service": "service"},
         [("Billing Service", "OWNED_BY", "Kestrel")],
@@ -246,7 +246,7 @@ def test_a_bound_key_uses_only_its_collection_s_graph(web: Web):
     put(web.core, ann, "Billing Service", ACME, PRIVATE, private=True)
     assert ways() == before
     outside = {"workspaceId": workspace_of(ann), "q": QUESTION, "mode": "graph"}
-    refused(ann.post("/v1/search", outside, token=token), 404, "NOT_FOUND")
+    error_of(ann.post("/v1/search", outside, token=token), 404, "NOT_FOUND")
 
 
 @pytest.mark.parametrize("scopes", [[], ["documents:write"], ["collections:manage"], [7], "admin"], ids=str)
@@ -273,7 +273,7 @@ def test_a_key_with_an_unrelated_scope_is_refused(web: Web):
     for scope in ("documents:write", "collections:manage", "documents:read"):
         for path in ("/v1/search", "/v1/answer"):
             body = {"q": QUESTION, "question": QUESTION, "mode": "graph", **everywhere(ann)}
-            refused(ann.post(path, body, token=key(ann, scope)), 403, "PERMISSION_DENIED")
+            error_of(ann.post(path, body, token=key(ann, scope)), 403, "PERMISSION_DENIED")
 
 
 def test_anon_and_users_without_an_org_find_nothing(web: Web):
@@ -295,8 +295,8 @@ def test_a_forged_org_and_documents_of_others_find_nothing(web: Web):
     """What is another's is what is nobody's: nothing."""
     people = web.people
     for org in (people.bolt.id, NOBODYS):
-        told = searched(web, people.ann, None, QUESTION, filters={"org_id": org})
-        assert (told["matches"], told["entities"], told["edges"], told["evidence"]) == ([], [], [], [])
+        body = searched(web, people.ann, None, QUESTION, filters={"org_id": org})
+        assert (body["matches"], body["entities"], body["edges"], body["evidence"]) == ([], [], [], [])
         assert around(web, people.ann, None, QUESTION, org_id=org) == {}
     for ids in ([web.bolt], [web.ann], [NOBODYS], []):
         assert around(web, people.alf, None, QUESTION, document_ids=ids) == {}
@@ -305,8 +305,8 @@ def test_a_forged_org_and_documents_of_others_find_nothing(web: Web):
     # A collection of another's, beside one's own org.
     for collection in (workspace_of(people.bob).removeprefix("ws_"), NOBODYS):
         assert around(web, people.alf, None, QUESTION, collection_id=collection) == {}
-        told = searched(web, people.alf, None, QUESTION, filters={"collection_id": collection})
-        assert (told["matches"], told["entities"], told["edges"], told["evidence"]) == ([], [], [], [])
+        body = searched(web, people.alf, None, QUESTION, filters={"collection_id": collection})
+        assert (body["matches"], body["entities"], body["edges"], body["evidence"]) == ([], [], [], [])
 
 
 def test_out_of_range_arguments_are_refused(subtests: pytest.Subtests, web: Web):
@@ -341,9 +341,9 @@ def test_out_of_range_arguments_are_refused(subtests: pytest.Subtests, web: Web)
     [{"hops": -1}, {"hops": 3}, {"hops": None}, {"document_ids": [NOBODYS] * 101}, {"document_ids": None}],
 )
 def test_out_of_range_arguments_around_documents_are_refused(web: Web, changes: Row):
-    asked = {"org_id": web.people.acme.id, "document_ids": [web.acme], **changes}
-    assert web.people.alf.rpc("rag_graph_of", asked).status_code == 400
-    assert web.people.alf.rpc("rag_graph_of", {**asked, "org_id": "x"}).status_code == 400
+    request = {"org_id": web.people.acme.id, "document_ids": [web.acme], **changes}
+    assert web.people.alf.rpc("rag_graph_of", request).status_code == 400
+    assert web.people.alf.rpc("rag_graph_of", {**request, "org_id": "x"}).status_code == 400
 
 
 def test_adversarial_questions_reveal_nothing(subtests: pytest.Subtests, web: Web):
@@ -362,14 +362,14 @@ def test_adversarial_questions_reveal_nothing(subtests: pytest.Subtests, web: We
     ]:
         with subtests.test(text=text):
             people = web.people
-            told = searched(web, people.alf, None, text)
-            assert whose(told) <= {"acme"}
-            assert told["complete"] in (True, False)
+            body = searched(web, people.alf, None, text)
+            assert whose(body) <= {"acme"}
+            assert body["complete"] in (True, False)
 
 
 def gone(web: Web, actor: Actor, *words: str) -> bool:
-    told = str(web.ways(actor)).lower()
-    return not any(word in told for word in words)
+    text = str(web.ways(actor)).lower()
+    return not any(word in text for word in words)
 
 
 def test_a_deleted_document_leaves_the_graph(web: Web):
@@ -379,43 +379,45 @@ def test_a_deleted_document_leaves_the_graph(web: Web):
     assert gone(web, people.ada, "wren", "albatross", "secretive")
     assert gone(web, people.ann, "wren", "albatross", "secretive")
     assert people.ann.rpc("rag_delete_document", {"document_id": web.acme}).json()
-    told = searched(web, people.ann, None, QUESTION)
-    assert (told["matches"], told["entities"], told["edges"], told["evidence"]) == ([], [], [], [])
+    body = searched(web, people.ann, None, QUESTION)
+    assert (body["matches"], body["entities"], body["edges"], body["evidence"]) == ([], [], [], [])
     assert whose(web.ways(people.bob)) == {"bolt"}, "what is another's stays"
 
 
 def test_a_replaced_document_leaves_the_graph(web: Web, core: Services):
     people = web.people
-    first = Told("Teal is led by Heron.", {"Teal": "place", "Heron": "person"}, [("Teal", "LED_BY", "Heron")])
-    second = Told("Teal is a colour.", {"Teal": "place"})
+    first = NamedText(
+        "Teal is led by Heron.", {"Teal": "place", "Heron": "person"}, [("Teal", "LED_BY", "Heron")]
+    )
+    second = NamedText("Teal is a colour.", {"Teal": "place"})
     put(core, people.ann, "Teal", first, external_id="teal")
-    asked = "Who leads Teal?"
-    assert "heron" in str(searched(web, people.alf, None, asked)["edges"])
+    question = "Who leads Teal?"
+    assert "heron" in str(searched(web, people.alf, None, question)["edges"])
     put(core, people.ann, "Teal", second, external_id="teal")
-    told = searched(web, people.alf, None, asked)
-    assert "heron" not in str(told).lower()
-    assert "LED_BY" not in {edge["type"] for edge in told["edges"]}
+    body = searched(web, people.alf, None, question)
+    assert "heron" not in str(body).lower()
+    assert "LED_BY" not in {edge["type"] for edge in body["edges"]}
 
 
 def test_an_old_title_leaves_the_graph(web: Web, core: Services):
     people = web.people
-    telling = Told("It is led by Heron.", {"Heron": "person"}, [("Project Nightjar", "LED_BY", "Heron")])
+    telling = NamedText("It is led by Heron.", {"Heron": "person"}, [("Project Nightjar", "LED_BY", "Heron")])
     document = put(core, people.ann, "Project Nightjar", telling)
-    asked = "Who leads Project Nightjar?"
-    assert "nightjar" in str(searched(web, people.alf, None, asked)["edges"])
+    question = "Who leads Project Nightjar?"
+    assert "nightjar" in str(searched(web, people.alf, None, question)["edges"])
     changed = people.ann.rpc("rag_update_document", {"document_id": document, "changes": {"title": "Plans"}})
     assert changed.status_code == 200, changed.text
-    told = searched(web, people.alf, None, asked)
-    assert "nightjar" not in str(told).lower()
-    assert not [edge for edge in told["edges"] if edge["type"] == "LED_BY"]
+    body = searched(web, people.alf, None, question)
+    assert "nightjar" not in str(body).lower()
+    assert not [edge for edge in body["edges"] if edge["type"] == "LED_BY"]
 
 
 def test_a_former_member_finds_nothing(web: Web, world: World):
     people = web.people
     token = people.ann.token()
     world.sql("delete from rag.members where user_id = %s", people.ann.id)
-    told = searched(web, people.ann, token, QUESTION)
-    assert (told["matches"], told["entities"], told["edges"], told["evidence"]) == ([], [], [], [])
+    body = searched(web, people.ann, token, QUESTION)
+    assert (body["matches"], body["entities"], body["edges"], body["evidence"]) == ([], [], [], [])
     assert around(web, people.ann, token, QUESTION) == {}
 
 
@@ -464,22 +466,22 @@ POISON: dict[str, Row] = {
 def test_a_poisoned_chunk_reveals_nothing(web: Web, poison: str):
     """Stored or refused: nobody's graph breaks by it, and nothing in it is more than it may be."""
     people = web.people
-    told = ACME.row(0, embed(web.core.embedder, ["x"])[0]) | POISON[poison]
+    chunk = ACME.row(0, embed(web.core.embedder, ["x"])[0]) | POISON[poison]
     assert people.ann.org
     document = {
         "org_id": people.ann.org.id, "title": "Poison", "content": ACME.text,
         "embedding_model": web.core.embedder.model,
     }  # fmt: skip
-    answer = people.ann.rpc("rag_put_document", {"document": document, "chunks": [told]})
+    answer = people.ann.rpc("rag_put_document", {"document": document, "chunks": [chunk]})
     assert answer.status_code in (200, 400), answer.text
     assert set(web.seen(people.alf)) == set(WAYS)
-    found = searched(web, people.alf, None, QUESTION)
-    assert whose(found) == {"acme"}
-    assert len(found["entities"]) <= 48
-    for edge in found["edges"]:
+    body = searched(web, people.alf, None, QUESTION)
+    assert whose(body) == {"acme"}
+    assert len(body["entities"]) <= 48
+    for edge in body["edges"]:
         assert edge["from"] != edge["to"]
         assert 0 < edge["confidence"] <= 1
-    for entity in found["entities"]:
+    for entity in body["entities"]:
         assert 0 <= entity["weight"] <= 1
         assert all(name.isprintable() and len(name) <= 200 for name in (entity["name"], *entity["aliases"]))
 
@@ -494,5 +496,5 @@ def test_the_search_api_needs_a_membership_for_the_graph(web: Web, shared_librar
         for where in ({"workspaceId": workspace_of(people.ann)}, everywhere(people.ann)):
             for stranger in (people.sam, people.bob):
                 answer = stranger.post(path, {**body, **where})
-                refused(answer, 404, "NOT_FOUND")
+                error_of(answer, 404, "NOT_FOUND")
                 assert whose(answer.text) == set()

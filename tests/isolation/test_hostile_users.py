@@ -17,8 +17,8 @@ import pytest
 from local import ROOT
 from tests.actors import Actor, World
 from tests.conftest import People
-from tests.faults import private_bytes
-from tests.isolation.hostile import SECONDS_TO_WAIT, Task
+from tests.isolation.hostile_client_process import SECONDS_TO_WAIT, Task
+from tests.process_faults import private_bytes
 
 pytestmark = pytest.mark.long
 # The duration of the attack. The quiet baseline before it takes a quarter of that, at most ten minutes.
@@ -98,7 +98,7 @@ def attacked(tasks: list[Task]) -> Iterator[list[dict[str, int]]]:
     """Attackers run meanwhile, each in a process; the list has the counts of their responses afterwards."""
     processes = [
         subprocess.Popen(
-            [sys.executable, "-m", "tests.isolation.hostile"],
+            [sys.executable, "-m", "tests.isolation.hostile_client_process"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             cwd=ROOT,

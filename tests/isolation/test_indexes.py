@@ -8,12 +8,12 @@ import pytest
 
 from functions import index_query, indexes
 from shared.config import Settings
-from shared.text.ids import NIL
+from shared.text.uuids import NIL
 from tests.actors import Actor, World
 from tests.conftest import People
-from tests.functions.serving import made, served
+from tests.functions.app_server import client_of, services
 from tests.functions.test_indexes import digest, found, index, listed, path
-from tests.isolation.library import INTERNALS
+from tests.isolation.victim_documents import INTERNALS
 
 SECRET = "The code of the vault door is ACME-4417."
 MODEL = "all-MiniLM-L6-v2"
@@ -67,8 +67,8 @@ def test_another_org_s_text_is_not_revealed_by_its_id(people: People):
 
 
 def test_a_private_collection_is_out_of_reach_by_name(people: People):
-    made = people.ann.post("/api/v1/collections", {"name": "plans", "private": True})
-    assert made.status_code == 201
+    response = people.ann.post("/api/v1/collections", {"name": "plans", "private": True})
+    assert response.status_code == 201
     index(people.ann, SECRET, name="plans")
     for answer in attack(people.alf, "plans"):
         assert answer.status_code == 404, answer.text
@@ -209,11 +209,11 @@ def test_anonymous_access_needs_a_configured_user(people: People, settings: Sett
     index(people.ann, SECRET, name="plans")
     index(people.bob, "The vault of Bolt has no door.", name="plans")
     question = {"index_name": "plans", "query": "vault"}
-    with made(settings) as core, served(index_query.app, core) as client:
+    with services(settings) as core, client_of(index_query.app, core) as client:
         assert client.post("/retrieve", json=question).status_code == 401
     guest = world.user(people.acme)
     own = {"rag_index_anonymous_org": people.acme.id, "rag_index_anonymous_user": guest.id}
-    with made(settings, **own) as core, served(index_query.app, core) as client:
+    with services(settings, **own) as core, client_of(index_query.app, core) as client:
         answer = client.post("/retrieve", json=question)
         assert [node["text"] for node in answer.json()["results"]] == [SECRET]
         # A credential counts, and a wrong one does not become nobody.
@@ -225,7 +225,7 @@ def test_anonymous_access_needs_a_configured_user(people: People, settings: Sett
             assert page.status_code == 401
         bobs = client.post("/retrieve", json=question, headers=people.bob.headers())
         assert "ACME" not in bobs.text
-    with made(settings, **own) as core, served(indexes.app, core) as client:
+    with services(settings, **own) as core, client_of(indexes.app, core) as client:
         assert client.get("/indexes").json() == ["plans"]
         own_text = {"index_name": "new", "documents": [{"text": "The vault has a key."}]}
         assert client.post("/index", json=own_text).status_code == 200
@@ -237,7 +237,7 @@ def test_anonymous_access_needs_a_configured_user(people: People, settings: Sett
 def test_the_anonymous_user_needs_a_membership(people: People, settings: Settings):
     index(people.ann, SECRET, name="plans")
     own = {"rag_index_anonymous_org": people.acme.id, "rag_index_anonymous_user": str(uuid4())}
-    with made(settings, **own) as core, served(index_query.app, core) as client:
+    with services(settings, **own) as core, client_of(index_query.app, core) as client:
         answer = client.post("/retrieve", json={"index_name": "plans", "query": "vault"})
         assert answer.status_code == 404
         assert "ACME" not in answer.text

@@ -9,21 +9,21 @@ import pytest
 
 from tests.actors import Actor, World, client
 from tests.conftest import People
-from tests.functions.knowing import PREFIX, at, delete, ids, ingest, retrieve
+from tests.functions.knowledge_client import PREFIX, at, delete, ids, ingest, retrieve
 from tests.isolation.bad_tokens import BAD_TOKENS
-from tests.isolation.library import INTERNALS
+from tests.isolation.victim_documents import INTERNALS
 
 SECRET = "The vault door opens with ACME-4417."
 QUESTION = "What opens the vault door?"
-DOORS: list[tuple[str, str, Any]] = [
+ROUTES: list[tuple[str, str, Any]] = [
     ("POST", "documents", {"documents": [{"text": "stolen"}]}),
     ("GET", "documents", None),
     ("DELETE", "documents/plan", None),
     ("POST", "retrieve", {"query": QUESTION, "include_citations": True}),
     ("POST", "query", {"question": QUESTION}),
 ]
-READING = DOORS[1:]
-every_door = pytest.mark.parametrize(("method", "rest", "body"), DOORS)
+READING = ROUTES[1:]
+every_route = pytest.mark.parametrize(("method", "rest", "body"), ROUTES)
 
 
 def bring(actor: Actor, namespace: str = "vault", **more: Any) -> None:
@@ -31,9 +31,14 @@ def bring(actor: Actor, namespace: str = "vault", **more: Any) -> None:
 
 
 def call(
-    actor: Actor, namespace: str, door: tuple[str, str, Any], *, token: str | None = None, **headers: str
+    actor: Actor,
+    namespace: str,
+    route: tuple[str, str, Any],
+    *,
+    token: str | None = None,
+    **headers: str,
 ) -> httpx.Response:
-    method, rest, body = door
+    method, rest, body = route
     return actor.request(method, at(namespace, rest), body, token=token, **headers)
 
 
@@ -46,12 +51,12 @@ def assert_tells_nothing(answer: httpx.Response) -> None:
 def assert_empty(actor: Actor, namespace: str, *, token: str | None = None) -> None:
     """As a namespace that nobody has."""
     nobodys = f"nobodys-{uuid4()}"
-    for door in READING:
-        answer = call(actor, namespace, door, token=token)
+    for route in READING:
+        answer = call(actor, namespace, route, token=token)
         assert_tells_nothing(answer)
-        same = call(actor, nobodys, door, token=token)
+        same = call(actor, nobodys, route, token=token)
         assert (answer.status_code, answer.json()) == (same.status_code, same.json())
-        assert answer.status_code == (404 if door[0] == "DELETE" else 200)
+        assert answer.status_code == (404 if route[0] == "DELETE" else 200)
 
 
 def events(actor: Actor, token: str | None = None, **more: Any) -> list[dict[str, Any]]:
@@ -91,7 +96,7 @@ def test_another_org_s_namespace_is_empty(people: People):
     assert people.bob.request("GET", f"{PREFIX}/namespaces").json() == {"namespaces": ["vault"]}
 
 
-@every_door
+@every_route
 def test_a_user_without_an_org_finds_nothing(people: People, method: str, rest: str, body: Any):
     bring(people.ann)
     answer = call(people.sam, "vault", (method, rest, body))
@@ -100,7 +105,7 @@ def test_a_user_without_an_org_finds_nothing(people: People, method: str, rest: 
 
 
 @pytest.mark.parametrize("exists", [True, False])
-@every_door
+@every_route
 def test_another_user_s_namespace_is_out_of_reach_by_name(
     people: People, exists: bool, method: str, rest: str, body: Any
 ):
@@ -124,8 +129,8 @@ def test_another_user_s_namespace_is_out_of_reach_by_a_similar_name(people: Peop
     bring(people.ann, f"notes:u:{people.ann.id}")
     parts = {"id": people.ann.id, "upper": people.ann.id.upper(), "prefix": people.ann.id[:8]}
     name = spelled.format(name="notes", **parts)
-    for door in DOORS:
-        answer = call(people.alf, name, door)
+    for route in ROUTES:
+        answer = call(people.alf, name, route)
         assert answer.status_code == 403, answer.text
         assert_tells_nothing(answer)
 
@@ -140,7 +145,7 @@ def test_a_lookalike_of_another_user_s_name_grants_no_access(people: People, spe
 def test_a_namespace_cannot_be_created_in_another_user_s_name(people: People, world: World):
     for spelled in ("notes:u:{id}", "notes:u:{upper}"):
         name = spelled.format(id=people.ann.id, upper=people.ann.id.upper())
-        assert call(people.alf, name, DOORS[0]).status_code == 403
+        assert call(people.alf, name, ROUTES[0]).status_code == 403
     assert world.sql("select count(*) from rag.collections where org_id = %s", people.acme.id) == [(0,)]
 
 
@@ -210,7 +215,7 @@ SCOPES = {
 def test_a_key_without_the_scope_is_refused(people: People, scope: str):
     bring(people.ann)
     small = key(people.ann, scope)
-    for method, rest, body in DOORS:
+    for method, rest, body in ROUTES:
         allowed = {"documents:read", "documents:write"} if method == "GET" else SCOPES[rest]
         answer = client().request(
             method, people.ann.stack.url + at("vault", rest), json=body, headers={"X-Api-Key": small}
@@ -228,18 +233,18 @@ def test_a_key_bound_to_another_namespace_is_refused(people: People):
     narrow = key(people.ann, *scopes, collection="binder")
     stack = people.ann.stack
 
-    def by_key(namespace: str, door: tuple[str, str, Any]) -> httpx.Response:
-        method, rest, body = door
+    def by_key(namespace: str, route: tuple[str, str, Any]) -> httpx.Response:
+        method, rest, body = route
         headers = {"X-Api-Key": narrow}
         return client().request(method, stack.url + at(namespace, rest), json=body, headers=headers)
 
-    for door in READING:
-        answer = by_key("vault", door)
-        assert answer.status_code == (404 if door[0] == "DELETE" else 200)
+    for route in READING:
+        answer = by_key("vault", route)
+        assert answer.status_code == (404 if route[0] == "DELETE" else 200)
         assert_tells_nothing(answer)
-    assert by_key("vault", DOORS[0]).status_code == 403
-    assert by_key("new", DOORS[0]).status_code == 403
-    assert by_key("binder", DOORS[0]).status_code == 201
+    assert by_key("vault", ROUTES[0]).status_code == 403
+    assert by_key("new", ROUTES[0]).status_code == 403
+    assert by_key("binder", ROUTES[0]).status_code == 201
     listed = client().get(f"{stack.url}{PREFIX}/namespaces", headers={"X-Api-Key": narrow})
     assert listed.json() == {"namespaces": ["binder"]}
     assert ids(people.ann, "vault") == ["plan"]
@@ -250,7 +255,7 @@ def test_an_expired_key_is_refused(people: People, world: World):
     old = key(people.ann, "documents:write", "retrievals:read", "chat:read")
     world.sql("update rag.api_keys set expires_at = now() - interval '1 second' where owner_id = %s",
               people.ann.id)  # fmt: skip
-    for method, rest, body in DOORS:
+    for method, rest, body in ROUTES:
         for headers in ({"X-Api-Key": old}, {"Authorization": f"Bearer {old}"}):
             url = people.ann.stack.url + at("vault", rest)
             answer = client().request(method, url, json=body, headers=headers)
@@ -260,8 +265,8 @@ def test_an_expired_key_is_refused(people: People, world: World):
 def test_an_invalid_token_is_refused(people: People):
     bring(people.ann)
     bad = BAD_TOKENS["another secret"](people.ann)
-    for door in DOORS:
-        answer = call(people.ann, "vault", door, token=bad)
+    for route in ROUTES:
+        answer = call(people.ann, "vault", route, token=bad)
         assert (answer.status_code, answer.json()) == (401, {"detail": "Invalid or missing credentials"})
     # Nor does a good key help a bad token.
     good = key(people.ann, "documents:write")

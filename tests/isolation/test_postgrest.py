@@ -5,7 +5,7 @@ from uuid import uuid4
 
 import pytest
 
-from tests.isolation.library import MATCH, SECRETS, Library, assert_tells_nothing
+from tests.isolation.victim_documents import MATCH, SECRETS, Library, assert_tells_nothing
 
 TABLES = [
     "chunks", "documents", "collections", "members", "orgs", "api_keys", "rate_limits", "request_counts",
@@ -30,7 +30,7 @@ def test_tables_are_unreachable_through_postgrest(shared_library: Library, who: 
             answer = shared_library.client.request(method, address, headers=headers, json=body)
             assert answer.status_code in (401, 403, 404), (method, table, answer.text)
             assert_tells_nothing(answer, shared_library)
-    assert shared_library.untouched()
+    assert shared_library.is_unchanged()
 
 
 @pytest.mark.parametrize(

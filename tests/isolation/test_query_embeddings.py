@@ -8,7 +8,7 @@ import psycopg
 import pytest
 from pydantic import SecretStr
 
-from local import tokens
+from local import access_tokens
 from shared import pipeline
 from shared.access.token_signer import Signer
 from shared.config import Settings
@@ -17,8 +17,8 @@ from shared.services import Services
 from shared.types import Principal, Query
 from tests.actors import Actor, World, vector
 from tests.conftest import People
-from tests.isolation.library import QUESTION
-from tests.stand_in import Reply, StandIn
+from tests.isolation.victim_documents import QUESTION
+from tests.stand_in_server import Reply, StandIn
 
 HOUR = 3600
 RECALL, REMEMBER = "rag_get_query_embedding", "rag_put_query_embedding"
@@ -185,7 +185,9 @@ def test_a_forged_claim_in_a_valid_token_is_ignored(people: People, asked: str, 
     token = people.alf.token(rag={claim: people.ann.id}, user_metadata={claim: people.ann.id})
     assert recalled(people.alf, asked, token) is None
     stack = people.ann.stack
-    forger = Signer("another-secret-of-at-least-32-characters", tokens.issuer(stack.url), tokens.AUDIENCE)
+    forger = Signer(
+        "another-secret-of-at-least-32-characters", access_tokens.issuer(stack.url), access_tokens.AUDIENCE
+    )
     forged = forger.token(60, sub=people.ann.id)
     assert people.alf.rpc(RECALL, {"hash": asked, "max_age_seconds": HOUR}, token=forged).status_code == 401
 

@@ -8,12 +8,12 @@ import pytest
 
 from shared.access.api_keys import is_key
 from tests.actors import NOBODYS, Actor, World
-from tests.functions.serving import platform_error
-from tests.isolation.library import INTERNALS, QUESTION, SECRETS, Library, assert_tells_nothing
+from tests.functions.app_server import platform_error
 from tests.isolation.test_knowledge import key
+from tests.isolation.victim_documents import INTERNALS, QUESTION, SECRETS, Library, assert_tells_nothing
 
 PATH, STATS, HEALTH = "/api/v1/retrievals", "/api/v1/stats", "/api/v1/health"
-DOORS = [("POST", PATH), ("POST", "/v1/retrievals"), ("GET", STATS), ("GET", "/v1/stats")]
+ROUTES = [("POST", PATH), ("POST", "/v1/retrievals"), ("GET", STATS), ("GET", "/v1/stats")]
 MODES = ["semantic", "keyword", "hybrid", "hierarchical", "graph"]
 Row = dict[str, Any]
 TURNED_AWAY = {"authentication_error", "permission_error"}
@@ -74,9 +74,9 @@ def test_filters_that_match_documents_of_others_find_nothing(library: Library, w
 
 def test_another_member_s_private_collection_is_404(shared_library: Library):
     ann, alf = shared_library.people.ann, shared_library.people.alf
-    made = ann.post("/api/v1/collections", {"name": "mine", "private": True}).json()["id"]
-    assert ask(ann, collection_id=made).status_code == 200
-    platform_error(ask(alf, collection_id=made), 404)
+    body = ann.post("/api/v1/collections", {"name": "mine", "private": True}).json()["id"]
+    assert ask(ann, collection_id=body).status_code == 200
+    platform_error(ask(alf, collection_id=body), 404)
 
 
 def test_a_key_bound_to_another_collection_is_refused(shared_library: Library):
@@ -123,8 +123,8 @@ def test_an_admin_of_one_org_is_a_member_in_another(library: Library, world: Wor
     own, theirs = stats(people.ada), world.user(people.bolt, role="admin")
     assert stats(theirs)["total_documents"] != own["total_documents"]
     counted = [name for name in own if name.startswith(("total", "storage"))]
-    told = stats(eve)
-    assert {name: told[name] for name in counted} == {name: own[name] for name in counted}
+    body = stats(eve)
+    assert {name: body[name] for name in counted} == {name: own[name] for name in counted}
     assert documents_waiting(eve) == documents_waiting(people.ada) == 1
     assert documents_waiting(theirs) == 5
     for narrowed in (
@@ -139,8 +139,8 @@ def test_an_admin_of_one_org_is_a_member_in_another(library: Library, world: Wor
         assert looked.json().get("details") is None
         if not is_key(narrowed):
             assert eve.rpc("rag_stats", token=narrowed).json()["details"] == "admin_required"
-    asked = {"name": "k", "scopes": ["admin"], "org_id": people.bolt.id}
-    assert eve.request("POST", "/api/keys", asked).status_code == 403
+    request = {"name": "k", "scopes": ["admin"], "org_id": people.bolt.id}
+    assert eve.request("POST", "/api/keys", request).status_code == 403
     own_key = key(eve, "admin", org_id=people.acme.id)
     assert stats(eve, own_key)["total_documents"] == own["total_documents"]
 
@@ -182,8 +182,8 @@ def test_counts_do_not_reveal_private_documents(shared_library: Library):
         }
     assert platform_error(people.alf.request("GET", STATS), 403)["code"] == "admin_required"
     bound = people.ada.key_token(collection=NOBODYS)
-    told = people.ada.rpc("rag_stats", token=bound).json()[0]
-    assert {value for name, value in told.items() if name != "is_complete"} == {0}
+    body = people.ada.rpc("rag_stats", token=bound).json()[0]
+    assert {value for name, value in body.items() if name != "is_complete"} == {0}
 
 
 def test_statistics_cannot_be_requested_for_another_user(library: Library, world: World):

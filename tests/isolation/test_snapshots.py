@@ -6,26 +6,26 @@ from typing import Any
 
 import pytest
 
-from local import tokens
+from local import access_tokens
 from shared.access.token_signer import Signer
 from shared.config import Settings
 from tests.actors import Actor, World, vector
 from tests.conftest import People
-from tests.isolation.library import INTERNALS
-from tests.snapshotting import Snapshotting, detail, put, snapshotting
+from tests.isolation.victim_documents import INTERNALS
+from tests.snapshot_client import Snapshots, detail, put, snapshot_client
 
 SECRET = "the vault's code is 4417"
 LOADING = {"name": "i", "overwrite": False, "documents": 1, "collection": {}}
 
 
 @pytest.fixture
-def running(settings: Settings, world: World, tmp_path: Path) -> Iterator[Snapshotting]:
-    with snapshotting(settings, world, f"file://{tmp_path}/snapshots") as one:
+def running(settings: Settings, world: World, tmp_path: Path) -> Iterator[Snapshots]:
+    with snapshot_client(settings, world, f"file://{tmp_path}/snapshots") as one:
         yield one
 
 
 @pytest.fixture
-def persisted(running: Snapshotting, people: People) -> Snapshotting:
+def persisted(running: Snapshots, people: People) -> Snapshots:
     """Acme's index, and its snapshot."""
     put(people.ann, "plans", external_id="a", title=SECRET)
     running.persist(people.ann, "plans")
@@ -38,7 +38,7 @@ def assert_refused(answer: Any, *statuses: int) -> None:
     assert "vault" not in answer.text
 
 
-def test_another_org_s_snapshot_is_out_of_reach_by_name(persisted: Snapshotting, people: People):
+def test_another_org_s_snapshot_is_out_of_reach_by_name(persisted: Snapshots, people: People):
     for who in (people.bob, people.sam):
         assert_refused(persisted.post(who, "load", "plans"), 404)
         assert_refused(persisted.post(who, "load", "x", path="storage/plans", overwrite=True), 404)
@@ -46,7 +46,7 @@ def test_another_org_s_snapshot_is_out_of_reach_by_name(persisted: Snapshotting,
     assert persisted.collections(people.bob) == set()
 
 
-def test_another_org_s_snapshot_is_out_of_reach_by_path(persisted: Snapshotting, people: People):
+def test_another_org_s_snapshot_is_out_of_reach_by_path(persisted: Snapshots, people: People):
     acme = f"{people.acme.id}/storage"
     root = persisted.url.removeprefix("file://")
     back = f"..\\{acme}\\plans".replace("/", "\\")
@@ -59,7 +59,7 @@ def test_another_org_s_snapshot_is_out_of_reach_by_path(persisted: Snapshotting,
     assert persisted.collections(people.bob) == set()
 
 
-def test_a_path_cannot_write_into_another_org_s_folder(persisted: Snapshotting, people: People):
+def test_a_path_cannot_write_into_another_org_s_folder(persisted: Snapshots, people: People):
     put(people.bob, "plans", external_id="bob's")
     before = persisted.folder(people.ann, "storage", "plans").manifest()
     for path in (
@@ -73,7 +73,7 @@ def test_a_path_cannot_write_into_another_org_s_folder(persisted: Snapshotting, 
     assert persisted.folder(people.ann, "storage").names() == ["plans"]
 
 
-def test_a_link_out_of_the_org_s_folder_is_refused(persisted: Snapshotting, people: People, tmp_path: Path):
+def test_a_link_out_of_the_org_s_folder_is_refused(persisted: Snapshots, people: People, tmp_path: Path):
     put(people.bob, "plans", external_id="bob's")
     root = tmp_path / "snapshots"
     own = root / people.bolt.id
@@ -89,16 +89,14 @@ def test_a_link_out_of_the_org_s_folder_is_refused(persisted: Snapshotting, peop
     assert len(persisted.data(people.ann, "storage", "plans")) == 1
 
 
-def test_a_link_in_place_of_the_org_s_folder_is_refused(
-    persisted: Snapshotting, people: People, tmp_path: Path
-):
+def test_a_link_in_place_of_the_org_s_folder_is_refused(persisted: Snapshots, people: People, tmp_path: Path):
     root = tmp_path / "snapshots"
     (root / people.bolt.id).symlink_to(root / people.acme.id)
     assert_refused(persisted.post(people.bob, "load", "plans"), 400)
     assert persisted.collections(people.bob) == set()
 
 
-def test_a_manifest_cannot_name_data_elsewhere(persisted: Snapshotting, people: People, tmp_path: Path):
+def test_a_manifest_cannot_name_data_elsewhere(persisted: Snapshots, people: People, tmp_path: Path):
     """Copied into one's own folder, by somebody who may write there."""
     root = tmp_path / "snapshots"
     theirs, own = root / people.acme.id / "storage" / "plans", root / people.bolt.id / "storage" / "plans"
@@ -115,22 +113,24 @@ def test_a_manifest_cannot_name_data_elsewhere(persisted: Snapshotting, people: 
     assert persisted.collections(people.bob) == set()
 
 
-def test_a_forged_org_is_refused(persisted: Snapshotting, people: People):
+def test_a_forged_org_is_refused(persisted: Snapshots, people: People):
     """A claim narrows to an org, and makes nobody its member."""
     stack = people.bob.stack
     claims = {"org": people.acme.id, "scopes": ["admin"]}
     for token in (
         people.bob.token(rag=claims),
-        Signer("another-secret-of-at-least-32-characters", tokens.issuer(stack.url), tokens.AUDIENCE).token(
-            60, sub=people.ann.id, rag=claims
-        ),
+        Signer(
+            "another-secret-of-at-least-32-characters",
+            access_tokens.issuer(stack.url),
+            access_tokens.AUDIENCE,
+        ).token(60, sub=people.ann.id, rag=claims),
     ):
         for verb in ("persist", "load"):
             answer = persisted.post(people.bob, verb, "plans", token=token, overwrite=True)
             assert_refused(answer, 401, 404)
 
 
-def test_a_snapshot_has_no_private_documents(persisted: Snapshotting, people: People, tmp_path: Path):
+def test_a_snapshot_has_no_private_documents(persisted: Snapshots, people: People, tmp_path: Path):
     """Neither the persister's own, nor, for an admin, anybody's."""
     put(people.ann, "plans", external_id="mine", title="ann alone", private=True)
     for who in (people.ann, people.ada):
@@ -139,7 +139,7 @@ def test_a_snapshot_has_no_private_documents(persisted: Snapshotting, people: Pe
         assert [row[0] for row in persisted.documents(people.alf, f"by {who.id}")] == ["a"]
 
 
-def test_a_private_index_is_neither_persisted_nor_loaded(running: Snapshotting, people: People):
+def test_a_private_index_is_neither_persisted_nor_loaded(running: Snapshots, people: People):
     own = f"notes:u:{people.ann.id}"
     put(people.ann, own, external_id="a")
     people.ann.rpc("rag_create_collection", {"name": "diary", "private": True})
@@ -152,7 +152,7 @@ def test_a_private_index_is_neither_persisted_nor_loaded(running: Snapshotting, 
     assert_refused(running.post(people.alf, "load", own), 400, 403)
 
 
-def test_an_overwrite_cannot_remove_private_documents(persisted: Snapshotting, people: People):
+def test_an_overwrite_cannot_remove_private_documents(persisted: Snapshots, people: People):
     """The private documents stay, and ann does not learn that they exist."""
     document = people.alf.put([vector(1)], collection="plans", external_id="mine", private=True)
     persisted.load(people.ann, "plans", overwrite=True)
@@ -161,7 +161,7 @@ def test_an_overwrite_cannot_remove_private_documents(persisted: Snapshotting, p
     assert people.ann.request("GET", f"/api/v1/documents/{document}").status_code == 404
 
 
-def test_a_key_without_the_scope_is_refused(persisted: Snapshotting, people: People):
+def test_a_key_without_the_scope_is_refused(persisted: Snapshots, people: People):
     ann = people.ann
     for scopes in (["retrievals:read"], ["chat:read"], ["collections:manage"], []):
         token = ann.key_token(scopes=scopes)
@@ -179,7 +179,7 @@ def key_of(actor: Actor, **more: Any) -> str:
     return str(answer.json()["key"])
 
 
-def test_a_key_without_the_scope_is_refused_over_http(persisted: Snapshotting, people: People):
+def test_a_key_without_the_scope_is_refused_over_http(persisted: Snapshots, people: People):
     ann = people.ann
     reads = key_of(ann, scopes=["documents:read"])
     writes = key_of(ann, scopes=["documents:write"])
@@ -194,7 +194,7 @@ def test_a_key_without_the_scope_is_refused_over_http(persisted: Snapshotting, p
     assert persisted.post(ann, "load", "copy", path="storage/plans", token=both).status_code == 200
 
 
-def test_a_key_bound_to_another_index_is_refused(persisted: Snapshotting, people: People):
+def test_a_key_bound_to_another_index_is_refused(persisted: Snapshots, people: People):
     ann = people.ann
     put(ann, "other", external_id="o")
     (other,) = ann.rpc("rag_find_collection", {"name": "other"}).json()
@@ -208,7 +208,7 @@ def test_a_key_bound_to_another_index_is_refused(persisted: Snapshotting, people
     assert persisted.collections(ann) == {"plans", "other"}
 
 
-def test_another_org_s_load_is_out_of_reach_through_postgrest(persisted: Snapshotting, people: People):
+def test_another_org_s_load_is_out_of_reach_through_postgrest(persisted: Snapshots, people: People):
     """Neither to add to it, nor to end it, by an id that somebody guessed."""
     (plans,) = people.ann.rpc("rag_find_collection", {"name": "plans"}).json()
     loading = people.ann.rpc("rag_begin_load", LOADING).json()

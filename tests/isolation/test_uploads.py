@@ -8,7 +8,7 @@ from uuid import uuid4
 import pytest
 from itsdangerous import URLSafeSerializer
 
-from local import tokens
+from local import access_tokens
 from shared.access.download_links import PURPOSE as LINKS
 from shared.access.signed_payload import dumps
 from shared.access.token_signer import Signer
@@ -16,10 +16,10 @@ from shared.documents.direct_uploads import PURPOSE
 from shared.errors import NotFound
 from tests.actors import Actor, World, client
 from tests.conftest import People
-from tests.isolation.library import INTERNALS
 from tests.isolation.test_documents import assert_not_found, bring, collection, link_of
+from tests.isolation.victim_documents import INTERNALS
 from tests.storage_server import BUCKET
-from tests.uploading import Uploading, page
+from tests.upload_client import Uploads, page
 
 SECRET = page("The code of the vault door is ACME-4417.")
 PLACE = re.compile(r"([0-9a-f-]{36}/){4}[A-Za-z0-9_][A-Za-z0-9._-]{0,99}")
@@ -30,12 +30,12 @@ def assert_nothing_brought(world: World, people: People, count: int = 0) -> None
     assert world.sql(statement, [people.acme.id, people.bolt.id]) == [(count,)]
 
 
-def shared(uploading: Uploading, people: People) -> str:
+def shared(uploading: Uploads, people: People) -> str:
     """The path of an object that all of acme may read."""
     return uploading.path_of(uploading.bring(people.ann, collection(people.ann), SECRET))
 
 
-def private(uploading: Uploading, people: People) -> str:
+def private(uploading: Uploads, people: People) -> str:
     """And of one that ann and the admin may."""
     row = uploading.bring(people.ann, collection(people.ann, name="own"), SECRET, private=True)
     return uploading.path_of(row)
@@ -44,7 +44,7 @@ def private(uploading: Uploading, people: People) -> str:
 # -- tickets ------------------------------------------------------------------------------------------
 
 
-def test_another_user_s_ticket_is_refused(uploading: Uploading, people: People, world: World):
+def test_another_user_s_ticket_is_refused(uploading: Uploads, people: People, world: World):
     ticket = uploading.put(people.ann, collection(people.ann), SECRET)
     for thief in (people.alf, people.ada, people.bob, people.kim, people.sam):
         assert_not_found(uploading.finish(thief, ticket), "upload_not_found")
@@ -61,11 +61,11 @@ def edited(ticket: str, place: int, value: Any) -> str:
     return f"{serializer.dump_payload(values).decode()}.{signature}"
 
 
-def test_an_edited_or_forged_ticket_is_refused(uploading: Uploading, people: People, world: World):
+def test_an_edited_or_forged_ticket_is_refused(uploading: Uploads, people: People, world: World):
     home, bobs = collection(people.ann), collection(people.bob)
     ticket = uploading.put(people.ann, home, SECRET)
     payload, _, signature = ticket.rpartition(".")
-    said = [people.bob.id, f"{people.acme.id}/x", time.time() + 60, {"collection_id": bobs}]
+    texts = [people.bob.id, f"{people.acme.id}/x", time.time() + 60, {"collection_id": bobs}]
     other = Signer("another deployment's secret, of thirty-two", "https://x.example/auth/v1", "authenticated")
     signer = uploading.core.require_signer()
     forged = [
@@ -73,7 +73,7 @@ def test_an_edited_or_forged_ticket_is_refused(uploading: Uploading, people: Peo
         edited(ticket, 3, {"collection_id": bobs}), edited(ticket, 3, {"private": True}),
         payload, f"{payload}.", f".{signature}", f"{payload}.{signature[:-2]}", f"{ticket}.{signature}",
         "x", "é.é", "{}.{}",
-        dumps(other, PURPOSE, said), dumps(signer, LINKS, said), people.bob.token(),
+        dumps(other, PURPOSE, texts), dumps(signer, LINKS, texts), people.bob.token(),
     ]  # fmt: skip
     for carried in forged:
         for who in (people.bob, people.ann):
@@ -84,7 +84,7 @@ def test_an_edited_or_forged_ticket_is_refused(uploading: Uploading, people: Peo
     assert_nothing_brought(world, people)
 
 
-def test_a_ticket_is_not_a_link_or_a_token(uploading: Uploading, people: People):
+def test_a_ticket_is_not_a_link_or_a_token(uploading: Uploads, people: People):
     home = collection(people.ann)
     ticket = uploading.put(people.ann, home, SECRET)
     document = bring(people.ann, home)
@@ -95,36 +95,36 @@ def test_a_ticket_is_not_a_link_or_a_token(uploading: Uploading, people: People)
     assert uploading.finish(people.ann, carried).status_code == 400
 
 
-def test_a_former_member_s_ticket_is_refused(uploading: Uploading, people: People, world: World):
+def test_a_former_member_s_ticket_is_refused(uploading: Uploads, people: People, world: World):
     ticket = uploading.put(people.ann, collection(people.ann), SECRET)
     world.sql("delete from rag.members where user_id = %s", people.ann.id)
     assert_not_found(uploading.finish(people.ann, ticket), "upload_not_found")
     assert_nothing_brought(world, people)
 
 
-def test_uploads_into_collections_of_others_are_refused(uploading: Uploading, people: People, world: World):
+def test_uploads_into_collections_of_others_are_refused(uploading: Uploads, people: People, world: World):
     home, own = collection(people.ann), collection(people.ann, name="own", private=True)
     for thief, target in ((people.bob, home), (people.sam, home), (people.alf, own)):
         assert_not_found(uploading.begin(thief, target), "collection_not_found")
-        said = {"collection_id": target, "name": "a.pdf", "size_bytes": 1}
-        assert thief.rpc("rag_begin_upload", said).status_code == 404
+        fields = {"collection_id": target, "name": "a.pdf", "size_bytes": 1}
+        assert thief.rpc("rag_begin_upload", fields).status_code == 404
     assert uploading.server.asked == []
     assert world.sql("select count(*) from rag.removals") == [(0,)]
 
 
 @pytest.mark.parametrize("scope", ["documents:read", "retrievals:read", "chat:read", "collections:manage"])
-def test_a_key_without_the_scope_is_refused(uploading: Uploading, people: People, world: World, scope: str):
+def test_a_key_without_the_scope_is_refused(uploading: Uploads, people: People, world: World, scope: str):
     home = collection(people.ann)
     ticket = uploading.put(people.ann, home, SECRET)
-    (path,) = uploading.kept
+    (path,) = uploading.paths
     body = {"name": "small", "scopes": [scope]}
     key = people.ann.post("/api/keys", body).json()["key"]
     for answer in (uploading.begin(people.ann, home, token=key), uploading.finish(people.ann, ticket, key)):
         assert answer.status_code == 403, answer.text
     # Straight through PostgREST, and Storage.
     token = people.ann.key_token(scopes=[scope])
-    said = {"collection_id": home, "name": "a.pdf", "size_bytes": 1}
-    assert people.ann.rpc("rag_begin_upload", said, token=token).status_code == 403
+    fields = {"collection_id": home, "name": "a.pdf", "size_bytes": 1}
+    assert people.ann.rpc("rag_begin_upload", fields, token=token).status_code == 403
     document = {"title": "x", "path": path, "size_bytes": 1}
     added = people.ann.rpc("rag_add_document", {"collection_id": home, "document": document}, token=token)
     assert added.status_code in (403, 404), added.text
@@ -132,10 +132,10 @@ def test_a_key_without_the_scope_is_refused(uploading: Uploading, people: People
     assert_nothing_brought(world, people)
 
 
-def test_a_key_bound_to_another_collection_is_refused(uploading: Uploading, people: People, world: World):
+def test_a_key_bound_to_another_collection_is_refused(uploading: Uploads, people: People, world: World):
     home, bound = collection(people.ann), collection(people.ann, name="bound")
     ticket = uploading.put(people.ann, home, SECRET)
-    (path,) = uploading.kept
+    (path,) = uploading.paths
     body = {"name": "bound", "scopes": ["documents:write", "documents:read"], "collection": "bound"}
     key = people.ann.post("/api/keys", body).json()["key"]
     assert_not_found(uploading.begin(people.ann, home, token=key), "collection_not_found")
@@ -150,7 +150,7 @@ def test_a_key_bound_to_another_collection_is_refused(uploading: Uploading, peop
 # -- paths --------------------------------------------------------------------------------------------
 
 
-def test_a_file_name_cannot_change_the_path(subtests: pytest.Subtests, uploading: Uploading, people: People):
+def test_a_file_name_cannot_change_the_path(subtests: pytest.Subtests, uploading: Uploads, people: People):
     """Whatever it is called, it goes into its own folder, and is called what it can be."""
     names = [
         "../../../etc/passwd.pdf",
@@ -196,7 +196,7 @@ def test_a_file_name_cannot_change_the_path(subtests: pytest.Subtests, uploading
 
 
 def test_a_name_through_postgrest_cannot_change_the_path(
-    subtests: pytest.Subtests, people: People, uploading: Uploading
+    subtests: pytest.Subtests, people: People, uploading: Uploads
 ):
     home = collection(people.ann)
     for name in [
@@ -213,20 +213,20 @@ def test_a_name_through_postgrest_cannot_change_the_path(
         "a.pdf\n",
     ]:
         with subtests.test(name=name):
-            said = {"collection_id": home, "name": name, "size_bytes": 1}
-            answer = people.ann.rpc("rag_begin_upload", said)
+            fields = {"collection_id": home, "name": name, "size_bytes": 1}
+            answer = people.ann.rpc("rag_begin_upload", fields)
             assert answer.status_code == 400, answer.text
 
 
-def test_another_user_s_path_through_postgrest_is_refused(uploading: Uploading, people: People, world: World):
+def test_another_user_s_path_through_postgrest_is_refused(uploading: Uploads, people: People, world: World):
     """Nobody makes a document, and so a thing to read, of an object that another has uploaded."""
     taken = private(uploading, people)
     ann_home, alf_home = collection(people.ann), collection(people.alf, name="alf")
     uploading.put(people.ann, ann_home, page("Still to be brought."))
-    (expected,) = uploading.kept - {taken}
+    (expected,) = uploading.paths - {taken}
     foreign = collection(people.bob)
     uploading.put(people.bob, foreign, page("Bolt's."))
-    (bolts,) = uploading.kept - {taken, expected}
+    (bolts,) = uploading.paths - {taken, expected}
     thieves = [(people.alf, ann_home), (people.alf, alf_home), (people.ada, ann_home)]
     attempts = [(thief, home, path) for thief, home in thieves for path in (taken, expected, bolts)]
     attempts += [(people.bob, foreign, path) for path in (taken, expected)]
@@ -246,7 +246,7 @@ def test_another_user_s_path_through_postgrest_is_refused(uploading: Uploading, 
     assert_nothing_brought(world, people, 1)
 
 
-def test_the_tables_behind_the_functions_are_unreachable(uploading: Uploading, people: People, world: World):
+def test_the_tables_behind_the_functions_are_unreachable(uploading: Uploads, people: People, world: World):
     """Straight in SQL: a row of one's own with another's path gives nothing away."""
     taken = private(uploading, people)
     home = collection(people.alf, name="alf")
@@ -271,7 +271,7 @@ def test_the_tables_behind_the_functions_are_unreachable(uploading: Uploading, p
 # -- straight through Storage -------------------------------------------------------------------------
 
 
-def assert_hidden(uploading: Uploading, path: str, token: str | None) -> None:
+def assert_hidden(uploading: Uploads, path: str, token: str | None) -> None:
     """Neither its content, nor a link to it, nor that it is there."""
     for method, route, body in (
         ("GET", f"object/authenticated/{BUCKET}/{path}", None),
@@ -286,13 +286,13 @@ def assert_hidden(uploading: Uploading, path: str, token: str | None) -> None:
     assert listed.status_code == 400 or path not in listed.text
 
 
-def assert_read(uploading: Uploading, path: str, token: str) -> None:
+def assert_read(uploading: Uploads, path: str, token: str) -> None:
     answer = uploading.storage("GET", f"object/authenticated/{BUCKET}/{path}", token)
     assert answer.status_code == 200
     assert answer.content == SECRET
 
 
-def test_a_private_object_is_out_of_reach_in_storage(uploading: Uploading, people: People):
+def test_a_private_object_is_out_of_reach_in_storage(uploading: Uploads, people: People):
     path = private(uploading, people)
     for token in (people.alf.token(), people.kim.token(), people.bob.token(), people.sam.token(), None,
                   people.ann.stack.anon_key, people.ann.key_token(scopes=["retrievals:read"])):  # fmt: skip
@@ -301,7 +301,7 @@ def test_a_private_object_is_out_of_reach_in_storage(uploading: Uploading, peopl
         assert_read(uploading, path, actor.token())
 
 
-def test_another_org_s_object_is_out_of_reach_in_storage(uploading: Uploading, people: People):
+def test_another_org_s_object_is_out_of_reach_in_storage(uploading: Uploads, people: People):
     path = shared(uploading, people)
     other = people.kim.token(rag={"org": people.bolt.id})
     for token in (people.bob.token(), people.sam.token(), None, people.ann.stack.anon_key, other):
@@ -310,15 +310,15 @@ def test_another_org_s_object_is_out_of_reach_in_storage(uploading: Uploading, p
         assert_read(uploading, path, actor.token())
 
 
-def test_an_unprocessed_upload_is_out_of_reach(uploading: Uploading, people: People):
+def test_an_unprocessed_upload_is_out_of_reach(uploading: Uploads, people: People):
     uploading.put(people.ann, collection(people.ann), SECRET)
-    (path,) = uploading.kept
+    (path,) = uploading.paths
     for actor in (people.alf, people.ada, people.bob, people.sam):
         assert_hidden(uploading, path, actor.token())
     assert_read(uploading, path, people.ann.token())
 
 
-def test_storage_accepts_only_issued_paths(uploading: Uploading, people: People):
+def test_storage_accepts_only_issued_paths(uploading: Uploads, people: People):
     path = shared(uploading, people)
     home = path.split("/")[1]
     begun = uploading.begin(people.ann, home).json()["upload_url"]
@@ -337,10 +337,10 @@ def test_storage_accepts_only_issued_paths(uploading: Uploading, people: People)
     for actor in (people.alf, people.ada, people.bob, people.sam):
         answer = uploading.storage("POST", f"object/{BUCKET}/{expected}", actor.token(), b"poison")
         assert answer.status_code == 400, answer.text
-    assert uploading.kept == {path}
+    assert uploading.paths == {path}
 
 
-def test_objects_cannot_be_overwritten_moved_or_deleted_in_storage(uploading: Uploading, people: People):
+def test_objects_cannot_be_overwritten_moved_or_deleted_in_storage(uploading: Uploads, people: People):
     path = shared(uploading, people)
     home = path.split("/")[1]
     begun = uploading.begin(people.ann, home).json()["upload_url"]
@@ -357,7 +357,7 @@ def test_objects_cannot_be_overwritten_moved_or_deleted_in_storage(uploading: Up
     assert_read(uploading, path, people.ann.token())
 
 
-def test_an_expired_upload_accepts_no_object(uploading: Uploading, people: People, world: World):
+def test_an_expired_upload_accepts_no_object(uploading: Uploads, people: People, world: World):
     """ann sends the object straight to Storage, without the signed URL."""
     home = collection(people.ann)
     for expired, status in ((True, 400), (False, 200)):
@@ -367,10 +367,10 @@ def test_an_expired_upload_accepts_no_object(uploading: Uploading, people: Peopl
             world.sql("update rag.removals set expected_until = now() - interval '1 second'")
         answer = uploading.storage("POST", f"object/{BUCKET}/{path}", people.ann.token(), b"poison")
         assert answer.status_code == status, answer.text
-    assert uploading.kept == {path}
+    assert uploading.paths == {path}
 
 
-def test_an_upload_link_cannot_be_used_twice(uploading: Uploading, people: People):
+def test_an_upload_link_cannot_be_used_twice(uploading: Uploads, people: People):
     begun = uploading.begin(people.ann, collection(people.ann), len(SECRET)).json()
     client().put(begun["upload_url"], content=SECRET)
     uploading.finish(people.ann, begun["upload"])
@@ -378,12 +378,12 @@ def test_an_upload_link_cannot_be_used_twice(uploading: Uploading, people: Peopl
     other = begun["upload_url"].replace("/kiln.html", "/other.html")
     assert client().put(other, content=b"poison").status_code == 400
     assert client().get(begun["upload_url"].replace("/upload/sign/", "/sign/")).status_code == 400
-    (path,) = uploading.kept
+    (path,) = uploading.paths
     assert_read(uploading, path, people.alf.token())
 
 
 def test_a_permissive_project_policy_does_not_open_the_bucket(
-    uploading: Uploading, people: People, world: World
+    uploading: Uploads, people: People, world: World
 ):
     path = private(uploading, people)
     world.sql('create policy "all is open" on storage.objects for all using (true) with check (true)')
@@ -405,7 +405,7 @@ def test_a_permissive_project_policy_does_not_open_the_bucket(
         world.sql("delete from storage.buckets where id = 'theirs'")
 
 
-def test_a_link_to_another_user_s_original_is_refused(uploading: Uploading, people: People):
+def test_a_link_to_another_user_s_original_is_refused(uploading: Uploads, people: People):
     row = uploading.bring(people.ann, collection(people.ann), SECRET, private=True)
     for thief in (people.alf, people.bob, people.sam):
         assert_not_found(uploading.get(thief, f"{row['id']}/url"))
@@ -419,16 +419,16 @@ def test_a_link_to_another_user_s_original_is_refused(uploading: Uploading, peop
 # -- removals -----------------------------------------------------------------------------------------
 
 
-def test_only_the_worker_deletes_objects(uploading: Uploading, people: People):
+def test_only_the_worker_deletes_objects(uploading: Uploads, people: People):
     path = shared(uploading, people)
     removal = {"org_id": people.acme.id, "path": path}
     for token in (None, people.ada.token(), people.ann.key_token(), people.ann.stack.anon_key):
-        for function, said in (("rag_claim_removals", {}), ("rag_end_removal", removal)):
-            assert people.ann.rpc(function, said, token=token).status_code in (401, 403, 404)
+        for function, text in (("rag_claim_removals", {}), ("rag_end_removal", removal)):
+            assert people.ann.rpc(function, text, token=token).status_code in (401, 403, 404)
 
 
 def test_the_worker_cannot_be_made_to_delete_a_document_s_object(
-    uploading: Uploading, people: People, world: World
+    uploading: Uploads, people: People, world: World
 ):
     path = shared(uploading, people)
     home = path.split("/")[1]
@@ -439,38 +439,38 @@ def test_the_worker_cannot_be_made_to_delete_a_document_s_object(
         world.as_user(people.bob, removal, people.bolt.id, path, home, None)
     world.as_user(people.alf, removal, people.acme.id, path, home, None)
     assert uploading.remove() == 0
-    assert uploading.kept == {path}
+    assert uploading.paths == {path}
     assert world.sql("select count(*) from rag.removals") == [(0,)]
 
 
-def test_object_deletions_cannot_be_prevented(uploading: Uploading, people: People, world: World):
+def test_object_deletions_cannot_be_prevented(uploading: Uploads, people: People, world: World):
     row = uploading.bring(people.ann, collection(people.ann), SECRET)
     people.ann.request("DELETE", f"/api/v1/documents/{row['id']}")
     world.as_user(people.ann, "delete from rag.removals")
     assert uploading.remove() == 1
-    assert uploading.kept == set()
+    assert uploading.paths == set()
 
 
-def test_a_deletion_token_deletes_one_object_and_nothing_else(uploading: Uploading, people: People):
+def test_a_deletion_token_deletes_one_object_and_nothing_else(uploading: Uploads, people: People):
     path, other = private(uploading, people), shared(uploading, people)
     stack = people.ann.stack
-    token = tokens.user_token(stack.signing_key, stack.url, "", sub=None, rag={"object": path})
+    token = access_tokens.user_token(stack.signing_key, stack.url, "", sub=None, rag={"object": path})
     assert_hidden(uploading, other, token)
-    for function, said in (
+    for function, text in (
         ("rag_list_collections", {}), ("rag_search", {"query_text": "vault", "mode": "keyword"}),
         ("rag_get_original", {"document_id": str(uuid4())}),
     ):  # fmt: skip
-        answer = people.ann.rpc(function, said, token=token)
+        answer = people.ann.rpc(function, text, token=token)
         assert "ACME" not in answer.text
         assert answer.status_code == 404 or answer.json() in ([], {"total": 0, "collections": []}), (
             answer.text
         )
     gone = uploading.storage("DELETE", f"object/{BUCKET}", token, {"prefixes": [path, other]}).json()
     assert gone == [{"name": path}]
-    assert uploading.kept == {other}
+    assert uploading.paths == {other}
 
 
-def test_the_existence_of_an_object_is_not_revealed(uploading: Uploading, people: People):
+def test_the_existence_of_an_object_is_not_revealed(uploading: Uploads, people: People):
     path = private(uploading, people)
     storage = uploading.core.require_storage()
     for actor in (people.alf, people.bob, people.sam):
@@ -480,11 +480,11 @@ def test_the_existence_of_an_object_is_not_revealed(uploading: Uploading, people
             assert str(refused.value) == "There is no such file."
 
 
-def test_an_admin_cannot_finish_an_upload_in_another_user_s_name(uploading: Uploading, people: People):
+def test_an_admin_cannot_finish_an_upload_in_another_user_s_name(uploading: Uploads, people: People):
     """An admin sees what is expected, and still brings nothing that another uploaded."""
     home = collection(people.ann)
     uploading.put(people.ann, home, SECRET)
-    (path,) = uploading.kept
+    (path,) = uploading.paths
     actor: Actor = people.ada
     document = {"title": "x", "path": path, "size_bytes": 1}
     answer = actor.rpc("rag_add_document", {"collection_id": home, "document": document})

@@ -6,11 +6,11 @@ from uuid import uuid4
 import psycopg
 import pytest
 
-from local import tokens
+from local import access_tokens
 from tests.actors import NOBODYS, SECRET, Actor, World, vector, webhook_arguments
 from tests.conftest import People
 from tests.isolation.bad_tokens import BAD_TOKENS
-from tests.isolation.library import INTERNALS
+from tests.isolation.victim_documents import INTERNALS
 
 PATH = "/api/v1/webhooks"
 BODY = {"url": "https://hooks.example/s3cret-path", "events": ["document.processing_completed"]}
@@ -92,8 +92,8 @@ def test_a_key_without_the_scope_is_refused(people: People, scopes: list[str]):
         answer = people.ada.request(method, f"{PATH}{path}", body, token=token)
         # Past the function's own check, row security has its say.
         assert answer.status_code in (403, 404) or answer.json() == {"data": []}, answer.text
-    made = people.ada.rpc("rag_create_webhook", webhook_arguments(), token=token)
-    assert made.status_code == 403
+    response = people.ada.rpc("rag_create_webhook", webhook_arguments(), token=token)
+    assert response.status_code == 403
     assert_untouched(people, webhook)
 
 
@@ -102,9 +102,9 @@ def test_a_key_that_manages_collections_works_beside_a_webhook(people: People, w
     make(people.ada, events=["collection.created", "collection.updated", "collection.deleted"])
     body = {"name": "ci", "scopes": ["collections:manage"]}
     key = people.ann.request("POST", "/api/keys", body).json()["key"]
-    made = people.ann.request("POST", "/v1/collections", {"name": "plans"}, token=key)
-    assert made.status_code == 201, made.text
-    path = f"/v1/collections/{made.json()['id']}"
+    response = people.ann.request("POST", "/v1/collections", {"name": "plans"}, token=key)
+    assert response.status_code == 201, response.text
+    path = f"/v1/collections/{response.json()['id']}"
     changed = people.ann.request("PATCH", path, {"name": "old plans"}, token=key)
     assert changed.status_code == 200, changed.text
     assert people.ann.request("DELETE", path, token=key).status_code == 204
@@ -118,8 +118,8 @@ def test_a_bound_key_cannot_manage_webhooks(people: People, method: str, path: s
     webhook = make(people.ada, collection_id=home)
     token = people.ada.key_token(collection=home)
     assert_not_found(people.ada.request(method, f"{PATH}/{webhook}{path}", body, token=token))
-    made = people.ada.request("POST", PATH, {**BODY, "collection_id": home}, token=token)
-    assert made.status_code == 403, made.text
+    response = people.ada.request("POST", PATH, {**BODY, "collection_id": home}, token=token)
+    assert response.status_code == 403, response.text
     assert_untouched(people, webhook)
 
 
@@ -219,7 +219,7 @@ def test_a_repeated_delivery_must_exist(people: People, world: World):
 def test_the_worker_s_role_reads_no_documents(people: People, world: World):
     people.ann.put([vector(1)])
     stack = people.ann.stack
-    token = tokens.user_token(stack.signing_key, stack.url, people.ann.id, role="rag_worker")
+    token = access_tokens.user_token(stack.signing_key, stack.url, people.ann.id, role="rag_worker")
     for function, arguments in (
         ("rag_list_webhooks", {}),
         ("rag_create_webhook", webhook_arguments()),
@@ -240,11 +240,11 @@ def test_a_key_without_the_scope_causes_no_delivery(people: People, world: World
 
 
 def test_the_function_itself_requires_the_scope_admin(people: People):
-    made = people.ada.request("POST", "/api/keys", {"name": "a key", "scopes": ["documents:write"]}).json()
-    answer = people.ada.request("GET", PATH, token=made["key"])
+    body = people.ada.request("POST", "/api/keys", {"name": "a key", "scopes": ["documents:write"]}).json()
+    answer = people.ada.request("GET", PATH, token=body["key"])
     assert (answer.status_code, answer.json()["error"]["code"]) == (403, "missing_scope")
-    made = people.ada.request("POST", "/api/keys", {"name": "a key", "scopes": ["admin"]}).json()
-    assert people.ada.request("GET", PATH, token=made["key"]).json() == {"data": []}
+    body = people.ada.request("POST", "/api/keys", {"name": "a key", "scopes": ["admin"]}).json()
+    assert people.ada.request("GET", PATH, token=body["key"]).json() == {"data": []}
 
 
 def test_the_worker_s_role_can_only_disable_webhooks(people: People, world: World):
@@ -263,8 +263,8 @@ def test_the_worker_s_role_can_only_disable_webhooks(people: People, world: Worl
 def test_events_of_private_documents_go_to_admins_only(people: People, world: World):
     """They may see it, too."""
     webhook = make(people.ada, events=["collection.created"])
-    made = people.ann.request("POST", "/v1/collections", {"name": "mine", "private": True})
-    assert made.status_code == 201
+    response = people.ann.request("POST", "/v1/collections", {"name": "mine", "private": True})
+    assert response.status_code == 201
     rows = people.ada.request("GET", f"{PATH}/{webhook}/deliveries").json()["data"]
     assert [row["type"] for row in rows] == ["collection.created"]
     assert world.as_user(people.alf, "select count(*) from rag.deliveries") == [(0,)]

@@ -7,8 +7,8 @@ import httpx
 import pytest
 
 from local.api_client import ApiClient, ApiError
-from local.processes import StackError
-from tests.stand_in import Reply, StandIn
+from local.child_processes import StackError
+from tests.stand_in_server import Reply, StandIn
 
 DONE = Reply({"done": True})
 
@@ -33,15 +33,15 @@ def error(status: int, code: str = "x", message: str = "Why.", **headers: str) -
     "first", [error(429, **{"Retry-After": "1"}), error(503), error(500), Reply(drop=True)]
 )  # fmt: skip
 def test_a_temporary_limit_is_waited_for(server: StandIn, api: ApiClient, first: Reply):
-    said: list[str] = []
-    api.on_wait = said.append
+    texts: list[str] = []
+    api.on_wait = texts.append
     server.replies(first, DONE)
     started = time.monotonic()
     assert api.request("POST", "/", data={"a": "b"}, files={"file": ("a.md", b"the words")}) == {"done": True}
     assert time.monotonic() - started >= 0.9
     assert [request.body.count(b"the words") for request in server.requests] == [1, 1]
-    assert said[0].endswith("Again in 1 s.")
-    assert said[1] == ""
+    assert texts[0].endswith("Again in 1 s.")
+    assert texts[1] == ""
 
 
 def test_an_exhausted_quota_is_not_waited_for(server: StandIn, api: ApiClient):

@@ -9,7 +9,7 @@ import pytest
 from rich.console import Console
 
 from local import demo
-from local.corpus import ORGS
+from local.demo_corpus import ORGS
 from local.seed_demo import demo_files, ingest_files, make_services, principals_of
 from local.stack import Stack
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from local.child_processes import StackError
 from local.folder_scan import SNIFF_BYTES, UnreadableFile, kinds_of, one_line, read_folder
-from local.processes import StackError
 from shared.clients.supabase_storage import MAX_BYTES as MAX_UPLOAD_BYTES
 from shared.documents.documents import MAX_BYTES, external_id_of
 
@@ -29,12 +29,12 @@ def test_every_supported_file_is_named_by_its_path(tmp_path: Path):
     (here / "empty").touch()
     # Of a long one the beginning is looked at, which may end within a character.
     (here / "long.yaml").write_bytes(b"x" + "°".encode() * SNIFF_BYTES)
-    found = read_folder(here)
-    assert [file.name for file in found.files] == [
+    documents = read_folder(here)
+    assert [file.name for file in documents.files] == [
         "docs/Makefile", "docs/a/deep/er/x.md", "docs/a/guide.PDF", "docs/b.txt", "docs/long.yaml",
     ]  # fmt: skip
-    assert [file.name for file in found.unsupported] == ["docs/empty", "docs/logo.png", "docs/old.doc"]
-    assert found.prefix == "docs/"
+    assert [file.name for file in documents.unsupported] == ["docs/empty", "docs/logo.png", "docs/old.doc"]
+    assert documents.prefix == "docs/"
     everything = read_folder(here, everything=True)
     assert (len(everything.files), everything.unsupported) == (8, [])
     alone = read_folder(here / "a" / "guide.PDF")
@@ -108,8 +108,8 @@ def test_a_too_large_or_deleted_file_is_not_sent(tmp_path: Path):
 def test_names_of_any_bytes_can_be_stored_and_printed(tmp_path: Path):
     here = folder(tmp_path / "docs", "\x1b]0;owned\x07.md", "two\nlines.md", "\u202etxt.md")
     Path(os.fsdecode(os.fsencode(here) + b"/\xff.md")).write_text("latin-1")
-    found = [one_line(name) for name in names(here)]
-    assert sorted(found) == ["docs/\\xff.md", "docs/]0;owned.md", "docs/two lines.md", "docs/txt.md"]
+    results = [one_line(name) for name in names(here)]
+    assert sorted(results) == ["docs/\\xff.md", "docs/]0;owned.md", "docs/two lines.md", "docs/txt.md"]
     assert all(name.encode() for name in names(here))
 
 

@@ -15,9 +15,9 @@ from local import ROOT
 from shared.documents.documents import MAX_BYTES
 from tests.actors import Actor, World
 from tests.conftest import People
+from tests.external_programs import call_worker, run_worker
 from tests.local.command_line import run_local
-from tests.programs import call_worker, working
-from tests.shared import files
+from tests.shared import sample_files
 
 # The worker finds no other test's jobs.
 pytestmark = pytest.mark.usefixtures("no_jobs")
@@ -32,7 +32,7 @@ def ingest(actor: Actor, *arguments: object, **variables: str) -> CompletedProce
 
 def bring(actor: Actor, *arguments: object, status: int = 0, **variables: str) -> str:
     """What it prints, while a worker works."""
-    with working(actor.stack):
+    with run_worker(actor.stack):
         done = ingest(actor, *arguments, **variables)
     printed = done.stdout + done.stderr
     assert done.returncode == status, printed
@@ -60,7 +60,7 @@ def folder(tmp_path: Path) -> Path:
     made = tmp_path / "shelf"
     (made / "deep").mkdir(parents=True)
     (made / "kiln.md").write_text("# Firing\n\nThe kiln is opened after a whole day.")
-    (made / "deep" / "kiln.pdf").write_bytes(files.pdf(1))
+    (made / "deep" / "kiln.pdf").write_bytes(sample_files.pdf(1))
     (made / "deep" / "prices.csv").write_text("item,price\nclay,3.50\n")
     (made / "logo.png").write_bytes(b"\x89PNG")
     (made / ".hidden.md").write_text("nobody's")
@@ -157,7 +157,7 @@ def test_an_unreadable_file_is_sent_once_and_again_after_a_change(people: People
     assert "0 completed, 1 failed" in bring(people.ann, broken, "--retry", status=1)
     assert jobs() == sent + 1
 
-    broken.write_bytes(files.pdf(2))
+    broken.write_bytes(sample_files.pdf(2))
     assert "1 completed\n" in bring(people.ann, broken)
     # Now an earlier version is found, and what is broken is still sent once.
     broken.write_bytes(b"no PDF any more")
@@ -258,8 +258,8 @@ def test_another_user_s_private_document_of_the_same_name_is_separate(
         "external_id": "shelf/gone.md",
         "private": True,
     }
-    made = people.alf.post("/api/v1/documents/text", {**private, "metadata": {"path": "shelf/gone.md"}})
-    assert made.status_code == 202, made.text
+    response = people.alf.post("/api/v1/documents/text", {**private, "metadata": {"path": "shelf/gone.md"}})
+    assert response.status_code == 202, response.text
     assert call_worker(people.alf.stack).is_success
     assert "0 completed, 3 unchanged, 1 of unsupported types" in bring(people.ada, folder, "--prune")
-    assert people.alf.request("GET", f"/api/v1/documents/{made.json()['id']}").status_code == 200
+    assert people.alf.request("GET", f"/api/v1/documents/{response.json()['id']}").status_code == 200

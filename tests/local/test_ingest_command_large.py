@@ -7,27 +7,27 @@ from pathlib import Path
 
 import pytest
 
-from local import ROOT, tokens
-from local.processes import free_port, is_responding, start, wait_until_ready
+from local import ROOT, access_tokens
+from local.child_processes import free_port, is_responding, start, wait_until_ready
 from shared.documents.documents import MAX_BYTES
 from tests.actors import Actor, World
 from tests.conftest import People
+from tests.external_programs import run_worker
 from tests.local.command_line import run_local
 from tests.local.test_ingest_command import documents
-from tests.programs import working
 from tests.storage_server import BUCKET
-from tests.uploading import Uploading, page
+from tests.upload_client import Uploads, page
 
 
 @pytest.fixture
-def deployment(uploading: Uploading, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def deployment(uploading: Uploads, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """Functions of their own beside the project with Storage; their address."""
     stack, port = uploading.world.stack, free_port()
     log = tmp_path_factory.mktemp("deployment") / "functions.log"
     environment = {
         **stack.function_environment(),
         "SUPABASE_URL": uploading.server.url,
-        "SUPABASE_JWT_ISSUER": tokens.issuer(stack.url),
+        "SUPABASE_JWT_ISSUER": access_tokens.issuer(stack.url),
         "RAG_STORAGE_BUCKET": BUCKET,
         "RAG_WORKER_TOKEN": stack.state.worker_token,
         "RAG_FUNCTIONS": "collections,documents,ingest",
@@ -46,10 +46,10 @@ def deployment(uploading: Uploading, tmp_path_factory: pytest.TempPathFactory) -
 def bring(actor: Actor, url: str, folder: Path, status: int = 0) -> str:
     """What it prints, while a worker works."""
     stack = actor.stack
-    with working(stack, url):
-        done = run_local(stack.folder, "ingest", folder, "--url", url, RAG_TOKEN=actor.token())
-    printed = done.stdout + done.stderr
-    assert done.returncode == status, printed
+    with run_worker(stack, url):
+        process = run_local(stack.folder, "ingest", folder, "--url", url, RAG_TOKEN=actor.token())
+    printed = process.stdout + process.stderr
+    assert process.returncode == status, printed
     return printed
 
 
@@ -63,7 +63,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def test_large_files_are_uploaded_once_and_again_after_a_change(
-    uploading: Uploading, deployment: str, people: People, world: World, folder: Path
+    uploading: Uploads, deployment: str, people: People, world: World, folder: Path
 ):
     assert "2 completed\n" in bring(people.ann, deployment, folder)
     first = documents(world, people)
@@ -76,10 +76,10 @@ def test_large_files_are_uploaded_once_and_again_after_a_change(
     assert "1 completed, 1 unchanged\n" in bring(people.ann, deployment, folder)
     second = documents(world, people)
     assert second["shelf/kiln.html"][0] == first["shelf/kiln.html"][0]
-    found = people.alf.search("When is the kiln opened?").json()["results"]
-    assert found[0]["snippet"] == "The kiln is opened after three days."
+    body = people.alf.search("When is the kiln opened?").json()["results"]
+    assert body[0]["snippet"] == "The kiln is opened after three days."
     uploading.remove()
-    assert len(uploading.kept) == 1
+    assert len(uploading.paths) == 1
     (folder / "copy.html").write_bytes((folder / "kiln.html").read_bytes())
     printed = bring(people.ann, deployment, folder)
     assert "0 completed, 2 unchanged, 1 duplicates of existing documents" in printed
@@ -87,10 +87,10 @@ def test_large_files_are_uploaded_once_and_again_after_a_change(
 
 
 def test_content_of_a_concurrent_upload_is_a_duplicate(
-    uploading: Uploading, deployment: str, people: People, world: World, folder: Path
+    uploading: Uploads, deployment: str, people: People, world: World, folder: Path
 ):
-    made = people.ann.request("POST", "/api/v1/collections", {"name": "default"}).json()
-    uploading.bring(people.alf, made["id"], (folder / "kiln.html").read_bytes())
+    body = people.ann.request("POST", "/api/v1/collections", {"name": "default"}).json()
+    uploading.bring(people.alf, body["id"], (folder / "kiln.html").read_bytes())
     assert "1 completed, 1 duplicates of existing documents\n" in bring(people.ann, deployment, folder)
     printed = bring(people.ann, deployment, folder)
     assert "0 completed, 1 unchanged, 1 duplicates of existing documents\n" in printed

@@ -9,20 +9,20 @@ import httpx
 import pytest
 from jose import jwt
 
-from local import tokens
+from local import access_tokens
+from local.child_processes import StackError
 from local.npm_tools import supabase
-from local.processes import StackError
 from local.seed_demo import make_services
 from local.stack import Stack
 from shared.services import Services
 from tests.actors import Actor, Org, World, vector
 from tests.clients.test_supabase_clients import HERE, KETTLE, given_for
+from tests.external_programs import run_node
 from tests.functions.test_rag_search import tell
 from tests.isolation.bad_tokens import BAD_TOKENS, BAD_USERS, CONFUSED
 from tests.local.command_line import run_local
-from tests.programs import run_node
 
-DOORS = ("/api/rag/search", "/api/rag/answer", "/functions/v1/rag-search", "/functions/v1/rag-answer")
+ROUTES = ("/api/rag/search", "/api/rag/answer", "/functions/v1/rag-search", "/functions/v1/rag-answer")
 JWKS = "/auth/v1/.well-known/jwks.json"
 
 
@@ -41,8 +41,8 @@ def town(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Town]:
     """A stack that the command line brought up."""
     folder = tmp_path_factory.mktemp("es256") / "stack"
     try:
-        done = run_local(folder, "up", "--port", "0")
-        assert done.returncode == 0, done.stderr
+        process = run_local(folder, "up", "--port", "0")
+        assert process.returncode == 0, process.stderr
         stack = Stack(folder)
         world = World(stack)
         acme = world.org("Acme")
@@ -87,10 +87,10 @@ def test_the_public_key_is_published_like_supabase_auth_s(town: Town):
 
 def test_an_api_key_can_be_created_and_used(town: Town):
     body = {"name": "files", "scopes": ["documents:read"]}
-    made = town.ann.post("/api/keys", body)
-    assert made.status_code == 201, made.text
+    response = town.ann.post("/api/keys", body)
+    assert response.status_code == 201, response.text
     assert httpx.get(f"{town.stack.url}/api/keys/health").json() == {"api_keys": "ES256"}
-    key = made.json()["key"]
+    key = response.json()["key"]
     assert town.ann.request("GET", "/api/v1/collections", token=key).status_code == 200
 
 
@@ -114,7 +114,7 @@ def test_a_token_signed_by_the_supabase_cli_works_everywhere(town: Town, tmp_pat
     (project / "config.toml").write_text(
         'project_id = "test"\n[auth]\nsigning_keys_path = "./signing_keys.json"\n'
     )
-    payload = json.dumps({"iss": tokens.issuer(town.stack.url), "aud": tokens.AUDIENCE})
+    payload = json.dumps({"iss": access_tokens.issuer(town.stack.url), "aud": access_tokens.AUDIENCE})
     made = supabase(
         tmp_path, "gen", "bearer-jwt", "--workdir", str(tmp_path), "--role", "authenticated",
         "--sub", town.ann.id, "--valid-for", "1h", "--payload", payload,
@@ -136,7 +136,7 @@ def test_an_invalid_token_is_refused_over_http(subtests: pytest.Subtests, town: 
     for fault in [*BAD_TOKENS, *BAD_USERS, *CONFUSED]:
         with subtests.test(fault=fault):
             made = {**BAD_TOKENS, **BAD_USERS, **CONFUSED}[fault](town.ann)
-            for door in DOORS:
+            for door in ROUTES:
                 answer = town.ann.post(door, {"query_text": "kettle"}, token=made)
                 assert answer.status_code == 401, answer.text
                 assert answer.json()["error"]["code"] == "unauthorized"
@@ -153,7 +153,7 @@ def test_an_invalid_token_is_refused_through_postgrest(subtests: pytest.Subtests
 
 def test_hs256_is_refused_even_with_the_stack_s_unused_secret(town: Town):
     for secret in (town.stack.state.jwt_secret, "super-secret-jwt-token-with-at-least-32-characters-long"):
-        made = tokens.user_token(secret, town.stack.url, town.ann.id)
+        made = access_tokens.user_token(secret, town.stack.url, town.ann.id)
         for path, body in (("/api/rag/search", {"query_text": "x"}), ("/rest/v1/rpc/rag_match", {})):
             assert town.ann.post(path, body, token=made).status_code == 401
 
@@ -164,18 +164,18 @@ def test_the_command_line_works(town: Town, tmp_path: Path):
     token = run_local(folder, "token", "--user", "tomas@halden.example").stdout.strip()
     assert jwt.get_unverified_header(token)["alg"] == "ES256"
     (tmp_path / "tea.txt").write_text("Tea is ready after four minutes.")
-    done = run_local(folder, "ingest", str(tmp_path), "--user", "tomas@halden.example", "--org", "halden")
-    assert "1 completed" in done.stdout, done.stderr
+    process = run_local(folder, "ingest", str(tmp_path), "--user", "tomas@halden.example", "--org", "halden")
+    assert "1 completed" in process.stdout, process.stderr
     bearer = {"Authorization": f"Bearer {token}"}
-    found = httpx.post(f"{town.stack.url}/api/rag/search", json={"query_text": "tea"}, headers=bearer)
-    assert titles(found) == ["tea.txt"]
+    response = httpx.post(f"{town.stack.url}/api/rag/search", json={"query_text": "tea"}, headers=bearer)
+    assert titles(response) == ["tea.txt"]
 
 
 def test_a_stack_keeps_the_signing_algorithm_of_its_data(town: Town):
     for other in ("hs256", "rs256"):
-        done = run_local(town.stack.folder, "up", "--keys", other)
-        assert done.returncode == 1
-        assert "signed with ES256" in done.stderr
+        process = run_local(town.stack.folder, "up", "--keys", other)
+        assert process.returncode == 1
+        assert "signed with ES256" in process.stderr
         with pytest.raises(StackError):
             Stack(town.stack.folder, keys=other)
     assert Stack(town.stack.folder, keys="es256").signing_key == town.stack.signing_key
@@ -194,8 +194,8 @@ def test_the_chosen_algorithm_survives_a_failed_start(town: Town, tmp_path: Path
     assert (
         run_local(tmp_path, "up", "--port", str(taken), "--postgres", "18", "--keys", "rs256").returncode == 1
     )
-    again = Stack(tmp_path)
-    assert (again.state.keys, again.state.postgres_version) == ("rs256", 18)
+    second = Stack(tmp_path)
+    assert (second.state.keys, second.state.postgres_version) == ("rs256", 18)
 
 
 @pytest.mark.long

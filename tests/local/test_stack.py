@@ -18,10 +18,10 @@ import pytest
 from jose import jwt
 
 from local import ROOT
+from local.child_processes import Child, StackError, free_port, port_is_free, wait_for_end
 from local.postgres import Postgres, can_use_namespace
-from local.processes import Child, StackError, free_port, port_is_free, wait_for_end
 from local.stack import Stack
-from local.supervision import FIRST_PAUSE, STEADY_SECONDS, WorkerWatch
+from local.worker_supervision import FIRST_PAUSE, STEADY_SECONDS, WorkerWatch
 from tests.local.command_line import run_local
 
 
@@ -52,8 +52,8 @@ def gone(processes: list[psutil.Process]) -> bool:
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """A stack that the command line brought up in a folder of its own, on a free port. Tokens have HS256."""
     place = tmp_path_factory.mktemp("stack")
-    done = run_program(place, "up", "--port", str(free_port()), "--keys", "hs256")
-    assert done.returncode == 0, done.stderr
+    process = run_program(place, "up", "--port", str(free_port()), "--keys", "hs256")
+    assert process.returncode == 0, process.stderr
     yield place
     assert run_local(place, "down", "--remove").returncode == 0
 
@@ -62,9 +62,9 @@ def test_up_returns_when_ready_and_at_once_when_running(folder: Path):
     url = Stack(folder).url
     assert httpx.get(f"{url}/health").status_code == 200
     before = processes_of(folder)
-    again = run_local(folder, "up", "--port", url.rsplit(":", 1)[1])
-    assert again.returncode == 0
-    assert again.stdout == f"up at {url}\n"
+    second = run_local(folder, "up", "--port", url.rsplit(":", 1)[1])
+    assert second.returncode == 0
+    assert second.stdout == f"up at {url}\n"
     assert processes_of(folder) == before
 
 
@@ -83,8 +83,8 @@ def test_status_prints_addresses_processes_and_versions_as_json(folder: Path):
 
 
 def test_token_prints_a_working_token_only(folder: Path):
-    done = run_local(folder, "token", "--user", "tomas@halden.example")
-    token = done.stdout.removesuffix("\n")
+    process = run_local(folder, "token", "--user", "tomas@halden.example")
+    token = process.stdout.removesuffix("\n")
     assert token.count(".") == 2
     assert "\n" not in token
     answer = httpx.post(
@@ -96,22 +96,22 @@ def test_token_prints_a_working_token_only(folder: Path):
 
 
 def test_token_lists_the_known_users_for_an_unknown_one(folder: Path):
-    done = run_local(folder, "token", "--user", "nobody@nowhere.example")
-    assert done.returncode == 1
-    assert done.stdout == ""
-    assert "tomas@halden.example" in done.stderr
-    assert "Traceback" not in done.stderr
+    process = run_local(folder, "token", "--user", "nobody@nowhere.example")
+    assert process.returncode == 1
+    assert process.stdout == ""
+    assert "tomas@halden.example" in process.stderr
+    assert "Traceback" not in process.stderr
 
 
 def test_psql_reaches_the_database(folder: Path):
-    done = run_program(folder, "psql", "-Atc", "select count(*) from rag.orgs")
-    assert done.stdout.strip() == "2", done.stderr
+    process = run_program(folder, "psql", "-Atc", "select count(*) from rag.orgs")
+    assert process.stdout.strip() == "2", process.stderr
 
 
 def test_an_unknown_option_is_refused(folder: Path):
-    done = run_local(folder, "status", "--jsom")
-    assert done.returncode == 2
-    assert "unrecognized arguments: --jsom" in done.stderr
+    process = run_local(folder, "status", "--jsom")
+    assert process.returncode == 2
+    assert "unrecognized arguments: --jsom" in process.stderr
 
 
 def test_a_second_stack_is_independent(folder: Path, stack: Stack):
@@ -140,17 +140,17 @@ def test_a_stack_starts_after_a_crash(folder: Path, survivor: str):
                 with contextlib.suppress(psutil.NoSuchProcess):
                     one.kill()
             gone(family)
-    done = run_local(folder, "up", "--port", str(stack.state.port))
-    assert done.returncode == 0, done.stderr
+    outcome = run_local(folder, "up", "--port", str(stack.state.port))
+    assert outcome.returncode == 0, outcome.stderr
     assert Stack(folder).is_up()
 
 
 def test_a_port_in_use_is_named(folder: Path, tmp_path: Path):
     taken = Stack(folder).state.port
-    done = run_local(tmp_path / "late", "up", "--port", str(taken))
-    assert done.returncode == 1
-    assert f"port {taken} is taken" in done.stderr
-    named = re.search(r"make serve PORT=(\d+)", done.stderr)
+    process = run_local(tmp_path / "late", "up", "--port", str(taken))
+    assert process.returncode == 1
+    assert f"port {taken} is taken" in process.stderr
+    named = re.search(r"make serve PORT=(\d+)", process.stderr)
     assert named
     assert port_is_free(int(named[1]))
     # Of make it is an argument, and no variable of the environment.
@@ -173,9 +173,9 @@ def test_a_second_serve_is_refused_and_leaves_the_first_running(folder: Path):
     with stack.serve_lock():
         # Neither where it is, nor elsewhere; nor may another command move it.
         for command, port in (("serve", stack.state.port), ("up", free_port())):
-            done = run_program(folder, command, "--port", str(port))
-            assert done.returncode == 1
-            assert f"process {os.getpid()} serves {folder} already, at {stack.url}" in done.stderr
+            process = run_program(folder, command, "--port", str(port))
+            assert process.returncode == 1
+            assert f"process {os.getpid()} serves {folder} already, at {stack.url}" in process.stderr
     assert (folder / "stack.json").read_bytes() == remembered
     assert processes_of(folder) == running
     assert stack.is_up()
@@ -224,9 +224,9 @@ def test_down_stops_every_process_and_keeps_the_data(folder: Path):
     assert port_is_free(stack.state.port)
     assert run_local(folder, "status").returncode == 1
     assert run_local(folder, "up", "--port", stack.state.port).returncode == 0
-    again = Stack(folder)
-    assert again.anon_key == secret, "a token handed out yesterday still works"
-    with psycopg.connect(again.database_url()) as connection:
+    second = Stack(folder)
+    assert second.anon_key == secret, "a token handed out yesterday still works"
+    with psycopg.connect(second.database_url()) as connection:
         assert connection.execute("select from rag.orgs where name = 'Kept'").rowcount == 1
 
 
@@ -269,8 +269,8 @@ def test_serve_prints_commands_and_ctrl_c_stops_every_child(served: Path, tmp_pa
     assert len(running) == 4
     assert gone(running)
     text = output.read_text()
-    for wanted in ("URL ", "anon key ", "tomas@halden.example", "emil@brightwater.example", "curl -s http"):
-        assert wanted in text
+    for expected in ("URL ", "anon key ", "tomas@halden.example", "emil@brightwater.example", "curl -s http"):
+        assert expected in text
     curl = next(line for line in text.splitlines() if line.startswith("curl"))
     assert "/functions/v1/rag-answer" in curl
 
@@ -304,6 +304,6 @@ def test_as_root_without_namespaces_postgres_runs_as_nobody_outside_the_checkout
 
 
 def test_a_stack_keeps_the_postgres_version_of_its_data(folder: Path):
-    done = run_local(folder, "up", "--postgres", "16")
-    assert done.returncode == 1
-    assert "holds data of Postgres 18" in done.stderr
+    process = run_local(folder, "up", "--postgres", "16")
+    assert process.returncode == 1
+    assert "holds data of Postgres 18" in process.stderr

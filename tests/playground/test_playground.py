@@ -9,19 +9,19 @@ from typing import Any
 import pytest
 
 from local import ROOT
-from local.corpus import ORGS
+from local.demo_corpus import ORGS
 from local.playground_server import USERS
 from local.stack import Stack
 from shared.config import Settings
 from shared.services import Services
 from tests.actors import Actor, Org, World
 from tests.conftest import People
-from tests.functions.chatting import DONE, piece, sent
-from tests.functions.searching import MENU, OUTAGE, put
-from tests.functions.serving import made, site
+from tests.external_programs import run_node, run_worker
+from tests.functions.app_server import services, site
+from tests.functions.chat_completions_client import DONE, encode, piece
+from tests.functions.search_workspace import MENU, OUTAGE, put
 from tests.playground.markdown import HOSTILE_MARKDOWN, KILN, MARKDOWN
-from tests.programs import run_node, working
-from tests.stand_in import Reply, StandIn
+from tests.stand_in_server import Reply, StandIn
 
 HERE = Path(__file__).parent
 AXE = ROOT / "node_modules" / "axe-core" / "axe.min.js"
@@ -37,8 +37,8 @@ Browse = Callable[..., None]
 def browse(browser: str) -> Browse:
     """Goes through a scenario of scenarios.mjs."""
 
-    def browse(scenario: str, **given: Any) -> None:
-        run_node(HERE / "browser.mjs", {"browser": browser, **given}, scenario)
+    def browse(scenario: str, **value: Any) -> None:
+        run_node(HERE / "browser.mjs", {"browser": browser, **value}, scenario)
 
     return browse
 
@@ -47,7 +47,7 @@ def browse(browser: str) -> Browse:
 def modelled(settings: Settings, gateway: StandIn, **changes: Any) -> Iterator[str]:
     """A playground before a deployment with that model; its address."""
     with (
-        made(settings, rag_llm_api_key="sk-model", rag_llm_url=gateway.url, **changes) as core,
+        services(settings, rag_llm_api_key="sk-model", rag_llm_url=gateway.url, **changes) as core,
         site(core) as url,
     ):
         yield url
@@ -55,8 +55,8 @@ def modelled(settings: Settings, gateway: StandIn, **changes: Any) -> Iterator[s
 
 def streams(*pieces: str | float) -> Reply:
     """A model that says this, and pauses in between."""
-    said = [part if isinstance(part, float) else sent(piece(part))[0] for part in pieces]
-    return Reply(chunks=[*said, *sent(piece()), DONE])
+    texts = [part if isinstance(part, float) else encode(piece(part))[0] for part in pieces]
+    return Reply(chunks=[*texts, *encode(piece()), DONE])
 
 
 @pytest.fixture
@@ -97,7 +97,7 @@ def test_one_click_signs_in_a_demo_user(browse: Browse, stack: Stack, core: Serv
 def test_an_uploaded_document_is_found_only_in_its_org(
     browse: Browse, people: People, stack: Stack, no_jobs: None
 ):
-    with working(stack):
+    with run_worker(stack):
         browse(
             "what_is_uploaded_is_found_by_its_org_alone",
             url=stack.url,
@@ -135,7 +135,7 @@ def test_documents_are_listed_without_upload_support(
 ):
     put(core, readers.ann, "menus", "Menu", MENU)
     long_name = "a-very-long-name-without-any-space-in-it-that-somebody-has-given-to-a-file"
-    with working(stack):
+    with run_worker(stack):
         browse(
             "a_library_is_kept",
             url=stack.url,
@@ -221,15 +221,15 @@ def test_a_20_page_answer_is_shown_completely(
     browse: Browse, readers: People, settings: Settings, gateway: StandIn
 ):
     pages = [f"Paragraph {number} of a long answer says so at some length. " * 8 for number in range(125)]
-    said = "\n\n".join(f"{page}[1]" for page in pages)
-    gateway.replies(streams(*(said[at : at + 40] for at in range(0, len(said), 40))))
+    text = "\n\n".join(f"{page}[1]" for page in pages)
+    gateway.replies(streams(*(text[at : at + 40] for at in range(0, len(text), 40))))
     with modelled(settings, gateway) as url:
         browse(
             "a_long_answer_is_whole",
             url=url,
             token=readers.ann.token(),
             question=QUESTION,
-            said=said,
+            said=text,
             pills=len(pages),
         )
 
@@ -264,7 +264,7 @@ def test_a_token_that_expires_during_an_answer_is_requested_again(
 def test_a_broken_stream_keeps_its_text_and_shows_an_error(
     browse: Browse, readers: People, settings: Settings, gateway: StandIn
 ):
-    gateway.replies(Reply(chunks=sent(piece("The queue")), drop=True))
+    gateway.replies(Reply(chunks=encode(piece("The queue")), drop=True))
     with modelled(settings, gateway) as url:
         browse("a_stream_breaks_off", url=url, token=readers.ann.token(), question=QUESTION, said="The queue")
 

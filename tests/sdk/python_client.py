@@ -9,7 +9,7 @@ from local import ROOT
 from local.stack import Stack
 from mnemosyne import Mnemosyne
 from tests.actors import Actor
-from tests.isolation.test_keys import make
+from tests.isolation.test_api_keys import make
 
 Result = TypeVar("Result")
 SOURCE = ROOT / "sdk" / "python"

@@ -10,7 +10,7 @@ import pytest
 from mnemosyne import APITimeoutError, AsyncMnemosyne, Mnemosyne
 from tests.sdk.python_client import COLLECTION, DOCUMENT, KEY, ran
 from tests.sdk.test_python_streams import ASKED, END, delta
-from tests.stand_in import Reply, StandIn
+from tests.stand_in_server import Reply, StandIn
 
 ANSWER = {"query": "q", "response": "r"}
 # Each byte comes in time; all of them take many seconds.
@@ -46,10 +46,10 @@ def test_a_complete_answer_has_three_minutes_by_default(
     gateway: StandIn, timeout: float | None, asked: str, seconds: float
 ):
     """As many as deep reasoning may take the server, and some."""
-    seen: list[float] = []
+    values: list[float] = []
 
     def see(request: httpx.Request) -> None:
-        seen.append(request.extensions["timeout"]["read"])
+        values.append(request.extensions["timeout"]["read"])
 
     with (
         httpx.Client(event_hooks={"request": [see]}) as http,
@@ -60,7 +60,7 @@ def test_a_complete_answer_has_three_minutes_by_default(
             client.collections.get("c1")
         else:
             client.chat.completions.create("c1", ASKED, stream=asked == "stream")
-    assert seen == [seconds]
+    assert values == [seconds]
 
 
 async def _read(gateway: StandIn) -> None:

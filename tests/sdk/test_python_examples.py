@@ -7,7 +7,7 @@ import pytest
 from reportlab.pdfgen.canvas import Canvas
 
 from tests.conftest import People
-from tests.programs import printed, working
+from tests.external_programs import output_of, run_worker
 from tests.sdk.python_client import SOURCE, address_of, key_of
 
 EXAMPLES = SOURCE / "examples"
@@ -26,9 +26,9 @@ def run(name: str, people: People, folder: Path) -> str:
         "MNEMOSYNE_API_KEY": key_of(people.ann),
         "MNEMOSYNE_BASE_URL": address_of(stack),
     }
-    with working(stack):
+    with run_worker(stack):
         command = [sys.executable, "-W", "ignore::ResourceWarning", str(EXAMPLES / name)]
-        return printed(command, folder, environment)
+        return output_of(command, folder, environment)
 
 
 def test_the_quickstart_is_the_contract_s_code_and_answers_from_a_pdf(people: People, tmp_path: Path):
@@ -36,25 +36,25 @@ def test_the_quickstart_is_the_contract_s_code_and_answers_from_a_pdf(people: Pe
     for line, text in enumerate(GUIDE):
         canvas.drawString(72, 720 - 20 * line, text)
     canvas.save()
-    said = run("quickstart.py", people, tmp_path)
-    assert said.startswith("Score: 0.")
-    assert "Content: To deploy the application" in said
-    assert said.count("build the container image") >= 2  # found, and answered
-    assert "three parts" in said.rpartition("Content:")[2]
+    output = run("quickstart.py", people, tmp_path)
+    assert output.startswith("Score: 0.")
+    assert "Content: To deploy the application" in output
+    assert output.count("build the container image") >= 2  # found, and answered
+    assert "three parts" in output.rpartition("Content:")[2]
 
 
 def test_the_streaming_example_prints_sources_and_continues_its_session(people: People, tmp_path: Path):
-    said = run("streaming.py", people, tmp_path)
-    assert said.count("from: Kettle") == 2
-    assert "100 degrees" in said
-    assert "1.7 litres" in said
-    assert said.endswith("['user', 'assistant', 'user', 'assistant']\n")
+    output = run("streaming.py", people, tmp_path)
+    assert output.count("from: Kettle") == 2
+    assert "100 degrees" in output
+    assert "1.7 litres" in output
+    assert output.endswith("['user', 'assistant', 'user', 'assistant']\n")
 
 
 def test_the_async_example_uploads_concurrently_and_pages_through_documents(people: People, tmp_path: Path):
-    said = run("asynchronous.py", people, tmp_path)
-    assert said.startswith("['Kettle', 'Oven', 'Toaster']\n")
-    assert "two minutes" in said
+    output = run("asynchronous.py", people, tmp_path)
+    assert output.startswith("['Kettle', 'Oven', 'Toaster']\n")
+    assert "two minutes" in output
 
 
 def test_the_error_example_raises_each_of_its_errors(people: People, tmp_path: Path):

@@ -19,7 +19,7 @@ from mnemosyne import (
 )
 from tests.sdk.python_client import COLLECTION, DOCUMENT, KEY, ran
 from tests.sdk.test_python_streams import ASKED, delta, event
-from tests.stand_in import Reply, StandIn
+from tests.stand_in_server import Reply, StandIn
 
 BUSY = Reply(status=503, json={})
 FOUND = Reply(json=COLLECTION)
@@ -34,12 +34,12 @@ ECHO = {
 
 def shown(error: BaseException) -> str:
     """All that a log or a service for errors may show of it: what it came from, too."""
-    said, at = "", [error]
+    text, at = "", [error]
     while at:
         one = at.pop()
-        said += f"{one!r} {vars(one)} {getattr(one, 'request', None) and vars(one)}"
+        text += f"{one!r} {vars(one)} {getattr(one, 'request', None) and vars(one)}"
         at += [inner for inner in (one.__cause__, one.__context__) if inner]
-    return said + "".join(traceback.format_exception(error))
+    return text + "".join(traceback.format_exception(error))
 
 
 @pytest.fixture
@@ -104,8 +104,8 @@ def test_a_key_function_is_called_before_each_attempt(gateway: StandIn, kind: st
             client.collections.get("c1")
     else:
         ran(_asked(gateway.url, renewed if kind == "coroutine" else lambda: next(tokens)))
-    said = [request.headers["authorization"] for request in gateway.requests]
-    assert said == ["Bearer first", "Bearer second"]
+    texts = [request.headers["authorization"] for request in gateway.requests]
+    assert texts == ["Bearer first", "Bearer second"]
 
 
 async def _coroutine() -> str:
@@ -124,12 +124,12 @@ def test_an_invalid_key_from_a_function_is_neither_sent_nor_shown(gateway: Stand
 
 
 def test_an_exception_of_a_key_function_is_raised_unchanged_and_once(gateway: StandIn):
-    asked = []
+    requests = []
 
     def fails() -> str:
-        asked.append(1)
+        requests.append(1)
         raise ConnectionResetError("the identity provider")
 
     with Mnemosyne(fails, gateway.url) as client, pytest.raises(ConnectionResetError):
         client.collections.get("c1")
-    assert (asked, gateway.requests) == ([1], [])
+    assert (requests, gateway.requests) == ([1], [])

@@ -9,7 +9,7 @@ from urllib.parse import parse_qs, urlsplit
 
 from mnemosyne import AsyncMnemosyne, Mnemosyne
 from tests.sdk.python_client import DOCUMENT, KEY, ran
-from tests.stand_in import Reply, StandIn
+from tests.stand_in_server import Reply, StandIn
 
 TOTAL, LIMIT = 10_000, 100
 
@@ -34,17 +34,17 @@ def test_ten_thousand_documents_are_listed_page_by_page(gateway: StandIn):
         assert (isinstance(first, list), len(first), first[-1].id) == (True, LIMIT, "d99")
         assert first.pagination
         assert first.pagination.total == TOTAL
-        documents, seen = first.auto_paging_iter(), list[str]()
-        kept = list[weakref.ref[Any]]()
+        documents, names = first.auto_paging_iter(), list[str]()
+        references = list[weakref.ref[Any]]()
         for document in documents:
-            seen.append(document.id)
-            if len(seen) % LIMIT == 1:
-                kept.append(weakref.ref(document))
-    assert seen == [f"d{number}" for number in range(TOTAL)]
+            names.append(document.id)
+            if len(names) % LIMIT == 1:
+                references.append(weakref.ref(document))
+    assert names == [f"d{number}" for number in range(TOTAL)]
     assert offsets(gateway) == list(range(0, TOTAL, LIMIT))
     gc.collect()
     # The first page, which is held above, and the last document.
-    assert sum(reference() is not None for reference in kept) <= 2
+    assert sum(reference() is not None for reference in references) <= 2
 
 
 async def _seen(url: str) -> list[str]:
@@ -62,8 +62,8 @@ def test_rows_added_during_paging_cause_no_duplicates(gateway: StandIn):
     """Newest first: another one moves the last of a page to the next."""
     gateway.replies(page([3, 2], 0, 4, 2), page([2, 1], 2, 5, 2), page([0], 4, 5, 2))
     with Mnemosyne(KEY, gateway.url) as client:
-        seen = [document.id for document in client.documents.list("c1", limit=2).auto_paging_iter()]
-    assert seen == ["d3", "d2", "d1", "d0"]
+        ids = [document.id for document in client.documents.list("c1", limit=2).auto_paging_iter()]
+    assert ids == ["d3", "d2", "d1", "d0"]
 
 
 def test_an_empty_page_is_the_last_one(gateway: StandIn):

@@ -42,9 +42,9 @@ def test_the_wheel_is_built_installed_and_imported_offline(tmp_path: Path):
     assert built | {"mnemosyne/py.typed"} == {name for name in files if name.startswith("mnemosyne/")}
     install = ["install", "--no-index", "--no-deps", "--target", str(place), str(wheel)]
     subprocess.run([*pip, *install], check=True, cwd=tmp_path)
-    told = "import mnemosyne; print(mnemosyne.__file__, mnemosyne.__version__, mnemosyne.Mnemosyne('k'))"
-    said = subprocess.run(
-        [sys.executable, "-c", told],
+    text = "import mnemosyne; print(mnemosyne.__file__, mnemosyne.__version__, mnemosyne.Mnemosyne('k'))"
+    output = subprocess.run(
+        [sys.executable, "-c", text],
         check=True, cwd=tmp_path, env={"PYTHONPATH": str(place)}, capture_output=True, text=True,
     ).stdout  # fmt: skip
-    assert said.startswith(f"{place / 'mnemosyne' / '__init__.py'} {__version__} Mnemosyne(base_url=")
+    assert output.startswith(f"{place / 'mnemosyne' / '__init__.py'} {__version__} Mnemosyne(base_url=")

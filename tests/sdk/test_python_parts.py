@@ -13,7 +13,7 @@ from pydantic import ValidationError as Malformed
 import mnemosyne
 from mnemosyne import AsyncMnemosyne, Mnemosyne, errors, retries
 from mnemosyne.models import Collection
-from mnemosyne.requests import Request, making, path
+from mnemosyne.requests import Request, creation, path
 from mnemosyne.sse import Decoder
 from tests.sdk.python_client import COLLECTION, KEY
 
@@ -23,21 +23,21 @@ EVENTS = (
     "id: 7\nretry: 10\ndata: Überblick 索引 📚\u2028 still\n\n\n\nevent: message\ndata: four\n\ndata: no end"
 )
 WRITE = Request("POST", "/documents/text", json={}, repeatable=False)
-KEYED = making("/documents/text", None, json={})
+KEYED = creation("/documents/text", None, json={})
 READ = Request("GET", "/documents")
 GONE = httpx.ReadError("gone")
 REFUSED = httpx.ConnectError("refused")
 
 
 def test_events_do_not_depend_on_chunk_boundaries():
-    said = ["one", "two", "three\n lines", "Überblick 索引 📚\u2028 still", "four"]
+    texts = ["one", "two", "three\n lines", "Überblick 索引 📚\u2028 still", "four"]
     whole = EVENTS.encode()
     for first, second in itertools.combinations_with_replacement(range(0, len(whole) + 1, 3), 2):
         decoder = Decoder()
         parts = (whole[:first], whole[first:second], whole[second:])
-        assert [data for part in parts for data in decoder.feed(part)] == said
+        assert [data for part in parts for data in decoder.feed(part)] == texts
     decoder = Decoder()
-    assert [data for byte in whole for data in decoder.feed(bytes([byte]))] == said
+    assert [data for byte in whole for data in decoder.feed(bytes([byte]))] == texts
 
 
 def test_a_possibly_executed_write_is_not_retried_and_a_rejected_one_is(subtests: pytest.Subtests):
@@ -98,9 +98,9 @@ def test_a_client_takes_its_settings_from_arguments_or_the_environment(monkeypat
     monkeypatch.setenv("MNEMOSYNE_BASE_URL", "https://rag.example/api/v1/")
     with Mnemosyne() as named:
         assert named.base_url == "https://rag.example/api/v1"
-    with Mnemosyne("a-token", "http://localhost:1/v1") as given:
-        assert given.base_url == "http://localhost:1/v1"
-        assert KEY not in repr(given) + repr(vars(given)) + repr(given._transport.settings)
+    with Mnemosyne("a-token", "http://localhost:1/v1") as arguments:
+        assert arguments.base_url == "http://localhost:1/v1"
+        assert KEY not in repr(arguments) + repr(vars(arguments)) + repr(arguments._transport.settings)
 
 
 def test_an_invalid_setting_is_named_without_the_key(
@@ -150,22 +150,22 @@ def test_each_status_has_its_own_picklable_error(subtests: pytest.Subtests):
         with subtests.test(status=status, code=code, kind=kind):
             body = {"error": {"type": "t", "code": code, "message": f"No, {KEY}.", "details": {"a": 1}}}
             headers = {"x-request-id": "r-1", "retry-after": "7"}
-            asked = httpx.Request("GET", "http://x", headers={"Authorization": f"Bearer {KEY}"})
-            error = errors.of_response(httpx.Response(status, headers=headers, json=body, request=asked))
+            request = httpx.Request("GET", "http://x", headers={"Authorization": f"Bearer {KEY}"})
+            error = errors.of_response(httpx.Response(status, headers=headers, json=body, request=request))
             assert type(error) is kind
-            again = pickle.loads(pickle.dumps(error))  # noqa: S301
-            for each in (error, again):
+            second = pickle.loads(pickle.dumps(error))  # noqa: S301
+            for each in (error, second):
                 assert (each.status_code, each.code, each.details) == (status, code, {"a": 1})
                 assert (each.request_id, each.retry_after) == ("r-1", 7.0)
                 assert str(each) == f"No, [the API key]. (status {status}, code {code}, request r-1)"
 
 
 def test_models_are_frozen_typed_and_keep_unknown_fields():
-    made = Collection.model_validate_json(json.dumps({**COLLECTION, "colour": "red"}))
-    assert made.created_at == datetime(2026, 11, 14, 10, 30, tzinfo=UTC)
-    assert made.model_extra == {"colour": "red"}
+    body = Collection.model_validate_json(json.dumps({**COLLECTION, "colour": "red"}))
+    assert body.created_at == datetime(2026, 11, 14, 10, 30, tzinfo=UTC)
+    assert body.model_extra == {"colour": "red"}
     with pytest.raises(Malformed):
-        made.name = "other"
+        body.name = "other"
 
 
 def test_every_error_is_exported():

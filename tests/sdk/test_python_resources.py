@@ -21,9 +21,9 @@ from shared.documents.documents import MAX_BYTES
 from shared.services import Services
 from tests.actors import vector
 from tests.conftest import People
-from tests.functions.searching import workspace
-from tests.functions.serving import counting
-from tests.programs import working
+from tests.external_programs import run_worker
+from tests.functions.app_server import proxy_to
+from tests.functions.search_workspace import workspace
 from tests.sdk.python_client import address_of, client_of, key_of
 
 pytestmark = pytest.mark.usefixtures("no_jobs")
@@ -57,9 +57,9 @@ def test_collections_are_created_changed_and_deleted(ann: Mnemosyne, people: Peo
     assert (page.pagination.total, page.has_more) == (2, True)
     assert [each.name for each in page.auto_paging_iter()] == ["kilns", "ovens"]
     ann.documents.create_from_text(made.id, "The kiln is hot.")
-    with pytest.raises(ConflictError) as kept:
+    with pytest.raises(ConflictError) as entries:
         ann.collections.delete(made.id)
-    assert kept.value.code == "collection_not_empty"
+    assert entries.value.code == "collection_not_empty"
     with client_of(people.bob) as bob, pytest.raises(NotFoundError):
         bob.collections.delete(made.id, cascade=True)
     ann.collections.delete(made.id, cascade=True)
@@ -71,7 +71,7 @@ def test_collections_are_created_changed_and_deleted(ann: Mnemosyne, people: Peo
 def test_a_creation_before_a_lost_connection_happens_once(ann: Mnemosyne, people: People):
     """Each answer to ann gets lost once on its way."""
     with (
-        counting(people.ann.stack.url, lost=(0, 2, 4, 6)) as (address, asked),
+        proxy_to(people.ann.stack.url, lost=(0, 2, 4, 6)) as (address, requests),
         Mnemosyne(key_of(people.ann), f"{address}/api/v1") as far,
     ):
         home = far.collections.create("docs").id
@@ -80,7 +80,7 @@ def test_a_creation_before_a_lost_connection_happens_once(ann: Mnemosyne, people
             far.documents.create_from_text(home, "The oven is cold.").id,
             far.documents.create_from_url(home, "https://docs.example/kilns").id,
         }
-    assert len(asked) == 8
+    assert len(requests) == 8
     assert [each.id for each in ann.collections.list()] == [home]
     assert {each.id for each in ann.documents.list(home)} == made
     assert len(made) == 3
@@ -90,13 +90,13 @@ def test_documents_are_added_read_and_deleted(ann: Mnemosyne, people: People, tm
     home = ann.collections.create("docs").id
     file = tmp_path / "kiln.txt"
     file.write_text("The kiln is hot.")
-    said: dict[str, Any] = {"metadata": {"author": "Ann"}, "external_id": "e-1"}
-    made = ann.documents.create(home, file, **said)
+    fields: dict[str, Any] = {"metadata": {"author": "Ann"}, "external_id": "e-1"}
+    made = ann.documents.create(home, file, **fields)
     assert (made.filename, made.content_type, made.status) == ("kiln.txt", "text/plain", "processing")
     # As it is repeated after a fault: one document all the same.
-    again = ann.documents.create(home, b"The kiln is hot.", filename="kiln.txt", **said)
-    assert again.id == made.id
-    with working(people.ann.stack):
+    second = ann.documents.create(home, b"The kiln is hot.", filename="kiln.txt", **fields)
+    assert second.id == made.id
+    with run_worker(people.ann.stack):
         ready = ann.documents.wait_until_ready(made.id, timeout=120)
     assert (ready.chunk_count, ready.metadata) == (1, {"author": "Ann"})
     assert ann.documents.status(made.id).status == "completed"
@@ -120,15 +120,15 @@ def test_documents_are_added_read_and_deleted(ann: Mnemosyne, people: People, tm
 
 def test_results_are_a_list_with_details_of_the_search(ann: Mnemosyne, people: People, core: Services):
     home = workspace(core, people.ann).id.removeprefix("ws_")
-    found = ann.retrievals.retrieve(home, "Why was there a billing outage?", mode="hybrid", top_k=2)
-    assert (len(found), found.mode, found.total_results) == (2, "hybrid", 2)
-    assert [result.rank for result in found] == [1, 2]
-    assert (found[0].document_metadata["title"], found[0].graph_sourced) == ("Billing outage", False)
-    assert found[0].score >= found[1].score
-    assert (found.graph_enhanced, found.graph_context) == (False, None)
-    assert found.retrieval_time_ms is not None
-    assert found.metadata
-    assert found.metadata.considered
+    chunks = ann.retrievals.retrieve(home, "Why was there a billing outage?", mode="hybrid", top_k=2)
+    assert (len(chunks), chunks.mode, chunks.total_results) == (2, "hybrid", 2)
+    assert [result.rank for result in chunks] == [1, 2]
+    assert (chunks[0].document_metadata["title"], chunks[0].graph_sourced) == ("Billing outage", False)
+    assert chunks[0].score >= chunks[1].score
+    assert (chunks.graph_enhanced, chunks.graph_context) == (False, None)
+    assert chunks.retrieval_time_ms is not None
+    assert chunks.metadata
+    assert chunks.metadata.considered
     graph = ann.retrievals.graph_query(home, "What has Stripe to do with billing?")
     assert isinstance(graph, GraphQueryResult)
     assert graph.mode == "graph"
@@ -150,7 +150,7 @@ def test_sessions_are_listed_read_and_deleted(ann: Mnemosyne, people: People, co
     assert (len(page), page.pagination, page.has_more) == (2, None, True)
     titles = [session.title for session in page.auto_paging_iter()]
     assert titles == ["Who is on call?", "What do we eat?", "Why was there a billing outage?"]
-    assert [said.role for said in ann.chat.sessions.messages(page[0].id)] == ["user", "assistant"]
+    assert [text.role for text in ann.chat.sessions.messages(page[0].id)] == ["user", "assistant"]
     ann.chat.sessions.delete(page[0].id)
     with pytest.raises(NotFoundError):
         ann.chat.sessions.messages(page[0].id)

@@ -26,11 +26,11 @@ from shared.config import Settings
 from shared.errors import Unauthorized
 from shared.services import Services
 from tests.conftest import People
-from tests.functions.conversing import ANSWER, QUESTION, says, streams
-from tests.functions.searching import Workspace, workspace
-from tests.functions.serving import live, made
+from tests.functions.app_server import live, services
+from tests.functions.platform_chat_client import ANSWER, QUESTION, reply_of, streams
+from tests.functions.search_workspace import Workspace, workspace
 from tests.sdk.python_client import KEY, key_of, ran
-from tests.stand_in import Reply, StandIn
+from tests.stand_in_server import Reply, StandIn
 
 ASKED: list[ChatMessageParam] = [{"role": "user", "content": QUESTION}]
 PIECES = ("Stripe webhook ", "retries piled up ", "in the queue.")
@@ -47,7 +47,7 @@ def chatting(settings: Settings, gateway: StandIn, home: Workspace) -> Iterator[
     """Ann's client of a deployment with that model."""
     model = {"rag_llm_api_key": "sk-model", "rag_llm_url": gateway.url}
     with (
-        made(settings, **model) as core,
+        services(settings, **model) as core,
         live(chat.app, core) as url,
         Mnemosyne(key_of(home.actor), f"{url}/api/v1", max_retries=0) as client,
     ):
@@ -59,8 +59,8 @@ def collection_of(home: Workspace) -> str:
     return home.id.removeprefix("ws_")
 
 
-def event(**said: Any) -> bytes:
-    return f"data: {json.dumps(said, ensure_ascii=False)}\n\n".encode()
+def event(**text: Any) -> bytes:
+    return f"data: {json.dumps(text, ensure_ascii=False)}\n\n".encode()
 
 
 def delta(text: str) -> bytes:
@@ -89,7 +89,7 @@ def text_of(chunk: ChatCompletionChunk) -> str:
 def test_a_complete_answer_has_a_choice_and_every_field_of_the_api(
     settings: Settings, home: Workspace, gateway: StandIn
 ):
-    gateway.replies(says(ANSWER))
+    gateway.replies(reply_of(ANSWER))
     with chatting(settings, gateway, home) as client:
         answer = client.chat.completions.create(
             collection_of(home),
@@ -131,7 +131,7 @@ def test_a_stream_has_sources_then_text_then_usage_and_the_end(
 
 def test_deep_reasoning_streams_its_steps(settings: Settings, home: Workspace, gateway: StandIn):
     plan = {"steps": [{"description": "Finding the cause", "query": QUESTION}]}
-    gateway.replies(says(json.dumps(plan)), says(json.dumps({"steps": []})), streams(*PIECES))
+    gateway.replies(reply_of(json.dumps(plan)), reply_of(json.dumps({"steps": []})), streams(*PIECES))
     with chatting(settings, gateway, home) as client:
         chunks = list(
             client.chat.completions.create(collection_of(home), ASKED, reasoning_mode="deep", stream=True)
@@ -155,7 +155,7 @@ def test_a_model_error_during_a_stream_is_raised(settings: Settings, home: Works
 def test_an_expired_token_raises_an_authentication_error_at_once(
     settings: Settings, home: Workspace, gateway: StandIn
 ):
-    with made(settings) as core, live(chat.app, core) as url:
+    with services(settings) as core, live(chat.app, core) as url:
         expired = Mnemosyne(home.actor.token(exp=1_700_000_000), f"{url}/api/v1")
         with expired, pytest.raises(AuthenticationError) as raised:
             expired.chat.completions.create(collection_of(home), ASKED, stream=True)
@@ -181,16 +181,16 @@ def test_a_truncated_stream_raises_an_error_and_is_not_retried(
     gateway: StandIn, client: Mnemosyne, drops: bool
 ):
     gateway.replies(Reply(chunks=[delta("To"), delta(" deploy")], drop=drops))
-    said = list[str]()
+    texts = list[str]()
     with pytest.raises(StreamInterruptedError):
-        said.extend(map(text_of, streamed(client)))
-    assert (said, len(gateway.requests)) == (["To", " deploy"], 1)
+        texts.extend(map(text_of, streamed(client)))
+    assert (texts, len(gateway.requests)) == (["To", " deploy"], 1)
 
 
 def test_split_characters_are_joined_and_unknown_events_ignored(gateway: StandIn, client: Mnemosyne):
     words = delta("Überblick 索引 📚\u2028")
-    said = b": keep-alive\n\n" + event(type="of tomorrow") + words + END + event(type="delta", content="late")
-    gateway.replies(Reply(chunks=[part for byte in said for part in (bytes([byte]), 0.0)]))
+    text = b": keep-alive\n\n" + event(type="of tomorrow") + words + END + event(type="delta", content="late")
+    gateway.replies(Reply(chunks=[part for byte in text for part in (bytes([byte]), 0.0)]))
     chunks = list(streamed(client))
     assert [chunk.type for chunk in chunks] == ["delta", "done"]
     assert text_of(chunks[0]) == "Überblick 索引 📚\u2028"
@@ -237,17 +237,17 @@ def test_a_connection_is_reused_after_a_stream(gateway: StandIn, client: Mnemosy
 
 
 async def _first(gateway: StandIn, leave: bool) -> list[str]:
-    said: list[str] = []
+    texts: list[str] = []
     async with AsyncMnemosyne(KEY, gateway.url) as client:
         stream = await client.chat.completions.create("c1", ASKED, stream=True)
         async for chunk in stream:
-            said.append(text_of(chunk))
+            texts.append(text_of(chunk))
             if leave:
                 break
         if leave:
             # Before the client is closed, which closes whatever is open.
             assert await asyncio.to_thread(gateway.left.wait, 5)
-    return said
+    return texts
 
 
 def test_the_async_stream_behaves_the_same(gateway: StandIn):
@@ -268,8 +268,8 @@ def test_a_stream_must_be_requested(gateway: StandIn, client: Mnemosyne):
     gateway.replies(Reply(json={"query": "q", "response": "r"}))
     answer = client.chat.completions.create(None, ASKED, stream=None, retrieval={"document_type": "legal"})
     assert_type(answer, ChatCompletion)
-    said = {"messages": ASKED, "stream": False, "retrieval": {"document_type": "legal"}}
-    assert (answer.response, gateway.requests[0].json) == ("r", said)
+    fields = {"messages": ASKED, "stream": False, "retrieval": {"document_type": "legal"}}
+    assert (answer.response, gateway.requests[0].json) == ("r", fields)
 
 
 @pytest.mark.parametrize("stream", [True, False])

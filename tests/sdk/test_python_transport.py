@@ -22,7 +22,7 @@ from mnemosyne import (
     UnexpectedResponseError,
 )
 from tests.sdk.python_client import COLLECTION, DOCUMENT, KEY, ran
-from tests.stand_in import Reply, StandIn
+from tests.stand_in_server import Reply, StandIn
 
 GONE = Reply(drop=True)
 BUSY = Reply(status=503, headers={"Retry-After": "0"}, json={"error": {"message": "busy", "code": "x"}})

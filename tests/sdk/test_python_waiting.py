@@ -8,7 +8,7 @@ import pytest
 
 from mnemosyne import APITimeoutError, AsyncMnemosyne, DocumentFailedError, Mnemosyne, NotFoundError
 from tests.sdk.python_client import DOCUMENT, KEY, ran
-from tests.stand_in import Reply, StandIn
+from tests.stand_in_server import Reply, StandIn
 
 # So that whoever is gone is gone from kept connections too.
 ONCE = {"Connection": "close"}

@@ -9,7 +9,7 @@ from reportlab.pdfgen.canvas import Canvas
 
 from local import ROOT
 from tests.conftest import People
-from tests.programs import printed, working
+from tests.external_programs import output_of, run_worker
 from tests.sdk.python_client import SOURCE, address_of, key_of
 from tests.sdk.typescript_package import Package
 
@@ -37,11 +37,11 @@ def test_the_python_examples_answer_from_a_pdf(readme: str, people: People, tmp_
     guide(tmp_path)
     script = tmp_path / "example.py"
     script.write_text(example(readme, "python", people))
-    with working(people.ann.stack):
+    with run_worker(people.ann.stack):
         command = [sys.executable, "-W", "ignore::ResourceWarning", str(script)]
-        said = printed(command, tmp_path, {"PYTHONPATH": str(SOURCE / "src")})
-    assert GUIDE in said
-    assert re.search(r"guide|To deploy", said)
+        output = output_of(command, tmp_path, {"PYTHONPATH": str(SOURCE / "src")})
+    assert GUIDE in output
+    assert re.search(r"guide|To deploy", output)
 
 
 @pytest.mark.parametrize(("readme", "language"), [("README.md", "js"), ("sdk/typescript/README.md", "ts")])
@@ -51,6 +51,6 @@ def test_the_javascript_examples_answer_from_a_pdf(
     guide(typescript.folder)
     script = typescript.folder / "example.mjs"
     script.write_text(example(readme, language, people))
-    with working(people.ann.stack):
-        said = printed(["node", str(script)], typescript.folder, {})
-    assert GUIDE in said
+    with run_worker(people.ann.stack):
+        output = output_of(["node", str(script)], typescript.folder, {})
+    assert GUIDE in output

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.sdk.typescript_package import KEY, Package, Row
-from tests.stand_in import Reply, StandIn
+from tests.stand_in_server import Reply, StandIn
 
 NEVER = {"maxRetries": 0}
 GET: Row = {"call": "collections.get", "args": ["c"]}
@@ -67,10 +67,10 @@ def test_each_status_has_its_own_error(typescript: Package, gateway: StandIn):
     gateway.replies(*(reply for reply, _ in kinds))
     results = typescript.results({"baseUrl": gateway.url, **NEVER}, *([GET] * len(kinds)))
     for result, (reply, name) in zip(results, kinds, strict=True):
-        error, said = result["error"], reply.json["error"]
+        error, text = result["error"], reply.json["error"]
         assert (error["name"], error["status"], error["requestId"]) == (name, reply.status, "r-1")
         assert (error["code"], error["message"], error["details"]) == (
-            said["code"], said["message"], said["details"],
+            text["code"], text["message"], text["details"],
         )  # fmt: skip
         assert (error["ours"], error["api"]) == (True, True)
     assert results[8]["error"]["retryAfter"] == 17
@@ -95,16 +95,16 @@ def test_only_safe_requests_are_retried(typescript: Package, gateway: StandIn, f
         gateway.replies(failure, failure, success)
     gateway.replies(failure)
     steps = [*(step for step, _ in repeated), CHAT]
-    found = typescript.calls({"baseUrl": gateway.url}, *steps, hurried=True)
-    assert [result["asked"] for result in found["results"]] == [3] * 10 + [1]
-    assert ["error" in result for result in found["results"]] == [False] * 10 + [True]
+    results = typescript.calls({"baseUrl": gateway.url}, *steps, hurried=True)
+    assert [result["asked"] for result in results["results"]] == [3] * 10 + [1]
+    assert ["error" in result for result in results["results"]] == [False] * 10 + [True]
     keys = keys_of(gateway)
     assert keys[:15] == [None] * 9 + ["once-1"] * 3 + [None] * 3
     drawn = [set(keys[first : first + 3]) for first in range(15, 30, 3)]
     assert [len(of_a_call) for of_a_call in drawn] == [1] * 5
     assert len(set().union(*drawn) - {None}) == 5
     assert keys[30:] == [None]
-    waited = [wait for wait in found["waits"] if wait not in (60_000, 180_000)]
+    waited = [wait for wait in results["waits"] if wait not in (60_000, 180_000)]
     assert len(waited) == 20
     assert all(
         0 <= first <= 500 and 0 <= second <= 1000 for first, second in zip(*[iter(waited)] * 2, strict=True)
@@ -146,10 +146,10 @@ def test_a_rate_limit_is_waited_for_as_long_as_retry_after(typescript: Package, 
     # A tier that is full: no time is named, and waiting does not help.
     full = refusal(429, "rate_limit_exceeded")
     gateway.replies(limited, FOUND, hour, full)
-    found = typescript.calls({"baseUrl": gateway.url}, CREATE, GET, CREATE, hurried=True)
-    created, long, no_room = found["results"]
+    results = typescript.calls({"baseUrl": gateway.url}, CREATE, GET, CREATE, hurried=True)
+    created, long, no_room = results["results"]
     assert (created["asked"], created["value"]["id"]) == (2, "c")
-    assert 7000 in found["waits"]
+    assert 7000 in results["waits"]
     assert (long["asked"], long["error"]["retryAfter"]) == (1, 3600)
     assert (no_room["asked"], no_room["error"]["name"]) == (1, "RateLimitError")
 
@@ -199,12 +199,12 @@ def test_the_key_is_not_sent_to_redirects(typescript: Package, gateway: StandIn)
 
 def test_the_key_is_sent_and_never_shown(typescript: Package, gateway: StandIn):
     gateway.replies(refusal(401, "invalid_api_key"), DROPPED, Reply(body=b"no JSON"))
-    found = typescript.calls({"baseUrl": gateway.url, **NEVER}, GET, GET, GET)
+    results = typescript.calls({"baseUrl": gateway.url, **NEVER}, GET, GET, GET)
     assert {request.headers["authorization"] for request in gateway.requests} == {f"Bearer {KEY}"}
-    shown = [found["shown"], *(result["error"]["shown"] for result in found["results"])]
-    assert all("Error" in text for text in shown[1:])
-    assert "CollectionsResource" in shown[0]
-    assert not any(KEY in text for text in shown)
+    output = [results["shown"], *(result["error"]["shown"] for result in results["results"])]
+    assert all("Error" in text for text in output[1:])
+    assert "CollectionsResource" in output[0]
+    assert not any(KEY in text for text in output)
 
 
 @pytest.mark.parametrize("key", [f"{KEY}\n", f"{KEY} ", f"{KEY}é", "", 17])
@@ -251,9 +251,9 @@ def test_field_names_are_camel_case_and_user_data_is_unchanged(typescript: Packa
     }
     gateway.replies(Reply(json=row))
     made = {"name": "n", "orgId": "o", "metadata": own, "config": {"chunkSize": 64}}
-    asked = {"query": "q", "topK": 3, "enableGraph": None, "metadataFilter": own}
+    request = {"query": "q", "topK": 3, "enableGraph": None, "metadataFilter": own}
     result, _ = typescript.results(
-        {"baseUrl": gateway.url}, {**CREATE, "args": [made]}, {**RETRIEVE, "args": [asked]}
+        {"baseUrl": gateway.url}, {**CREATE, "args": [made]}, {**RETRIEVE, "args": [request]}
     )
     assert gateway.requests[1].json == {
         "query": "q", "top_k": 3, "enable_graph": None, "metadata_filter": own,
@@ -373,8 +373,8 @@ def test_waiting_until_a_document_is_ready(typescript: Package, gateway: StandIn
     gateway.replies(document("processing"), BUSY, DROPPED, limited, document("completed"))
     gateway.replies(document("failed", unread), refusal(404, "document_not_found"), document("processing"))
     step: Row = {"call": "documents.waitUntilReady", "args": ["d"]}
-    found = typescript.calls({"baseUrl": gateway.url}, step, step, step, hurried=True)
-    ready, failed, missing = found["results"]
+    results = typescript.calls({"baseUrl": gateway.url}, step, step, step, hurried=True)
+    ready, failed, missing = results["results"]
     assert (ready["asked"], ready["value"]["status"]) == (5, "completed")
     assert (failed["error"]["name"], failed["error"]["code"]) == ("DocumentFailedError", "processing_failed")
     assert failed["error"]["message"] == "Document d failed: No text."
@@ -382,6 +382,6 @@ def test_waiting_until_a_document_is_ready(typescript: Package, gateway: StandIn
     (late,) = typescript.results({"baseUrl": gateway.url}, {**step, "args": ["d", {"timeout": 1200}]})
     assert (late["error"]["name"], late["error"]["lastStatus"]) == ("APITimeoutError", "processing")
     assert "it is still processing" in late["error"]["message"]
-    first, second, third, told = [wait for wait in found["waits"] if wait < 10_000][:4]
+    first, second, third, messages = [wait for wait in results["waits"] if wait < 10_000][:4]
     assert (500 <= first <= 625, 750 <= second <= 938, 1125 <= third <= 1407) == (True, True, True)
-    assert told == 9000
+    assert messages == 9000

@@ -3,7 +3,7 @@
 from tests.sdk.test_typescript_forms import GET, WAIT, WHOLE
 from tests.sdk.test_typescript_streams import ASK, DELTA, DONE_BYTES, event
 from tests.sdk.typescript_package import Package
-from tests.stand_in import Reply, StandIn
+from tests.stand_in_server import Reply, StandIn
 
 ANSWER = Reply(json={"response": "r", "metadata": {}})
 COMMENTS: list[bytes | float] = [0.05, b": still here\n\n"] * 400
@@ -31,9 +31,9 @@ def test_a_complete_answer_has_three_minutes_by_default(typescript: Package, gat
     gateway.replies(ANSWER)
     own = {**WHOLE, "args": [*WHOLE["args"], {"timeout": 500_000}]}
     for client, waits in (({}, [180_000, 500_000]), ({"timeout": 600_000}, [600_000, 500_000])):
-        found = typescript.calls({"baseUrl": gateway.url, **client}, WHOLE, own, hurried=True)
-        assert ["error" in result for result in found["results"]] == [False, False]
-        assert found["waits"] == waits
+        results = typescript.calls({"baseUrl": gateway.url, **client}, WHOLE, own, hurried=True)
+        assert ["error" in result for result in results["results"]] == [False, False]
+        assert results["waits"] == waits
 
 
 def test_a_token_function_that_does_not_return_ends_with_its_call(typescript: Package, gateway: StandIn):

@@ -8,7 +8,7 @@ import pytest
 
 from tests.sdk.test_typescript_streams import ASK, DELTA, event
 from tests.sdk.typescript_package import KEY, Package, Row
-from tests.stand_in import Reply, StandIn
+from tests.stand_in_server import Reply, StandIn
 
 NEVER = {"maxRetries": 0}
 LIST: Row = {"call": "documents.list", "args": [{"collectionId": "c"}]}

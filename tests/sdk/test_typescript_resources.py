@@ -6,7 +6,7 @@ import socket
 
 from tests.sdk.test_typescript_calls import DELETE, refusal
 from tests.sdk.typescript_package import Package, Row
-from tests.stand_in import Reply, StandIn
+from tests.stand_in_server import Reply, StandIn
 
 
 def test_sessions_and_messages_are_paged(typescript: Package, gateway: StandIn):
@@ -17,11 +17,11 @@ def test_sessions_and_messages_are_paged(typescript: Package, gateway: StandIn):
     )  # fmt: skip
     listing: Row = {"call": "chat.sessions.list", "args": [{"limit": 2}], "all": -1}
     messages: Row = {"call": "chat.sessions.messages", "args": ["s", {"limit": 2, "offset": 4}], "all": -1}
-    every, told, page = typescript.results(
+    every, lines, page = typescript.results(
         {"baseUrl": gateway.url}, listing, messages, {"call": "chat.sessions.list"}
     )
     assert every["value"] == {"items": [row["id"] for row in rows], "plain": True}
-    assert told["value"]["items"] == ["s0", "s1"]
+    assert lines["value"]["items"] == ["s0", "s1"]
     assert (page["value"]["items"], page["value"]["pagination"]) == (rows, None)
     assert [request.path for request in gateway.requests] == [
         *(f"/chat/sessions?limit=2&offset={offset}" for offset in (0, 2, 4)),
@@ -42,14 +42,14 @@ def test_a_file_is_sent_with_its_metadata(typescript: Package, gateway: StandIn)
         ({"kind": "bytes"}, {"filename": "a.constructor"}, "application/octet-stream"),
     ]
     steps: list[Row] = [
-        {"call": "documents.create", "args": [{"collectionId": "c", **said}], "file": {**file, "text": "hot"}}
-        for file, said, _ in table
+        {"call": "documents.create", "args": [{"collectionId": "c", **text}], "file": {**file, "text": "hot"}}
+        for file, text, _ in table
     ]
     typescript.results({"baseUrl": gateway.url}, *steps)
     for request, (_, _, kind) in zip(gateway.requests, table, strict=True):
-        found = re.search(rb'filename="[^\r]*\r\nContent-Type: ([^\r]*)', request.body)
-        assert found
-        assert found[1].decode().startswith(kind)
+        results = re.search(rb'filename="[^\r]*\r\nContent-Type: ([^\r]*)', request.body)
+        assert results
+        assert results[1].decode().startswith(kind)
 
 
 def test_a_deletion_of_a_missing_document_is_an_error(typescript: Package, gateway: StandIn):
@@ -59,14 +59,14 @@ def test_a_deletion_of_a_missing_document_is_an_error(typescript: Package, gatew
         closed.bind(("127.0.0.1", 0))
         nowhere = f"http://127.0.0.1:{closed.getsockname()[1]}"
         gateway.replies(missing)
-        found = typescript.run(
+        output = typescript.run(
             "driver.mjs",
             {
                 "client": {"apiKey": "k", "baseUrl": gateway.url},
                 "steps": [DELETE], "hurried": True, "refused": nowhere,
             },
         )  # fmt: skip
-    (refused,) = found["results"]
+    (refused,) = output["results"]
     assert (refused["asked"], refused["error"]["name"]) == (2, "NotFoundError")
     with StandIn() as other:
         other.replies(Reply(status=408, json={}), missing, Reply(status=502, json={}), missing)

@@ -12,14 +12,14 @@ from functions import chat
 from shared.config import Settings
 from tests.actors import Actor
 from tests.conftest import People
-from tests.functions.conversing import streams
-from tests.functions.searching import MENU
-from tests.functions.serving import counting, live, made
+from tests.external_programs import output_of, run_node, run_worker
+from tests.functions.app_server import live, proxy_to, services
+from tests.functions.platform_chat_client import streams
+from tests.functions.search_workspace import MENU
 from tests.functions.test_documents import work
-from tests.isolation.test_keys import make
-from tests.programs import printed, run_node, working
+from tests.isolation.test_api_keys import make
 from tests.sdk.typescript_package import SCRIPTS, Package, Row
-from tests.stand_in import Reply, StandIn
+from tests.stand_in_server import Reply, StandIn
 
 GUIDE = "To deploy the application, build the Docker image and push it to the registry."
 ROLLING_BACK = "To roll the application back, deploy the image of the release before."
@@ -59,7 +59,7 @@ def test_a_member_manages_collections(typescript: Package, people: People):
     home: str = made["value"]["id"]
     assert (made["value"]["metadata"], made["value"]["config"]["chunkSize"]) == ({"a_b": {"cD": 1}}, 64)
     assert (other["value"]["userId"], other["value"]["ownerId"]) == (people.ann.id, people.ann.id)
-    got, listed, changed, again, gone, missing = typescript.results(
+    got, listed, changed, second, gone, missing = typescript.results(
         client,
         step("collections.get", home),
         step("collections.list", {"limit": 1, "sortBy": "name", "order": "asc"}),
@@ -74,7 +74,7 @@ def test_a_member_manages_collections(typescript: Package, people: People):
     assert (changed["value"]["description"], changed["value"]["name"]) == ("Of all.", "docs")
     queued = one(typescript, client, "collections.buildGraph", home, {"again": True})
     assert queued == {"collectionId": home, "queued": 0}
-    assert (again["error"]["name"], again["error"]["code"]) == ("ConflictError", "duplicate_collection")
+    assert (second["error"]["name"], second["error"]["code"]) == ("ConflictError", "duplicate_collection")
     assert "error" not in gone
     assert (missing["error"]["name"], missing["error"]["code"]) == ("NotFoundError", "collection_not_found")
 
@@ -83,18 +83,18 @@ def test_a_creation_before_a_lost_connection_happens_once(typescript: Package, p
     """Each answer to ann gets lost once on its way."""
     client = client_of(people.ann)
     file = {"kind": "named", "name": "r.txt", "text": MENU}
-    with counting(people.ann.stack.url, lost=(0, 2, 4)) as (address, asked):
+    with proxy_to(people.ann.stack.url, lost=(0, 2, 4)) as (address, requests):
         far = {**client, "baseUrl": f"{address}/api/v1"}
         home = one(typescript, far, "collections.create", {"name": "docs"})["id"]
-        wrote, brought = typescript.results(
+        wrote, results = typescript.results(
             far,
             step("documents.createFromText", {"collectionId": home, "content": GUIDE}),
             step("documents.create", {"collectionId": home}, file=file),
         )  # fmt: skip
-    assert len(asked) == 6
+    assert len(requests) == 6
     assert [row["id"] for row in one(typescript, client, "collections.list")["items"]] == [home]
     listed = one(typescript, client, "documents.list", {"collectionId": home})["items"]
-    assert {row["id"] for row in listed} == {wrote["value"]["id"], brought["value"]["id"]}
+    assert {row["id"] for row in listed} == {wrote["value"]["id"], results["value"]["id"]}
     assert len(listed) == 2
 
 
@@ -123,7 +123,7 @@ def test_a_member_adds_documents_and_queries_them(typescript: Package, people: P
         "collectionId": home,
         "messages": [{"role": "user", "content": "How to deploy the application?"}],
     }
-    ready, listed, changed, found, graph, whole, streamed = typescript.results(
+    ready, listed, changed, results, graph, whole, streamed = typescript.results(
         client,
         step("documents.waitUntilReady", guide),
         step("documents.list", {"collectionId": home, "status": "completed", "sortBy": "title"}),
@@ -141,9 +141,9 @@ def test_a_member_adds_documents_and_queries_them(typescript: Package, people: P
     )  # fmt: skip
     assert [row["title"] for row in listed["value"]["items"]] == ["r.txt", "Guide"]
     assert changed["value"]["metadata"] == {"a_b": 2}
-    assert (found["value"]["mode"], found["value"]["totalResults"]) == (
+    assert (results["value"]["mode"], results["value"]["totalResults"]) == (
         "semantic",
-        len(found["value"]["items"]),
+        len(results["value"]["items"]),
     )
     assert graph["value"]["entities"] == []
     answer = whole["value"]
@@ -160,9 +160,9 @@ def test_a_member_adds_documents_and_queries_them(typescript: Package, people: P
         step("documents.delete", guide),
     )
     assert [row["messageCount"] for row in sessions["value"]["items"]] == [2, 2]
-    said = messages["value"]["items"]
-    assert [row["role"] for row in said] == ["user", "assistant"]
-    assert said[1]["sources"][0]["documentId"] == guide
+    message = messages["value"]["items"]
+    assert [row["role"] for row in message] == ["user", "assistant"]
+    assert message[1]["sources"][0]["documentId"] == guide
     assert "error" not in {**gone, **deleted}
     assert none["error"]["name"] == "NotFoundError"
 
@@ -173,8 +173,8 @@ def test_a_filtered_chunk_has_every_field(typescript: Package, people: People):
     text = {"collectionId": home, "content": GUIDE, "title": "Guide", "metadata": {"a_b": 1}}
     one(typescript, client, "documents.createFromText", text)
     work(people.ann)
-    wanted = {"query": "deploy", "metadataFilter": {"a_b": 1}, "rerank": True, "mode": "hybrid"}
-    (chunk,) = one(typescript, client, "retrievals.retrieve", wanted)["items"]
+    request = {"query": "deploy", "metadataFilter": {"a_b": 1}, "rerank": True, "mode": "hybrid"}
+    (chunk,) = one(typescript, client, "retrievals.retrieve", request)["items"]
     assert chunk["content"] == GUIDE
     assert (chunk["metadata"], chunk["documentMetadata"]) == (
         {"graphSourced": False},
@@ -232,19 +232,23 @@ def test_a_token_that_expires_during_a_stream_is_an_error(
     gateway.replies(Reply(json=plan, delay=4.0), streams("x"))
     model = {"rag_llm_api_key": "sk-model", "rag_llm_url": gateway.url}
     # PostgREST takes a token for half a minute after its end.
-    with made(settings, supabase_jwt_leeway_seconds=60, **model) as core, live(chat.app, core) as url:
+    with services(settings, supabase_jwt_leeway_seconds=60, **model) as core, live(chat.app, core) as url:
         token = people.ann.token(exp=int(time.time()) - 27)
-        asked = {"messages": [{"role": "user", "content": "What?"}], "stream": True, "reasoningMode": "deep"}
+        request = {
+            "messages": [{"role": "user", "content": "What?"}],
+            "stream": True,
+            "reasoningMode": "deep",
+        }
         client = {"baseUrl": f"{url}/api/v1", "apiKey": token}
-        (result,) = typescript.results(client, step("chat.completions.create", asked, read=True))
+        (result,) = typescript.results(client, step("chat.completions.create", request, read=True))
     assert [chunk["type"] for chunk in result["value"]["chunks"]][:1] == ["reasoning_step"]
     error = result["value"]["error"]
     assert (error["name"], error["status"], error["code"]) == ("AuthenticationError", 401, "invalid_api_key")
 
 
 def test_a_page_of_another_origin_uses_it_in_chromium(typescript: Package, people: People, browser: str):
-    given = {"browser": browser, "dist": str(typescript.sdk / "dist"), "client": client_of(people.ann)}
-    result = run_node(SCRIPTS / "browser.mjs", given)
+    arguments = {"browser": browser, "dist": str(typescript.sdk / "dist"), "client": client_of(people.ann)}
+    result = run_node(SCRIPTS / "browser.mjs", arguments)
     assert (result["filename"], result["title"], result["left"]) == ("kiln.txt", "Kiln", 0)
     assert (result["chunks"][0], result["chunks"][-2:]) == ("sources", ["usage", "done"])
     assert result["error"] == {"name": "AuthenticationError", "code": "invalid_api_key", "hasRequestId": True}
@@ -267,8 +271,8 @@ def guide(typescript_examples: Package) -> Iterator[None]:
 
 
 def said(package: Package, script: str, actor: Actor, environment: dict[str, str]) -> str:
-    with working(actor.stack):
-        return printed(package.program(script), package.folder, environment)
+    with run_worker(actor.stack):
+        return output_of(package.program(script), package.folder, environment)
 
 
 def test_the_examples_run_unchanged(
@@ -277,8 +281,8 @@ def test_the_examples_run_unchanged(
     package = typescript_examples
     quickstart = said(package, "quickstart.js", people.ann, environment)
     assert "Score: " in quickstart
-    found, answered = quickstart.split("According to", 1)
-    assert GUIDE in found
+    results, answered = quickstart.split("According to", 1)
+    assert GUIDE in results
     assert GUIDE in answered
     # Only the stream is written without a line's end.
     assert quickstart.rpartition("\n")[2]

@@ -4,7 +4,7 @@ that nobody has to know."""
 import json
 
 from tests.sdk.typescript_package import KEY, Package, Row
-from tests.stand_in import Reply, StandIn
+from tests.stand_in_server import Reply, StandIn
 
 ASK: Row = {
     "call": "chat.completions.create",
@@ -92,8 +92,8 @@ def test_an_error_in_a_stream_is_raised(typescript: Package, gateway: StandIn):
 
     def failing(kind: str, code: str) -> Reply:
         error = {"type": kind, "code": code, "message": "No more.", "details": {"a": 1}}
-        said = {"type": "error", "error": "No more.", "error_detail": error}
-        return Reply(chunks=[event(DELTA), event(said), event(DONE)], headers={"X-Request-Id": "r-9"})
+        fields = {"type": "error", "error": "No more.", "error_detail": error}
+        return Reply(chunks=[event(DELTA), event(fields), event(DONE)], headers={"X-Request-Id": "r-9"})
 
     gateway.replies(
         failing("authentication_error", "invalid_api_key"), failing("server_error", "generation_failed"),
@@ -146,9 +146,9 @@ def test_a_stream_may_be_left_early(typescript: Package, gateway: StandIn):
 
 
 def test_abandoned_connections_are_closed_and_a_restarted_server_works(typescript: Package):
-    found = typescript.run("own_server.mjs", {"apiKey": KEY})
-    assert (found["left"], found["closed"]) == (["break", "close", "unread", "returned"], [False] * 4)
-    assert found["listeners"] == 0
-    assert (found["before"], found["after"]) == ("processing", "completed")
+    output = typescript.run("own_server.mjs", {"apiKey": KEY})
+    assert (output["left"], output["closed"]) == (["break", "close", "unread", "returned"], [False] * 4)
+    assert output["listeners"] == 0
+    assert (output["before"], output["after"]) == ("processing", "completed")
     # Two looks at nobody, then one at each state.
-    assert (found["asked"], found["looks"]) == (4, 3)
+    assert (output["asked"], output["looks"]) == (4, 3)

@@ -8,7 +8,7 @@ from typing import Any
 
 from local import ROOT, build_typescript_sdk
 from local.npm_tools import npm_program
-from tests.programs import surroundings
+from tests.external_programs import surroundings
 
 Row = dict[str, Any]
 SCRIPTS = Path(__file__).parent / "typescript"
@@ -34,25 +34,25 @@ class Package:
     def program(self, script: str) -> list[str]:
         return ["node", str(self.folder / script)]
 
-    def run(self, script: str, given: Any, **environment: str) -> Any:
+    def run(self, script: str, value: Any, **environment: str) -> Any:
         """What the script prints for `given`, parsed."""
-        done = subprocess.run(
-            self.program(script), input=json.dumps(given), capture_output=True, text=True, timeout=120,
+        process = subprocess.run(
+            self.program(script), input=json.dumps(value), capture_output=True, text=True, timeout=120,
             check=False, cwd=self.folder, env=surroundings(environment),
         )  # fmt: skip
-        assert done.returncode == 0, done.stderr
-        return json.loads(done.stdout)
+        assert process.returncode == 0, process.stderr
+        return json.loads(process.stdout)
 
     def calls(self, client: Row, *steps: Row, **how: bool) -> Row:
         """Those calls, one after the other: what each gave, and what was waited for. `hurried` lets time pass
         quickly, `bytewise` makes packets of a byte."""
-        given = {"client": {"apiKey": KEY, **client}, "steps": steps, **how}
-        found: Row = self.run("driver.mjs", given)
-        return found
+        arguments = {"client": {"apiKey": KEY, **client}, "steps": steps, **how}
+        row: Row = self.run("driver.mjs", arguments)
+        return row
 
     def results(self, client: Row, *steps: Row, **how: bool) -> list[Row]:
-        found: list[Row] = self.calls(client, *steps, **how)["results"]
-        return found
+        matches: list[Row] = self.calls(client, *steps, **how)["results"]
+        return matches
 
 
 def install(folder: Path) -> None:
@@ -67,7 +67,7 @@ def compile_users(package: Package) -> None:
     names = [source.name for source in sources]
     configuration = {"compilerOptions": OPTIONS, "files": names}
     (package.folder / "tsconfig.json").write_text(json.dumps(configuration))
-    done = subprocess.run(
+    process = subprocess.run(
         [npm_program("tsc"), "--project", package.folder], capture_output=True, text=True, check=False
     )
-    assert done.returncode == 0, done.stdout
+    assert process.returncode == 0, process.stdout

@@ -8,13 +8,13 @@ from hypothesis import settings
 from shared.api.contracts.platform.webhooks import message_of
 from shared.clients.ssrf_guard import AddressPolicy
 from shared.documents import collections
-from shared.documents.webhook_delivery import WebhookSender
+from shared.documents.webhook_delivery_and_retry import WebhookSender
+from shared.ingestion.document_worker import Worker
 from shared.ingestion.job_queue import Jobs
-from shared.ingestion.worker import Worker
 from shared.services import Services
 from tests.conftest import People
 from tests.shared.examples import close_opened
-from tests.stand_in import Reply, StandIn
+from tests.stand_in_server import Reply, StandIn
 
 settings.register_profile("repeatable", derandomize=True, deadline=None)
 settings.load_profile("repeatable")
@@ -52,8 +52,8 @@ def home(core: Services, people: People) -> str:
 @pytest.fixture
 def moody() -> Iterator[StandIn]:
     """A receiver that answers what a test says."""
-    with StandIn() as made:
-        yield made
+    with StandIn() as server:
+        yield server
 
 
 @pytest.fixture

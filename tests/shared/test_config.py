@@ -247,9 +247,9 @@ def test_the_jwks_url_defaults_to_the_project_s(environment: pytest.MonkeyPatch)
 def test_the_secret_may_be_any_text_except_a_key(subtests: pytest.Subtests):
     for secret in ("a plain secret", "c2VjcmV0Lw==", "12345678", '"quoted"', "{", "["):
         with subtests.test(secret=secret), variable("SUPABASE_JWT_SECRET", secret):
-            kept = read_settings().supabase_jwt_secret
-            assert kept is not None
-            assert kept.get_secret_value() == secret
+            setting = read_settings().supabase_jwt_secret
+            assert setting is not None
+            assert setting.get_secret_value() == secret
 
 
 def test_origins_are_separated_by_commas(subtests: pytest.Subtests):

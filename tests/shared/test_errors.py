@@ -52,9 +52,9 @@ def test_a_message_replaces_the_default(subtests: pytest.Subtests):
 
 
 def test_headers_belong_to_the_error_instance():
-    given = {"Retry-After": "7"}
-    error = RateLimited(headers=given)
-    given["Retry-After"] = "8"
+    arguments = {"Retry-After": "7"}
+    error = RateLimited(headers=arguments)
+    arguments["Retry-After"] = "8"
     assert error.headers == {"Retry-After": "7"}
     assert RateLimited().headers == {}
 

@@ -11,7 +11,7 @@ SHARED = ROOT / "shared"
 # Slow to import, and not needed by every process; and who may import it when it is.
 LAZY = {
     "openai": {
-        "clients.http",
+        "clients.http_client",
         "generation.generators",
         "models.embeddings",
         "models.moderation",
@@ -20,7 +20,7 @@ LAZY = {
     },
     "mangum": {"api.app"},
     "supabase": set[str](),
-    "fsspec": {"clients.object_store"},
+    "fsspec": {"clients.snapshot_store"},
     "opentelemetry": {"observability.opentelemetry"},
 }
 # What reads strangers' files does it in a process of its own: nothing but a reader imports these.
@@ -48,13 +48,13 @@ def tree(module: str) -> ast.Module:
 
 def imported(nodes: Iterator[ast.AST]) -> set[str]:
     """Full names of all imports; of `from a import b` both a and a.b, since b may be a module."""
-    found: set[str] = set()
+    results: set[str] = set()
     for node in nodes:
         if isinstance(node, ast.Import):
-            found |= {alias.name for alias in node.names}
+            results |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
-            found |= {str(node.module)} | {f"{node.module}.{alias.name}" for alias in node.names}
-    return found
+            results |= {str(node.module)} | {f"{node.module}.{alias.name}" for alias in node.names}
+    return results
 
 
 @cache
@@ -83,9 +83,9 @@ def at_import(body: list[ast.stmt]) -> Iterator[ast.AST]:
             yield from at_import(handler.body)
 
 
-def offenders(found: Mapping[str, set[str]]) -> dict[str, list[str]]:
+def offenders(results: Mapping[str, set[str]]) -> dict[str, list[str]]:
     """Modules with forbidden names, and these names."""
-    return {module: sorted(names) for module, names in found.items() if names}
+    return {module: sorted(names) for module, names in results.items() if names}
 
 
 def test_imports_are_absolute():
@@ -120,18 +120,18 @@ def test_slow_libraries_are_imported_only_by_their_users():
 
 
 def test_slow_libraries_are_imported_only_within_functions():
-    found = {module: of_libraries(imported(at_import(tree(module).body)), set(LAZY)) for module in MODULES}
-    assert offenders(found) == {}
+    by_name = {module: of_libraries(imported(at_import(tree(module).body)), set(LAZY)) for module in MODULES}
+    assert offenders(by_name) == {}
 
 
 def test_only_parsers_import_file_libraries():
     """Readers run in a process of their own, so no other process loads a parser."""
-    found = {
+    by_name = {
         module: of_libraries(imports(module), APART) | (imports(module) & READERS)
         for module in MODULES
         if f"shared.{module}" not in READERS
     }
-    assert offenders(found) == {}
+    assert offenders(by_name) == {}
 
 
 def test_every_module_has_a_docstring():

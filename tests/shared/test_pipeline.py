@@ -13,12 +13,12 @@ from pydantic import SecretStr
 from shared import pipeline
 from shared.config import Settings
 from shared.errors import InvalidRequest
-from shared.ingestion.ingest import NewDocument, ingest
+from shared.ingestion.synchronous_ingestion import NewDocument, ingest
 from shared.services import Services
 from shared.types import Filters, Mode, Query, Sampling, SearchResult
 from tests.conftest import People
 from tests.shared.examples import opened
-from tests.stand_in import Reply, StandIn
+from tests.stand_in_server import Reply, StandIn
 
 LOCAL = "all-MiniLM-L6-v2"
 TEXTS = {
@@ -68,8 +68,8 @@ def put(core: Services, people: People, title: str, text: str, **fields: Any) ->
     ingest(core.database, core.embedder, people.ann.principal, document)
 
 
-def titles(found: SearchResult) -> list[str]:
-    return [match.title for match in found.matches]
+def titles(result: SearchResult) -> list[str]:
+    return [match.title for match in result.matches]
 
 
 @dataclass(frozen=True)
@@ -104,9 +104,9 @@ def relevance(*scores: float) -> Reply:
 def test_every_mode_finds_the_answer(subtests: pytest.Subtests, ask: Ask):
     for mode in list(Mode):
         with subtests.test(mode=mode):
-            found = ask("How hot does the kiln become?", mode)
-            assert titles(found)[0] == "Kiln"
-            scores = [match.score for match in found.matches]
+            results = ask("How hot does the kiln become?", mode)
+            assert titles(results)[0] == "Kiln"
+            scores = [match.score for match in results.matches]
             assert scores == sorted(scores, reverse=True)
             assert all(0 <= score <= 1 for score in scores)
 
@@ -118,8 +118,8 @@ def test_only_keyword_search_has_no_similarities(ask: Ask):
 
 def test_an_identifier_is_found_without_an_embedding(ask: Ask, made: Made, service: StandIn):
     remote = made(**HostedModels(service).embeddings())
-    found = ask("INC-4821", by=remote)
-    assert titles(found)[0] == "Outage"
+    results = ask("INC-4821", by=remote)
+    assert titles(results)[0] == "Outage"
     assert service.requests == []
 
 
@@ -130,9 +130,9 @@ def test_an_identifier_without_matches_is_embedded_and_searched_by_both_legs(
     vector = [1.0] + [0.0] * 383
     data = [{"object": "embedding", "index": 0, "embedding": vector}]
     service.replies(Reply(json={"object": "list", "data": data, "model": "m", "usage": {}}))
-    found = ask("KILN-4821", by=made(**HostedModels(service).embeddings()))
+    result = ask("KILN-4821", by=made(**HostedModels(service).embeddings()))
     assert len(service.requests) == 1
-    assert len(found.matches) == len(TEXTS)
+    assert len(result.matches) == len(TEXTS)
 
 
 def test_semantic_search_embeds_identifiers_too(ask: Ask):
@@ -142,17 +142,17 @@ def test_semantic_search_embeds_identifiers_too(ask: Ask):
 def test_a_reranker_orders_and_is_named(ask: Ask, made: Made, service: StandIn):
     service.replies(relevance(0.1, 0.2, 0.9, 0.3))
     first = ask("kiln ovens")
-    found = ask("kiln ovens", by=made(**HostedModels(service).reranker()), rerank=True, top_k=2)
-    assert titles(found) == [titles(first)[2], titles(first)[3]]
-    assert [match.score for match in found.matches] == [0.9, 0.3]
-    assert (found.reranked_by, found.rerank_failed) == ("rerank-english-v3.0", False)
+    results = ask("kiln ovens", by=made(**HostedModels(service).reranker()), rerank=True, top_k=2)
+    assert titles(results) == [titles(first)[2], titles(first)[3]]
+    assert [match.score for match in results.matches] == [0.9, 0.3]
+    assert (results.reranked_by, results.rerank_failed) == ("rerank-english-v3.0", False)
 
 
 def test_a_failed_reranker_keeps_the_order_and_is_reported(ask: Ask, made: Made, service: StandIn):
     service.replies(Reply(status=400, json={"message": "no"}))
-    found = ask("kiln ovens", by=made(**HostedModels(service).reranker()), rerank=True)
-    assert titles(found) == titles(ask("kiln ovens"))
-    assert (found.reranked_by, found.rerank_failed) == (None, True)
+    results = ask("kiln ovens", by=made(**HostedModels(service).reranker()), rerank=True)
+    assert titles(results) == titles(ask("kiln ovens"))
+    assert (results.reranked_by, results.rerank_failed) == (None, True)
 
 
 @pytest.mark.parametrize(("enabled", "asked", "calls"), [(True, None, 1), (False, None, 0), (True, False, 0)])
@@ -166,8 +166,8 @@ def test_the_settings_are_the_query_s_defaults(
 
 
 def test_an_identifier_search_is_not_reranked(ask: Ask, made: Made, service: StandIn):
-    found = ask("INC-4821", by=made(**HostedModels(service).reranker(rag_rerank_enabled=True)))
-    assert titles(found)[0] == "Outage"
+    results = ask("INC-4821", by=made(**HostedModels(service).reranker(rag_rerank_enabled=True)))
+    assert titles(results)[0] == "Outage"
     assert service.requests == []
 
 
@@ -178,14 +178,14 @@ def test_a_reranker_gets_the_passage_and_the_caller_the_neighbours(
     put(core, people, "Whistles", text)
     service.replies(Reply(status=400, json={"message": "no"}))
     narrow = ask_new("whistle in hall 40", top_k=1).matches[0]
-    found = ask_new(
+    results = ask_new(
         "whistle in hall 40", by=made(**HostedModels(service).reranker()), rerank=True, neighbours=1, top_k=1
     )
     read = service.requests[-1].json["documents"][0]
     assert read == f"{narrow.title}\n{narrow.text}"
-    assert narrow.text in found.matches[0].text
-    assert len(found.matches[0].text) > len(narrow.text)
-    assert found.matches[0].text == text[slice(*found.matches[0].span)]
+    assert narrow.text in results.matches[0].text
+    assert len(results.matches[0].text) > len(narrow.text)
+    assert results.matches[0].text == text[slice(*results.matches[0].span)]
 
 
 def test_a_reranker_overrides_recency(ask: Ask, made: Made, service: StandIn):
@@ -198,14 +198,14 @@ def test_a_reranker_overrides_recency(ask: Ask, made: Made, service: StandIn):
 
 
 def test_the_local_reranker_orders_too(ask: Ask):
-    found = ask("How hot does the kiln become?", rerank=True)
-    assert titles(found)[0] == "Kiln"
-    assert found.reranked_by is not None
+    results = ask("How hot does the kiln become?", rerank=True)
+    assert titles(results)[0] == "Kiln"
+    assert results.reranked_by is not None
 
 
 def test_a_search_reports_whether_it_was_exact_and_over_how_many_chunks(ask: Ask):
-    found = ask("kiln", Mode.SEMANTIC)
-    assert (found.exact, found.considered) == (True, len(TEXTS))
+    result = ask("kiln", Mode.SEMANTIC)
+    assert (result.exact, result.considered) == (True, len(TEXTS))
 
 
 def test_fields_filled_from_metadata_can_be_filtered(ask_new: Ask, core: Services, people: People):
@@ -243,9 +243,9 @@ def test_older_documents_rank_lower_on_request(core: Services, people: People, a
     text = "The kiln is fired with beech wood."
     for title, moment in (("old", datetime(2016, 1, 1, tzinfo=UTC)), ("new", datetime.now(UTC))):
         put(core, people, title, text, occurred_at=moment)
-    found = ask_new("beech wood for the kiln", half_life_days=365.0)
-    assert titles(found)[0] == "new"
-    by_title = {match.title: match.score for match in found.matches}
+    results = ask_new("beech wood for the kiln", half_life_days=365.0)
+    assert titles(results)[0] == "new"
+    by_title = {match.title: match.score for match in results.matches}
     assert by_title["old"] == pytest.approx(by_title["new"] / 2, rel=0.01)
 
 
@@ -272,7 +272,7 @@ def test_the_caller_s_sampling_reaches_the_generator(core: Services, people: Peo
         answer = asyncio.run(
             pipeline.answer(by, people.ann.principal, query, Sampling(temperature=0.9, max_tokens=64))
         )
-        asked = gateway.requests[0].json
+        request = gateway.requests[0].json
     assert answer.draft
     assert answer.draft.usage.completion_tokens > 0
-    assert (asked["temperature"], asked["max_tokens"]) == (0.9, 64)
+    assert (request["temperature"], request["max_tokens"]) == (0.9, 64)

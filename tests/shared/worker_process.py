@@ -4,8 +4,8 @@ import time
 
 from shared.config import read_settings
 from shared.errors import RagError
+from shared.ingestion.document_worker import Worker
 from shared.ingestion.job_queue import BatchResult, Jobs
-from shared.ingestion.worker import Worker
 from shared.services import Services
 
 

@@ -43,12 +43,12 @@ def put(
     world: World,
     actor: Actor,
     title: str,
-    *said: Said | str,
+    *text: Said | str,
     vectors: Sequence[Sequence[float]] | None = None,
     **fields: Any,
 ) -> str:
     """A document with that title and these chunks; its id. A text alone names nothing."""
-    chunks = [one if isinstance(one, Said) else Said(one) for one in said]
+    chunks = [one if isinstance(one, Said) else Said(one) for one in text]
     texts = [one.text for one in chunks]
     rows = passages.passages(texts, vectors)
     for row, one in zip(rows, chunks, strict=True):
@@ -96,13 +96,13 @@ def graph(world: World, actor: Actor, question: str, *, filters: Row | None = No
         "filters": model_of(filters),
         **arguments,
     }
-    (found,) = call(world, actor, "rag_graph_search", **named_arguments)
-    return found
+    (row,) = call(world, actor, "rag_graph_search", **named_arguments)
+    return row
 
 
-def untimed(found: Row) -> Row:
+def untimed(row: Row) -> Row:
     """Without how long it took, which is never the same twice."""
-    return {**found, "graph_ms": None, "matches": passages.untimed(found["matches"])}
+    return {**row, "graph_ms": None, "matches": passages.untimed(row["matches"])}
 
 
 def link(world: World, actor: Actor, question: str, **filters: Any) -> dict[str, float]:
@@ -116,12 +116,12 @@ def link(world: World, actor: Actor, question: str, **filters: Any) -> dict[str,
     return dict(rows)
 
 
-def ids(found: Row) -> list[str]:
-    return [entity["id"] for entity in found["entities"]]
+def ids(row: Row) -> list[str]:
+    return [entity["id"] for entity in row["entities"]]
 
 
-def edges(found: Row) -> set[tuple[str, str, str]]:
-    return {(edge["from"], edge["type"], edge["to"]) for edge in found["edges"]}
+def edges(row: Row) -> set[tuple[str, str, str]]:
+    return {(edge["from"], edge["type"], edge["to"]) for edge in row["edges"]}
 
 
 def contents(rows: Iterable[Row]) -> list[str]:

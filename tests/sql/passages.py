@@ -69,10 +69,10 @@ def is_json(value: object) -> bool:
 
 def call(world: World, actor: Actor, function: str, claims: Row | None = None, **arguments: Any) -> list[Row]:
     """The rows of an exposed function, by the names of its arguments, for a token with those claims."""
-    given = ", ".join(f"{name} => %s" for name in arguments)
+    inputs = ", ".join(f"{name} => %s" for name in arguments)
     values = [json.dumps(value) if is_json(value) else value for value in arguments.values()]
     rows = world.as_user(
-        actor, f"select to_jsonb(found) from public.{function}({given}) as found", *values, **(claims or {})
+        actor, f"select to_jsonb(found) from public.{function}({inputs}) as found", *values, **(claims or {})
     )
     return [row for (row,) in rows]
 

@@ -7,7 +7,7 @@ import psycopg
 import pytest
 
 from local import sql_reference
-from local.schema import exposed_functions
+from local.declared_schema import exposed_functions
 from shared.clients.supabase_storage import MAX_BYTES
 from tests.actors import World, client
 from tests.conftest import People
@@ -311,10 +311,10 @@ def test_every_exposed_function_is_security_invoker(world: World):
 
 def test_only_the_listed_functions_are_security_definer(world: World):
     """In whatever schema: ours are those that the migrating role owns."""
-    found = world.sql(
+    rows = world.sql(
         "select oid::regprocedure::text from pg_proc where prosecdef and proowner = 'postgres'::regrole"
     )
-    assert {name for (name,) in found} == set(SECURITY_DEFINER)
+    assert {name for (name,) in rows} == set(SECURITY_DEFINER)
 
 
 def test_every_function_sets_its_search_path(world: World):

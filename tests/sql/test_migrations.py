@@ -10,15 +10,15 @@ from typing import Any
 import psycopg
 import pytest
 
-from local import ROOT, migrations, schema
+from local import ROOT, declared_schema, migrations
+from local.child_processes import StackError
 from local.npm_tools import supabase
 from local.postgres import Postgres
-from local.processes import StackError
 from local.stack import Stack
 from tests.databases import clone
 
 CATALOGUE = Path(__file__).with_name("catalogue.sql").read_text()
-MIGRATIONS = sorted(path.name for path in schema.MIGRATIONS.glob("*.sql"))
+MIGRATIONS = sorted(path.name for path in declared_schema.MIGRATIONS.glob("*.sql"))
 
 
 def catalogue(connection: psycopg.Connection[Any]) -> set[str]:
@@ -305,11 +305,13 @@ def test_the_seed_applies_twice(stack: Stack, new_database: Callable[[str], str]
 
 
 def test_the_migration_is_generated_from_sql() -> None:
-    assert schema.MIGRATION.read_text() == schema.declared_schema(), "run: python -m local schema"
+    assert declared_schema.MIGRATION.read_text() == declared_schema.declared_schema(), (
+        "run: python -m local schema"
+    )
 
 
 def test_there_is_nothing_to_draft_without_a_change_in_sql(stack: Stack) -> None:
-    before = set(schema.MIGRATIONS.iterdir())
+    before = set(declared_schema.MIGRATIONS.iterdir())
     with pytest.raises(StackError, match="already make what sql/ declares"):
         migrations.draft(stack, "nothing")
-    assert set(schema.MIGRATIONS.iterdir()) == before
+    assert set(declared_schema.MIGRATIONS.iterdir()) == before

@@ -1,7 +1,7 @@
 """The test stack as the sweep sees a deployment."""
 
 from local.stack import Stack
-from verify.deployment import Deployment
+from verify.target_deployment import Deployment
 
 
 def deployment_of(stack: Stack, url: str | None = None) -> Deployment:

@@ -7,11 +7,11 @@ import pytest
 
 from functions.server import SLUGS
 from local.stack import Stack
-from tests.functions.serving import site
-from tests.uploading import Uploading
+from tests.functions.app_server import site
+from tests.upload_client import Uploads
 from tests.verify.deployment import deployment_of
 from verify.route_sweep import open_route_sweep, sweep_routes
-from verify.sweep import Sweep
+from verify.target_sweep import Sweep
 
 
 @pytest.fixture(scope="module")
@@ -20,7 +20,7 @@ def sweep(stack: Stack) -> Iterator[Sweep]:
         yield sweep
 
 
-def test_no_attack_on_an_upload_succeeds(uploading: Uploading):
+def test_no_attack_on_an_upload_succeeds(uploading: Uploads):
     """The test stack has no bucket for files that are too large for a request."""
     names = {"POST /v1/documents/upload", "POST /v1/documents/uploaded"}
     stack = uploading.world.stack

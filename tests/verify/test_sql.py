@@ -8,7 +8,7 @@ import pytest
 from local.stack import Stack
 from tests.verify.deployment import deployment_of
 from verify.sql_sweep import open_sql_sweep, sweep_functions, sweep_tables
-from verify.sweep import Sweep
+from verify.target_sweep import Sweep
 
 pytestmark = pytest.mark.postgres
 

@@ -9,16 +9,17 @@ import pytest
 from fastapi import FastAPI
 
 from functions import collections, health
-from shared.api.dependencies import Authorization, Core, OptionalCaller, _key_or_user
+from shared.api.authentication import Authorization, OptionalCaller, _key_or_user
+from shared.api.dependencies import Core
 from shared.services import Services
 from shared.types import Principal
 from tests.actors import World
-from tests.functions.serving import site
+from tests.functions.app_server import site
 from tests.verify.deployment import deployment_of
-from verify.deployment import Finding
 from verify.route_sweep import open_route_sweep, sweep_routes
 from verify.sql_sweep import open_sql_sweep, sweep_functions, sweep_tables
-from verify.sweep import CONTROL, PRIVATE_CONTROL
+from verify.target_deployment import Finding
+from verify.target_sweep import CONTROL, PRIVATE_CONTROL
 
 
 def exactly(name: str) -> Callable[[str], bool]:
@@ -89,8 +90,8 @@ def test_the_sweep_finds_a_route_without_authentication(core: Services, world: W
 
     with extra_route(health.app, "/planted", endpoint), site(core) as url:
         findings = on_routes(world, exactly("GET /planted"), url)
-    found = attacks_on(findings, "GET /planted")
-    assert {"no credential", "an expired token", "a revoked API key", "the anon key"} <= found
+    attacks = attacks_on(findings, "GET /planted")
+    assert {"no credential", "an expired token", "a revoked API key", "the anon key"} <= attacks
 
 
 def test_the_sweep_finds_a_route_without_generated_requests(core: Services, world: World):
@@ -123,7 +124,7 @@ def test_the_sweep_finds_an_sql_function_with_no_scope_or_too_small_a_scope(worl
     ):
         with required_scopes(world, condition):
             attacks = attacks_on(on_functions(world, exactly("rag_list_collections")), "rag_list_collections")
-        assert any(found.startswith(attack) for found in attacks), attacks
+        assert any(entry.startswith(attack) for entry in attacks), attacks
 
 
 def test_the_sweep_finds_an_undocumented_route(core: Services, world: World):
@@ -226,9 +227,9 @@ def test_the_sweep_finds_a_security_definer_function(world: World):
     )
     with schema_change(world, plant, "drop function public.rag_planted(uuid)", "/rpc/rag_planted"):
         findings = on_functions(world, exactly("rag_planted"))
-    found = attacks_on(findings, "rag_planted")
-    assert {"a member of another org", "a fellow member", "a key bound to another collection"} <= found
-    assert "no token" not in found
+    attacks = attacks_on(findings, "rag_planted")
+    assert {"a member of another org", "a fellow member", "a key bound to another collection"} <= attacks
+    assert "no token" not in attacks
 
 
 @pytest.mark.postgres

@@ -8,12 +8,12 @@ from starlette.concurrency import run_in_threadpool
 
 from shared import pipeline
 from shared.answering.chat_completions import response
-from shared.answering.chat_completions.request import Conversation, truncate_question, with_context
+from shared.answering.chat_completions.conversation import Conversation, truncate_question, with_context
 from shared.errors import GenerationFailed
 from shared.generation.refusals import insufficient
 from shared.models.chat_stream import Body, choices, content_of
 from shared.observability.tracing import step
-from shared.observability.usage_metrics import RequestTimer, timed_async
+from shared.observability.usage_metrics_and_audit_events import RequestTimer, timed_async
 from shared.services import Services
 from shared.text.chat_message import count_usage
 from shared.text.token_count import count_tokens

@@ -14,7 +14,7 @@ from shared.answering.cited.composer import Composer
 from shared.answering.cited.prompt import chat_request
 from shared.answering.cited.types import AnswerDone, AnswerRequest, Event, RetrievalDone, Token
 from shared.answering.routed_search import retrieve
-from shared.generation.confidence import cite
+from shared.generation.citations import cite
 from shared.generation.generators import GenerationRequest, Generator
 from shared.generation.grounding.checker import Checker
 from shared.generation.grounding.stream import Stream
@@ -23,7 +23,7 @@ from shared.generation.refusals import insufficient
 from shared.observability.tracing import milliseconds_since
 from shared.retrieval.highlight import highlight
 from shared.services import Services
-from shared.text.citations import escape_marks
+from shared.text.citation_marks import escape_marks
 from shared.text.token_count import count_tokens
 from shared.types import GeneratedText, Match, Principal, Usage
 

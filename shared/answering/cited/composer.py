@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from shared.answering.cited.types import ComposedAnswer, NumberedCitation, Reference, Sentence
 from shared.generation.grounding.types import CheckResult, Evidence, Verdict
-from shared.text.citations import with_marks
+from shared.text.citation_marks import with_marks
 from shared.types import Match
 
 

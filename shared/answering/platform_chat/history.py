@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from itertools import dropwhile
 
-from shared.answering.platform_chat.follow_ups.detection import is_follow_up
+from shared.answering.platform_chat.follow_up_rewriting.detection import is_follow_up
 from shared.answering.platform_chat.types import Message
 from shared.text import chat_message
 

@@ -6,7 +6,7 @@ from shared.answering.platform_chat.history import trim_history
 from shared.answering.platform_chat.types import Message, Turn
 from shared.generation.generators import NOTHING_FOUND, TURN, render_context, system_prompt
 from shared.models.chat_stream import Body
-from shared.text.citations import excerpt
+from shared.text.citation_marks import excerpt
 from shared.text.prompt_fence import Fence
 from shared.types import Match
 

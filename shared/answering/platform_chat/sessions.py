@@ -6,8 +6,8 @@ from typing import Any
 from shared.answering.platform_chat.types import Message, Session
 from shared.clients.postgrest import Database
 from shared.errors import error_details
-from shared.text.ids import NIL, id_of
 from shared.text.normalize import clean_line
+from shared.text.uuids import NIL, id_of
 from shared.types import Match, Principal, PrincipalSource
 
 Row = dict[str, Any]
@@ -26,7 +26,7 @@ def open_session(
     collection_id = id_of(collection_id, "collection") if collection_id else None
     with error_details(session_id=session_id, collection_id=collection_id):
         arguments = {"session_id": session_id, "collection_id": collection_id}
-        row = database.call(caller, "rag_open_session", arguments, again=True)
+        row = database.call(caller, "rag_open_session", arguments, idempotent=True)
     messages = tuple(Message(**message) for message in row["messages"])
     return Session(row["session_id"], row["org_id"], row["collection_id"], messages)
 
@@ -57,7 +57,7 @@ def save_turn(
 def list_sessions(database: Database, caller: Principal, limit: int, offset: int) -> list[Row]:
     """A page of the caller's sessions, the latest message first."""
     rows: list[Row] = database.call(
-        caller, "rag_list_sessions", {"limit": limit, "offset": offset}, again=True
+        caller, "rag_list_sessions", {"limit": limit, "offset": offset}, idempotent=True
     )
     return rows
 
@@ -66,7 +66,7 @@ def messages(database: Database, caller: Principal, session_id: str, limit: int,
     """A page of the session's messages, in order. Raises NotFound."""
     arguments = {"session_id": session_id, "limit": limit, "offset": offset}
     with error_details(session_id=session_id):
-        rows: list[Row] = database.call(caller, "rag_list_session_messages", arguments, again=True)
+        rows: list[Row] = database.call(caller, "rag_list_session_messages", arguments, idempotent=True)
     return rows
 
 

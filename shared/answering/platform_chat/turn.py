@@ -14,16 +14,16 @@ from shared import pipeline
 from shared.answering.platform_chat import sessions
 from shared.answering.platform_chat.budgeted_model import BudgetedModel
 from shared.answering.platform_chat.decomposition import Limits, search_in_steps
-from shared.answering.platform_chat.follow_ups.rewriter import rewrite_question
-from shared.answering.platform_chat.generate import generate
+from shared.answering.platform_chat.follow_up_rewriting.rewriter import rewrite_question
 from shared.answering.platform_chat.turn_state import Caller, TurnState
+from shared.answering.platform_chat.turn_text import generate
 from shared.answering.platform_chat.types import Delta, Event, Message, Sources, Turn, TurnDone
 from shared.errors import RagError
-from shared.generation.confidence import best_of_documents
+from shared.generation.citations import best_of_documents
 from shared.generation.refusals import insufficient
 from shared.observability.tracing import milliseconds_since, step
 from shared.services import Services
-from shared.text.ids import NIL
+from shared.text.uuids import NIL
 from shared.types import Confidence, Judgement, Usage
 
 log = logging.getLogger("rag")
@@ -148,5 +148,5 @@ def _save(state: TurnState, usage: Usage) -> str | None:
     try:
         return sessions.save_turn(state.core.database, state.caller, state.session, messages)
     except RagError as error:
-        log.warning("a turn was not saved: %s", error.because)
+        log.warning("a turn was not saved: %s", error.log_reason)
         return None

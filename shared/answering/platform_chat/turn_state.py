@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from starlette.concurrency import run_in_threadpool
 
 from shared import pipeline
-from shared.answering.chat_completions.request import truncate_question
+from shared.answering.chat_completions.conversation import truncate_question
 from shared.answering.platform_chat.budgeted_model import BudgetedModel
 from shared.answering.platform_chat.decomposition import SubQueryResults
 from shared.answering.platform_chat.types import Message, Session, Turn
@@ -54,7 +54,7 @@ class TurnState:
             options.mode,
             options.rerank,
             options.neighbours,
-            compares=True,
+            with_similarity=True,
             graph=options.graph,
         )
         return pipeline.search(self.core, self.caller(), query)

@@ -5,9 +5,10 @@ from typing import Annotated, Any, Self
 
 from pydantic import AfterValidator, BaseModel, Field, StringConstraints
 
-from shared.api.contracts import fastapi_errors
-from shared.api.contracts.fastapi_errors import MAX_DOCUMENTS, DocumentName, ErrorBody, Metadata, Question
-from shared.api.contracts.platform.common import WithoutNul
+from shared.api.contracts import fastapi_error_format
+from shared.api.contracts.fastapi_error_format import ErrorBody
+from shared.api.contracts.metadata_limits import Metadata
+from shared.api.contracts.shared_fields import MAX_DOCUMENTS, DocumentName, Flag, Question, WithoutNul
 from shared.errors import NotFound, RagError, Unauthorized
 from shared.generation.refusals import insufficient, nothing_in_namespace
 from shared.types import GeneratedText, Passage
@@ -16,7 +17,7 @@ __all__ = ["ErrorBody", "error_body"]
 
 
 def error_body(error: RagError) -> dict[str, Any]:
-    return fastapi_errors.error_body(error, _message)
+    return fastapi_error_format.error_body(error, _message)
 
 
 def _message(error: RagError) -> str:
@@ -24,7 +25,7 @@ def _message(error: RagError) -> str:
         return "Invalid or missing credentials"
     if isinstance(error, NotFound) and error.code in ("collection_not_found", "document_not_found"):
         return "Document not found"
-    return fastapi_errors.message(error)
+    return fastapi_error_format.message(error)
 
 
 def _addressable(name: str) -> str:
@@ -36,8 +37,9 @@ def _addressable(name: str) -> str:
 
 NewId = Annotated[DocumentName, AfterValidator(_addressable)]
 Line = Annotated[str, StringConstraints(strict=True, min_length=1, max_length=1000), WithoutNul]
+# Documents in a page.
+Limit = Annotated[int, Field(ge=1, le=1000)]
 TopK = Annotated[int, Field(strict=True, ge=1, le=100)]
-Flag = Annotated[bool, Field(strict=True)]
 
 
 class NewDocument(BaseModel):

@@ -6,11 +6,11 @@ from uuid import UUID
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints
 
-from shared.api.contracts.datetimes import RangeEnd, RangeStart
 from shared.api.contracts.ignored_filters import IgnoredFilters, LenientFilters, ignored_names
-from shared.api.contracts.platform.common import share
+from shared.api.contracts.shared_fields import rounded_score
+from shared.api.contracts.timestamps import RangeEnd, RangeStart
 from shared.errors import RagError
-from shared.generation.confidence import snippet
+from shared.generation.citations import snippet
 from shared.generation.refusals import INSUFFICIENT
 from shared.types import Answer, Citation, Filters, Match, Query, SearchResult
 
@@ -86,7 +86,7 @@ class Result(BaseModel):
         return cls(
             chunk_id=match.chunk_id,
             source_id=match.document_id,
-            score=share(match.score),
+            score=rounded_score(match.score),
             snippet=snippet(match.text),
             source_type=match.source_type,
             source_title=match.title,
@@ -140,7 +140,7 @@ class AnswerCitation(BaseModel):
             source_title=match.title,
             source_uri=match.uri,
             snippet=citation.snippet,
-            relevance_score=share(match.score),
+            relevance_score=rounded_score(match.score),
             meta=_meta(match),
         )
 
@@ -184,7 +184,7 @@ class AnswerResponse(BaseModel):
             context_used=ContextUsed(
                 chunks_retrieved=len(answer.matches),
                 unique_sources=len({match.document_id for match in answer.matches}),
-                avg_relevance=share(judgement.mean_similarity),
+                avg_relevance=rounded_score(judgement.mean_similarity),
                 thresholds=ConfidenceThresholds(
                     high=judgement.thresholds.high, medium=judgement.thresholds.medium
                 ),

@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from typing import Any, BinaryIO
 from uuid import uuid4
 
-from shared.documents.snapshots.half_vectors import to_database
+from shared.documents.snapshots.half_precision_embeddings import to_database
 from shared.documents.snapshots.manifest import DAMAGED, Count, Data, Manifest, Strict, Text
 from shared.errors import SnapshotRefused
 

@@ -7,10 +7,10 @@ the end, so that no user sees a partial index, and a failure leaves nothing.
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 
-from shared.clients.object_paths import DEFAULT, directory_of, segments_of
-from shared.clients.object_store import Folder, Store
 from shared.clients.postgrest import Database
-from shared.documents.snapshots.half_vectors import DIMENSIONS
+from shared.clients.snapshot_paths import DEFAULT, directory_of, segments_of
+from shared.clients.snapshot_store import Folder, Store
+from shared.documents.snapshots.half_precision_embeddings import DIMENSIONS
 from shared.documents.snapshots.jsonl import Chunk, Document, records
 from shared.documents.snapshots.load_session import LoadSession
 from shared.documents.snapshots.manifest import Manifest

@@ -8,8 +8,8 @@ from shared.clients.postgrest import Database
 from shared.documents.snapshots.jsonl import Chunk, Document
 from shared.documents.snapshots.manifest import Manifest
 from shared.errors import RagError, error_details
-from shared.ingestion.entity_extraction import extract_rows, is_graph_enabled
-from shared.ingestion.ingest import CHUNKS_AT_ONCE
+from shared.ingestion.entity_rows import extract_rows, is_graph_enabled
+from shared.ingestion.synchronous_ingestion import CHUNKS_AT_ONCE
 from shared.types import PrincipalSource
 
 log = logging.getLogger("rag")
@@ -130,11 +130,11 @@ class LoadSession:
                 while self._call("rag_cancel_load", collection_id=collection):
                     pass
             except RagError as error:
-                log.warning("a load was left behind: %s", error.because)
+                log.warning("a load was left behind: %s", error.log_reason)
 
     def _call(self, function: str, **arguments: Any) -> Any:
         with error_details(name=self._index):
-            return self._database.call(self._caller, function, arguments, patient=True)
+            return self._database.call(self._caller, function, arguments, long_timeout=True)
 
 
 def _row(document: Document) -> Row:

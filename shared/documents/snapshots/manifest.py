@@ -9,8 +9,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from shared.clients.object_paths import DATA
-from shared.documents.snapshots.half_vectors import DIMENSIONS
+from shared.clients.snapshot_paths import DATA
+from shared.documents.snapshots.half_precision_embeddings import DIMENSIONS
 from shared.errors import SnapshotRefused
 
 FORMAT, VERSION = "rag-on-supabase-snapshot", 1

@@ -7,10 +7,10 @@ from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from shared.clients.object_paths import DATA, DEFAULT, directory_of, segments_of
-from shared.clients.object_store import Folder, Store
 from shared.clients.postgrest import Database
-from shared.documents.snapshots.half_vectors import from_database
+from shared.clients.snapshot_paths import DATA, DEFAULT, directory_of, segments_of
+from shared.clients.snapshot_store import Folder, Store
+from shared.documents.snapshots.half_precision_embeddings import from_database
 from shared.documents.snapshots.jsonl import Writer, new_data_name
 from shared.documents.snapshots.manifest import Manifest
 from shared.errors import Conflict, error_details
@@ -81,7 +81,7 @@ class IndexReader:
         return rows
 
     def _call(self, function: str, **arguments: Any) -> Any:
-        return self._database.call(self._caller, function, arguments, again=True, patient=True)
+        return self._database.call(self._caller, function, arguments, idempotent=True, long_timeout=True)
 
 
 def persist(

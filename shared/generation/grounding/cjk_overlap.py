@@ -2,7 +2,7 @@
 
 import re
 
-from shared.text.languages import UNSPACED_SCRIPTS
+from shared.text.language_detection import UNSPACED_SCRIPTS
 from shared.text.stemming import letter_pairs
 
 ENOUGH = 0.9

@@ -13,7 +13,7 @@ from shared.generation.grounding.numbers import COUNTED, Fact
 from shared.generation.grounding.proper_names import names_in
 from shared.generation.grounding.role_order import has_swapped_roles
 from shared.generation.grounding.terms import content_stems, words_in
-from shared.text.languages import MONTHS
+from shared.text.language_detection import MONTHS
 
 # The weight of a word elsewhere in the passage.
 PASSAGE_SHARE = 0.5

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from datetime import date
 
 from shared.generation.grounding.numbers import NUMBER, Fact, number_fact
-from shared.text.languages import MONTH_NAMES, MONTHS
+from shared.text.language_detection import MONTH_NAMES, MONTHS
 
 _DAY = r"(?P<{}>\d{{1,2}})(?:st|nd|rd|th|er|\.)?"
 _YEAR = r"(?P<{}>[12]\d{{3}})"

@@ -3,7 +3,7 @@
 import re
 
 from shared.generation.grounding.terms import POSSESSIVE, WORD, is_function_word
-from shared.text.languages import MONTHS
+from shared.text.language_detection import MONTHS
 from shared.text.word_lists import word_sets
 
 # Any word behind these may have a capital.

@@ -10,7 +10,7 @@ from shared.ingestion.chunking.outline import Outline
 from shared.ingestion.chunking.packer import Chunk, chunk
 from shared.ingestion.chunking.splitters import headings
 from shared.ingestion.chunking.strategy import BY_SENTENCES, ChunkingPlan
-from shared.ingestion.entity_extraction import extract_rows, is_graph_enabled
+from shared.ingestion.entity_rows import extract_rows, is_graph_enabled
 from shared.models.chunk_limits import ChunkSizes, EmbedderLimits, configured_sizes
 from shared.models.embeddings import Embedder
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 from shared.ingestion.chunking.boundaries import Boundary, Break, span_index
-from shared.ingestion.chunking.code import code_structure
+from shared.ingestion.chunking.code_structure import code_structure
 from shared.ingestion.chunking.document_type import boundaries_in
 from shared.ingestion.chunking.segments import (
     LINE,

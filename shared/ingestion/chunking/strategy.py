@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from shared.ingestion.chunking.code import code_language
+from shared.ingestion.chunking.code_structure import code_language
 from shared.ingestion.chunking.document_type import document_type_of
 
 

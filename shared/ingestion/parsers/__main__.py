@@ -10,7 +10,7 @@ from importlib import import_module
 from typing import Any
 
 from shared.errors import UnreadableDocument
-from shared.ingestion.parsers.base import MAX_CHARACTERS, READY, ParsedFile, size_error
+from shared.ingestion.parsers.limits_and_tables import MAX_CHARACTERS, READY, ParsedFile, size_error
 
 BROKEN = "The file is broken, or of another type than it seems."
 PARSERS = {

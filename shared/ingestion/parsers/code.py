@@ -7,7 +7,7 @@ from importlib import import_module
 
 from tree_sitter import Language, Node, Parser
 
-from shared.ingestion.parsers.base import ParsedFile
+from shared.ingestion.parsers.limits_and_tables import ParsedFile
 
 # The package of each grammar, and its function there.
 _NAMES = "bash c cpp css go html java javascript json python ruby rust"

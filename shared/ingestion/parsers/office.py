@@ -10,7 +10,8 @@ import mammoth
 from openpyxl import load_workbook
 from pptx import Presentation
 
-from shared.ingestion.parsers.base import (
+from shared.ingestion.parsers.html_xml import markdown, tree
+from shared.ingestion.parsers.limits_and_tables import (
     MAX_CELLS,
     ParsedFile,
     open_archive,
@@ -19,7 +20,6 @@ from shared.ingestion.parsers.base import (
     size_error,
     table,
 )
-from shared.ingestion.parsers.html_xml import markdown, tree
 from shared.text.normalize import one_line
 
 STYLES = "p[style-name='Title'] => h1:fresh\np[style-name='Subtitle'] => h2:fresh"

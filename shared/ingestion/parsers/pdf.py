@@ -12,7 +12,7 @@ import pypdfium2
 from pypdfium2 import raw
 
 from shared.errors import UnreadableDocument
-from shared.ingestion.parsers.base import ParsedFile, own_title, password_error
+from shared.ingestion.parsers.limits_and_tables import ParsedFile, own_title, password_error
 from shared.ingestion.parsers.ocr import is_installed, pages_of
 
 # The least size of a heading relative to the text, and its greatest length.

@@ -3,12 +3,16 @@
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
 from shared.retrieval.query import MAX_LENGTH
-from shared.retrieval.query.abbreviations import ABBREVIATIONS, NAMES
 from shared.retrieval.query.filler_phrases import strip_filler
 from shared.text.identifiers import whole_word
+from shared.text.word_lists import read_toml
 
+_DATA = read_toml(Path(__file__).with_suffix(".toml"))
+ABBREVIATIONS: dict[str, str] = _DATA["abbreviations"]
+NAMES = frozenset(_DATA["names"])
 RULES = "rules"
 # A question with more names is a text.
 MAX_ADDITIONS = 20

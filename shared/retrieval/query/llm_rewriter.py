@@ -49,7 +49,7 @@ class Rewriter(ChatModel):
             line = self.complete(system, user, temperature=0).text.strip()
         except (GenerationBusy, GenerationFailed) as failed:
             # The search proceeds with the rules.
-            log.warning("the model that rewrites questions failed: %s", failed.because)
+            log.warning("the model that rewrites questions failed: %s", failed.log_reason)
             return None
         if is_query(line) and fence.nonce not in line:
             return line

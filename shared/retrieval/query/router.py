@@ -12,7 +12,7 @@ from shared.graph.query_relations import asks_about_connection, relation_types_i
 from shared.retrieval.query import MAX_LENGTH
 from shared.retrieval.query.dates.calendar import TimeRange
 from shared.retrieval.query.dates.extract import remove_time, time_range
-from shared.retrieval.query.document_kinds import KINDS, Family, family_of
+from shared.retrieval.query.document_families import KINDS, Family, family_of
 from shared.retrieval.query.expansion import RULES, Expansion, expand
 from shared.retrieval.query.intents import freshness, org_level, timeless
 from shared.retrieval.query.types import Route, RouterInput, Rule, SearchMode, SearchScope

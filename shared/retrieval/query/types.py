@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from shared.retrieval.query.dates.calendar import TimeRange
-from shared.retrieval.query.document_kinds import Family
+from shared.retrieval.query.document_families import Family
 from shared.retrieval.query.expansion import Expansion
 from shared.types import Mode
 

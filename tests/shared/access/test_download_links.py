@@ -30,16 +30,19 @@ def link(**changed: Any) -> Link:
 
 
 def claims(token: str) -> dict[str, Any]:
-    found: dict[str, Any] = jwt.get_unverified_claims(token)
-    return found
+    row: dict[str, Any] = jwt.get_unverified_claims(token)
+    return row
 
 
 def test_a_link_s_token_can_only_read():
     caller = principal_of(SIGNER, link_to(SIGNER, link()), DOCUMENT)
     assert caller.user_id == "user"
-    said = claims(caller.token)
-    assert (said["sub"], said["rag"]) == ("user", {"org": "org", "scopes": ["documents:read"]})
-    assert said["exp"] <= time.time() + 10
+    payload = claims(caller.token)
+    assert (payload["sub"], payload["rag"]) == (
+        "user",
+        {"org": "org", "scopes": ["documents:read"]},
+    )
+    assert payload["exp"] <= time.time() + 10
     assert caller.scopes == frozenset([Scope.DOCUMENTS_READ])
 
 

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from shared.access.jwks import KeySet, is_key_id
 from shared.errors import KeysUnavailable
 from tests.key_pairs import es256, public, rs256
-from tests.stand_in import Reply, StandIn
+from tests.stand_in_server import Reply, StandIn
 
 FIRST, SECOND = public(es256("first")), public(es256("second"))
 RSA = public(rs256("rsa"))
@@ -63,7 +63,7 @@ def unavailable(keys: KeySet, kid: str = "first") -> None:
     with pytest.raises(KeysUnavailable) as raised:
         keys.key(kid, "ES256")
     assert (raised.value.status, raised.value.code) == (500, "keys_unavailable")
-    assert "127.0.0.1" not in f"{raised.value} {raised.value.because}"
+    assert "127.0.0.1" not in f"{raised.value} {raised.value.log_reason}"
 
 
 # -- what is known, and when it is asked for ------------------------------------------------------------
@@ -181,8 +181,8 @@ def test_many_unknown_key_ids_cause_one_request(api: StandIn, patient_keys: KeyS
     assert patient_keys.key("first", "ES256")
     clock.now += 61
     with ThreadPoolExecutor(16) as pool:
-        found = list(pool.map(lambda number: patient_keys.key(f"made-up-{number}", "ES256"), range(500)))
-        assert found == [None] * 500
+        rows = list(pool.map(lambda number: patient_keys.key(f"made-up-{number}", "ES256"), range(500)))
+        assert rows == [None] * 500
     assert len(api.requests) == 2
     assert patient_keys.key("first", "ES256")
 
@@ -190,10 +190,10 @@ def test_many_unknown_key_ids_cause_one_request(api: StandIn, patient_keys: KeyS
 def test_many_first_requests_cause_one_fetch_and_all_succeed(api: StandIn, patient_keys: KeySet):
     api.replies(Reply(json={"keys": [FIRST]}, delay=0.1))
     with ThreadPoolExecutor(16) as pool:
-        found = list(
+        rows = list(
             pool.map(lambda number: patient_keys.key(["first", "other"][number % 2], "ES256"), range(100))
         )
-    assert [key is not None for key in found] == [True, False] * 50
+    assert [key is not None for key in rows] == [True, False] * 50
     assert len(api.requests) == 1
 
 

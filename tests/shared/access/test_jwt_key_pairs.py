@@ -15,13 +15,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from jose import jwk, jwt
 
-from local import tokens
+from local import access_tokens
 from shared.access.jwks import KeySet
 from shared.access.jwt_verifier import Verifier
 from shared.errors import KeysUnavailable, Unauthorized
 from tests.key_pairs import es256, pem, public, rs256, shared_secrets_of
 from tests.shared.access.test_jwt_verifier import SECRET, URL, USER, part, signed
-from tests.stand_in import Reply, StandIn
+from tests.stand_in_server import Reply, StandIn
 
 EC, RSA = es256("an-ec-key"), rs256("an-rsa-key")
 PAIRS = {"ES256": EC, "RS256": RSA}
@@ -53,7 +53,7 @@ class Project:
 
 
 def verifier(secret: str | None, keys: KeySet | None) -> Verifier:
-    return Verifier(secret, keys, tokens.issuer(URL), tokens.AUDIENCE, leeway_seconds=5)
+    return Verifier(secret, keys, access_tokens.issuer(URL), access_tokens.AUDIENCE, leeway_seconds=5)
 
 
 @pytest.fixture(scope="module")
@@ -64,8 +64,8 @@ def both() -> Iterator[Project]:
         yield Project(api, verifier(SECRET, KeySet(api.url)))
 
 
-def token(key: tokens.SigningKey, **claims: Any) -> str:
-    return tokens.user_token(key, URL, USER, **claims)
+def token(key: access_tokens.SigningKey, **claims: Any) -> str:
+    return access_tokens.user_token(key, URL, USER, **claims)
 
 
 def claims() -> dict[str, Any]:
@@ -131,7 +131,7 @@ def test_the_claims_are_checked_like_those_of_the_secret(subtests: pytest.Subtes
                 {"role": None},
             ):
                 both.refuses(token(key, **wrong))
-            both.refuses(tokens.anon_key(key))
+            both.refuses(access_tokens.anon_key(key))
             assert both.user(token(key, exp=int(time.time()) - 1)) == USER, "within the leeway"
 
 

@@ -15,18 +15,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 from jose import jwt
 
-from local import tokens
+from local import access_tokens
 from shared.access.jwt_verifier import Verifier
 from shared.errors import Unauthorized
 
 SECRET = "a secret of the project, forty characters"
 URL = "http://127.0.0.1:54321"
 USER = "0f8b2c1e-7d44-4b6a-9a51-2f3c4d5e6f70"
-VERIFIER = Verifier(SECRET, None, tokens.issuer(URL), tokens.AUDIENCE, leeway_seconds=5)
+VERIFIER = Verifier(SECRET, None, access_tokens.issuer(URL), access_tokens.AUDIENCE, leeway_seconds=5)
 
 
 def token(**claims: Any) -> str:
-    return tokens.user_token(SECRET, URL, USER, **claims)
+    return access_tokens.user_token(SECRET, URL, USER, **claims)
 
 
 def part(value: Any) -> str:
@@ -142,7 +142,7 @@ def test_a_role_other_than_authenticated_is_refused(subtests: pytest.Subtests):
 
 
 def test_the_anon_key_alone_is_not_a_user():
-    refusal(f"Bearer {tokens.anon_key(SECRET)}")
+    refusal(f"Bearer {access_tokens.anon_key(SECRET)}")
 
 
 def test_the_anon_key_with_every_other_claim_is_not_a_user():

@@ -20,8 +20,8 @@ from shared.types import Principal
 from tests.actors import Actor, World, hit_arguments
 from tests.conftest import People
 from tests.shared.examples import opened
-from tests.shared.spending import attempt
-from tests.stand_in import Reply, StandIn
+from tests.shared.rate_limit_process import attempt
+from tests.stand_in_server import Reply, StandIn
 
 SHOW = "from shared.access.rate_limit import _limiter; print(_limiter.enabled, _limiter._swallow_errors)"
 
@@ -29,7 +29,7 @@ SHOW = "from shared.access.rate_limit import _limiter; print(_limiter.enabled, _
 def test_no_variable_disables_the_limits(tmp_path: Path):
     (tmp_path / ".env").write_text("RATELIMIT_ENABLED=false\nRATELIMIT_SWALLOW_ERRORS=true\n")
     environment = {"PYTHONPATH": str(ROOT), "RATELIMIT_ENABLED": "false", "RATELIMIT_SWALLOW_ERRORS": "true"}
-    done = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-c", SHOW],
         env=environment,
         cwd=tmp_path,
@@ -37,7 +37,7 @@ def test_no_variable_disables_the_limits(tmp_path: Path):
         text=True,
         check=True,
     )
-    assert done.stdout.strip() == "True False"
+    assert process.stdout.strip() == "True False"
 
 
 PROCESSES, THREADS, ATTEMPTS = 2, 8, 100
@@ -54,7 +54,7 @@ def in_processes(actor: Actor, rate: str) -> tuple[int, int]:
         "SUPABASE_ANON_KEY": actor.stack.anon_key,
         "RAG_FUNCTIONS_SECRET": actor.stack.state.functions_secret,
     }
-    command = [sys.executable, "-m", "tests.shared.spending", str(THREADS), str(ATTEMPTS), rate]
+    command = [sys.executable, "-m", "tests.shared.rate_limit_process", str(THREADS), str(ATTEMPTS), rate]
     workers = [
         subprocess.Popen(
             command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=ROOT
@@ -69,12 +69,12 @@ def in_processes(actor: Actor, rate: str) -> tuple[int, int]:
             assert worker.stdin
             worker.stdin.write("go\n")
             worker.stdin.flush()
-        told = [worker.communicate(timeout=120)[0].split() for worker in workers]
+        messages = [worker.communicate(timeout=120)[0].split() for worker in workers]
     finally:
         for worker in workers:
             worker.kill()
             worker.communicate()
-    return sum(int(admitted) for admitted, _ in told), sum(int(refused) for _, refused in told)
+    return sum(int(admitted) for admitted, _ in messages), sum(int(refused) for _, refused in messages)
 
 
 def counted(world: World, actor: Actor) -> dict[str, int]:
@@ -121,12 +121,12 @@ def test_a_deployment_s_daily_limit_does_not_replace_the_tier_s(people: People, 
 def test_the_headers_report_the_window_with_the_least_remaining(people: People, world: World):
     world.tier(people.acme, day=3)
     database = database_of(people.ann)
-    told = []
+    messages = []
     for _ in range(3):
         spending = attempt(database, people.ann.principal, "60/minute")
         assert spending
-        told.append((spending.tightest.allowed, spending.headers()["X-RateLimit-Remaining"]))
-    assert told == [(3, "2"), (3, "1"), (3, "0")]
+        messages.append((spending.tightest.allowed, spending.headers()["X-RateLimit-Remaining"]))
+    assert messages == [(3, "2"), (3, "1"), (3, "0")]
 
 
 WINDOW = {

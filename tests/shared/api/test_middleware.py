@@ -7,8 +7,9 @@ from fastapi.testclient import TestClient
 from starlette.responses import StreamingResponse
 
 from shared.api.app import create_app
+from shared.api.authentication import Caller
 from shared.api.contracts import rag
-from shared.api.dependencies import Caller, services_dependency
+from shared.api.dependencies import services_dependency
 from shared.services import Services
 from tests.conftest import People
 

@@ -28,7 +28,7 @@ def told(error: RagError) -> bytes:
 
 
 async def answered(
-    said: AsyncGenerator[bytes], seconds: float = 15, until: AsyncExitStack | None = None,
+    text: AsyncGenerator[bytes], seconds: float = 15, until: AsyncExitStack | None = None,
     leaves: Callable[[bytes], bool] = lambda _: False,
 ) -> list[bytes]:  # fmt: skip
     """What a client gets, who leaves once something is said to which `leaves` says yes."""
@@ -45,7 +45,7 @@ async def answered(
             if leaves(body):
                 gone.set()
 
-    stream = EventStream(said, until or AsyncExitStack(), seconds)
+    stream = EventStream(text, until or AsyncExitStack(), seconds)
     await stream(SCOPE, receive, send)
     return got
 
@@ -73,7 +73,7 @@ def test_messages_are_followed_by_the_end_event():
 def test_an_error_during_the_stream_replaces_the_end_event():
     async def one() -> AsyncGenerator[int]:
         yield 1
-        raise GenerationFailed(because="secret")
+        raise GenerationFailed(log_reason="secret")
 
     got = run(answered(events(one(), event, told, b"data: [DONE]\n\n")))
     assert got == [b"data: 1\n\n", b'data: {"error":"generation_failed"}\n\n']

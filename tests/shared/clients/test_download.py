@@ -14,7 +14,7 @@ import shared.clients.download
 from shared.clients.download import MAX_BYTES, Download, fetch
 from shared.clients.ssrf_guard import AddressPolicy
 from shared.errors import AddressRefused, FetchFailed, UnreadableDocument
-from tests.stand_in import Reply, StandIn
+from tests.stand_in_server import Reply, StandIn
 
 # The stand-in's, which is nobody else's.
 OWN = AddressPolicy(["127.0.0.1/32"])
@@ -22,8 +22,8 @@ OWN = AddressPolicy(["127.0.0.1/32"])
 
 @pytest.fixture
 def server() -> Iterator[StandIn]:
-    with StandIn() as made:
-        yield made
+    with StandIn() as creation:
+        yield creation
 
 
 def page(body: bytes = b"<p>Kilns</p>", **headers: str) -> Reply:
@@ -35,9 +35,9 @@ def leads_to(url: str, status: int = 302) -> Reply:
 
 
 def refused(url: str, kind: type[Exception], networks: AddressPolicy = OWN) -> Any:
-    with pytest.raises(kind) as found:
+    with pytest.raises(kind) as results:
         fetch(url, networks)
-    return found.value
+    return results.value
 
 
 def test_a_page_is_fetched_with_its_content_type(server: StandIn):
@@ -50,9 +50,9 @@ def test_a_page_is_fetched_with_its_content_type(server: StandIn):
 
 
 def test_without_a_content_type_the_name_decides(subtests: pytest.Subtests):
-    for said in ("text/plain; charset=utf-8", "application/octet-stream", ""):
-        with subtests.test(said=said), StandIn() as server:
-            server.replies(page(b"# Kilns", **{"Content-Type": said}))
+    for text in ("text/plain; charset=utf-8", "application/octet-stream", ""):
+        with subtests.test(said=text), StandIn() as server:
+            server.replies(page(b"# Kilns", **{"Content-Type": text}))
             assert fetch(f"{server.url}/docs/a%20guide.md?x=1", OWN).filename == "a guide.md"
 
 
@@ -82,8 +82,8 @@ def test_a_redirect_to_an_internal_address_is_refused(subtests: pytest.Subtests)
 
 def names(monkeypatch: pytest.MonkeyPatch, *answers: list[str]) -> list[str]:
     """A name server of our own: what it says of kiln.example, one answer after the other; who was asked."""
-    asked: list[str] = []
-    told = iter(answers)
+    requests: list[str] = []
+    replies = iter(answers)
 
     real = socket.getaddrinfo
 
@@ -91,11 +91,11 @@ def names(monkeypatch: pytest.MonkeyPatch, *answers: list[str]) -> list[str]:
         if not host.endswith(".example"):
             # An address, of which no name server is asked.
             return real(host, port, *more, **named)
-        asked.append(host)
-        return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (address, port)) for address in next(told)]
+        requests.append(host)
+        return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (address, port)) for address in next(replies)]
 
     monkeypatch.setattr(socket, "getaddrinfo", getaddrinfo)
-    return asked
+    return requests
 
 
 def test_a_name_of_an_internal_address_is_refused(subtests: pytest.Subtests):
@@ -109,10 +109,10 @@ def test_a_name_of_an_internal_address_is_refused(subtests: pytest.Subtests):
 def test_a_name_is_resolved_once_and_that_address_is_used(monkeypatch: pytest.MonkeyPatch, server: StandIn):
     """A name server that gives a good address first and another afterwards is never asked again."""
     server.replies(page())
-    asked = names(monkeypatch, ["127.0.0.1"], ["127.0.0.2"])
+    request = names(monkeypatch, ["127.0.0.1"], ["127.0.0.2"])
     url = server.url.replace("127.0.0.1", "kiln.example")
     assert fetch(url, OWN).data == b"<p>Kilns</p>"
-    assert asked == ["kiln.example"]
+    assert request == ["kiln.example"]
     assert server.requests[0].headers["host"].startswith("kiln.example:")
 
 
@@ -257,5 +257,5 @@ def test_a_file_name_can_be_stored(subtests: pytest.Subtests):
     for path, name in cases:
         with subtests.test(name=name), StandIn() as server:
             server.replies(page(b"# Kilns", **{"Content-Type": ""}))
-            found = fetch(f"{server.url}{path}", OWN)
-            assert (found.content_type, found.filename) == (None, name)
+            results = fetch(f"{server.url}{path}", OWN)
+            assert (results.content_type, results.filename) == (None, name)

@@ -17,7 +17,7 @@ from shared.clients.postgrest import (
 )
 from shared.errors import DatabaseFailed, DatabaseTimedOut, RagError, Unauthorized
 from shared.types import Principal
-from tests.stand_in import Reply, StandIn
+from tests.stand_in_server import Reply, StandIn
 
 CALLER = Principal("a user", "a token")
 ALL_TRIES = 1 + len(PAUSES)
@@ -95,7 +95,7 @@ def test_a_possibly_executed_call_is_retried_only_if_idempotent(subtests: pytest
                 call(database)
             assert len(server.requests) == 1
             with pytest.raises(DatabaseFailed):
-                call(database, again=True)
+                call(database, idempotent=True)
             assert len(server.requests) == 1 + ALL_TRIES
 
 
@@ -110,7 +110,7 @@ def test_a_permanent_error_is_not_retried(subtests: pytest.Subtests):
         with subtests.test(code=code), StandIn() as server, database_at(server) as database:
             server.replies(refused(code, 500))
             with pytest.raises(noun):
-                call(database, again=True)
+                call(database, idempotent=True)
             assert len(server.requests) == 1
 
 
@@ -119,7 +119,7 @@ def test_the_time_out_covers_the_whole_call(server: StandIn, reply: Reply):
     server.replies(reply)
     started = monotonic()
     with database_at(server, 0.5) as database, pytest.raises(DatabaseTimedOut):
-        call(database, again=True)
+        call(database, idempotent=True)
     assert monotonic() - started < 3
     assert len(server.requests) == 1
 

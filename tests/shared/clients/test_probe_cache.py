@@ -14,17 +14,17 @@ class Thing:
 
 
 def test_a_probe_s_result_is_cached_for_its_time():
-    seen: list[int] = []
+    ids: list[int] = []
 
     def look(_: Thing) -> int:
-        seen.append(len(seen))
-        return len(seen)
+        ids.append(len(ids))
+        return len(ids)
 
     # The first is told for ten seconds, what comes then for one.
     looks: CachedProbe[Thing, int] = CachedProbe(look, lambda found: 10 if found == 1 else 1)
     thing = Thing()
-    told = [looks.at(thing, lambda now=now: now) for now in (0.0, 9.9, 10.0, 10.9, 11.0)]  # type: ignore[misc]
-    assert told == [1, 1, 2, 2, 3]
+    messages = [looks.at(thing, lambda now=now: now) for now in (0.0, 9.9, 10.0, 10.9, 11.0)]  # type: ignore[misc]
+    assert messages == [1, 1, 2, 2, 3]
     assert looks.at(Thing(), lambda: 11.0) == 4
 
 
@@ -52,13 +52,13 @@ def test_only_callers_without_a_cached_result_wait_for_a_probe():
 
 
 def test_a_failed_probe_is_not_cached():
-    said: list[Any] = [ValueError("x"), "well"]
+    texts: list[Any] = [ValueError("x"), "well"]
 
     def look(_: Thing) -> str:
-        found = said.pop(0)
-        if isinstance(found, ValueError):
-            raise found
-        return str(found)
+        reply = texts.pop(0)
+        if isinstance(reply, ValueError):
+            raise reply
+        return str(reply)
 
     looks: CachedProbe[Thing, str] = CachedProbe(look, lambda _: 60)
     thing = Thing()

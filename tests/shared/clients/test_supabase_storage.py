@@ -9,7 +9,7 @@ import pytest
 from shared.clients.supabase_storage import Storage
 from shared.errors import NotFound, RagError, StorageFailed, UnreadableDocument
 from shared.types import Principal
-from tests.stand_in import Reply, StandIn
+from tests.stand_in_server import Reply, StandIn
 
 ANN = Principal("ann", "eyJ.ann.token")
 PATH = "org/collection/user/new/kiln.pdf"
@@ -18,8 +18,8 @@ GONE = {"statusCode": "404", "error": "not_found", "message": "Object not found"
 
 @pytest.fixture
 def server() -> Iterator[StandIn]:
-    with StandIn() as made:
-        yield made
+    with StandIn() as creation:
+        yield creation
 
 
 @pytest.fixture
@@ -62,13 +62,13 @@ def test_an_invalid_response_is_a_failure_without_details(subtests: pytest.Subte
         (Reply(body=b"eyJ.secret"), "malformed response"),
     ]
     for call in ("upload_link", "download_link", "size_of", "remove"):
-        for reply, because in replies:
+        for reply, log_reason in replies:
             with subtests.test(call=call, reply=reply), server_and_storage() as (server, storage):
                 server.replies(reply)
                 arguments = (ANN, PATH, "a.pdf") if call == "download_link" else (ANN, PATH)
                 with pytest.raises(StorageFailed) as failed:
                     getattr(storage, call)(*arguments)
-                assert failed.value.because == because
+                assert failed.value.log_reason == log_reason
                 assert str(failed.value) == "The file storage could not answer. Please try again."
 
 
@@ -81,9 +81,9 @@ def test_a_url_is_below_storage_s_own(subtests: pytest.Subtests):
         {"url": "//elsewhere.example/object/x?token=t"},
         {"url": "/object/upload/sign/x"},
     ]
-    for said in cases:
-        with subtests.test(said=said), server_and_storage() as (server, storage):
-            server.replies(Reply(json=said))
+    for text in cases:
+        with subtests.test(said=text), server_and_storage() as (server, storage):
+            server.replies(Reply(json=text))
             with pytest.raises(StorageFailed):
                 storage.upload_link(ANN, PATH)
 
@@ -91,18 +91,18 @@ def test_a_url_is_below_storage_s_own(subtests: pytest.Subtests):
 def test_a_missing_object_is_not_found(subtests: pytest.Subtests):
     replies: list[Any] = [GONE, {"statusCode": "404", "error": "Not Found", "code": "NoSuchKey"}]
     for status in (400, 404):
-        for said in replies:
-            with subtests.test(status=status, said=said), server_and_storage() as (server, storage):
-                server.replies(Reply(status=status, json=said))
+        for text in replies:
+            with subtests.test(status=status, said=text), server_and_storage() as (server, storage):
+                server.replies(Reply(status=status, json=text))
                 for call in (storage.upload_link, storage.size_of, storage.download):
                     with pytest.raises(NotFound):
                         call(ANN, PATH)
 
 
 def test_a_size_is_a_number(subtests: pytest.Subtests):
-    for said in ({}, {"size": None}, {"size": "7"}):
-        with subtests.test(said=said), server_and_storage() as (server, storage):
-            server.replies(Reply(json=said))
+    for text in ({}, {"size": None}, {"size": "7"}):
+        with subtests.test(said=text), server_and_storage() as (server, storage):
+            server.replies(Reply(json=text))
             with pytest.raises(StorageFailed):
                 storage.size_of(ANN, PATH)
 
@@ -122,7 +122,7 @@ def test_a_slow_object_is_abandoned_at_the_deadline(
     server.replies(Reply(body=b"x" * 100, drip=0.05))
     with pytest.raises(StorageFailed) as failed:
         storage.download(ANN, PATH)
-    assert failed.value.because == "ReadTimeout"
+    assert failed.value.log_reason == "ReadTimeout"
 
 
 def test_an_unreachable_storage_is_a_failure(server: StandIn):
@@ -131,4 +131,4 @@ def test_an_unreachable_storage_is_a_failure(server: StandIn):
         pytest.raises(RagError) as failed,
     ):
         storage.remove(ANN, PATH)
-    assert (failed.value.code, failed.value.because) == ("storage_failed", "ConnectError")
+    assert (failed.value.code, failed.value.log_reason) == ("storage_failed", "ConnectError")

@@ -10,7 +10,7 @@ from shared.errors import Forbidden, InvalidRequest
 from shared.retrieval.types import Contents, Kind, Place
 from shared.services import Services
 from shared.types import Graph, Principal
-from tests import graphing
+from tests import graph_documents
 from tests.actors import NOBODYS, World, vector
 from tests.conftest import People
 from tests.sql import passages
@@ -20,8 +20,8 @@ Ids = list[tuple[Kind, str]]
 
 def found(core: Services, people: People, ids: Ids, **more: Any) -> Contents:
     """What ann finds anywhere in her org."""
-    asked = {"chunks": False, "text": True, "whole_org": True, **more}
-    return hydrate(core.database, people.ann.principal, Place(people.acme.id, None), ids, **asked)
+    request = {"chunks": False, "text": True, "whole_org": True, **more}
+    return hydrate(core.database, people.ann.principal, Place(people.acme.id, None), ids, **request)
 
 
 def chunk_of(world: World, document_id: str, ordinal: int = 0) -> str:
@@ -48,12 +48,12 @@ def test_a_document_and_a_chunk_have_all_their_fields(core: Services, people: Pe
     document = passages.put(world, people.ann, "first", "second", **fields)
     chunk = chunk_of(world, document, 1)
     contents = found(core, people, [("document", f"DOC_{document.upper()}"), ("chunk", f"chnk_{chunk}")])
-    (shown,) = contents.documents
-    assert (shown.document_id, shown.title, shown.source_type) == (document, "Incident 42", "incident")
-    assert (shown.origin, shown.uri, shown.author) == ("notion", "https://a.example/b", "alice")
-    assert (shown.state, shown.labels, shown.metadata["severity"]) == ("open", ("x", "y"), 1)
-    assert shown.occurred_at == datetime.fromisoformat("2025-09-22T10:11:00Z")
-    assert (shown.text, shown.chunks, shown.truncated) == ("first\nsecond", None, False)
+    (output,) = contents.documents
+    assert (output.document_id, output.title, output.source_type) == (document, "Incident 42", "incident")
+    assert (output.origin, output.uri, output.author) == ("notion", "https://a.example/b", "alice")
+    assert (output.state, output.labels, output.metadata["severity"]) == ("open", ("x", "y"), 1)
+    assert output.occurred_at == datetime.fromisoformat("2025-09-22T10:11:00Z")
+    assert (output.text, output.chunks, output.truncated) == ("first\nsecond", None, False)
     (part,) = contents.chunks
     assert (part.chunk_id, part.document_id, part.ordinal) == (chunk, document, 1)
     assert (part.text, part.span, contents.missing) == ("second", (6, 12), ())
@@ -62,12 +62,12 @@ def test_a_document_and_a_chunk_have_all_their_fields(core: Services, people: Pe
 def test_a_document_has_its_chunks_in_order_on_request(core: Services, people: People, world: World):
     """And without its text, if that is not."""
     document = passages.put(world, people.ann, *(f"part {number}" for number in range(12)))
-    (shown,) = found(core, people, [("document", document)], chunks=True, text=False).documents
-    assert (shown.text, shown.truncated) == (None, False)
-    assert [part.text for part in shown.chunks or ()] == [f"part {number}" for number in range(12)]
+    (output,) = found(core, people, [("document", document)], chunks=True, text=False).documents
+    assert (output.text, output.truncated) == (None, False)
+    assert [part.text for part in output.chunks or ()] == [f"part {number}" for number in range(12)]
     empty = passages.put(world, people.ann)
-    (shown,) = found(core, people, [("document", empty)], chunks=True).documents
-    assert (shown.text, shown.chunks, shown.truncated) == ("", (), False)
+    (output,) = found(core, people, [("document", empty)], chunks=True).documents
+    assert (output.text, output.chunks, output.truncated) == ("", (), False)
 
 
 def test_results_are_in_the_order_of_the_ids_without_duplicates(core: Services, people: People, world: World):
@@ -159,8 +159,8 @@ def test_a_key_without_a_reading_scope_is_refused(core: Services, people: People
 def test_graphs_are_returned_as_long_as_they_fit(
     core: Services, people: People, monkeypatch: pytest.MonkeyPatch
 ):
-    documents = graphing.put_all(core, people.ann)
-    ids: Ids = [("document", documents[title]) for title in ("Billing Service", graphing.TEAM)]
+    documents = graph_documents.put_all(core, people.ann)
+    ids: Ids = [("document", documents[title]) for title in ("Billing Service", graph_documents.TEAM)]
     assert [one.graph for one in found(core, people, ids).documents] == [None, None]
     whole = found(core, people, ids, hops=1).documents
     assert [(bool(one.graph and one.graph.edges), one.truncated) for one in whole] == [(True, False)] * 2

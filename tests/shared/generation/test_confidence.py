@@ -1,22 +1,11 @@
-"""Confidence, citations and the context budget, with literals: policy is pure."""
+"""Confidence by thresholds, on literal similarities."""
 
 import json
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from local import ROOT
-from shared.generation.confidence import (
-    CONTRACT_THRESHOLDS,
-    MAX_CITATIONS,
-    THRESHOLDS,
-    cite,
-    judge,
-    snippet,
-    thresholds_for,
-)
-from shared.text.token_count import fit_token_budget
+from shared.generation.confidence import CONTRACT_THRESHOLDS, THRESHOLDS, judge, thresholds_for
 from shared.types import Confidence, Thresholds
 from tests.shared.examples import match, settings
 
@@ -112,56 +101,3 @@ def test_settings_override_one_threshold_or_both():
             deployment.rag_confidence_high_threshold,
             deployment.rag_confidence_medium_threshold,
         )
-
-
-def test_a_document_is_cited_once_by_its_best_chunk():
-    best, other, worse = (
-        match(similarity=0.9, start=7),
-        match(document="b", similarity=0.8),
-        match(similarity=0.7),
-    )
-    assert [citation.match for citation in cite([best, other, worse])] == [best, other]
-
-
-def test_at_most_five_documents_are_cited_by_relevance():
-    matches = [match(document=str(number), similarity=0.9 - number / 100) for number in range(8)]
-    assert [citation.match for citation in cite(matches)] == matches[:5]
-    assert MAX_CITATIONS == 5
-
-
-def test_five_documents_are_cited_although_one_has_the_first_ranks():
-    matches = [match(start=number) for number in range(10)] + [
-        match(document=str(number)) for number in range(9)
-    ]
-    assert [item.match.document_id for item in cite(matches)] == ["document", "0", "1", "2", "3"]
-
-
-def test_without_matches_nothing_is_cited():
-    assert cite([]) == ()
-
-
-def test_a_citation_shows_the_first_two_hundred_characters():
-    (citation,) = cite([match("ä" * 300)])
-    assert citation.snippet == snippet("ä" * 300) == "ä" * 200
-    assert snippet("short") == "short"
-
-
-@given(st.lists(st.integers(0, 100), max_size=20), st.integers(0, 300))
-def test_matches_are_selected_greedily_within_the_budget_in_order(costs: list[int], budget: int):
-    matches = [match(start=number) for number in range(len(costs))]
-    price = dict(zip((item.chunk_id for item in matches), costs, strict=True))
-    chosen = fit_token_budget(matches, budget, lambda item: price[item.chunk_id])
-    left = budget - sum(price[item.chunk_id] for item in chosen)
-    assert left >= 0
-    assert list(chosen) == [item for item in matches if item in chosen]
-    assert all(price[item.chunk_id] > left for item in matches if item not in chosen)
-
-
-def test_a_too_long_match_is_skipped_for_a_shorter_one():
-    long, short = match("x" * 90), match("x" * 10, "short")
-    assert fit_token_budget([long, short], 20, lambda item: len(item.text)) == (short,)
-
-
-def test_a_match_that_fills_the_budget_fits():
-    assert len(fit_token_budget([match("x" * 20), match("x" * 20)], 40, lambda item: len(item.text))) == 2
-    assert fit_token_budget([match("x" * 20)], 19, lambda item: len(item.text)) == ()

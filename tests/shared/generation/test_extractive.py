@@ -10,7 +10,7 @@ import pytest
 
 from local import ROOT
 from local.seed_demo import demo_files
-from shared.generation.confidence import cite
+from shared.generation.citations import cite
 from shared.generation.extractive import INDIRECT, MAX_SENTENCES, MODEL, extract
 from shared.ingestion.chunking.passages import chunk_document
 from shared.models.embeddings import Embedder, embed
@@ -33,7 +33,7 @@ def told(draft: GeneratedText, matches: Sequence[Match]) -> list[tuple[int, str]
     """The answer taken apart: each sentence with its citation's number. Fails unless each sentence stands,
     letter for letter, in a match of the document of that number and title."""
     citations = cite(matches)
-    found: list[tuple[int, str]] = []
+    results: list[tuple[int, str]] = []
     for paragraph in draft.text.removeprefix(f"{INDIRECT}\n\n").split("\n\n"):
         parts = re.fullmatch(r'According to "(.+?)"(?: \(([\d-]{10})\))?: (.+) \[(\d)\]', paragraph)
         assert parts, paragraph
@@ -51,9 +51,9 @@ def told(draft: GeneratedText, matches: Sequence[Match]) -> list[tuple[int, str]
         while rest:
             first = max((sentence for sentence in known if rest.startswith(sentence)), key=len, default="")
             assert first, f"not in {cited.title}: {rest}"
-            found.append((int(number), first))
+            results.append((int(number), first))
             rest = rest.removeprefix(first).lstrip()
-    return found
+    return results
 
 
 @pytest.fixture(scope="module")
@@ -78,8 +78,8 @@ def best_matches(question: str, corpus: list[Match]) -> list[Match]:
     and the test does not depend on the best match."""
     words = content_words(question)
 
-    def shared_words(found: Match) -> int:
-        return len(words & content_words(f"{found.title} {found.text}"))
+    def shared_words(hit: Match) -> int:
+        return len(words & content_words(f"{hit.title} {hit.text}"))
 
     return sorted(corpus, key=shared_words, reverse=True)[:8]
 
@@ -130,9 +130,9 @@ def test_a_question_in_any_markup_is_not_an_answer(subtests: pytest.Subtests, em
         "bold": "**How long does the battery of the logger last?**",
         "space": "How long does the battery of the logger last? ",
     }
-    for case, asked in cases.items():
+    for case, request in cases.items():
         with subtests.test(case):
-            matches = (match(f"{asked}\nThe battery of the logger lasts five years.", "Guide"),)
+            matches = (match(f"{request}\nThe battery of the logger lasts five years.", "Guide"),)
             draft = answer(embedder, "How long does the battery of the logger last?", *matches)
             assert told(draft, matches) == [(1, "The battery of the logger lasts five years.")]
 

@@ -9,7 +9,7 @@ import pytest
 
 from shared.config import Settings
 from shared.errors import GenerationBusy, GenerationFailed, GenerationRefused, GenerationTimedOut, RagError
-from shared.generation.confidence import cite
+from shared.generation.citations import cite
 from shared.generation.generators import (
     DEFAULT_SAMPLING,
     Extractive,
@@ -28,7 +28,7 @@ from shared.text.prompt_fence import Fence
 from shared.text.token_count import count_tokens
 from shared.types import GeneratedText, Match, Sampling, Usage
 from tests.shared.examples import match, settings
-from tests.stand_in import Reply, Request, StandIn
+from tests.stand_in_server import Reply, Request, StandIn
 
 SECRET = "sk-secret-7f3x"
 QUESTION = "When does the kettle switch off?"
@@ -102,10 +102,10 @@ def contents(request: Request) -> tuple[str, str]:
 
 def nonce_of(request: Request) -> str:
     """The random number of the request's markers, from what the model is told of them."""
-    found = re.search(r"<<source-(\w+)>> and a line <<end-(\w+)>>", contents(request)[0])
-    assert found
-    assert found[1] == found[2]
-    return found[1]
+    results = re.search(r"<<source-(\w+)>> and a line <<end-(\w+)>>", contents(request)[0])
+    assert results
+    assert results[1] == results[2]
+    return results[1]
 
 
 def excerpts(request: Request) -> list[str]:
@@ -145,8 +145,8 @@ def test_the_model_s_text_is_the_answer(api: StandIn):
 
 def test_the_caller_sets_the_sampling_and_the_default_is_close_to_the_context(api: StandIn):
     assert asked(api, KETTLE).json["temperature"] == 0.2
-    said = Sampling(temperature=0.7, max_tokens=2048, stop=("END",), seed=7, presence_penalty=0.5)
-    write(api, KETTLE, sampling=said)
+    sampling = Sampling(temperature=0.7, max_tokens=2048, stop=("END",), seed=7, presence_penalty=0.5)
+    write(api, KETTLE, sampling=sampling)
     request = api.requests[-1].json
     assert {name: request[name] for name in set(request) - {"model", "messages"}} == {
         "temperature": 0.7,

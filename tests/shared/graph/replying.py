@@ -5,7 +5,7 @@ from typing import Any
 
 from shared.graph.llm_extractor import GraphModel, graph_model_for
 from tests.shared.examples import opened, settings
-from tests.stand_in import Reply, StandIn
+from tests.stand_in_server import Reply, StandIn
 
 SECRET = "sk-secret-7f3x"
 TOKENS = {"prompt_tokens": 120, "completion_tokens": 30, "total_tokens": 150}

@@ -20,7 +20,7 @@ from shared.text.token_count import count_tokens
 from shared.types import Usage
 from tests.shared.examples import settings
 from tests.shared.graph.replying import SECRET, lists, model, says
-from tests.stand_in import Reply, StandIn
+from tests.stand_in_server import Reply, StandIn
 
 TITLE = "Billing service"
 TEXT = "The Billing service belongs to the Ledger Team. Michael Curtiz leads it; Curtiz wrote INC-4821."
@@ -332,7 +332,7 @@ def test_a_failing_service_is_not_called_again_at_once(
                 read(model(api))
             assert len(api.requests) == 1
             assert failed.value.status >= 500
-            assert SECRET not in f"{failed.value} {failed.value.because} {caplog.text}"
+            assert SECRET not in f"{failed.value} {failed.value.log_reason} {caplog.text}"
             assert "Ledger" not in caplog.text
 
 

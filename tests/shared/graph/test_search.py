@@ -8,7 +8,7 @@ from shared import pipeline
 from shared.services import Services
 from shared.types import Filters, Graph, Mode, Query, SearchResult
 from tests.conftest import People
-from tests.graphing import QUESTION, TEAM, Told, put, put_all
+from tests.graph_documents import QUESTION, TEAM, NamedText, put, put_all
 
 LEGS = [Mode.SEMANTIC, Mode.KEYWORD, Mode.HYBRID, Mode.HIERARCHICAL]
 ASKED = Query(QUESTION, top_k=3)
@@ -76,7 +76,7 @@ def test_a_reranker_also_orders_graph_results(core: Services, told: People):
 
 def test_neighbours_and_a_half_life_work_with_the_graph(core: Services, people: People):
     put_all(core, people.ann)
-    text = [Told(f"The Ledger has a page {number}.", {"Ledger": "work"}) for number in range(5)]
+    text = [NamedText(f"The Ledger has a page {number}.", {"Ledger": "work"}) for number in range(5)]
     put(core, people.ann, "Pages", *text)
     query = Query("page 2 of the Ledger", 1, mode=Mode.GRAPH, neighbours=1, half_life_days=30.0)
     (match,) = pipeline.search(core, people.ann.principal, query).matches
@@ -85,13 +85,13 @@ def test_neighbours_and_a_half_life_work_with_the_graph(core: Services, people: 
 
 
 def test_a_name_alone_is_searched_by_keyword_with_its_graph(core: Services, people: People):
-    ticket = Told(
+    ticket = NamedText(
         "INC-4821 was caused by Ledger.",
         {"INC-4821": "identifier", "Ledger": "service"},
         [("INC-4821", "CAUSED_BY", "Ledger")],
     )
     put(core, people.ann, "Duplicate invoices", ticket)
-    put(core, people.ann, "Ledger", Told("It keeps what was paid."))
+    put(core, people.ann, "Ledger", NamedText("It keeps what was paid."))
     found = pipeline.search(core, people.ann.principal, Query("INC-4821", mode=Mode.GRAPH))
     assert titles(found) == ["Duplicate invoices", "Ledger"]
     assert found.considered == 0
@@ -101,7 +101,7 @@ def test_a_name_alone_is_searched_by_keyword_with_its_graph(core: Services, peop
 
 def test_filters_apply_to_graph_results(core: Services, people: People):
     put_all(core, people.ann)
-    put(core, people.ann, TEAM, Told("It is a bird."), source_type="profile")
+    put(core, people.ann, TEAM, NamedText("It is a bird."), source_type="profile")
     query = replace(ASKED, mode=Mode.GRAPH, top_k=10, filters=Filters(source_types=("profile",)))
     found = pipeline.search(core, people.ann.principal, query)
     assert {match.source_type for match in found.matches} <= {"profile"}

@@ -14,20 +14,20 @@ import pytest
 from shared.documents import collections
 from shared.ingestion import graph_worker
 from shared.ingestion.chunking.passages import ChunkingConfig
-from shared.ingestion.entity_extraction import extract_rows
+from shared.ingestion.document_worker import Worker
+from shared.ingestion.entity_rows import extract_rows
 from shared.ingestion.graph_job import ExtractionJob
 from shared.ingestion.graph_worker import GraphWorker
-from shared.ingestion.ingest import NewDocument, ingest, ingest_many
 from shared.ingestion.job_queue import ATTEMPTS, BatchResult, Jobs
-from shared.ingestion.worker import Worker
+from shared.ingestion.synchronous_ingestion import NewDocument, ingest, ingest_many
 from shared.services import Services
 from tests.actors import Actor, World
 from tests.conftest import People
 from tests.shared.graph.replying import lists, model, says
-from tests.shared.ingestion.test_worker import bring
+from tests.shared.ingestion.test_document_worker import bring
 from tests.sql.passages import put
 from tests.sql.reading import graph_rows, mentions, relations, state
-from tests.stand_in import Reply, StandIn
+from tests.stand_in_server import Reply, StandIn
 
 TEXTS = (
     "Ann Lee wrote the plan.",
@@ -97,25 +97,25 @@ def test_entities_are_extracted_during_ingestion(
 def test_the_worker_s_documents_are_extracted_too(
     core: Services, people: People, world: World, worker: Worker, builder: GraphWorker, home: str
 ):
-    brought = bring(core, people.ann, home, "The Billing service is owned by the Ledger Team.")
+    document = bring(core, people.ann, home, "The Billing service is owned by the Ledger Team.")
     worker.work()
-    assert "ledger team" in entities(world, brought["id"])
-    assert state(world, brought["id"]) == (1, 0, 0, False, False, None)
+    assert "ledger team" in entities(world, document["id"])
+    assert state(world, document["id"]) == (1, 0, 0, False, False, None)
     assert builder.build() == BatchResult()
 
 
 def test_nothing_is_extracted_with_the_graph_off(
     core: Services, people: People, world: World, worker: Worker
 ):
-    caller, wanted = people.ann.principal, {"name": "off", "config": {"enable_knowledge_graph": False}}
-    home = collections.create(core.database, caller, wanted)
-    brought = bring(core, people.ann, home["id"], "The Ledger Team owns it.")
+    caller, request = people.ann.principal, {"name": "off", "config": {"enable_knowledge_graph": False}}
+    home = collections.create(core.database, caller, request)
+    upload = bring(core, people.ann, home["id"], "The Ledger Team owns it.")
     worker.work()
     document = NewDocument(None, "Billing", "The Ledger Team owns it.", external_id="b")
     config = ChunkingConfig.of_collection(home)
     (stored,) = ingest_many(core.database, core.embedder, caller, "off", [document], config=config)
     assert stored
-    assert [graph_rows(world, one) for one in (brought["id"], stored.document_id)] == [0, 0]
+    assert [graph_rows(world, one) for one in (upload["id"], stored.document_id)] == [0, 0]
     assert not config.is_graph_enabled
 
 
@@ -125,7 +125,7 @@ def test_a_text_that_breaks_the_rules_is_still_stored(
     def broken(*_: object) -> None:
         raise RecursionError
 
-    monkeypatch.setattr("shared.ingestion.entity_extraction.extract", broken)
+    monkeypatch.setattr("shared.ingestion.entity_rows.extract", broken)
     document = NewDocument(people.acme.id, "Billing", "The Ledger Team owns it.")
     stored = ingest(core.database, core.embedder, people.ann.principal, document)
     assert stored.chunks == 1
@@ -279,8 +279,8 @@ def test_a_crash_between_chunks_repeats_no_finished_chunk(
     assert reader.build() == BatchResult(), "while the lease lasts"
     assert_due(world, document)
     assert reader.build() == BatchResult(claimed=1, completed=1)
-    asked = [request.json["messages"][1]["content"] for request in api.requests]
-    assert [text in said for text, said in zip(TEXTS, asked, strict=True)] == [True] * 5
+    requests = [request.json["messages"][1]["content"] for request in api.requests]
+    assert [text in message for text, message in zip(TEXTS, requests, strict=True)] == [True] * 5
     assert entities(world, document) == [name.lower() for name in NAMES]
     ((tokens,),) = world.sql("select prompt_tokens from rag.extractions where document_id = %s", document)
     assert tokens == 5 * 120
@@ -294,8 +294,8 @@ def test_a_malformed_reply_keeps_the_rules_names_and_is_reported(
     assert GraphWorker(jobs, model(api)).build() == BatchResult(claimed=1, completed=1)
     assert entities(world, document) == ["plan", "bob orr", "cyd fox"]
     assert state(world, document) == (2, 0, 0, False, False, "unreadable_reply")
-    said = "select error_message, prompt_tokens from rag.extractions where document_id = %s"
-    ((message, tokens),) = world.sql(said, document)
+    text = "select error_message, prompt_tokens from rag.extractions where document_id = %s"
+    ((message, tokens),) = world.sql(text, document)
     assert "chunk 2" in message
     assert tokens == 4 * 120
 
@@ -385,8 +385,8 @@ def test_a_concurrent_change_to_the_document_ends_its_extraction(
     with monkeypatch.context() as patched:
         patched.setattr(ExtractionJob, "store", late)
         assert GraphWorker(jobs, model(api)).build() == BatchResult(claimed=1)
-    found = {"replaced": [], "deleted": [], "retitled": ["ann lee"], "left the org": ["ann lee"]}[how]
-    assert entities(world, document) == found
+    results = {"replaced": [], "deleted": [], "retitled": ["ann lee"], "left the org": ["ann lee"]}[how]
+    assert entities(world, document) == results
     if how in ("replaced", "retitled"):
         assert builder.build() == BatchResult(claimed=1, completed=1)
         assert entities(world, document) == (["zoe ray"] if how == "replaced" else ["ann lee"])
@@ -414,8 +414,8 @@ def test_a_private_document_is_extracted_with_its_owner_s_rights(
     api.replies(lists("Ann Lee"))
     GraphWorker(jobs, model(api)).build()
     count = "select count(*) from rag.mentions where document_id = %s"
-    seen = [world.as_user(actor, count, document)[0][0] for actor in (people.ann, people.ada, people.alf)]
-    assert seen == [1, 1, 0]
+    counts = [world.as_user(actor, count, document)[0][0] for actor in (people.ann, people.ada, people.alf)]
+    assert counts == [1, 1, 0]
 
 
 def test_the_log_has_the_usage_and_no_text(

@@ -10,12 +10,12 @@ import pytest
 
 from shared.errors import GenerationFailed, GenerationRefused
 from shared.models.chat_gateway import ChatGateway
-from tests.functions.chatting import DONE, piece, sent
-from tests.stand_in import Reply, StandIn
+from tests.functions.chat_completions_client import DONE, encode, piece
+from tests.stand_in_server import Reply, StandIn
 
 ASKED = {"model": "m", "messages": [{"role": "user", "content": "Hello"}]}
 WHOLE = Reply(json={"choices": [{"message": {"role": "assistant", "content": "Hi."}}]})
-STREAM = Reply(chunks=[*sent(piece("Hi."), piece()), DONE])
+STREAM = Reply(chunks=[*encode(piece("Hi."), piece()), DONE])
 REFUSED = Reply(status=400, json={"error": {"message": "unknown parameter: stream_options"}})
 
 
@@ -58,7 +58,7 @@ def test_a_server_reuses_its_connection(
 def test_concurrent_streams_and_a_second_event_loop_have_their_own_connections(
     gateway: StandIn, endpoint: ChatGateway
 ):
-    gateway.replies(Reply(chunks=[*sent(piece("Hi.")), 0.2, *sent(piece()), DONE]))
+    gateway.replies(Reply(chunks=[*encode(piece("Hi.")), 0.2, *encode(piece()), DONE]))
 
     async def serve() -> None:
         async with endpoint.keeping_connections():
@@ -102,11 +102,11 @@ def test_the_time_for_an_event_of_many_lines_is_linear(gateway: StandIn, endpoin
     gateway.replies(Reply(chunks=[lines, b"\n"]))
     with pytest.raises(GenerationFailed) as failed:
         run(asyncio.wait_for(read(endpoint), 20))
-    assert failed.value.because == "an event is too long"
+    assert failed.value.log_reason == "an event is too long"
 
 
 def test_an_endpoint_that_never_ends_its_stream_blocks_no_caller(gateway: StandIn, endpoint: ChatGateway):
-    gateway.replies(Reply(chunks=[*sent(piece("Hi."), piece()), DONE, 60.0]))
+    gateway.replies(Reply(chunks=[*encode(piece("Hi."), piece()), DONE, 60.0]))
     run(asyncio.wait_for(read(endpoint), 5))
 
 
@@ -128,5 +128,5 @@ def test_usage_is_requested_until_the_endpoint_rejects_that_option(gateway: Stan
         run(read(endpoint, counted=True))
     run(read(endpoint, counted=True))
     run(read(endpoint, counted=True))
-    asked = ["stream_options" in request.json for request in gateway.requests]
-    assert asked == [True, False, True, False, False]
+    requests = ["stream_options" in request.json for request in gateway.requests]
+    assert requests == [True, False, True, False, False]

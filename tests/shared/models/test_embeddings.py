@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from local import ROOT
-from shared.clients.http import SERVICE_PAUSES
+from shared.clients.http_client import SERVICE_PAUSES
 from shared.errors import EmbeddingFailed
 from shared.models.embeddings import (
     DIMENSIONS,
@@ -20,7 +20,7 @@ from shared.models.embeddings import (
     local_embedder,
 )
 from tests.shared.examples import opened, settings
-from tests.stand_in import Reply, StandIn
+from tests.stand_in_server import Reply, StandIn
 
 SECRET = "sk-secret-7f3x"
 AT_ONCE = {"retry-after-ms": "1"}
@@ -35,7 +35,7 @@ def api() -> Iterator[StandIn]:
 @pytest.fixture
 def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
     """Retries without the waits, for a test that counts the retries."""
-    monkeypatch.setattr("shared.clients.http.SERVICE_PAUSES", (0.001,) * len(SERVICE_PAUSES))
+    monkeypatch.setattr("shared.clients.http_client.SERVICE_PAUSES", (0.001,) * len(SERVICE_PAUSES))
 
 
 def hosted(api: StandIn, **fields: Any) -> Embedder:
@@ -88,24 +88,24 @@ def test_a_size_is_requested_only_of_models_that_support_it(subtests: pytest.Sub
         ("text-embedding-ada-002", None),
         ("bge-m3", None),
     ]
-    for model, asked in cases:
+    for model, request in cases:
         with subtests.test(model=model), StandIn() as api:
             api.replies(vectors([1.0]))
             embedder = hosted(api, rag_embedding_model=model)
             embed(embedder, ["a text"])
-            assert api.requests[0].json.get("dimensions") == asked
+            assert api.requests[0].json.get("dimensions") == request
             assert api.requests[0].json["model"] == embedder.model == model
 
 
 def test_texts_are_sent_in_batches_of_128_and_returned_in_order(api: StandIn):
     for start, end in ((0, 128), (128, 256), (256, 300)):
         api.replies(vectors(*[[float(number + 1)] for number in range(start, end)]))
-    found = embed(hosted(api), [f"text {number}" for number in range(300)])
+    results = embed(hosted(api), [f"text {number}" for number in range(300)])
     assert [len(request.json["input"]) for request in api.requests] == [128, 128, 44]
     assert [text for request in api.requests for text in request.json["input"]] == [
         f"text {number}" for number in range(300)
     ]
-    assert [vector[0] for vector in found] == [float(number + 1) for number in range(300)]
+    assert [vector[0] for vector in results] == [float(number + 1) for number in range(300)]
 
 
 def test_vectors_are_ordered_by_their_index(api: StandIn):

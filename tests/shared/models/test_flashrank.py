@@ -105,7 +105,7 @@ def test_an_empty_list_has_no_scores(model: Model):
 def test_a_reranker_past_its_deadline_fails(model: Model):
     with pytest.raises(RerankFailed) as raised:
         CrossEncoder(model(), timeout_seconds=1e-9).score("maybe", ["yes"])
-    assert raised.value.because == "time-out"
+    assert raised.value.log_reason == "time-out"
 
 
 @pytest.mark.parametrize("name", ["tokenizer.json", "tokenizer_config.json", "flashrank-tiny_Q.onnx"])

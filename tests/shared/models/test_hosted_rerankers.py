@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from shared.clients.http import SERVICE_PAUSES
+from shared.clients.http_client import SERVICE_PAUSES
 from shared.errors import RerankFailed
 from shared.models.hosted_rerankers import APIS
 from shared.models.reranking import Reranker, rerank, reranker_for
 from shared.types import SearchResult
 from tests.shared.examples import match, opened, settings
-from tests.stand_in import Reply, StandIn
+from tests.stand_in_server import Reply, StandIn
 
 SECRET = "key-secret-7f3x"
 PASSAGES = ["first", "second", "third"]
@@ -30,7 +30,7 @@ def api() -> Iterator[StandIn]:
 @pytest.fixture
 def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
     """Retries without the waits, for a test that counts the retries."""
-    monkeypatch.setattr("shared.clients.http.SERVICE_PAUSES", (0.001,) * len(SERVICE_PAUSES))
+    monkeypatch.setattr("shared.clients.http_client.SERVICE_PAUSES", (0.001,) * len(SERVICE_PAUSES))
 
 
 def hosted(api: StandIn, provider: str = "cohere", **fields: Any) -> Reranker:
@@ -48,9 +48,9 @@ def hosted(api: StandIn, provider: str = "cohere", **fields: Any) -> Reranker:
     return opened(made)
 
 
-def results(provider: str, *found: tuple[Any, Any], **reply: Any) -> Reply:
+def results(provider: str, *matches: tuple[Any, Any], **reply: Any) -> Reply:
     """An answer in the provider's form, of (index, relevance)s in this order."""
-    listed = [{"index": index, NAMES[provider][1]: score} for index, score in found]
+    listed = [{"index": index, NAMES[provider][1]: score} for index, score in matches]
     return Reply(json={"id": "1", "model": "m", NAMES[provider][0]: listed, "usage": {}}, **reply)
 
 
@@ -102,9 +102,9 @@ ADDRESSES = {
 def failure(reranker: Reranker, passages: Sequence[str] = PASSAGES) -> RerankFailed:
     with pytest.raises(RerankFailed) as raised:
         reranker.score("a question", passages)
-    shown = f"{raised.value!r} {raised.value.because} {raised.value.__cause__} {raised.value.headers}"
-    assert SECRET not in shown
-    assert "first" not in shown
+    output = f"{raised.value!r} {raised.value.log_reason} {raised.value.__cause__} {raised.value.headers}"
+    assert SECRET not in output
+    assert "first" not in output
     return raised.value
 
 
@@ -129,13 +129,13 @@ def test_relevance_is_in_the_order_of_the_passages(api: StandIn, provider: str):
 @every_provider
 def test_a_reranked_search_is_ordered_by_the_provider_and_names_its_model(api: StandIn, provider: str):
     api.replies(results(provider, (2, 0.9), (0, 0.4), (1, 0.4)))
-    found = [match(text, document=text) for text in PASSAGES]
-    done = rerank(
-        hosted(api, provider, rag_rerank_model="mine"), "a question", SearchResult(tuple(found), None, 0)
+    matches = [match(text, document=text) for text in PASSAGES]
+    reranking = rerank(
+        hosted(api, provider, rag_rerank_model="mine"), "a question", SearchResult(tuple(matches), None, 0)
     )
-    assert [item.text for item in done.matches] == ["third", "first", "second"]
-    assert [item.score for item in done.matches] == [0.9, 0.4, 0.4]
-    assert (done.reranked_by, done.rerank_failed) == ("mine", False)
+    assert [item.text for item in reranking.matches] == ["third", "first", "second"]
+    assert [item.score for item in reranking.matches] == [0.9, 0.4, 0.4]
+    assert (reranking.reranked_by, reranking.rerank_failed) == ("mine", False)
 
 
 # Faults are handled by the client that all providers share, so one provider stands for all of them.
@@ -154,14 +154,14 @@ def test_an_error_status_is_a_failure_without_a_retry(subtests: pytest.Subtests)
         with subtests.test(status=status), StandIn() as api:
             headers = {"Location": f"{api.url}/elsewhere"} if status == 302 else {}
             api.replies(Reply(status=status, json={"message": f"no such key {SECRET}"}, headers=headers))
-            assert failure(hosted(api)).because == f"HTTP {status}"
+            assert failure(hosted(api)).log_reason == f"HTTP {status}"
             assert len(api.requests) == 1
 
 
 @pytest.mark.usefixtures("short_pauses")
 def test_a_permanent_failure_is_given_up_after_three_attempts(api: StandIn):
     api.replies(Reply(status=503))
-    assert failure(hosted(api)).because == "HTTP 503"
+    assert failure(hosted(api)).log_reason == "HTTP 503"
     assert len(api.requests) == 3
 
 
@@ -186,7 +186,7 @@ def test_an_unreachable_endpoint_is_a_failure(api: StandIn):
 def test_a_retry_after_beyond_the_deadline_is_not_waited_for(api: StandIn):
     api.replies(Reply(status=429, headers={"Retry-After": "60"}))
     started = time.monotonic()
-    assert failure(hosted(api)).because == "HTTP 429"
+    assert failure(hosted(api)).log_reason == "HTTP 429"
     assert time.monotonic() - started < 2
     assert len(api.requests) == 1
 
@@ -268,15 +268,15 @@ def test_a_malformed_reply_is_a_failure(subtests: pytest.Subtests):
 
 def test_every_failure_keeps_the_order(api: StandIn):
     api.replies(Reply(status=401))
-    found = tuple(match(text, document=text) for text in PASSAGES)
-    done = rerank(hosted(api), "a question", SearchResult(tuple(found), None, 0))
-    assert (done.matches, done.reranked_by, done.rerank_failed) == (found, None, True)
+    matches = tuple(match(text, document=text) for text in PASSAGES)
+    reranking = rerank(hosted(api), "a question", SearchResult(tuple(matches), None, 0))
+    assert (reranking.matches, reranking.reranked_by, reranking.rerank_failed) == (matches, None, True)
 
 
 @pytest.mark.parametrize("key", ["schlüssel-7f3x", "line\nbreak-7f3x"])
 def test_an_invalid_key_is_a_failure_that_does_not_show_it(api: StandIn, key: str):
     raised = failure(hosted(api, rag_rerank_api_key=key))
-    assert "7f3x" not in f"{raised!r} {raised.because} {raised.__cause__}"
+    assert "7f3x" not in f"{raised!r} {raised.log_reason} {raised.__cause__}"
     assert raised.__suppress_context__
     assert api.requests == []
 

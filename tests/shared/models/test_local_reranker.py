@@ -28,10 +28,10 @@ def reranker() -> LocalReranker:
 
 
 def test_the_answering_passage_is_first_and_the_unrelated_one_last(reranker: LocalReranker):
-    found = [match(text.split("\n")[1], title=text.split("\n")[0], document=text) for text in PASSAGES]
-    done = rerank(reranker, QUESTION, SearchResult(tuple(found), None, 0))
-    assert [item.document_id for item in done.matches][:2] == [PASSAGES[2], PASSAGES[1]]
-    assert (done.reranked_by, done.rerank_failed) == ("all-MiniLM-L6-v2-late-interaction", False)
+    results = [match(text.split("\n")[1], title=text.split("\n")[0], document=text) for text in PASSAGES]
+    reranking = rerank(reranker, QUESTION, SearchResult(tuple(results), None, 0))
+    assert [item.document_id for item in reranking.matches][:2] == [PASSAGES[2], PASSAGES[1]]
+    assert (reranking.reranked_by, reranking.rerank_failed) == ("all-MiniLM-L6-v2-late-interaction", False)
 
 
 def test_relevance_is_between_0_and_1_and_highest_for_the_question_itself(reranker: LocalReranker):
@@ -65,7 +65,7 @@ def test_a_reranker_past_its_deadline_stops_and_fails():
     started = time.process_time()
     with pytest.raises(RerankFailed) as raised:
         hurried.score(QUESTION, ["word " * 250] * 200)
-    assert raised.value.because == "time-out"
+    assert raised.value.log_reason == "time-out"
     assert time.process_time() - started < 3
 
 

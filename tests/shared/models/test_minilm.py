@@ -34,13 +34,13 @@ def cosine(one: list[float], other: list[float]) -> float:
     return sum(a * b for a, b in zip(one, other, strict=True))
 
 
-def same(found: list[list[float]], expected: list[list[float]]) -> bool:
-    return np.allclose(found, expected, rtol=0, atol=1e-5)
+def same(results: list[list[float]], expected: list[list[float]]) -> bool:
+    return np.allclose(results, expected, rtol=0, atol=1e-5)
 
 
 def test_vectors_agree_with_sentence_transformers(minilm: MiniLM, samples: list[Sample]) -> None:
-    found = minilm.embed([text for text, _ in samples])
-    cosines = [cosine(one, other) for one, (_, other) in zip(found, samples, strict=True)]
+    vectors = minilm.embed([text for text, _ in samples])
+    cosines = [cosine(one, other) for one, (_, other) in zip(vectors, samples, strict=True)]
     # Far above 0.999, which a quantised model reaches as well: this one must be exact.
     assert min(cosines) > 0.99999
 

@@ -9,7 +9,7 @@ import pytest
 from pydantic import SecretStr
 
 from shared import pipeline
-from shared.clients.http import deadline
+from shared.clients.http_client import deadline
 from shared.clients.postgrest import Database
 from shared.config import Settings
 from shared.errors import EmbeddingFailed
@@ -21,7 +21,7 @@ from shared.types import Principal, Query
 from tests.actors import Actor, World, vector
 from tests.conftest import People
 from tests.shared.examples import opened
-from tests.stand_in import Reply, StandIn
+from tests.stand_in_server import Reply, StandIn
 
 HOUR = 3600
 QUESTION = "How hot may the kiln become?"
@@ -96,8 +96,8 @@ def test_another_instance_uses_the_cached_vector(service: StandIn, made: Made, p
 def test_another_user_s_same_question_is_embedded_again(service: StandIn, remote: Services, people: People):
     """Of the same org too: how long it takes tells nobody what somebody else asked."""
     answers_with(service, 1, 2, 3, 4)
-    asked = [embedded(remote, actor) for actor in (people.ann, people.alf, people.ada, people.bob)]
-    assert asked == [vector(1), vector(2), vector(3), vector(4)]
+    requests = [embedded(remote, actor) for actor in (people.ann, people.alf, people.ada, people.bob)]
+    assert requests == [vector(1), vector(2), vector(3), vector(4)]
     assert len(service.requests) == 4
     assert embedded(remote, people.ann) == close_to(1)
 
@@ -145,8 +145,8 @@ def test_an_expired_question_is_embedded_again(
 
 def test_0_disables_the_cache(service: StandIn, remote: Services, people: People, world: World):
     answers_with(service, 1, 2)
-    asked = [embedded(remote, people.ann, seconds=0) for _ in range(2)]
-    assert asked == [vector(1), vector(2)]
+    requests = [embedded(remote, people.ann, seconds=0) for _ in range(2)]
+    assert requests == [vector(1), vector(2)]
     assert remembered(world, people.ann) == 0
 
 
@@ -195,7 +195,7 @@ def test_neither_the_text_nor_its_plain_hash_is_stored(
     rows = world.sql(
         "select hash from rag.query_embeddings where user_id = any (%s)", [people.ann.id, people.alf.id]
     )
-    hashes = {found for (found,) in rows}
+    hashes = {entry for (entry,) in rows}
     assert len(hashes) == 2, "each user's own"
     assert sha256(QUESTION.encode()).hexdigest() not in hashes
 

@@ -41,7 +41,7 @@ class Broken:
 
     def score(self, query: str, passages: Sequence[str]) -> list[float]:
         if not self._scores:
-            raise RerankFailed(because="HTTP 503")
+            raise RerankFailed(log_reason="HTTP 503")
         return self._scores
 
 
@@ -49,23 +49,23 @@ FOUND = tuple(match(text, document=text, similarity=0.9 - place / 10) for place,
 
 
 def test_matches_are_ordered_by_relevance_which_is_their_score():
-    done = rerank(Table(a=0.2, b=0.9, c=0.1, d=0.5), "a question", SearchResult(FOUND, None, 0))
-    assert [found.text for found in done.matches] == ["b", "d", "a", "c"]
-    assert [found.score for found in done.matches] == [0.9, 0.5, 0.2, 0.1]
-    assert (done.reranked_by, done.rerank_failed) == ("table", False)
+    reranking = rerank(Table(a=0.2, b=0.9, c=0.1, d=0.5), "a question", SearchResult(FOUND, None, 0))
+    assert [entry.text for entry in reranking.matches] == ["b", "d", "a", "c"]
+    assert [entry.score for entry in reranking.matches] == [0.9, 0.5, 0.2, 0.1]
+    assert (reranking.reranked_by, reranking.rerank_failed) == ("table", False)
 
 
 def test_similarity_and_all_other_fields_of_a_match_are_unchanged():
-    done = rerank(Table(a=0.2, b=0.9, c=0.1, d=0.5), "a question", SearchResult(FOUND, None, 0))
-    assert {found.text: found.similarity for found in done.matches} == {
-        found.text: found.similarity for found in FOUND
+    reranking = rerank(Table(a=0.2, b=0.9, c=0.1, d=0.5), "a question", SearchResult(FOUND, None, 0))
+    assert {entry.text: entry.similarity for entry in reranking.matches} == {
+        entry.text: entry.similarity for entry in FOUND
     }
-    assert {found.chunk_id for found in done.matches} == {found.chunk_id for found in FOUND}
+    assert {entry.chunk_id for entry in reranking.matches} == {entry.chunk_id for entry in FOUND}
 
 
 def test_matches_of_equal_relevance_keep_their_order():
-    done = rerank(Table(a=0.5, b=0.5, c=0.7, d=0.5), "a question", SearchResult(FOUND, None, 0))
-    assert [found.text for found in done.matches] == ["c", "a", "b", "d"]
+    reranking = rerank(Table(a=0.5, b=0.5, c=0.7, d=0.5), "a question", SearchResult(FOUND, None, 0))
+    assert [entry.text for entry in reranking.matches] == ["c", "a", "b", "d"]
 
 
 def test_the_reranker_gets_the_question_and_each_passage_with_its_title():
@@ -75,15 +75,15 @@ def test_the_reranker_gets_the_question_and_each_passage_with_its_title():
 
 
 def test_scores_are_clamped_to_0_and_1_after_ordering():
-    done = rerank(Table(a=-3.0, b=-1.0, c=2.0, d=7.0), "a question", SearchResult(FOUND, None, 0))
-    assert [found.text for found in done.matches] == ["d", "c", "b", "a"]
-    assert [found.score for found in done.matches] == [1.0, 1.0, 0.0, 0.0]
+    reranking = rerank(Table(a=-3.0, b=-1.0, c=2.0, d=7.0), "a question", SearchResult(FOUND, None, 0))
+    assert [entry.text for entry in reranking.matches] == ["d", "c", "b", "a"]
+    assert [entry.score for entry in reranking.matches] == [1.0, 1.0, 0.0, 0.0]
 
 
 def test_without_matches_no_reranker_is_called():
     reranker = Table()
-    done = rerank(reranker, "a question", SearchResult((), None, 0))
-    assert (done.matches, done.reranked_by, done.rerank_failed) == ((), "table", False)
+    reranking = rerank(reranker, "a question", SearchResult((), None, 0))
+    assert (reranking.matches, reranking.reranked_by, reranking.rerank_failed) == ((), "table", False)
     assert reranker.asked == []
 
 
@@ -96,9 +96,9 @@ def test_a_failed_reranker_keeps_the_order_and_is_reported(
     reranker: Reranker, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr(logging.getLogger("rag"), "propagate", True)
-    done = rerank(reranker, "a question", SearchResult(FOUND, None, 0))
-    assert done.matches == FOUND
-    assert (done.reranked_by, done.rerank_failed) == (None, True)
+    reranking = rerank(reranker, "a question", SearchResult(FOUND, None, 0))
+    assert reranking.matches == FOUND
+    assert (reranking.reranked_by, reranking.rerank_failed) == (None, True)
     assert "reranking failed" in caplog.text
     assert "a question" not in caplog.text
 
@@ -185,10 +185,10 @@ def test_without_the_local_model_there_is_no_reranker_unless_it_was_configured()
 
 
 def test_health_names_a_provider_s_host_without_its_key():
-    said = reranker_details(
+    message = reranker_details(
         settings(rag_rerank_provider="voyage", rag_rerank_url="https://proxy.example/team-7f3x/rerank")
     )
-    assert said == {"provider": "voyage", "model": "rerank-2.5", "source": "proxy.example"}
+    assert message == {"provider": "voyage", "model": "rerank-2.5", "source": "proxy.example"}
     assert reranker_details(settings())["source"] == "local"
 
 

@@ -16,11 +16,11 @@ from local import ROOT
 from local.stack import Stack
 from shared.api.app import lambda_handler
 from shared.api.dependencies import get_services
-from shared.ingestion.ingest import NewDocument, ingest
+from shared.ingestion.synchronous_ingestion import NewDocument, ingest
 from shared.services import Services
 from tests.conftest import People
-from tests.shared.serving import started
-from tests.stand_in import Reply, StandIn
+from tests.shared.app_lifespan import started_client
+from tests.stand_in_server import Reply, StandIn
 
 STEPS = ["authenticate", "limit", "embed", "match", "judge", "generate"]
 TRACE_ID, PARENT_ID = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
@@ -35,14 +35,14 @@ def collector(stand_in: StandIn, *replies: Reply) -> dict[str, str]:
 
 
 def spans_of(stand_in: StandIn) -> list[Span]:
-    found = []
+    results = []
     for request in stand_in.requests:
         assert (request.method, request.path) == ("POST", "/v1/traces")
         assert request.headers["content-type"] == "application/x-protobuf"
         for resource in ExportTraceServiceRequest.FromString(request.body).resource_spans:
             assert values(resource.resource)["service.name"] == "rag"
-            found += [span for scope in resource.scope_spans for span in scope.spans]
-    return found
+            results += [span for scope in resource.scope_spans for span in scope.spans]
+    return results
 
 
 def values(holder: Any) -> dict[str, Any]:
@@ -71,7 +71,7 @@ def test_an_answer_is_one_server_span_with_a_child_per_step_in_the_caller_s_trac
 ):
     with StandIn() as stand_in:
         settings = collector(stand_in)
-        with started(rag_answer.app, people.ann.stack, monkeypatch, **settings) as client:
+        with started_client(rag_answer.app, people.ann.stack, monkeypatch, **settings) as client:
             headers = {**people.ann.headers(), "traceparent": TRACEPARENT, "X-Request-Id": "the-request"}
             assert client.post("/api/rag/answer", json=QUESTION, headers=headers).status_code == 200
         spans = spans_of(stand_in)
@@ -100,10 +100,10 @@ def test_without_a_caller_s_trace_each_request_starts_its_own(
     for value in ("", "garbage", "00-0-0-01", TRACEPARENT.upper() + "x"):
         headers[value or "empty"] = {"traceparent": value}
     with StandIn() as stand_in:
-        with started(rag_search.app, people.ann.stack, monkeypatch, **collector(stand_in)) as client:
-            for case, given in headers.items():
+        with started_client(rag_search.app, people.ann.stack, monkeypatch, **collector(stand_in)) as client:
+            for case, arguments in headers.items():
                 for _ in range(2):
-                    sent = {**people.ann.headers(), **given, "X-Request-Id": case}
+                    sent = {**people.ann.headers(), **arguments, "X-Request-Id": case}
                     assert client.post("/api/rag/search", json=QUESTION, headers=sent).status_code == 200
         spans = spans_of(stand_in)
     servers = [span for span in spans if span.kind == Span.SPAN_KIND_SERVER]
@@ -119,7 +119,7 @@ def test_without_a_caller_s_trace_each_request_starts_its_own(
 
 def test_an_unsampled_trace_of_the_caller_is_exported_anyway(people: People, monkeypatch: pytest.MonkeyPatch):
     with StandIn() as stand_in:
-        with started(rag_search.app, people.ann.stack, monkeypatch, **collector(stand_in)) as client:
+        with started_client(rag_search.app, people.ann.stack, monkeypatch, **collector(stand_in)) as client:
             headers = {**people.ann.headers(), "traceparent": TRACEPARENT[:-1] + "0"}
             assert client.post("/api/rag/search", json=QUESTION, headers=headers).status_code == 200
         assert len(spans_of(stand_in)) == 5  # the request and its four steps
@@ -130,14 +130,14 @@ def test_the_route_is_the_template_and_no_token_or_text_is_exported(
 ):
     with StandIn() as stand_in:
         settings = collector(stand_in)
-        with started(api_keys.app, people.ann.stack, monkeypatch, **settings) as client:
+        with started_client(api_keys.app, people.ann.stack, monkeypatch, **settings) as client:
             key = client.post(
                 "/api/keys", json={"name": "ZEBRAFISH", "scopes": ["chat:read"]}, headers=people.ann.headers()
             ).json()
             client.delete(f"/api/keys/{key['id']}?x=ZEBRAFISH", headers=people.ann.headers())
             client.get("/api/keys", headers={"Authorization": f"Bearer {key['key']}"})
             client.get("/ZEBRAFISH", headers=people.ann.headers())
-        with started(rag_answer.app, people.ann.stack, monkeypatch, **settings) as client:
+        with started_client(rag_answer.app, people.ann.stack, monkeypatch, **settings) as client:
             client.post("/api/rag/answer", json=QUESTION, headers=people.ann.headers())
         spans, sent = spans_of(stand_in), b"".join(request.body for request in stand_in.requests)
     names = {span.name for span in spans if span.kind == Span.SPAN_KIND_SERVER}
@@ -166,9 +166,9 @@ def test_a_client_error_is_not_a_span_error_and_a_server_error_is(
 ):
     with StandIn() as stand_in:
         settings = {**settings, **collector(stand_in)}
-        with started(rag_search.app, people.ann.stack, monkeypatch, **settings) as client:
-            given = {**people.ann.headers(), **headers}
-            answer = client.post("/api/rag/search", json=QUESTION, headers=given)
+        with started_client(rag_search.app, people.ann.stack, monkeypatch, **settings) as client:
+            arguments = {**people.ann.headers(), **headers}
+            answer = client.post("/api/rag/search", json=QUESTION, headers=arguments)
         request, _ = request_and_steps(spans_of(stand_in))
     assert answer.status_code == values(request)["http.response.status_code"] == status
     assert request.status.code == code
@@ -192,12 +192,12 @@ def test_no_exporter_is_imported_without_a_collector(stack: Stack, configured: b
     """FastAPI imports OpenTelemetry's own interface where it is installed; what is slow is the rest."""
     with StandIn() as stand_in:
         settings = collector(stand_in) if configured else {}
-        done = subprocess.run(
+        process = subprocess.run(
             [sys.executable, "-c", IMPORTED],
             env={"PYTHONPATH": str(ROOT), **stack.function_environment(), **settings},
             capture_output=True, text=True, check=True, cwd=ROOT,
         )  # fmt: skip
-    status, modules = json.loads(done.stdout)
+    status, modules = json.loads(process.stdout)
     assert status == 401
     assert bool(modules) is configured
 
@@ -223,13 +223,13 @@ print(answer.status_code)
 def test_environment_variables_do_not_extend_the_export(stack: Stack):
     with StandIn() as stand_in:
         settings = {**collector(stand_in), "FASTAPI_OTEL_AUTO_CONFIGURE": "true"}
-        done = subprocess.run(
+        process = subprocess.run(
             [sys.executable, "-c", FAULTY],
             env={"PYTHONPATH": str(ROOT), **stack.function_environment(), **settings},
             capture_output=True, text=True, check=True, cwd=ROOT,
         )  # fmt: skip
         sent = b"".join(request.body for request in stand_in.requests)
-    assert done.stdout.strip() == "500"
+    assert process.stdout.strip() == "500"
     assert {request.path for request in stand_in.requests} == {"/v1/traces"}
     request, steps = request_and_steps(spans_of(stand_in))
     assert (request.name, steps) == ("POST /api/rag/search", [])
@@ -272,7 +272,7 @@ def test_a_failing_collector_changes_and_delays_no_response(
         if trouble == "down":
             settings = {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:9"}
         began = time.monotonic()
-        with started(rag_search.app, people.ann.stack, monkeypatch, **settings) as client:
+        with started_client(rag_search.app, people.ann.stack, monkeypatch, **settings) as client:
             times(client, people.ann.headers(), 1)
             time.sleep(0.3)
             assert max(times(client, people.ann.headers())) < 2

@@ -16,11 +16,11 @@ import pytest
 from functions import rag_answer, rag_search
 from local import ROOT
 from local.stack import Stack
-from shared.ingestion.ingest import NewDocument, ingest
+from shared.ingestion.synchronous_ingestion import NewDocument, ingest
 from shared.services import Services
 from tests.actors import Actor
 from tests.conftest import People
-from tests.shared.serving import started
+from tests.shared.app_lifespan import started_client
 
 FIELDS = {"level", "message", "time", "request_id", "function", "method", "route", "status", "ms", "steps"}
 SEARCH_STEPS = ["authenticate", "limit", "embed", "match"]
@@ -42,10 +42,10 @@ def lines(text: str) -> list[dict[str, Any]]:
 def line_of(stack: Stack, request_id: str) -> dict[str, Any]:
     """The one line of that request, which is written after its response was sent."""
     end = time.monotonic() + 10
-    found: list[dict[str, Any]] = []
-    while not found and time.monotonic() < end:
-        found = [line for line in lines(log_of(stack)) if line.get("request_id") == request_id]
-    (line,) = found
+    results: list[dict[str, Any]] = []
+    while not results and time.monotonic() < end:
+        results = [line for line in lines(log_of(stack)) if line.get("request_id") == request_id]
+    (line,) = results
     return line
 
 
@@ -126,8 +126,8 @@ def test_a_rate_limited_request_is_a_line(people: People, world: Any):
 def test_the_log_has_no_token_key_secret_or_document_text(people: People, document: str):
     """Of good requests and bad ones: also where the secret stands in the path, the query or a header."""
     stack = people.ann.stack
-    made = people.ada.request("POST", "/api/keys", {"name": "ZEBRAFISH", "scopes": ["admin"]}).json()
-    key, token = made["key"], people.ann.token()
+    body = people.ada.request("POST", "/api/keys", {"name": "ZEBRAFISH", "scopes": ["admin"]}).json()
+    key, token = body["key"], people.ann.token()
     people.ann.search(QUESTION, filters={"lang": "zz-ZEBRAFISH"})
     people.ann.answer(QUESTION)
     people.ann.search("ZEBRAFISH" * 100)
@@ -137,7 +137,7 @@ def test_the_log_has_no_token_key_secret_or_document_text(people: People, docume
     people.ann.request("GET", f"/api/rag/search?apikey={token}&q=ZEBRAFISH")
     people.ada.request("GET", "/api/keys", token=key)
     people.ada.request("GET", "/api/keys", token=key[:-1] + "*")
-    people.ada.request("POST", f"/api/keys/{made['id']}/rotate")
+    people.ada.request("POST", f"/api/keys/{body['id']}/rotate")
     people.ann.request("GET", "/ZEBRAFISH/QUARTZ-5521")
     spoiled = {**people.ann.headers(token), "Content-Type": "application/json"}
     httpx.post(f"{stack.url}/api/rag/search", content=b'{"query_text": ZEBRAFISH', headers=spoiled)
@@ -146,7 +146,7 @@ def test_the_log_has_no_token_key_secret_or_document_text(people: People, docume
         line_of(stack, people.ann.request("GET", "/health", **headers).headers["x-request-id"])
     text = log_of(stack)
     assert len(lines(text)) >= 13
-    secrets = [token, key, made["prefix"], stack.state.jwt_secret, stack.state.password, stack.anon_key]
+    secrets = [token, key, body["prefix"], stack.state.jwt_secret, stack.state.password, stack.anon_key]
     for secret in (*secrets, "ZEBRAFISH", "QUARTZ-5521", "vault door", people.ann.email):
         assert secret not in text, secret
     assert not re.search(r"eyJ|mn_live_|sk_", text)
@@ -170,15 +170,15 @@ def test_concurrent_requests_do_not_mix_their_steps(people: People, document: st
         ("POST", "/api/rag/search", {}, SEARCH_STEPS[:2]),
         ("GET", "/health", None, []),
     ]
-    asked = [(str(uuid4()), *kind) for kind in kinds * 12]
+    requests = [(str(uuid4()), *kind) for kind in kinds * 12]
 
     def ask(one: tuple[str, str, str, Any, list[str]]) -> None:
         request_id, method, path, body, _ = one
         people.ann.request(method, path, body, **{"X-Request-Id": request_id})
 
     with ThreadPoolExecutor(16) as pool:
-        list(pool.map(ask, asked))
-    for request_id, method, path, _, steps in asked:
+        list(pool.map(ask, requests))
+    for request_id, method, path, _, steps in requests:
         line = line_of(people.ann.stack, request_id)
         assert (line["method"], line["route"], list(line["steps"])) == (method, path, steps)
         # A step that was counted twice, or somebody else's, would not fit into the request.
@@ -186,8 +186,8 @@ def test_concurrent_requests_do_not_mix_their_steps(people: People, document: st
 
 
 def records(caplog: pytest.LogCaptureFixture) -> list[dict[str, Any]]:
-    found = [vars(record) for record in caplog.records if record.name == "rag"]
-    return [record for record in found if record["msg"] == "request"]
+    results = [vars(record) for record in caplog.records if record.name == "rag"]
+    return [record for record in results if record["msg"] == "request"]
 
 
 def test_a_database_outage_is_an_error_with_its_cause(
@@ -198,7 +198,7 @@ def test_a_database_outage_is_an_error_with_its_cause(
         "SUPABASE_JWT_ISSUER": f"{people.ann.stack.url}/auth/v1",
         "RAG_DATABASE_TIMEOUT_SECONDS": "0.05",
     }
-    with started(rag_search.app, people.ann.stack, monkeypatch, **gone) as client:
+    with started_client(rag_search.app, people.ann.stack, monkeypatch, **gone) as client:
         answer = client.post("/api/rag/search", json={"query_text": QUESTION}, headers=people.ann.headers())
     assert answer.status_code == 500
     (line,) = records(caplog)
@@ -213,7 +213,7 @@ def test_a_failure_in_a_step_is_logged_by_type_and_location_only(
 ):
     """A setting that no provider stands behind makes a real fault of the answer's last step."""
     nowhere = {"RAG_LLM_API_KEY": "sk-gateway-secret", "RAG_LLM_URL": "http://127.0.0.1:9/v1"}
-    with started(rag_answer.app, people.ann.stack, monkeypatch, **nowhere) as client:
+    with started_client(rag_answer.app, people.ann.stack, monkeypatch, **nowhere) as client:
         answer = client.post("/api/rag/answer", json={"query_text": QUESTION}, headers=people.ann.headers())
     assert answer.status_code == 500
     (line,) = records(caplog)
@@ -238,12 +238,12 @@ logging.getLogger("rag").info("said once", extra={"request_id": "r"})
 
 
 def test_a_line_is_written_once_with_several_apps_and_root_handlers():
-    done = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-c", HANDLERS],
         env={"PYTHONPATH": str(ROOT)}, capture_output=True, text=True, check=True, cwd=ROOT,
     )  # fmt: skip
-    assert done.stdout == ""
-    (line,) = done.stderr.splitlines()
+    assert process.stdout == ""
+    (line,) = process.stderr.splitlines()
     assert {**json.loads(line), "time": ""} == {
         "level": "INFO", "message": "said once", "request_id": "r", "time": "",
     }  # fmt: skip

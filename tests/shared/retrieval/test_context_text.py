@@ -21,8 +21,8 @@ def test_overlaps_are_joined_and_gaps_are_marked():
 
 def test_the_document_of_the_best_match_comes_first():
     other = part(10, 19, "Other", uri="https://x.example")
-    found = concatenate([other, part(0, 9), part(0, 9, "Other")], 1000)
-    assert found == "# Other (https://x.example)\nOne fish.\n[…]\nTwo fish.\n\n# Fish\nOne fish."
+    vectors = concatenate([other, part(0, 9), part(0, 9, "Other")], 1000)
+    assert vectors == "# Other (https://x.example)\nOne fish.\n[…]\nTwo fish.\n\n# Fish\nOne fish."
 
 
 def test_a_title_cannot_imitate_markup():

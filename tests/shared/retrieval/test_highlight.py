@@ -38,11 +38,11 @@ TEXTS = st.lists(PARTS, max_size=8).map("\n".join) | st.text(max_size=500)
 @given(TEXTS, TEXTS | st.just("Does the kettle beep?"), st.integers(0, 1000))
 def test_a_highlight_is_the_document_s_text_at_its_offsets(text: str, question: str, start: int):
     document = "x" * start + text
-    found = highlight(match(text, start=start), question)
-    assert document[found.start : found.end] == found.text
-    assert len(found.text) <= CHARACTERS
-    assert found.text == found.text.strip()
-    assert bool(found.text) == bool(text.strip())
+    passage = highlight(match(text, start=start), question)
+    assert document[passage.start : passage.end] == passage.text
+    assert len(passage.text) <= CHARACTERS
+    assert passage.text == passage.text.strip()
+    assert bool(passage.text) == bool(text.strip())
 
 
 @given(TEXTS, TEXTS)
@@ -64,16 +64,16 @@ def test_the_relevant_sentence_is_highlighted(subtests: pytest.Subtests):
 
 
 def test_adjacent_sentences_with_query_words_are_highlighted_together():
-    found = highlight(match(KETTLE), "litres and grams")
-    assert found.text == "The kettle holds 1.7 litres of water. It weighs 900 grams."
+    passage = highlight(match(KETTLE), "litres and grams")
+    assert passage.text == "The kettle holds 1.7 litres of water. It weighs 900 grams."
 
 
 def test_without_a_common_word_the_first_whole_sentences_are_highlighted(subtests: pytest.Subtests):
     for question in ("Who won the world cup?", "", "?", "the of and"):
         with subtests.test(question=question):
             text = "# Title\n" + "One sentence stands here as well. " * 20
-            found = highlight(match(text), question)
-            assert found.text == ("One sentence stands here as well. " * 8).strip()
+            passage = highlight(match(text), question)
+            assert passage.text == ("One sentence stands here as well. " * 8).strip()
 
 
 def test_a_heading_is_highlighted_only_if_nothing_else_matches():
@@ -89,10 +89,10 @@ def test_a_table_row_is_highlighted_without_the_header():
 
 def test_a_long_sentence_is_cut_at_words_around_the_match():
     text = "word " * 200 + "the kettle switches off " + "word " * 200
-    found = highlight(match(text), "When does the kettle switch off?")
-    assert "kettle switches off" in found.text
-    assert set(found.text.split()) == {"word", "the", "kettle", "switches", "off"}
-    assert 200 < len(found.text) <= CHARACTERS
+    passage = highlight(match(text), "When does the kettle switch off?")
+    assert "kettle switches off" in passage.text
+    assert set(passage.text.split()) == {"word", "the", "kettle", "switches", "off"}
+    assert 200 < len(passage.text) <= CHARACTERS
 
 
 def test_words_are_found_in_text_without_spaces():

@@ -22,11 +22,11 @@ def texts(text: str, lang: str | None = None) -> list[str]:
 
 @given(TEXTS, st.sampled_from([None, "", "en", "pt-BR", "zh-CN", "de", "tlh", "en_US", "!"]))
 def test_spans_are_ordered_disjoint_and_trimmed_and_skip_only_white_space(text: str, lang: str | None):
-    found = sentences(text, lang)
-    ends = [0, *(item.end for item in found)]
-    starts = [*(item.start for item in found), len(text)]
-    assert all(item.start < item.end for item in found)
-    assert all(text[item.start : item.end] == text[item.start : item.end].strip() for item in found)
+    results = sentences(text, lang)
+    ends = [0, *(item.end for item in results)]
+    starts = [*(item.start for item in results), len(text)]
+    assert all(item.start < item.end for item in results)
+    assert all(text[item.start : item.end] == text[item.start : item.end].strip() for item in results)
     assert all(end <= start and not text[end:start].strip() for end, start in zip(ends, starts, strict=True))
 
 
@@ -89,8 +89,8 @@ def test_an_empty_text_has_no_sentences(subtests: pytest.Subtests):
 
 
 def test_a_long_line_has_the_sentences_of_its_parts():
-    said = [f"Sentence {number} of Dr. Heron, no. {number % 7}, ends here." for number in range(1_000)]
-    assert texts(" ".join(said)) == said
+    text = [f"Sentence {number} of Dr. Heron, no. {number % 7}, ends here." for number in range(1_000)]
+    assert texts(" ".join(text)) == text
 
 
 def test_a_long_line_without_a_sentence_end_is_split_without_loss(subtests: pytest.Subtests):

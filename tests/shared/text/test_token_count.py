@@ -8,10 +8,13 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from local import ROOT
 from local.seed_demo import demo_files
-from shared.text.token_count import count_tokens
+from shared.text.token_count import count_tokens, fit_token_budget
+from tests.shared.examples import match
 
 HERE = Path(__file__).parent
 ENCODINGS = ("o200k", "cl100k")
@@ -73,7 +76,7 @@ ODD = {
 
 
 def true_counts(texts: Sequence[str]) -> list[dict[str, int]]:
-    done = subprocess.run(
+    process = subprocess.run(
         ["node", str(HERE / "count_tokens.mjs")],
         input=json.dumps(texts),
         capture_output=True,
@@ -82,8 +85,8 @@ def true_counts(texts: Sequence[str]) -> list[dict[str, int]]:
         check=False,
         cwd=ROOT,
     )
-    assert done.returncode == 0, done.stderr
-    counts: list[dict[str, int]] = json.loads(done.stdout)
+    assert process.returncode == 0, process.stderr
+    counts: list[dict[str, int]] = json.loads(process.stdout)
     return counts
 
 
@@ -135,3 +138,24 @@ def test_a_longer_text_never_has_fewer_tokens():
     text = "The logger FL-300 (№ 4821) läuft bei 4,2 °C. 👩‍👩‍👧\n\n| a | b |\n"
     costs = [count_tokens(text[:end]) for end in range(len(text) + 1)]
     assert costs == sorted(costs)
+
+
+@given(st.lists(st.integers(0, 100), max_size=20), st.integers(0, 300))
+def test_matches_are_selected_greedily_within_the_budget_in_order(costs: list[int], budget: int):
+    matches = [match(start=number) for number in range(len(costs))]
+    price = dict(zip((item.chunk_id for item in matches), costs, strict=True))
+    chosen = fit_token_budget(matches, budget, lambda item: price[item.chunk_id])
+    left = budget - sum(price[item.chunk_id] for item in chosen)
+    assert left >= 0
+    assert list(chosen) == [item for item in matches if item in chosen]
+    assert all(price[item.chunk_id] > left for item in matches if item not in chosen)
+
+
+def test_a_too_long_match_is_skipped_for_a_shorter_one():
+    long, short = match("x" * 90), match("x" * 10, "short")
+    assert fit_token_budget([long, short], 20, lambda item: len(item.text)) == (short,)
+
+
+def test_a_match_that_fills_the_budget_fits():
+    assert len(fit_token_budget([match("x" * 20), match("x" * 20)], 40, lambda item: len(item.text))) == 2
+    assert fit_token_budget([match("x" * 20)], 19, lambda item: len(item.text)) == ()

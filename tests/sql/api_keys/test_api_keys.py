@@ -12,11 +12,11 @@ import httpx
 import psycopg
 import pytest
 
-from local import tokens
+from local import access_tokens
 from shared.access.token_signer import Signer
 from tests.actors import Actor, World, key_arguments, put_arguments, vector
 from tests.conftest import People
-from tests.sql.direct import become
+from tests.sql.sql_as_user import become
 
 SHOWN = {
     "id", "org_id", "owner_id", "name", "prefix", "scopes", "collection", "created_at", "expires_at",
@@ -31,8 +31,8 @@ LONG_AGO = "2020-01-01T00:00:00Z"
 
 def rows(answer: httpx.Response) -> list[dict[str, Any]]:
     assert answer.status_code == 200, answer.text
-    found: list[dict[str, Any]] = answer.json()
-    return found
+    results: list[dict[str, Any]] = answer.json()
+    return results
 
 
 def refusal(answer: httpx.Response) -> tuple[int, str]:
@@ -57,7 +57,7 @@ def listed(actor: Actor, **arguments: Any) -> list[dict[str, Any]]:
 def finder(actor: Actor, digest: Any) -> str:
     """The token by which the functions look a key up."""
     stack = actor.stack
-    signer = Signer(stack.state.jwt_secret, tokens.issuer(stack.url), tokens.AUDIENCE)
+    signer = Signer(stack.state.jwt_secret, access_tokens.issuer(stack.url), access_tokens.AUDIENCE)
     return signer.token(10, rag={"key_hash": digest})
 
 
@@ -651,8 +651,8 @@ def test_the_look_up_token_sees_one_row_only(people: People, world: World):
     key = created(people.ann, digest)
     created(people.ann)
     claims: dict[str, Any] = {"sub": None, "rag": {"key_hash": digest}}
-    seen = world.as_user(people.ann, "select id::text from rag.api_keys", **claims)
-    assert seen == [(key["id"],)]
+    visible = world.as_user(people.ann, "select id::text from rag.api_keys", **claims)
+    assert visible == [(key["id"],)]
     for table in ("orgs", "members", "collections", "documents", "chunks", "rate_limits", "request_counts"):
         assert world.as_user(people.ann, f"select * from rag.{table}", **claims) == []
     token = finder(people.ann, digest)

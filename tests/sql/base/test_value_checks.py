@@ -13,7 +13,7 @@ import pytest
 
 from tests.actors import LEASED, READING, World, put_arguments, vector
 from tests.conftest import People
-from tests.faults import private_bytes
+from tests.process_faults import private_bytes
 
 # As JSON text: Python cannot hold it. 17 kB, of which each number has 131,072 digits.
 BOMB = f'{{"a": [{", ".join(["1e131071"] * 1900)}]}}'

@@ -11,7 +11,7 @@ import pytest
 
 from tests.actors import NOBODYS, Actor, World
 from tests.conftest import People
-from tests.sql.direct import become
+from tests.sql.sql_as_user import become
 
 Row = dict[str, Any]
 ASKED = {"role": "user", "content": "How?"}
@@ -48,8 +48,8 @@ def collection(actor: Actor, name: str = "notes") -> str:
 
 
 def opened(actor: Actor, session: str | None = None, **more: Any) -> Row:
-    found: Row = ok(actor.rpc("rag_open_session", {"session_id": session, **more}))
-    return found
+    row: Row = ok(actor.rpc("rag_open_session", {"session_id": session, **more}))
+    return row
 
 
 def listed(actor: Actor, **page: Any) -> list[Row]:
@@ -89,10 +89,14 @@ def test_a_turn_creates_a_session_and_the_next_continues_it(people: People):
 
 def test_a_session_is_opened_with_its_latest_messages(people: People):
     session = kept(people.ann, None, *map(said, range(200)))
-    found = opened(people.ann, session)
-    assert found["messages"] == [said(number) for number in range(100, 200)]
-    assert (found["session_id"], found["org_id"], found["collection_id"]) == (session, people.acme.id, None)
-    assert (found["title"], found["message_count"]) == ("How?", 200)
+    row = opened(people.ann, session)
+    assert row["messages"] == [said(number) for number in range(100, 200)]
+    assert (row["session_id"], row["org_id"], row["collection_id"]) == (
+        session,
+        people.acme.id,
+        None,
+    )
+    assert (row["title"], row["message_count"]) == ("How?", 200)
     assert opened(people.ann, session, history=2)["messages"] == [said(198), said(199)]
     assert opened(people.ann, session, history=0)["messages"] == []
 
@@ -106,8 +110,8 @@ def test_history_is_limited_and_newest_first(people: People, world: World):
     world.sql("update rag.messages set content = repeat('x', 100000) where session_id = %s", session)
     assert len(opened(people.ann, session)["messages"]) == 3
     kept(people.ann, session, {"role": "user", "content": "x" * 100_000}, said(4))
-    found = opened(people.ann, session)["messages"]
-    assert [len(message["content"]) for message in found] == [100_000, 100_000, 100_000, 1]
+    results = opened(people.ann, session)["messages"]
+    assert [len(message["content"]) for message in results] == [100_000, 100_000, 100_000, 1]
 
 
 def test_without_a_session_the_id_is_returned_and_none_created(people: People):
@@ -120,8 +124,8 @@ def test_without_a_session_the_id_is_returned_and_none_created(people: People):
     }
     assert opened(people.ann) == {**nowhere, "org_id": people.acme.id}
     home = collection(people.kim)
-    found = {**nowhere, "org_id": people.acme.id, "collection_id": home}
-    assert opened(people.kim, collection_id=home) == found
+    by_name = {**nowhere, "org_id": people.acme.id, "collection_id": home}
+    assert opened(people.kim, collection_id=home) == by_name
     assert listed(people.ann) == listed(people.kim) == []
 
 
@@ -176,10 +180,10 @@ TURNS: list[tuple[Any, int]] = [
 
 
 def test_the_content_of_a_message_is_validated(people: People, subtests: pytest.Subtests):
-    for said, status in TURNS:
-        with subtests.test(said=str(said)[:60]):
+    for text, status in TURNS:
+        with subtests.test(said=str(text)[:60]):
             before = len(listed(people.ann))
-            answer = keep(people.ann, None, messages=said)
+            answer = keep(people.ann, None, messages=text)
             assert answer.status_code == status, answer.text
             assert len(listed(people.ann)) == before + (status == 200)
 
@@ -319,10 +323,10 @@ OF_MESSAGES = (
 def test_other_users_sessions_do_not_slow_a_query(people: People, world: World):
     """The functions' own conditions, as a signed-in user, beside another's thousands."""
     session = kept(people.ann)
-    given = {"org": people.acme.id, "user": people.ann.id, "owner": people.alf.id, "session": session}
+    arguments = {"org": people.acme.id, "user": people.ann.id, "owner": people.alf.id, "session": session}
     with psycopg.connect(people.ann.stack.database_url()) as connection:
         for statement in CROWD.split(";"):
-            connection.execute(statement.encode(), given)
+            connection.execute(statement.encode(), arguments)
         connection.execute("analyze rag.sessions, rag.messages")
         become(connection, people.ann)
         for statement, sought in (
@@ -331,7 +335,7 @@ def test_other_users_sessions_do_not_slow_a_query(people: People, world: World):
             (f"{OF_SESSIONS} and id = %(session)s", "id = "),
             (f"{OF_MESSAGES} order by ordinal desc limit 100", "session_id = "),
         ):  # fmt: skip
-            rows = connection.execute(f"explain (costs off) {statement}".encode(), given).fetchall()
+            rows = connection.execute(f"explain (costs off) {statement}".encode(), arguments).fetchall()
             plan = "\n".join(line for (line,) in rows)
             assert re.search(rf"Index Cond: .*\b{sought}", plan), plan
             assert "Seq Scan on sessions" not in plan, plan

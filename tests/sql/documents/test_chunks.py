@@ -71,8 +71,8 @@ def test_spans_count_characters(people: People, world: World):
             ends = [sorted(draw.choices(range(length + 1), k=2)) for _ in range(40)]
             spans = [(start, end) for start, end in ends if start < end]
             spans += [(0, length), (length - 1, length), (0, 1)]
-            found = texts_of(world, people.ann, text, spans)
-            assert found == [text[start:end] for start, end in spans], (length, alphabet)
+            texts = texts_of(world, people.ann, text, spans)
+            assert texts == [text[start:end] for start, end in spans], (length, alphabet)
     assert texts_of(world, people.ann, "", []) == []
 
 
@@ -116,12 +116,12 @@ def test_hashes_are_computed_from_the_stored_text(people: People, world: World):
     people.ann.put([vector(1)], content="kiln", content_hash=claimed, collection="docs", external_id="a")
     people.ann.put([vector(1)], content="kiln", content_hash=claimed, collection="docs", external_id="a")
     home = people.ann.rpc("rag_find_collection", {"name": "docs"}).json()[0]["id"]
-    brought = {"title": "b", "bytes": "a2lsbg==", "content_hash": claimed}
-    first = people.ann.rpc("rag_add_document", {"collection_id": home, "document": brought})
+    document = {"title": "b", "bytes": "a2lsbg==", "content_hash": claimed}
+    first = people.ann.rpc("rag_add_document", {"collection_id": home, "document": document})
     assert first.status_code == 200, first.text
-    del brought["content_hash"]
-    again = people.ann.rpc("rag_add_document", {"collection_id": home, "document": brought})
-    assert (again.status_code, again.json()["details"]) == (409, "duplicate_document")
+    del document["content_hash"]
+    second = people.ann.rpc("rag_add_document", {"collection_id": home, "document": document})
+    assert (second.status_code, second.json()["details"]) == (409, "duplicate_document")
     rows = world.sql(
         "select content_hash from rag.documents where org_id = %s union all "
         "select content_hash from rag.originals where org_id = %s",

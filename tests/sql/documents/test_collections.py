@@ -9,7 +9,7 @@ import pytest
 
 from tests.actors import Actor, Org, World, put_arguments, vector
 from tests.conftest import People
-from tests.sql.direct import become, run
+from tests.sql.sql_as_user import become, run
 
 
 def collections(world: World, org: Org) -> list[tuple[Any, ...]]:

@@ -7,7 +7,7 @@ import pytest
 
 from tests.actors import Actor, World, put_arguments, vector
 from tests.conftest import People
-from tests.sql.direct import run
+from tests.sql.sql_as_user import run
 
 
 def stored(world: World, document_id: str) -> dict[str, Any]:
@@ -22,7 +22,7 @@ def count(world: World, people: People) -> int:
 
 
 def test_a_document_has_its_given_fields(people: People, world: World):
-    given = {
+    arguments = {
         "external_id": "mail/17",
         "source_type": "email",
         "title": "Prix du lait — août",
@@ -31,8 +31,8 @@ def test_a_document_has_its_given_fields(people: People, world: World):
         "metadata": {"labels": ["a", "b"], "nested": {"n": 1.5}},
         "content": "Texte 🥛 intégral",
     }
-    row = stored(world, people.ann.put([vector(1)], occurred_at="2026-08-01T09:30:00+02:00", **given))
-    assert {name: row[name] for name in given} == given
+    row = stored(world, people.ann.put([vector(1)], occurred_at="2026-08-01T09:30:00+02:00", **arguments))
+    assert {name: row[name] for name in arguments} == arguments
     assert row["occurred_at"] == "2026-08-01T07:30:00+00:00"
     assert (row["org_id"], row["owner_id"]) == (people.acme.id, None)
 
@@ -49,11 +49,11 @@ def test_a_match_has_the_document_s_fields(people: People):
         metadata={"k": [1]}, occurred_at="2026-01-01T00:00:00Z",
     )  # fmt: skip
     (row,) = people.alf.match(vector(1))
-    shown = {
+    output = {
         name: row[name]
         for name in ("document_id", "org_id", "title", "uri", "lang", "source_type", "metadata")
     }
-    assert shown == {
+    assert output == {
         "document_id": document_id,
         "org_id": people.acme.id,
         "title": "Guide",
@@ -258,10 +258,10 @@ def test_the_creators_of_a_document_and_its_collection_are_stored(people: People
     )
     assert world.sql(CREATORS, document_id) == [(people.ann.id, people.ann.id)]
     key = people.ann.key_token()
-    made = people.ann.rpc("rag_create_collection", {"name": "by key", "private": True}, token=key).json()[0]
-    assert (made["created_by"], made["owner_id"]) == (people.ann.id, people.ann.id)
-    brought = {"title": "x", "bytes": "eA==", **forged}
-    row = people.ada.rpc("rag_add_document", {"collection_id": made["id"], "document": brought}).json()[0]
+    body = people.ann.rpc("rag_create_collection", {"name": "by key", "private": True}, token=key).json()[0]
+    assert (body["created_by"], body["owner_id"]) == (people.ann.id, people.ann.id)
+    document = {"title": "x", "bytes": "eA==", **forged}
+    row = people.ada.rpc("rag_add_document", {"collection_id": body["id"], "document": document}).json()[0]
     assert (row["created_by"], row["owner_id"]) == (people.ada.id, people.ann.id)
 
 

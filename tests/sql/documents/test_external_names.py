@@ -47,8 +47,8 @@ def test_several_documents_are_stored_in_one_call_and_reported_by_position(peopl
     assert [(row["place"], row["replaced"], row["chunk_count"]) for row in rows] == [
         (1, False, 2), (2, False, 1), (3, False, 0),
     ]  # fmt: skip
-    found = {row["document_id"]: row["content"] for row in people.ann.match(vector(1))}
-    assert found == {rows[0]["document_id"]: "text b", rows[1]["document_id"]: "text none"}
+    by_name = {row["document_id"]: row["content"] for row in people.ann.match(vector(1))}
+    assert by_name == {rows[0]["document_id"]: "text b", rows[1]["document_id"]: "text none"}
 
 
 def test_existing_documents_are_replaced_and_others_created(people: People, world: World):
@@ -84,8 +84,8 @@ def test_a_document_without_a_name_is_updated_by_id(people: People):
     (row,) = put(people.ann, new(None, "old", 1))
     (changed,) = put(people.ann, new(row["document_id"], "new", 2), only_present=True)
     assert changed["document_id"] == row["document_id"]
-    (kept,) = listed(people.ann)["documents"]
-    assert (kept["name"], kept["content"]) == (row["document_id"], "new")
+    (remaining,) = listed(people.ann)["documents"]
+    assert (remaining["name"], remaining["content"]) == (row["document_id"], "new")
 
 
 def test_a_private_document_of_a_name_is_updated_before_the_shared_one(people: People):
@@ -114,8 +114,10 @@ def test_concurrent_stores_of_the_same_documents_store_them_once(people: People,
 def test_a_pending_version_is_older_than_a_synchronous_one(people: People, world: World):
     put(people.ann, new("a", "old", 1))
     home = people.ann.rpc("rag_find_collection", {"name": "docs"}).json()[0]["id"]
-    brought = {"title": "a", "external_id": "a", "bytes": "eA==", "size_bytes": 1}
-    assert people.ann.rpc("rag_add_document", {"collection_id": home, "document": brought}).status_code == 200
+    document = {"title": "a", "external_id": "a", "bytes": "eA==", "size_bytes": 1}
+    assert (
+        people.ann.rpc("rag_add_document", {"collection_id": home, "document": document}).status_code == 200
+    )
     put(people.ann, new("a", "new", 2))
     assert world.sql("select count(*) from rag.jobs where org_id = %s", people.acme.id) == [(0,)]
     assert world.sql("select count(*) from rag.originals where org_id = %s", people.acme.id) == [(0,)]
@@ -152,8 +154,8 @@ def test_one_chunk_beyond_its_document_refuses_all(people: People):
 
 def test_documents_are_found_by_name_with_only_the_compared_fields(people: People):
     (row, _) = put(people.ann, new("a", "text a", 1, metadata={"k": 1}), new("b"))
-    found = people.ann.rpc("rag_find_documents", {"collection": "docs", "names": ["a", "c", "a"]}).json()
-    assert found == [
+    body = people.ann.rpc("rag_find_documents", {"collection": "docs", "names": ["a", "c", "a"]}).json()
+    assert body == [
         {
             "name": "a", "document_id": row["document_id"],
             "content_hash": hashlib.sha256(b"text a").hexdigest(),

@@ -62,8 +62,8 @@ def test_different_values_and_kinds_are_different_facets(world: World):
         '{"a": null}',
     ]
     kinds = ["origin", "author", "state", "label", "metadata.x", "metadata.x:1", "metadata.author"]
-    found = [facet(world, kind, value) for kind in kinds for value in values]
-    assert len(set(found)) == len(found)
+    results = [facet(world, kind, value) for kind in kinds for value in values]
+    assert len(set(results)) == len(results)
 
 
 def facets(world: World, document_id: str) -> set[str]:

@@ -14,7 +14,7 @@ import pytest
 from tests.actors import Actor, Org, World, put_arguments, vector
 from tests.conftest import People
 from tests.sql import passages
-from tests.sql.direct import become
+from tests.sql.sql_as_user import become
 
 
 def rows_of(world: World, org: Org) -> tuple[int, int]:
@@ -46,13 +46,13 @@ def test_a_document_is_searchable_when_the_put_returns(people: People):
 
 def test_chunks_keep_their_order_and_spans(people: People):
     people.ann.put([vector(seed) for seed in range(20)])
-    found = sorted(
+    results = sorted(
         (row["ordinal"], row["content"], row["span_start"], row["span_end"])
         for row in people.ann.match(vector(1))
     )
     content = "\n".join(map(str, range(20)))
-    assert [content[start:end] for _, _, start, end in found] == [text for _, text, _, _ in found]
-    assert [(ordinal, text) for ordinal, text, _, _ in found] == [(n, str(n)) for n in range(20)]
+    assert [content[start:end] for _, _, start, end in results] == [text for _, text, _, _ in results]
+    assert [(ordinal, text) for ordinal, text, _, _ in results] == [(n, str(n)) for n in range(20)]
 
 
 def test_a_second_put_of_an_external_id_replaces_the_document(people: People, world: World):
@@ -277,17 +277,17 @@ def test_concurrent_readers_never_see_half_a_document(people: People):
             finished.set()
 
     def read(actor: Actor) -> list[tuple[tuple[str, str], ...]]:
-        seen = []
+        states = []
         while not finished.is_set():
-            seen.append(tuple((match["title"], match["source_type"]) for match in actor.match(vector(1))))
-        return seen
+            states.append(tuple((match["title"], match["source_type"]) for match in actor.match(vector(1))))
+        return states
 
     with ThreadPoolExecutor(4) as pool:
         readers = [pool.submit(read, actor) for actor in (people.alf, people.ada, people.kim)]
         pool.submit(write).result()
-        seen = {each for reader in readers for each in reader.result()}
-    assert seen <= {(("of three", "faq"),) * 3, (("of five", "web"),) * 5}
-    assert seen
+        states = {each for reader in readers for each in reader.result()}
+    assert states <= {(("of three", "faq"),) * 3, (("of five", "web"),) * 5}
+    assert states
 
 
 def test_concurrent_writers_of_an_external_id_leave_one_complete_document(people: People, world: World):
@@ -333,9 +333,9 @@ def delete(actor: Actor, document_id: str | None, **claims: Any) -> Any:
 
 
 def test_a_deleted_document_disappears_at_once_with_its_chunks(people: People, world: World):
-    gone, kept = people.ann.put([vector(1), vector(2)]), people.ann.put([vector(3)])
-    assert delete(people.alf, gone) is True
-    assert {match["document_id"] for match in people.ann.match(vector(1))} == {kept}
+    deleted, remaining = people.ann.put([vector(1), vector(2)]), people.ann.put([vector(3)])
+    assert delete(people.alf, deleted) is True
+    assert {match["document_id"] for match in people.ann.match(vector(1))} == {remaining}
     assert rows_of(world, people.acme) == (1, 1)
 
 
@@ -426,17 +426,17 @@ def test_only_chunks_of_the_deployment_s_models_are_stored(people: People, world
     config = {"embedding_model": "unknown"}
     assert refused(people.ann.rpc("rag_create_collection", {"name": "b", "config": config}))
     assert refused(people.ann.rpc("rag_begin_load", {**begun, "name": "j", "collection": {"config": config}}))
-    made = people.ann.rpc("rag_create_collection", {"name": "c"}).json()[0]["id"]
-    assert refused(people.ann.rpc("rag_update_collection", {"collection_id": made, "config": config}))
+    body = people.ann.rpc("rag_create_collection", {"name": "c"}).json()[0]["id"]
+    assert refused(people.ann.rpc("rag_update_collection", {"collection_id": body, "config": config}))
     assert rows_of(world, people.acme) == (0, 0)
 
     with passages.deployed_with(world, other_embedding_models=["unknown"]):
         assert people.ann.rpc("rag_put_document", unknown).status_code == 200
         # Where chunks are replaced, they are of the models of now.
-        changed = {"collection_id": made, "config": config}
+        changed = {"collection_id": body, "config": config}
         assert people.ann.rpc("rag_update_collection", changed).status_code == 200
     assert refused(people.ann.rpc("rag_put_document", unknown))
     world.sql("update rag.chunks set embedding_model = 'any' where org_id = %s", people.acme.id)
     # A config that names a former model is changed in other respects.
-    renamed = {"collection_id": made, "name": "d", "config": {"chunk_size": 64}}
+    renamed = {"collection_id": body, "name": "d", "config": {"chunk_size": 64}}
     assert people.ann.rpc("rag_update_collection", renamed).status_code == 200

@@ -18,8 +18,8 @@ from shared.errors import DatabaseBusy
 from shared.services import Services
 from tests.actors import Actor, World, client, put_arguments, vector, webhook_arguments
 from tests.conftest import People
-from tests.faults import wait_for_waiters
-from tests.functions.serving import made
+from tests.functions.app_server import services
+from tests.process_faults import wait_for_waiters
 from tests.sql.test_catalogue import CALLERS
 
 READERS: dict[str, dict[str, Any]] = {
@@ -120,7 +120,7 @@ def test_a_missing_secret_is_reported(people: People, settings_row: World, setti
     assert people.ann.rpc("rag_health").json()[0]["functions_secret"] == "unset"
     answer = people.ann.request("GET", "/api/v1/collections")
     assert (answer.status_code, answer.json()["error"]["code"]) == (403, "functions_secret_unset")
-    with made(settings) as new_process:
+    with services(settings) as new_process:
         assert check(new_process, None).services["database"] == "unhealthy"
 
 

@@ -11,8 +11,8 @@ import pytest
 from local.stack import Stack
 from tests.actors import Actor, Org, World, put_arguments, vector
 from tests.conftest import People
-from tests.sql.direct import become
 from tests.sql.passages import untimed
+from tests.sql.sql_as_user import become
 
 
 def orgs_of(world: World, actor: Actor, function: str = "current_org_ids", **claims: Any) -> set[str]:

@@ -49,9 +49,9 @@ def test_a_matching_scope_or_admin_allows(people: People, world: World, subtests
 
 
 def test_one_of_several_required_scopes_is_enough(people: People, world: World):
-    wanted = "rag.has_scope('documents:read', 'documents:write')"
-    assert asked(world, people, wanted, rag={"scopes": ["documents:write"]}) is True
-    assert asked(world, people, wanted, rag={"scopes": ["chat:read"]}) is False
+    expected = "rag.has_scope('documents:read', 'documents:write')"
+    assert asked(world, people, expected, rag={"scopes": ["documents:write"]}) is True
+    assert asked(world, people, expected, rag={"scopes": ["chat:read"]}) is False
 
 
 def test_no_scope_implies_admin(people: People, world: World):

@@ -12,9 +12,9 @@ import pytest
 from tests.actors import World
 from tests.conftest import People
 from tests.sql import passages
-from tests.sql.direct import become
-from tests.sql.oracle import WORDS, Library
 from tests.sql.search.test_bm25 import terms_of
+from tests.sql.search_oracle import WORDS, Library
+from tests.sql.sql_as_user import become
 
 RECOUNTED = """
     select term, collection_id, owner_id, count(*) as documents, sum(cardinality(places)) as chunks,
@@ -51,12 +51,12 @@ def test_postings_have_exactly_the_terms_of_the_chunks(world: World, seed: int):
         "where postings.org_id = any (%s::uuid[])",
         [library.people.acme.id, library.people.bolt.id],
     )
-    found: dict[str, Counter[str]] = {chunk_id: Counter() for chunk_id, _, _, _ in rows}
+    by_name: dict[str, Counter[str]] = {chunk_id: Counter() for chunk_id, _, _, _ in rows}
     for chunk_id, term, occurrences, length in rows:
         assert length == expected[chunk_id].total()
         if not term.startswith(" "):
-            found[chunk_id][term] = occurrences
-    assert found == expected
+            by_name[chunk_id][term] = occurrences
+    assert by_name == expected
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -136,8 +136,8 @@ def test_a_document_of_thousands_of_terms_is_folded_at_once(world: World, people
 def test_unused_words_are_removed(world: World, people: People):
     document_id = passages.put(world, people.ann, "write to xena@acme.example")
     assert passages.delete(world, people.ann, document_id)
-    kept = world.sql("select term from rag.term_counts where org_id = %s", people.acme.id)
-    assert kept == []
+    rows = world.sql("select term from rag.term_counts where org_id = %s", people.acme.id)
+    assert rows == []
 
 
 def test_a_repeatedly_written_term_has_few_count_rows(world: World, people: People):

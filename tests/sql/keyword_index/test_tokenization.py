@@ -65,8 +65,8 @@ def test_a_too_long_identifier_is_not_a_term(world: World):
 
 
 def test_each_term_has_its_frequency(world: World):
-    found = terms(world, "Pumps pump. INC-4821, inc-4821; the pump")
-    assert found == {"pump": 3, "inc": 2, "4821": 2, "inc-4821": 2}
+    results = terms(world, "Pumps pump. INC-4821, inc-4821; the pump")
+    assert results == {"pump": 3, "inc": 2, "4821": 2, "inc-4821": 2}
 
 
 def test_characters_of_languages_without_spaces_are_single_terms(world: World):

@@ -11,7 +11,7 @@ from functions import metrics
 from shared.config import Settings
 from tests.actors import Actor, World
 from tests.conftest import People
-from tests.functions.serving import made, served
+from tests.functions.app_server import client_of, services
 
 TOKEN = "a token of the operator's"
 
@@ -24,12 +24,12 @@ def measure(actor: Actor, name: str, value: float, label: str = "") -> None:
 def samples(client: TestClient, family: str) -> dict[tuple[str, ...], float]:
     """By the sample's name and its labels' values."""
     answer = client.get("/metrics", headers={"Authorization": f"Bearer {TOKEN}"})
-    found = {item.name: item for item in text_string_to_metric_families(answer.text)}
-    if family not in found:
+    by_name = {item.name: item for item in text_string_to_metric_families(answer.text)}
+    if family not in by_name:
         return {}
     return {
         (sample.name, *(f"{label}={value}" for label, value in sorted(sample.labels.items()))): sample.value
-        for sample in found[family].samples
+        for sample in by_name[family].samples
     }
 
 
@@ -40,7 +40,7 @@ def grown(before: dict[Any, float], after: dict[Any, float]) -> dict[Any, float]
 
 
 def test_counters_and_histograms_are_summed_over_all_users(people: People, settings: Settings):
-    with made(settings, rag_metrics_token=TOKEN) as core, served(metrics.app, core) as client:
+    with services(settings, rag_metrics_token=TOKEN) as core, client_of(metrics.app, core) as client:
         before = samples(client, "rag_query_requests"), samples(client, "rag_query_latency_seconds")
         for actor, seconds in ((people.ann, 0.02), (people.bob, 0.3), (people.ann, 100)):
             measure(actor, "rag_query_requests_total", 1, "success")

@@ -170,9 +170,9 @@ def test_a_restart_of_one_window_keeps_the_others(people: People, world: World):
 
 def test_sixteen_threads_of_ten_calls_count_exactly_160(people: People, world: World):
     with ThreadPoolExecutor(16) as pool:
-        seen = list(pool.map(lambda _: spent(people.ann), range(160)))
+        ids = list(pool.map(lambda _: spent(people.ann), range(160)))
     # No count was handed out twice, none was lost.
-    assert sorted(seen) == list(range(1, 161))
+    assert sorted(ids) == list(range(1, 161))
     assert counts(world, people.ann) == [("rag", 60, 160)]
 
 
@@ -180,8 +180,8 @@ def test_concurrent_calls_at_the_end_of_a_window_start_one_new_window(people: Pe
     spent(people.ann, amount=500)
     set_back(world, people.ann, 60)
     with ThreadPoolExecutor(16) as pool:
-        seen = list(pool.map(lambda _: spent(people.ann), range(48)))
-    assert sorted(seen) == list(range(1, 49))
+        ids = list(pool.map(lambda _: spent(people.ann), range(48)))
+    assert sorted(ids) == list(range(1, 49))
 
 
 def test_concurrent_calls_of_several_users_are_counted_separately(people: People):
@@ -250,8 +250,8 @@ def key_counts(world: World, key_id: str) -> list[tuple[Any, ...]]:
 
 
 def outcomes_of(world: World, actor: Actor) -> dict[tuple[str, str], int]:
-    found = world.sql("select function, outcome, total from rag.request_counts where user_id = %s", actor.id)
-    return {(function, outcome): total for function, outcome, total in found}
+    rows = world.sql("select function, outcome, total from rag.request_counts where user_id = %s", actor.id)
+    return {(function, outcome): total for function, outcome, total in rows}
 
 
 def test_a_limit_of_five_admits_five_and_five_more_after_the_window(people: People, world: World):
@@ -554,8 +554,8 @@ def test_counters_are_exact_under_sixteen_threads(people: People, world: World):
 def test_users_see_and_change_only_their_own_counters_even_in_sql(people: People, world: World):
     tried(people.ann, 3)
     tried(people.bob, 1)
-    seen = world.as_user(people.bob, "select user_id::text, total from rag.request_counts")
-    assert seen == [(people.bob.id, 1)]
+    rows = world.as_user(people.bob, "select user_id::text, total from rag.request_counts")
+    assert rows == [(people.bob.id, 1)]
     ann = "where user_id = %s returning 1"
     assert world.as_user(people.bob, f"update rag.request_counts set total = 9 {ann}", people.ann.id) == []
     with pytest.raises(psycopg.errors.InsufficientPrivilege):

@@ -7,7 +7,7 @@ import httpx
 import pytest
 
 from shared.services import Services
-from tests import graphing
+from tests import graph_documents
 from tests.actors import Actor, World, vector, webhook_arguments
 from tests.conftest import People
 
@@ -15,12 +15,12 @@ Row = dict[str, Any]
 
 
 def test_counts_are_limited_and_marked_as_such(core: Services, people: People):
-    graphing.put_all(core, people.ann)
+    graph_documents.put_all(core, people.ann)
     (whole,) = people.ada.rpc("rag_stats").json()
     people.ada.request("GET", "/v1/collections")
     people.ann.request("GET", "/v1/collections")
     (bounded,) = people.ada.rpc("rag_stats", {"most": 2}).json()
-    assert (whole["total_documents"], whole["is_complete"]) == (len(graphing.TOLD), True)
+    assert (whole["total_documents"], whole["is_complete"]) == (len(graph_documents.CHUNKS), True)
     assert (bounded["total_documents"], bounded["total_chunks"], bounded["is_complete"]) == (2, 2, False)
     (least,) = people.ada.rpc("rag_stats", {"most": 1}).json()
     one = ("users", "collections", "documents", "chunks", "relationships")
@@ -79,14 +79,14 @@ def test_admins_see_their_orgs_pending_work_by_kind(people: People, world: World
 
 def queues(actor: Actor) -> Row:
     """Of each kind what waits, what is being done, and for how many minutes the oldest has been due."""
-    (told,) = ok(actor.rpc("rag_health"))
+    (messages,) = ok(actor.rpc("rag_health"))
     return {
         kind: (
             queue["waiting"],
             queue["running"],
             queue["oldest_seconds"] and int(queue["oldest_seconds"]) // 60,
         )
-        for kind, queue in told["queues"].items()
+        for kind, queue in messages["queues"].items()
     }
 
 

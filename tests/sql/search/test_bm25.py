@@ -9,14 +9,14 @@ import pytest
 from tests.actors import MODEL, Actor, World, vector
 from tests.conftest import People
 from tests.sql import passages
-from tests.sql.oracle import WORDS, Library, Passage
+from tests.sql.search_oracle import WORDS, Library, Passage
 
 K1, B, DOCUMENT_SHARE = 1.5, 0.85, 0.5
 
 
-def terms_of(world: World, seen: list[Passage]) -> dict[str, Counter[str]]:
+def terms_of(world: World, visible: list[Passage]) -> dict[str, Counter[str]]:
     """The terms of every chunk, its title's among them."""
-    found: dict[str, Counter[str]] = {one.chunk_id: Counter() for one in seen}
+    by_name: dict[str, Counter[str]] = {one.chunk_id: Counter() for one in visible}
     rows = world.sql(
         "select chunks.id::text, found.term, found.occurrences from rag.chunks "
         "join rag.documents on documents.org_id = chunks.org_id and documents.id = document_id "
@@ -24,21 +24,21 @@ def terms_of(world: World, seen: list[Passage]) -> dict[str, Counter[str]]:
         "cross join rag.terms(rag.text_config(coalesce(documents.lang, 'en')), "
         "  case when is_title then title else chunks.content end) as found "
         "where chunks.id = any (%s::uuid[])",
-        list(found),
+        list(by_name),
     )
     for chunk_id, term, occurrences in rows:
-        found[chunk_id][term] += occurrences
-    return found
+        by_name[chunk_id][term] += occurrences
+    return by_name
 
 
 def saturated(occurrences: float, length: float, mean: float) -> float:
     return occurrences / (occurrences + K1 * (1 - B + B * length / mean))
 
 
-def bm25(world: World, seen: list[Passage], words: list[str]) -> dict[str, float]:
+def bm25(world: World, visible: list[Passage], words: list[str]) -> dict[str, float]:
     """The scores of all chunks that hold one of the words, with half of each its document's."""
-    terms = terms_of(world, seen)
-    document_of = {one.chunk_id: one.document_id for one in seen}
+    terms = terms_of(world, visible)
+    document_of = {one.chunk_id: one.document_id for one in visible}
     whole: dict[str, Counter[str]] = {document_id: Counter() for document_id in document_of.values()}
     for chunk_id, counted in terms.items():
         whole[document_of[chunk_id]].update(counted)
@@ -72,15 +72,15 @@ def test_scores_are_bm25_over_the_visible_documents(world: World, seed: int):
                 draw.choice(["another model", MODEL]),
             )
             filters: dict[str, Any] = {"model": model}
-            seen = library.seen(person)
+            visible = library.seen(person)
             if draw.random() < 0.5:
-                filters["collection_ids"] = [draw.choice(seen).fields["collection_id"]]
-                seen = [one for one in seen if one.fields["collection_id"] in filters["collection_ids"]]
-            expected = bm25(world, seen, words)
-            of_model = {one.chunk_id for one in seen if one.fields["embedding_model"] == model}
+                filters["collection_ids"] = [draw.choice(visible).fields["collection_id"]]
+                visible = [one for one in visible if one.fields["collection_id"] in filters["collection_ids"]]
+            expected = bm25(world, visible, words)
+            of_model = {one.chunk_id for one in visible if one.fields["embedding_model"] == model}
             rows = passages.search(world, person, " ".join(words), top_k=100, filters=filters)
-            found = {row["chunk_id"]: row["score"] for row in rows}
-            assert found == pytest.approx(
+            by_name = {row["chunk_id"]: row["score"] for row in rows}
+            assert by_name == pytest.approx(
                 {key: expected[key] for key in expected if key in of_model}, rel=1e-5
             )
 
@@ -126,9 +126,9 @@ def test_adjacent_words_rank_before_separate_ones(world: World, people: People):
     texts = ["plain wall heat and a pump", "a heat pump and plain wall", "pump heat and a plain wall"]
     for text in texts:
         passages.put(world, people.ann, text)
-    found = [row["content"] for row in passages.search(world, people.ann, "heat pump")]
-    assert found[0] == texts[1]
-    assert set(found) == set(texts)
+    results = [row["content"] for row in passages.search(world, people.ann, "heat pump")]
+    assert results[0] == texts[1]
+    assert set(results) == set(texts)
     with passages.deployed_with(world, phrase_share=0):
         assert len({row["score"] for row in passages.search(world, people.ann, "heat pump")}) == 1
 
@@ -155,8 +155,8 @@ def test_documents_of_large_and_small_orgs_compete_fairly(world: World, people: 
     for number in range(79):
         passages.put(world, people.bob, f"a pump beside valve {number} and more that nobody asks for")
     with passages.deployed_with(world, postings_read=100):
-        found = passages.search(world, people.kim, "pump", top_k=10)
-    assert {row["org_id"] for row in found} == {people.acme.id}
+        results = passages.search(world, people.kim, "pump", top_k=10)
+    assert {row["org_id"] for row in results} == {people.acme.id}
 
 
 def test_common_words_do_not_outrank_a_document_with_all_words(world: World, people: People):
@@ -172,8 +172,8 @@ def test_common_words_do_not_outrank_a_document_with_all_words(world: World, peo
     passages.put(world, people.ann, best)
     whole = passages.search(world, people.ann, "oil heat seal", top_k=5)
     with passages.deployed_with(world, postings_read=100):
-        found = passages.search(world, people.ann, "oil heat seal", top_k=5)
-    assert found[0]["content"] == whole[0]["content"] == best
+        results = passages.search(world, people.ann, "oil heat seal", top_k=5)
+    assert results[0]["content"] == whole[0]["content"] == best
 
 
 def test_a_question_keeps_its_forty_rarest_words_over_all_languages(world: World, people: People):

@@ -86,10 +86,10 @@ FILTERS: list[tuple[dict[str, Any], str]] = [
 
 
 def test_a_filter_matches_its_documents(shelf: Actor, subtests: pytest.Subtests):
-    for filters, found in FILTERS:
+    for filters, entry in FILTERS:
         with subtests.test(filters=filters):
             rows = shelf.match(vector(1), **{"model": MODEL, **filters})
-            assert {row["title"] for row in rows} == {f"a {word}" for word in found.split()}
+            assert {row["title"] for row in rows} == {f"a {word}" for word in entry.split()}
 
 
 def test_collections_are_filtered_by_id(shelf: Actor):

@@ -78,9 +78,9 @@ def test_the_index_scan_returns_full_pages_in_exact_order(
             assert not any(row["exact"] for row in rows)
             similarities = [row["similarity"] for row in rows]
             assert similarities == sorted(similarities, reverse=True)
-            found = {row["content"] for row in rows}
+            results = {row["content"] for row in rows}
             best = nearest(vector(1000, 16), [vector(seed, 16) for seed in range(250)], top_k)
-            assert len(found & set(best)) >= 0.9 * top_k
+            assert len(results & set(best)) >= 0.9 * top_k
 
 
 def test_a_narrow_filter_on_a_large_org_still_fills_the_page(people: People, small_exact_limit):
@@ -102,8 +102,8 @@ def test_the_index_scan_prefers_the_lowest_ids_among_equal_similarities(people: 
     people.ann.put([vector(7)] * 30)
     every = [row["chunk_id"] for row in people.ann.match(vector(7), top_k=30)]
     for top_k in (1, 10):
-        found = [row["chunk_id"] for row in people.ann.match(vector(7), top_k=top_k)]
-        assert found == sorted(every)[:top_k]
+        results = [row["chunk_id"] for row in people.ann.match(vector(7), top_k=top_k)]
+        assert results == sorted(every)[:top_k]
 
 
 def test_each_filter_narrows_the_result(people: People):

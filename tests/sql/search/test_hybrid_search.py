@@ -92,11 +92,13 @@ def test_hierarchical_mode_finds_chunks_of_the_best_documents_only(world: World,
     good = [passages.put(world, people.ann, "pump", "other", "more") for _ in range(5)]
     for _ in range(10):
         passages.put(world, people.ann, "nothing", vectors=[[-value for value in passages.written(0)]])
-    found = passages.search(world, people.ann, "pump", mode="hierarchical", query_vector=vector(0), top_k=15)
-    assert {row["document_id"] for row in found} == set(good)
-    assert len(found) == 15
+    results = passages.search(
+        world, people.ann, "pump", mode="hierarchical", query_vector=vector(0), top_k=15
+    )
+    assert {row["document_id"] for row in results} == set(good)
+    assert len(results) == 15
     hybrid = passages.search(world, people.ann, "pump", mode="hybrid", query_vector=vector(0), top_k=5)
-    assert [row["content"] for row in hybrid] == ["pump"] * 5 == [row["content"] for row in found[:5]]
+    assert [row["content"] for row in hybrid] == ["pump"] * 5 == [row["content"] for row in results[:5]]
     assert (
         len(passages.search(world, people.ann, "pump", mode="hierarchical", query_vector=vector(0), top_k=25))
         == 25
@@ -109,7 +111,7 @@ DECAYS = [(-5, 1.0), (0, 1.0), (10, 0.75), (20, 0.625), (40, 0.53125), (10**5, 0
 def test_a_score_decays_by_half_lives_to_at_least_half(
     world: World, people: People, subtests: pytest.Subtests
 ):
-    for days, kept in DECAYS:
+    for days, entries in DECAYS:
         ((date,),) = world.sql("select (now() - make_interval(days => %s))::text", days)
         document_id = passages.put(world, people.ann, "pump", occurred_at=date)
         for mode in ("semantic", "keyword", "hybrid"):
@@ -117,7 +119,7 @@ def test_a_score_decays_by_half_lives_to_at_least_half(
                 arguments: dict[str, Any] = {"mode": mode, "query_vector": vector(0)}
                 (fresh,) = passages.search(world, people.ann, "pump", **arguments)
                 (faded,) = passages.search(world, people.ann, "pump", half_life_days=10, **arguments)
-                assert faded["score"] == pytest.approx(fresh["score"] * kept, rel=1e-3)
+                assert faded["score"] == pytest.approx(fresh["score"] * entries, rel=1e-3)
                 assert faded["similarity"] == fresh["similarity"]
         passages.delete(world, people.ann, document_id)
 

@@ -90,9 +90,9 @@ BY_ORG = {
 LARGE = {"chunks", "documents", "postings", "term_counts", "facets"}
 
 
-def assert_uses(found: Counter[str], *indexes: str) -> None:
-    assert set(indexes) <= set(found), found
-    assert not LARGE & set(found), found
+def assert_uses(results: Counter[str], *indexes: str) -> None:
+    assert set(indexes) <= set(results), results
+    assert not LARGE & set(results), results
 
 
 def org_of(actor: Actor) -> str:
@@ -107,19 +107,19 @@ def org_of(actor: Actor) -> str:
 )
 def test_an_exact_match_of_a_small_org_reads_only_that_org(crowd: Crowd, filters: dict[str, Any]):
     world, ann, _ = crowd
-    found = uses(world, lambda: passages.match(world, ann, vector(1), 5, **filters))
-    assert_uses(found)
-    assert found["chunks_by_embedding"] == 0
-    assert sum(found[index] for index in BY_ORG) > 0, found
+    plan = uses(world, lambda: passages.match(world, ann, vector(1), 5, **filters))
+    assert_uses(plan)
+    assert plan["chunks_by_embedding"] == 0
+    assert sum(plan[index] for index in BY_ORG) > 0, plan
 
 
 def test_an_exact_match_of_a_few_documents_uses_the_scope_s_index(crowd: Crowd):
     world, _, bob = crowd
     rows: list[Any] = []
     filters: dict[str, Any] = {"source_type": "email", "date_to": "2030-01-01T00:00:00Z"}
-    found = uses(world, lambda: rows.extend(passages.match(world, bob, vector(1), **filters)))
-    assert_uses(found, "chunks_by_scope")
-    assert found["chunks_by_embedding"] == 0
+    plan = uses(world, lambda: rows.extend(passages.match(world, bob, vector(1), **filters)))
+    assert_uses(plan, "chunks_by_scope")
+    assert plan["chunks_by_embedding"] == 0
     assert len(rows) == 11
 
 
@@ -131,15 +131,15 @@ def test_a_match_without_filters_uses_the_term_counts(crowd: Crowd):
 def test_a_match_in_a_collection_reads_only_that_collection(crowd: Crowd):
     world, ann, _ = crowd
     ((notes,),) = world.as_user(ann, "select id::text from rag.collections where name = 'notes'")
-    found = uses(world, lambda: passages.match(world, ann, vector(1), 5, collection_id=notes))
-    assert_uses(found, "chunks_by_collection")
+    plan = uses(world, lambda: passages.match(world, ann, vector(1), 5, collection_id=notes))
+    assert_uses(plan, "chunks_by_collection")
 
 
 def test_a_match_by_labels_uses_the_index_of_labels(crowd: Crowd):
     world, ann, _ = crowd
     rows: list[Any] = []
-    found = uses(world, lambda: rows.extend(passages.match(world, ann, vector(1), labels=["red"])))
-    assert_uses(found, "facets_by_value")
+    plan = uses(world, lambda: rows.extend(passages.match(world, ann, vector(1), labels=["red"])))
+    assert_uses(plan, "facets_by_value")
     assert len(rows) == 5
 
 
@@ -147,20 +147,20 @@ def test_a_match_by_labels_uses_the_index_of_labels(crowd: Crowd):
 def test_a_large_org_is_searched_by_hnsw(crowd: Crowd, filters: dict[str, Any]):
     world, ann, _ = crowd
     with passages.deployed_with(world, exact_rows=0):
-        found = uses(world, lambda: passages.match(world, ann, vector(1), 5, **filters))
-    assert_uses(found, "chunks_by_embedding")
+        plan = uses(world, lambda: passages.match(world, ann, vector(1), 5, **filters))
+    assert_uses(plan, "chunks_by_embedding")
 
 
 def test_keywords_are_found_by_the_index_of_terms(crowd: Crowd):
     world, ann, _ = crowd
-    found = uses(world, lambda: passages.search(world, ann, "pump 7"))
-    assert_uses(found, "postings_by_term", "postings_pkey", "term_counts_pkey")
+    plan = uses(world, lambda: passages.search(world, ann, "pump 7"))
+    assert_uses(plan, "postings_by_term", "postings_pkey", "term_counts_pkey")
 
 
 def test_keywords_in_few_documents_are_read_document_by_document(crowd: Crowd):
     world, ann, _ = crowd
-    found = uses(world, lambda: passages.search(world, ann, "pump 7", filters={"source_type": "doc"}))
-    assert_uses(found, "documents_by_scope", "postings_pkey")
+    plan = uses(world, lambda: passages.search(world, ann, "pump 7", filters={"source_type": "doc"}))
+    assert_uses(plan, "documents_by_scope", "postings_pkey")
 
 
 def test_keywords_in_many_documents_use_the_index_of_terms_with_any_filters(crowd: Crowd):
@@ -168,10 +168,10 @@ def test_keywords_in_many_documents_use_the_index_of_terms_with_any_filters(crow
     rows: list[Any] = []
     filters = {"source_type": "doc"}
     with passages.deployed_with(world, postings_read=100):
-        found = uses(
+        plan = uses(
             world, lambda: rows.extend(passages.search(world, bob, "pump 1234", top_k=100, filters=filters))
         )
-    assert_uses(found, "documents_by_scope", "postings_by_term")
+    assert_uses(plan, "documents_by_scope", "postings_by_term")
     assert rows[0]["content"].startswith("pump 1234 ")
     assert len(rows) == 100
 
@@ -198,10 +198,10 @@ def test_a_bound_key_reads_only_its_collection(crowd: Crowd):
     claims = {"rag": {"collection": notes}}
     arguments = {"query_vector": vector(1), "top_k": 5, "filters": {"model": MODEL}}
     rows: list[Any] = []
-    found = uses(
+    plan = uses(
         world, lambda: rows.extend(passages.call(world, ann, "rag_match", claims=claims, **arguments))
     )
-    assert_uses(found, "chunks_by_collection")
+    assert_uses(plan, "chunks_by_collection")
     assert {row["collection_id"] for row in rows} == {notes}
 
 
@@ -214,17 +214,17 @@ def test_hybrid_search_scans_no_table(crowd: Crowd, mode: str):
         "expand_context": 1,
         "half_life_days": 9,
     }
-    found = uses(world, lambda: passages.search(world, ann, "pump 7", **arguments))
-    assert_uses(found, "postings_by_term", "postings_pkey", "documents_pkey")
+    plan = uses(world, lambda: passages.search(world, ann, "pump 7", **arguments))
+    assert_uses(plan, "postings_by_term", "postings_pkey", "documents_pkey")
 
 
 @pytest.mark.parametrize("subject", ["chunk_id", "document_id"])
 def test_similarity_search_scans_no_table(crowd: Crowd, subject: str):
     world, ann, _ = crowd
     row = passages.match(world, ann, vector(1), 1)[0]
-    found = uses(world, lambda: passages.similar(world, ann, **{subject: row[subject]}))
-    assert_uses(found)
-    assert sum(found[index] for index in BY_ORG) > 0, found
+    plan = uses(world, lambda: passages.similar(world, ann, **{subject: row[subject]}))
+    assert_uses(plan)
+    assert sum(plan[index] for index in BY_ORG) > 0, plan
 
 
 def test_contents_are_looked_up_by_primary_key(crowd: Crowd):
@@ -232,18 +232,18 @@ def test_contents_are_looked_up_by_primary_key(crowd: Crowd):
     rows = world.sql(
         "select document_id::text, id::text from rag.chunks where org_id = %s limit 10", org_of(bob)
     )
-    asked = {
+    request = {
         "org_id": org_of(bob),
         "kinds": ["document", "chunk"] * 10,
         "ids": [one for row in rows for one in row],
         "chunks": True,
     }
-    given = ", ".join(f"{name} => %s" for name in asked)
-    found = uses(
-        world, lambda: world.as_user(bob, f"select public.rag_get_contents({given})", *asked.values())
+    arguments = ", ".join(f"{name} => %s" for name in request)
+    plan = uses(
+        world, lambda: world.as_user(bob, f"select public.rag_get_contents({arguments})", *request.values())
     )
-    assert_uses(found, "documents_pkey", "chunks_pkey", "chunks_org_id_document_id_ordinal_token_count_key")
-    assert found["chunks_by_scope"] + found["chunks_by_collection"] + found["documents_by_scope"] == 0
+    assert_uses(plan, "documents_pkey", "chunks_pkey", "chunks_org_id_document_id_ordinal_token_count_key")
+    assert plan["chunks_by_scope"] + plan["chunks_by_collection"] + plan["documents_by_scope"] == 0
 
 
 @pytest.mark.parametrize("only_present", [False, True])
@@ -255,8 +255,8 @@ def test_documents_are_found_and_replaced_by_name_without_a_scan(crowd: Crowd, o
     }  # fmt: skip
     put = "select public.rag_put_documents('default', %s, %s)"
     world.as_user(bob, put, Jsonb([document]), False)
-    found = uses(world, lambda: world.as_user(bob, put, Jsonb([document]), only_present))
-    assert_uses(found, "documents_external_id")
+    plan = uses(world, lambda: world.as_user(bob, put, Jsonb([document]), only_present))
+    assert_uses(plan, "documents_external_id")
     names = "select public.rag_find_documents('default', array['named', 'x', 'y'])"
     assert_uses(uses(world, lambda: world.as_user(bob, names)), "documents_external_id")
 

@@ -8,7 +8,7 @@ import pytest
 
 from tests.actors import MODEL, Actor, World, vector
 from tests.sql import passages
-from tests.sql.oracle import WORDS, Library, nearest, some_filters
+from tests.sql.search_oracle import WORDS, Library, nearest, some_filters
 
 PAGES = [1, 3, 10, 40, 100]
 
@@ -129,10 +129,10 @@ def test_similar_results_fill_every_page_and_exclude_the_subject(
         with subtests.test(seed=seed):
             draw = random.Random(500 + seed)  # noqa: S311  # not a secret
             for person, _, top_k, filters in searches(library, draw, 15):
-                seen = library.left(person, {})
-                if not seen:
+                visible = library.left(person, {})
+                if not visible:
                     continue
-                subject = draw.choice(seen)
+                subject = draw.choice(visible)
                 left = [
                     one
                     for one in library.left(person, filters | {"model": MODEL})

@@ -21,11 +21,11 @@ def test_the_length_of_the_query_vector_does_not_matter(people: People, subtests
     expected = people.ann.match(vector(100))
     for scale in (1e-4, 1e-2, 1.0, 1e2, 1e4):
         with subtests.test(scale=scale):
-            found = people.ann.match([value * scale for value in vector(100)])
-            assert [row["similarity"] for row in found] == pytest.approx(
+            rows = people.ann.match([value * scale for value in vector(100)])
+            assert [row["similarity"] for row in rows] == pytest.approx(
                 [row["similarity"] for row in expected], abs=2e-3
             )
-            assert found[0]["chunk_id"] == expected[0]["chunk_id"]
+            assert rows[0]["chunk_id"] == expected[0]["chunk_id"]
 
 
 def test_a_vector_beyond_half_precision_is_refused(people: People):

@@ -15,11 +15,11 @@ TEXT = "\n".join(SENTENCES)
 
 def chunks(overlap: int) -> list[dict[str, Any]]:
     """One for each sentence, with so many sentences before it."""
-    found = passages.passages(SENTENCES)
-    for number in reversed(range(len(found))):
-        first = found[max(0, number - overlap)]["span_start"]
-        found[number]["span_start"] = first
-    return found
+    results = passages.passages(SENTENCES)
+    for number in reversed(range(len(results))):
+        first = results[max(0, number - overlap)]["span_start"]
+        results[number]["span_start"] = first
+    return results
 
 
 @pytest.mark.parametrize("overlap", [0, 1, 2])

@@ -11,8 +11,8 @@ import pytest
 
 from tests.actors import Actor, World, vector
 from tests.conftest import People
-from tests.sql.direct import become
 from tests.sql.passages import untimed
+from tests.sql.sql_as_user import become
 
 BOUND = 64
 HOUR = 3600
@@ -35,15 +35,15 @@ def remembering(actor: Actor, **more: Any) -> httpx.Response:
 def recall(actor: Actor, number: object, seconds: Any = HOUR) -> list[float] | None:
     answer = actor.rpc("rag_get_query_embedding", {"hash": hash_of(number), "max_age_seconds": seconds})
     assert answer.status_code == 200, answer.text
-    found: list[float] | None = answer.json()
-    return found
+    results: list[float] | None = answer.json()
+    return results
 
 
 def remembered(world: World, actor: Actor) -> list[str]:
     """The hashes that are there for this user, oldest first."""
     order = "order by created_at"
     rows = world.sql(f"select hash from rag.query_embeddings where user_id = %s {order}", actor.id)
-    return [found for (found,) in rows]
+    return [entry for (entry,) in rows]
 
 
 def grow_older(world: World, actor: Actor, seconds: float) -> None:
@@ -73,16 +73,16 @@ def test_an_unknown_hash_is_null(people: People):
 
 
 def test_a_vector_is_returned_in_half_precision(people: People, world: World):
-    given = vector(7)
-    remember(people.ann, 1, given)
-    found = recall(people.ann, 1)
-    assert found is not None
-    assert found == pytest.approx(given, rel=1e-3, abs=1e-4)
+    arguments = vector(7)
+    remember(people.ann, 1, arguments)
+    results = recall(people.ann, 1)
+    assert results is not None
+    assert results == pytest.approx(arguments, rel=1e-3, abs=1e-4)
     ((exact,),) = world.sql(
         "select %s::extensions.vector::extensions.halfvec::text "
         "= %s::extensions.vector::extensions.halfvec::text",
-        str(given),
-        str(found),
+        str(arguments),
+        str(results),
     )
     assert exact
 
@@ -90,9 +90,9 @@ def test_a_vector_is_returned_in_half_precision(people: People, world: World):
 def test_a_cached_vector_finds_the_same_as_the_original(people: People):
     people.ann.put([vector(number) for number in range(20)])
     remember(people.ann, 1, vector(99))
-    found = recall(people.ann, 1)
-    assert found is not None
-    assert untimed(people.ann.match(found)) == untimed(people.ann.match(vector(99)))
+    results = recall(people.ann, 1)
+    assert results is not None
+    assert untimed(people.ann.match(results)) == untimed(people.ann.match(vector(99)))
 
 
 def test_a_second_write_replaces_the_vector_and_its_age(people: People, world: World):
@@ -131,8 +131,8 @@ def test_a_write_deletes_only_the_caller_s_expired_rows(people: People, world: W
 def test_the_oldest_of_more_than_64_rows_is_deleted(people: People, world: World):
     fill(world, people.ann, BOUND)
     remember(people.ann, "one more")
-    kept = remembered(world, people.ann)
-    assert kept == [*(hash_of(number) for number in range(2, BOUND + 1)), hash_of("one more")]
+    hashes = remembered(world, people.ann)
+    assert hashes == [*(hash_of(number) for number in range(2, BOUND + 1)), hash_of("one more")]
 
 
 def test_an_overwrite_at_the_limit_deletes_nothing(people: People, world: World):

@@ -78,11 +78,11 @@ def test_a_subject_is_never_similar_to_itself_in_any_mode(
     chunk_id = naming.chunk_ids(world, first)[0]
     for mode, result in product(MODES, ("chunks", "documents")):
         with subtests.test(mode=mode, result=result):
-            asked: dict[str, Any] = {"mode": mode, "result": result}
-            rows = passages.similar(world, people.ann, document_id=first, **asked)
+            request: dict[str, Any] = {"mode": mode, "result": result}
+            rows = passages.similar(world, people.ann, document_id=first, **request)
             assert first not in {row["document_id"] for row in rows}
             assert mode == "semantic" or rows[0]["document_id"] == second
-            rows = passages.similar(world, people.ann, chunk_id=chunk_id, top_k=100, **asked)
+            rows = passages.similar(world, people.ann, chunk_id=chunk_id, top_k=100, **request)
             assert chunk_id not in ids(rows)
             assert {row["document_id"] for row in rows} <= set(documents)
             assert [row["score"] for row in rows] == sorted((row["score"] for row in rows), reverse=True)
@@ -93,10 +93,10 @@ def test_similar_to_a_text_equals_a_search_for_it(world: World, people: People, 
     text, needle = "valve pump", vector(1)
     for mode in MODES:
         with subtests.test(mode=mode):
-            asked: dict[str, Any] = {"query_vector": needle, "mode": mode, "top_k": 6}
-            found = passages.search(world, people.ann, text, **asked)
-            like = passages.similar(world, people.ann, query_text=text, **asked)
-            assert passages.untimed(like) == passages.untimed(found)
+            request: dict[str, Any] = {"query_vector": needle, "mode": mode, "top_k": 6}
+            results = passages.search(world, people.ann, text, **request)
+            like = passages.similar(world, people.ann, query_text=text, **request)
+            assert passages.untimed(like) == passages.untimed(results)
 
 
 def test_the_result_has_as_many_documents_as_exist(world: World, people: People, subtests: pytest.Subtests):
@@ -105,8 +105,8 @@ def test_the_result_has_as_many_documents_as_exist(world: World, people: People,
     others = {passages.put(world, people.ann, "pump", vectors=[vector(seed)]) for seed in (2, 3, 4)}
 
     def assert_all(mode: str, **subject: Any) -> None:
-        asked: dict[str, Any] = {"result": "documents", "mode": mode, "top_k": 4, **subject}
-        rows = passages.similar(world, people.ann, **asked)
+        request: dict[str, Any] = {"result": "documents", "mode": mode, "top_k": 4, **subject}
+        rows = passages.similar(world, people.ann, **request)
         assert {row["document_id"] for row in rows} == others | {flood}
         assert len(rows) == 4
 
@@ -127,20 +127,20 @@ def test_a_preferred_type_comes_first_among_equals(world: World, people: People,
     first = passages.put(world, people.ann, "pump", vectors=[vector(1)])
     for source_type in ("a", "b", "c"):
         passages.put(world, people.ann, "pump", vectors=[vector(1)], source_type=source_type)
-    for mode, result, wanted in product(MODES, ("chunks", "documents"), ("a", "b", "c")):
-        with subtests.test(mode=mode, result=result, wanted=wanted):
-            asked: dict[str, Any] = {"mode": mode, "result": result, "prefer": [wanted], "top_k": 1}
-            (row,) = passages.similar(world, people.ann, document_id=first, **asked)
-            assert row["source_type"] == wanted
+    for mode, result, expected in product(MODES, ("chunks", "documents"), ("a", "b", "c")):
+        with subtests.test(mode=mode, result=result, wanted=expected):
+            request: dict[str, Any] = {"mode": mode, "result": result, "prefer": [expected], "top_k": 1}
+            (row,) = passages.similar(world, people.ann, document_id=first, **request)
+            assert row["source_type"] == expected
 
 
 def test_an_excluded_chunk_takes_no_place_in_keyword_mode(world: World, people: People):
     passages.put(world, people.ann, *["pump"] * 50)
     rows = passages.similar(world, people.ann, query_text="pump", mode="keyword", top_k=100)
     assert len(rows) == 50
-    asked: dict[str, Any] = {"chunk_id": rows[0]["chunk_id"], "mode": "keyword"}
-    assert len(passages.similar(world, people.ann, **asked, top_k=49)) == 49
-    assert len(passages.similar(world, people.ann, **asked, top_k=100)) == 49
+    request: dict[str, Any] = {"chunk_id": rows[0]["chunk_id"], "mode": "keyword"}
+    assert len(passages.similar(world, people.ann, **request, top_k=49)) == 49
+    assert len(passages.similar(world, people.ann, **request, top_k=100)) == 49
 
 
 def test_a_long_document_is_compared_by_its_first_words(world: World, people: People):

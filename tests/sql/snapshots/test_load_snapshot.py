@@ -20,8 +20,8 @@ def begin(who: Actor, name: str = "i", *, overwrite: bool = False, documents: in
 
 def document(name: str | None, seeds: range = range(1), **more: Any) -> Row:
     """As rag_load_documents takes one."""
-    wanted = put_arguments(None, [vector(seed) for seed in seeds])
-    return {**wanted["document"], "external_id": name, "chunks": wanted["chunks"], **more}
+    arguments = put_arguments(None, [vector(seed) for seed in seeds])
+    return {**arguments["document"], "external_id": name, "chunks": arguments["chunks"], **more}
 
 
 def fill(who: Actor, collection: str, *documents: Row, first: int = 0) -> Any:
@@ -31,8 +31,8 @@ def fill(who: Actor, collection: str, *documents: Row, first: int = 0) -> Any:
 
 def code(answer: Any, status: int) -> str:
     assert answer.status_code == status, answer.text
-    said: str = answer.json()["details"]
-    return said
+    message: str = answer.json()["details"]
+    return message
 
 
 def test_an_index_is_hidden_while_it_is_loaded(people: People):
@@ -66,8 +66,8 @@ def test_two_documents_of_one_name_are_refused(people: People):
 def test_a_loaded_document_keeps_its_creation_time_but_not_a_future_one(people: People, world: World):
     collection = begin(people.ann)
     moments = ["2020-02-02T02:02:02.123456+00:00", "9999-01-01T00:00:00+00:00", "infinity", "-infinity"]
-    wanted = [document(str(n), created_at=at, updated_at=at) for n, at in enumerate(moments)]
-    assert fill(people.ann, collection, *wanted).status_code == 200
+    expected = [document(str(n), created_at=at, updated_at=at) for n, at in enumerate(moments)]
+    assert fill(people.ann, collection, *expected).status_code == 200
     rows = world.sql(
         "select created_at::text, created_at <= now() and created_at >= 'epoch' from rag.documents "
         "where collection_id = %s order by external_id",
@@ -139,10 +139,10 @@ def test_a_document_that_changed_during_persist_is_not_continued(people: People)
     place = {"collection_id": home["collection_id"]}
     (listed,) = people.ann.rpc("rag_snapshot_documents", place).json()
     (read,) = people.ann.rpc("rag_read_snapshot_documents", {**place, "document_ids": [listed["id"]]}).json()
-    wanted = {**place, "document_id": read["id"], "updated_at": read["updated_at"], "first": 0}
-    assert len(people.ann.rpc("rag_read_snapshot_chunks", wanted).json()) == 1
+    request = {**place, "document_id": read["id"], "updated_at": read["updated_at"], "first": 0}
+    assert len(people.ann.rpc("rag_read_snapshot_chunks", request).json()) == 1
     people.ann.put([vector(2)], collection="i", external_id="a")
-    assert code(people.ann.rpc("rag_read_snapshot_chunks", wanted), 409) == "document_changed"
+    assert code(people.ann.rpc("rag_read_snapshot_chunks", request), 409) == "document_changed"
 
 
 def test_pages_have_every_document_once(people: People, world: World):
@@ -158,14 +158,14 @@ def test_pages_have_every_document_once(people: People, world: World):
         people.acme.id,
     )
     home = people.ann.rpc("rag_begin_snapshot", {"name": "many"}).json()
-    seen: list[str] = []
+    ids: list[str] = []
     after: Row = {}
     while page := people.ann.rpc(
         "rag_snapshot_documents", {"collection_id": home["collection_id"], **after}
     ).json():
-        seen += [row["id"] for row in page]
+        ids += [row["id"] for row in page]
         after = {"after_created_at": page[-1]["created_at"], "after_id": page[-1]["id"]}
-    assert len(seen) == len(set(seen)) == 4500
+    assert len(ids) == len(set(ids)) == 4500
 
 
 def test_admins_get_an_event_when_an_index_is_loaded(people: People, world: World):
@@ -176,10 +176,10 @@ def test_admins_get_an_event_when_an_index_is_loaded(people: People, world: Worl
     fill(people.ann, collection, document("a"))
     broken = begin(people.ann, "broken")
     people.ann.rpc("rag_cancel_load", {"collection_id": broken})
-    told = "select event, object ->> 'name' from rag.deliveries where org_id = %s"
-    assert world.sql(told, people.acme.id) == []
+    text = "select event, object ->> 'name' from rag.deliveries where org_id = %s"
+    assert world.sql(text, people.acme.id) == []
     people.ann.rpc("rag_finish_load", {"collection_id": collection})
-    assert world.sql(told, people.acme.id) == [("collection.created", "i")]
+    assert world.sql(text, people.acme.id) == [("collection.created", "i")]
 
 
 def test_requests_of_the_function_are_counted(people: People):

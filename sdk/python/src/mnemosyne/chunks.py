@@ -9,21 +9,21 @@ from pydantic import ValidationError
 from mnemosyne import errors
 from mnemosyne.models.chat import ChatCompletionChunk
 
-Said = dict[str, Any]
+Payload = dict[str, Any]
 
 
 def chunk_of(data: str, secret: str, request_id: str | None) -> ChatCompletionChunk | None:
     """None for an event that this version does not know. Raises the APIError that it says, and
     UnexpectedResponseError for one of another form."""
     try:
-        said = json.loads(data)
-        kind = said["type"]
+        payload = json.loads(data)
+        kind = payload["type"]
         if kind == "error":
-            raise errors.of_event(said, secret, request_id)
+            raise errors.of_event(payload, secret, request_id)
         fields = _FIELDS.get(kind)
         if fields is None:
             return None
-        return ChatCompletionChunk.model_validate({"type": kind, **fields(said)})
+        return ChatCompletionChunk.model_validate({"type": kind, **fields(payload)})
     except (ValueError, KeyError, TypeError) as fault:
         kinds = fault.errors(include_input=False) if isinstance(fault, ValidationError) else []
         place = ".".join(map(str, kinds[0]["loc"])) if kinds else "the event"
@@ -34,23 +34,23 @@ def chunk_of(data: str, secret: str, request_id: str | None) -> ChatCompletionCh
     )
 
 
-def _delta(said: Said) -> Said:
-    return {"choices": [{"delta": {"role": "assistant", "content": said["content"]}}]}
+def _delta(payload: Payload) -> Payload:
+    return {"choices": [{"delta": {"role": "assistant", "content": payload["content"]}}]}
 
 
-def _done(said: Said) -> Said:
-    return {**_but_type(said), "choices": [{"finish_reason": "stop"}]}
+def _done(payload: Payload) -> Payload:
+    return {**_but_type(payload), "choices": [{"finish_reason": "stop"}]}
 
 
-def _but_type(said: Said) -> Said:
-    return {name: value for name, value in said.items() if name != "type"}
+def _but_type(payload: Payload) -> Payload:
+    return {name: value for name, value in payload.items() if name != "type"}
 
 
-_FIELDS: dict[str, Callable[[Said], Said]] = {
+_FIELDS: dict[str, Callable[[Payload], Payload]] = {
     "delta": _delta,
     "sources": _but_type,
     "usage": _but_type,
-    "reasoning_step": lambda said: {"reasoning_step": _but_type(said)},
-    "sub_query": lambda said: {"sub_query": said["query"]},
+    "reasoning_step": lambda payload: {"reasoning_step": _but_type(payload)},
+    "sub_query": lambda payload: {"sub_query": payload["query"]},
     "done": _done,
 }

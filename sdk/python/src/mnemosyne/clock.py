@@ -56,7 +56,7 @@ class _Clocked(httpx.SyncByteStream):
         self._stream.close()
 
 
-def drained(response: httpx.Response, rest: Iterator[Any]) -> None:
+def drain(response: httpx.Response, rest: Iterator[Any]) -> None:
     """Read what is left of it, which says nothing any more, so that the connection can be used again; but not
     for long."""
     end = time.monotonic() + DRAIN_SECONDS

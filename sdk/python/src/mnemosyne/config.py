@@ -45,20 +45,20 @@ class Settings:
             max_retries,
         )
 
-    def timeout_for(self, seconds: float | None, unless_said: float | None) -> httpx.Timeout:
-        """Of a request with `seconds` of its own; `unless_said` goes behind what the client was given."""
+    def timeout_for(self, seconds: float | None, default: float | None) -> httpx.Timeout:
+        """Of a request with `seconds` of its own; `default` applies if the client has no time-out."""
         if seconds is not None:
             return httpx.Timeout(seconds)
         if self.timeout is not None:
             return self.timeout
-        return TIMEOUT if unless_said is None else httpx.Timeout(unless_said, connect=TIMEOUT.connect)
+        return TIMEOUT if default is None else httpx.Timeout(default, connect=TIMEOUT.connect)
 
 
-def key_of(said: Any) -> str:
+def key_of(value: Any) -> str:
     """Raises ConfigurationError for what is none."""
-    if not isinstance(said, str):
+    if not isinstance(value, str):
         raise ConfigurationError("api_key: must be text, or a function that returns it")
-    key = said.strip()
+    key = value.strip()
     if not key:
         raise ConfigurationError(f"An API key is needed: pass api_key, or set {KEY}.")
     # Such a header is refused further down, by an error that shows it.
@@ -67,14 +67,14 @@ def key_of(said: Any) -> str:
     return key
 
 
-def _address(said: str) -> str:
+def _address(value: str) -> str:
     try:
-        parts = urlsplit(said.strip())
-        named = bool(parts.hostname) and (parts.port is None or parts.port > 0)
+        parts = urlsplit(value.strip())
+        has_host = bool(parts.hostname) and (parts.port is None or parts.port > 0)
     except ValueError:
         raise ConfigurationError("base_url: must be an address") from None
-    if parts.scheme not in ("http", "https") or not named:
+    if parts.scheme not in ("http", "https") or not has_host:
         raise ConfigurationError("base_url: must begin with http:// or https:// and name a host")
     if parts.username is not None or parts.query or parts.fragment:
         raise ConfigurationError("base_url: must be without a user, a query and a fragment")
-    return said.strip().rstrip("/")
+    return value.strip().rstrip("/")

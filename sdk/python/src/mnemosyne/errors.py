@@ -41,8 +41,8 @@ class APIError(MnemosyneError):
 
     def __str__(self) -> str:
         known = {"status": self.status_code or None, "code": self.code, "request": self.request_id}
-        said = ", ".join(f"{name} {value}" for name, value in known.items() if value is not None)
-        return f"{self.message} ({said})" if said else self.message
+        details = ", ".join(f"{name} {value}" for name, value in known.items() if value is not None)
+        return f"{self.message} ({details})" if details else self.message
 
 
 class BadRequestError(APIError):
@@ -154,12 +154,12 @@ def of_response(response: httpx.Response) -> APIError:
     """The error that a response which was read is; its request's key is taken out of whatever it says."""
     secret = secret_of(response)
     try:
-        said = response.json()
+        body = response.json()
     except ValueError:
-        said = None
+        body = None
     return _error(
         response.status_code,
-        said if isinstance(said, dict) else {},
+        body if isinstance(body, dict) else {},
         secret,
         request_id=request_id(response),
         retry_after=retry_after(response),
@@ -170,8 +170,8 @@ def of_event(event: Mapping[str, Any], secret: str, request_id: str | None) -> A
     """The error that ends a stream."""
     detail = event.get("error_detail")
     kind = detail.get("type") if isinstance(detail, dict) else None
-    said = {"error": detail if isinstance(detail, dict) else {"message": event.get("error")}}
-    return _error(_STATUS_OF_TYPE.get(str(kind), 500), said, secret, request_id=request_id)
+    body = {"error": detail if isinstance(detail, dict) else {"message": event.get("error")}}
+    return _error(_STATUS_OF_TYPE.get(str(kind), 500), body, secret, request_id=request_id)
 
 
 def unexpected(response: httpx.Response, what: str) -> UnexpectedResponseError:
@@ -184,21 +184,21 @@ def unexpected(response: httpx.Response, what: str) -> UnexpectedResponseError:
 
 
 def request_id(response: httpx.Response) -> str | None:
-    said = response.headers.get("x-request-id")
-    return None if said is None else str(masked(said, secret_of(response)))
+    header = response.headers.get("x-request-id")
+    return None if header is None else str(masked(header, secret_of(response)))
 
 
 def retry_after(response: httpx.Response) -> float | None:
     """Seconds, where the header says so; the API never says a date."""
-    said = response.headers.get("retry-after", "")
-    return float(said) if re.fullmatch(r"\d{1,9}(\.\d{1,9})?", said, re.ASCII) else None
+    header = response.headers.get("retry-after", "")
+    return float(header) if re.fullmatch(r"\d{1,9}(\.\d{1,9})?", header, re.ASCII) else None
 
 
-def _error(status: int, said: Mapping[str, Any], secret: str, **more: Any) -> APIError:
-    inner = masked(said.get("error"), secret)
-    found = inner if isinstance(inner, dict) else {}
-    code, kind, details = found.get("code"), found.get("type"), found.get("details")
-    message = found.get("message")
+def _error(status: int, body: Mapping[str, Any], secret: str, **more: Any) -> APIError:
+    inner = masked(body.get("error"), secret)
+    error = inner if isinstance(inner, dict) else {}
+    code, kind, details = error.get("code"), error.get("type"), error.get("details")
+    message = error.get("message")
     if not isinstance(message, str) or not message:
         # A page of some proxy; what it shows may be the request itself.
         message = f"The API answered with status {status}, and did not say why."
@@ -219,8 +219,8 @@ def _error(status: int, said: Mapping[str, Any], secret: str, **more: Any) -> AP
 def _class_of(status: int, code: Any) -> type[APIError]:
     if status == 400:
         return ValidationError if code in _ABOUT_A_FIELD else BadRequestError
-    if found := _OF_STATUS.get(status):
-        return found
+    if error_class := _OF_STATUS.get(status):
+        return error_class
     if status >= 500:
         return InternalServerError
     return BadRequestError if status > 400 else UnexpectedResponseError

@@ -13,8 +13,8 @@ def current(api_key: ApiKey) -> str:
     function raises."""
     if isinstance(api_key, str):
         return api_key
-    said = api_key()
-    if iscoroutine(said):
+    key = api_key()
+    if iscoroutine(key):
         # Of a coroutine function, which only the other client can await.
-        said.close()
-    return key_of(said)
+        key.close()
+    return key_of(key)

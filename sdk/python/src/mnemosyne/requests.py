@@ -15,8 +15,9 @@ Value = str | int | float | bool | None
 class Request:
     """`repeatable`: done twice, it is as if done once. `accepted`: statuses besides 2xx that are answers.
     `seconds`: how long each attempt may take; `tries`: how many there are; else the client's own.
-    `seconds_unless_said`: how long, where the client was not told.
-    `idempotency_key`: by which the API knows all attempts as one; `drawn`: nobody has asked for it."""
+    `default_seconds`: how long, if the client has no time-out of its own.
+    `idempotency_key`: by which the API knows all attempts as one; `has_generated_key`: the caller gave
+    none."""
 
     method: str
     path: str
@@ -27,28 +28,33 @@ class Request:
     repeatable: bool = True
     accepted: tuple[int, ...] = ()
     seconds: float | None = None
-    seconds_unless_said: float | None = None
+    default_seconds: float | None = None
     tries: int | None = None
     idempotency_key: str | None = None
-    drawn: bool = False
+    has_generated_key: bool = False
 
     @property
-    def may_come_again(self) -> bool:
+    def may_retry(self) -> bool:
         return self.repeatable or self.idempotency_key is not None
 
 
-def making(path: str, idempotency_key: str | None, *, repeatable: bool = False, **sent: Any) -> Request:
-    """What makes something, and once only, however often it is sent. Without a key one is drawn;
+def creation(path: str, idempotency_key: str | None, *, repeatable: bool = False, **sent: Any) -> Request:
+    """What makes something, and once only, however often it is sent. Without a key one is generated;
     `repeatable`: without any it does no harm either. Raises ValueError for a key that is none."""
-    key, drawn = idempotency_key, idempotency_key is None
+    key, has_generated_key = idempotency_key, idempotency_key is None
     if key is not None and not (0 < len(key) < 256 and key.isascii() and key.isprintable()):
         raise ValueError("idempotency_key: must be 1 to 255 printable ASCII characters")
     return Request(
-        "POST", path, repeatable=repeatable, idempotency_key=key or str(uuid4()), drawn=drawn, **sent
+        "POST",
+        path,
+        repeatable=repeatable,
+        idempotency_key=key or str(uuid4()),
+        has_generated_key=has_generated_key,
+        **sent,
     )
 
 
-def given(**fields: Any) -> dict[str, Any]:
+def without_none(**fields: Any) -> dict[str, Any]:
     """Those that were said: None is as good as nothing."""
     return {name: value for name, value in fields.items() if value is not None}
 

@@ -41,7 +41,7 @@ def wait_after_fault(request: Request, fault: httpx.RequestError, attempt: int) 
     """Seconds until the next attempt, after the `attempt`-th (from 0); None: there is to be none."""
     if isinstance(fault, httpx.UnsupportedProtocol | httpx.LocalProtocolError):
         return None
-    return backoff(attempt) if request.may_come_again or isinstance(fault, NOT_SENT) else None
+    return backoff(attempt) if request.may_retry or isinstance(fault, NOT_SENT) else None
 
 
 def wait_after_status(request: Request, status: int, retry_after: float | None, attempt: int) -> float | None:
@@ -77,10 +77,10 @@ class Waiting:
     def left(self) -> float:
         return self.seconds - (time.monotonic() - self._began)
 
-    def pause(self, asked_for: float | None = None) -> float | None:
+    def pause(self, retry_after_seconds: float | None = None) -> float | None:
         """Seconds, at least those that the API asks for; None when there is no time left."""
         if self.left <= 0:
             return None
-        drawn = self._pause * random.uniform(0.5, 1.0)  # noqa: S311
+        random_pause = self._pause * random.uniform(0.5, 1.0)  # noqa: S311
         self._pause = min(self.longest, self._pause * 1.5)
-        return min(self.left, max(drawn, asked_for or 0.0))
+        return min(self.left, max(random_pause, retry_after_seconds or 0.0))

@@ -8,7 +8,7 @@ from typing import Generic, Self, TypeVar
 
 import httpx
 
-from mnemosyne.clock import drained
+from mnemosyne.clock import drain
 from mnemosyne.errors import StreamInterruptedError
 from mnemosyne.sse import Decoder
 
@@ -61,7 +61,7 @@ class Stream(Generic[Item]):
                         continue
                     yield part
                     if self._is_last(part):
-                        drained(self._response, rest)
+                        drain(self._response, rest)
                         return
         except (httpx.RequestError, httpx.StreamError) as fault:
             how = f"broke off ({type(fault).__name__})"

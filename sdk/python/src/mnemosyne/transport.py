@@ -62,8 +62,8 @@ class Transport:
                 if answer.is_success or answer.status_code in request.accepted:
                     return answer
                 error = errors.of_response(answer)
-                if request.drawn and not perhaps_done and error.code == errors.OUT_OF_KEYS:
-                    request = replace(request, idempotency_key=None, drawn=False)
+                if request.has_generated_key and not perhaps_done and error.code == errors.OUT_OF_KEYS:
+                    request = replace(request, idempotency_key=None, has_generated_key=False)
                     continue
                 if perhaps_done and request.method == "DELETE" and answer.status_code == 404:
                     return answer
@@ -77,7 +77,7 @@ class Transport:
 
     def _attempt(self, request: Request, is_whole: bool) -> httpx.Response | httpx.RequestError:
         """A fault is handed back."""
-        timeout = self.settings.timeout_for(request.seconds, request.seconds_unless_said)
+        timeout = self.settings.timeout_for(request.seconds, request.default_seconds)
         key = self._key(timeout)
         try:
             with Deadline(timeout.read) as deadline:

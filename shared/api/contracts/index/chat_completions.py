@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, TypeAdapter, ValidationError
 
-from shared.answering.chat_completions.request import (
+from shared.answering.chat_completions.conversation import (
     MODEL_CHARACTERS,
     RAG_MODEL,
     RAG_PREFIX,
@@ -14,9 +14,9 @@ from shared.answering.chat_completions.request import (
     is_grounded,
 )
 from shared.answering.chat_completions.response import ends
-from shared.api.contracts.fastapi_errors import CollectionName
-from shared.api.contracts.index import index
-from shared.api.contracts.index.index import Node
+from shared.api.contracts.index import indexes_and_queries
+from shared.api.contracts.index.indexes_and_queries import Node
+from shared.api.contracts.shared_fields import CollectionName, Flag
 from shared.api.sse import event
 from shared.errors import InvalidRequest, NotFound, RagError
 from shared.models.chat_stream import Body
@@ -66,7 +66,7 @@ def error_body(error: RagError) -> dict[str, Any]:
     message = (
         f"{INVALID_FORMAT}{error}"
         if isinstance(error, InvalidRequest) and error.faults
-        else str(index.error_body(error)["detail"])
+        else str(indexes_and_queries.error_body(error)["detail"])
     )
     kind = ERROR_TYPES.get(error.status, "server_error" if error.status >= 500 else "invalid_request_error")
     return {"detail": message, "error": {"message": message, "type": kind, "code": error.code}}
@@ -75,7 +75,7 @@ def error_body(error: RagError) -> dict[str, Any]:
 class StreamOptions(BaseModel):
     model_config = ConfigDict(extra="allow")
 
-    include_usage: Annotated[bool, Field(strict=True)] | None = None
+    include_usage: Flag | None = None
 
 
 class CompletionRequest(BaseModel):
@@ -87,7 +87,7 @@ class CompletionRequest(BaseModel):
     index_name: CollectionName | None = None
     top_k: Annotated[int, Field(strict=True, ge=1, le=100)] | None = None
     model: ModelName | None = None
-    stream: Annotated[bool, Field(strict=True)] | None = None
+    stream: Flag | None = None
     stream_options: StreamOptions | None = None
     temperature: Annotated[float, Field(strict=True, ge=0, le=2)] | None = None
     top_p: Annotated[float, Field(strict=True, ge=0, le=1)] | None = None

@@ -5,7 +5,8 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, StringConstraints
 
-from shared.api.contracts.platform.common import Pagination, WithoutNul
+from shared.api.contracts.platform.pagination import Pagination
+from shared.api.contracts.shared_fields import WithoutNul
 from shared.api.health import Report
 
 State = Literal["healthy", "degraded", "unhealthy", "unknown", "not_configured"]

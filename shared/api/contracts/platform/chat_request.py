@@ -4,9 +4,10 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, StringConstraints, field_validator
 
-from shared.answering.platform_chat.presets import PRESETS
+from shared.answering.platform_chat.style_presets import PRESETS
 from shared.answering.platform_chat.types import Message, RetrievalOptions, Turn
-from shared.api.contracts.platform.common import NullAsAbsent, WithoutNul, small
+from shared.api.contracts.metadata_limits import check_metadata
+from shared.api.contracts.shared_fields import Flag, NullAsAbsent, WithoutNul
 from shared.errors import InvalidRequest
 from shared.text.chat_message import text_of
 from shared.types import Mode, Sampling
@@ -19,7 +20,6 @@ MAX_MESSAGES = 500
 MAX_SYSTEM_CHARACTERS = 10_000
 MAX_INSTRUCTION = 4_000
 
-Flag = Annotated[bool, Field(strict=True)]
 Temperature = Annotated[float, Field(strict=True, ge=0, le=2)]
 Tokens = Annotated[int, Field(strict=True, ge=1, le=8192)]
 Penalty = Annotated[float, Field(strict=True, ge=-2, le=2)]
@@ -57,7 +57,7 @@ class Retrieval(NullAsAbsent):
     metadata_filter: dict[str, Any] = Field(default_factory=dict)
     document_type: Id | None = None
 
-    _small = field_validator("metadata_filter", mode="before")(small)
+    _check = field_validator("metadata_filter", mode="before")(check_metadata)
 
     def retrieval_options(self) -> RetrievalOptions:
         # `hierarchical` applies to the mode hybrid alone.

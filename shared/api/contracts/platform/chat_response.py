@@ -8,10 +8,11 @@ from starlette.responses import JSONResponse
 
 from shared.answering.platform_chat.types import Delta, Event, Sources, Step, SubQuery, TurnDone
 from shared.api.contracts.platform.chat_request import Request
-from shared.api.contracts.platform.common import error_body, share
+from shared.api.contracts.platform.error_format import error_body
+from shared.api.contracts.shared_fields import rounded_score
 from shared.api.sse import event
 from shared.errors import RagError
-from shared.generation.confidence import best_of_documents
+from shared.generation.citations import best_of_documents
 from shared.types import Match
 
 
@@ -30,7 +31,7 @@ class Source(BaseModel):
             title=match.title,
             filename=match.filename,
             chunk_index=match.ordinal,
-            score=share(match.score),
+            score=rounded_score(match.score),
             chunk_id=match.chunk_id,
         )
 
@@ -104,10 +105,10 @@ class Metadata(BaseModel):
             is_follow_up=done.turn.is_follow_up or done.search_query != done.turn.question,
             search_query=done.search_query,
             sub_queries=list(done.sub_queries),
-            confidence=share(judgement.mean_similarity),
+            confidence=rounded_score(judgement.mean_similarity),
             confidence_detail=Confidence(
                 level=judgement.confidence.value,
-                avg_relevance=share(judgement.mean_similarity),
+                avg_relevance=rounded_score(judgement.mean_similarity),
                 thresholds={"high": judgement.thresholds.high, "medium": judgement.thresholds.medium},
             ),
             withheld=done.withheld,

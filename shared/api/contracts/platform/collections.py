@@ -6,7 +6,9 @@ from uuid import UUID
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
 
-from shared.api.contracts.platform.common import Pagination, WithMetadata, WithoutNul
+from shared.api.contracts.metadata_limits import WithMetadata
+from shared.api.contracts.platform.pagination import Pagination
+from shared.api.contracts.shared_fields import Flag, WithoutNul
 from shared.models.chunk_limits import (
     MAX_OVERLAP,
     MAX_SIZE,
@@ -31,8 +33,8 @@ class Config(BaseModel):
     chunk_size: Annotated[int, Field(strict=True, ge=MIN_SIZE, le=MAX_SIZE)] | None = None
     chunk_overlap: Annotated[int, Field(strict=True, ge=0, le=MAX_OVERLAP)] | None = None
     embedding_model: Name | None = None
-    enable_hybrid_search: Annotated[bool, Field(strict=True)] | None = None
-    enable_knowledge_graph: Annotated[bool, Field(strict=True)] | None = None
+    enable_hybrid_search: Flag | None = None
+    enable_knowledge_graph: Flag | None = None
 
     @model_validator(mode="after")
     def _overlap(self) -> Self:
@@ -48,7 +50,7 @@ class NewCollection(WithMetadata):
     description: Description | None = None
     config: Config | None = None
     org_id: UUID | None = None
-    private: Annotated[bool, Field(strict=True)] = False
+    private: Flag = False
 
     def to_request(self) -> dict[str, Any]:
         return self.model_dump(mode="json", exclude_none=True)
@@ -68,7 +70,7 @@ class CollectionChanges(WithMetadata):
 class GraphBuild(BaseModel):
     """`again`: also documents that the graph already has."""
 
-    again: Annotated[bool, Field(strict=True)] = False
+    again: Flag = False
 
 
 class GraphBuildQueued(BaseModel):

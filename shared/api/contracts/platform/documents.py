@@ -9,12 +9,17 @@ from urllib.parse import quote
 
 from pydantic import BaseModel, Field, StringConstraints
 
-from shared.api.contracts.platform.common import Pagination, WithMetadata, WithoutNul, small
+from shared.access.download_links import MAX_LIFETIME_SECONDS
+from shared.api.contracts.metadata_limits import WithMetadata, check_metadata
+from shared.api.contracts.platform.pagination import Pagination
+from shared.api.contracts.shared_fields import Flag, WithoutNul
 from shared.errors import InvalidRequest
 
 # For a file and for a redirect to it.
 NO_STORE = {"Cache-Control": "private, no-store"}
 _CONTENT_TYPE = re.compile(r"[\w.+-]{1,100}/[\w.+-]{1,100}(; ?charset=[\w-]{1,40})?", re.ASCII)
+# Of a link, in seconds.
+Lifetime = Annotated[int, Field(ge=1, le=MAX_LIFETIME_SECONDS)]
 DocumentOrder = Literal["created_at", "title", "size_bytes"]
 Status = Literal["processing", "completed", "failed"]
 Text = Annotated[str, StringConstraints(strict=True, min_length=1, max_length=5_000_000), WithoutNul]
@@ -30,7 +35,7 @@ class NewDocument(WithMetadata):
 
     collection_id: str
     title: Title | None = None
-    private: Annotated[bool, Field(strict=True)] = False
+    private: Flag = False
 
 
 class NewText(NewDocument):
@@ -155,7 +160,7 @@ def parse_metadata(metadata: str | None) -> dict[str, Any]:
         value = json.loads(metadata) if metadata else {}
         if not isinstance(value, dict):
             raise ValueError("must be an object")
-        return small(value) or {}
+        return check_metadata(value) or {}
     except (ValueError, RecursionError):
         raise InvalidRequest(
             "metadata: must be a JSON object of at most 10 KB",

@@ -5,10 +5,10 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, Field, StringConstraints, field_validator
 
-from shared.api.contracts.platform.common import NullAsAbsent, WithoutNul, share, small
+from shared.api.contracts.metadata_limits import check_metadata
+from shared.api.contracts.shared_fields import Flag, NullAsAbsent, WithoutNul, rounded_score
 from shared.types import Edge, Entity, Filters, Graph, Match, Mode, Query, SearchResult
 
-Flag = Annotated[bool, Field(strict=True)]
 ModeName = Literal["semantic", "keyword", "hybrid", "hierarchical", "graph"]
 Text = Annotated[
     str, StringConstraints(strict=True, strip_whitespace=True, min_length=1, max_length=1000), WithoutNul
@@ -31,7 +31,7 @@ class Request(NullAsAbsent):
     enable_graph: Flag = False
     metadata_filter: dict[str, Any] = Field(default_factory=dict)
 
-    _small = field_validator("metadata_filter", mode="before")(small)
+    _check = field_validator("metadata_filter", mode="before")(check_metadata)
 
     def to_request(self, collection: str | None) -> Query:
         """`collection`: the parsed collection_id."""
@@ -93,8 +93,8 @@ class Result(BaseModel):
             content=match.text,
             content_hash=f"sha256:{hashlib.sha256(match.text.encode()).hexdigest()}",
             chunk_index=match.ordinal,
-            score=share(match.score),
-            similarity=None if match.similarity is None else share(match.similarity),
+            score=rounded_score(match.score),
+            similarity=None if match.similarity is None else rounded_score(match.similarity),
             rank=rank,
             metadata=ResultMetadata(graph_sourced=match.graph_sourced),
             document=ResultDocument(id=match.document_id, title=match.title, filename=match.filename),
@@ -121,7 +121,7 @@ class GraphEntity(BaseModel):
             type=entity.kind,
             aliases=list(entity.aliases),
             seed=entity.is_seed,
-            weight=share(entity.weight),
+            weight=rounded_score(entity.weight),
         )
 
 
@@ -140,7 +140,7 @@ class GraphEdge(BaseModel):
             type=edge.type,
             source=edge.source,
             target=edge.target,
-            confidence=share(edge.confidence),
+            confidence=rounded_score(edge.confidence),
             evidence=list(edge.evidence),
         )
 

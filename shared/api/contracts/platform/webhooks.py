@@ -7,7 +7,8 @@ from uuid import UUID
 
 from pydantic import AfterValidator, BaseModel, Field, StringConstraints, model_validator
 
-from shared.api.contracts.platform.common import Pagination
+from shared.api.contracts.platform.pagination import Pagination
+from shared.api.contracts.shared_fields import Flag
 from shared.types import Message
 
 EventName = Literal[
@@ -44,7 +45,7 @@ class WebhookChanges(BaseModel):
     url: Url | None = None
     events: Events | None = None
     description: Description | None = None
-    enabled: Annotated[bool, Field(strict=True)] | None = None
+    enabled: Flag | None = None
 
 
 class Rotation(BaseModel):

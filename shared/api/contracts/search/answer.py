@@ -8,7 +8,7 @@ from pydantic import Field, StringConstraints
 from starlette.responses import JSONResponse
 from starlette.responses import Response as HttpResponse
 
-from shared.access.idempotency_store import StoredResponse
+from shared.access.idempotency_keys import StoredResponse
 from shared.answering.cited.types import (
     AnswerDone,
     AnswerRequest,
@@ -19,9 +19,17 @@ from shared.answering.cited.types import (
     Token,
 )
 from shared.api.contracts.ignored_filters import IgnoredFilters, ignored_names
-from shared.api.contracts.search import common
-from shared.api.contracts.search.common import Flag, RequestModel, WireModel, error_body
+from shared.api.contracts.search.camel_case import WireModel
+from shared.api.contracts.search.error_format import error_body, request_id
+from shared.api.contracts.search.requests_and_limits import (
+    QueryText,
+    RequestModel,
+    RetrievalFilters,
+    RetrievalRequest,
+)
+from shared.api.contracts.search.results import Rationale, Result, Span, Usage, results
 from shared.api.contracts.search.search import Mode
+from shared.api.contracts.shared_fields import Flag
 from shared.api.sse import event
 from shared.errors import RagError
 
@@ -30,8 +38,8 @@ class Include(RequestModel):
     rationale: Flag = False
 
 
-class Request(common.RetrievalRequest):
-    question: common.QueryText
+class Request(RetrievalRequest):
+    question: QueryText
     mode: Mode = "auto"
     context: Flag = False
     moderation: Flag = False
@@ -39,7 +47,7 @@ class Request(common.RetrievalRequest):
     citations: Flag = True
     max_tokens: Annotated[int, Field(strict=True, ge=16, le=4096)] = 400
     model: Annotated[str, StringConstraints(strict=True, min_length=1, max_length=200)] | None = None
-    constraints: common.RetrievalFilters | None = None
+    constraints: RetrievalFilters | None = None
     include: Include = Field(default_factory=Include)
     stream: Flag = False
 
@@ -55,7 +63,7 @@ class Request(common.RetrievalRequest):
             # The model gets more of each document.
             neighbours=1 if self.context else 0,
             # Confidence needs the similarities.
-            compares=True,
+            with_similarity=True,
         )
         return AnswerRequest(
             search,
@@ -93,14 +101,14 @@ class Reference(WireModel):
 
     document_id: str
     chunk_id: str
-    span: common.Span
+    span: Span
 
 
 class Sentence(WireModel):
     """`span` is in the answer. A sentence without references states nothing, such as a heading."""
 
     text: str
-    span: common.Span
+    span: Span
     references: list[Reference]
 
 
@@ -123,12 +131,12 @@ class Support(WireModel):
             sentences=[
                 Sentence(
                     text=answer.text[sentence.start : sentence.end],
-                    span=common.Span(start=sentence.start, end=sentence.end),
+                    span=Span(start=sentence.start, end=sentence.end),
                     references=[
                         Reference(
                             document_id=f"doc_{matches[reference.number].document_id}",
                             chunk_id=f"chnk_{matches[reference.number].chunk_id}",
-                            span=common.Span(start=reference.start, end=reference.end),
+                            span=Span(start=reference.start, end=reference.end),
                         )
                         for reference in sentence.references
                     ],
@@ -139,13 +147,13 @@ class Support(WireModel):
 
 
 class Retrieval(WireModel):
-    results: list[common.Result]
+    results: list[Result]
     latency_ms: int
 
     @classmethod
     def of(cls, retrieval: RetrievalDone) -> Self:
         result = retrieval.result
-        return cls(results=common.results(result), latency_ms=result.milliseconds)
+        return cls(results=results(result), latency_ms=result.milliseconds)
 
 
 class Generation(WireModel):
@@ -166,10 +174,10 @@ class Response(WireModel):
     confidence: Literal["high", "medium", "low"]
     citations: list[Citation]
     support: Support
-    rationale: common.Rationale | None = None
+    rationale: Rationale | None = None
     retrieval: Retrieval
     generation: Generation
-    usage: common.Usage
+    usage: Usage
     ignored_filters: IgnoredFilters
     request_id: str
 
@@ -182,7 +190,7 @@ class Response(WireModel):
             confidence=retrieval.judgement.confidence.value,
             citations=list(map(Citation.of, answer.citations)) if request.citations else [],
             support=Support.of(answer),
-            rationale=common.Rationale.of(retrieval.result) if request.include.rationale else None,
+            rationale=Rationale.of(retrieval.result) if request.include.rationale else None,
             retrieval=Retrieval.of(retrieval),
             generation=Generation(
                 model=done.model,
@@ -191,9 +199,9 @@ class Response(WireModel):
                 prompt_tokens=done.usage.prompt_tokens,
                 completion_tokens=done.usage.completion_tokens,
             ),
-            usage=common.Usage.of(retrieval.result, done.milliseconds),
+            usage=Usage.of(retrieval.result, done.milliseconds),
             ignored_filters=ignored_names(request.constraints),
-            request_id=common.request_id(),
+            request_id=request_id(),
         )
 
 
@@ -202,7 +210,7 @@ class Meta(WireModel):
 
     retrieval: Retrieval
     confidence: Literal["high", "medium", "low"]
-    rationale: common.Rationale | None = None
+    rationale: Rationale | None = None
     request_id: str
 
 
@@ -212,8 +220,8 @@ def encode_event(request: Request, answer_event: Event) -> bytes:
             meta = Meta(
                 retrieval=Retrieval.of(answer_event),
                 confidence=judgement.confidence.value,
-                rationale=common.Rationale.of(result) if request.include.rationale else None,
-                request_id=common.request_id(),
+                rationale=Rationale.of(result) if request.include.rationale else None,
+                request_id=request_id(),
             )
             return event(meta.model_dump(mode="json"), "meta")
         case Token(text=text):

@@ -6,8 +6,11 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import Field
 
 from shared import types
-from shared.api.contracts.search import common
-from shared.api.contracts.search.common import Flag, RequestModel, WireModel
+from shared.api.contracts.search.camel_case import WireModel
+from shared.api.contracts.search.error_format import request_id
+from shared.api.contracts.search.requests_and_limits import Id, RequestModel, ScopedRequest
+from shared.api.contracts.search.results import GraphEdge, Span
+from shared.api.contracts.shared_fields import Flag
 from shared.retrieval import types as retrieved
 from shared.retrieval.types import Contents, Kind
 
@@ -17,7 +20,7 @@ GRAPH_PARTS: list[GraphPart] = ["relationships", "entities", "evidence"]
 
 class Reference(RequestModel):
     kind: Literal["document", "chunk"]
-    id: common.Id
+    id: Id
 
 
 class GraphExpansion(RequestModel):
@@ -30,7 +33,7 @@ class Expand(RequestModel):
     graph: GraphExpansion | None = None
 
 
-class Request(common.ScopedRequest):
+class Request(ScopedRequest):
     ids: Annotated[list[Reference], Field(min_length=1, max_length=100)]
     expand: Expand = Field(default_factory=Expand)
     include_raw: Flag = False
@@ -49,12 +52,12 @@ class DocumentChunk(WireModel):
 
     id: str
     text: str | None
-    span: common.Span
+    span: Span
 
     @classmethod
     def of(cls, chunk: retrieved.Part) -> Self:
         start, end = chunk.span
-        return cls(id=f"chnk_{chunk.chunk_id}", text=chunk.text, span=common.Span(start=start, end=end))
+        return cls(id=f"chnk_{chunk.chunk_id}", text=chunk.text, span=Span(start=start, end=end))
 
 
 class Chunk(DocumentChunk):
@@ -70,14 +73,14 @@ class Graph(WireModel):
     """The graph around a document; parts that were not requested are empty."""
 
     entities: list[str]
-    relationships: list[common.GraphEdge]
+    relationships: list[GraphEdge]
     evidence: list[str]
 
     @classmethod
     def of(cls, graph: types.Graph, include: list[GraphPart]) -> Self:
         return cls(
             entities=[entity.id for entity in graph.entities] if "entities" in include else [],
-            relationships=list(map(common.GraphEdge.of, graph.edges)) if "relationships" in include else [],
+            relationships=list(map(GraphEdge.of, graph.edges)) if "relationships" in include else [],
             evidence=[f"chnk_{chunk}" for chunk in graph.evidence] if "evidence" in include else [],
         )
 
@@ -134,5 +137,5 @@ class Response(WireModel):
             documents=[Document.of(document, request.expand) for document in contents.documents],
             chunks=list(map(Chunk.of, contents.chunks)),
             missing=list(contents.missing),
-            request_id=common.request_id(),
+            request_id=request_id(),
         )

@@ -6,8 +6,16 @@ from typing import Literal, Self
 from pydantic import Field
 
 from shared.api.contracts.ignored_filters import IgnoredFilters, ignored_names
-from shared.api.contracts.search import common
-from shared.api.contracts.search.common import Flag, RequestModel, WireModel
+from shared.api.contracts.search.camel_case import WireModel
+from shared.api.contracts.search.error_format import request_id
+from shared.api.contracts.search.requests_and_limits import (
+    QueryText,
+    RequestModel,
+    RetrievalFilters,
+    RetrievalRequest,
+)
+from shared.api.contracts.search.results import Rationale, Result, Usage, results
+from shared.api.contracts.shared_fields import Flag
 from shared.retrieval.types import RoutedResult, SearchRequest
 
 Mode = Literal["auto", "knowledge", "graph", "hybrid", "keyword", "neural", "fast"]
@@ -19,12 +27,12 @@ class Include(RequestModel):
     highlights: Flag = True
 
 
-class Request(common.RetrievalRequest):
-    q: common.QueryText
+class Request(RetrievalRequest):
+    q: QueryText
     mode: Mode = "auto"
     context: Flag = False
     moderation: Flag = False
-    filters: common.RetrievalFilters | None = None
+    filters: RetrievalFilters | None = None
     include: Include = Field(default_factory=Include)
 
     def to_request(self, workspace: str | None) -> SearchRequest:
@@ -40,10 +48,10 @@ class Request(common.RetrievalRequest):
 class Response(WireModel):
     """`context`: all results as one text, if requested."""
 
-    results: list[common.Result]
-    rationale: common.Rationale | None = None
+    results: list[Result]
+    rationale: Rationale | None = None
     context: str | None = None
-    usage: common.Usage
+    usage: Usage
     ignored_filters: IgnoredFilters
     request_id: str
 
@@ -51,10 +59,10 @@ class Response(WireModel):
     def of(cls, request: Request, result: RoutedResult) -> Self:
         include = request.include
         return cls(
-            results=common.results(result, document=include.document),
-            rationale=common.Rationale.of(result) if include.rationale else None,
+            results=results(result, document=include.document),
+            rationale=Rationale.of(result) if include.rationale else None,
             context=result.context,
-            usage=common.Usage.of(result, result.milliseconds),
+            usage=Usage.of(result, result.milliseconds),
             ignored_filters=ignored_names(request.filters),
-            request_id=common.request_id(),
+            request_id=request_id(),
         )

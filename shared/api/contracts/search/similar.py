@@ -6,8 +6,16 @@ from typing import Annotated, Literal, Self
 from pydantic import Field
 
 from shared.api.contracts.ignored_filters import IgnoredFilters, ignored_names
-from shared.api.contracts.search import common
-from shared.api.contracts.search.common import RequestModel, WireModel
+from shared.api.contracts.search import results
+from shared.api.contracts.search.camel_case import WireModel
+from shared.api.contracts.search.error_format import request_id
+from shared.api.contracts.search.requests_and_limits import (
+    Id,
+    Passage,
+    RequestModel,
+    RetrievalFilters,
+    RetrievalRequest,
+)
 from shared.retrieval.query.types import SearchScope
 from shared.retrieval.types import RoutedResult, SearchRequest
 from shared.types import Result, SimilarTo
@@ -15,24 +23,24 @@ from shared.types import Result, SimilarTo
 
 class TextSubject(RequestModel):
     kind: Literal["text"]
-    text: common.Passage
+    text: Passage
 
 
 class DocumentSubject(RequestModel):
     kind: Literal["document"]
-    document_id: common.Id
+    document_id: Id
 
 
 class ChunkSubject(RequestModel):
     kind: Literal["chunk"]
-    chunk_id: common.Id
+    chunk_id: Id
 
 
-class Request(common.RetrievalRequest):
+class Request(RetrievalRequest):
     subject: Annotated[TextSubject | DocumentSubject | ChunkSubject, Field(discriminator="kind")]
     mode: Literal["auto", "neural", "keyword", "hybrid", "fast"] = "auto"
     by: Result = Result.CHUNKS
-    filters: common.RetrievalFilters | None = None
+    filters: RetrievalFilters | None = None
 
     def to_subject(self) -> SimilarTo:
         match self.subject:
@@ -59,7 +67,7 @@ class Usage(WireModel):
 class Response(WireModel):
     """A match is a chunk; for documents, the best chunk of each."""
 
-    matches: list[common.Result]
+    matches: list[results.Result]
     usage: Usage
     ignored_filters: IgnoredFilters
     request_id: str
@@ -67,7 +75,7 @@ class Response(WireModel):
     @classmethod
     def of(cls, request: Request, result: RoutedResult) -> Self:
         return cls(
-            matches=common.results(result),
+            matches=results.results(result),
             usage=Usage(
                 latency_ms=result.milliseconds,
                 router_scope="org" if result.scope is SearchScope.ORG else "workspace",
@@ -75,5 +83,5 @@ class Response(WireModel):
                 embedding_version=result.embedding_model,
             ),
             ignored_filters=ignored_names(request.filters),
-            request_id=common.request_id(),
+            request_id=request_id(),
         )

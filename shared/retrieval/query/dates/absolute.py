@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from shared.retrieval.query.dates.calendar import Period, Unit, day, latest, latest_weekday, part, period_at
-from shared.text.languages import MONTHS, WEEKDAYS
+from shared.text.language_detection import MONTHS, WEEKDAYS
 
 Resolve = Callable[[re.Match[str], datetime], Period]
 

@@ -12,7 +12,7 @@ from shared.retrieval.query.dates.exclusions import is_doubtful
 from shared.retrieval.query.dates.prepositions import COMMA, LINK, ONWARD, POSSESSIVE, Side, before
 from shared.retrieval.query.dates.relative import COUNT
 from shared.retrieval.query.dates.resolve import TIME_EXPRESSION, ends, period
-from shared.text.languages import WEEKDAYS
+from shared.text.language_detection import WEEKDAYS
 
 MAX_LISTED = 12
 _TICK = timedelta(microseconds=1)

@@ -9,7 +9,7 @@ from itertools import accumulate, islice
 from shared.retrieval.query import MAX_LENGTH
 from shared.retrieval.query.dates.calendar import TimeRange
 from shared.retrieval.query.dates.english import english_range
-from shared.retrieval.query.dates.languages import DATE_LANGUAGES, DateLanguage
+from shared.retrieval.query.dates.german_french_spanish import DATE_LANGUAGES, DateLanguage
 
 __all__ = ["TimeRange", "remove_time", "time_range"]
 

@@ -14,7 +14,7 @@ from shared.retrieval.query.dates.calendar import (
     period_at,
     shift,
 )
-from shared.text.languages import ENGLISH_MONTHS, WEEKDAYS
+from shared.text.language_detection import ENGLISH_MONTHS, WEEKDAYS
 
 # "a few" is generous: a filter hides documents.
 _NUMBERS = {

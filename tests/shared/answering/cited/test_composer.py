@@ -94,8 +94,8 @@ sentences = st.lists(
 def test_the_streamed_text_equals_the_answer_and_its_offsets(told: list[CheckResult], cites: bool):
     composer = Composer(MATCHES, cites)
     assert "".join(map(composer.add, told)) == composer.text
-    kept = [checked for checked in told if checked.verdict is Verdict.SUPPORTED]
-    assert [composer.text[found.start : found.end] for found in composer.sentences] == [
-        checked.text for checked in kept
+    remaining = [checked for checked in told if checked.verdict is Verdict.SUPPORTED]
+    assert [composer.text[entry.start : entry.end] for entry in composer.sentences] == [
+        checked.text for checked in remaining
     ]
     assert [cited.number for cited in composer.citations] == list(range(1, len(composer.citations) + 1))

@@ -20,7 +20,7 @@ from shared.answering.platform_chat.decomposition import (
 from shared.answering.platform_chat.types import Sources, Step, SubQuery
 from shared.models.chat_gateway import ChatGateway
 from shared.types import SearchResult
-from tests.stand_in import Reply, StandIn
+from tests.stand_in_server import Reply, StandIn
 
 QUESTION = "Why did billing fail and who fixed it?"
 BOUNDS = Limits(6, 60)
@@ -47,8 +47,8 @@ PARTS = [
 def test_without_a_model_a_question_is_decomposed_by_rules(subtests: pytest.Subtests):
     for question, parts in PARTS:
         with subtests.test(question=question):
-            wanted = parts or [question]
-            assert [part.query for part in plan_by_rules(question)] == wanted
+            queries = parts or [question]
+            assert [part.query for part in plan_by_rules(question)] == queries
 
 
 def test_a_long_question_is_decomposed_at_once(subtests: pytest.Subtests):
@@ -78,8 +78,8 @@ def run(
 
     async def reasoned() -> tuple[list[Any], BudgetedModel]:
         query_model = BudgetedModel(ChatGateway("key", gateway.url, "m", 5, 5), "m", tokens, seconds)
-        found = search_in_steps(QUESTION, look, query_model, bounds, SubQueryResults())
-        return [happened async for happened in found], query_model
+        results = search_in_steps(QUESTION, look, query_model, bounds, SubQueryResults())
+        return [happened async for happened in results], query_model
 
     # In a thread of its own: this one's event loop is others'.
     with ThreadPoolExecutor(1) as pool:
@@ -91,11 +91,11 @@ def test_each_sub_question_is_reported_searched_and_completed(gateway: StandIn):
     gateway.replies(Reply(json=plan("one", "two")), Reply(json=plan("three")), Reply(json=plan()))
     events, looked, query_model = run(gateway)
     assert looked == ["one", "two", "three"]
-    told = [
+    messages = [
         (Step(number, f"Finding {query}"), SubQuery(query)) for number, query in enumerate(looked, start=1)
     ]
     assert [event for event in events if not isinstance(event, Sources)] == [
-        *(event for pair in told for event in pair),
+        *(event for pair in messages for event in pair),
         Step(4, "Putting together what was found"),
     ]
     assert sum(isinstance(event, Sources) for event in events) == 3
@@ -124,8 +124,8 @@ def test_a_looping_or_failing_model_falls_back_to_the_rules(subtests: pytest.Sub
     for failure, (reply, looked) in FAILURES.items():
         with subtests.test(failure=failure), StandIn() as gateway:
             gateway.replies(reply())
-            _, asked, _ = run(gateway)
-            assert asked == (looked or [QUESTION, "Why did billing fail", "who fixed it?"])
+            _, request, _ = run(gateway)
+            assert request == (looked or [QUESTION, "Why did billing fail", "who fixed it?"])
             assert len(gateway.requests) <= ROUNDS
 
 

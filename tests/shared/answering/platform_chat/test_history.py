@@ -25,10 +25,10 @@ def test_the_latest_turns_that_fit_are_kept_from_a_question_on():
 
 @given(TALK, st.integers(0, 200))
 def test_the_history_is_the_latest_part_within_its_budget(messages: list[Message], budget: int):
-    kept = trim_history(messages, budget)
-    assert kept == tuple(messages[len(messages) - len(kept) :])
-    assert sum(count_tokens(message.content) + FRAME_TOKENS for message in kept) <= budget
-    assert not kept or kept[0].role == "user"
+    history = trim_history(messages, budget)
+    assert history == tuple(messages[len(messages) - len(history) :])
+    assert sum(count_tokens(message.content) + FRAME_TOKENS for message in history) <= budget
+    assert not history or history[0].role == "user"
 
 
 def test_a_follow_up_is_joined_with_the_last_independent_question():

@@ -14,11 +14,11 @@ from typing import Any
 
 import pytest
 
-from shared.clients.object_paths import DATA, MAX_SEGMENT, directory_of, segments_of
-from shared.clients.object_store import Store
+from shared.clients.snapshot_paths import DATA, MAX_SEGMENT, directory_of, segments_of
+from shared.clients.snapshot_store import Store
 from shared.config import read_settings
 from shared.documents.snapshots import jsonl as snapshot
-from shared.documents.snapshots.half_vectors import from_database, to_database
+from shared.documents.snapshots.half_precision_embeddings import from_database, to_database
 from shared.documents.snapshots.jsonl import Writer, new_data_name, records
 from shared.documents.snapshots.manifest import Data, Manifest
 from shared.errors import ConfigurationError, InvalidRequest, SnapshotRefused
@@ -38,7 +38,7 @@ CHUNK: dict[str, Any] = {
 
 def manifest_of(data: bytes, unpacked: int, documents: int, chunks: int, **changes: Any) -> Manifest:
     """One whose checksums are right."""
-    found = Data(
+    results = Data(
         file=new_data_name(),
         sha256=hashlib.sha256(data).hexdigest(),
         bytes=len(data),
@@ -46,7 +46,7 @@ def manifest_of(data: bytes, unpacked: int, documents: int, chunks: int, **chang
     )
     fields = {
         "index_name": "i", "collection": {}, "embedding_model": "m", "documents": documents, "chunks": chunks,
-        "created_at": "2026-01-01T00:00:00Z", "data": found, **changes,
+        "created_at": "2026-01-01T00:00:00Z", "data": results, **changes,
     }  # fmt: skip
     return Manifest(**fields)
 
@@ -176,14 +176,14 @@ def test_every_embedding_is_kept_bit_for_bit():
         text = to_database(b64encode(struct.pack(f"<{len(halves)}H", *halves)).decode())
         values = [float(value) for value in text.strip("[]").split(",")]
         assert len(values) == 1536
-        kept = struct.unpack("<1536H", struct.pack("<1536e", *values))
-        assert list(kept[: len(halves)]) == halves
-        assert not any(kept[len(halves) :])
+        converted = struct.unpack("<1536H", struct.pack("<1536e", *values))
+        assert list(converted[: len(halves)]) == halves
+        assert not any(converted[len(halves) :])
 
 
 def test_the_database_s_byte_order_is_converted():
-    said = b64encode(b"\x3c\x00\x40").decode()
-    assert from_database(said) == b64encode(struct.pack("<2e", 1, 2)).decode()
+    text = b64encode(b"\x3c\x00\x40").decode()
+    assert from_database(text) == b64encode(struct.pack("<2e", 1, 2)).decode()
 
 
 INDEXES = [

@@ -51,9 +51,9 @@ SUPPORTED_SENTENCES = [
 def test_a_paraphrase_of_a_source_is_supported(subtests: pytest.Subtests):
     for sentence in SUPPORTED_SENTENCES:
         with subtests.test(sentence=sentence):
-            found = told(sentence)
-            assert (found.verdict, found.reasons) == (Verdict.SUPPORTED, ())
-            assert 1 <= len(found.evidence) <= 3
+            result = told(sentence)
+            assert (result.verdict, result.reasons) == (Verdict.SUPPORTED, ())
+            assert 1 <= len(result.evidence) <= 3
 
 
 UNSUPPORTED_SENTENCES = [
@@ -84,10 +84,10 @@ UNSUPPORTED_SENTENCES = [
 def test_an_unsupported_sentence_has_a_reason(subtests: pytest.Subtests):
     for sentence, reason in UNSUPPORTED_SENTENCES:
         with subtests.test(sentence=sentence):
-            found = told(sentence)
-            assert found.verdict is Verdict.UNSUPPORTED
-            assert reason in found.reasons
-            assert found.evidence == ()
+            result = told(sentence)
+            assert result.verdict is Verdict.UNSUPPORTED
+            assert reason in result.reasons
+            assert result.evidence == ()
 
 
 FRAMES = [
@@ -135,14 +135,14 @@ def test_the_evidence_is_at_its_offsets_in_the_document():
     assert told("Kettles switch off at 100 degrees.").evidence[0] == Evidence(
         0, MANUAL.index("The kettle switches"), MANUAL.index(" It does not")
     )
-    found = told("Customers can return toasters within 30 days.").evidence[0]
-    assert found.match_index == 1
-    assert POLICY[found.start - 500 : found.end - 500].startswith("Customers may return a toaster")
+    passage = told("Customers can return toasters within 30 days.").evidence[0]
+    assert passage.match_index == 1
+    assert POLICY[passage.start - 500 : passage.end - 500].startswith("Customers may return a toaster")
 
 
 def test_a_sentence_about_two_documents_has_evidence_from_both():
-    found = told("Toasters may be returned within 30 days, while the kettle switches off at 100 degrees.")
-    assert {evidence.match_index for evidence in found.evidence} == {0, 1}
+    result = told("Toasters may be returned within 30 days, while the kettle switches off at 100 degrees.")
+    assert {evidence.match_index for evidence in result.evidence} == {0, 1}
 
 
 def test_overlapping_chunks_are_evidence_once():
@@ -162,10 +162,10 @@ SENTENCES_WITH_MARKERS = [
 
 
 def test_markers_are_not_shown(subtests: pytest.Subtests):
-    for said in SENTENCES_WITH_MARKERS:
-        with subtests.test(said=said):
-            found = told(said)
-            assert (found.text, found.verdict) == (
+    for text in SENTENCES_WITH_MARKERS:
+        with subtests.test(said=text):
+            result = told(text)
+            assert (result.text, result.verdict) == (
                 "The kettle switches off at 100 degrees.",
                 Verdict.SUPPORTED,
             )
@@ -173,8 +173,8 @@ def test_markers_are_not_shown(subtests: pytest.Subtests):
 
 def test_a_document_s_own_date_may_be_stated():
     dated = match("The kettle switches off.", "Kettle manual", occurred_at=datetime(2026, 3, 18, tzinfo=UTC))
-    found = Checker([dated]).check("According to the Kettle manual (2026-03-18), the kettle switches off.")
-    assert found.verdict is Verdict.SUPPORTED
+    result = Checker([dated]).check("According to the Kettle manual (2026-03-18), the kettle switches off.")
+    assert result.verdict is Verdict.SUPPORTED
 
 
 def test_a_table_row_or_code_block_of_a_source_is_supported():
@@ -232,19 +232,19 @@ TEXTS = st.lists(WORDS | st.just(". The"), max_size=20).map(" ".join) | st.text(
 def test_every_sentence_of_a_source_is_supported_by_it(text: str, other: str):
     checker = Checker([match(other, "other"), match(text, "this")])
     for sentence in sentences(text):
-        said = text[sentence.start : sentence.end]
-        found = checker.check(said)
-        if found.verdict is Verdict.FRAME:
-            assert not any(character.isalnum() for character in citation_markers.without_markers(said))
+        message = text[sentence.start : sentence.end]
+        result = checker.check(message)
+        if result.verdict is Verdict.FRAME:
+            assert not any(character.isalnum() for character in citation_markers.without_markers(message))
         else:
-            assert found.verdict is Verdict.SUPPORTED
+            assert result.verdict is Verdict.SUPPORTED
 
 
 @given(TEXTS, TEXTS)
 def test_every_sentence_gets_a_verdict_with_evidence(text: str, said: str):
-    found = Checker([match(text, start=7)]).check(said)
-    assert (found.verdict is Verdict.SUPPORTED) == bool(found.evidence)
-    for item in found.evidence:
+    result = Checker([match(text, start=7)]).check(said)
+    assert (result.verdict is Verdict.SUPPORTED) == bool(result.evidence)
+    for item in result.evidence:
         assert 7 <= item.start < item.end <= 7 + len(text)
         assert item.match_index == 0
-    assert found.verdict is not Verdict.UNSUPPORTED or found.reasons
+    assert result.verdict is not Verdict.UNSUPPORTED or result.reasons

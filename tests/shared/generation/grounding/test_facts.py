@@ -73,15 +73,15 @@ OTHER = [
 
 
 def test_equal_facts_are_matched(subtests: pytest.Subtests):
-    for source, said in SAME:
-        with subtests.test(source=source, said=said):
-            assert holds(source, said)
+    for source, text in SAME:
+        with subtests.test(source=source, said=text):
+            assert holds(source, text)
 
 
 def test_different_facts_are_not_matched(subtests: pytest.Subtests):
-    for source, said in OTHER:
-        with subtests.test(source=source, said=said):
-            assert not holds(source, said)
+    for source, text in OTHER:
+        with subtests.test(source=source, said=text):
+            assert not holds(source, text)
 
 
 NAMES = [

@@ -61,9 +61,9 @@ UNSUPPORTED_TEXTS = [
 
 
 def test_an_unsupported_claim_is_hidden_in_any_markup(subtests: pytest.Subtests):
-    for said in UNSUPPORTED_TEXTS:
-        with subtests.test(said=said):
-            assert [one.verdict for one in checked(CHECKER, said)] == [Verdict.UNSUPPORTED]
+    for text in UNSUPPORTED_TEXTS:
+        with subtests.test(said=text):
+            assert [one.verdict for one in checked(CHECKER, text)] == [Verdict.UNSUPPORTED]
 
 
 SUPPORTED_TEXTS = [
@@ -81,9 +81,9 @@ SUPPORTED_TEXTS = [
 
 
 def test_a_supported_claim_is_shown_in_any_markup(subtests: pytest.Subtests):
-    for said in SUPPORTED_TEXTS:
-        with subtests.test(said=said):
-            assert [one.verdict for one in checked(CHECKER, said)] == [Verdict.SUPPORTED]
+    for text in SUPPORTED_TEXTS:
+        with subtests.test(said=text):
+            assert [one.verdict for one in checked(CHECKER, text)] == [Verdict.SUPPORTED]
 
 
 FRAMES = [
@@ -101,9 +101,9 @@ FRAMES = [
 
 
 def test_a_label_or_a_remark_is_a_frame(subtests: pytest.Subtests):
-    for said in FRAMES:
-        with subtests.test(said=said):
-            assert [one.verdict for one in checked(CHECKER, said)] == [Verdict.FRAME]
+    for text in FRAMES:
+        with subtests.test(said=text):
+            assert [one.verdict for one in checked(CHECKER, text)] == [Verdict.FRAME]
 
 
 HTML = [
@@ -117,7 +117,7 @@ HTML = [
 
 
 def test_no_html_is_shown_except_line_breaks(subtests: pytest.Subtests):
-    for said, shown in HTML:
-        with subtests.test(said=said):
-            found = CHECKER.check(said)
-            assert (found.text, found.verdict is Verdict.UNSUPPORTED) == (shown, False)
+    for text, output in HTML:
+        with subtests.test(said=text):
+            result = CHECKER.check(text)
+            assert (result.text, result.verdict is Verdict.UNSUPPORTED) == (output, False)

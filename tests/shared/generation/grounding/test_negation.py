@@ -47,13 +47,13 @@ KEPT = [
 
 
 def test_a_negated_source_is_unsupported(subtests: pytest.Subtests):
-    for source, said in TURNED:
-        with subtests.test(source=source, said=said):
-            assert Checker([match(source)]).check(said).verdict is Verdict.UNSUPPORTED
+    for source, text in TURNED:
+        with subtests.test(source=source, said=text):
+            assert Checker([match(source)]).check(text).verdict is Verdict.UNSUPPORTED
 
 
 def test_equal_statements_and_negations_are_supported(subtests: pytest.Subtests):
-    for source, said in KEPT:
-        with subtests.test(source=source, said=said):
-            found = Checker([match(source)]).check(said)
-            assert (found.verdict, found.reasons) == (Verdict.SUPPORTED, ())
+    for source, text in KEPT:
+        with subtests.test(source=source, said=text):
+            result = Checker([match(source)]).check(text)
+            assert (result.verdict, result.reasons) == (Verdict.SUPPORTED, ())

@@ -26,11 +26,11 @@ QUOTATIONS = [
 
 
 def test_a_quotation_keeps_its_marks_in_any_style(subtests: pytest.Subtests):
-    for said in QUOTATIONS:
-        with subtests.test(said=said):
-            found = CHECKER.check(said)
-            assert found.verdict is Verdict.SUPPORTED
-            assert found.before + found.text == said
+    for text in QUOTATIONS:
+        with subtests.test(said=text):
+            result = CHECKER.check(text)
+            assert result.verdict is Verdict.SUPPORTED
+            assert result.before + result.text == text
 
 
 NO_QUOTATIONS = [
@@ -70,25 +70,25 @@ NO_QUOTATIONS = [
 
 
 def test_a_false_quotation_loses_its_marks(subtests: pytest.Subtests):
-    for said in NO_QUOTATIONS:
-        with subtests.test(said=said):
-            found = CHECKER.check(said)
-            assert not set(found.text) & set(MARKS) - {"'"}
-            assert ">" not in found.before
-            assert "quotation_not_found" in found.reasons
+    for text in NO_QUOTATIONS:
+        with subtests.test(said=text):
+            result = CHECKER.check(text)
+            assert not set(result.text) & set(MARKS) - {"'"}
+            assert ">" not in result.before
+            assert "quotation_not_found" in result.reasons
 
 
 def test_a_sentence_that_is_supported_without_its_marks_loses_them():
-    found = CHECKER.check('The red kettle "boils very fast" and never leaks.')
-    assert found.verdict is Verdict.SUPPORTED
-    assert found.text == "The red kettle boils very fast and never leaks."
+    result = CHECKER.check('The red kettle "boils very fast" and never leaks.')
+    assert result.verdict is Verdict.SUPPORTED
+    assert result.text == "The red kettle boils very fast and never leaks."
 
 
 def test_apostrophes_inches_and_code_are_not_quotations():
     checker = Checker([match("The maker's 5\" pipe isn't for the users' hands. Run `echo \"x\"` first.")])
-    for said in ("The maker's 5\" pipe isn't for users' hands.", 'First, run `echo "x"`.'):
-        assert checker.check(said).text == said
-        assert checker.check(said).verdict is Verdict.SUPPORTED
+    for text in ("The maker's 5\" pipe isn't for users' hands.", 'First, run `echo "x"`.'):
+        assert checker.check(text).text == text
+        assert checker.check(text).verdict is Verdict.SUPPORTED
 
 
 def test_a_quotation_over_two_sentences_may_leave_out_the_end_of_one():

@@ -11,9 +11,9 @@ CHECKER = Checker([match("本社は東京にあります。社員は毎年25日�
 
 
 def test_a_source_without_spaces_supports_its_paraphrase(subtests: pytest.Subtests):
-    for said in ["本社は東京にあります。", "社員は25日の休暇を取れます。", "公司总部位于上海市"]:
-        with subtests.test(said=said):
-            assert CHECKER.check(said).verdict is Verdict.SUPPORTED
+    for text in ["本社は東京にあります。", "社員は25日の休暇を取れます。", "公司总部位于上海市"]:
+        with subtests.test(said=text):
+            assert CHECKER.check(text).verdict is Verdict.SUPPORTED
 
 
 OTHER_WORDS = [
@@ -26,9 +26,9 @@ OTHER_WORDS = [
 
 
 def test_a_changed_word_in_text_without_spaces_is_detected(subtests: pytest.Subtests):
-    for said in OTHER_WORDS:
-        with subtests.test(said=said):
-            assert CHECKER.check(said).verdict is Verdict.UNSUPPORTED
+    for text in OTHER_WORDS:
+        with subtests.test(said=text):
+            assert CHECKER.check(text).verdict is Verdict.UNSUPPORTED
 
 
 def test_marks_of_other_scripts_end_a_sentence(subtests: pytest.Subtests):

@@ -81,24 +81,24 @@ ANSWERS = st.lists(PIECES, max_size=30).map("".join) | st.text(max_size=80) | st
 
 
 def units(text: str) -> list[tuple[str, str]]:
-    return [(found.before, found.text) for found in checked(CHECKER, text)]
+    return [(entry.before, entry.text) for entry in checked(CHECKER, text)]
 
 
 @given(ANSWERS, st.data())
 def test_sentences_do_not_depend_on_token_boundaries(answer: str, data: st.DataObject):
     cuts = sorted(data.draw(st.lists(st.integers(0, len(answer)), max_size=12)))
     stream = Stream(CHECKER)
-    found = []
+    results = []
     for start, end in zip([0, *cuts], [*cuts, len(answer)], strict=True):
-        found += stream.feed(answer[start:end])
-    assert [*found, *stream.close()] == checked(CHECKER, answer)
+        results += stream.feed(answer[start:end])
+    assert [*results, *stream.close()] == checked(CHECKER, answer)
 
 
 @given(ANSWERS)
 def test_letter_by_letter_input_gives_the_same_sentences(answer: str):
     stream = Stream(CHECKER)
-    found = [one for letter in answer for one in stream.feed(letter)]
-    assert [*found, *stream.close()] == checked(CHECKER, answer)
+    results = [one for letter in answer for one in stream.feed(letter)]
+    assert [*results, *stream.close()] == checked(CHECKER, answer)
 
 
 @given(
@@ -148,12 +148,12 @@ def test_a_sentence_is_checked_when_the_next_begins_or_its_line_ends(subtests: p
 
 
 def test_a_marker_after_the_full_stop_belongs_to_the_sentence_before():
-    found = checked(CHECKER, "It holds 1.7 litres. [2] The kettle switches off at 100 degrees [1].")
-    assert [one.text for one in found] == [
+    results = checked(CHECKER, "It holds 1.7 litres. [2] The kettle switches off at 100 degrees [1].")
+    assert [one.text for one in results] == [
         "It holds 1.7 litres.",
         "The kettle switches off at 100 degrees.",
     ]
-    assert {one.verdict for one in found} == {Verdict.SUPPORTED}
+    assert {one.verdict for one in results} == {Verdict.SUPPORTED}
 
 
 def test_the_answer_s_language_decides_the_sentence_boundaries():
@@ -179,29 +179,29 @@ def test_the_time_for_a_long_answer_is_linear(subtests: pytest.Subtests):
         with subtests.test(text=text[:10]):
             started = process_time()
             stream = Stream(CHECKER)
-            found = [one for at in range(0, len(text), 4) for one in stream.feed(text[at : at + 4])]
-            found += stream.close()
+            results = [one for at in range(0, len(text), 4) for one in stream.feed(text[at : at + 4])]
+            results += stream.close()
             assert process_time() - started < 5
-            assert found == checked(CHECKER, text)
+            assert results == checked(CHECKER, text)
 
 
 def test_an_endless_sentence_is_cut_at_white_space():
-    found = checked(CHECKER, "The kettle, e.g. one, " * 200)
-    assert all(len(one.text) <= 1500 for one in found)
-    assert "".join(one.before + one.text for one in found) == ("The kettle, e.g. one, " * 200).rstrip()
+    results = checked(CHECKER, "The kettle, e.g. one, " * 200)
+    assert all(len(one.text) <= 1500 for one in results)
+    assert "".join(one.before + one.text for one in results) == ("The kettle, e.g. one, " * 200).rstrip()
 
 
 def test_a_lone_surrogate_is_tolerated():
-    found = checked(CHECKER, "The \ud800 box. Its \udfff lid. D")
-    assert [one.text for one in found] == ["The \ud800 box.", "Its \udfff lid.", "D"]
+    results = checked(CHECKER, "The \ud800 box. Its \udfff lid. D")
+    assert [one.text for one in results] == ["The \ud800 box.", "Its \udfff lid.", "D"]
 
 
 def test_a_marker_after_an_unspaced_stop_belongs_to_it():
     stream = Stream(CHECKER)
-    found = [one for letter in "東京にあります。 [1]" for one in stream.feed(letter)]
-    assert [one.text for one in [*found, *stream.close()]] == ["東京にあります。"]
+    results = [one for letter in "東京にあります。 [1]" for one in stream.feed(letter)]
+    assert [one.text for one in [*results, *stream.close()]] == ["東京にあります。"]
 
 
 def test_code_within_a_line_is_code():
-    found = checked(CHECKER, "``` rm -rf / ```\nIt holds 1.7 litres.")
-    assert [one.verdict for one in found] == [Verdict.UNSUPPORTED, Verdict.SUPPORTED]
+    results = checked(CHECKER, "``` rm -rf / ```\nIt holds 1.7 litres.")
+    assert [one.verdict for one in results] == [Verdict.UNSUPPORTED, Verdict.SUPPORTED]

@@ -55,8 +55,8 @@ def test_a_passage_has_the_page_of_its_start(subtests: pytest.Subtests):
     ]
     for passage, pages in cases:
         with subtests.test(passage=passage):
-            found = place(passage)
-            assert {name: value for name, value in found.items() if name != "section"} == pages
+            location = place(passage)
+            assert {name: value for name, value in location.items() if name != "section"} == pages
 
 
 def test_a_passage_without_headings_and_pages_has_no_place():
@@ -71,17 +71,17 @@ def test_consecutive_headings_all_belong_to_the_passage():
 
 
 def test_the_length_of_a_section_is_bounded():
-    found = Outline(f"# {'long ' * 200}\ntext").place(1003, 1007)
-    assert len(found["section"]) == MAX_SECTION
+    location = Outline(f"# {'long ' * 200}\ntext").place(1003, 1007)
+    assert len(location["section"]) == MAX_SECTION
 
 
 def test_other_headings_are_below_markdown_headings():
     text = "# Act\nPart I\nArticle 1\nIt is.\n5.1 It shall be. And\n# Annex\nList"
-    told = [
+    messages = [
         (text.index(title), text.index(title) + length, level, title)
         for title, length, level in (("Part I", 6, 7), ("Article 1", 9, 9), ("5.1", 1, 13))
     ]
-    outline = Outline(text, headings=told)
+    outline = Outline(text, headings=messages)
     for passage, section in {
         "Part I\nArticle": "Act > Part I > Article 1",
         "It is.": "Act > Part I > Article 1",

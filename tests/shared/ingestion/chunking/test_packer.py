@@ -45,8 +45,8 @@ def sizes(draw: st.DrawFn) -> tuple[int, int]:
 
 def uncovered(text: str, chunks: list[Chunk]) -> list[str]:
     """The characters that show and stand in no chunk."""
-    seen = {place for item in chunks for place in range(item.start, item.end)}
-    return [text[place] for place in range(len(text)) if place not in seen and not text[place].isspace()]
+    ids = {place for item in chunks for place in range(item.start, item.end)}
+    return [text[place] for place in range(len(text)) if place not in ids and not text[place].isspace()]
 
 
 @given(TEXTS, sizes(), COUNTERS)

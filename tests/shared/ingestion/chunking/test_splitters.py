@@ -66,9 +66,9 @@ def test_sections_are_in_order_and_disjoint(text: str, plan: ChunkingPlan):
 
 @given(TEXTS, PLANS)
 def test_headings_of_a_type_are_in_order_and_below_markdown_headings(text: str, plan: ChunkingPlan):
-    found = headings(text, plan)
-    assert found == sorted(found)
-    assert all(level > 6 and title and start < end for start, end, level, title in found)
+    results = headings(text, plan)
+    assert results == sorted(results)
+    assert all(level > 6 and title and start < end for start, end, level, title in results)
 
 
 def test_the_tests_cover_every_strategy():
@@ -214,8 +214,8 @@ def test_articles_start_chunks_and_parts_stay_with_their_first_article():
 
 
 def test_articles_and_clauses_are_headings_of_the_outline():
-    found = {title: level for _, _, level, title in headings(LAW, LEGAL)}
-    assert found == {"PART I - GENERAL": 7, "Article 1": 9, "Article 2 - Definitions": 9, "1": 12, "2": 12,
+    by_name = {title: level for _, _, level, title in headings(LAW, LEGAL)}
+    assert by_name == {"PART I - GENERAL": 7, "Article 1": 9, "Article 2 - Definitions": 9, "1": 12, "2": 12,
                      "PART II": 7, "Article 5": 9}  # fmt: skip
 
 
@@ -265,8 +265,8 @@ def test_the_sections_of_a_paper_start_chunks():
 
 
 def test_sections_of_a_paper_are_headings_and_lists_are_not():
-    found = [(level, title) for _, _, level, title in headings(PAPER, ACADEMIC)]
-    assert found == [
+    results = [(level, title) for _, _, level, title in headings(PAPER, ACADEMIC)]
+    assert results == [
         (7, "Abstract"), (7, "1 Introduction"), (7, "2 Methods"), (8, "2.1 Clay"), (7, "References"),
     ]  # fmt: skip
 

@@ -55,24 +55,24 @@ def test_a_type_is_detected_only_if_it_is_clear(subtests: pytest.Subtests):
 
 def test_only_the_faqs_of_the_demo_corpus_are_detected():
     documents = [file.document for file, _ in demo_files()]
-    seen = {one.title: ChunkingPlan.of({}, one.text, None, one.title).document_type for one in documents}
-    assert set(seen.values()) == {"qa", "general"}
-    assert sum(found == "qa" for found in seen.values()) == 7
+    types = {one.title: ChunkingPlan.of({}, one.text, None, one.title).document_type for one in documents}
+    assert set(types.values()) == {"qa", "general"}
+    assert sum(entry == "qa" for entry in types.values()) == 7
     words = ("FAQ", "questions", "Fragen", "Questions")
-    assert all(any(word in title for word in words) for title, found in seen.items() if found == "qa")
+    assert all(any(word in title for word in words) for title, entry in types.items() if entry == "qa")
 
 
 def test_a_given_type_is_used(subtests: pytest.Subtests):
-    for said in ("legal", "academic", "qa", "table", "general"):
-        with subtests.test(said=said):
-            assert ChunkingPlan.of({"document_type": said}, CONTRACT, "csv").document_type == said
+    for text in ("legal", "academic", "qa", "table", "general"):
+        with subtests.test(said=text):
+            assert ChunkingPlan.of({"document_type": text}, CONTRACT, "csv").document_type == text
 
 
 def test_an_unknown_type_counts_as_missing(subtests: pytest.Subtests):
-    for said in ("technical", "", None, 7, ["legal"]):
-        with subtests.test(said=said):
-            assert ChunkingPlan.of({"document_type": said}, CONTRACT).document_type == "legal"
-            assert ChunkingPlan.of({"document_type": said}, "Hello.").document_type == "general"
+    for text in ("technical", "", None, 7, ["legal"]):
+        with subtests.test(said=text):
+            assert ChunkingPlan.of({"document_type": text}, CONTRACT).document_type == "legal"
+            assert ChunkingPlan.of({"document_type": text}, "Hello.").document_type == "general"
 
 
 def test_a_given_strategy_is_used(subtests: pytest.Subtests):
@@ -99,9 +99,9 @@ def test_code_in_an_unknown_language_is_refused(subtests: pytest.Subtests):
 
 def test_adversarial_lines_do_not_slow_detection_down():
     for text in ("References\n" * 50_000, "1 A\n" * 100_000, " " * 300_000, "**" * 200_000 + "?"):
-        for said in ("legal", "academic", "qa"):
+        for message in ("legal", "academic", "qa"):
             started = time.process_time()
-            boundaries_in(text, said)
+            boundaries_in(text, message)
             assert time.process_time() - started < 5
 
 

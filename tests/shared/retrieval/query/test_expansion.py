@@ -5,8 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as some
 
 from shared.retrieval.query import MAX_LENGTH
-from shared.retrieval.query.abbreviations import ABBREVIATIONS
-from shared.retrieval.query.expansion import MAX_ADDITIONS, Expansion, expand
+from shared.retrieval.query.expansion import ABBREVIATIONS, MAX_ADDITIONS, Expansion, expand
 
 FRAMED = [
     ("Can you please tell me who owns billing?", "who owns billing?"),

@@ -12,7 +12,7 @@ from shared.retrieval.query.expansion import expand
 from shared.retrieval.query.llm_rewriter import MAX_LINE, MAX_QUESTION, Rewriter, rewriter_for
 from shared.services import Services
 from tests.shared.examples import opened, settings
-from tests.stand_in import Reply, StandIn
+from tests.stand_in_server import Reply, StandIn
 
 SECRET = "sk-secret-7f3x"
 QUESTION = "can you tell me who owns BillingService in the DB?"

@@ -10,7 +10,7 @@ from hypothesis import strategies as some
 
 from shared.retrieval.query import MAX_LENGTH
 from shared.retrieval.query.dates.extract import remove_time, time_range
-from shared.retrieval.query.document_kinds import KINDS, Family
+from shared.retrieval.query.document_families import KINDS, Family
 from shared.retrieval.query.expansion import Expansion
 from shared.retrieval.query.router import Route, RouterInput, SearchMode, SearchScope, low_recall, route
 from shared.types import Mode
@@ -200,9 +200,9 @@ REMAINDERS = [
 def test_removed_time_words_leave_no_gap(subtests: pytest.Subtests):
     for text, rest in REMAINDERS:
         with subtests.test(text=text):
-            said = time_range(text, NOW)
-            assert said
-            assert remove_time(text, said) == rest
+            message = time_range(text, NOW)
+            assert message
+            assert remove_time(text, message) == rest
 
 
 QUESTIONS_WITH_DECAY = [
@@ -361,7 +361,7 @@ def test_keyword_matches_are_sufficient():
 
 def test_a_similarity_query_is_not_interpreted():
     text = "Who owns the roadmap? Incidents since last week are in the k8s tickets."
-    asked = RouterInput(
+    request = RouterInput(
         text,
         SearchMode.AUTO,
         SearchScope.AUTO,
@@ -370,7 +370,7 @@ def test_a_similarity_query_is_not_interpreted():
         has_workspace=True,
         is_question=False,
     )
-    plan = route(asked, NOW, 365)
+    plan = route(request, NOW, 365)
     assert (plan.family, plan.time_range, plan.half_life_days) == (None, None, None)
     assert (plan.scope, plan.falls_back) == (SearchScope.WORKSPACE, True)
     assert "kubernetes" in plan.words

@@ -38,7 +38,7 @@ class AsyncDeadline:
             await response.aclose()
 
 
-async def drained(response: httpx.Response, rest: AsyncIterator[Any]) -> None:
+async def drain(response: httpx.Response, rest: AsyncIterator[Any]) -> None:
     """Read what is left of it, which says nothing any more, so that the connection can be used again; but not
     for long."""
     with suppress(TimeoutError, httpx.RequestError, httpx.StreamError):

@@ -13,5 +13,5 @@ async def current(api_key: AsyncApiKey) -> str:
     function raises."""
     if isinstance(api_key, str):
         return api_key
-    said = api_key()
-    return key_of(await said if isawaitable(said) else said)
+    key = api_key()
+    return key_of(await key if isawaitable(key) else key)

@@ -7,7 +7,7 @@ from typing import Generic, Self, TypeVar
 
 import httpx
 
-from mnemosyne.aio.clock import drained
+from mnemosyne.aio.clock import drain
 from mnemosyne.errors import StreamInterruptedError
 from mnemosyne.sse import Decoder
 
@@ -61,7 +61,7 @@ class AsyncStream(Generic[Item]):
                         continue
                     yield part
                     if self._is_last(part):
-                        await drained(self._response, rest)
+                        await drain(self._response, rest)
                         return
         except (httpx.RequestError, httpx.StreamError) as fault:
             how = f"broke off ({type(fault).__name__})"

@@ -61,8 +61,8 @@ class AsyncTransport:
                 if answer.is_success or answer.status_code in request.accepted:
                     return answer
                 error = errors.of_response(answer)
-                if request.drawn and not perhaps_done and error.code == errors.OUT_OF_KEYS:
-                    request = replace(request, idempotency_key=None, drawn=False)
+                if request.has_generated_key and not perhaps_done and error.code == errors.OUT_OF_KEYS:
+                    request = replace(request, idempotency_key=None, has_generated_key=False)
                     continue
                 if perhaps_done and request.method == "DELETE" and answer.status_code == 404:
                     return answer
@@ -76,7 +76,7 @@ class AsyncTransport:
 
     async def _attempt(self, request: Request, is_whole: bool) -> httpx.Response | httpx.RequestError:
         """A fault is handed back."""
-        timeout = self.settings.timeout_for(request.seconds, request.seconds_unless_said)
+        timeout = self.settings.timeout_for(request.seconds, request.default_seconds)
         key = await self._key(timeout)
         try:
             async with AsyncDeadline(timeout.read) as deadline:

@@ -21,17 +21,17 @@ class Model(BaseModel):
         try:
             return cls.model_validate_json(response.content)
         except ValidationError as fault:
-            found = fault
-        raise unexpected(response, found)
+            error = fault
+        raise unexpected(response, error)
 
 
-def listed(kind: TypeAdapter[list[Item]], response: httpx.Response) -> list[Item]:
+def items_of(kind: TypeAdapter[list[Item]], response: httpx.Response) -> list[Item]:
     """Raises the same."""
     try:
         return kind.validate_json(response.content)
     except ValidationError as fault:
-        found = fault
-    raise unexpected(response, found)
+        error = fault
+    raise unexpected(response, error)
 
 
 def unexpected(response: httpx.Response, fault: ValidationError) -> UnexpectedResponseError:

@@ -141,13 +141,13 @@ class ChatCompletion(_Told):
     def of(cls, response: httpx.Response) -> Self:
         """Raises UnexpectedResponseError."""
         try:
-            said = _Answer.model_validate_json(response.content)
+            answer = _Answer.model_validate_json(response.content)
         except ValidationError as fault:
-            found = fault
+            error = fault
         else:
-            choice = Choice(message=ChatMessage(content=said.response))
-            return cls.model_construct(**{**dict(said), "choices": [choice]})
-        raise unexpected(response, found)
+            choice = Choice(message=ChatMessage(content=answer.response))
+            return cls.model_construct(**{**dict(answer), "choices": [choice]})
+        raise unexpected(response, error)
 
 
 class _Answer(Model):

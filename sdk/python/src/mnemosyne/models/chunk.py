@@ -133,8 +133,8 @@ class RetrievalResult(list[Chunk]):
 
     @property
     def retrieval_time_ms(self) -> int | None:
-        found = self.response.retrieval_metadata
-        return found.retrieval_time_ms if found else None
+        metadata = self.response.retrieval_metadata
+        return metadata.retrieval_time_ms if metadata else None
 
 
 class GraphQueryResult(RetrievalResult):

@@ -8,7 +8,7 @@ from pydantic import TypeAdapter
 
 from mnemosyne import errors
 from mnemosyne.chunks import chunk_of
-from mnemosyne.models.base import listed
+from mnemosyne.models.base import items_of
 from mnemosyne.models.chat import (
     ChatCompletion,
     ChatCompletionChunk,
@@ -19,7 +19,7 @@ from mnemosyne.models.chat import (
     SessionMessage,
 )
 from mnemosyne.pages import Page
-from mnemosyne.requests import Request, given, path, query
+from mnemosyne.requests import Request, path, query, without_none
 from mnemosyne.streaming import Stream
 from mnemosyne.transport import Transport
 
@@ -113,7 +113,7 @@ class ChatCompletionsResource:
         Each turn is kept in a session: the answer's `session_id`, sent again, goes on with it. It is repeated
         only where the API did nothing; a stream never once it has begun.
         """
-        said = given(
+        fields = without_none(
             collection_id=collection_id,
             messages=list(messages),
             stream=bool(stream),
@@ -129,14 +129,14 @@ class ChatCompletionsResource:
             generation=generation,
         )
         if stream:
-            answer = self._transport.open(Request("POST", "/chat", json=said, repeatable=False))
+            answer = self._transport.open(Request("POST", "/chat", json=fields, repeatable=False))
             secret, request_id = errors.secret_of(answer), errors.request_id(answer)
             return Stream(
                 answer,
                 lambda data: chunk_of(data, secret, request_id),
                 lambda chunk: chunk.type == "done",
             )
-        request = Request("POST", "/chat", json=said, repeatable=False, seconds_unless_said=WHOLE_SECONDS)
+        request = Request("POST", "/chat", json=fields, repeatable=False, default_seconds=WHOLE_SECONDS)
         return ChatCompletion.of(self._transport.send(request))
 
 
@@ -149,8 +149,8 @@ class ChatSessionsResource:
 
         def fetch(offset: int) -> Page[ChatSession]:
             answer = self._transport.send(Request("GET", "/chat/sessions", query(limit=limit, offset=offset)))
-            found = listed(_SESSIONS, answer)
-            return Page(found, None, offset + limit if len(found) == limit else None, fetch)
+            page = items_of(_SESSIONS, answer)
+            return Page(page, None, offset + limit if len(page) == limit else None, fetch)
 
         return fetch(offset)
 
@@ -160,8 +160,8 @@ class ChatSessionsResource:
 
         def fetch(offset: int) -> Page[SessionMessage]:
             answer = self._transport.send(Request("GET", place, query(limit=limit, offset=offset)))
-            found = listed(_MESSAGES, answer)
-            return Page(found, None, offset + limit if len(found) == limit else None, fetch)
+            page = items_of(_MESSAGES, answer)
+            return Page(page, None, offset + limit if len(page) == limit else None, fetch)
 
         return fetch(offset)
 

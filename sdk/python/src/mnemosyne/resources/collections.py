@@ -5,7 +5,7 @@ from typing import Any, Literal
 
 from mnemosyne.models.collection import Collection, CollectionConfigParam, Collections, GraphQueued
 from mnemosyne.pages import Page
-from mnemosyne.requests import Request, given, making, path, query
+from mnemosyne.requests import Request, creation, path, query, without_none
 from mnemosyne.transport import Transport
 
 
@@ -27,7 +27,7 @@ class CollectionsResource:
         """`org_id` may be left out by members of one org; a private collection is its maker's own. With an
         `idempotency_key` it is made once in a day, however often this is called. Raises ConflictError for a
         name that is taken."""
-        said = given(
+        fields = without_none(
             name=name,
             description=description,
             metadata=metadata,
@@ -35,7 +35,7 @@ class CollectionsResource:
             org_id=org_id,
             private=private,
         )
-        request = making("/collections", idempotency_key, json=said)
+        request = creation("/collections", idempotency_key, json=fields)
         return Collection.of(self._transport.send(request))
 
     def list(
@@ -49,10 +49,10 @@ class CollectionsResource:
         """A page, of at most 100."""
 
         def fetch(offset: int) -> Page[Collection]:
-            wanted = query(limit=limit, offset=offset, sort_by=sort_by, order=order)
-            answer = self._transport.send(Request("GET", "/collections", wanted))
-            found = Collections.of(answer)
-            return Page.of(found.data, found.pagination, fetch)
+            parameters = query(limit=limit, offset=offset, sort_by=sort_by, order=order)
+            answer = self._transport.send(Request("GET", "/collections", parameters))
+            page = Collections.of(answer)
+            return Page.of(page.data, page.pagination, fetch)
 
         return fetch(offset)
 
@@ -70,8 +70,8 @@ class CollectionsResource:
         config: CollectionConfigParam | None = None,
     ) -> Collection:
         """What is not said stays as it is. Raises NotFoundError, ConflictError."""
-        said = given(name=name, description=description, metadata=metadata, config=config)
-        request = Request("PATCH", path("collections", collection_id), json=said)
+        fields = without_none(name=name, description=description, metadata=metadata, config=config)
+        request = Request("PATCH", path("collections", collection_id), json=fields)
         return Collection.of(self._transport.send(request))
 
     def delete(self, collection_id: str, *, cascade: bool = False) -> None:

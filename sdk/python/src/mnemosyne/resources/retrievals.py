@@ -6,7 +6,7 @@ from typing import Any, Literal
 import httpx
 
 from mnemosyne.models.chunk import GraphQueryResult, RetrievalResponse, RetrievalResult
-from mnemosyne.requests import Request, given
+from mnemosyne.requests import Request, without_none
 from mnemosyne.transport import Transport
 
 
@@ -28,7 +28,7 @@ class RetrievalsResource:
     ) -> RetrievalResult:
         """The best chunks, best first; None for a collection is all of the caller's. What is not said is as
         the API has it (semantic, 10). Raises NotFoundError for a collection that is not the caller's."""
-        answer = self._asked(
+        answer = self._post(
             collection_id=collection_id,
             query=query,
             mode=mode,
@@ -52,7 +52,7 @@ class RetrievalsResource:
     ) -> GraphQueryResult:
         """What the graph knows around the names in the question: entities, edges, and the chunks that say
         so."""
-        answer = self._asked(
+        answer = self._post(
             collection_id=collection_id,
             query=query,
             mode="graph",
@@ -63,6 +63,6 @@ class RetrievalsResource:
         )
         return GraphQueryResult(RetrievalResponse.of(answer))
 
-    def _asked(self, **said: Any) -> httpx.Response:
+    def _post(self, **fields: Any) -> httpx.Response:
         # It changes nothing: it may be asked again.
-        return self._transport.send(Request("POST", "/retrievals", json=given(**said)))
+        return self._transport.send(Request("POST", "/retrievals", json=without_none(**fields)))

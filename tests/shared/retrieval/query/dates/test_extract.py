@@ -211,25 +211,25 @@ what are the holidays in December and what broke last week | last week
 """
 
 
-def moment(said: str, ends: bool) -> datetime | None:
-    if said == "-":
+def moment(text: str, ends: bool) -> datetime | None:
+    if text == "-":
         return None
-    found = datetime.fromisoformat(said).replace(tzinfo=UTC)
-    return datetime.combine(found, time.max, UTC) if ends and len(said) == len("2025-01-01") else found
+    results = datetime.fromisoformat(text).replace(tzinfo=UTC)
+    return datetime.combine(results, time.max, UTC) if ends and len(text) == len("2025-01-01") else results
 
 
 def test_common_time_expressions_are_recognised(subtests: pytest.Subtests):
     for case in SAID.strip().splitlines():
         with subtests.test(case=case):
-            question, said, after, before = (part.strip() for part in case.split("|"))
-            found = time_range(question, NOW)
-            assert found is not None
-            assert (found.text, found.after, found.before) == (
-                said,
+            question, text, after, before = (part.strip() for part in case.split("|"))
+            period = time_range(question, NOW)
+            assert period is not None
+            assert (period.text, period.after, period.before) == (
+                text,
                 moment(after, False),
                 moment(before, True),
             )
-            assert question[found.start : found.end] == said
+            assert question[period.start : period.end] == text
 
 
 def test_lookalikes_of_time_expressions_are_ignored(subtests: pytest.Subtests):
@@ -247,24 +247,24 @@ def test_a_time_that_may_not_be_the_documents_is_ignored(subtests: pytest.Subtes
 def test_a_time_beside_ambiguous_words_may_be_certain(subtests: pytest.Subtests):
     for case in MEANT.strip().splitlines():
         with subtests.test(case=case):
-            question, said = (part.strip() for part in case.split("|"))
-            found = time_range(question, NOW)
-            assert found
-            assert found.text == said
+            question, text = (part.strip() for part in case.split("|"))
+            period = time_range(question, NOW)
+            assert period
+            assert period.text == text
 
 
 def test_the_first_of_two_times_counts():
-    found = time_range("who deployed yesterday what broke in March?", NOW)
-    assert found
-    assert found.text == "yesterday"
+    period = time_range("who deployed yesterday what broke in March?", NOW)
+    assert period
+    assert period.text == "yesterday"
 
 
 def test_the_clock_may_be_in_another_time_zone():
     # Half past midnight of the 15th in Berlin is the 14th in UTC.
     berlin = datetime(2026, 4, 15, 0, 30, tzinfo=timezone(timedelta(hours=2)))
-    found = time_range("today", berlin)
-    assert found
-    assert found.after == datetime(2026, 4, 14, tzinfo=UTC)
+    period = time_range("today", berlin)
+    assert period
+    assert period.after == datetime(2026, 4, 14, tzinfo=UTC)
 
 
 EDGES = [
@@ -281,9 +281,9 @@ EDGES = [
 def test_the_limits_of_the_calendar_are_exact(subtests: pytest.Subtests):
     for now, question, after in EDGES:
         with subtests.test(now=now, question=question):
-            found = time_range(question, now)
-            assert found
-            assert found.after == after
+            period = time_range(question, now)
+            assert period
+            assert period.after == after
 
 
 WORDS = """
@@ -300,12 +300,12 @@ depuis desde marzo de vor drei Tagen 9999 older than first half quarter on
     some.datetimes(timezones=some.just(UTC)),
 )
 def test_a_range_is_ordered_and_its_words_are_in_the_text(text: str, now: datetime):
-    found = time_range(text, now)
-    if found:
-        assert found.after or found.before
-        assert not found.after or not found.before or found.after <= found.before
-        assert 0 <= found.start < found.end <= len(text)
-        assert text[found.start : found.end] == found.text
+    period = time_range(text, now)
+    if period:
+        assert period.after or period.before
+        assert not period.after or not period.before or period.after <= period.before
+        assert 0 <= period.start < period.end <= len(text)
+        assert text[period.start : period.end] == period.text
 
 
 def test_an_endless_text_is_read_only_in_part():

@@ -10,7 +10,7 @@ from mnemosyne.aio.pages import AsyncPage
 from mnemosyne.aio.streaming import AsyncStream
 from mnemosyne.aio.transport import AsyncTransport
 from mnemosyne.chunks import chunk_of
-from mnemosyne.models.base import listed
+from mnemosyne.models.base import items_of
 from mnemosyne.models.chat import (
     ChatCompletion,
     ChatCompletionChunk,
@@ -20,7 +20,7 @@ from mnemosyne.models.chat import (
     RetrievalParam,
     SessionMessage,
 )
-from mnemosyne.requests import Request, given, path, query
+from mnemosyne.requests import Request, path, query, without_none
 
 Preset = Literal["concise", "detailed", "research", "technical", "creative", "qna"]
 # A deep answer takes the server up to 95 seconds, with a margin for slow models.
@@ -112,7 +112,7 @@ class AsyncChatCompletionsResource:
         Each turn is kept in a session: the answer's `session_id`, sent again, goes on with it. It is repeated
         only where the API did nothing; a stream never once it has begun.
         """
-        said = given(
+        fields = without_none(
             collection_id=collection_id,
             messages=list(messages),
             stream=bool(stream),
@@ -128,14 +128,14 @@ class AsyncChatCompletionsResource:
             generation=generation,
         )
         if stream:
-            answer = await self._transport.open(Request("POST", "/chat", json=said, repeatable=False))
+            answer = await self._transport.open(Request("POST", "/chat", json=fields, repeatable=False))
             secret, request_id = errors.secret_of(answer), errors.request_id(answer)
             return AsyncStream(
                 answer,
                 lambda data: chunk_of(data, secret, request_id),
                 lambda chunk: chunk.type == "done",
             )
-        request = Request("POST", "/chat", json=said, repeatable=False, seconds_unless_said=WHOLE_SECONDS)
+        request = Request("POST", "/chat", json=fields, repeatable=False, default_seconds=WHOLE_SECONDS)
         return ChatCompletion.of(await self._transport.send(request))
 
 
@@ -150,8 +150,8 @@ class AsyncChatSessionsResource:
             answer = await self._transport.send(
                 Request("GET", "/chat/sessions", query(limit=limit, offset=offset))
             )
-            found = listed(_SESSIONS, answer)
-            return AsyncPage(found, None, offset + limit if len(found) == limit else None, fetch)
+            page = items_of(_SESSIONS, answer)
+            return AsyncPage(page, None, offset + limit if len(page) == limit else None, fetch)
 
         return await fetch(offset)
 
@@ -163,8 +163,8 @@ class AsyncChatSessionsResource:
 
         async def fetch(offset: int) -> AsyncPage[SessionMessage]:
             answer = await self._transport.send(Request("GET", place, query(limit=limit, offset=offset)))
-            found = listed(_MESSAGES, answer)
-            return AsyncPage(found, None, offset + limit if len(found) == limit else None, fetch)
+            page = items_of(_MESSAGES, answer)
+            return AsyncPage(page, None, offset + limit if len(page) == limit else None, fetch)
 
         return await fetch(offset)
 

@@ -5,7 +5,7 @@ from typing import Any, Literal
 from mnemosyne.aio.pages import AsyncPage
 from mnemosyne.aio.transport import AsyncTransport
 from mnemosyne.models.collection import Collection, CollectionConfigParam, Collections, GraphQueued
-from mnemosyne.requests import Request, given, making, path, query
+from mnemosyne.requests import Request, creation, path, query, without_none
 
 
 class AsyncCollectionsResource:
@@ -26,7 +26,7 @@ class AsyncCollectionsResource:
         """`org_id` may be left out by members of one org; a private collection is its maker's own. With an
         `idempotency_key` it is made once in a day, however often this is called. Raises ConflictError for a
         name that is taken."""
-        said = given(
+        fields = without_none(
             name=name,
             description=description,
             metadata=metadata,
@@ -34,7 +34,7 @@ class AsyncCollectionsResource:
             org_id=org_id,
             private=private,
         )
-        request = making("/collections", idempotency_key, json=said)
+        request = creation("/collections", idempotency_key, json=fields)
         return Collection.of(await self._transport.send(request))
 
     async def list(
@@ -48,10 +48,10 @@ class AsyncCollectionsResource:
         """A page, of at most 100."""
 
         async def fetch(offset: int) -> AsyncPage[Collection]:
-            wanted = query(limit=limit, offset=offset, sort_by=sort_by, order=order)
-            answer = await self._transport.send(Request("GET", "/collections", wanted))
-            found = Collections.of(answer)
-            return AsyncPage.of(found.data, found.pagination, fetch)
+            parameters = query(limit=limit, offset=offset, sort_by=sort_by, order=order)
+            answer = await self._transport.send(Request("GET", "/collections", parameters))
+            page = Collections.of(answer)
+            return AsyncPage.of(page.data, page.pagination, fetch)
 
         return await fetch(offset)
 
@@ -69,8 +69,8 @@ class AsyncCollectionsResource:
         config: CollectionConfigParam | None = None,
     ) -> Collection:
         """What is not said stays as it is. Raises NotFoundError, ConflictError."""
-        said = given(name=name, description=description, metadata=metadata, config=config)
-        request = Request("PATCH", path("collections", collection_id), json=said)
+        fields = without_none(name=name, description=description, metadata=metadata, config=config)
+        request = Request("PATCH", path("collections", collection_id), json=fields)
         return Collection.of(await self._transport.send(request))
 
     async def delete(self, collection_id: str, *, cascade: bool = False) -> None:

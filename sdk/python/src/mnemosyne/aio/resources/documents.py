@@ -15,7 +15,7 @@ from mnemosyne.errors import (
     secret_of,
 )
 from mnemosyne.models.document import Document, DocumentLink, Documents, DocumentStatus
-from mnemosyne.requests import Request, given, making, path, query
+from mnemosyne.requests import Request, creation, path, query, without_none
 from mnemosyne.retries import Waiting, is_passing
 from mnemosyne.uploads import File, upload_of
 
@@ -43,14 +43,14 @@ class AsyncDocumentsResource:
     ) -> Document:
         """Bring a file: one that is open in binary mode, bytes, a path, or a name with either. Raises
         ConflictError for bytes that the collection has already, PayloadTooLargeError."""
-        said = json.dumps(metadata, allow_nan=False) if metadata is not None else None
+        fields = json.dumps(metadata, allow_nan=False) if metadata is not None else None
         upload = upload_of(file, filename)
         try:
-            request = making(
+            request = creation(
                 "/documents",
                 idempotency_key,
                 form=query(
-                    collection_id=collection_id, metadata=said, private=private, external_id=external_id
+                    collection_id=collection_id, metadata=fields, private=private, external_id=external_id
                 ),
                 file=upload,
                 repeatable=external_id is not None,
@@ -71,7 +71,7 @@ class AsyncDocumentsResource:
         idempotency_key: str | None = None,
     ) -> Document:
         """Without a title it is called by its first words. Raises ConflictError as create does."""
-        said = given(
+        fields = without_none(
             collection_id=collection_id,
             content=content,
             title=title,
@@ -79,7 +79,9 @@ class AsyncDocumentsResource:
             private=private,
             external_id=external_id,
         )
-        request = making("/documents/text", idempotency_key, json=said, repeatable=external_id is not None)
+        request = creation(
+            "/documents/text", idempotency_key, json=fields, repeatable=external_id is not None
+        )
         return Document.of(await self._transport.send(request))
 
     async def create_from_url(
@@ -94,8 +96,10 @@ class AsyncDocumentsResource:
     ) -> Document:
         """A page or a file of the public internet. One that the collection has already is fetched anew, and
         takes its own place."""
-        said = given(collection_id=collection_id, url=url, title=title, metadata=metadata, private=private)
-        request = making("/documents/url", idempotency_key, json=said, repeatable=True)
+        fields = without_none(
+            collection_id=collection_id, url=url, title=title, metadata=metadata, private=private
+        )
+        request = creation("/documents/url", idempotency_key, json=fields, repeatable=True)
         return Document.of(await self._transport.send(request))
 
     async def list(
@@ -111,7 +115,7 @@ class AsyncDocumentsResource:
         """A page, of at most 100. Raises NotFoundError for a collection that is not the caller's."""
 
         async def fetch(offset: int) -> AsyncPage[Document]:
-            wanted = query(
+            parameters = query(
                 collection_id=collection_id,
                 limit=limit,
                 offset=offset,
@@ -119,8 +123,8 @@ class AsyncDocumentsResource:
                 sort_by=sort_by,
                 order=order,
             )
-            found = Documents.of(await self._transport.send(Request("GET", "/documents", wanted)))
-            return AsyncPage.of(found.data, found.pagination, fetch)
+            page = Documents.of(await self._transport.send(Request("GET", "/documents", parameters)))
+            return AsyncPage.of(page.data, page.pagination, fetch)
 
         return await fetch(offset)
 
@@ -142,8 +146,8 @@ class AsyncDocumentsResource:
         self, document_id: str, *, title: str | None = None, metadata: dict[str, Any] | None = None
     ) -> Document:
         """New metadata take the place of the old; what is not said stays. Raises NotFoundError."""
-        said = given(title=title, metadata=metadata)
-        request = Request("PATCH", path("documents", document_id), json=said)
+        fields = without_none(title=title, metadata=metadata)
+        request = Request("PATCH", path("documents", document_id), json=fields)
         return Document.of(await self._transport.send(request))
 
     async def wait_until_ready(self, document_id: str, timeout: float = 300) -> Document:
@@ -153,7 +157,7 @@ class AsyncDocumentsResource:
         after `timeout` seconds; at once what no waiting mends, such as NotFoundError.
         """
         waiting = Waiting(timeout)
-        last, asked_for = "nothing was known of it yet", None
+        last, retry_after_seconds = "nothing was known of it yet", None
         while True:
             # Each look is one attempt, and a short one: the next look is the next.
             seconds = min(max(waiting.left, 1.0), LOOK_SECONDS)
@@ -161,23 +165,23 @@ class AsyncDocumentsResource:
             try:
                 answer = await self._transport.send(request)
             except APIConnectionError as fault:
-                last, asked_for = str(fault), None
+                last, retry_after_seconds = str(fault), None
             except APIError as fault:
                 if not is_passing(fault.status_code):
                     raise
-                last, asked_for = str(fault), fault.retry_after
+                last, retry_after_seconds = str(fault), fault.retry_after
             else:
                 document = Document.of(answer)
                 if document.status == "completed":
                     return document
-                said = document.error
-                why = masked([said.code, said.message] if said else ["", ""], secret_of(answer))
+                fields = document.error
+                why = masked([fields.code, fields.message] if fields else ["", ""], secret_of(answer))
                 if document.status == "failed":
                     raise DocumentFailedError(document.id, *why)
-                last, asked_for = f"it is {document.status}", None
-                if said:
+                last, retry_after_seconds = f"it is {document.status}", None
+                if fields:
                     last += " ({}: {})".format(*why)
-            pause = waiting.pause(asked_for)
+            pause = waiting.pause(retry_after_seconds)
             if pause is None:
                 raise APITimeoutError(f"document {document_id} is not ready after {timeout} s: {last}")
             await asyncio.sleep(pause)

@@ -6,7 +6,7 @@ import httpx
 
 from mnemosyne.aio.transport import AsyncTransport
 from mnemosyne.models.chunk import GraphQueryResult, RetrievalResponse, RetrievalResult
-from mnemosyne.requests import Request, given
+from mnemosyne.requests import Request, without_none
 
 
 class AsyncRetrievalsResource:
@@ -27,7 +27,7 @@ class AsyncRetrievalsResource:
     ) -> RetrievalResult:
         """The best chunks, best first; None for a collection is all of the caller's. What is not said is as
         the API has it (semantic, 10). Raises NotFoundError for a collection that is not the caller's."""
-        answer = await self._asked(
+        answer = await self._post(
             collection_id=collection_id,
             query=query,
             mode=mode,
@@ -51,7 +51,7 @@ class AsyncRetrievalsResource:
     ) -> GraphQueryResult:
         """What the graph knows around the names in the question: entities, edges, and the chunks that say
         so."""
-        answer = await self._asked(
+        answer = await self._post(
             collection_id=collection_id,
             query=query,
             mode="graph",
@@ -62,6 +62,6 @@ class AsyncRetrievalsResource:
         )
         return GraphQueryResult(RetrievalResponse.of(answer))
 
-    async def _asked(self, **said: Any) -> httpx.Response:
+    async def _post(self, **fields: Any) -> httpx.Response:
         # It changes nothing: it may be asked again.
-        return await self._transport.send(Request("POST", "/retrievals", json=given(**said)))
+        return await self._transport.send(Request("POST", "/retrievals", json=without_none(**fields)))

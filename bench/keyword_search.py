@@ -1,0 +1,119 @@
+"""Cost of keyword search: rag_match, and rag_search in the modes keyword and hybrid, the ten best of one
+org's 100,000 chunks of text (bench/synthetic_text.py), through PostgREST as a member, alternately.
+
+Questions are sampled like text, of common words, of one rare word, of one identifier. Also the recall and the
+time with a bounded number of postings per term.
+"""
+
+from collections.abc import Mapping, Sequence
+
+from rich.console import Console
+
+from bench.figures import Figure
+from bench.question_sets import (
+    COMMON_WORDS,
+    HYBRID,
+    KEYWORD,
+    SEMANTIC,
+    TEXT,
+    TOP_K,
+    Rows,
+    SearchClient,
+    Timings,
+    kinds,
+    questions,
+)
+from bench.synthetic_vectors import Halves
+from bench.tenant_rows import Org
+from bench.tenants import TenantDatabase, tenant_database
+from bench.text_corpus import TextCorpus, index_words, load_corpus
+
+CHUNKS = 100_000
+QUESTIONS = 100
+ALL_POSTINGS = 1_000_000
+GOAL = "<= 2.5"
+
+
+def measure(console: Console, chunks: int = CHUNKS) -> list[Figure]:
+    with tenant_database() as tenants:
+        corpus = load_corpus(tenants, Org(1, chunks, 1500))
+        seconds = index_words(tenants, corpus)
+        tenants.with_index()
+        client = SearchClient(tenants.postgrest, tenants.token(tenants.user("hybrid", [corpus.org])))
+        figures = text_figures(tenants, corpus, seconds)
+        for kind, draw in kinds(corpus).items():
+            texts = questions(draw, QUESTIONS)
+            vectors = corpus.org.queries(QUESTIONS)
+            taken = client.ask(texts, vectors, (SEMANTIC, KEYWORD, HYBRID))
+            figures += compare(kind, taken)
+            if kind in (TEXT, COMMON_WORDS):
+                figures += compare_bounds(tenants, kind, client, texts, vectors, taken[KEYWORD])
+            summary = ", ".join(f"{method} {one.p50_ms:.2f} ms" for method, one in taken.items())
+            console.print(f"{kind}, for example {texts[0]!r}: {summary}", highlight=False)
+        return figures
+
+
+def compare(kind: str, timings: Mapping[str, Timings]) -> list[Figure]:
+    semantic = timings[SEMANTIC].p50_ms
+    results = sum(map(bool, timings[KEYWORD].answers)) / len(timings[KEYWORD].answers)
+    note = f"{results:.0%} of the questions found something"
+    return [
+        Figure(f"keyword p50, {kind}", timings[KEYWORD].p50_ms, "ms", semantic, None, note),
+        Figure(
+            f"hybrid p50, {kind}", timings[HYBRID].p50_ms, "ms", semantic, GOAL if kind == TEXT else None,
+            "beside rag_match",
+        ),
+    ]  # fmt: skip
+
+
+def compare_bounds(
+    tenants: TenantDatabase,
+    kind: str,
+    client: SearchClient,
+    texts: Sequence[str],
+    vectors: Halves,
+    bound: Timings,
+) -> list[Figure]:
+    """The keyword search as it is set, and reading every posting; and what it finds of the best there are:
+    reading every posting, and scoring so many documents as a page of a hundred wants."""
+    read = int(tenants.number("select postings_read from rag.settings"))
+    tenants.connection.execute("update rag.settings set postings_read = %s", [ALL_POSTINGS])
+    all_postings = client.ask(texts, vectors, [KEYWORD])[KEYWORD]
+    best = [every[:TOP_K] for every in client.ask(texts, vectors, [KEYWORD], 100)[KEYWORD].answers]
+    tenants.connection.execute("update rag.settings set postings_read = %s", [read])
+    recalls = [recall(some, every) for some, every in zip(bound.answers, best, strict=True) if every]
+    note = f"at most {read:,} postings a term read; beside all of them"
+    return [
+        Figure(f"keyword recall@10, {kind}", sum(recalls) / len(recalls), "", note=note),
+        Figure(f"keyword p50 reading all postings, {kind}", all_postings.p50_ms, "ms"),
+    ]
+
+
+def recall(some: Rows, every: Rows) -> float:
+    """The share of the true page that is there; what scores as much as its last is as good."""
+    last = float(every[-1]["score"]) - 1e-9
+    return min(1.0, sum(bool(row["score"] >= last) for row in some) / len(every))
+
+
+def text_figures(tenants: TenantDatabase, corpus: TextCorpus, seconds: float) -> list[Figure]:
+    """What was made up, as far as it can be told in numbers, and what it took to index it."""
+    chunks = corpus.chunks
+    ranked = [count / len(chunks) for _, count in corpus.chunk_counts.most_common()]
+    words = sum(len(chunk.split()) for chunk in chunks)
+    postings = tenants.number("select count(*) from rag.postings")
+    size = tenants.number("select pg_total_relation_size('rag.postings')") / 2**20
+    counts = tenants.number("select pg_total_relation_size('rag.term_counts')") / 2**20
+    shares = ", ".join(f"{ranked[place - 1]:.1%}" for place in (1, 10, 100, 1000) if place <= len(ranked))
+    once = sum(count == 1 for count in corpus.chunk_counts.values()) / len(ranked)
+    note = (
+        f"{len(corpus.documents):,} documents, {words / len(chunks):.0f} words a chunk, "
+        f"{len(ranked):,} words, {once:.0%} of them in one chunk; "
+        f"the 1st, 10th, 100th and 1,000th in {shares}"
+    )
+    return [
+        Figure("text, chunks", len(chunks), "", note=note),
+        Figure("index_words, a document", seconds * 1000 / len(corpus.documents), "ms"),
+        Figure("postings, a document", postings / len(corpus.documents), ""),
+        Figure("postings, size", size, "MiB"),
+        Figure("term_counts, size", counts, "MiB"),
+    ]

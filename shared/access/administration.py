@@ -1,0 +1,30 @@
+"""Orgs of a caller, with statistics and audit events for their admins."""
+
+from typing import Any
+
+from shared.clients.postgrest import Database
+from shared.types import Principal
+
+Row = dict[str, Any]
+
+
+def list_orgs(database: Database, caller: Principal) -> list[Row]:
+    """Id, name and role of each org. For an API key it is the key's one org."""
+    rows: list[Row] = database.call(caller, "rag_list_orgs", {}, idempotent=True)
+    return rows
+
+
+def org_statistics(database: Database, caller: Principal) -> Row:
+    """Counts over all orgs that the caller administers. Raises Forbidden without one."""
+    (row,) = database.call(caller, "rag_stats", {}, idempotent=True)
+    return dict(row)
+
+
+def list_events(
+    database: Database, caller: Principal, limit: int, offset: int, namespace: str | None, event: str | None
+) -> tuple[list[Row], int]:
+    """A page of the audit events of the orgs that the caller administers, the latest first, and their total.
+    Raises Forbidden without such an org."""
+    arguments = {"limit": limit, "offset": offset, "namespace": namespace, "event": event}
+    page = database.call(caller, "rag_list_events", arguments, idempotent=True)
+    return page["events"], page["total"]

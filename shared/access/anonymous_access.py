@@ -1,0 +1,41 @@
+"""Anonymous access to the index API, off unless the settings name an org and one of its members."""
+
+import logging
+
+from shared.access.token_signer import Signer
+from shared.config import Settings
+from shared.errors import ConfigurationError
+from shared.types import Principal, Scope
+
+log = logging.getLogger("rag")
+
+
+def anonymous_principal(settings: Settings, signer: Signer | None) -> Principal | None:
+    """The caller of a request without a credential, with every scope but admin; None if the settings do not
+    allow it. Raises ConfigurationError for an incomplete setting, or without a key to sign with."""
+    org, user = settings.rag_index_anonymous_org, settings.rag_index_anonymous_user
+    if org is user is None:
+        return None
+    if org is None or user is None:
+        raise ConfigurationError(
+            "RAG_INDEX_ANONYMOUS_ORG: set it together with RAG_INDEX_ANONYMOUS_USER, a member of that org"
+        )
+    if signer is None:
+        raise ConfigurationError("RAG_INDEX_ANONYMOUS_ORG: needs RAG_SIGNING_KEY, or SUPABASE_JWT_SECRET")
+    scopes = frozenset(Scope) - {Scope.ADMIN}
+    # Documents of this caller do not belong to the member: rag.creator_id().
+    claims = {"org": str(org), "scopes": sorted(scopes), "anonymous": True}
+    return Principal(str(user), signer.token(sub=str(user), rag=claims), scopes)
+
+
+def warn_if_anonymous(settings: Settings, signer: Signer | None) -> bool:
+    """Whether requests without a credential are allowed, which the log then warns of. Raises
+    ConfigurationError."""
+    if anonymous_principal(settings, signer) is None:
+        return False
+    log.warning(
+        "RAG_INDEX_ANONYMOUS_ORG is set: ANYBODY who reaches this may read, write, persist and delete "
+        "the indexes of org %s, and spend on its model, WITHOUT A CREDENTIAL. For private networks.",
+        settings.rag_index_anonymous_org,
+    )
+    return True

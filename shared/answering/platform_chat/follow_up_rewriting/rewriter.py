@@ -1,0 +1,52 @@
+"""Rewriting of follow-up questions by the model or by rules.
+
+The rules serve without a model and after a failure. Only the caller's own search uses the result.
+"""
+
+from collections.abc import Sequence
+
+from shared.answering.platform_chat.budgeted_model import BudgetedModel
+from shared.answering.platform_chat.follow_up_rewriting.detection import is_follow_up
+from shared.answering.platform_chat.history import join_with_previous, trim_history
+from shared.answering.platform_chat.types import Message
+from shared.text.normalize import has_invisible
+
+# The model gets the end of the conversation.
+HISTORY_TOKENS = 2_000
+MAX_TOKENS = 200
+MAX_CHARACTERS = 1_000
+TASK = (
+    "You make questions whole. You get a conversation, and last, behind FOLLOW-UP, a question in it. Do not "
+    "answer it. Reply with that question alone, in its language, in one line, written so that it is "
+    "understood without the conversation: names in the place of words that stand for them. Add nothing else."
+)
+
+
+async def rewrite_question(
+    question: str,
+    earlier: Sequence[Message],
+    query_model: BudgetedModel | None,
+    seconds: float,
+    *,
+    marked_follow_up: bool,
+) -> str:
+    """The query of the search: rewritten if the question is a follow-up or the request marks it as one."""
+    if not earlier or not (marked_follow_up or is_follow_up(question)):
+        return question
+    recent = trim_history(earlier, HISTORY_TOKENS)
+    by_rules = join_with_previous(question, recent)
+    if query_model is None:
+        return by_rules
+    lines = [f"{message.role.upper()}: {message.content}" for message in recent]
+    material = "\n\n".join([*lines, f"FOLLOW-UP: {question}"])
+    line = (await query_model.ask(TASK, material, MAX_TOKENS, seconds) or "").strip()
+    return line if _is_question(line) else by_rules
+
+
+def _is_question(line: str) -> bool:
+    return (
+        0 < len(line) <= MAX_CHARACTERS
+        and len(line.splitlines()) == 1
+        and "<<" not in line
+        and not has_invisible(line)
+    )

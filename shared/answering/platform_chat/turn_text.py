@@ -1,0 +1,72 @@
+"""Text of a turn: written by the model or extracted."""
+
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+
+from starlette.concurrency import run_in_threadpool
+
+from shared import pipeline
+from shared.answering.platform_chat.prompt import chat_request
+from shared.answering.platform_chat.turn_state import TurnState
+from shared.generation.citations import cite
+from shared.generation.generators import GenerationRequest
+from shared.graph.verbalize import graph_context
+from shared.models.chat_stream import Body
+from shared.text.token_count import count_tokens
+from shared.types import GeneratedText, Graph, Judgement
+
+
+async def generate(state: TurnState, judgement: Judgement) -> AsyncGenerator[str]:
+    """The parts of the text; none if confidence is low. Sets the state's usage. Raises as Generator.write."""
+    context = ""
+
+    def body() -> Body:
+        nonlocal context
+        request, context = _chat_request(state)
+        return request
+
+    results = state.results
+    # The marks of an extracted answer number the documents in the order of the sources.
+    citations = cite(results.by_score())
+    result = results.by_query.get(state.question)
+    request = GenerationRequest(
+        state.question,
+        results.matches(),
+        citations,
+        body,
+        state.turn.streams,
+        result.vector if result else None,
+    )
+    async with aclosing(pipeline.generate(state.core.generator, judgement, request)) as parts:
+        async for part in parts:
+            if isinstance(part, str):
+                yield part
+                continue
+            state.usage = part.usage
+            state.retrieval_tokens = await run_in_threadpool(_retrieval_tokens, state, context, part)
+
+
+def _retrieval_tokens(state: TurnState, context: str, generated: GeneratedText) -> int:
+    if context:
+        return count_tokens(context)
+    return max(0, generated.usage.prompt_tokens - count_tokens(state.question))
+
+
+def _chat_request(state: TurnState) -> tuple[Body, str]:
+    settings = state.core.settings
+    connections = " ".join(
+        dict.fromkeys(
+            words
+            for result in state.results.by_query.values()
+            if (words := graph_context(result.graph or Graph()))
+        )
+    )
+    return chat_request(
+        state.turn,
+        state.model,
+        state.results.matches(),
+        connections,
+        state.history,
+        settings.rag_context_tokens,
+        settings.rag_history_tokens,
+    )

@@ -1,0 +1,190 @@
+"""FastAPI dependencies of authentication: callers, their scopes and rate limits, links, the operator.
+
+Handlers of the rag pair take a `Caller`, those of other functions an `Annotated[Principal, with_scope(...)]`.
+A handler runs only for an authenticated caller with the scope who is within the limits.
+"""
+
+import hmac
+from collections.abc import Callable
+from typing import Annotated, Any
+
+from fastapi import Depends, Header, Request
+from limits import parse
+from pydantic import SecretStr
+
+from shared.access.anonymous_access import anonymous_principal
+from shared.access.api_key_authenticator import ApiKeyAuthenticator
+from shared.access.api_keys import is_key
+from shared.access.download_links import principal_of
+from shared.access.jwt_verifier import bearer
+from shared.access.rate_limit import RateLimitCheck, check_rate_limit
+from shared.api.dependencies import Core
+from shared.errors import (
+    ApiKeysOff,
+    DatabaseFailed,
+    DatabaseTimedOut,
+    Forbidden,
+    KeysUnavailable,
+    NotFound,
+    Unauthorized,
+)
+from shared.observability.tracing import step
+from shared.services import Services
+from shared.text.uuids import id_of
+from shared.types import Principal, Scope
+
+Authorization = Annotated[str | None, Header()]
+
+
+def _rag_caller(request: Request, core: Core, authorization: Authorization = None) -> Principal:
+    with step("authenticate"):
+        caller = core.verifier.principal(authorization)
+    _limit(request, core, caller, "rag", core.settings.rag_rate_limit_rag)
+    return caller
+
+
+# A user within the limit, the first parameter of each handler of the rag pair. Raises Unauthorized,
+# KeysUnavailable, RateLimited.
+Caller = Annotated[Principal, Depends(_rag_caller)]
+
+
+async def in_authorization(authorization: Authorization = None) -> str | None:
+    """The credential in Authorization."""
+    return authorization
+
+
+async def in_either_header(
+    authorization: Authorization = None, x_api_key: Annotated[str | None, Header()] = None
+) -> str | None:
+    """The credential in Authorization or X-Api-Key, as gateways of agents send it."""
+    return authorization or (f"Bearer {x_api_key}" if x_api_key else None)
+
+
+def with_scope(
+    *scopes: Scope,
+    credential: Any = in_authorization,
+    anonymous: bool = False,
+    besides: Scope | None = None,
+) -> Any:
+    """For `Annotated[Principal, with_scope(...)]`: a user, or an API key with one of the scopes and with
+    `besides`, within the limit of all functions but the rag pair. `anonymous` also allows requests without a
+    credential, if the settings do. Raises Forbidden and the errors of `Caller`."""
+
+    def allowed(
+        request: Request, core: Core, credential: Annotated[str | None, Depends(credential)]
+    ) -> Principal:
+        with step("authenticate"):
+            caller = _anonymous(core, request, credential) if anonymous else None
+            caller = caller or _key_or_user(core, credential)
+        _limit(request, core, caller, "api", core.settings.rag_rate_limit_api)
+        require_scope(caller, *scopes)
+        if besides:
+            require_scope(caller, besides)
+        return caller
+
+    return Depends(allowed)
+
+
+def require_scope(caller: Principal, *scopes: Scope) -> None:
+    """Raises Forbidden without one of the scopes."""
+    if not caller.may(*scopes):
+        raise Forbidden(f"The API key lacks the scope {' or '.join(scopes)}.", code="missing_scope")
+
+
+def _anonymous(core: Services, request: Request, credential: str | None) -> Principal | None:
+    """The caller of a request without a credential, if the settings allow it. A request of a web page needs
+    an allowed origin, since a browser in the private network also opens pages of other origins."""
+    origin = request.headers.get("origin")
+    if credential is not None or (origin is not None and origin not in core.settings.cors_origins):
+        return None
+    return anonymous_principal(core.settings, core.signer)
+
+
+def refreshing_caller(credential: Any) -> Any:
+    """For requests that may take minutes: `Annotated[PrincipalSource, refreshing_caller(...)]` is a function
+    that returns the caller with a valid token, since an API key's token lasts a minute. The function raises
+    Unauthorized after the user's token has expired or the key was revoked."""
+
+    def source(
+        request: Request, core: Core, credential: Annotated[str | None, Depends(credential)]
+    ) -> Callable[[], Principal]:
+        return lambda: _anonymous(core, request, credential) or _key_or_user(core, credential)
+
+    return Depends(source)
+
+
+# With the credential in Authorization. (`with_scope` refuses anonymous requests before.)
+FreshCaller = Annotated[Callable[[], Principal], refreshing_caller(in_authorization)]
+
+
+def _optional_caller(core: Core, authorization: Authorization = None) -> Principal | None:
+    if authorization is None:
+        return None
+    try:
+        with step("authenticate"):
+            return _key_or_user(core, authorization)
+    except (DatabaseFailed, DatabaseTimedOut, KeysUnavailable, ApiKeysOff):
+        return None
+
+
+# The caller of a public route; None without a credential, and while it cannot be checked. No limit counts it.
+# Raises Unauthorized for an invalid credential.
+OptionalCaller = Annotated[Principal | None, Depends(_optional_caller)]
+
+
+def _link_caller(request: Request, core: Core, document_id: str, token: str) -> Principal:
+    if core.signer is None:
+        raise NotFound
+    with step("authenticate"):
+        caller = principal_of(core.signer, token, id_of(document_id, "document"))
+    _limit(request, core, caller, "api", core.settings.rag_rate_limit_api)
+    return caller
+
+
+# The user of a download link (download_links.py). Raises Unauthorized and RateLimited.
+LinkCaller = Annotated[Principal, Depends(_link_caller)]
+
+
+def _operator(core: Core, authorization: Authorization = None) -> None:
+    _require(
+        core.settings.rag_metrics_token, authorization, "The bearer token RAG_METRICS_TOKEN is required."
+    )
+
+
+def _schedule(core: Core, authorization: Authorization = None) -> None:
+    _require(core.settings.rag_worker_token, authorization, "The bearer token RAG_WORKER_TOKEN is required.")
+
+
+def _require(expected: SecretStr | None, authorization: str | None, message: str) -> None:
+    if expected is None:
+        raise NotFound
+    bearer = f"Bearer {expected.get_secret_value()}"
+    if not hmac.compare_digest((authorization or "").encode(), bearer.encode()):
+        raise Unauthorized(message)
+
+
+# For routes of the operator. Raises NotFound if RAG_METRICS_TOKEN is not set, Unauthorized without it.
+operators_only = Depends(_operator)
+# For the route that a schedule calls: the same with RAG_WORKER_TOKEN.
+worker_only = Depends(_schedule)
+
+
+def require_keys(core: Core) -> ApiKeyAuthenticator:
+    """Raises ApiKeysOff without a key to sign with."""
+    if core.api_key_authenticator is None:
+        raise ApiKeysOff
+    return core.api_key_authenticator
+
+
+def _key_or_user(core: Services, authorization: str | None) -> Principal:
+    credential = bearer(authorization)
+    if is_key(credential):
+        return require_keys(core).principal(credential)
+    return core.verifier.principal(authorization)
+
+
+def _limit(request: Request, core: Services, caller: Principal, bucket: str, rate: str) -> None:
+    function: str = request.app.state.function
+    with step("limit"):
+        check = RateLimitCheck(core.database, caller, function, bucket, parse(rate))
+        check_rate_limit(request, check, core.refusals)

@@ -1,0 +1,53 @@
+"""Fields that several contracts share, with their limits: names, questions, flags, offsets, scores."""
+
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, BaseModel, Field, StringConstraints, model_validator
+
+MAX_DOCUMENTS = 1000
+
+Flag = Annotated[bool, Field(strict=True)]
+Offset = Annotated[int, Field(ge=0, le=2**31 - 1)]
+
+
+def without_nul(text: str) -> str:
+    """The text, which Postgres cannot store with NUL. Raises ValueError."""
+    if "\0" in text:
+        raise ValueError("must be without NUL characters")
+    return text
+
+
+WithoutNul = AfterValidator(without_nul)
+# Not dots alone: clients resolve them in a path.
+CollectionName = Annotated[
+    str, StringConstraints(strict=True, min_length=1, max_length=255, pattern=r"[^.]"), WithoutNul
+]
+DocumentName = Annotated[str, StringConstraints(strict=True, min_length=1, max_length=500), WithoutNul]
+
+
+def _not_blank(question: str) -> str:
+    if not question.strip():
+        raise ValueError("must not be blank")
+    return question
+
+
+# The limit of the database.
+Question = Annotated[
+    str, StringConstraints(strict=True, max_length=10_000), WithoutNul, AfterValidator(_not_blank)
+]
+
+
+class NullAsAbsent(BaseModel):
+    """Model of a request. Null means absent."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _remove_nulls(cls, sent: Any) -> Any:
+        if not isinstance(sent, dict):
+            return sent
+        return {name: value for name, value in sent.items() if value is not None}
+
+
+def rounded_score(value: float) -> float:
+    """A score from 0 to 1 with six digits."""
+    return round(min(1.0, max(0.0, value)), 6)

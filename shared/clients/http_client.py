@@ -1,0 +1,132 @@
+"""HTTP clients whose requests end by a total deadline, and the retry within it.
+
+httpx bounds each read alone, so a server that sends one byte a second could hold a request without end.
+"""
+
+import random
+import ssl
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from functools import cache
+from http.cookiejar import CookieJar, DefaultCookiePolicy
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import httpx
+
+from shared.clients.http_transport import deadline_at, remaining_seconds, transport_class
+
+if TYPE_CHECKING:
+    from openai import OpenAI
+
+__all__ = ["async_client", "deadline", "gateway_client", "http_client", "openai_client", "remaining_seconds"]
+
+Result = TypeVar("Result")
+# Pauses before a busy or broken service is called again, in seconds; at least its Retry-After.
+SERVICE_PAUSES = (0.25, 1.0)
+RETRYABLE = {408, 409, 429, *range(500, 600)}
+# The largest random extension of a pause, so that clients which failed together do not return together.
+JITTER = 0.2
+
+
+@contextmanager
+def deadline(seconds: float) -> Iterator[None]:
+    """Requests of the clients below fail inside with httpx.TimeoutException once the seconds are over."""
+    token = deadline_at.set(min(deadline_at.get(), time.monotonic() + seconds))
+    try:
+        yield
+    finally:
+        deadline_at.reset(token)
+
+
+def retry(
+    attempt: Callable[[], Result], pauses: Iterable[float], wait: Callable[[Exception], float | None]
+) -> Result:
+    """The result of the first attempt that succeeds. After an error there is a pause and another attempt,
+    unless the pause would outlast the deadline. `wait` returns the minimum of the pause in seconds, or None
+    for an error that is final."""
+    for pause in pauses:
+        try:
+            return attempt()
+        except Exception as error:
+            at_least = wait(error)
+            if at_least is None:
+                raise
+            seconds = max(pause * random.uniform(1, 1 + JITTER), at_least)  # noqa: S311  # no secret
+            if seconds > remaining_seconds():
+                raise
+        time.sleep(seconds)
+    return attempt()
+
+
+def retry_service(
+    attempt: Callable[[], Result], lost: type[Exception] | tuple[type[Exception], ...]
+) -> Result:
+    """`retry` for an HTTP service: after an error of the types `lost`, which mean a broken connection, and
+    after an error with a response that is busy or broken, no sooner than its Retry-After."""
+
+    def wait(error: Exception) -> float | None:
+        if isinstance(error, lost):
+            return 0.0
+        response = getattr(error, "response", None)
+        if response is None or response.status_code not in RETRYABLE:
+            return None
+        seconds = response.headers.get("retry-after", "")
+        return float(seconds) if seconds.isdecimal() else 0.0
+
+    return retry(attempt, SERVICE_PAUSES, wait)
+
+
+def http_client(
+    seconds: float,
+    limits: httpx.Limits | None = None,
+    admits: Callable[[str], None] | None = None,
+    org_id: str = "",
+) -> httpx.Client:
+    """A client whose single waits take at most `seconds`, and whose requests obey `deadline`.
+
+    `admits` is for hosts that users of the org `org_id` chose. It raises for an IP address that must not be
+    connected to, and is called for each address of a host between the one look-up and the connection.
+    """
+    import httpcore
+
+    new_transport = transport_class(httpx, httpcore)
+    transport = new_transport(_trusted_authorities(), limits or httpx.Limits(), admits, org_id)
+    return httpx.Client(transport=transport, timeout=seconds)
+
+
+def async_client(seconds: float) -> httpx.AsyncClient:
+    """A client for an endpoint that streams, in one event loop. Single waits take at most `seconds`; the
+    caller bounds the whole. The client keeps connections, and no cookies."""
+    limits = httpx.Limits(max_connections=None, max_keepalive_connections=20, keepalive_expiry=15)
+    transport = httpx.AsyncHTTPTransport(verify=_trusted_authorities(), limits=limits)
+    no_cookies = CookieJar(DefaultCookiePolicy(allowed_domains=[]))
+    return httpx.AsyncClient(transport=transport, timeout=seconds, cookies=no_cookies)
+
+
+def openai_client(key: str, address: str, seconds: float, **more: Any) -> "OpenAI":
+    """A client of an OpenAI-compatible endpoint whose requests obey `deadline`, too. It makes no retries of
+    its own: they would wait a minute where a Retry-After says so."""
+    import httpcore2
+    import httpx2
+    from openai import OpenAI
+
+    # The openai package takes clients of the next generation of httpx; those of httpx only for a while yet.
+    limits = httpx.Limits(max_connections=100, max_keepalive_connections=20)
+    transport = transport_class(httpx2, httpcore2)(_trusted_authorities(), limits)
+    client = httpx2.Client(transport=transport, timeout=seconds)
+    return OpenAI(api_key=key, base_url=address, http_client=client, max_retries=0, **more)
+
+
+def gateway_client(key: str, address: str, seconds: float) -> "OpenAI":
+    """`openai_client` for a gateway, to which OPENAI_ORG_ID and OPENAI_PROJECT_ID are not sent."""
+    from openai import Omit
+
+    omitted = {"OpenAI-Organization": Omit(), "OpenAI-Project": Omit()}
+    return openai_client(key, address, seconds, default_headers=omitted)
+
+
+@cache
+def _trusted_authorities() -> ssl.SSLContext:
+    """Read once, since reading takes longer than a request."""
+    return httpx.create_ssl_context()

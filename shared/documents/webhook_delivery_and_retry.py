@@ -1,0 +1,164 @@
+"""Delivery of events to webhooks, signed as in Standard Webhooks.
+
+Headers webhook-id, webhook-timestamp and webhook-signature: an HMAC-SHA256 over id, time and body
+(https://www.standardwebhooks.com). An event arrives at least once, always with the same id. Addresses of
+webhooks must be public, like those that are fetched.
+"""
+
+import logging
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from threading import Event
+from typing import Any
+
+import httpx
+from standardwebhooks import Webhook
+
+from shared.access.token_signer import Signer, worker_principal
+from shared.clients.http_client import deadline, http_client
+from shared.clients.postgrest import Database
+from shared.clients.ssrf_guard import AddressPolicy
+from shared.errors import AddressRefused, RagError
+from shared.types import Message
+
+log = logging.getLogger("rag")
+# Concurrent deliveries.
+CLAIMED = 16
+# Of one attempt, and of a lease.
+SECONDS, LEASE_SECONDS = 10, 60
+# Before the next claim while nothing is due.
+PAUSE_SECONDS = 0.5
+# Before the next attempt, in seconds: three days in all.
+PAUSES = (5, 300, 1800, 7200, 18_000, 36_000, 50_400, 72_000, 86_400)
+GONE = 410
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class DeliveryStats:
+    claimed: int = 0
+    delivered: int = 0
+
+    def __add__(self, other: "DeliveryStats") -> "DeliveryStats":
+        return DeliveryStats(self.claimed + other.claimed, self.delivered + other.delivered)
+
+
+@dataclass(frozen=True, slots=True)
+class _Attempt:
+    """The result of an attempt; `error` is None for an accepted one."""
+
+    status: int | None = None
+    error: str | None = None
+
+
+class WebhookSender:
+    """Has no state between rounds. Several senders at once send nothing twice, unless one dies."""
+
+    def __init__(
+        self,
+        database: Database,
+        signer: Signer,
+        networks: AddressPolicy,
+        message_of: Callable[[Row], Message],
+    ) -> None:
+        """`message_of` makes the message of a delivery's row, by the contract of an API."""
+        self._database = database
+        self._signer = signer
+        self._networks = networks
+        self._message_of = message_of
+
+    def deliver_until(self, finished: Event, seconds: float) -> DeliveryStats:
+        """Deliver until `finished` is set, and then until nothing is due or the seconds are over. A failed
+        claim is logged."""
+        total, until = DeliveryStats(), time.monotonic() + seconds
+        while True:
+            last = finished.is_set()
+            batch = DeliveryStats()
+            try:
+                batch = self.deliver()
+            except RagError as error:
+                log.warning("nothing was delivered: %s (%s)", error.code, error.log_reason)
+            total += batch
+            if last and (not batch.claimed or time.monotonic() > until):
+                return total
+            if not batch.claimed:
+                finished.wait(PAUSE_SECONDS)
+
+    def deliver(self) -> DeliveryStats:
+        """One round of due deliveries. Raises a RagError for a failed claim."""
+        arguments = {"wanted": CLAIMED, "lease_seconds": LEASE_SECONDS}
+        rows: list[Row] = self._call("rag_claim_deliveries", arguments)
+        if not rows:
+            return DeliveryStats()
+        with ThreadPoolExecutor(CLAIMED) as pool:
+            delivered = sum(pool.map(self._deliver, rows))
+        return DeliveryStats(len(rows), delivered)
+
+    def _deliver(self, row: Row) -> bool:
+        try:
+            attempt = self._send(row)
+        except Exception as unforeseen:
+            # An unforeseen error ends this delivery, and no other.
+            log.warning("delivery %s: %s", row["delivery_id"], type(unforeseen).__name__)
+            attempt = _Attempt(error="failed")
+        last = row["attempts"] > len(PAUSES) or attempt.status == GONE
+        arguments = {
+            "org_id": row["org_id"],
+            "delivery_id": row["delivery_id"],
+            "lease": row["lease"],
+            "response_status": attempt.status,
+            "error": attempt.error,
+            "retry_seconds": None if last or not attempt.error else PAUSES[row["attempts"] - 1],
+        }
+        try:
+            self._call("rag_end_delivery", arguments)
+        except RagError as error:
+            # The lease will expire, and the event is sent once more.
+            log.warning(
+                "delivery %s: its end could not be written (%s)", row["delivery_id"], error.log_reason
+            )
+        return attempt.error is None
+
+    def _send(self, row: Row) -> _Attempt:
+        message = self._message_of(row)
+        headers = {
+            "Content-Type": "application/json",
+            "User-Agent": "rag-webhooks",
+            **signature_headers(message, datetime.now(UTC), row["secret"], row["old_secret"]),
+        }
+        try:
+            address = self._networks.require_url(row["url"])
+            with (
+                deadline(SECONDS),
+                http_client(SECONDS, admits=self._networks.require, org_id=row["org_id"]) as client,
+                # Only the status of the response is read.
+                client.stream("POST", address, content=message.body, headers=headers) as response,
+            ):
+                status = response.status_code
+        except AddressRefused:
+            return _Attempt(error="address_refused")
+        except httpx.TimeoutException:
+            return _Attempt(error="timed_out")
+        except (httpx.HTTPError, httpx.InvalidURL):
+            return _Attempt(error="unreachable")
+        # A redirect is no acceptance: its target was not checked.
+        return _Attempt(status, None if 200 <= status < 300 else "refused")
+
+    def _call(self, function: str, arguments: Row) -> Any:
+        return self._database.call(worker_principal(self._signer), function, arguments)
+
+
+def signature_headers(
+    message: Message, at: datetime, secret: str, old_secret: str | None = None
+) -> dict[str, str]:
+    """The headers of a signed message, with signatures by both secrets, if there are two."""
+    secrets = filter(None, (secret, old_secret))
+    signatures = [Webhook(text).sign(message.id, at, message.body.decode()) for text in secrets]
+    return {
+        "webhook-id": message.id,
+        "webhook-timestamp": str(int(at.timestamp())),
+        "webhook-signature": " ".join(signatures),
+    }

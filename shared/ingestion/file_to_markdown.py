@@ -1,0 +1,73 @@
+"""Conversion of files to Markdown.
+
+Texts are decoded here, a service transcribes sound, and a subprocess (sandbox.py) parses the rest.
+"""
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from shared.errors import UnreadableDocument, UnsupportedFileType
+from shared.ingestion.file_type import TEXTS, kind_of
+from shared.ingestion.parsers.limits_and_tables import MAX_CHARACTERS, decode_text, size_error
+from shared.ingestion.parsers.ocr import is_installed
+from shared.ingestion.sandbox import parse_in_subprocess
+from shared.models.transcription import Transcriber
+from shared.text.normalize import clean, clean_line, is_blank
+
+BETWEEN_PARTS = "\n\n"
+_HEADING = re.compile(r"\s*# +(\S.*)")
+
+
+@dataclass(frozen=True, slots=True)
+class Converted:
+    """A document's normalized text, its kind (file_type.py), the title in the file, and (first character,
+    number) of each page."""
+
+    text: str
+    kind: str
+    title: str | None = None
+    pages: tuple[tuple[int, int], ...] = ()
+
+
+def convert(
+    data: bytes, filename: str | None, content_type: str | None, transcriber: Transcriber | None = None
+) -> Converted:
+    """Sound and film need a `transcriber`, pictures tesseract.
+
+    Raises UnsupportedFileType, and UnreadableDocument for a broken file and for one without text."""
+    if not data.strip():
+        raise UnreadableDocument("The file is empty.", code="empty_file")
+    kind = kind_of(data, filename, content_type)
+    if kind in TEXTS:
+        text = decode_text(data)
+        if len(text) > MAX_CHARACTERS:
+            raise size_error()
+        heading = _HEADING.match(text) if kind == "markdown" else None
+        return _joined(kind, [(None, text)], heading[1] if heading else "")
+    if kind == "sound":
+        if transcriber is None:
+            raise UnsupportedFileType("Sound and video need RAG_TRANSCRIPTION_KEY to be set here.")
+        return _joined(kind, [(None, transcriber.text(data, filename or "sound"))], "")
+    if kind == "picture" and not is_installed():
+        raise UnsupportedFileType("Pictures need tesseract to be installed here.")
+    parsed = parse_in_subprocess(kind, data)
+    return _joined(kind, parsed["parts"], parsed["title"] or "")
+
+
+def _joined(kind: str, parts: Iterable[tuple[int | None, str]], title: str) -> Converted:
+    texts, pages, length = [], [], 0
+    for number, part in parts:
+        text = clean(part).strip("\n")
+        if is_blank(text):
+            continue
+        if number is not None:
+            pages.append((length, number))
+        texts.append(text)
+        length += len(text) + len(BETWEEN_PARTS)
+    if not texts:
+        raise UnreadableDocument("There is no text in the file.", code="empty_file")
+    title = clean_line(title)[:512]
+    return Converted(
+        BETWEEN_PARTS.join(texts), kind, None if is_blank(title) else title, tuple(pages)
+    )  # fmt: skip

@@ -1,0 +1,154 @@
+"""Calls of the SQL functions that find and order chunks."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import asdict, replace
+from datetime import datetime
+from typing import Any
+
+from shared.clients.postgrest import Database
+from shared.clients.row_validation import object_of, readable
+from shared.errors import error_details
+from shared.graph.query_relations import relation_types_in
+from shared.graph.query_result import graph_of
+from shared.text.identifiers import whole_word
+from shared.types import Match, Mode, Principal, Query, Result, SearchResult, SimilarTo
+
+
+def match(
+    database: Database, caller: Principal, vector: list[float] | None, model: str, query: Query
+) -> SearchResult:
+    """The caller's top_k chunks of that embedding model, best first.
+
+    `vector` has 1536 dimensions; None for a keyword search. Raises a RagError, NotFound for an unknown
+    collection name.
+    """
+    arguments: dict[str, Any] = {
+        "query_vector": vector,
+        "top_k": query.top_k,
+        "filters": {**_filters(query), "model": model},
+    }
+    text = query.words or query.text
+    options = {
+        "query_text": text,
+        "mode": query.mode,
+        "expand_context": query.neighbours,
+        "half_life_days": query.half_life_days,
+        "prefer": query.prefer,
+    }
+    is_plain = query.mode is Mode.SEMANTIC and query.half_life_days is None
+    with error_details(name=query.filters.collection):
+        if query.asks_the_graph:
+            options["relation_types"] = relation_types_in(text) or None
+            return _with_graph(
+                database.call(caller, "rag_graph_search", arguments | options, idempotent=True)
+            )
+        if not is_plain or query.neighbours or query.prefer:
+            return _page(database.call(caller, "rag_search", arguments | options, idempotent=True))
+        return _page(database.call(caller, "rag_match", arguments, idempotent=True))
+
+
+def similar(
+    database: Database,
+    caller: Principal,
+    subject: SimilarTo,
+    vector: list[float] | None,
+    model: str,
+    query: Query,
+    result: Result = Result.CHUNKS,
+) -> SearchResult:
+    """The top_k chunks or documents most similar to the subject, without the subject.
+
+    A text needs its `vector` unless the mode is keyword; chunks and documents have their own vectors. Uses
+    the query's filters, mode, top_k, words and prefer. Raises a RagError, NotFound for a subject that the
+    caller cannot see."""
+    arguments: dict[str, Any] = {
+        "result": result,
+        "top_k": query.top_k,
+        "filters": {**_filters(query), "model": model},
+        "mode": query.mode,
+        "prefer": query.prefer,
+    }
+    if subject.kind == "text":
+        arguments |= {"query_text": query.words or subject.value, "query_vector": vector}
+    else:
+        arguments[f"{subject.kind}_id"] = subject.value
+    with error_details(name=query.filters.collection):
+        return _page(database.call(caller, "rag_similar", arguments, idempotent=True))
+
+
+def widen(
+    database: Database, caller: Principal, matches: Sequence[Match], neighbours: int
+) -> tuple[Match, ...]:
+    """The matches, each text with its neighbours' before and after it. Raises a RagError."""
+    if not matches:
+        return ()
+    arguments = {"chunk_ids": [match.chunk_id for match in matches], "neighbours": neighbours}
+    rows = {row["chunk_id"]: row for row in database.call(caller, "rag_widen", arguments, idempotent=True)}
+    # Chunks may have been deleted since the search.
+    return tuple(
+        replace(match, text=row["content"], span=(row["span_start"], row["span_end"]))
+        for match in matches
+        if (row := rows.get(match.chunk_id))
+    )
+
+
+def has_identifier(match: Match, identifier: str) -> bool:
+    """Whether the match's text or title has the whole identifier, in any case."""
+    return re.search(whole_word(identifier.casefold()), f"{match.title}\n{match.text}".casefold()) is not None
+
+
+def _filters(query: Query) -> dict[str, Any]:
+    return {
+        name: value.isoformat() if isinstance(value, datetime) else value
+        for name, value in asdict(query.filters).items()
+        if value
+    }
+
+
+def _page(rows: Sequence[dict[str, Any]]) -> SearchResult:
+    if not rows:
+        # Without rows, SQL compared every candidate.
+        return SearchResult((), exact=True, considered=0)
+    first = rows[0]
+    return SearchResult(
+        matches=readable(rows, _match),
+        exact=first["exact"],
+        considered=first["considered"],
+        vector_ms=first["vector_ms"] or 0,
+        lexical_ms=first["lexical_ms"] or 0,
+    )
+
+
+def _with_graph(result: dict[str, Any]) -> SearchResult:
+    return replace(_page(result["matches"]), graph=graph_of(result), graph_ms=result["graph_ms"])
+
+
+def _match(row: dict[str, Any]) -> Match:
+    return Match(
+        chunk_id=row["chunk_id"],
+        document_id=row["document_id"],
+        org_id=row["org_id"],
+        ordinal=row["ordinal"],
+        text=row["content"],
+        span=(row["span_start"], row["span_end"]),
+        similarity=row["similarity"],
+        score=row["score"],
+        source_type=row["source_type"],
+        title=row["title"],
+        uri=row["uri"],
+        lang=row["lang"],
+        occurred_at=datetime.fromisoformat(row["occurred_at"]) if row["occurred_at"] else None,
+        metadata=object_of(row["metadata"]),
+        collection_id=row["collection_id"],
+        origin=row["origin"],
+        author=row["author"],
+        state=row["state"],
+        labels=tuple(row["labels"]),
+        document_name=row["external_id"] or row["document_id"],
+        place=object_of(row["place"]),
+        created_by=row["created_by"],
+        graph_sourced=row.get("graph_sourced", False),
+        filename=row.get("filename"),
+        owner_id=row.get("owner_id"),
+    )

@@ -1,0 +1,57 @@
+"""What the tests of the knowledge API ask of it, as whoever asks."""
+
+from typing import Any
+from urllib.parse import quote
+
+import httpx
+
+from tests.actors import Actor
+
+PREFIX = "/api/v1/knowledge"
+REFUNDS = "Our refund policy is 30 days from purchase."
+SHIPPING = "Shipping is free for orders over $50."
+QUESTION = "how long do I have to return an item?"
+Row = dict[str, Any]
+
+
+def at(namespace: str, rest: str) -> str:
+    return f"{PREFIX}/{quote(namespace, safe='')}/{rest}"
+
+
+def ingest(actor: Actor, *documents: Row, namespace: str = "support", **headers: str) -> list[str]:
+    answer = actor.request("POST", at(namespace, "documents"), {"documents": documents}, **headers)
+    assert answer.status_code == 201, answer.text
+    body: Row = answer.json()
+    assert set(body) == {"document_ids", "ingested"}
+    assert body["ingested"] == len(body["document_ids"]) == len(documents)
+    names: list[str] = body["document_ids"]
+    return names
+
+
+def list_page(actor: Actor, namespace: str = "support", query: str = "") -> Row:
+    answer = actor.request("GET", at(namespace, f"documents{query}"))
+    assert answer.status_code == 200, answer.text
+    body: Row = answer.json()
+    return body
+
+
+def ids(actor: Actor, namespace: str = "support") -> list[str]:
+    return [row["document_id"] for row in list_page(actor, namespace)["documents"]]
+
+
+def retrieve(actor: Actor, query: str = QUESTION, namespace: str = "support", **more: Any) -> list[Row]:
+    answer = actor.request("POST", at(namespace, "retrieve"), {"query": query, **more})
+    assert answer.status_code == 200, answer.text
+    chunks: list[Row] = answer.json()["chunks"]
+    return chunks
+
+
+def ask(actor: Actor, question: str = QUESTION, namespace: str = "support", **more: Any) -> Row:
+    answer = actor.request("POST", at(namespace, "query"), {"question": question, **more})
+    assert answer.status_code == 200, answer.text
+    body: Row = answer.json()
+    return body
+
+
+def delete(actor: Actor, name: str, namespace: str = "support") -> httpx.Response:
+    return actor.request("DELETE", at(namespace, f"documents/{quote(name, safe='')}"))

@@ -1,0 +1,168 @@
+"""What chat completions take: requests of every form, questions of any kind and length."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from fastapi.testclient import TestClient
+
+from functions import chat_completions
+from shared.config import Settings
+from shared.services import Services
+from shared.text.token_count import count_tokens
+from tests.actors import vector
+from tests.conftest import People
+from tests.functions.app_server import client_of, services
+from tests.functions.chat_completions_client import (
+    KETTLE,
+    MODEL_ANSWER,
+    PATH,
+    PICTURE,
+    QUESTION,
+    SECRET,
+    ask,
+    chat_client,
+    index,
+    user,
+)
+from tests.stand_in_server import Reply, StandIn
+
+
+@pytest.fixture
+def local(core: Services) -> Iterator[TestClient]:
+    """A deployment without a model."""
+    with client_of(chat_completions.app, core) as client:
+        yield client
+
+
+ROLELESS = "Invalid request format: messages must contain 'role'."
+NO_USER = "There must be a user prompt since the latest assistant message."
+
+
+BAD_REQUESTS: list[tuple[Any, str]] = [
+    ({"messages": [{"content": "Hello"}]}, ROLELESS),
+    ({"messages": [{"role": None, "content": "Hello"}]}, ROLELESS),
+    ({"messages": [{"role": ["user"], "content": "Hello"}]}, ROLELESS),
+    ({"messages": [{"role": "user"}]}, "messages must contain 'content' for role 'user'."),
+    ({"messages": [{"role": "system", "content": None}]}, "must contain 'content' for role 'system'."),
+    ({"messages": [{"role": "user", "content": 7}]}, "'content' must be a text or a list of parts."),
+    ({"messages": [{"role": "user", "content": [7]}]}, "'content' must be a text or a list of parts."),
+    ({"messages": []}, "Invalid request format: messages: "),
+    ({"messages": None}, "Invalid request format: messages: "),
+    ({"messages": "Hello"}, "Invalid request format: messages: "),
+    ({"messages": ["Hello"]}, "Invalid request format: messages.0: "),
+    ({"temperature": 2.1}, "Invalid request format: temperature: "),
+    ({"temperature": "hot"}, "Invalid request format: temperature: "),
+    ({"temperature": True}, "Invalid request format: temperature: "),
+    ({"top_k": 0}, "Invalid request format: top_k: "),
+    ({"top_k": 101}, "Invalid request format: top_k: "),
+    ({"top_k": 1.5}, "Invalid request format: top_k: "),
+    ({"max_tokens": 0}, "Invalid request format: max_tokens: "),
+    ({"stream": "yes"}, "Invalid request format: stream: "),
+    ({"stop": [7]}, "Invalid request format: stop"),
+    ({"index_name": 7}, "Invalid request format: index_name: "),
+    ({"index_name": ""}, "Invalid request format: index_name: "),
+    ({"model": {}}, "Invalid request format: model: "),
+    ({"tools": "all"}, "Invalid request format: tools: "),
+]  # fmt: skip
+
+
+def test_a_malformed_request_is_400(subtests: pytest.Subtests, people: People, local: TestClient):
+    for name in [None, "kettles"]:
+        for body, text in BAD_REQUESTS:
+            with subtests.test(name=name, body=body):
+                answer = ask(local, people.ann, **{"index_name": name, **body})
+                assert answer.status_code == 400, answer.text
+                assert text in answer.json()["detail"]
+                assert answer.json()["error"]["message"] == answer.json()["detail"]
+
+
+def test_a_request_without_messages_or_with_another_content_type_is_refused(
+    people: People, local: TestClient
+):
+    headers = {**people.ann.headers(), "Content-Type": "application/json"}
+    deep = b'{"messages": [{"role": "user", "content": "x"}], "a": ' + b"[" * 99_999 + b"]" * 99_999 + b"}"
+    nan = b'{"messages": [{"role": "user", "content": "x"}], "temperature": NaN}'
+    hidden = b'{"messages": [{"role": "user", "content": "x"}], "logit_bias": {"1": 1e400}}'
+    for raw in (b"{}", b"[]", b"null", b"{", b"", deep, nan, hidden):
+        answer = local.post(PATH, content=raw, headers=headers)
+        assert answer.status_code == 400, (raw[:60], answer.text)
+        assert answer.json()["detail"]
+
+
+NO_QUESTIONS: list[Any] = [
+    [{"role": "system", "content": "Be brief."}],
+    [user(), {"role": "assistant", "content": "At 100 degrees."}],
+    [user(" \n")],
+    [user("")],
+    [user([])],
+]
+
+
+def test_a_question_is_required_to_query_an_index(
+    subtests: pytest.Subtests, people: People, core: Services, local: TestClient
+):
+    index(core, people.ann, "kettles", KETTLE)
+    for messages in NO_QUESTIONS:
+        with subtests.test(messages=messages):
+            answer = ask(local, people.ann, messages, index_name="kettles")
+            assert (answer.status_code, answer.json()["detail"]) == (400, NO_USER)
+
+
+def test_a_body_of_a_megabyte_is_accepted_and_more_is_413(people: People, settings: Settings):
+    with StandIn() as gateway, chat_client(settings, gateway) as client:
+        gateway.replies(Reply(json=MODEL_ANSWER))
+        assert ask(client, people.ann, [user("x" * 1_000_000)]).status_code == 200
+        answer = ask(client, people.ann, [user("x" * 2_000_000)])
+    assert answer.status_code == 413
+    assert answer.json()["detail"] == "The request body is too large."
+
+
+def test_a_long_question_with_unusual_characters_is_accepted(
+    people: People, core: Services, local: TestClient
+):
+    index(core, people.ann, "kettles", KETTLE)
+    for text in ("word " * 4000 + QUESTION, f"\0{QUESTION}", [{"type": "text", "text": QUESTION}]):
+        answer = ask(local, people.ann, [user(text)], index_name="kettles")
+        assert answer.status_code == 200, answer.text
+    raw = b'{"index_name": "kettles", "messages": [{"role": "user", "content": "\\ud800 kettle degrees"}]}'
+    headers = {**people.ann.headers(), "Content-Type": "application/json"}
+    assert local.post(PATH, content=raw, headers=headers).status_code == 200
+
+
+def test_unusual_characters_cause_no_server_error(
+    subtests: pytest.Subtests, people: People, core: Services, local: TestClient
+):
+    index(core, people.ann, "kettles", KETTLE)
+    for text in ["\u200b", "?", "\u202e\u202c", "E-42", "\ufffd", "'; drop table x; --"]:
+        with subtests.test(text=text):
+            assert ask(local, people.ann, [user(text)], index_name="kettles").status_code in (200, 400)
+
+
+def test_a_question_is_truncated_to_the_embedder_s_window(people: People, core: Services, settings: Settings):
+    """Ten thousand characters of a script that costs more than a token each."""
+    (row,) = core.database.call(people.ann.principal, "rag_create_collection", {"name": "kettles"})
+    assert row
+    data = [{"object": "embedding", "index": 0, "embedding": vector(1)}]
+    with StandIn() as service:
+        service.replies(Reply(json={"object": "list", "model": "m", "data": data}))
+        changes = {"openai_api_key": SECRET, "rag_embedding_url": service.url}
+        with services(settings, **changes) as remote, client_of(chat_completions.app, remote) as client:
+            answer = ask(client, people.ann, [user("\u1200" * 20_000 + " end?")], index_name="kettles")
+        (sent,) = service.requests[0].json["input"]
+    assert answer.status_code == 200, answer.text
+    assert sent.endswith(" end?")
+    assert 2000 < len(sent) < 10_000
+    assert count_tokens(sent) <= 8191
+
+
+def test_tool_messages_of_any_form_are_forwarded_and_counted(people: People, settings: Settings):
+    messages = [
+        user([PICTURE, {"type": "text", "text": "What?"}]),
+        {"role": "tool", "content": [7, None, {}]},
+    ]
+    with StandIn() as silent, chat_client(settings, silent) as client:
+        silent.replies(Reply(json={**MODEL_ANSWER, "usage": None}))
+        answer = ask(client, people.ann, messages)
+    assert answer.status_code == 200, answer.text
+    assert silent.requests[0].json["messages"] == messages

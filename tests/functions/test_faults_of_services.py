@@ -1,0 +1,215 @@
+"""When a service that we call fails: the contract's status, nothing told, a bounded wait, one log line."""
+
+import json
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from time import monotonic
+from types import ModuleType
+from typing import Any
+
+import httpx2
+import pytest
+from fastapi.testclient import TestClient
+
+from functions import rag_answer, rag_search
+from shared.api.dependencies import services_dependency
+from shared.config import Settings
+from shared.ingestion.synchronous_ingestion import NewDocument, ingest
+from shared.services import Services
+from tests.actors import Actor
+from tests.conftest import People
+from tests.stand_in_server import Reply, StandIn
+
+QUESTION = "How hot may the kiln become?"
+TEXT = "The kiln may become 1180 degrees hot. Above that the glaze runs off and the shelves bend."
+SECRET = "a detail of the service"
+TIMEOUT = 1.0
+# What one step may wait beyond its time-out: a busy machine, and the steps before it.
+SLACK = 4.0
+
+
+@dataclass
+class Ended:
+    """A response, how long it took, and the lines logged meanwhile."""
+
+    answer: httpx2.Response
+    seconds: float
+    lines: list[dict[str, Any]]
+
+
+Ask = Callable[..., Ended]
+
+
+@pytest.fixture
+def ask(caplog: pytest.LogCaptureFixture) -> Ask:
+    """Put the question to a function that runs with these settings, in this process."""
+
+    def put(function: ModuleType, path: str, settings: Settings, actor: Actor) -> Ended:
+        core = Services(settings)
+        function.app.dependency_overrides[services_dependency] = lambda: core
+        caplog.clear()
+        started = monotonic()
+        try:
+            with_token = {"Authorization": f"Bearer {actor.token()}"}
+            client = TestClient(function.app, raise_server_exceptions=False)
+            answer = client.post(path, json={"query_text": QUESTION}, headers=with_token)
+            seconds = monotonic() - started
+        finally:
+            function.app.dependency_overrides.clear()
+            core.close()
+        lines = [
+            {name: value for name, value in vars(record).items() if name in LINE}
+            for record in caplog.records
+            if record.name == "rag" and record.getMessage() == "request"
+        ]
+        return Ended(answer, seconds, lines)
+
+    return put
+
+
+LINE = {"request_id", "function", "method", "route", "status", "ms", "steps", "error", "because"}
+
+
+def assert_failed_well(ended: Ended, status: int, code: str, step: str, actor: Actor) -> None:
+    """The contract's envelope; neither body nor log says what the service said; the log says where."""
+    assert (ended.answer.status_code, ended.answer.json()["error"]["code"]) == (status, code)
+    assert ended.seconds < TIMEOUT + SLACK
+    (line,) = ended.lines
+    assert (line["status"], line["error"]) == (status, code)
+    assert line["request_id"] == ended.answer.headers["x-request-id"]
+    assert set(line["steps"]) >= {"authenticate", "limit", step}
+    assert all(milliseconds >= 0 for milliseconds in line["steps"].values())
+    text = ended.answer.text + json.dumps(line) + str(ended.answer.headers)
+    for hidden in (SECRET, QUESTION, "kiln", actor.token()[:20], "sk-", "Traceback", "127.0.0.1"):
+        assert hidden not in text
+    assert not re.search(r"openai|httpx|postgres|\.py\b", ended.answer.text, re.IGNORECASE)
+
+
+def vectors(*vectors: list[Any]) -> Reply:
+    data = [{"object": "embedding", "index": index, "embedding": v} for index, v in enumerate(vectors)]
+    # Python writes NaN as NaN, which is no JSON but what a careless service sends.
+    body = json.dumps({"object": "list", "model": "m", "data": data, "usage": {}})
+    return Reply(body=body.encode())
+
+
+EMBEDDING_FAULTS = {
+    "slow": Reply(delay=30),
+    "dripping": Reply(json={"data": SECRET}, drip=0.3),
+    "busy for a minute": Reply(status=429, headers={"Retry-After": "60"}, json={"error": SECRET}),
+    "busy for a moment": Reply(status=429, headers={"Retry-After": "0"}, json={"error": SECRET}),
+    "broken": Reply(status=500, json={"error": SECRET}),
+    "dropping the connection": Reply(drop=True),
+    "of a wrong dimension": vectors([0.1] * 3072),
+    "not a number": vectors([float("nan")] + [0.1] * 1535),
+    "infinite": vectors([float("inf")] + [0.1] * 1535),
+    "nothing but zeros": vectors([0.0] * 1536),
+    "empty": vectors([]),
+    "one too many": vectors([0.1] * 1536, [0.1] * 1536),
+    "none": vectors(),
+    "words": vectors(["a"] * 1536),
+    "not JSON": Reply(body=b"<html>" + SECRET.encode()),
+}
+
+
+def test_an_embedding_error_is_reported(
+    subtests: pytest.Subtests, ask: Ask, people: People, settings: Settings
+):
+    for fault, reply in EMBEDDING_FAULTS.items():
+        with subtests.test(fault=fault), StandIn() as service:
+            service.replies(reply)
+            remote = with_embeddings(settings, f"{service.url}/v1")
+            ended = ask(rag_search, "/api/rag/search", remote, people.ann)
+            assert_failed_well(ended, 500, "embedding_failed", "embed", people.ann)
+
+
+def test_an_embedding_outage_is_reported(ask: Ask, people: People, settings: Settings):
+    ended = ask(rag_answer, "/api/rag/answer", with_embeddings(settings, "http://127.0.0.1:9/v1"), people.ann)
+    assert_failed_well(ended, 500, "embedding_failed", "embed", people.ann)
+
+
+def test_a_busy_embedding_service_is_retried(gateway: StandIn, ask: Ask, people: People, settings: Settings):
+    gateway.replies(Reply(status=429, headers={"Retry-After": "0"}), vectors([0.1] * 1536))
+    remote = with_embeddings(settings, f"{gateway.url}/v1")
+    assert ask(rag_search, "/api/rag/search", remote, people.ann).answer.status_code == 200
+    assert len(gateway.requests) == 2
+
+
+def with_embeddings(settings: Settings, url: str) -> Settings:
+    return Settings(
+        **{
+            **settings.model_dump(exclude_unset=True),
+            "openai_api_key": "sk-of-the-tests",
+            "rag_embedding_url": url,
+            "rag_embedding_timeout_seconds": TIMEOUT,
+        }
+    )
+
+
+def completion(content: str | None) -> Reply:
+    message = {"role": "assistant", "content": content}
+    choice = {"index": 0, "finish_reason": "stop", "message": message}
+    return Reply({"id": "1", "object": "chat.completion", "created": 1, "model": "m", "choices": [choice]})
+
+
+STEPS = {"authenticate", "limit", "embed", "match", "judge", "generate"}
+GATEWAY_FAULTS = {
+    "busy": (Reply(status=429, json={"error": SECRET}), 503, "generation_busy"),
+    "busy and saying how long": (
+        Reply(status=429, headers={"Retry-After": "7"}, json={"error": SECRET}),
+        503,
+        "generation_busy",
+    ),
+    "broken": (Reply(status=500, json={"error": SECRET}), 500, "generation_failed"),
+    "refusing the key": (Reply(status=401, json={"error": SECRET}), 500, "generation_failed"),
+    "not JSON": (Reply(body=f"<html>{SECRET}</html>".encode()), 500, "generation_failed"),
+    "slow": (Reply(delay=30), 500, "generation_timeout"),
+    "dripping": (Reply(json={"choices": SECRET * 9}, drip=0.3), 500, "generation_timeout"),
+    "dropping the connection": (Reply(drop=True), 500, "generation_failed"),
+    "silent": (completion(""), 500, "generation_failed"),
+    "blank": (completion(" \n"), 500, "generation_failed"),
+    "without content": (completion(None), 500, "generation_failed"),
+    "without choices": (Reply(json={"choices": []}), 500, "generation_failed"),
+}
+
+
+def test_a_gateway_error_is_reported(
+    subtests: pytest.Subtests, ask: Ask, people: People, settings: Settings, core: Services
+):
+    document = NewDocument(org_id=people.acme.id, title="The kiln", text=TEXT)
+    ingest(core.database, core.embedder, people.ann.principal, document)
+    for fault, (reply, status, code) in GATEWAY_FAULTS.items():
+        with subtests.test(fault=fault), StandIn() as service:
+            service.replies(reply)
+            ended = ask(rag_answer, "/api/rag/answer", with_gateway(settings, service), people.ann)
+            assert_failed_well(ended, status, code, "generate", people.ann)
+            assert set(ended.lines[0]["steps"]) == STEPS
+            assert len(service.requests) == 1
+            assert "x-ratelimit-remaining" in ended.answer.headers
+            if status == 503:
+                assert ended.answer.headers["retry-after"] == reply.headers.get("Retry-After", "30")
+
+
+def with_gateway(settings: Settings, gateway: StandIn) -> Settings:
+    return Settings(
+        **{
+            **settings.model_dump(exclude_unset=True),
+            "rag_llm_api_key": "sk-of-the-tests",
+            "rag_llm_url": f"{gateway.url}/v1",
+            "rag_llm_timeout_seconds": TIMEOUT,
+        }
+    )
+
+
+def test_a_complete_answer_is_one_log_line_with_all_six_steps(
+    ask: Ask, people: People, settings: Settings, core: Services
+):
+    assert people.ann.org is not None
+    document = NewDocument(org_id=people.ann.org.id, title="The kiln", text=TEXT)
+    ingest(core.database, core.embedder, people.ann.principal, document)
+    ended = ask(rag_answer, "/api/rag/answer", settings, people.ann)
+    assert ended.answer.status_code == 200
+    (line,) = ended.lines
+    assert list(line["steps"]) == ["authenticate", "limit", "embed", "match", "judge", "generate"]
+    assert sum(line["steps"].values()) <= line["ms"]
+    assert "error" not in line

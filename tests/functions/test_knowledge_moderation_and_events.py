@@ -1,0 +1,194 @@
+"""What leaves the knowledge API: without what is denied, counted, noted."""
+
+import json
+from typing import Any
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+from pydantic import SecretStr
+
+from functions import knowledge, metrics
+from shared.config import Settings
+from tests.actors import World
+from tests.conftest import People
+from tests.functions.app_server import client_of, services
+from tests.functions.knowledge_client import (
+    QUESTION,
+    REFUNDS,
+    SHIPPING,
+    ask,
+    at,
+    delete,
+    ingest,
+    retrieve,
+)
+from tests.stand_in_server import Reply, StandIn
+
+
+def test_denied_metadata_is_in_no_response(people: People, settings: Settings):
+    secret = {"internal_ingest_id": "HIDDEN-1", "pipeline_stage": "HIDDEN-2", "uri": "https://hidden.example"}
+    metadata = {**secret, "topic": "refunds", "deep": {"pipeline_stage": "shown"}}
+    document = {"text": REFUNDS, "metadata": metadata, "source": "HIDDEN-3"}
+    ingest(people.ann, {**document, "title": "t"})
+    assert "HIDDEN-1" in json.dumps(retrieve(people.ann))
+    denied = json.dumps({"knowledge": [*secret, "source"], "memory": ["x"]})
+    with services(settings, rag_metadata_denylists=denied) as core, client_of(knowledge.app, core) as app:
+        headers = people.ann.headers()
+        # Nor does it become a title.
+        upload = {"documents": [document]}
+        assert app.post(at("support", "documents"), json=upload, headers=headers).status_code == 201
+        answers = [
+            app.get(at("support", "documents"), headers=headers),
+            app.post(
+                at("support", "retrieve"),
+                json={"query": QUESTION, "include_citations": True},
+                headers=headers,
+            ),
+            app.post(
+                at("support", "query"),
+                json={"question": QUESTION, "include_citations": True},
+                headers=headers,
+            ),
+        ]
+    for answer in answers:
+        assert answer.status_code == 200
+        assert "HIDDEN" not in answer.text.upper()
+        assert '"refunds"' in answer.text
+        assert "shown" in answer.text
+
+
+@pytest.mark.parametrize(
+    ("denied", "document"),
+    [
+        ("title", {"metadata": {"title": "HIDDEN"}}),
+        ("title", {"title": "HIDDEN"}),
+        ("source", {"source": "HIDDEN"}),
+        ("source", {"metadata": {"source": "HIDDEN"}}),
+        ("url", {"metadata": {"url": "https://acme.example/HIDDEN"}}),
+    ],
+)
+def test_a_title_or_uri_from_a_denied_key_is_in_no_response(
+    people: People, settings: Settings, denied: str, document: dict[str, Any]
+):
+    ingest(people.ann, {"text": REFUNDS, **document})
+    denylists = json.dumps({"knowledge": [denied]})
+    headers = people.ann.headers()
+    with StandIn() as model:
+        model.replies(
+            Reply(json={"choices": [{"message": {"role": "assistant", "content": "Thirty days."}}]})
+        )
+        settings = settings.model_copy(
+            update={"rag_llm_api_key": SecretStr("sk-model"), "rag_llm_url": model.url}
+        )
+        with (
+            services(settings, rag_metadata_denylists=denylists) as core,
+            client_of(knowledge.app, core) as app,
+        ):
+            request = {"include_citations": True}
+            answers = [
+                app.get(at("support", "documents"), headers=headers),
+                app.post(at("support", "retrieve"), json={"query": QUESTION, **request}, headers=headers),
+                app.post(at("support", "query"), json={"question": QUESTION, **request}, headers=headers),
+            ]
+        assert len(model.requests) == 1
+        assert b"HIDDEN" not in model.requests[0].body
+    assert [answer.status_code for answer in answers] == [200] * 3
+    assert [answer for answer in answers if "HIDDEN" in answer.text] == []
+
+
+def test_the_same_text_without_a_name_is_the_same_document(people: People):
+    """A request whose answer was lost can be made again."""
+    first = ingest(people.ann, {"text": REFUNDS}, {"text": REFUNDS, "metadata": {"a": 1}})
+    assert ingest(people.ann, {"text": REFUNDS}, {"text": REFUNDS, "metadata": {"a": 1}}) == first
+    assert len(set(first)) == 2
+
+
+def test_the_same_text_from_two_sources_is_two_documents(people: People):
+    names = ingest(people.ann, *({"text": REFUNDS, "source": source} for source in ("a.md", "b.md")))
+    assert len(set(names)) == 2
+    cited = [chunk["citations"][0]["source"] for chunk in retrieve(people.ann, include_citations=True)]
+    assert sorted(cited) == ["a.md", "b.md"]
+
+
+def test_metrics_are_correct_across_instances(people: People, settings: Settings):
+    def read() -> dict[str, float]:
+        with services(settings, rag_metrics_token="t" * 16) as core, client_of(metrics.app, core) as app:
+            text = app.get("/metrics", headers={"Authorization": f"Bearer {'t' * 16}"}).text
+        by_name = {}
+        for family in text_string_to_metric_families(text):
+            for sample in family.samples:
+                if sample.name.startswith("gateway_knowledge"):
+                    labels = {name: value for name, value in sample.labels.items() if name != "le"}
+                    expected = {"provider": "rag", "store_type": "pgvector"}
+                    assert labels == expected or set(labels) == {"provider", "kind"}
+                    by_name[f"{sample.name}/{sample.labels.get('le', sample.labels.get('kind', ''))}"] = (
+                        sample.value
+                    )
+        return by_name
+
+    before = read()
+    names = ingest(people.ann, *({"text": f"{REFUNDS} {n}"} for n in range(3)))
+    best = retrieve(people.ann, top_k=2)[0]["score"]
+    retrieve(people.ann, namespace="nowhere")
+    question = "What is our refund policy from purchase?"
+    usage = {"prompt_tokens": 70, "completion_tokens": 9, "total_tokens": 79}
+    choices = [{"index": 0, "message": {"role": "assistant", "content": "30 days"}, "finish_reason": "stop"}]
+    with StandIn() as gateway:
+        gateway.replies(Reply({"id": "x", "choices": choices, "usage": usage, "object": "chat.completion",
+                               "created": 1, "model": "m"}))  # fmt: skip
+        changes: dict[str, Any] = {"rag_llm_api_key": SecretStr("k"), "rag_llm_url": gateway.url}
+        with services(settings, **changes) as core, client_of(knowledge.app, core) as app:
+            body = {"question": question}
+            answer = app.post(at("support", "query"), json=body, headers=people.ann.headers())
+    assert answer.json()["answer"] == "30 days"
+    delete(people.ann, names[0])
+    delete(people.ann, names[0])
+    after = read()
+    grown = {name: after[name] - before.get(name, 0) for name in after}
+    assert grown["gateway_knowledge_documents_ingested_total/"] == 3
+    assert grown["gateway_knowledge_documents_deleted_total/"] == 1
+    assert grown["gateway_knowledge_chunks_retrieved_total/"] == 2
+    assert grown["gateway_knowledge_retrieval_score_count/"] == 1
+    assert grown["gateway_knowledge_retrieval_score_sum/"] == pytest.approx(best, abs=1e-5)
+    for bound in range(1, 10):
+        assert grown[f"gateway_knowledge_retrieval_score_bucket/{bound / 10}"] == (best <= bound / 10)
+    assert grown["gateway_knowledge_query_tokens_total/prompt"] == 70
+    assert grown["gateway_knowledge_query_tokens_total/completion"] == 9
+
+
+def test_events_have_counts_and_no_texts(people: People):
+    names = ingest(people.ann, {"text": REFUNDS, "source": "faq.md"}, {"text": SHIPPING})
+    best = retrieve(people.alf, top_k=1)[0]["score"]
+    ask(people.ann)
+    delete(people.ann, names[0])
+    retrieve(people.ann, namespace="nowhere")
+    events = people.ada.request("GET", "/api/v1/events").json()["data"]
+    rows = [(e["event"], e["user_id"], e["document_count"], e["chunk_count"]) for e in reversed(events)]
+    assert rows == [
+        ("knowledge.ingest", people.ann.id, 2, 0),
+        ("knowledge.retrieve", people.alf.id, 1, 1),
+        ("knowledge.query", people.ann.id, 2, 2),
+        ("knowledge.delete", people.ann.id, 1, 0),
+        ("knowledge.retrieve", people.ann.id, 0, 0),
+    ]
+    assert events[3]["top_score"] == pytest.approx(best, abs=1e-5)
+    assert [e["collection_id"] is None for e in events] == [True, False, False, False, False]
+    for text in ("refund", "Shipping", "return an item", "faq", *names):
+        assert text not in json.dumps(events)
+
+
+def test_a_lost_event_fails_no_request(
+    people: People, world: World, caplog: pytest.LogCaptureFixture, settings: Settings
+):
+    world.sql("alter table rag.events rename to elsewhere")
+    try:
+        with services(settings) as core, client_of(knowledge.app, core) as app:
+            body = {"documents": [{"text": REFUNDS}]}
+            answer = app.post(at("support", "documents"), json=body, headers=people.ann.headers())
+            response = app.post(at("support", "retrieve"), json={"query": "x"}, headers=people.ann.headers())
+    finally:
+        world.sql("alter table rag.elsewhere rename to events")
+    assert (answer.status_code, response.status_code) == (201, 200)
+    assert [record.message for record in caplog.records if "event was lost" in record.message] == [
+        "an event was lost: knowledge.ingest: SQL 42P01", "an event was lost: knowledge.retrieve: SQL 42P01"
+    ]  # fmt: skip

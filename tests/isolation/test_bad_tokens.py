@@ -1,0 +1,115 @@
+"""Attacks with a token that is none."""
+
+import pytest
+
+from tests.isolation.bad_tokens import BAD_TOKENS, BAD_USERS
+from tests.isolation.victim_documents import (
+    ALIASES,
+    FUNCTIONS,
+    HTTP_ROUTES,
+    MATCH,
+    Library,
+    assert_refused,
+    assert_tells_nothing,
+    every_http_route,
+)
+
+
+def test_an_invalid_token_is_refused_over_http(subtests: pytest.Subtests, shared_library: Library):
+    for fault in [*BAD_TOKENS, *BAD_USERS]:
+        with subtests.test(fault=fault):
+            make = {**BAD_TOKENS, **BAD_USERS}[fault]
+            for route in (*HTTP_ROUTES, *ALIASES):
+                answer = shared_library.ask(
+                    route, shared_library.people.ann.headers(make(shared_library.people.ann))
+                )
+                assert_refused(answer, 401, shared_library)
+                assert answer.json()["error"]["code"] == "unauthorized"
+
+
+def test_an_invalid_token_is_refused_through_postgrest(subtests: pytest.Subtests, shared_library: Library):
+    for fault in BAD_TOKENS:
+        with subtests.test(fault=fault):
+            ann = shared_library.people.ann
+            answer = shared_library.ask(MATCH, ann.headers(BAD_TOKENS[fault](ann)))
+            assert answer.status_code == 401, answer.text
+            assert_tells_nothing(answer, shared_library)
+
+
+def test_a_token_without_a_user_finds_nothing_through_postgrest(
+    subtests: pytest.Subtests, shared_library: Library
+):
+    """It lets some of these in, as themselves: then there is nothing to see but one's own."""
+    for fault in BAD_USERS:
+        with subtests.test(fault=fault):
+            people = shared_library.people
+            token = BAD_USERS[fault](people.bob)
+            answer = shared_library.ask(MATCH, people.bob.headers(token))
+            if fault in ("another issuer", "no issuer", "no expiry", "no audience"):
+                assert shared_library.secrets(MATCH, people.bob, token) == {"bolt"}
+            elif answer.status_code == 200:
+                assert answer.json() == []
+            else:
+                assert answer.status_code in (400, 401, 403)
+                assert_tells_nothing(answer, shared_library, people.bob)
+
+
+@every_http_route
+def test_a_request_without_a_bearer_is_refused_over_http(shared_library: Library, route: str):
+    headers = {"apikey": shared_library.people.ann.stack.anon_key}
+    assert_refused(shared_library.ask(route, headers), 401, shared_library)
+    for authorization in ("", "Bearer", "Basic YTpi", "Token x", "bearer", "null"):
+        answer = shared_library.ask(route, {**headers, "Authorization": authorization})
+        assert_refused(answer, 401, shared_library)
+
+
+@every_http_route
+def test_a_scheme_other_than_bearer_is_refused_over_http(shared_library: Library, route: str):
+    token = shared_library.people.ann.token()
+    for headers in (
+        {"Authorization": token},
+        {"Authorization": f"Basic {token}"},
+        {"apikey": token},
+        {"Cookie": token},
+    ):
+        assert_refused(shared_library.ask(route, headers), 401, shared_library)
+
+
+@pytest.mark.parametrize("bearer", ["the anon key", "none"])
+def test_anon_is_refused_through_postgrest(shared_library: Library, bearer: str):
+    stack = shared_library.people.ann.stack
+    headers = {"apikey": stack.anon_key}
+    if bearer == "the anon key":
+        headers["Authorization"] = f"Bearer {stack.anon_key}"
+    for function in FUNCTIONS:
+        answer = shared_library.call(function, headers)
+        assert (answer.status_code, answer.json()["code"]) == (401, "42501"), (function, answer.text)
+        assert_tells_nothing(answer, shared_library)
+    assert shared_library.is_unchanged()
+
+
+def test_the_service_role_is_refused_through_postgrest(shared_library: Library):
+    """Whose key bypasses row security, and who therefore may call none of it."""
+    ann = shared_library.people.ann
+    for function in FUNCTIONS:
+        answer = shared_library.call(function, ann.headers(ann.token(role="service_role")))
+        assert (answer.status_code, answer.json()["code"]) == (403, "42501"), (function, answer.text)
+        assert_tells_nothing(answer, shared_library)
+    assert shared_library.is_unchanged()
+
+
+@pytest.mark.parametrize("role", ["postgres", "authenticator", "supabase_admin", "pg_read_all_data"])
+def test_an_unexpected_role_is_refused_through_postgrest(shared_library: Library, role: str):
+    """Even if the secret were out: the login role was granted three roles, and can become no other."""
+    people = shared_library.people
+    answer = shared_library.ask(MATCH, people.bob.headers(people.bob.token(role=role)))
+    assert answer.status_code in (400, 401, 403), answer.text
+    assert_tells_nothing(answer, shared_library, people.bob)
+
+
+def test_postgrest_needs_the_project_s_key(shared_library: Library):
+    people = shared_library.people
+    for key in ({}, {"apikey": "x"}, {"apikey": people.ann.token()}):
+        answer = shared_library.ask(MATCH, {"Authorization": f"Bearer {people.ann.token()}", **key})
+        assert answer.status_code == 401
+        assert_tells_nothing(answer, shared_library)

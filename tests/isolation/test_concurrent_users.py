@@ -1,0 +1,66 @@
+"""Attacks many users at once."""
+
+from concurrent.futures import ThreadPoolExecutor
+from itertools import cycle, islice
+
+import httpx
+
+from shared import pipeline
+from shared.models.embeddings import embed
+from shared.services import Services
+from shared.types import Query
+from tests.actors import Actor, World
+from tests.isolation.victim_documents import MATCH, QUESTION, SECRETS, Library, store
+
+
+def test_two_hundred_concurrent_calls_of_two_orgs_never_mix_rows(
+    core: Services, client: httpx.Client, world: World
+):
+    """Sixteen threads, four users in each org, 25 calls each, at all three doors: each gets their own."""
+    orgs = {"acme": world.org("Acme"), "bolt": world.org("Bolt")}
+    users = {name: [world.user(org) for _ in range(4)] for name, org in orgs.items()}
+    for name, (first, *_) in users.items():
+        store(core, first, SECRETS[name])
+    needle = embed(core.embedder, [QUESTION])[0]
+    entry_points = {
+        "/api/rag/search": {"query_text": QUESTION},
+        "/api/rag/answer": {"query_text": QUESTION},
+        MATCH: {"query_vector": needle, "filters": {"model": core.embedder.model}},
+    }
+    # Users of the two orgs take turns, so that every pooled connection serves both.
+    askers = [(name, users[name][number]) for number in range(4) for name in orgs]
+    calls = list(islice(zip(cycle(askers), cycle(entry_points), strict=False), 200))
+
+    def ask(call: tuple[tuple[str, Actor], str]) -> tuple[str, httpx.Response]:
+        (name, actor), route = call
+        return name, client.post(route, json=entry_points[route], headers=actor.headers())
+
+    with ThreadPoolExecutor(16) as pool:
+        answers = list(pool.map(ask, calls))
+
+    assert [answer.text for _, answer in answers if answer.status_code != 200] == []
+    other = {"acme": "bolt", "bolt": "acme"}
+    for name, answer in answers:
+        assert SECRETS[name] in answer.text
+        assert orgs[name].id in answer.text
+        assert SECRETS[other[name]] not in answer.text
+        assert orgs[other[name]].id not in answer.text
+    assert len(answers) == 200
+
+
+def test_services_shared_by_threads_of_two_users_never_mix_rows(shared_library: Library):
+    """One process, one pool of connections, two principals: what a function instance is."""
+    people = shared_library.people
+
+    def ask(actor: Actor) -> tuple[Actor, set[str]]:
+        return actor, {
+            match.org_id
+            for match in pipeline.search(shared_library.core, actor.principal, Query(QUESTION)).matches
+        }
+
+    with ThreadPoolExecutor(16) as pool:
+        answers = list(pool.map(ask, [people.alf, people.bob] * 50))
+    assert {(actor.id, frozenset(orgs)) for actor, orgs in answers} == {
+        (people.alf.id, frozenset({people.acme.id})),
+        (people.bob.id, frozenset({people.bolt.id})),
+    }

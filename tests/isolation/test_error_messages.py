@@ -1,0 +1,101 @@
+"""Attacks by what an error says."""
+
+import json
+from collections.abc import Iterator
+
+import pytest
+
+from tests.actors import World
+from tests.isolation.victim_documents import (
+    HTTP_ROUTES,
+    Library,
+    assert_refused,
+    every_http_route,
+)
+
+
+def test_a_client_error_reveals_nothing(subtests: pytest.Subtests, shared_library: Library):
+    for body in [
+        b"",
+        b"{",
+        b"null",
+        b"[]",
+        b'"text"',
+        b"\xff\xfe",
+        b'{"query_text": NaN}',
+        {},
+        {"query_text": None},
+        {"query_text": ""},
+        {"query_text": "   "},
+        {"query_text": "x" * 501},
+        {"query_text": ["x"]},
+        {"query_text": "x", "top_k": 0},
+        {"query_text": "x", "top_k": 51},
+        {"query_text": "x", "top_k": "many"},
+        {"query_text": "x", "filters": "all"},
+        {"query_text": "x", "filters": {"org_id": "x"}},
+        {"query_text": "x", "filters": {"lang": "\u0000"}},
+        {"query_text": "x", "filters": {"date_from": "9999999-01-01"}},
+        b'{"query_text": "\\ud800"}',
+        b'{"query_text": "x", "filters": {"lang": "\\ud800"}}',
+    ]:
+        with subtests.test(body=body):
+            content = body if isinstance(body, bytes) else json.dumps(body).encode()
+            headers = {**shared_library.people.ann.headers(), "Content-Type": "application/json"}
+            for route in HTTP_ROUTES:
+                assert_refused(
+                    shared_library.client.post(route, content=content, headers=headers),
+                    400,
+                    shared_library,
+                )
+
+
+@every_http_route
+def test_an_error_never_echoes_the_request(shared_library: Library, route: str):
+    """It may be somebody's secret, and it may be markup."""
+    marker = "<script>marker-3141</script>"
+    people = shared_library.people
+    for filters in ({"org_id": marker}, {"source_type": marker}, {"date_from": marker}, {"lang": marker * 5}):
+        answer = shared_library.ask(route, people.ann.headers(), **filters)
+        assert_refused(answer, 400, shared_library)
+        assert "marker" not in answer.text
+    answer = shared_library.ask(route, people.ann.headers("marker-3141"))
+    assert "marker" not in answer.text
+
+
+@every_http_route
+def test_a_too_large_body_and_a_wrong_method_reveal_nothing(library: Library, route: str):
+    people = library.people
+    too_large = library.client.post(route, json={"query_text": "x" * 300_000}, headers=people.ann.headers())
+    assert_refused(too_large, 413, library)
+    for method in ("GET", "PUT", "PATCH", "DELETE"):
+        assert_refused(library.client.request(method, route, headers=people.ann.headers()), 405, library)
+
+
+@pytest.fixture
+def without_chunks(world: World) -> Iterator[None]:
+    """A database in which something is badly wrong."""
+    world.sql("alter table rag.chunks rename to chunks_elsewhere")
+    yield
+    world.sql("alter table rag.chunks_elsewhere rename to chunks")
+
+
+@every_http_route
+def test_a_database_error_reveals_nothing(shared_library: Library, without_chunks: None, route: str):
+    assert_refused(shared_library.ask(route, shared_library.people.ann.headers()), 500, shared_library)
+
+
+@pytest.fixture
+def without_grant(world: World) -> Iterator[None]:
+    """A deployment that forgot a grant."""
+    function = "public.rag_match(extensions.vector, integer, jsonb)"
+    world.sql(f"revoke execute on function {function} from authenticated")
+    yield
+    world.sql(f"grant execute on function {function} to authenticated")
+
+
+@every_http_route
+def test_a_missing_grant_reveals_nothing(shared_library: Library, without_grant: None, route: str):
+    answer = shared_library.ask(route, shared_library.people.ann.headers())
+    assert answer.status_code >= 400
+    assert_refused(answer, answer.status_code, shared_library)

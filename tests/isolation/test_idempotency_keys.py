@@ -1,0 +1,255 @@
+"""Attacks on kept replies: what somebody else was answered, and what they will be."""
+
+import json
+from typing import Any
+from uuid import uuid4
+
+import pytest
+
+from tests.actors import Actor, World
+from tests.conftest import People
+
+HASH, BODY, OTHER = "a" * 64, "b" * 64, "c" * 64
+SECRET = {"answer": "ACME-4417"}
+
+
+def claim(
+    actor: Actor, org_id: str | None, token: str | None = None, body: str = BODY, **more: Any
+) -> tuple[int, Any]:
+    arguments = {"org_id": org_id, "key_hash": HASH, "body_hash": body, "lease_seconds": 60, **more}
+    answer = actor.rpc("rag_claim_response", arguments, token=token)
+    return answer.status_code, answer.json()[0] if answer.status_code == 200 else answer.json()["details"]
+
+
+def keep(actor: Actor, org_id: str, held: str, token: str | None = None, **more: Any) -> Any:
+    arguments = {"org_id": org_id, "key_hash": HASH, "claim": held}
+    body = {"status": 200, "body": json.dumps(SECRET), "request_id": "r", **more}
+    return actor.rpc("rag_store_response", arguments | body, token=token).json()
+
+
+def answered(actor: Actor, org_id: str, token: str | None = None) -> None:
+    """The secret, kept for whoever that is."""
+    _, found = claim(actor, org_id, token)
+    assert keep(actor, org_id, found["claim"], token) is True
+    assert claim(actor, org_id, token)[1]["body"] == SECRET
+
+
+def others(people: People) -> dict[str, Actor]:
+    return {"a member of her org": people.alf, "its admin": people.ada, "a member of both": people.kim}
+
+
+everybody_else = pytest.mark.parametrize("who", ["a member of her org", "its admin", "a member of both"])
+
+
+@everybody_else
+def test_the_same_key_and_body_replay_nothing_of_another_user(people: People, who: str):
+    """Each has replies of their own, and cannot tell whether anybody else has any."""
+    answered(people.ann, people.acme.id)
+    status, found = claim(others(people)[who], people.acme.id)
+    assert (status, found["outcome"], found["body"]) == (200, "go", None)
+    assert claim(people.ann, people.acme.id)[1]["body"] == SECRET
+
+
+@pytest.mark.parametrize("who", ["another org", "a stranger"])
+def test_another_org_s_id_replays_nothing(people: People, who: str):
+    attacker = {"another org": people.bob, "a stranger": people.sam}[who]
+    answered(people.ann, people.acme.id)
+    assert claim(attacker, people.acme.id) == (404, "org_not_found")
+    assert claim(attacker, str(uuid4())) == (404, "org_not_found")
+
+
+@everybody_else
+def test_a_stolen_claim_replays_nothing(people: People, who: str):
+    """Whoever has it cannot say what she will be answered, nor take her claim away."""
+    attacker = others(people)[who]
+    _, found = claim(people.ann, people.acme.id)
+    assert keep(attacker, people.acme.id, found["claim"], body="{}") is False
+    arguments = {"org_id": people.acme.id, "key_hash": HASH, "claim": found["claim"]}
+    assert attacker.rpc("rag_release_response", arguments).json() is False
+    assert claim(people.ann, people.acme.id)[1]["outcome"] == "busy"
+    assert keep(people.ann, people.acme.id, found["claim"]) is True
+
+
+def test_a_guessed_claim_replays_nothing(people: People):
+    claim(people.ann, people.acme.id)
+    assert keep(people.ann, people.acme.id, str(uuid4())) is False
+
+
+def test_a_stored_response_cannot_be_changed(people: People):
+    _, found = claim(people.ann, people.acme.id)
+    keep(people.ann, people.acme.id, found["claim"])
+    assert keep(people.ann, people.acme.id, found["claim"], body="{}") is False
+    assert claim(people.ann, people.acme.id)[1]["body"] == SECRET
+
+
+def test_another_credential_of_the_same_user_replays_nothing(people: People):
+    one, other = (people.ann.key_token(key=str(uuid4()), scopes=["chat:read"]) for _ in range(2))
+    answered(people.ann, people.acme.id, one)
+    for token in (other, None):
+        assert claim(people.ann, people.acme.id, token)[1]["outcome"] == "go"
+    assert claim(people.ann, people.acme.id, one)[1]["body"] == SECRET
+    assert claim(people.ann, people.acme.id, other, OTHER)[1]["outcome"] == "differs"
+
+
+def test_a_key_bound_to_another_collection_replays_nothing(people: People):
+    """By a forged claim of the same key: what it is bound to never changes."""
+    key = str(uuid4())
+    bound, elsewhere = (people.ann.key_token(key=key, collection=str(uuid4())) for _ in range(2))
+    answered(people.ann, people.acme.id, bound)
+    status, found = claim(people.ann, people.acme.id, elsewhere)
+    assert (status, found["outcome"], found["body"]) == (200, "busy", None)
+
+
+def test_a_key_of_another_org_replays_nothing(people: People):
+    """kim belongs to both; her key to one."""
+    answered(people.kim, people.bolt.id)
+    assert claim(people.kim, people.bolt.id, people.kim.key_token()) == (404, "org_not_found")
+
+
+@pytest.mark.parametrize(
+    "scopes",
+    [[], ["documents:read"], ["retrievals:read"], ["documents:write", "collections:manage"]],
+    ids=str,
+)
+def test_a_key_without_a_search_scope_replays_nothing(people: People, world: World, scopes: list[str]):
+    key = str(uuid4())
+    token = people.ann.key_token(key=key, scopes=scopes)
+    assert claim(people.ann, people.acme.id, token) == (403, "missing_scope")
+    reading = people.ann.key_token(key=key, scopes=["chat:read"])
+    answered(people.ann, people.acme.id, reading)
+    rag = {"org": people.acme.id, "key": key, "scopes": scopes}
+    assert world.as_user(people.ann, "select * from rag.replies", rag=rag) == []
+
+
+@everybody_else
+def test_the_table_of_responses_is_unreachable(people: People, world: World, who: str):
+    answered(people.ann, people.acme.id)
+    attacker = others(people)[who]
+    assert world.as_user(attacker, "select * from rag.replies") == []
+    changes = "update rag.replies set body = '{}' returning 1"
+    assert world.as_user(attacker, changes) == []
+    assert world.as_user(attacker, "delete from rag.replies returning 1") == []
+    assert len(world.as_user(people.ann, "select * from rag.replies")) == 1
+
+
+@pytest.mark.parametrize(
+    ("change", "detail"),
+    [({"lease_seconds": 0}, "invalid_lease"), ({"lease_seconds": 3601}, "invalid_lease"),
+     ({"lease_seconds": None}, "invalid_lease"), ({"key_hash": "a key"}, None), ({"body_hash": None}, None)],
+)  # fmt: skip
+def test_a_malformed_claim_is_refused(people: People, change: dict[str, Any], detail: str | None):
+    arguments = {"org_id": people.acme.id, "key_hash": HASH, "body_hash": BODY, "lease_seconds": 60}
+    answer = people.ann.rpc("rag_claim_response", arguments | change)
+    assert answer.status_code == 400
+    assert detail is None or answer.json()["details"] == detail
+
+
+# --- What POSTs of the platform API have made ---
+
+COLLECTIONS, TEXT = "/api/v1/collections", "/api/v1/documents/text"
+ONCE = {"Idempotency-Key": "the same for all"}
+
+
+def home_of(actor: Actor, name: str = "plans", **more: Any) -> str:
+    answer = actor.request("POST", COLLECTIONS, {"name": name, **more})
+    assert answer.status_code == 201, answer.text
+    return str(answer.json()["id"])
+
+
+def write(actor: Actor, home: str, token: str | None = None) -> Any:
+    """A private document; each may have the same one."""
+    body = {"collection_id": home, "content": "The vault is ACME-4417.", "private": True}
+    return actor.request("POST", TEXT, body, token=token, **ONCE)
+
+
+def is_replay(answer: Any) -> bool:
+    assert answer.status_code == 202, answer.text
+    return "idempotency-replayed" in answer.headers
+
+
+@everybody_else
+def test_another_user_s_creation_is_not_replayed(people: People, who: str):
+    home = home_of(people.ann)
+    once = write(people.ann, home)
+    answer = write(others(people)[who], home)
+    assert (is_replay(once), is_replay(answer), is_replay(write(people.ann, home))) == (False, False, True)
+    assert answer.json()["user_id"] != once.json()["user_id"]
+    assert answer.json()["id"] != once.json()["id"]
+
+
+@pytest.mark.parametrize("who", ["bob", "sam"])
+def test_another_org_s_creation_is_not_replayed(people: People, who: str):
+    home = home_of(people.ann)
+    write(people.ann, home)
+    answer = write(getattr(people, who), home)
+    assert (answer.status_code, answer.json()["error"]["code"]) == (404, "collection_not_found")
+    assert "ACME" not in answer.text
+
+
+def test_a_former_member_s_creation_is_not_replayed(people: People, world: World):
+    home = home_of(people.ann)
+    once = write(people.ann, home)
+    world.sql("delete from rag.members where user_id = %s", people.ann.id)
+    answer = write(people.ann, home)
+    assert (answer.status_code, answer.json()["error"]["code"]) == (404, "collection_not_found")
+    assert once.json()["id"] not in answer.text
+
+
+def test_a_forged_org_replays_no_creation(people: People):
+    """Nor does an org that is said decide where a reply is kept, if a collection does."""
+    body = {"name": "plans", "org_id": people.acme.id}
+    assert people.ann.request("POST", COLLECTIONS, body, **ONCE).status_code == 201
+    for thief in (people.bob, people.sam):
+        answer = thief.request("POST", COLLECTIONS, body, **ONCE)
+        assert (answer.status_code, answer.json()["error"]["code"]) == (404, "org_not_found")
+    home, scope = home_of(people.bob, "plans"), "documents:write"
+    forged = {"collection_id": home, "scope": scope}
+    assert claim(people.ann, people.acme.id, **forged) == (404, "collection_not_found")
+    status, found = claim(people.kim, people.acme.id, **forged)
+    assert (status, found["outcome"], found["org_id"]) == (200, "go", people.bolt.id)
+
+
+def test_a_bound_key_replays_no_creation_outside_its_collection(people: People):
+    inside, outside = home_of(people.ann, "inside"), home_of(people.ann, "outside")
+    request = {"name": "ci", "scopes": ["documents:write"], "collection": "inside"}
+    key = people.ann.post("/api/keys", request).json()["key"]
+    assert is_replay(write(people.ann, outside)) is False
+    assert write(people.ann, outside, key).status_code == 404
+    assert [is_replay(write(people.ann, inside, key)) for _ in range(2)] == [False, True]
+    more = {"collection_id": outside, "scope": "documents:write"}
+    bound = people.ann.key_token(collection=inside)
+    assert claim(people.ann, None, bound, **more) == (404, "collection_not_found")
+
+
+def test_a_revoked_or_other_key_replays_no_creation(people: People):
+    home = home_of(people.ann)
+    made = [people.ann.post("/api/keys", {"name": n, "scopes": ["documents:write"]}).json() for n in "ab"]
+    first, other = made
+    assert [is_replay(write(people.ann, home, first["key"])) for _ in range(2)] == [False, True]
+    # The user's own document of the same words is there already: refused, and not replayed.
+    answer = write(people.ann, home, other["key"])
+    assert (answer.status_code, answer.json()["error"]["code"]) == (409, "duplicate_document")
+    assert people.ann.request("DELETE", f"/api/keys/{first['id']}").status_code in (200, 204)
+    assert write(people.ann, home, first["key"]).status_code in (202, 401), "known for a moment yet"
+
+
+@pytest.mark.parametrize("scopes", [["chat:read"], ["documents:read"], ["collections:manage"]], ids=str)
+def test_a_key_without_the_write_scope_replays_no_creation(people: People, world: World, scopes: list[str]):
+    """Over HTTP, through PostgREST, and at the table: with the id of a key that has made something."""
+    home, key = home_of(people.ann), str(uuid4())
+    more = {"collection_id": home, "scope": "documents:write"}
+    writing = people.ann.key_token(key=key, scopes=["documents:write"])
+    _, found = claim(people.ann, None, writing, **more)
+    assert keep(people.ann, people.acme.id, found["claim"], writing) is True
+    too_small = people.ann.key_token(key=key, scopes=scopes)
+    assert claim(people.ann, None, too_small, **more) == (403, "missing_scope")
+    for scope in ("documents:read", "admin", None):
+        assert claim(people.ann, None, too_small, scope=scope) == (400, "invalid_scope")
+    # By the scope that it has: neither what it says nor that it is there.
+    if scopes != ["documents:read"]:
+        status, found = claim(people.ann, people.acme.id, too_small, scope=scopes[0])
+        assert (status, found["outcome"], found["body"]) == (200, "busy", None)
+    rag = {"org": people.acme.id, "key": key, "scopes": scopes}
+    assert world.as_user(people.ann, "select * from rag.replies", rag=rag) == []
+    real = people.ann.post("/api/keys", {"name": "ci", "scopes": scopes}).json()["key"]
+    assert write(people.ann, home, real).status_code == 403

@@ -1,0 +1,143 @@
+"""Conversations: what is asked of documents, what passes them by, what a model is told, what it costs."""
+
+from typing import Any
+
+import pytest
+
+from shared.answering.chat_completions import response
+from shared.answering.chat_completions.conversation import Conversation, with_context
+from shared.errors import InvalidRequest
+from shared.text.chat_message import FRAME_TOKENS, message_tokens, text_of
+from shared.text.token_count import count_tokens
+from shared.types import Usage
+from tests.shared.examples import match
+
+KETTLE = match("The kettle switches off at 100 degrees.", "Kettle manual")
+SYSTEM = {"role": "system", "content": "Speak French."}
+
+
+def user(content: Any) -> dict[str, Any]:
+    return {"role": "user", "content": content}
+
+
+def assistant(content: Any) -> dict[str, Any]:
+    return {"role": "assistant", "content": content}
+
+
+def asked(*messages: dict[str, Any], index: str | None = "kettles", **more: Any) -> Conversation:
+    return Conversation({"messages": list(messages), **more}, index, 5)
+
+
+def test_requests_without_retrieval_bypass_the_documents(subtests: pytest.Subtests):
+    cases: list[tuple[Conversation, bool]] = [
+        (asked(user("Hello")), False),
+        (asked(user("Hello"), index=None), True),
+        (asked(user("Hello"), tools=[{}]), True),
+        (asked(user("Hello"), functions=[{}]), True),
+        (asked(user("Hello"), tools=[], functions=None), False),
+        (asked(SYSTEM, {"role": "developer", "content": "x"}, assistant(None), user("Hello")), False),
+        (asked({"role": "tool", "content": "x"}, user("Hello")), True),
+        (asked(user([{"type": "text", "text": "Hello"}, "there"])), False),
+        (asked(user([{"type": "text", "text": "Hello"}, {"type": "image_url"}])), True),
+        (asked(user([{"type": "text"}])), True),
+        (asked(user([{"type": "image_url"}]), assistant("A cat."), user("Hello")), True),
+        (asked(assistant([{"type": "refusal", "refusal": "No."}]), user("Hello")), False),
+    ]
+    for conversation, bypasses_documents in cases:
+        with subtests.test(conversation=conversation):
+            assert conversation.bypasses_documents is bypasses_documents
+
+
+def test_the_question_is_the_user_s_last_message(subtests: pytest.Subtests):
+    cases: list[tuple[list[dict[str, Any]], str]] = [
+        ([user("One?")], "One?"),
+        ([user("One?"), assistant("1"), user("Two?"), user("Three?")], "Two?\n\nThree?"),
+        ([user("One?"), assistant("1"), user("Two?"), SYSTEM], "Two?"),
+        ([user([{"type": "text", "text": "One"}, {"type": "text", "text": "two?"}])], "One\ntwo?"),
+        ([user("a\0b\ud800c")], "ab?c"),
+    ]
+    for messages, question in cases:
+        with subtests.test(question=question):
+            assert asked(*messages).question() == question
+
+
+def test_a_request_without_a_question_is_refused(subtests: pytest.Subtests):
+    for messages in ([SYSTEM], [user("One?"), assistant("1")], [user(" ")], [user("\0")]):
+        refused = pytest.raises(InvalidRequest, match="There must be a user prompt")
+        with subtests.test(messages=messages), refused:
+            asked(*messages).question()
+
+
+def test_the_prompt_has_instructions_history_documents_and_question_in_order():
+    conversation = asked(
+        SYSTEM, user("Hello"), assistant("Hi."), {**user("When off?"), "name": "ann"}, seed=7
+    )
+    request = with_context(conversation, [KETTLE], 3000, 8000)
+    first, *rest, last = request["messages"]
+    assert first["role"] == "system"
+    assert rest == [SYSTEM, user("Hello"), assistant("Hi.")]
+    assert (last["role"], last["name"], request["seed"]) == ("user", "ann", 7)
+    assert last["content"].startswith("Context:\n<<source-")
+    assert KETTLE.text in last["content"]
+    assert "\n\nQuestion: When off?\n\nInstructions: Answer" in last["content"]
+    assert conversation.messages[-1]["content"] == "When off?", "what was asked stays as it was"
+
+
+def test_instructions_since_the_last_answer_are_kept():
+    request = with_context(asked(user("a"), assistant("b"), SYSTEM, user("c")), [KETTLE], 3000, 8000)
+    assert request["messages"][1:-1] == [user("a"), assistant("b"), SYSTEM]
+
+
+def test_older_turns_are_dropped_first_and_instructions_never():
+    old, new = "old " * 200, "new " * 200
+    turns = [SYSTEM, user(old), assistant(old), user(new), assistant(new), user("Now?")]
+    room = 2 * (count_tokens(new) + FRAME_TOKENS)
+    for budget, entries in ((4 * room, turns[1:5]), (room, turns[3:5]), (room // 2, []), (0, [])):
+        request = with_context(asked(*turns), [KETTLE], 3000, budget)
+        assert request["messages"][1:-1] == [SYSTEM, *entries], budget
+
+
+def test_the_history_stays_within_its_budget():
+    turns = [message for number in range(50) for message in (user(f"{number} " * 9), assistant("yes " * 30))]
+    for budget in range(0, 3000, 250):
+        history = with_context(asked(*turns, user("Now?")), [], 3000, budget)["messages"][1:-1]
+        assert sum(map(message_tokens, history)) <= budget
+        assert history == turns[len(turns) - len(history) :]
+        assert not history or history[0]["role"] == "user"
+
+
+def test_only_pure_text_counts_as_text():
+    assert text_of(None) == ""
+    assert text_of("a") == "a"
+    assert text_of([]) == ""
+    assert text_of(["a", {"type": "text", "text": "b"}]) == "a\nb"
+    assert text_of([{"type": "text", "text": 7}]) is None
+    assert text_of([{"type": "image_url", "text": "b"}]) is None
+
+
+def test_missing_usage_is_counted(subtests: pytest.Subtests):
+    cases: list[Any] = [None, {}, 7, {"prompt_tokens": 1}, {"prompt_tokens": -1, "completion_tokens": 1}]
+    for text in cases:
+        with subtests.test(said=text):
+            answer = {"choices": [{"message": assistant("Yes.")}], "usage": text}
+            usage = response.with_usage(answer, {"messages": [user("Hello")]})["usage"]
+            read = FRAME_TOKENS + count_tokens("Hello")
+            assert usage == response.usage_body(Usage(read, count_tokens("Yes.")))
+
+
+def test_answers_of_any_form_can_be_counted(subtests: pytest.Subtests):
+    cases: list[Any] = [None, 7, [], [7], [{"message": 7}], [{"message": {"content": []}}]]
+    for choices in cases:
+        with subtests.test(choices=choices):
+            usage = response.with_usage({"choices": choices}, {"messages": [user("Hello")]})["usage"]
+            assert usage["completion_tokens"] == 0
+
+
+def test_a_streamed_answer_equals_the_complete_one():
+    whole = response.completion("One.\n\nTwo. ", "extractive", Usage(3, 4))
+    parts = list(response.parts(whole))
+    assert {part["id"] for part in parts} == {whole["id"]}
+    deltas = [part["choices"][0]["delta"] for part in parts]
+    assert deltas[0] == {"role": "assistant", "content": ""}
+    assert "".join(delta.get("content", "") for delta in deltas) == "One.\n\nTwo. "
+    assert [response.ends(part) for part in parts] == [False] * (len(parts) - 1) + [True]

@@ -1,0 +1,78 @@
+"""Which questions depend on an earlier one: a set of pairs in four languages, and single cases.
+
+`follow_ups.tsv` was written before the rule, and is not for tuning it. Each row is a question, the one before
+it, and whether it depends on that.
+"""
+
+import csv
+import time
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from shared.answering.platform_chat.follow_up_rewriting.detection import GRAMMARS, is_follow_up
+
+# Each with the least share that must be right, and how many pairs of a language it has. The second set was
+# written after the rule and measured once.
+PAIRS = {"follow_ups.tsv": (0.95, 30), "follow_ups_unseen.tsv": (0.9, 10)}
+
+
+def test_most_labelled_pairs_are_classified_correctly(subtests: pytest.Subtests):
+    for name, (least, of_each) in PAIRS.items():
+        with subtests.test(name):
+            with Path(__file__).with_name(name).open(newline="", encoding="utf-8") as file:
+                pairs = list(csv.DictReader(file, delimiter="\t"))
+            counts = Counter((pair["language"], pair["depends"]) for pair in pairs)
+            assert set(counts.values()) == {of_each // 2}
+            assert len(counts) == 2 * len(GRAMMARS)
+            wrong = [pair for pair in pairs if is_follow_up(pair["question"]) != (pair["depends"] == "yes")]
+            output = "\n".join(f"{pair['depends']}: {pair['question']}" for pair in wrong)
+            assert 1 - len(wrong) / len(pairs) >= least, output
+
+
+FOLLOW_UPS = [
+    "What about database migrations?", "And how long does it take?", "Why?", "How do they differ?",
+    "Is there another way?", "Who wrote that?", "Why was that done?",
+    "Und was kostet das?", "Pourquoi cela?", "¿Y por qué?",
+    "more", "the second one", "Tell me more about this incident, please",
+    "Who signed that agreement?", "Does the premium plan cost more?", "For the Hamburg office?",
+    "Muss es genehmigt werden?", "Wo bekomme ich einen?", "Qui l'a signé ?", "Où les achète-t-on ?",
+    "¿Quién lo aprobó?", "¿Cuál cuesta menos?",
+]  # fmt: skip
+
+
+def test_a_question_depends_on_the_history(subtests: pytest.Subtests):
+    for question in FOLLOW_UPS:
+        with subtests.test(question=question):
+            assert is_follow_up(question)
+
+
+INDEPENDENT_QUESTIONS = [
+    "How do I deploy the application?", "Who owns the billing service?", "INC-4821 root cause",
+    "Welche Teams besitzen den Rechnungsdienst?", "请假政策 年假 天数", "Kettle capacity",
+    "公司的年假有多少天？",
+    "Who runs the IT department?", "Where is the same-day delivery policy?",
+    "Which one-off costs apply to plan B?", "What is the Este Lauder policy?",
+    "Is there a report that names the owner?", "Which of the other plans costs more than one day?",
+    "What is SAML?", "Who said that the bridge is closed?", "Does the contract say when it ends?",
+    "Wann endet der im März geschlossene Vertrag?", "Stimmt es, dass das Büro im August schließt?",
+    "Quel jour la laiterie est-elle ouverte aux visiteurs ?", "Où en est le chantier de Brest ?",
+    "¿Qué le pasa al motor cuando llueve?", "¿Quién organiza las charlas sobre seguridad?",
+]  # fmt: skip
+
+
+def test_a_question_is_independent(subtests: pytest.Subtests):
+    for question in INDEPENDENT_QUESTIONS:
+        with subtests.test(question=question):
+            assert not is_follow_up(question)
+
+
+def test_an_adversarial_text_takes_no_time(subtests: pytest.Subtests):
+    units = ("it ", "es, ", "qui le ", "lo la ", "that ", "a ", "it is a ", "die große ", "¿", ", ", "l'")
+    for unit in units:
+        for beginning in ("", "Is ", "Ist ", "Est-ce ", "¿Es "):
+            with subtests.test(unit=unit, beginning=beginning):
+                started = time.perf_counter()
+                is_follow_up(beginning + unit * 50_000)
+                assert time.perf_counter() - started < 0.5

@@ -1,0 +1,119 @@
+"""Waits that end: whatever a server does, and for both generations of the HTTP client."""
+
+import socket
+from collections.abc import Iterator
+from contextlib import ExitStack, closing
+from time import monotonic, sleep
+
+import httpcore
+import httpcore2
+import httpx
+import httpx2
+import pytest
+from openai import APITimeoutError
+
+from shared.clients.http_client import deadline, http_client, openai_client, remaining_seconds
+from tests.stand_in_server import Reply, StandIn
+
+
+@pytest.fixture
+def dripping() -> Iterator[StandIn]:
+    with StandIn() as server:
+        server.replies(Reply(json="x" * 1000, drip=0.05))
+        yield server
+
+
+def test_a_slow_server_is_abandoned_at_the_deadline(dripping: StandIn):
+    with http_client(10) as client:
+        started = monotonic()
+        with pytest.raises(httpx.ReadTimeout), deadline(0.4):
+            client.get(dripping.url)
+        assert 0.3 < monotonic() - started < 2
+
+
+def test_a_slow_server_behind_the_openai_package_is_abandoned_at_the_deadline(dripping: StandIn):
+    with closing(openai_client("a key", dripping.url, 10)) as client:
+        started = monotonic()
+        with pytest.raises(APITimeoutError), deadline(0.4):
+            client.models.list()
+        assert 0.3 < monotonic() - started < 2
+
+
+def test_without_a_deadline_only_single_waits_are_bounded(dripping: StandIn):
+    with http_client(0.2) as client, client.stream("GET", dripping.url) as answer:
+        pieces = answer.iter_raw(1)
+        assert b"".join(next(pieces) for _ in range(8)) == b'"xxxxxxx'
+
+
+@pytest.fixture
+def silent() -> Iterator[str]:
+    """A port whose queue is full: connecting to it gets no answer, neither yes nor no."""
+    with socket.socket() as listening, ExitStack() as stack:
+        listening.bind(("127.0.0.1", 0))
+        listening.listen(0)
+        for _ in range(4):
+            filling = stack.enter_context(socket.socket())
+            filling.setblocking(False)
+            filling.connect_ex(listening.getsockname())
+        yield f"http://127.0.0.1:{listening.getsockname()[1]}"
+
+
+def test_a_silent_address_is_abandoned_at_the_deadline(silent: str):
+    with http_client(10) as client:
+        started = monotonic()
+        with pytest.raises(httpx.ConnectTimeout), deadline(0.4):
+            client.get(silent)
+        assert 0.3 < monotonic() - started < 2
+
+
+def test_a_full_connection_pool_is_abandoned_at_the_deadline(dripping: StandIn):
+    with http_client(10, httpx.Limits(max_connections=1)) as client, client.stream("GET", dripping.url):
+        started = monotonic()
+        with pytest.raises(httpx.PoolTimeout), deadline(0.4):
+            client.get(dripping.url)
+        assert 0.3 < monotonic() - started < 2
+
+
+def test_an_unknown_host_is_a_connection_error():
+    with http_client(10) as client, pytest.raises(httpx.ConnectError), deadline(5):
+        client.get("http://nowhere.invalid/")
+
+
+def test_a_host_with_two_addresses_is_reached_at_the_working_one():
+    """localhost is ::1 as well on most machines, where the stand-in does not listen."""
+    with StandIn() as server, http_client(5) as client:
+        server.replies(Reply(json=1))
+        with deadline(2):
+            assert client.get(server.url.replace("127.0.0.1", "localhost")).json() == 1
+
+
+def test_an_inner_deadline_only_shortens():
+    with deadline(5):
+        with deadline(100):
+            assert remaining_seconds() <= 5
+        with deadline(1):
+            assert remaining_seconds() <= 1
+        assert remaining_seconds() > 4
+    assert remaining_seconds() == float("inf")
+
+
+def test_a_connection_is_reused_after_a_deadline():
+    with StandIn() as server, http_client(5) as client:
+        server.replies(Reply(json=1))
+        with deadline(0.2):
+            assert client.get(server.url).json() == 1
+        sleep(0.25)
+        with deadline(1):
+            assert client.get(server.url).json() == 1
+        assert client.get(server.url).json() == 1
+
+
+def test_each_error_of_both_generations_of_httpcore_becomes_one_of_httpx():
+    for http, core in ((httpx, httpcore), (httpx2, httpcore2)):
+        nouns = [getattr(core, name) for name in core.__all__]
+        errors = [noun for noun in nouns if isinstance(noun, type) and issubclass(noun, Exception)]
+        assert len(errors) > 10
+        for error in errors:
+            # httpcore catches this one itself.
+            if error is not core.ConnectionNotAvailable:
+                assert issubclass(getattr(http, error.__name__), http.TransportError)

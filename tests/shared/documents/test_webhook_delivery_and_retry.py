@@ -1,0 +1,394 @@
+"""How deliveries get through: to a real server, once each, and again when they do not."""
+
+import json
+import socket
+from concurrent.futures import ThreadPoolExecutor
+from threading import Event
+from typing import Any
+
+import psycopg
+import pytest
+
+from shared.api.contracts.platform.webhooks import message_of
+from shared.clients.ssrf_guard import AddressPolicy
+from shared.documents import collections, documents, webhook_delivery_and_retry, webhooks
+from shared.documents.webhook_delivery_and_retry import CLAIMED, PAUSES, DeliveryStats, WebhookSender
+from shared.ingestion.document_worker import Worker
+from shared.services import Services
+from tests.actors import World
+from tests.conftest import People
+from tests.process_faults import wait_for_waiters
+from tests.shared.webhook_documents import (
+    OF_DOCUMENTS,
+    Row,
+    bring,
+    failing_for,
+    listen,
+    make_due,
+    pending_count,
+    states,
+)
+from tests.stand_in_server import Reply, StandIn
+
+pytestmark = pytest.mark.usefixtures("no_jobs")
+
+
+def slow(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(webhook_delivery_and_retry, "SECONDS", 0.3)
+
+
+@pytest.mark.parametrize(
+    ("reply", "status", "error"),
+    [
+        (Reply(status=500), 500, "refused"),
+        (Reply(status=404), 404, "refused"),
+        (Reply(status=302, headers={"Location": "/elsewhere"}), 302, "refused"),
+        (Reply(drop=True), None, "unreachable"),
+        (Reply(delay=2), None, "timed_out"),
+        (Reply(json={}, drip=0.2, drip_head=True), None, "timed_out"),
+    ],
+    ids=["500", "404", "302", "dropped", "silent", "dripping"],
+)
+def test_a_failed_delivery_is_repeated(
+    core: Services, people: People, world: World, courier: WebhookSender, home: str, moody: StandIn,
+    monkeypatch: pytest.MonkeyPatch, reply: Reply, status: int | None, error: str,
+):  # fmt: skip
+    slow(monkeypatch)
+    listen(core, people, moody.url, OF_DOCUMENTS)
+    bring(core, people.ann, home)
+    moody.replies(reply, Reply(json={}))
+    assert courier.deliver() == DeliveryStats(claimed=1)
+    assert states(world) == [("waiting", 1, status, error)]
+    # Not at once.
+    assert courier.deliver() == DeliveryStats()
+    make_due(world)
+    assert courier.deliver() == DeliveryStats(claimed=1, delivered=1)
+    assert states(world) == [("done", 2, 200, None)]
+    first, second = (json.loads(request.body) for request in moody.requests)
+    assert first == second
+    assert world.sql("select failing_since, rests_until from rag.endpoints") == [(None, None)]
+
+
+def test_the_response_body_is_not_waited_for(
+    core: Services, people: People, courier: WebhookSender, home: str, moody: StandIn
+):
+    listen(core, people, moody.url, OF_DOCUMENTS)
+    bring(core, people.ann, home)
+    moody.replies(Reply(body=b"x" * 10_000, drip=0.1))
+    assert courier.deliver() == DeliveryStats(claimed=1, delivered=1)
+
+
+@pytest.mark.parametrize(
+    "url", ["http://127.0.0.1:{}/", "http://2130706433:{}/", "http://[::ffff:127.0.0.1]:{}/", "http://localhost:{}/"]
+)  # fmt: skip
+def test_nothing_is_sent_into_internal_networks(
+    core: Services, people: People, world: World, home: str, receiver: StandIn, url: str
+):
+    """However the address came to be there: it is checked again before each attempt."""
+    listen(core, people, url.format(receiver.url.rpartition(":")[2]), OF_DOCUMENTS)
+    bring(core, people.ann, home)
+    courier = WebhookSender(core.database, core.require_signer(), AddressPolicy(), message_of)
+    assert courier.deliver() == DeliveryStats(claimed=1)
+    assert states(world) == [("waiting", 1, None, "address_refused")]
+    assert receiver.requests == []
+
+
+def test_a_gone_endpoint_is_disabled(
+    core: Services, people: People, world: World, courier: WebhookSender, home: str, moody: StandIn
+):
+    webhook = listen(core, people, moody.url, OF_DOCUMENTS)
+    for number in range(2):
+        bring(core, people.ann, home, f"Kiln {number}")
+    later = "due_at = now() + interval '1 hour' where id = (select id from rag.deliveries limit 1)"
+    world.sql(f"update rag.deliveries set {later}")
+    moody.replies(Reply(status=410))
+    courier.deliver()
+    # What waited ends with the next round.
+    assert courier.deliver() == DeliveryStats()
+    assert sorted(states(world)) == [("failed", 0, None, "webhook_disabled"), ("failed", 1, 410, "refused")]
+    ada = people.ada.principal
+    assert webhooks.get(core.database, ada, webhook.row["id"])["enabled"] is False
+    bring(core, people.ann, home, "Another")
+    assert pending_count(world) == 0
+    second = webhooks.update(core.database, ada, webhook.row["id"], {"enabled": True})
+    assert (second["enabled"], second["failing_since"]) == (True, None)
+    bring(core, people.ann, home, "And another")
+    assert pending_count(world) == 1
+
+
+def test_an_endpoint_without_success_for_five_days_is_disabled(
+    core: Services, people: People, world: World, courier: WebhookSender, home: str, moody: StandIn
+):
+    webhook = listen(core, people, moody.url, OF_DOCUMENTS)
+    bring(core, people.ann, home)
+    moody.replies(Reply(status=503))
+    for failing, enabled in (("4 days", True), ("6 days", False)):
+        failing_for(world, failing)
+        make_due(world)
+        courier.deliver()
+        row = webhooks.get(core.database, people.ada.principal, webhook.row["id"])
+        assert row["enabled"] is enabled
+        assert row["failing_since"] is not None
+    courier.deliver()
+    assert states(world) == [("failed", 2, 503, "webhook_disabled")]
+
+
+def test_a_failing_endpoint_is_retried_with_growing_delays(
+    core: Services, people: People, world: World, courier: WebhookSender, home: str, moody: StandIn
+):
+    listen(core, people, moody.url, OF_DOCUMENTS)
+    for number in range(5):
+        bring(core, people.ann, home, f"Kiln {number}")
+    moody.replies(Reply(status=503))
+    assert courier.deliver().claimed == 5
+    rests = "select extract(epoch from rests_until - now()) from rag.endpoints"
+    for failing, least, most in (("1 minute", 55, 66), ("1 day", 3590, 3605)):
+        failing_for(world, failing)
+        make_due(world)
+        # One, to try it with.
+        assert courier.deliver().claimed == 1
+        assert least < world.sql(rests)[0][0] < most
+
+
+def test_a_repeatedly_refused_delivery_is_given_up(
+    core: Services, people: People, world: World, courier: WebhookSender, home: str, moody: StandIn
+):
+    listen(core, people, moody.url, OF_DOCUMENTS)
+    bring(core, people.ann, home)
+    moody.replies(Reply(status=500))
+    for pause in (5, 300, 1800, 7200, 18_000, 36_000, 50_400, 72_000, 86_400):
+        make_due(world)
+        courier.deliver()
+        assert pending_count(world) == 1
+        ((left,),) = world.sql("select extract(epoch from due_at - now()) from rag.deliveries")
+        assert pause - 60 < left <= pause
+    make_due(world)
+    courier.deliver()
+    assert states(world) == [("failed", len(PAUSES) + 1, 500, "refused")]
+    make_due(world)
+    assert courier.deliver() == DeliveryStats()
+
+
+def test_concurrent_workers_send_nothing_twice(
+    core: Services, people: People, courier: WebhookSender, home: str, receiver: StandIn
+):
+    listen(core, people, receiver.url, OF_DOCUMENTS)
+    for number in range(30):
+        bring(core, people.ann, home, f"Kiln {number}")
+
+    def until_nothing_is_left(_: int) -> int:
+        claimed = 0
+        while sent := courier.deliver().claimed:
+            claimed += sent
+        return claimed
+
+    with ThreadPoolExecutor(4) as pool:
+        assert sum(pool.map(until_nothing_is_left, range(4))) == 30
+    assert len(receiver.requests) == 30
+    assert len({request.headers["webhook-id"] for request in receiver.requests}) == 30
+
+
+def test_a_delivery_of_a_dead_worker_is_sent_by_another(
+    core: Services, people: People, world: World, courier: WebhookSender, home: str, receiver: StandIn
+):
+    listen(core, people, receiver.url, OF_DOCUMENTS)
+    bring(core, people.ann, home)
+    (claimed,) = courier._call("rag_claim_deliveries", {})
+    assert courier.deliver() == DeliveryStats()
+    make_due(world)
+    assert courier.deliver() == DeliveryStats(claimed=1, delivered=1)
+    # And the first, if it was only slow, ends nothing.
+    late = {name: claimed[name] for name in ("org_id", "delivery_id", "lease")}
+    assert courier._call("rag_end_delivery", {**late, "error": "timed_out"}) is False
+    assert states(world) == [("done", 2, 200, None)]
+
+
+def test_deliveries_are_fair_between_orgs_and_endpoints(
+    core: Services, people: People, world: World, courier: WebhookSender, home: str, receiver: StandIn
+):
+    """However much others have that waits for longer."""
+    for number in range(CLAIMED + 4):
+        listen(core, people, f"{receiver.url}/busy/{number}", OF_DOCUMENTS)
+    for number in range(3):
+        bring(core, people.ann, home, f"Kiln {number}")
+    bea = world.user(people.bolt, role="admin")
+    expected = {"url": f"{receiver.url}/quiet", "events": OF_DOCUMENTS}
+    webhooks.create(core.database, bea.principal, expected)
+    theirs = collections.create(core.database, people.bob.principal, {"name": "docs"})["id"]
+    bring(core, people.bob, theirs)
+    assert courier.deliver() == DeliveryStats(claimed=CLAIMED, delivered=CLAIMED)
+    paths = [request.path for request in receiver.requests]
+    assert paths.count("/quiet") == 1
+    assert len(set(paths)) == CLAIMED
+
+
+def test_a_slow_endpoint_does_not_delay_documents(
+    core: Services, people: People, worker: Worker, courier: WebhookSender, home: str, moody: StandIn
+):
+    """They are worked on beside each other, and what they make of it is told before the end."""
+    moody.replies(Reply(json={}, delay=1))
+    listen(core, people, moody.url, OF_DOCUMENTS)
+    document = bring(core, people.ann, home)
+    finished = Event()
+    with ThreadPoolExecutor(1) as beside:
+        delivering = beside.submit(courier.deliver_until, finished, 20)
+        worker.work()
+        response = documents.get(core.database, people.ann.principal, document)
+        assert (response["status"], delivering.done()) == ("completed", False)
+        finished.set()
+        assert delivering.result() == DeliveryStats(claimed=2, delivered=2)
+
+
+def test_an_unexpected_error_ends_the_delivery_and_blocks_no_other(
+    core: Services, people: People, world: World, courier: WebhookSender, home: str, receiver: StandIn
+):
+    """Names that no name server is asked about, a redirect to one, and an object that is none of ours."""
+    for url in ("https://a..b/", f"https://{'a' * 64}.example/", "https://xn--/"):
+        listen(core, people, url, OF_DOCUMENTS)
+    receiver._replies.clear()
+    receiver.replies(Reply(status=302, headers={"Location": "http://xn--/"}), Reply(json={}))
+    listen(core, people, f"{receiver.url}/redirects", OF_DOCUMENTS)
+    bring(core, people.ann, home)
+    assert courier.deliver() == DeliveryStats(claimed=4)
+    ended = {(state, attempts, error) for state, attempts, _, error in states(world)}
+    assert ended == {("waiting", 1, "address_refused"), ("waiting", 1, "failed")}
+
+
+def test_an_abandoned_delivery_ends_after_its_lease(
+    core: Services, people: People, world: World, courier: WebhookSender, home: str
+):
+    """Whatever whoever sent it died of."""
+    listen(core, people, "https://hooks.example/", OF_DOCUMENTS)
+    bring(core, people.ann, home)
+    world.sql("update rag.deliveries set state = 'running', lease = gen_random_uuid(), attempts = 16")
+    assert courier.deliver() == DeliveryStats()
+    assert [row[0] for row in states(world)] == ["failed"]
+
+
+def test_a_failure_after_a_long_pause_starts_a_new_series(
+    core: Services, people: People, world: World, courier: WebhookSender, home: str, moody: StandIn
+):
+    webhook = listen(core, people, moody.url, OF_DOCUMENTS)
+    moody.replies(Reply(status=500))
+    bring(core, people.ann, home)
+    long_ago = "failing_since = now() - interval '9 days', rests_until = now() - interval '6 days'"
+    world.sql(f"update rag.endpoints set {long_ago}")
+    courier.deliver()
+    row = webhooks.get(core.database, people.ada.principal, webhook.row["id"])
+    assert row["enabled"] is True
+    assert states(world) == [("waiting", 1, 500, "refused")]
+
+
+def test_pending_deliveries_of_a_disabled_webhook_end(
+    core: Services, people: People, world: World, courier: WebhookSender, home: str
+):
+    """And does not come all at once when it is on again."""
+    webhook = listen(core, people, "https://hooks.example/", OF_DOCUMENTS)
+    bring(core, people.ann, home)
+    webhooks.update(core.database, people.ada.principal, webhook.row["id"], {"enabled": False})
+    assert courier.deliver() == DeliveryStats()
+    assert states(world) == [("failed", 0, None, "webhook_disabled")]
+
+
+def test_a_webhook_change_and_the_worker_do_not_deadlock(
+    core: Services, people: People, world: World, courier: WebhookSender, home: str
+):
+    """They lock the webhook, its address and its deliveries in one order."""
+    webhook = listen(core, people, "https://hooks.example/", OF_DOCUMENTS)
+    bring(core, people.ann, home)
+    (claimed,) = courier._call("rag_claim_deliveries", {})
+    ended = {name: claimed[name] for name in ("org_id", "delivery_id", "lease")}
+    with psycopg.connect(people.ann.stack.database_url()) as changing, ThreadPoolExecutor(1) as beside:
+        changing.execute("update rag.webhooks set enabled = true where id = %s", [webhook.row["id"]])
+        gone = {**ended, "response_status": 410, "error": "refused"}
+        ending = beside.submit(courier._call, "rag_end_delivery", gone)
+        wait_for_waiters(world.stack, 1)
+        changing.execute("update rag.endpoints set url = url where webhook_id = %s", [webhook.row["id"]])
+        changing.commit()
+        assert ending.result() is True
+    assert webhooks.get(core.database, people.ada.principal, webhook.row["id"])["enabled"] is False
+
+
+def test_an_old_secret_is_deleted_when_it_stops_signing(
+    core: Services, people: People, world: World, courier: WebhookSender
+):
+    webhook = listen(core, people, "https://hooks.example/", OF_DOCUMENTS)
+    statement = "select old_secret is not null from rag.endpoints"
+    for overlap, known in ((0, False), (60, True)):
+        webhooks.rotate(core.database, people.ada.principal, webhook.row["id"], overlap)
+        assert world.sql(statement) == [(known,)]
+    world.sql("update rag.endpoints set old_secret_until = now()")
+    courier.deliver()
+    assert world.sql(statement) == [(False,)]
+
+
+def test_a_host_that_becomes_internal_before_sending_is_refused(
+    core: Services,
+    people: People,
+    world: World,
+    home: str,
+    receiver: StandIn,
+    monkeypatch: pytest.MonkeyPatch,
+):
+    """A name server that changes its mind."""
+    monkeypatch.setattr(socket, "getaddrinfo", leading_to_this_machine(socket.getaddrinfo))
+    listen(core, people, f"http://hooks.example:{receiver.url.rpartition(':')[2]}/", OF_DOCUMENTS)
+    bring(core, people.ann, home)
+    courier = WebhookSender(core.database, core.require_signer(), AddressPolicy(), message_of)
+    assert courier.deliver() == DeliveryStats(claimed=1)
+    assert states(world) == [("waiting", 1, None, "address_refused")]
+    assert receiver.requests == []
+
+
+def test_unresolvable_hosts_delay_only_their_own_org(
+    core: Services, people: People, world: World, courier: WebhookSender, home: str, receiver: StandIn,
+    monkeypatch: pytest.MonkeyPatch,
+):  # fmt: skip
+    slow(monkeypatch)
+    answered = Event()
+    real = socket.getaddrinfo
+
+    def getaddrinfo(host: str, *more: Any, **named: Any) -> Any:
+        if host.endswith(".example"):
+            answered.wait(5)
+        return real(host.replace("hooks.example", "127.0.0.1"), *more, **named)
+
+    monkeypatch.setattr(socket, "getaddrinfo", getaddrinfo)
+    for number in range(12):
+        listen(core, people, f"http://hooks.example/{number}", OF_DOCUMENTS)
+    bring(core, people.ann, home)
+    bea = world.user(people.bolt, role="admin")
+    webhooks.create(core.database, bea.principal, {"url": receiver.url, "events": OF_DOCUMENTS})
+    theirs = collections.create(core.database, people.bob.principal, {"name": "docs"})["id"]
+    bring(core, people.bob, theirs)
+    try:
+        assert courier.deliver() == DeliveryStats(claimed=13, delivered=1)
+    finally:
+        answered.set()
+    assert len(receiver.requests) == 1
+
+
+def leading_to_this_machine(real: Any) -> Any:
+    def getaddrinfo(host: str, *more: Any, **named: Any) -> Any:
+        return real("127.0.0.1" if host == "hooks.example" else host, *more, **named)
+
+    return getaddrinfo
+
+
+def test_deliveries_are_deleted_after_a_month(
+    core: Services, people: People, world: World, courier: WebhookSender, home: str, receiver: StandIn
+):
+    listen(core, people, receiver.url, OF_DOCUMENTS)
+    for number in range(2):
+        bring(core, people.ann, home, f"Kiln {number}")
+    courier.deliver()
+    world.sql("update rag.deliveries set finished_at = now() - interval '31 days' where id = any (array("
+              "select id from rag.deliveries limit 1))")  # fmt: skip
+    courier.deliver()
+    assert len(states(world)) == 1
+
+
+@pytest.mark.parametrize("arguments", [{"wanted": 0}, {"wanted": 101}, {"lease_seconds": 4}], ids=str)
+def test_a_claim_is_limited(courier: WebhookSender, arguments: Row):
+    with pytest.raises(Exception, match="nobody may have"):
+        courier._call("rag_claim_deliveries", arguments)

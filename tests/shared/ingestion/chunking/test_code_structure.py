@@ -1,0 +1,173 @@
+"""Code, in every language that is read: functions stay whole where they fit, whatever stands around them."""
+
+import pytest
+
+from shared.errors import InvalidRequest
+from shared.ingestion import file_type
+from shared.ingestion.chunking.code_structure import LANGUAGES, code_language
+from shared.ingestion.chunking.packer import chunk
+from shared.ingestion.chunking.strategy import ChunkingPlan
+from shared.ingestion.parsers.code import GRAMMARS
+from tests.shared.ingestion.chunking.test_packer import uncovered, words
+from tests.shared.sample_source_code import SOURCES
+
+FILLED = {"css": "/* {} */", "html": "<!-- {} -->", "bash": "# {}", "python": "# {}", "ruby": "# {}"}
+
+
+def cut(text: str, language: str, size: int, overlap: int = 0) -> list[str]:
+    chunks = chunk(
+        text,
+        size=size,
+        overlap=overlap,
+        count=words,
+        plan=ChunkingPlan("code", "general", code_language(language)),
+    )
+    assert uncovered(text, chunks) == []
+    assert all(text[item.start : item.end] == item.text for item in chunks)
+    assert all(item.tokens <= size for item in chunks)
+    return [item.text for item in chunks]
+
+
+def test_every_language_has_a_grammar_and_a_source():
+    assert set(LANGUAGES) == set(GRAMMARS) == set(SOURCES)
+    assert list(LANGUAGES) == sorted(LANGUAGES)
+    assert set(file_type.LANGUAGES.values()) <= set(LANGUAGES)
+
+
+def test_a_function_that_fits_is_not_split(subtests: pytest.Subtests):
+    for language in LANGUAGES:
+        with subtests.test(language):
+            first, second = SOURCES[language].split("\n%\n")
+            size = max(words(first), words(second)) + 2
+            text = f"{first}\n\n{second}\n"
+            for overlap in (0, 4):
+                chunks = cut(text, language, size, overlap)
+                assert any("heat" in part.lower() or "hot" in part.lower() for part in chunks)
+                for source in (first, second):
+                    inner = (
+                        source.removeprefix("<?php\n")
+                        .removeprefix("{\n")
+                        .removesuffix("\n}" * (language == "json"))
+                    )
+                    assert any(inner in part for part in chunks), (inner, chunks)
+
+
+def test_comments_stay_with_the_code_after_them(subtests: pytest.Subtests):
+    for language in [name for name in LANGUAGES if name != "json"]:
+        with subtests.test(language):
+            first, second = SOURCES[language].split("\n%\n")
+            comment = FILLED.get(language, "// {}").format("It is said of the second")
+            size = max(words(first), words(second) + words(comment)) + 2
+            assert any(
+                f"{comment}\n{second}" in part
+                for part in cut(f"{first}\n\n{comment}\n{second}\n", language, size)
+            )
+
+
+CLASS = '''"""Kilns."""
+
+import hot
+
+
+class Kiln:
+    """It is hot. Very."""
+
+    def heat(self):
+        a = 1
+        return a
+
+    # How it cools.
+    @property
+    def cool(self):
+        b = 2
+        if b:
+            c = 3
+        return b
+'''
+
+
+def test_a_too_long_class_is_split_between_its_methods():
+    assert cut(CLASS, "python", 15) == [
+        '"""Kilns."""\n\nimport hot',
+        'class Kiln:\n    """It is hot. Very."""\n\n    def heat(self):\n        a = 1\n        return a',
+        "    # How it cools.\n    @property\n    def cool(self):\n"
+        "        b = 2\n        if b:\n            c = 3",
+        "        return b",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("language", "lines"),
+    [
+        ("python", "# Hot.\n@cache\n@fast\ndef f():"),
+        ("rust", "/// Hot.\n#[inline]\nfn f() {"),
+        ("cpp", "// Hot.\ntemplate <class T>\nT f() {"),
+        ("typescript", "/* Hot. */\n@fast\nclass F {"),
+    ],
+)
+def test_a_comment_stays_with_a_function_that_does_not_fit(language: str, lines: str):
+    body = "    if (a) {\n        b();\n        c();\n    }\n" * 4
+    chunks = cut(f"x = 1\n\n{lines}\n{body}}}\n", language, 12)
+    assert any(lines in part for part in chunks)
+
+
+def test_a_too_long_function_is_split_between_its_blocks():
+    text = "def f():\n    a = 1\n    b = 2\n    if a:\n        c = 3\n        d = 4\n    return a\n"
+    assert cut(text, "python", 10) == [
+        "def f():\n    a = 1\n    b = 2",
+        "    if a:\n        c = 3\n        d = 4\n    return a",
+    ]
+
+
+def test_functions_have_no_overlap():
+    text = "def f():\n    a = 1\n    return a\n\n\ndef g():\n    b = 2\n    return b\n"
+    assert cut(text, "python", 8, 3) == [
+        "def f():\n    a = 1\n    return a", "def g():\n    b = 2\n    return b",
+    ]  # fmt: skip
+
+
+def test_invalid_code_is_split_too(subtests: pytest.Subtests):
+    cases: dict[str, str] = {
+        "broken": "def f(:\n    a = 1\n    b = = 2\n\n\ndef g(\n    c = 3 ]\n",
+        "words": "Just words. No code at all.",
+        "brackets": "((((\n}}}}\n",
+        # It ends the process of some parsers.
+        "brackets in brackets": "[{" * 200_000,
+    }
+    for case, text in cases.items():
+        # The text without end takes Go's parser much longer, and ends the same way.
+        for language in ("python", "go")[: 1 if len(text) > 100_000 else 2]:
+            with subtests.test(case, language=language):
+                assert cut(text, language, 8)
+
+
+def test_invalid_code_is_split_at_empty_lines():
+    text = "def f(:\n    a = = 1\n\ndef g(\n    b = 2 ]\n"
+    assert cut(text, "python", 8) == ["def f(:\n    a = = 1", "def g(\n    b = 2 ]"]
+
+
+def test_a_long_line_is_split_between_syntax_nodes():
+    text = "const a = [" + ", ".join(f"{{name: 'größe {n}', hot: [{n}, {n}]}}" for n in range(200)) + "];"
+    chunks = cut(text, "js", 60)
+    assert len(chunks) > 10
+    assert all(part.startswith(("const", "{name", ",")) for part in chunks)
+
+
+def test_languages_have_aliases(subtests: pytest.Subtests):
+    cases: list[tuple[str, str]] = [
+        ("Python", "python"),
+        (" C++ ", "cpp"),
+        ("c#", "csharp"),
+        ("ts", "typescript"),
+    ]
+    for text, meant in cases:
+        with subtests.test(said=text, meant=meant):
+            assert code_language(text) == meant
+
+
+def test_an_unknown_language_is_refused_with_the_known_ones(subtests: pytest.Subtests):
+    for text in ("cobol", "", None, 3, ["python"]):
+        with subtests.test(said=text):
+            with pytest.raises(InvalidRequest, match=r"bash, c, cpp, .*python.* typescript") as refused:
+                code_language(text)
+            assert refused.value.code == "unsupported_language"

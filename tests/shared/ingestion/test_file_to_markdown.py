@@ -1,0 +1,561 @@
+"""What files are read as, and how those are refused that are not what they seem."""
+
+import json
+import os
+import subprocess
+import sys
+import time
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from openpyxl import Workbook
+
+from local import ROOT
+from shared.errors import (
+    InvalidRequest,
+    RagError,
+    TranscriptionFailed,
+    UnreadableDocument,
+    UnsupportedFileType,
+)
+from shared.ingestion.file_to_markdown import Converted, convert
+from shared.ingestion.parsers import html_xml
+from shared.ingestion.parsers.limits_and_tables import own_title
+from shared.ingestion.sandbox import parse_in_subprocess
+from shared.models.transcription import Transcriber, transcriber_for
+from tests.shared import sample_files
+from tests.shared.examples import BIDIRECTIONAL, ZERO_WIDTH, settings
+from tests.shared.sample_files import archive
+from tests.stand_in_server import Reply, StandIn
+
+# -- texts --------------------------------------------------------------------------------------------
+
+
+def test_texts_are_parsed(subtests: pytest.Subtests):
+    cases: list[tuple[bytes, str | None, str | None, str, str]] = [
+        (b"plain", "a.txt", None, "plain", "text"),
+        (b"# Title\n\nwords", "A.MD", "application/octet-stream", "# Title\n\nwords", "markdown"),
+        (b"a,b\n1,2\n", None, "text/csv; charset=utf-8", "| a | b |\n| --- | --- |\n| 1 | 2 |", "csv"),
+        ("Größe".encode("utf-16"), "a.txt", None, "Größe", "text"),
+        (b"\xfe\xff" + "Größe".encode("utf-16-be"), "a.txt", None, "Größe", "text"),
+        (b"\xef\xbb\xbfwith a mark", "a.txt", None, "with a mark", "text"),
+        (b'{"a": [1, "\xc3\xa9"]}', "a.json", None, '{\n "a": [\n  1,\n  "é"\n ]\n}', "json"),
+        (b"{}", "a.txt", "application/json", "{}", "text"),
+        (b"def f():\n    pass", "a.py", "text/plain", "def f():\n    pass", "code"),
+        (b"select 1;", "a.sql", None, "select 1;", "text"),
+        (f"Ket{ZERO_WIDTH}tle{BIDIRECTIONAL}\r\n".encode(), "a.txt", None, "Kettle", "text"),
+    ]
+    for data, name, sent_as, text, kind in cases:
+        with subtests.test(data=data, name=name, sent_as=sent_as):
+            document = convert(data, name, sent_as)
+            assert (document.text, document.kind, document.pages) == (text, kind, ())
+
+
+ENDINGS = """
+.yaml .toml .ini .rst .jsonl .tex .org .diff .vtt .eml .lua .r .vue .proto .tf .ps1 .bat .nobody
+"""
+
+
+def test_plain_text_is_parsed_whatever_its_name(subtests: pytest.Subtests):
+    names: list[tuple[str | None, str | None]] = [(f"a{ending}", None) for ending in ENDINGS.split()]
+    names += [
+        ("LICENSE", None), ("Makefile", "application/octet-stream"), (None, None), ("a.mp4", "video/mp4"),
+    ]  # fmt: skip
+    text = "degrees: 1280 °C\n\tclay: yes\f"
+    for name, sent_as in names:
+        for encoding in ("utf-8", "utf-16"):
+            with subtests.test(name=name, sent_as=sent_as, encoding=encoding):
+                document = convert(text.encode(encoding), name, sent_as)
+                assert (document.text, document.kind) == (text.rstrip("\f"), "text")
+
+
+@pytest.mark.parametrize(
+    ("data", "name", "text", "kind"),
+    [
+        (b"<svg><title>Kiln</title></svg>", "a.svg", "svg:\n  title: Kiln", "xml"),
+        (b'{"cells": []}', "a.ipynb", '{\n "cells": []\n}', "json"),
+        (b"<!DOCTYPE html>\n<p>Kiln \xe9", None, "Kiln \u00e9", "html"),
+    ],
+)
+def test_a_text_s_type_is_detected_by_its_suffix_and_start(
+    data: bytes, name: str | None, text: str, kind: str
+):
+    document = convert(data, name, None)
+    assert (document.text, document.kind) == (text, kind)
+
+
+def test_a_table_is_detected_for_every_separator(subtests: pytest.Subtests):
+    tables = {
+        "semicolons": "a;b\n1;2\n",
+        "tabs": "a\tb\n1\t2\n",
+        "quoted": '"a","b"\r\n"1","2"\r\n',
+        "empty row": "a,b\n\n1,2",
+        "empty column": "a,,b\n1,,2\n",
+    }
+    for case, text in tables.items():
+        with subtests.test(case):
+            assert convert(text.encode(), "a.csv", None).text == "| a | b |\n| --- | --- |\n| 1 | 2 |"
+
+
+def test_a_table_row_is_one_line_whatever_its_content():
+    text = 'name,note\nkiln,"two\nlines, and | a bar"\n'
+    assert convert(text.encode(), "a.csv", None).text.endswith("| kiln | two lines, and \\| a bar |")
+
+
+def test_json_makes_the_round_trip():
+    value = {"name": "kiln", "hot": [1280, 1.5, None, True], "in": {"deep": "wörter"}}
+    assert json.loads(convert(json.dumps(value).encode(), "a.json", None).text) == value
+
+
+# -- files --------------------------------------------------------------------------------------------
+
+
+def test_a_pdf_keeps_its_pages_headings_and_paragraphs():
+    document = convert(sample_files.pdf(3), "a.pdf", None)
+    assert (document.kind, document.title) == ("pdf", "Kiln handbook")
+    assert [number for _, number in document.pages] == [1, 2, 3]
+    for start, number in document.pages:
+        paragraph = f"Page {number} begins. " + " ".join([sample_files.FIRING] * 8)
+        assert document.text[start:].startswith(f"# Chapter {number}: Firing\n\n{paragraph}")
+
+
+def test_a_docx_keeps_its_headings_lists_and_tables():
+    assert convert(sample_files.docx(), None, None) == Converted(
+        f"# Firing\n\n{sample_files.FIRING}\n\n- Wear gloves\n\n## Costs\n\n"
+        "| Item | Price \\| net |\n| --- | --- |\n| Clay | 3.50 |",
+        "docx",
+        "Kiln handbook",
+    )
+
+
+def test_a_pptx_keeps_its_slides_points_tables_and_notes():
+    document = convert(sample_files.pptx(), "a.pptx", None)
+    first = "# Slide 1\n\nFirst point\n- Second point\n\nNotes: Said on slide 1"
+    table = "| r0c0 | r0c1 |\n| --- | --- |\n| r1c0 | r1c1 |"
+    second = f"# Slide 2\n\nFirst point\n- Second point\n\n{table}\n\nNotes: Said on slide 2"
+    assert (document.text, document.pages) == (f"{first}\n\n{second}", ((0, 1), (len(first) + 2, 2)))
+
+
+def test_an_xlsx_is_a_table_for_each_sheet():
+    head = "# Stock\n\n| Item | Quantity | When |\n| --- | --- | --- |"
+    stock = f"{head}\n| Clay | 2 | 2026-01-02 |\n| Glaze\\|s | 1.5 |  |"
+    document = convert(sample_files.xlsx(), "a.xlsx", None)
+    assert document.text == f"{stock}\n\n# Empty\n\n# Notes\n\n| two lines |\n| --- |"
+    assert [number for _, number in document.pages] == [1, 2, 3]
+
+
+def test_a_book_is_parsed_in_the_order_of_its_spine():
+    assert convert(sample_files.epub(), None, None) == Converted(
+        "# Firing\n\nAbout Firing.\n\n# Cooling\n\nAbout Cooling.", "epub", "Kiln book"
+    )
+
+
+PAGE = """<!doctype html><html><head><title>Kilns &amp; more</title><style>p {color: red}</style>
+<script>alert("no")</script></head><body><nav><a href="/">Home</a></nav><h1>Kilns</h1>
+<p>A <b>hot</b> <a href="javascript:no()">kiln</a>.</p><p style="display:none">hidden</p><!-- a note -->
+<template>no</template><iframe src="//no.example"></iframe><img src=x onerror="no()">
+<table><tr><th>a</th></tr><tr><td>1</td></tr></table><pre><code>x = 1
+</code></pre></body></html>"""
+
+
+def test_only_the_visible_text_of_a_page_is_parsed():
+    assert convert(PAGE.encode(), "a.html", None) == Converted(
+        "# Kilns\n\nA hot kiln.\n\n| a |\n| --- |\n| 1 |\n\n```\nx = 1\n```", "html", "Kilns & more"
+    )
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        "<p>größer</p>".encode(),
+        b'<meta charset="iso-8859-1"><p>gr\xf6\xdfer</p>',
+        b"<p>gr\xf6\xdfer</p>",
+        "<p>größer</p>".encode("utf-16"),
+        b'<meta charset="no-such"><p>gr\xc3\xb6\xc3\x9fer</p>',
+    ],
+    ids=["utf-8", "said", "unsaid", "marked", "nonsense"],
+)
+def test_a_page_is_decoded_by_its_declared_charset(data: bytes):
+    assert convert(data, "a.html", None).text == "größer"
+
+
+def test_xml_is_an_outline_of_names_and_texts():
+    item, running = '<item id="1"><name>Clay</name></item>', "<p>A <b>hot</b> kiln.</p><!-- no -->"
+    data = f'<o:list xmlns:o="urn:x">{item}{running}</o:list>'
+    text = "list:\n  item id=1:\n    name: Clay\n  p: A hot kiln."
+    assert convert(data.encode(), "a.xml", None).text == text
+
+
+@pytest.mark.parametrize(
+    ("data", "name", "kind"),
+    [
+        (sample_files.pdf(1), "lies.txt", "pdf"),
+        (sample_files.docx(), "lies.pdf", "docx"),
+        (sample_files.epub(), "lies.docx", "epub"),
+        (b"\n\n" + sample_files.pdf(1), "late.pdf", "pdf"),
+    ],
+    ids=["a PDF", "a DOCX", "a book", "a late PDF"],
+)
+def test_a_file_s_type_is_decided_by_its_bytes(data: bytes, name: str, kind: str):
+    assert convert(data, name, "text/plain").kind == kind
+
+
+# -- what is refused ----------------------------------------------------------------------------------
+
+
+def test_an_unsupported_type_is_refused_with_the_supported_ones(subtests: pytest.Subtests):
+    unsupported: dict[str, tuple[bytes, str | None]] = {
+        "Office of old": (b"\xd0\xcf\x11\xe0\xa1\xb1", "a.doc"),
+        "RTF": (b"{\\rtf1", "a.rtf"),
+        "an archive": (archive({"a.txt": "words"}), "a.zip"),
+        "a program": (b"words", "a.exe"),
+        "no name": (b"\x7fELF\2\1", None),
+        "bytes": (b"\0asm\1", "a.wasm"),
+        "Latin-1": (b"caf\xe9", "a.yaml"),
+        "a terminal's": (b"words\x1b[0m", "a.cfg"),
+    }
+    supported = "PDF, DOCX, PPTX, XLSX, EPUB, HTML, XML, CSV"
+    for case, (data, name) in unsupported.items():
+        with subtests.test(case), pytest.raises(UnsupportedFileType, match=supported):
+            convert(data, name, None)
+
+
+def test_an_unreadable_file_is_refused_with_the_reason(subtests: pytest.Subtests):
+    broken: dict[str, tuple[bytes, str, str]] = {
+        "nothing": (b"", "a.txt", "empty_file"),
+        "white space": (b" \n\t ", "a.txt", "empty_file"),
+        "nothing that shows": ("\u200b\u00ad".encode(), "a.txt", "empty_file"),
+        "a page without text": (b"<p><script>x</script></p>", "a.html", "empty_file"),
+        "not UTF-8": (b"caf\xe9", "a.txt", "not_text"),
+        "a NUL byte": (b"a\0b", "a.txt", "not_text"),
+        "half of UTF-16": (b"\xff\xfea", "a.txt", "not_text"),
+        "half of JSON": (b"{", "a.json", "not_json"),
+        "deep JSON": (b"[" * 10_000 + b"]" * 10_000, "a.json", "not_json"),
+        "rather deep JSON": (b"[" * 40 + b"]" * 40, "a.json", "not_json"),
+        "a table of one long row": (b"a," * 40_000 + b"a\n" + b"b\n" * 20_000, "a.csv", "file_too_large"),
+        "JSON that indents": (b"[" * 31 + b"0," * 700_000 + b"0" + b"]" * 31, "a.json", "file_too_large"),
+        "too much text": (b"a " * 10_500_000, "a.txt", "file_too_large"),
+        "half of XML": (b"<a><b></a>", "a.xml", "processing_failed"),
+        "a billion laughs": (sample_files.BILLION_LAUGHS, "a.xml", "processing_failed"),
+        "deep XML": (b"<a>" * 100_000 + b"</a>" * 100_000, "a.xml", "processing_failed"),
+    }
+    for case, (data, name, code) in broken.items():
+        with subtests.test(case):
+            assert_refused(data, name, code)
+
+
+def test_a_broken_pdf_or_archive_is_refused_with_the_reason(subtests: pytest.Subtests):
+    broken: dict[str, tuple[bytes, str, str]] = {
+        "many members": (sample_files.docx_of_many_members(), "a.docx", "file_too_large"),
+        "a password": (sample_files.pdf(password="secret"), "a.pdf", "password_protected"),
+        "half a PDF": (sample_files.pdf()[:600], "a.pdf", "processing_failed"),
+        "a PDF that is text": (b"just words", "a.pdf", "processing_failed"),
+        "half a DOCX": (sample_files.docx()[:9000], "a.docx", "processing_failed"),
+        "a DOCX of nonsense": (
+            archive({"word/document.xml": "no"}),
+            "a.docx",
+            "processing_failed",
+        ),
+        "a PPTX of nonsense": (
+            archive({"ppt/presentation.xml": "no"}),
+            "a.pptx",
+            "processing_failed",
+        ),
+        "an XLSX of nonsense": (
+            archive({"xl/workbook.xml": "no"}),
+            "a.xlsx",
+            "processing_failed",
+        ),
+        "a book without chapters": (
+            archive({"META-INF/container.xml": "<x/>"}),
+            "a.epub",
+            "processing_failed",
+        ),
+        "a zip bomb": (sample_files.zip_bomb(), "a.docx", "file_too_large"),
+    }
+    for case, (data, name, code) in broken.items():
+        with subtests.test(case):
+            assert_refused(data, name, code)
+
+
+def assert_refused(data: bytes, name: str, code: str) -> None:
+    with pytest.raises(UnreadableDocument) as refused:
+        convert(data, name, None)
+    assert refused.value.code == code
+    assert isinstance(refused.value, InvalidRequest)
+
+
+def test_an_external_entity_is_not_loaded():
+    assert convert(sample_files.READS_A_FILE, "a.xml", None).text == "x: secret: &e;"
+
+
+def test_a_deeply_nested_page_is_refused_and_does_nothing_else():
+    with pytest.raises(UnreadableDocument):
+        convert(b"<div>" * 100_000 + b"words", "a.html", None)
+
+
+@pytest.mark.long
+def test_a_page_of_titles_is_parsed_in_time():
+    assert parse_in_subprocess("html", b"<title>" * 700_000, seconds=20)["parts"]
+
+
+def test_a_title_is_searched_only_at_the_start_of_a_page(monkeypatch: pytest.MonkeyPatch):
+    """The search takes the square of the number of titles: 14 seconds for all of these."""
+    monkeypatch.setattr(html_xml, "TITLE_CHARACTERS", 10_000)
+    started = time.process_time()
+    assert html_xml.html(b"<title>" * 20_000).parts
+    assert time.process_time() - started < 5
+
+
+def test_a_sheet_s_declared_width_is_ignored():
+    book = Workbook()
+    for row in range(200):
+        book.active.append([row])
+    book.active["XFD1"] = "far out"
+    assert convert(sample_files.save(book), "a.xlsx", None).text.startswith("# Sheet\n\n| 0 | far out |\n")
+
+
+# -- pictures and sound -------------------------------------------------------------------------------
+
+SOUNDS = [
+    b"ID3\x04", b"\xff\xfb\x90", b"OggS\0", b"fLaC\0", b"RIFF....WAVEfmt", b"RIFF....AVI ",
+    b"\0\0\0\x18ftypmp42", b"\x1aE\xdf\xa3", b"\0\0\x01\xba",
+]  # fmt: skip
+PICTURES = [
+    b"\x89PNG\r\n", b"\xff\xd8\xff\xe0", b"GIF89a", b"II*\0", b"MM\0*", b"RIFF....WEBP",
+    b"\0\0\0\x18ftypheic",
+]  # fmt: skip
+
+
+def test_a_text_in_another_encoding_is_refused_with_advice(subtests: pytest.Subtests):
+    for name in ("a.txt", "a.csv"):
+        with subtests.test(name=name):
+            with pytest.raises(UnreadableDocument, match="save it as UTF-8") as refused:
+                convert("Größe,1".encode("cp1252"), name, None)
+            assert refused.value.code == "not_text"
+
+
+def test_a_program_s_default_title_is_not_a_title(subtests: pytest.Subtests):
+    cases: list[tuple[str, str | None]] = [
+        ("untitled", None), ("(untitled)", None), ("Untitled Document", None), ("unknown", None),
+        ("(anonymous)", None), ("PowerPoint Presentation", None), ("Untitled-1", None), ("Document1", None),
+        ("Microsoft Word - kiln.docx", "kiln.docx"), ("Microsoft Word - Document1", None),
+        ("Unknown kilns", "Unknown kilns"), ("Kilns (untitled)", "Kilns (untitled)"), (" ", None),
+    ]  # fmt: skip
+    for title, own in cases:
+        with subtests.test(title=title):
+            assert own_title(title) == own
+
+
+def test_every_parser_ignores_its_program_s_default_title(subtests: pytest.Subtests):
+    for title, own in (("Microsoft Word - Document1", None), ("Kilns (untitled)", "Kilns (untitled)")):
+        documents = {
+            "PDF": sample_files.pdf(1, title=title),
+            "DOCX": sample_files.docx(title=title),
+            "HTML": f"<title>{title}</title>x".encode(),
+        }
+        for kind, data in documents.items():
+            with subtests.test(kind, title=title):
+                assert convert(data, "a.html", None).title == own
+
+
+# These pages are known to end no process, so a process for each of them would only take time.
+def test_a_page_that_would_be_parsed_incompletely_is_refused(subtests: pytest.Subtests):
+    for begin, end in (("<div>", "</div>"), ("<ul><li>", "</ul>"), ("<b>", "")):
+        page = f"<p>top</p>{begin * 1_050}deep{end * 1_050}"
+        with subtests.test(begin=begin):
+            with pytest.raises(UnreadableDocument, match="levels of nested elements") as refused:
+                html_xml.markdown(page)
+            assert refused.value.code == "nested_too_deeply"
+
+
+def test_a_much_too_deep_page_is_refused(subtests: pytest.Subtests):
+    for begin, end in (("<div>", "</div>"), ("<ul><li>", "</ul>"), ("<b>", "")):
+        page = f"<p>top</p>{begin * 50_000}deep{end * 50_000}"
+        with subtests.test(begin=begin):
+            with pytest.raises(UnreadableDocument, match="levels of nested elements") as refused:
+                convert(page.encode(), "a.html", None)
+            assert refused.value.code == "nested_too_deeply"
+
+
+def test_unclosed_elements_do_not_count_as_depth(subtests: pytest.Subtests):
+    for within in ("", "<ul>", "<table>", "<?xml version='1.0' encoding='utf-8'?><html>"):
+        for many in ("<p>x", "<li>x", "<tr><td>x", "<dt>x<dd>y", "<br>x", "<img src=a>x"):
+            with subtests.test(within=within, many=many):
+                assert "the end" in html_xml.markdown(f"{within}{many * 3000}<p>the end")
+
+
+def test_pages_of_common_depth_are_parsed_completely():
+    page = "<div>" * 900 + "deep" + "</div>" * 900 + "<p>after"
+    text = convert(page.encode(), "a.html", None).text
+    assert "deep" in text
+    assert "after" in text
+
+
+def test_audio_is_refused_with_the_setting_that_enables_it(subtests: pytest.Subtests):
+    for data in SOUNDS:
+        refused = pytest.raises(UnsupportedFileType, match="RAG_TRANSCRIPTION_KEY")
+        with subtests.test(data=data), refused:
+            convert(data, "lies.txt", "text/plain")
+
+
+def test_scanned_pages_are_refused_with_the_program_that_enables_them(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("PATH", "/nowhere")
+    with pytest.raises(UnreadableDocument, match="tesseract") as refused:
+        convert(sample_files.pdf_of_pictures(), "a.pdf", None)
+    assert refused.value.code == "no_text"
+
+
+def test_an_image_is_refused_with_the_program_that_enables_it(
+    subtests: pytest.Subtests, monkeypatch: pytest.MonkeyPatch
+):
+    for data in PICTURES:
+        with subtests.test(data=data):
+            monkeypatch.setenv("PATH", "/nowhere")
+            with pytest.raises(UnsupportedFileType, match="tesseract"):
+                convert(data, "lies.txt", "text/plain")
+
+
+def test_a_text_that_starts_like_an_image_is_a_text(subtests: pytest.Subtests):
+    cases: list[str] = ["ID3 tags", "GIF8 it is", "The ftyp box", "RIFF", "MM", "OggS or not"]
+    for text in cases:
+        with subtests.test(text=text):
+            assert convert(text.encode(), "a.txt", None).text == text
+
+
+TESSERACT = """#!/bin/sh
+[ "$1 $2" = "stdin stdout" ] || exit 2
+[ "$(head -c 4 | tail -c 3)" = PNG ] || exit 1
+echo "Seen: a kiln."
+"""
+
+
+@pytest.fixture
+def tesseract(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A program of that name which knows one format and sees one thing."""
+    program = tmp_path / "tesseract"
+    program.write_text(TESSERACT)
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+
+
+@pytest.mark.usefixtures("tesseract")
+def test_images_are_parsed_with_ocr():
+    assert convert(b"\x89PNG....", "a.png", None) == Converted("Seen: a kiln.", "picture")
+    with pytest.raises(UnreadableDocument):
+        convert(b"GIF89a", "a.gif", None)
+
+
+@pytest.mark.usefixtures("tesseract")
+def test_scanned_pages_are_parsed_with_ocr():
+    document = convert(sample_files.pdf_of_pictures(), "a.pdf", None)
+    assert (document.text, document.pages) == ("Seen: a kiln.", ((0, 1),))
+
+
+def test_audio_is_transcribed_with_a_key():
+    with StandIn() as service:
+        service.replies(Reply(json={"text": "The kiln is hot."}))
+        with closing(transcriber_at(service)) as transcriber:
+            document = convert(b"ID3\x04....", "talk.mp3", None, transcriber)
+    assert document == Converted("The kiln is hot.", "sound")
+    (request,) = service.requests
+    assert request.path == "/v1/audio/transcriptions"
+    assert request.headers["authorization"] == "Bearer sk-none"
+    assert b'filename="talk.mp3"' in request.body
+    assert b"ID3\x04...." in request.body
+    assert b"whisper-1" in request.body
+
+
+@pytest.mark.parametrize(
+    ("reply", "kind"),
+    [
+        (Reply(status=400, json={"error": {"message": "no"}}), UnreadableDocument),
+        (Reply(status=401, json={"error": {"message": "no"}}), TranscriptionFailed),
+        (Reply(status=503, json={}), TranscriptionFailed),
+        (Reply(body=b"nonsense"), TranscriptionFailed),
+        (Reply(drop=True), TranscriptionFailed),
+        (Reply(json={"text": ""}), UnreadableDocument),
+    ],
+    ids=["refused", "wrong key", "busy", "nonsense", "broken off", "silence"],
+)
+def test_a_failed_transcription_says_whether_a_retry_helps(reply: Reply, kind: type[Exception]):
+    with StandIn() as service:
+        service.replies(reply)
+        with closing(transcriber_at(service)) as transcriber, pytest.raises(kind):
+            convert(b"ID3\x04....", "talk.mp3", None, transcriber)
+
+
+def transcriber_at(service: StandIn) -> Transcriber:
+    made = transcriber_for(
+        settings(rag_transcription_key="sk-none", rag_transcription_url=f"{service.url}/v1")
+    )  # fmt: skip
+    assert made
+    return made
+
+
+def test_without_a_key_nothing_is_transcribed():
+    assert transcriber_for(settings()) is None
+
+
+# -- the reader's own process -------------------------------------------------------------------------
+
+
+def test_a_parser_over_the_time_limit_is_stopped():
+    data = sample_files.pdf(400)
+    started = time.monotonic()
+    with pytest.raises(UnreadableDocument):
+        parse_in_subprocess("pdf", data, seconds=0)
+    assert time.monotonic() - started < 60
+
+
+def test_a_parser_over_the_memory_limit_is_stopped():
+    with pytest.raises(UnreadableDocument):
+        parse_in_subprocess("xml", b"<a>" + b"<b/>" * 2_000_000 + b"</a>", megabytes=256)
+
+
+def instead_of_readers(monkeypatch: pytest.MonkeyPatch, folder: Path, program: str) -> None:
+    """What the process of a reader would be is this."""
+    package = folder / "shared" / "ingestion" / "parsers"
+    package.mkdir(parents=True)
+    for path in (package, package.parent, package.parent.parent):
+        (path / "__init__.py").touch()
+    (package / "__main__.py").write_text(program)
+    monkeypatch.syspath_prepend(str(folder))
+
+
+def test_a_parser_has_no_secrets(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+    """It tells its environment."""
+    spy = "import json, os; print('reading'); print(json.dumps({'parts': [[None, ' '.join(os.environ)]]}))"
+    instead_of_readers(monkeypatch, tmp_path, spy)
+    monkeypatch.setenv("RAG_SIGNING_KEY", "secret")
+    ((_, names),) = parse_in_subprocess("pdf", b"")["parts"]
+    assert set(names.split()) <= {"PYTHONPATH", "PYTHONDONTWRITEBYTECODE", "PATH", "LC_CTYPE"}
+    assert "RAG_SIGNING_KEY" in os.environ
+
+
+@pytest.mark.parametrize(
+    ("program", "kind"),
+    [
+        ("raise SystemExit(1)", RagError),
+        ("import no_such_module", RagError),
+        ("print('reading', flush=True); import os; os.abort()", UnreadableDocument),
+        ("print('reading', flush=True); print('nonsense')", UnreadableDocument),
+    ],
+)
+def test_a_parser_that_did_not_start_is_not_the_file_s_fault(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, program: str, kind: type[RagError]
+):
+    instead_of_readers(monkeypatch, tmp_path, program)
+    with pytest.raises(RagError) as refused:
+        parse_in_subprocess("pdf", b"")
+    assert type(refused.value) is kind
+
+
+def test_a_parser_writes_no_file(tmp_path: Path):
+    target = tmp_path / "written"
+    writing = f"os.write(os.open({str(target)!r}, os.O_CREAT | os.O_WRONLY), b'x')"
+    program = f"import os, shared.ingestion.parsers.__main__ as m; m.confine(5, 512); {writing}"
+    process = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, check=False)
+    assert b"File too large" in process.stderr
+    assert target.read_bytes() == b""

@@ -1,0 +1,435 @@
+"""Text in: cleaned, chunked, embedded, stored whole or not at all."""
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from typing import Any
+from uuid import uuid4
+
+import pytest
+
+from shared import pipeline
+from shared.clients.postgrest import Database
+from shared.errors import EmbeddingFailed, InvalidRequest, NotFound, RagError
+from shared.ingestion.chunking.passages import SPECIAL_TOKENS, ChunkingConfig, chunk_document, short_title
+from shared.ingestion.chunking.strategy import ChunkingPlan
+from shared.ingestion.synchronous_ingestion import NewDocument, StoredDocument, delete, ingest, ingest_many
+from shared.models.embeddings import Embedder, embed, embedder_for
+from shared.services import Services
+from shared.text.normalize import clean
+from shared.types import Filters, Principal, Query
+from tests.actors import Actor, World
+from tests.conftest import People
+from tests.shared.examples import (
+    BIDIRECTIONAL,
+    CONTROLS,
+    OTHERS,
+    SELECTORS,
+    TAGS,
+    ZERO_WIDTH,
+    opened,
+    settings,
+)
+from tests.stand_in_server import Reply, StandIn
+
+KETTLE = "The kettle switches off at 100 degrees. The kettle holds 1.7 litres of water."
+TOASTER = "The toaster browns bread in two minutes. The toaster has two slots."
+
+
+def document(actor: Actor, text: str = KETTLE, **fields: Any) -> NewDocument:
+    assert actor.org
+    return NewDocument(**{"org_id": actor.org.id, "title": "Kettle manual", "text": text, **fields})
+
+
+def put(core: Services, actor: Actor, text: str = KETTLE, **fields: Any) -> StoredDocument:
+    return ingest(core.database, core.embedder, actor.principal, document(actor, text, **fields))
+
+
+def texts_found(core: Services, actor: Actor, question: str = "kettle") -> list[str]:
+    return [match.text for match in pipeline.search(core, actor.principal, Query(question, 50)).matches]
+
+
+def chunks_of(world: World, document_id: str) -> list[tuple[Any, ...]]:
+    return world.sql(
+        "select content, span_start, span_end, token_count, ordinal from rag.chunks "
+        "where document_id = %s order by ordinal",
+        document_id,
+    )
+
+
+# -- chunking -----------------------------------------------------------------------------------------
+
+LONG_TITLES = {
+    "english": "The complete field guide to loggers, their batteries and their alarms " * 3,
+    "digits": "1234567890" * 30,
+    "emoji": "👩‍👩‍👧🧿" * 40,
+    "chinese": "数据记录器的电池" * 20,
+    "korean": " ".join(["갈색말"] * 60),
+    "nothing": "",
+}
+
+
+def test_title_and_chunk_together_fit_the_embedder_s_window(subtests: pytest.Subtests, embedder: Embedder):
+    """Korean syllables count three each for the local model: 120 of them are more than it reads."""
+    for name, long in LONG_TITLES.items():
+        with subtests.test(name):
+            title = long.strip()
+            text = " ".join(
+                f"Sentence number {number} about the kettle and its 1.7 litres." for number in range(80)
+            )
+            chunked = chunk_document(embedder, title, text, "en")
+            assert len(chunked.chunks) == len(chunked.passages) > 1
+            for item, passage in zip(chunked.chunks, chunked.passages, strict=True):
+                assert embedder.count_tokens(passage) <= embedder.window - SPECIAL_TOKENS
+                assert item.tokens <= embedder.passage_tokens
+
+
+def test_the_embedder_gets_the_title_before_each_passage(embedder: Embedder):
+    chunked = chunk_document(embedder, "Kettle manual", "It boils.", "en")
+    assert chunked.passages == ["Kettle manual\nIt boils."]
+
+
+TABLE = "| oven | degrees |\n| --- | --- |\n" + "\n".join(f"| kiln {n} | {n * 10} |" for n in range(90))
+
+
+@pytest.mark.parametrize(
+    ("plan", "size"),
+    [
+        (ChunkingPlan(), None),
+        (ChunkingPlan(document_type="table"), None),
+        (ChunkingPlan(document_type="table"), 8000),
+    ],
+    ids=["rows among other things", "a table", "a table that fills the window"],
+)
+def test_passages_that_begin_within_a_table_begin_with_its_head(
+    embedder: Embedder, plan: ChunkingPlan, size: int | None
+):
+    chunked = chunk_document(embedder, "Ovens", TABLE, "en", ChunkingConfig(size), plan=plan)
+    assert len(chunked.chunks) > 2
+    assert chunked.passages[0] == f"Ovens\n{chunked.chunks[0].text}"
+    for item, passage in zip(chunked.chunks[1:], chunked.passages[1:], strict=True):
+        assert passage == f"Ovens\n| oven | degrees |\n{item.text}"
+        assert TABLE[item.start : item.end] == item.text
+        assert embedder.count_tokens(passage) <= embedder.window - SPECIAL_TOKENS
+
+
+def test_a_header_that_does_not_fit_is_left_out(embedder: Embedder):
+    long = f"| {'oven ' * 250}|\n|---|\n" + "| kiln |\n" * 90
+    for plan in (ChunkingPlan(), ChunkingPlan(document_type="table")):
+        chunked = chunk_document(embedder, "Ovens", long, "en", plan=plan)
+        assert chunked.passages == [f"Ovens\n{item.text}" for item in chunked.chunks]
+
+
+def test_the_continuation_of_an_answer_is_embedded_with_its_question(embedder: Embedder):
+    text = "Q: How hot is it?\nA: " + "It is very hot in there, and it stays so. " * 60
+    passages = chunk_document(embedder, "Ovens", text, "en", plan=ChunkingPlan(document_type="qa")).passages
+    assert len(passages) > 2
+    assert all(passage.startswith("Ovens\nQ: How hot is it?\n") for passage in passages)
+
+
+def test_a_long_title_is_truncated(subtests: pytest.Subtests, embedder: Embedder):
+    for name, long in LONG_TITLES.items():
+        with subtests.test(name):
+            short = short_title(embedder, long)
+            assert long.startswith(short)
+            assert embedder.count_tokens(short) <= 32
+            assert bool(short) == bool(long)
+
+
+# -- refusals before anything is stored ---------------------------------------------------------------
+
+NOBODY = Principal(str(uuid4()), "no token")
+
+
+@pytest.fixture
+def nowhere() -> Iterator[Database]:
+    """A database that is not there: what is refused before it is called is refused here too."""
+    database = Database("http://127.0.0.1:9", "no key", 1)
+    yield database
+    database.close()
+
+
+INVISIBLE = {
+    "empty": "",
+    "white space": " \n\t\n ",
+    "bidirectional": BIDIRECTIONAL,
+    "zero-width": ZERO_WIDTH,
+    "tags": TAGS,
+    "controls": CONTROLS,
+    "others": SELECTORS + OTHERS,
+    "joiner": "\u200d",
+    "joiners": "\u200c\u200d",
+    "variation selector": "\ufe0f",
+    "all of it": f" {ZERO_WIDTH}\n{TAGS}\u200d\u00a0",
+}
+
+
+def test_a_document_of_invisible_characters_only_is_refused(
+    subtests: pytest.Subtests, nowhere: Database, embedder: Embedder
+):
+    refused = "A document needs a title and some text"
+    for name, invisible in INVISIBLE.items():
+        with subtests.test(name, field="text"), pytest.raises(InvalidRequest, match=refused):
+            ingest(nowhere, embedder, NOBODY, NewDocument(str(uuid4()), "A title", invisible))
+        with subtests.test(name, field="title"), pytest.raises(InvalidRequest, match=refused):
+            ingest(nowhere, embedder, NOBODY, NewDocument(str(uuid4()), invisible, KETTLE))
+
+
+def test_a_lone_surrogate_is_refused(subtests: pytest.Subtests, nowhere: Database, embedder: Embedder):
+    """JSON can carry a lone surrogate; no UTF-8 can."""
+    for field in ("title", "text"):
+        fields: dict[str, Any] = {"title": "A title", "text": KETTLE, field: "half a \ud83d smile"}
+        with subtests.test(field=field), pytest.raises(InvalidRequest):
+            ingest(nowhere, embedder, NOBODY, NewDocument(str(uuid4()), **fields))
+
+
+# -- the real database --------------------------------------------------------------------------------
+
+
+def test_a_document_is_searchable_when_ingest_returns(core: Services, people: People):
+    stored = put(core, people.ann)
+    assert (stored.replaced, stored.chunks) == (False, 1)
+    (hit,) = pipeline.search(core, people.alf.principal, Query("When does the kettle switch off?")).matches
+    assert hit.document_id == stored.document_id
+    assert (hit.text, hit.title) == (KETTLE, "Kettle manual")
+
+
+def test_every_chunk_is_the_stored_text_of_its_span(core: Services, people: People, world: World):
+    text = "\r\n".join(
+        f"## Part {number} 👩‍👩‍👧\r\n\u200bDer Kessel Nr. {number} fasst 1,7 Liter.\u202e "
+        f"Il s'arrête à 100 °C. 数据{number}。"
+        for number in range(30)
+    )
+    stored = put(core, people.ann, text, title=" A\u200b title\r\nof two  lines ")
+    ((content, title, size),) = world.sql(
+        "select content, title, length(content) from rag.documents where id = %s", stored.document_id
+    )
+    assert content == clean(text)
+    assert size == len(content)
+    assert title == "A title of two lines"
+    chunks = chunks_of(world, stored.document_id)
+    assert len(chunks) == stored.chunks > 1
+    for ordinal, (chunk_text, start, end, tokens, position) in enumerate(chunks):
+        assert chunk_text == content[start:end]
+        assert tokens == core.embedder.count_tokens(chunk_text)
+        assert position == ordinal
+    assert world.sql(
+        "select bool_and(substr(documents.content, span_start + 1, span_end - span_start) = chunks.content) "
+        "from rag.chunks join rag.documents on documents.id = document_id where document_id = %s",
+        stored.document_id,
+    ) == [(True,)]
+
+
+def test_embeddings_are_stored_in_the_column_s_precision(core: Services, people: People, world: World):
+    stored = put(core, people.ann)
+    ((kept,),) = world.sql(
+        "select embedding::real[] from rag.chunks where document_id = %s", stored.document_id
+    )
+    (vector,) = embed(core.embedder, [f"Kettle manual\n{KETTLE}"])
+    # A half has eleven binary digits.
+    assert kept == pytest.approx(vector, rel=2**-10, abs=1e-7)
+
+
+def test_a_document_has_its_fields_and_searches_filter_by_them(core: Services, people: People):
+    moment = datetime(2026, 3, 18, 9, tzinfo=UTC)
+    put(core, people.ann, TOASTER, title="Toaster")
+    put(
+        core,
+        people.ann,
+        source_type="faq",
+        uri="https://acme.example/kettle",
+        lang="en",
+        occurred_at=moment,
+        metadata={"labels": ["a", "b"], "depth": {"x": None}},
+    )
+    filters = Filters(source_types=("faq",), lang="en", date_from=moment, date_to=moment)
+    (hit,) = pipeline.search(core, people.ann.principal, Query("kettle", filters=filters)).matches
+    assert (hit.source_type, hit.uri, hit.lang) == ("faq", "https://acme.example/kettle", "en")
+    assert hit.occurred_at == moment
+    assert hit.metadata == {"labels": ["a", "b"], "depth": {"x": None}}
+    (plain,) = pipeline.search(
+        core, people.ann.principal, Query("toaster", filters=Filters(source_types=("doc",)))
+    ).matches
+    assert (plain.title, plain.uri, plain.lang, plain.occurred_at, plain.metadata) == (
+        "Toaster",
+        None,
+        None,
+        None,
+        {},
+    )
+
+
+def test_missing_fields_are_filled_from_metadata_which_stays_unchanged(core: Services, people: People):
+    metadata = {"source_type": "faq", "lang": "en", "url": "https://acme.example/k", "date": "2026-03-18"}
+    put(core, people.ann, metadata=metadata)
+    (hit,) = pipeline.search(
+        core, people.ann.principal, Query("kettle", filters=Filters(("faq",), "en"))
+    ).matches
+    assert (hit.uri, hit.metadata) == ("https://acme.example/k", metadata)
+    assert hit.occurred_at == datetime(2026, 3, 18, tzinfo=UTC)
+
+
+def test_given_fields_override_metadata():
+    arguments = NewDocument("org", "t", "x", source_type="faq", lang="en", uri="a", metadata={
+        "source_type": "web", "lang": "fr", "uri": "b", "date": "2026-03-18T10:00:00+02:00",
+    })  # fmt: skip
+    filled = arguments.with_fields_of_metadata()
+    assert (filled.source_type, filled.lang, filled.uri) == ("faq", "en", "a")
+    assert filled.occurred_at == datetime(2026, 3, 18, 8, tzinfo=UTC)
+
+
+def test_metadata_of_another_type_fills_no_field(subtests: pytest.Subtests):
+    cases: list[object] = ["", "soon", "18.3.2026", "2026-13-01", 20260318, None, ["2026-03-18"], {}]
+    for value in cases:
+        with subtests.test(value=value):
+            metadata = {
+                "date": value,
+                "lang": value if not isinstance(value, str) else "",
+                "source_type": [value],
+            }
+            filled = NewDocument("org", "t", "x", metadata=metadata).with_fields_of_metadata()
+            assert (filled.occurred_at, filled.lang, filled.source_type) == (None, None, None)
+            assert filled.metadata == metadata
+
+
+def test_labels_in_metadata_fill_the_field_only_if_all_are_valid(subtests: pytest.Subtests):
+    cases: list[tuple[list[object], tuple[str, ...]]] = [
+        (["a", "b"], ("a", "b")),
+        (["a", 7], ()),
+        (["a", ""], ()),
+        (["a", "b" * 101], ()),
+        (["a", f"b{ZERO_WIDTH}"], ()),
+    ]
+    for labels, expected in cases:
+        with subtests.test(labels=labels):
+            document = NewDocument("org", "t", "x", metadata={"labels": labels}).with_fields_of_metadata()
+            assert (document.labels, document.metadata) == (expected, {"labels": labels})
+
+
+def test_the_same_external_id_replaces_every_old_chunk(core: Services, people: People, world: World):
+    long = " ".join(f"Sentence {number} of the old kettle manual is here." for number in range(60))
+    first = put(core, people.ann, long, external_id="kettle")
+    second = put(core, people.alf, TOASTER, external_id="kettle", title="Toaster manual")
+    assert first.chunks > second.chunks == 1
+    assert second.replaced
+    assert second.document_id == first.document_id
+    assert [row[0] for row in chunks_of(world, first.document_id)] == [TOASTER]
+    assert texts_found(core, people.ann) == [TOASTER]
+
+
+def test_the_same_name_in_another_org_or_collection_is_another_document(core: Services, people: People):
+    first = put(core, people.ann, external_id="kettle")
+    elsewhere = put(core, people.bob, external_id="kettle")
+    aside = put(core, people.ann, external_id="kettle", collection="aside")
+    assert len({first.document_id, elsewhere.document_id, aside.document_id}) == 3
+    assert not any(stored.replaced for stored in (first, elsewhere, aside))
+    assert len(texts_found(core, people.bob)) == 1
+
+
+def test_without_an_external_id_nothing_is_replaced(core: Services, people: People):
+    assert put(core, people.ann).document_id != put(core, people.ann).document_id
+    assert len(texts_found(core, people.ann)) == 2
+
+
+def test_a_private_document_is_visible_to_its_owner_and_admins(core: Services, people: People):
+    put(core, people.ann, private=True)
+    assert texts_found(core, people.ann) == texts_found(core, people.ada) == [KETTLE]
+    assert texts_found(core, people.alf) == texts_found(core, people.bob) == []
+
+
+def test_a_deleted_document_disappears_at_once_with_its_chunks(core: Services, people: People, world: World):
+    stored, other = put(core, people.ann), put(core, people.ann, TOASTER)
+    assert delete(core.database, people.ann.principal, stored.document_id) is True
+    assert chunks_of(world, stored.document_id) == []
+    assert texts_found(core, people.ann) == [TOASTER]
+    assert delete(core.database, people.ann.principal, stored.document_id) is False
+    assert delete(core.database, people.ann.principal, str(uuid4())) is False
+    assert len(chunks_of(world, other.document_id)) == 1
+
+
+def test_a_member_of_another_org_cannot_delete_by_id(core: Services, people: People):
+    stored = put(core, people.ann)
+    for stranger in (people.bob, people.sam):
+        assert delete(core.database, stranger.principal, stored.document_id) is False
+    assert texts_found(core, people.ann) == [KETTLE]
+
+
+def test_a_member_of_another_org_cannot_write_and_learns_nothing(
+    core: Services, people: People, world: World
+):
+    for stranger in (people.bob, people.sam):
+        with pytest.raises(NotFound):
+            ingest(core.database, core.embedder, stranger.principal, document(people.ann))
+    with pytest.raises(NotFound):
+        put(core, people.ann, org_id=str(uuid4()))
+    assert world.sql("select count(*) from rag.documents where org_id = %s", people.acme.id) == [(0,)]
+
+
+@pytest.fixture
+def broken() -> Iterator[Embedder]:
+    """A hosted embedder whose key is wrong."""
+    with StandIn() as api:
+        api.replies(Reply(status=401, json={"error": {"message": "wrong key"}}))
+        yield opened(embedder_for(settings(openai_api_key="sk-wrong", rag_embedding_url=api.url)))
+
+
+def test_an_embedder_failure_keeps_the_old_version(
+    core: Services, people: People, world: World, broken: Embedder
+):
+    stored = put(core, people.ann, external_id="kettle")
+    before = chunks_of(world, stored.document_id)
+    for name in ("kettle", "another"):
+        with pytest.raises(EmbeddingFailed):
+            ingest(
+                core.database, broken, people.ann.principal, document(people.ann, TOASTER, external_id=name)
+            )
+    assert chunks_of(world, stored.document_id) == before
+    assert texts_found(core, people.ann) == [KETTLE]
+    assert world.sql("select count(*) from rag.documents where org_id = %s", people.acme.id) == [(1,)]
+
+
+def test_a_field_that_cannot_be_stored_is_refused_and_keeps_the_old_version(
+    subtests: pytest.Subtests, core: Services, people: People, world: World
+):
+    cases: list[dict[str, Any]] = [
+        {"title": "t" * 1001},
+        {"uri": "u" * 2001},
+        {"lang": "x" * 36},
+        {"source_type": "s" * 65},
+        {"external_id": ""},
+        {"external_id": "e" * 501},
+        {"collection": ""},
+        {"org_id": "no uuid"},
+        {"metadata": {"key": "nul \u0000 inside"}},
+        {"uri": "https://acme.example/\u0000"},
+    ]
+    for fields in cases:
+        with subtests.test(fields=fields):
+            stored = put(core, people.ann, external_id="kettle")
+            with pytest.raises(InvalidRequest) as raised:
+                put(core, people.ann, TOASTER, **{"external_id": "kettle", **fields})
+            assert "toaster" not in str(raised.value)
+            assert [row[0] for row in chunks_of(world, stored.document_id)] == [KETTLE]
+
+
+def test_a_batch_gets_a_fresh_token_before_each_call(core: Services, people: People):
+    """A key's token may be over by the time that all of them are embedded."""
+    requests = []
+
+    def ann() -> Principal:
+        requests.append(1)
+        return people.ann.principal
+
+    documents = [
+        document(people.ann, f"{number}. {KETTLE}", external_id=str(number)) for number in range(300)
+    ]
+    stored = ingest_many(core.database, core.embedder, ann, "many", documents)
+    assert all(entries and entries.chunks == 1 for entries in stored)
+    assert len(requests) == 2
+
+
+def test_an_expired_token_stores_nothing(core: Services, people: People, world: World):
+    expired = Principal(people.ann.id, people.ann.token(exp=1))
+    with pytest.raises(RagError) as raised:
+        ingest(core.database, core.embedder, expired, document(people.ann))
+    assert raised.value.status == 401
+    assert world.sql("select count(*) from rag.documents where org_id = %s", people.acme.id) == [(0,)]

@@ -1,0 +1,37 @@
+"""The language of a question, told by its function words."""
+
+import pytest
+
+from shared.generation.refusals import INSUFFICIENT, insufficient
+from shared.text.language_detection import language_of
+
+QUESTIONS = {
+    "en": ["What is the fee?", "Who is José Núñez in Málaga?", "kettle", "", "12345", "公司的年假有多少天？"],
+    "de": ["Wie hoch ist die Gebühr?", "Kündigungsfrist", "was kostet das", "Wer ist Tim in London?"],
+    "fr": [
+        "Quel est le tarif ?",
+        "Où est-ce ?",
+        "Qui en est responsable ?",
+        "Tu as le contrat ?",
+        "Et à Grenoble ?",
+    ],
+    "es": [
+        "¿Cuál es la tarifa?",
+        "¿Quién la firma?",
+        "que hay de la oficina",
+        "Que es SAML?",
+        "¿Vacaciones?",
+    ],
+}
+
+
+def test_a_question_s_language_is_detected_by_its_function_words(subtests: pytest.Subtests):
+    for language, questions in QUESTIONS.items():
+        for question in questions:
+            with subtests.test(question=question):
+                assert language_of(question) == language
+
+
+def test_refusals_differ_by_language_and_default_to_english():
+    assert len({insufficient(questions[0]) for questions in QUESTIONS.values()}) == len(QUESTIONS)
+    assert insufficient("Quanto costa?") == INSUFFICIENT

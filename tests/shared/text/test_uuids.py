@@ -1,0 +1,45 @@
+"""Ids as clients write them: no test here asks anybody."""
+
+import pytest
+
+from shared.errors import NotFound
+from shared.text.uuids import id_of
+
+ID = "5a0e4f1c-9d0b-4b5e-8a53-0c7d1e6f2b94"
+
+
+def test_an_id_is_accepted_with_and_without_its_prefix_in_any_case(subtests: pytest.Subtests):
+    cases: list[tuple[str, str]] = [
+        ("collection", "col"),
+        ("document", "doc"),
+        ("workspace", "ws"),
+        ("org", "org"),
+        ("chunk", "chnk"),
+    ]
+    for noun, prefix in cases:
+        with subtests.test(noun):
+            for written in (ID, f"{prefix}_{ID}", ID.upper(), f"{prefix}_{ID}".upper(), ID.replace("-", "")):
+                assert id_of(written, noun) == ID
+
+
+def test_a_malformed_id_matches_nothing(subtests: pytest.Subtests):
+    cases: list[str] = [
+        "",
+        "x",
+        "ws_",
+        "ws_123",
+        f"doc_{ID}",
+        f"ws_ws_{ID}",
+        f"{ID}0",
+        f" {ID} x",
+        "\0",
+        "ws_é" * 99,
+    ]
+    for written in cases:
+        with subtests.test(written=written):
+            with pytest.raises(NotFound) as missing:
+                id_of(written, "workspace")
+            assert (missing.value.code, missing.value.details) == (
+                "workspace_not_found",
+                {"workspace_id": written},
+            )

@@ -1,0 +1,215 @@
+"""Requests and exceptions that no schema describes."""
+
+import hashlib
+import secrets
+from collections.abc import Callable, Mapping
+from typing import Any
+from uuid import uuid4
+
+from verify.victim_objects import HASH, QUESTION, Values
+
+Example = Callable[[Values], dict[str, Any]]
+
+# Routes that answer without a credential.
+PUBLIC = {
+    "GET /health",
+    "GET /healthz",
+    "GET /readyz",
+    "GET /api/keys/health",
+    "GET /v1/health",
+    "GET /api/v1/health",
+}
+# Public routes that still check a credential if the request has one.
+PUBLIC_WITH_CHECK = {"GET /v1/health", "GET /api/v1/health"}
+# Opened by a signed link, which takes the place of a credential.
+BY_LINK = {"GET /v1/documents/{document_id}/original", "GET /api/v1/documents/{document_id}/original"}
+# The operators', each with the token of the deployment that opens it.
+OPERATORS = {"GET /metrics": "metrics_token", "POST /functions/v1/ingest": "worker_token"}
+# Codes of a part of the product that the deployment has switched off.
+SWITCHED_OFF = ("storage_off", "snapshots_off", "answers_off", "api_keys_off")
+# SQL functions that answer without the functions' secret.
+OPEN_TO_BROWSERS = {
+    "is_org_member",
+    "rag_graph_of",
+    "rag_graph_search",
+    "rag_health",
+    "rag_match",
+    "rag_search",
+    "rag_similar",
+    "rag_widen",
+}
+# Targets that a key with any scope may call.
+OPEN_TO_EVERY_SCOPE = {"GET /v1/orgs", "rag_list_orgs"}
+
+# Targets whose rightful request shows and changes nothing that is recognised: counters, states, links, files.
+WITHOUT_EFFECT = {
+    "GET /metrics",
+    "GET /v1/documents/{document_id}/status",
+    "GET /v1/documents/{document_id}/url",
+    "GET /v1/stats",
+    "POST /functions/v1/ingest",
+    "POST /persist/{index_name}",
+    "is_org_member",
+    "rag_check_load",
+    "rag_health",
+    "rag_check_rate_limit",
+    "rag_store_content",
+    "rag_record_metrics",
+}
+# SQL functions that the sweep calls only as an attacker: a valid one would do the worker's work for all orgs.
+WITHOUT_CONTROL = {
+    "rag_claim_deliveries",
+    "rag_claim_extractions",
+    "rag_claim_jobs",
+    "rag_claim_removals",
+    "rag_remove_deleted_collections",
+}
+# SQL functions of the worker's role.
+OF_THE_WORKER = WITHOUT_CONTROL | {"rag_end_delivery", "rag_end_removal"}
+
+# Names that mean something else to one function, by its slug.
+ALIASES: Mapping[str, Mapping[str, str]] = {"knowledge": {"document_id": "document_name"}}
+# By method and path without a leading /api: what the body holds besides what the schema says.
+BODIES: dict[str, Example] = {
+    "POST /v1/chat": lambda _: {"message": QUESTION, "stream": False},
+    "POST /v1/chat/completions": lambda _: {
+        "messages": [{"role": "user", "content": QUESTION}],
+        "stream": False,
+    },
+    "POST /v1/similar": lambda values: {"subject": {"kind": "document", "documentId": values["document_id"]}},
+    "PATCH /v1/collections/{collection_id}": lambda values: {"description": f"new {values['marker']}"},
+    "PATCH /v1/documents/{document_id}": lambda values: {"title": f"New {values['marker']}"},
+    "PATCH /v1/webhooks/{webhook_id}": lambda values: {"description": f"new {values['marker']}"},
+    "POST /v1/documents/upload": lambda _: {"filename": "a.pdf", "size_bytes": 10},
+}
+# Path parameters that name another object than the parameter's name suggests.
+PATHS: dict[str, Example] = {
+    "GET /v1/documents/{document_id}/original": lambda values: {"document_id": values["waiting_id"]},
+}
+QUERIES: dict[str, Example] = {
+    "DELETE /v1/collections/{collection_id}": lambda _: {"cascade": "true"},
+    "POST /load/{index_name}": lambda _: {"overwrite": "true"},
+}
+# A request that the admin sends before the attacks.
+FIRST = {"POST /load/{index_name}": "POST /persist/{index_name}"}
+
+
+def _chunk(values: Values, text: str) -> dict[str, Any]:
+    end = len(text)
+    return {
+        "span_start": 0,
+        "span_end": end,
+        "token_count": 1,
+        "embedding": values["embedding"],
+    }
+
+
+def _document(values: Values, **more: Any) -> dict[str, Any]:
+    text = f"{QUESTION} {values['marker']}"
+    return {
+        "title": "New", "content": text, "embedding_model": values["stored_model"], **more,
+    }  # fmt: skip
+
+
+def _digest() -> str:
+    return hashlib.sha256(secrets.token_bytes(8)).hexdigest()
+
+
+def _new_key(_: Values) -> dict[str, Any]:
+    return {"prefix": "mn_live_abcd", "hash": _digest(), "scopes": ["documents:read"]}
+
+
+def _secret() -> str:
+    return f"whsec_{'A' * 43}="
+
+
+# By the SQL function: arguments besides those that names and types say.
+ARGUMENTS: dict[str, Example] = {
+    "rag_put_document": lambda values: {
+        "document": _document(values, org_id=values["org_id"], collection=values["collection"]),
+        "chunks": [_chunk(values, QUESTION)],
+    },
+    "rag_put_documents": lambda values: {
+        "documents": [
+            _document(values, chunks=[_chunk(values, QUESTION)], external_id=values["document_name"])
+        ]
+    },
+    "rag_add_document": lambda values: {
+        "document": {"title": "New", "bytes": "eA=="},
+        "collection_id": values["collection_id"],
+    },
+    "rag_update_document": lambda values: {"changes": {"title": f"New {values['marker']}"}},
+    "rag_update_collection": lambda values: {"description": f"new {values['marker']}"},
+    "rag_delete_collection": lambda _: {"cascade": True},
+    "rag_create_collection": lambda _: {"name": f"new {secrets.token_hex(4)}"},
+    "rag_create_key": lambda values: _new_key(values) | {"name": "new"},
+    "rag_rotate_key": lambda _: {"prefix": "mn_live_abcd", "hash": _digest()},
+    "rag_create_webhook": lambda _: {
+        "url": "https://hooks.example/in", "secret": _secret(), "events": ["document.deleted"],
+    },
+    "rag_rotate_webhook": lambda _: {"secret": _secret()},
+    "rag_update_webhook": lambda values: {"description": f"new {values['marker']}"},
+    "rag_match": lambda values: {"filters": {"model": values["stored_model"], "org_id": values["org_id"]}},
+    "rag_search": lambda values: {"query_text": QUESTION, "query_vector": values["embedding"]},
+    "rag_graph_search": lambda values: {"query_text": QUESTION, "query_vector": values["embedding"]},
+    "rag_similar": lambda values: {
+        "document_id": values["document_id"], "chunk_id": None, "query_text": None, "query_vector": None,
+    },
+    "rag_get_original": lambda values: {"document_id": values["waiting_id"]},
+    "rag_get_contents": lambda values: {
+        "kinds": ["document"],
+        "ids": [values["document_id"]],
+        "chunks": True,
+    },
+    "rag_find_collection": lambda values: {"name": values["collection"]},
+    "rag_begin_snapshot": lambda values: {"name": values["collection"]},
+    "rag_check_load": lambda values: {"name": values["collection"], "overwrite": True},
+    "rag_begin_load": lambda values: {
+        "name": values["collection"], "overwrite": True, "documents": 1, "collection": {},
+    },
+    "rag_load_documents": lambda values: {
+        "collection_id": values["load_id"],
+        "documents": [_document(values, name="a", created_at="2026-01-01T00:00:00Z")], "first": 1,
+    },
+    "rag_load_chunks": lambda values: {
+        "collection_id": values["load_id"], "document_id": values["load_document_id"],
+        "chunks": [_chunk(values, QUESTION)], "last": True,
+        "embedding_model": values["stored_model"],
+    },
+    "rag_finish_load": lambda values: {"collection_id": values["load_id"]},
+    "rag_cancel_load": lambda values: {"collection_id": values["load_id"]},
+    "rag_snapshot_documents": lambda _: {},
+    "rag_read_snapshot_chunks": lambda _: {"first": 0},
+    "rag_claim_response": lambda _: {
+        "key_hash": _digest(), "body_hash": HASH, "lease_seconds": 60, "scope": "chat:read",
+    },
+    "rag_store_response": lambda _: {"key_hash": HASH, "status": 200, "body": "{}", "request_id": "r"},
+    "rag_release_response": lambda _: {"key_hash": HASH},
+    "rag_check_rate_limit": lambda _: {
+        "function": "rag-search",
+        "bucket": "rag",
+        "requests": 10**6,
+        "window_seconds": 60,
+    },
+    "rag_record_event": lambda _: {"event": "knowledge.retrieve"},
+    "rag_record_metrics": lambda _: {"measures": []},
+    "rag_get_query_embedding": lambda _: {"max_age_seconds": 3600},
+    "rag_put_query_embedding": lambda _: {"hash": _digest(), "max_age_seconds": 3600},
+    "rag_open_session": lambda _: {"history": 10},
+    "rag_save_turn": lambda values: {
+        "title": "new", "messages": [{"role": "user", "content": f"and {values['marker']}"}],
+    },
+    "rag_begin_upload": lambda _: {"name": "a.pdf", "size_bytes": 10},
+    "rag_claim_jobs": lambda _: {"wanted": 1, "lease_seconds": 60},
+    "rag_store_content": lambda _: {"content_hash": _digest()},
+    "rag_extend_job": lambda _: {"step": "storing", "lease_seconds": 60},
+    "rag_complete_job": lambda values: {"document": _document(values), "chunks": [_chunk(values, QUESTION)]},
+    "rag_fail_job": lambda _: {"code": "processing_failed", "message": "x"},
+    "rag_store_extraction": lambda _: {"first": 0, "chunks": [{"names": [{"name": "Eve Root"}]}]},
+    "rag_fail_extraction": lambda _: {"code": "reading_failed", "message": "x"},
+    "rag_end_removal": lambda values: {"path": values.get("removal_path", "a")},
+    "rag_end_delivery": lambda values: {
+        "delivery_id": values.get("delivery_lease", values["delivery_id"])[0],
+        "lease": values.get("delivery_lease", [str(uuid4())])[-1], "response_status": 200,
+    },
+}  # fmt: skip

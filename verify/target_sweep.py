@@ -1,0 +1,164 @@
+"""Attacks and positive controls on one target at a time."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Protocol
+
+import httpx
+
+from verify import request_examples
+from verify.actors import Actors, Person, create_actors
+from verify.attacks import REFUSALS, Attack, Credentials, Group, failure_reason, leak
+from verify.request_generator import Request
+from verify.row_digest import Extent, Rows, State, difference
+from verify.target_deployment import Deployment, Finding
+from verify.victim_objects import ObjectFactory, Objects, Values
+
+TIMEOUT_SECONDS = 120
+CONTROL, PRIVATE_CONTROL = "positive control", "positive control of private objects"
+ADD_REQUEST = "add a valid request to verify/request_examples.py"
+# Statuses of invalid requests and of disabled parts of the product.
+INVALID = {400, 422, 501, 503}
+
+
+class Target(Protocol):
+    @property
+    def name(self) -> str: ...
+
+    def request(self, values: Values, *, optional: bool) -> Request: ...
+
+
+@dataclass(frozen=True)
+class Control:
+    """The rightful caller whose request succeeds, whether it shows or changes anything of the victim's, and
+    the responses to callers whose request fails."""
+
+    caller: str = ""
+    has_effect: bool = False
+    answers: tuple[str, ...] = ()
+
+
+class Sweep:
+    """Attacks on targets behind one address. The victim's objects are renewed when one of them is gone."""
+
+    def __init__(self, actors: Actors, client: httpx.Client, base: str, headers: Mapping[str, str]) -> None:
+        self.actors = actors
+        self.factory = ObjectFactory(actors, client)
+        self._state = State(actors)
+        self._client, self._base, self._headers = client, base, headers
+        self._keys: dict[tuple[str, tuple[str, ...]], str] = {}
+        self.objects: Objects
+        self.renew()
+
+    @cached_property
+    def credentials(self) -> Credentials:
+        return Credentials.of(self.actors, self.objects.other_collection_id)
+
+    def key(self, owner: Person, scopes: Sequence[str]) -> str:
+        """The text of an API key of that owner with these scopes. An owner's working keys are limited."""
+        if (owner.id, tuple(scopes)) not in self._keys:
+            self._keys[owner.id, tuple(scopes)] = self.actors.key(owner, scopes)
+        return self._keys[owner.id, tuple(scopes)]
+
+    def renew(self) -> None:
+        self.objects = self.factory.create()
+        self._baseline = self._state.rows(Extent())
+
+    def renew_if_changed(self) -> None:
+        if self._baseline - self._state.rows(Extent()):
+            self.renew()
+
+    def rows(self) -> Rows:
+        return self._state.rows(Extent())
+
+    def send(self, request: Request, headers: Mapping[str, str]) -> httpx.Response:
+        return request.send(self._client, self._base, {**self._headers, **headers})
+
+    def attack(self, target: Target, group: Group, attacks: Sequence[Attack]) -> Iterator[Finding]:
+        """Send these attacks of the group. Yields a finding for each success and each changed row."""
+        before = self._state.rows(group.extent)
+        for attack in attacks:
+            values = self.objects.private if attack.privately else self.objects.shared
+            # A signed link is a credential of its own, which the attacker does not have.
+            values = {**values, "link": self.objects.forged_link}
+            request = target.request(values, optional=attack.optional)
+            if not attack.optional and request.shape() == target.request(values, optional=True).shape():
+                continue  # No field may be left out: the attack was made.
+            response = self.send(request, attack.headers)
+            is_refused = self._is_refused_to_all(target, attack, response)
+            if reason := failure_reason(attack, group, request, response, is_refused=is_refused):
+                yield Finding(target.name, attack.name, reason)
+            if response.is_success and (changed := difference(before, self._state.rows(group.extent))):
+                yield Finding(target.name, attack.name, f"it changed {changed}")
+                before = self._state.rows(group.extent)
+        if changed := difference(before, self._state.rows(group.extent)):
+            yield Finding(target.name, "attacks that were refused", f"one of them changed {changed}")
+
+    def _is_refused_to_all(self, target: Target, attack: Attack, response: httpx.Response) -> bool:
+        """Whether the victim org's admin gets the same status, because the request is invalid or that part of
+        the product is disabled. If no request of a target is valid, its positive control fails."""
+        if response.status_code not in INVALID:
+            return False
+        request = target.request(self.objects.shared, optional=attack.optional)
+        rightful = self.send(request, bearer(self.actors.token(self.actors.admin)))
+        return rightful.status_code == response.status_code
+
+    def control(self, target: Target, callers: Mapping[str, Mapping[str, str]]) -> Control:
+        """The first rightful caller whose request has an effect, or else the first whose request succeeds."""
+        control = Control()
+        for name, headers in callers.items():
+            response, effect = self.effect(target, headers)
+            if response.is_error and not any(code in response.text for code in request_examples.SWITCHED_OFF):
+                answer = f"{name}: {response.status_code} {response.text[:150]}"
+                control = replace(control, answers=(*control.answers, answer))
+            elif effect or response.is_error:
+                return Control(name, has_effect=True)
+            elif not control.caller:
+                control = replace(control, caller=name)
+        return control
+
+    def effect(self, target: Target, headers: Mapping[str, str]) -> tuple[httpx.Response, str]:
+        """The response, and what it shows or changes of the victim's. Objects that changed are renewed."""
+        before = self.rows()
+        request = target.request(self.objects.shared, optional=True)
+        response = self.send(request, headers)
+        markers = (self.actors.marker, self.actors.private_marker, self.actors.org_marker)
+        ids = self.objects.ids - {self.actors.org_id}
+        effect = leak(response, request, markers, ids) or difference(before, self.rows())
+        self.renew_if_changed()
+        return response, effect if response.is_success else ""
+
+    def private_control_findings(self, target: Target, control: Control) -> Iterator[Finding]:
+        """The member's private objects must not be refused to the member: an attack would show nothing."""
+        if control.caller != "member":
+            return  # Perhaps the target is for admins.
+        values = {**self.objects.private, "link": self.objects.forged_link}
+        request = target.request(values, optional=True)
+        response = self.send(request, bearer(self.actors.token(self.actors.member)))
+        self.renew_if_changed()
+        is_off = any(code in response.text for code in request_examples.SWITCHED_OFF)
+        if response.status_code in REFUSALS and not is_off:
+            yield Finding(target.name, PRIVATE_CONTROL, f"{response.status_code} {response.text[:200]}")
+
+    def control_findings(self, target: Target, control: Control, *, needs_effect: bool) -> Iterator[Finding]:
+        """A rightful request must succeed, and show or change something of the victim's."""
+        if not control.caller:
+            detail = f"no rightful caller succeeds, {ADD_REQUEST}: {'; '.join(control.answers)}"
+            yield Finding(target.name, CONTROL, detail)
+        elif needs_effect and not control.has_effect:
+            detail = f"the request of {control.caller} shows and changes nothing, {ADD_REQUEST}"
+            yield Finding(target.name, CONTROL, detail)
+
+
+@contextmanager
+def open_sweep(deployment: Deployment, base: str, headers: Mapping[str, str]) -> Iterator[Sweep]:
+    """A sweep that sends requests to `base` with these headers. At the end its orgs and users are deleted."""
+    with create_actors(deployment) as actors, httpx.Client(timeout=TIMEOUT_SECONDS) as client:
+        yield Sweep(actors, client, base, headers)
+
+
+def bearer(token: str) -> dict[str, str]:
+    """The header that carries a token."""
+    return {"Authorization": f"Bearer {token}"}
