@@ -1,7 +1,7 @@
 """Removal of unused objects of Storage and of deleted collections.
 
-A token for one object alone deletes it (sql/29_removals.sql), since its user may have left. A deleted
-collection remains while it has private documents (sql/21_documents.sql).
+A token for one object alone deletes it (sql/40_storage), since its user may have left. A deleted
+collection remains while it has private documents (sql/20_documents/22_delete_collections.sql).
 """
 
 import logging

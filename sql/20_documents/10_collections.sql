@@ -1,6 +1,6 @@
 -- Collections: named sets of documents (an index, a namespace or a workspace in the APIs). A collection belongs to an
 -- org and, when owner_id is set, to one user in the org. Members write and read through functions
--- (collection_functions.sql); a collection is also created with the first document that names it.
+-- (20_manage_collections.sql); a collection is also created with the first document that names it.
 
 create function rag.is_config(value jsonb)
 returns boolean
@@ -48,7 +48,7 @@ comment on column rag.collections.loads is
   'While it is loaded from a snapshot: the name that it will have. Until then nobody finds it by any name.';
 comment on column rag.collections.deleted_at is
   'When a member deleted it. It then exists only for the owners of private documents in it and for the org''s '
-  'admins, until the last of these documents goes (documents.sql).';
+  'admins, until the last of these documents goes (22_delete_collections.sql).';
 
 -- Two users may each have a private "notes"; the org has its own. The name of a deleted collection is free.
 create unique index collections_name on rag.collections (org_id, owner_id, name) nulls not distinct
@@ -90,7 +90,7 @@ create policy "a bound key stays in its collection" on rag.collections
   using ((select rag.bound_collection()) is null or id = (select rag.bound_collection()))
   with check ((select rag.bound_collection()) is null or id = (select rag.bound_collection()));
 
--- Except the row that comes back as deleted (documents.sql).
+-- Except the row that comes back as deleted (22_delete_collections.sql).
 create policy "a collection keeps the name of its creator" on rag.collections
   as restrictive for insert to authenticated
   with check (created_by = (select rag.creator_id()) or deleted_at is not null);

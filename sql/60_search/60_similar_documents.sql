@@ -34,20 +34,6 @@ comment on function rag.load_similarity_query is
   'What a chunk or a document is compared by: the mean of its vectors, and the beginning of its text. It may stand '
   'outside every filter. One that the caller cannot see is not there: PT404.';
 
-create function rag.best_per_document(candidates rag.candidate[])
-returns rag.candidate[]
-language sql stable security invoker set search_path = ''
-as $$
-  select array_agg(best.candidate order by (best.candidate).score desc, (best.candidate).chunk_id)
-  from (
-    select distinct on (candidate.org_id, candidate.document_id) candidate
-    from unnest(candidates) as candidate
-    order by candidate.org_id, candidate.document_id, candidate.score desc, candidate.chunk_id
-  ) as best;
-$$;
-
-comment on function rag.best_per_document is 'The best candidate of each document, best first.';
-
 create function public.rag_similar(
   chunk_id uuid default null,
   document_id uuid default null,

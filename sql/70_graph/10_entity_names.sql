@@ -1,6 +1,7 @@
 -- Normalization of entity names: an entity is a normalized name within an org. It has no row of its own: it exists as
--- long as a row that the caller sees names it, a document's title (title_entities.sql) or a chunk (mentions.sql). So an
--- entity of a private document does not exist for others, and a name in two orgs connects nothing.
+-- long as a row that the caller sees names it, for a document's title (15_title_entities.sql) or a chunk
+-- (20_mentions.sql). So an entity of a private document does not exist for others, and a name in two orgs connects
+-- nothing.
 
 create function rag.fold_text(content text)
 returns text

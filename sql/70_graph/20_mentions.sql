@@ -1,5 +1,5 @@
 -- Mentions: the entities that a chunk names, which are the evidence that an entity exists. Rows come with the chunks
--- (put_documents.sql), or later from the worker (extraction_job_functions.sql).
+-- (53_write_chunks.sql), or later from the worker (40_complete_and_fail_extractions.sql).
 
 create table rag.mentions (
   org_id uuid not null,

@@ -165,6 +165,9 @@ alter table rag.settings force row level security;
 create policy "signed-in callers read the settings" on rag.settings
   for select to authenticated using (true);
 
+create policy "the worker reads the settings" on rag.settings
+  for select to rag_worker using (true);
+
 insert into rag.settings default values;
 
 create function rag.check_models(models text[])
@@ -669,7 +672,7 @@ comment on function public.rag_list_orgs is
 
 -- Collections: named sets of documents (an index, a namespace or a workspace in the APIs). A collection belongs to an
 -- org and, when owner_id is set, to one user in the org. Members write and read through functions
--- (collection_functions.sql); a collection is also created with the first document that names it.
+-- (20_manage_collections.sql); a collection is also created with the first document that names it.
 
 create function rag.is_config(value jsonb)
 returns boolean
@@ -717,7 +720,7 @@ comment on column rag.collections.loads is
   'While it is loaded from a snapshot: the name that it will have. Until then nobody finds it by any name.';
 comment on column rag.collections.deleted_at is
   'When a member deleted it. It then exists only for the owners of private documents in it and for the org''s '
-  'admins, until the last of these documents goes (documents.sql).';
+  'admins, until the last of these documents goes (22_delete_collections.sql).';
 
 -- Two users may each have a private "notes"; the org has its own. The name of a deleted collection is free.
 create unique index collections_name on rag.collections (org_id, owner_id, name) nulls not distinct
@@ -759,7 +762,7 @@ create policy "a bound key stays in its collection" on rag.collections
   using ((select rag.bound_collection()) is null or id = (select rag.bound_collection()))
   with check ((select rag.bound_collection()) is null or id = (select rag.bound_collection()));
 
--- Except the row that comes back as deleted (documents.sql).
+-- Except the row that comes back as deleted (22_delete_collections.sql).
 create policy "a collection keeps the name of its creator" on rag.collections
   as restrictive for insert to authenticated
   with check (created_by = (select rag.creator_id()) or deleted_at is not null);
@@ -906,7 +909,7 @@ comment on column rag.documents.occurred_at is
 comment on column rag.documents.origin is
   'Where it stood before it came here (github, slack), who wrote it, in which state it is (open, merged).';
 comment on column rag.documents.content_hash is
-  'SHA-256 of the text; of a document with an original (original_files.sql), of the original''s bytes.';
+  'SHA-256 of the text; of a document with an original (30_original_files.sql), of the original''s bytes.';
 comment on column rag.documents.status is
   'Whether what was brought last has become chunks. Until it has, those from before, if any, are found.';
 comment on column rag.documents.error_code is 'Why not: a code, and a sentence for people.';
@@ -961,80 +964,8 @@ create policy "a bound key stays in its collection" on rag.documents
   using ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()))
   with check ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()));
 
--- For collections that a member deleted. Row security applies to the documents in this condition.
-create policy "a deleted collection is seen by those who see documents in it" on rag.collections
-  as restrictive for select to authenticated
-  using (deleted_at is null or exists (
-    select from rag.documents
-    where documents.org_id = collections.org_id and documents.collection_id = collections.id));
-
--- Private documents of others stay, and so must the collection. A member does not see whether there are any, and must
--- not learn it. So the row of every collection that a member deletes comes back as deleted, with its id: whether
--- documents are left in it makes no difference to the statement, its errors, or its duration. Keys, webhooks and
--- sessions refer to the row that was deleted, and go or change with it. An admin sees all documents and leaves none;
--- a database session without a user leaves none either. The worker removes deleted collections without documents.
-create function rag.delete_documents_of_collection()
-returns trigger
-language plpgsql volatile security invoker set search_path = ''
-as $$
-declare
-  deleted rag.collections := old;
-begin
-  if current_user = 'rag_worker' then
-    return null;
-  end if;
-  perform set_config('rag.deleted_collection', old.id::text, true);
-  delete from rag.documents where documents.org_id = old.org_id and documents.collection_id = old.id;
-  if found and current_setting('rag.cascade', true) = 'false' then
-    raise exception 'the collection has documents; cascade deletes them with it'
-      using errcode = 'PT409', detail = 'collection_not_empty';
-  end if;
-  perform set_config('rag.deleted_collection', '', true);
-  if auth.uid() is not null and old.org_id not in (select rag.admin_org_ids()) then
-    deleted.deleted_at := coalesce(old.deleted_at, now());
-    insert into rag.collections values (deleted.*);
-  end if;
-  return null;
-end;
-$$;
-
-comment on function rag.delete_documents_of_collection is
-  'Deletes the collection''s documents that the caller may delete. It runs for every statement that deletes a '
-  'collection. PT409 if there are such documents and rag_delete_collection was called without cascade (rag.cascade '
-  'is false).';
-
--- Triggers fire in the order of their names: this trigger before the check of the foreign key (RI_ConstraintTrigger).
-create trigger "Documents are deleted with their collection" after delete on rag.collections
-  for each row execute function rag.delete_documents_of_collection();
-
-create function rag.require_undeleted_collection()
-returns trigger
-language plpgsql volatile security invoker set search_path = ''
-as $$
-begin
-  if exists (
-    select from added
-    where not exists (
-      select from rag.collections
-      where collections.org_id = added.org_id and collections.id = added.collection_id
-        and collections.deleted_at is null)
-  ) then
-    raise exception 'the collection was deleted' using errcode = '23503';
-  end if;
-  return null;
-end;
-$$;
-
-comment on function rag.require_undeleted_collection is
-  'Trigger that raises a foreign key violation if another transaction has deleted the collection of an inserted '
-  'document.';
-
-create trigger require_undeleted_collection after insert on rag.documents
-  referencing new table as added
-  for each statement execute function rag.require_undeleted_collection();
-
--- Functions to create, list, change and delete collections. They run as their caller: row security decides which
--- collections a caller sees, and which documents are counted.
+-- Functions to create, list and change collections, within the tier's quota. They run as their caller: row security
+-- decides which collections a caller sees, and which documents are counted.
 
 create type rag.collection as (
   id uuid, org_id uuid, owner_id uuid, created_by uuid, name text, description text, metadata jsonb, config jsonb,
@@ -1295,6 +1226,9 @@ comment on function public.rag_update_collection is
   'key its own, and a null in it takes one out. enable_knowledge_graph has its documents read, or taken out of the '
   'graph (70_graph). PT409 for a name that is taken, and for another embedding model once there are documents.';
 
+-- Deletion of collections, with or without their documents. Private documents of other users stay, and keep the deleted
+-- collection until the last of them is gone.
+
 create function public.rag_delete_collection(collection_id uuid, "cascade" boolean default false)
 returns void
 language plpgsql volatile security invoker set search_path = ''
@@ -1319,7 +1253,79 @@ $$;
 comment on function public.rag_delete_collection is
   'Delete a collection. cascade: its documents are deleted too; without cascade, PT409 if the collection has '
   'documents. Unless the caller is an admin, private documents of others are neither deleted nor counted: their '
-  'owners keep the collection (documents.sql).';
+  'owners keep the collection (22_delete_collections.sql).';
+
+-- For collections that a member deleted. Row security applies to the documents in this condition.
+create policy "a deleted collection is seen by those who see documents in it" on rag.collections
+  as restrictive for select to authenticated
+  using (deleted_at is null or exists (
+    select from rag.documents
+    where documents.org_id = collections.org_id and documents.collection_id = collections.id));
+
+-- Private documents of others stay, and so must the collection. A member does not see whether there are any, and must
+-- not learn it. So the row of every collection that a member deletes comes back as deleted, with its id: whether
+-- documents are left in it makes no difference to the statement, its errors, or its duration. Keys, webhooks and
+-- sessions refer to the row that was deleted, and go or change with it. An admin sees all documents and leaves none;
+-- a database session without a user leaves none either. The worker removes deleted collections without documents.
+create function rag.delete_documents_of_collection()
+returns trigger
+language plpgsql volatile security invoker set search_path = ''
+as $$
+declare
+  deleted rag.collections := old;
+begin
+  if current_user = 'rag_worker' then
+    return null;
+  end if;
+  perform set_config('rag.deleted_collection', old.id::text, true);
+  delete from rag.documents where documents.org_id = old.org_id and documents.collection_id = old.id;
+  if found and current_setting('rag.cascade', true) = 'false' then
+    raise exception 'the collection has documents; cascade deletes them with it'
+      using errcode = 'PT409', detail = 'collection_not_empty';
+  end if;
+  perform set_config('rag.deleted_collection', '', true);
+  if auth.uid() is not null and old.org_id not in (select rag.admin_org_ids()) then
+    deleted.deleted_at := coalesce(old.deleted_at, now());
+    insert into rag.collections values (deleted.*);
+  end if;
+  return null;
+end;
+$$;
+
+comment on function rag.delete_documents_of_collection is
+  'Deletes the collection''s documents that the caller may delete. It runs for every statement that deletes a '
+  'collection. PT409 if there are such documents and rag_delete_collection was called without cascade (rag.cascade '
+  'is false).';
+
+-- Triggers fire in the order of their names: this trigger before the check of the foreign key (RI_ConstraintTrigger).
+create trigger "Documents are deleted with their collection" after delete on rag.collections
+  for each row execute function rag.delete_documents_of_collection();
+
+create function rag.require_undeleted_collection()
+returns trigger
+language plpgsql volatile security invoker set search_path = ''
+as $$
+begin
+  if exists (
+    select from added
+    where not exists (
+      select from rag.collections
+      where collections.org_id = added.org_id and collections.id = added.collection_id
+        and collections.deleted_at is null)
+  ) then
+    raise exception 'the collection was deleted' using errcode = '23503';
+  end if;
+  return null;
+end;
+$$;
+
+comment on function rag.require_undeleted_collection is
+  'Trigger that raises a foreign key violation if another transaction has deleted the collection of an inserted '
+  'document.';
+
+create trigger require_undeleted_collection after insert on rag.documents
+  referencing new table as added
+  for each statement execute function rag.require_undeleted_collection();
 
 create policy "the worker sees deleted collections" on rag.collections
   for select to rag_worker using (deleted_at is not null);
@@ -1802,6 +1808,8 @@ create policy "the worker sees which documents there are" on rag.documents
 create policy "the worker gives documents up" on rag.documents
   for update to rag_worker using (status = 'processing') with check (status = 'failed');
 
+-- The claim of ingestion jobs, under the worker's role: fair among orgs, with a lease.
+
 create function public.rag_claim_jobs(wanted integer default 1, lease_seconds integer default 60)
 returns table (
   job_id uuid, org_id uuid, document_id uuid, collection_id uuid, user_id uuid, as_admin boolean, lease uuid,
@@ -2103,7 +2111,7 @@ comment on function public.rag_fail_job is
   'gets the error. is_attempt: false does not count the attempt. For a job that is due again, the document is '
   'neither changed nor locked: its lock may be the lock that the job could not get.';
 
--- Functions to add, list, read, change and download documents. They run as their caller.
+-- Functions to list, read and download documents. They run as their caller.
 
 create type rag.document as (
   id uuid, org_id uuid, collection_id uuid, owner_id uuid, created_by uuid, external_id text, title text,
@@ -2170,6 +2178,79 @@ end;
 $$;
 
 comment on function rag.get_document is 'The document of that id; PT404 for one that the caller does not see.';
+
+create function public.rag_list_documents(
+  collection_id uuid, "limit" integer default 20, "offset" integer default 0, status text default null,
+  sort_by text default 'created_at', "order" text default 'desc'
+)
+returns jsonb
+language plpgsql stable security invoker set search_path = ''
+as $$
+#variable_conflict use_variable
+declare
+  is_admitted constant boolean := rag.begin_call();
+  home constant rag.collections := rag.get_collection(collection_id);
+begin
+  perform rag.check_page("limit", "offset", "order", sort_by, array['created_at', 'title', 'size_bytes']);
+  if status not in ('processing', 'completed', 'failed') then
+    raise exception 'status must be processing, completed or failed'
+      using errcode = 'PT400', detail = 'invalid_status';
+  end if;
+  return (
+    with placed as (
+      select listed.id, row_number() over (
+        order by case sort_by when 'title' then listed.title end, case sort_by
+          when 'created_at' then listed.created_at end, case sort_by
+          when 'size_bytes' then coalesce(listed.size_bytes, 0) end, listed.id) as place
+      from rag.documents as listed
+      where listed.org_id = home.org_id and listed.collection_id = home.id
+        and (rag_list_documents.status is null or listed.status = rag_list_documents.status)
+    ), page as (
+      select placed.id, case "order" when 'desc' then -placed.place else placed.place end as turn
+      from placed
+      order by turn
+      limit "limit" offset "offset"
+    )
+    select jsonb_build_object(
+      'total', (select count(*) from placed),
+      'documents', coalesce(jsonb_agg(to_jsonb(shown) order by page.turn), '[]'))
+    from page
+    join rag.documents on documents.org_id = home.org_id and documents.id = page.id
+    cross join lateral rag.render(documents) as shown);
+end;
+$$;
+
+comment on function public.rag_list_documents is
+  '{"total", "documents": [...]}: a page of a collection''s documents, and how many there are.';
+
+create function public.rag_get_document(document_id uuid)
+returns setof rag.document
+language sql stable security invoker set search_path = ''
+as $$
+  select rag.begin_call();
+
+  select shown.* from rag.render(rag.get_document(rag_get_document.document_id)) as shown;
+$$;
+
+comment on function public.rag_get_document is 'A document; PT404 for one that the caller does not see.';
+
+create function public.rag_get_original(document_id uuid)
+returns table (filename text, content_type text, bytes text, url text, path text)
+language sql stable security invoker set search_path = ''
+as $$
+  select rag.begin_call();
+
+  select document.filename, document.content_type, encode(originals.bytes, 'base64'), originals.url,
+    originals.path
+  from rag.get_document(rag_get_original.document_id) as document
+  join rag.originals on originals.org_id = document.org_id and originals.document_id = document.id;
+$$;
+
+comment on function public.rag_get_original is
+  'The original of a document: bytes in base64, the address, or the path of the object.';
+
+-- Addition of a document for ingestion: its row, its original file and its job in one transaction. The content must be
+-- new to the collection, and within the tier's limits. The functions run as their caller.
 
 create function public.rag_add_document(collection_id uuid, document jsonb)
 returns setof rag.document
@@ -2328,60 +2409,7 @@ comment on function rag.check_document_quota is
   'Raises PT429 if a document that was just inserted exceeds the tier''s number. It locks, so that two concurrent '
   'calls do not both count the last place as free.';
 
-create function public.rag_list_documents(
-  collection_id uuid, "limit" integer default 20, "offset" integer default 0, status text default null,
-  sort_by text default 'created_at', "order" text default 'desc'
-)
-returns jsonb
-language plpgsql stable security invoker set search_path = ''
-as $$
-#variable_conflict use_variable
-declare
-  is_admitted constant boolean := rag.begin_call();
-  home constant rag.collections := rag.get_collection(collection_id);
-begin
-  perform rag.check_page("limit", "offset", "order", sort_by, array['created_at', 'title', 'size_bytes']);
-  if status not in ('processing', 'completed', 'failed') then
-    raise exception 'status must be processing, completed or failed'
-      using errcode = 'PT400', detail = 'invalid_status';
-  end if;
-  return (
-    with placed as (
-      select listed.id, row_number() over (
-        order by case sort_by when 'title' then listed.title end, case sort_by
-          when 'created_at' then listed.created_at end, case sort_by
-          when 'size_bytes' then coalesce(listed.size_bytes, 0) end, listed.id) as place
-      from rag.documents as listed
-      where listed.org_id = home.org_id and listed.collection_id = home.id
-        and (rag_list_documents.status is null or listed.status = rag_list_documents.status)
-    ), page as (
-      select placed.id, case "order" when 'desc' then -placed.place else placed.place end as turn
-      from placed
-      order by turn
-      limit "limit" offset "offset"
-    )
-    select jsonb_build_object(
-      'total', (select count(*) from placed),
-      'documents', coalesce(jsonb_agg(to_jsonb(shown) order by page.turn), '[]'))
-    from page
-    join rag.documents on documents.org_id = home.org_id and documents.id = page.id
-    cross join lateral rag.render(documents) as shown);
-end;
-$$;
-
-comment on function public.rag_list_documents is
-  '{"total", "documents": [...]}: a page of a collection''s documents, and how many there are.';
-
-create function public.rag_get_document(document_id uuid)
-returns setof rag.document
-language sql stable security invoker set search_path = ''
-as $$
-  select rag.begin_call();
-
-  select shown.* from rag.render(rag.get_document(rag_get_document.document_id)) as shown;
-$$;
-
-comment on function public.rag_get_document is 'A document; PT404 for one that the caller does not see.';
+-- Functions to change and delete documents. They run as their caller.
 
 create function public.rag_update_document(document_id uuid, changes jsonb)
 returns setof rag.document
@@ -2420,23 +2448,87 @@ comment on function public.rag_update_document is
   'there, or null, stays. New metadata take the place of the old, and so do the fields that they fill, null ones '
   'too.';
 
-create function public.rag_get_original(document_id uuid)
-returns table (filename text, content_type text, bytes text, url text, path text)
-language sql stable security invoker set search_path = ''
+create function public.rag_delete_document(document_id uuid)
+returns boolean
+language sql volatile security invoker set search_path = ''
 as $$
   select rag.begin_call();
 
-  select document.filename, document.content_type, encode(originals.bytes, 'base64'), originals.url,
-    originals.path
-  from rag.get_document(rag_get_original.document_id) as document
-  join rag.originals on originals.org_id = document.org_id and originals.document_id = document.id;
+  with gone as (
+    delete from rag.documents
+    where org_id = any (array(select rag.current_org_ids())) and id = rag_delete_document.document_id
+    returning 1
+  )
+  select exists (select from gone);
 $$;
 
-comment on function public.rag_get_original is
-  'The original of a document: bytes in base64, the address, or the path of the object.';
+comment on function public.rag_delete_document is 'Delete a document; false if the caller sees none of that id.';
 
--- Functions that write documents and their chunks: insert, replace and delete in one transaction, so that no reader
--- sees half of a document. The functions of this project call them as their user; row security checks every row.
+-- Chunks of documents: written from their spans, with the entities and relations that they name.
+
+create type rag.document_chunks as (document_id uuid, chunks jsonb, embedding_model text);
+
+comment on type rag.document_chunks is
+  'The chunks that a document is to have, as an array of {span_start, span_end, token_count, embedding, metadata, '
+  'names, relations} in reading order. The text of a chunk is that of its span. names: its entities, {name, kind, '
+  'said, weight}; relations: their relations, {subject, type, object, confidence}. Without names the worker '
+  'extracts both.';
+
+create function rag.replace_chunks(org_id uuid, documents rag.document_chunks[])
+returns void
+language plpgsql volatile security invoker set search_path = ''
+as $$
+begin
+  delete from rag.chunks
+  using unnest(replace_chunks.documents) as chunked
+  where chunks.org_id = replace_chunks.org_id and chunks.document_id = chunked.document_id;
+  perform rag.insert_chunks(replace_chunks.org_id, replace_chunks.documents, 0);
+end;
+$$;
+
+comment on function rag.replace_chunks is
+  'Replace the chunks of documents. The caller has locked the documents'' rows: a second writer waits, and then '
+  'replaces these chunks.';
+
+create function rag.insert_chunks(org_id uuid, documents rag.document_chunks[], first integer)
+returns void
+language plpgsql volatile security invoker set search_path = ''
+as $$
+begin
+  perform rag.check_models(array(select chunked.embedding_model from unnest(insert_chunks.documents) as chunked));
+  insert into rag.chunks (org_id, document_id, collection_id, owner_id, ordinal, content, span_start,
+    span_end, token_count, source_type, lang, occurred_at, embedding_model, embedding, metadata)
+  select stored.org_id, stored.id, stored.collection_id, stored.owner_id, insert_chunks.first + item.position - 1,
+    item.content, fields.span_start, fields.span_end, fields.token_count, stored.source_type,
+    stored.lang, stored.occurred_at, chunked.embedding_model, fields.embedding,
+    coalesce(fields.metadata, '{}')
+  from unnest(insert_chunks.documents) as chunked
+  cross join lateral (
+    select documents.*
+    from rag.documents
+    where documents.org_id = insert_chunks.org_id and documents.id = chunked.document_id
+    -- Without this, the planner may call rag.cut_texts for other documents too, before it filters them out.
+    offset 0
+  ) as stored
+  cross join rows from (jsonb_array_elements(chunked.chunks), unnest(rag.cut_texts(stored.content, chunked.chunks)))
+    with ordinality as item (body, content, position)
+  cross join jsonb_to_record(item.body) as fields (span_start integer, span_end integer, token_count integer,
+    embedding extensions.halfvec(1536), metadata jsonb);
+
+  perform rag.insert_names(insert_chunks.org_id, chunked.document_id, chunked.chunks, insert_chunks.first),
+    rag.enqueue_extraction(insert_chunks.org_id, chunked.document_id, chunked.chunks, insert_chunks.first > 0)
+  from unnest(insert_chunks.documents) as chunked
+  join rag.documents as stored on stored.org_id = insert_chunks.org_id and stored.id = chunked.document_id
+  where rag.is_in_graph(stored.org_id, stored.collection_id);
+end;
+$$;
+
+comment on function rag.insert_chunks is
+  'Insert chunks of documents, numbered from `first` on, with the texts of their spans. Each repeats fields of its '
+  'document''s row.';
+
+-- Documents that come with their chunks: inserted or replaced in one transaction, so that no reader sees half of a
+-- document. The functions of this project call them as their user; row security checks every row.
 
 create type rag.new_document as (
   place integer, id uuid, owner_id uuid, external_id text, source_type text, title text, uri text, lang text,
@@ -2450,14 +2542,6 @@ create type rag.stored_document as (place integer, document_id uuid, replaced bo
 
 comment on type rag.stored_document is
   'A stored document: its place in the call, its id, and whether it replaced another.';
-
-create type rag.document_chunks as (document_id uuid, chunks jsonb, embedding_model text);
-
-comment on type rag.document_chunks is
-  'The chunks that a document is to have, as an array of {span_start, span_end, token_count, embedding, metadata, '
-  'names, relations} in reading order. The text of a chunk is that of its span. names: its entities, {name, kind, '
-  'said, weight}; relations: their relations, {subject, type, object, confidence}. Without names the worker '
-  'extracts both.';
 
 create function public.rag_put_document(document jsonb, chunks jsonb)
 returns table (document_id uuid, replaced boolean, chunk_count integer)
@@ -2659,75 +2743,6 @@ $$;
 
 comment on function rag.replace_documents is
   'Replace the fields of existing documents, and delete their originals and unfinished jobs, which are older.';
-
-create function rag.replace_chunks(org_id uuid, documents rag.document_chunks[])
-returns void
-language plpgsql volatile security invoker set search_path = ''
-as $$
-begin
-  delete from rag.chunks
-  using unnest(replace_chunks.documents) as chunked
-  where chunks.org_id = replace_chunks.org_id and chunks.document_id = chunked.document_id;
-  perform rag.insert_chunks(replace_chunks.org_id, replace_chunks.documents, 0);
-end;
-$$;
-
-comment on function rag.replace_chunks is
-  'Replace the chunks of documents. The caller has locked the documents'' rows: a second writer waits, and then '
-  'replaces these chunks.';
-
-create function rag.insert_chunks(org_id uuid, documents rag.document_chunks[], first integer)
-returns void
-language plpgsql volatile security invoker set search_path = ''
-as $$
-begin
-  perform rag.check_models(array(select chunked.embedding_model from unnest(insert_chunks.documents) as chunked));
-  insert into rag.chunks (org_id, document_id, collection_id, owner_id, ordinal, content, span_start,
-    span_end, token_count, source_type, lang, occurred_at, embedding_model, embedding, metadata)
-  select stored.org_id, stored.id, stored.collection_id, stored.owner_id, insert_chunks.first + item.position - 1,
-    item.content, fields.span_start, fields.span_end, fields.token_count, stored.source_type,
-    stored.lang, stored.occurred_at, chunked.embedding_model, fields.embedding,
-    coalesce(fields.metadata, '{}')
-  from unnest(insert_chunks.documents) as chunked
-  cross join lateral (
-    select documents.*
-    from rag.documents
-    where documents.org_id = insert_chunks.org_id and documents.id = chunked.document_id
-    -- Without this, the planner may call rag.cut_texts for other documents too, before it filters them out.
-    offset 0
-  ) as stored
-  cross join rows from (jsonb_array_elements(chunked.chunks), unnest(rag.cut_texts(stored.content, chunked.chunks)))
-    with ordinality as item (body, content, position)
-  cross join jsonb_to_record(item.body) as fields (span_start integer, span_end integer, token_count integer,
-    embedding extensions.halfvec(1536), metadata jsonb);
-
-  perform rag.insert_names(insert_chunks.org_id, chunked.document_id, chunked.chunks, insert_chunks.first),
-    rag.enqueue_extraction(insert_chunks.org_id, chunked.document_id, chunked.chunks, insert_chunks.first > 0)
-  from unnest(insert_chunks.documents) as chunked
-  join rag.documents as stored on stored.org_id = insert_chunks.org_id and stored.id = chunked.document_id
-  where rag.is_in_graph(stored.org_id, stored.collection_id);
-end;
-$$;
-
-comment on function rag.insert_chunks is
-  'Insert chunks of documents, numbered from `first` on, with the texts of their spans. Each repeats fields of its '
-  'document''s row.';
-
-create function public.rag_delete_document(document_id uuid)
-returns boolean
-language sql volatile security invoker set search_path = ''
-as $$
-  select rag.begin_call();
-
-  with gone as (
-    delete from rag.documents
-    where org_id = any (array(select rag.current_org_ids())) and id = rag_delete_document.document_id
-    returning 1
-  )
-  select exists (select from gone);
-$$;
-
-comment on function public.rag_delete_document is 'Delete a document; false if the caller sees none of that id.';
 
 -- Collections and documents by the caller's names, for APIs without ids: an index or a namespace is a collection, and a
 -- document has its external_id as its name, or its id if it has none. With several orgs the caller's token must name
@@ -4107,8 +4122,8 @@ comment on function rag.take_upload is
   'otherwise.';
 
 -- Webhooks: subscriptions of an org's admins to changes of collections and documents. An event is written in the
--- transaction of the change, one row for each endpoint (webhook_outbox.sql, webhook_events.sql); the worker sends it
--- (webhook_delivery.sql). Events contain ids, states and names of collections, never the text of a document.
+-- transaction of the change, one row for each endpoint (20_webhook_outbox.sql, 30_webhook_events.sql); the worker sends
+-- it (40_delivery_queue.sql). Events contain ids, states and names of collections, never the text of a document.
 
 create table rag.webhooks (
   org_id uuid not null references rag.orgs (id) on delete cascade,
@@ -4230,6 +4245,7 @@ create trigger keep_old_secret before update on rag.endpoints
   for each row when (new.secret <> old.secret) execute function rag.store_old_secret();
 
 -- Deliveries: the outbox of webhooks, with the result of each event's last attempt.
+
 create table rag.deliveries (
   org_id uuid not null,
   id uuid not null default gen_random_uuid(),
@@ -4786,6 +4802,8 @@ $$;
 
 comment on function public.rag_delete_webhook is 'Delete a webhook with its deliveries; PT404 for an unknown one.';
 
+-- Functions of an org's admins to list deliveries and to send one again. They run as their caller.
+
 create function public.rag_list_deliveries(
   webhook_id uuid, "limit" integer default 20, "offset" integer default 0
 )
@@ -4952,9 +4970,7 @@ comment on function public.rag_put_query_embedding is
   'Remember a vector for the caller, in the place of an older one of that hash, and forget the caller''s that have '
   'expired and the oldest of more than 64.';
 
--- Filters of a search, resolved once and used by every kind of search. Conditions are text that the match functions
--- execute with the scope as a parameter: the planner then knows the filters, and each condition can use an index under
--- row security.
+-- Filters of a search as the caller sends them, and the keys among them that no search knows.
 
 create type rag.filters as (
   source_type text, lang text, org_id uuid, date_from timestamptz, date_to timestamptz, model text,
@@ -4967,15 +4983,6 @@ comment on type rag.filters is
   'list one suffices, an empty one is none; metadata are equalities that all must hold. collection is the name of '
   'one of the caller''s. model is the deployment''s by default. document_type is what somebody calls the document, '
   'or what it was read as.';
-
-create type rag.search_scope as (
-  org_ids uuid[], model text, collection_ids uuid[], source_types text[], lang text,
-  date_from timestamptz, date_to timestamptz, document_ids uuid[], without_document uuid, without_chunk uuid,
-  ignored_filters text[]
-);
-
-comment on type rag.search_scope is
-  'Resolved filters; null fields do not filter. document_ids: the documents with the requested facets.';
 
 create function rag.ignored_filters(filters jsonb, known jsonb)
 returns text[]
@@ -5003,6 +5010,19 @@ comment on function rag.ignored_filters is
   'The unknown keys of the filters; null if there are none. A response names them, because a misspelt key widens a '
   'search. At most twenty, with ? for each character that a header may not have: they are in a header as well, '
   'since an empty result has no row.';
+
+-- Scope of a search: its filters, resolved once and used by every kind of search. Conditions are text that the match
+-- functions execute with the scope as a parameter: the planner then knows the filters, and each condition can use an
+-- index under row security.
+
+create type rag.search_scope as (
+  org_ids uuid[], model text, collection_ids uuid[], source_types text[], lang text,
+  date_from timestamptz, date_to timestamptz, document_ids uuid[], without_document uuid, without_chunk uuid,
+  ignored_filters text[]
+);
+
+comment on type rag.search_scope is
+  'Resolved filters; null fields do not filter. document_ids: the documents with the requested facets.';
 
 create function rag.resolve_filters(filters jsonb)
 returns rag.search_scope
@@ -5261,48 +5281,6 @@ end;
 $$;
 
 comment on function rag.to_rows is 'Candidates as result rows, in their order.';
-
-create function rag.expand_neighbours(candidates rag.candidate[], neighbours integer)
-returns rag.candidate[]
-language plpgsql stable security invoker set search_path = ''
-as $$
-begin
-  return (
-    with candidate as (
-      select candidate.*,
-        lag(candidate.ordinal) over of_document as before,
-        lead(candidate.ordinal) over of_document as after
-      from unnest(candidates) with ordinality as candidate (org_id, document_id, ordinal, chunk_id, content, span_start,
-        span_end, similarity, word_score, score, place)
-      window of_document as (partition by candidate.org_id, candidate.document_id order by candidate.ordinal)
-    ), wide as (
-      select candidate.*, around.span_end as wide_end, greatest(around.span_start,
-        least(coalesce(lag(around.span_end) over of_document, 0), around.span_end - 1)) as wide_start
-      from candidate
-      cross join lateral (
-        select min(chunks.span_start), max(chunks.span_end)
-        from rag.chunks
-        where chunks.org_id = candidate.org_id and chunks.document_id = candidate.document_id
-          and chunks.ordinal
-            between greatest(candidate.ordinal - neighbours, (candidate.before + candidate.ordinal) / 2 + 1)
-            and least(candidate.ordinal + neighbours, (candidate.ordinal + candidate.after) / 2)
-      ) as around (span_start, span_end)
-      window of_document as (partition by candidate.org_id, candidate.document_id order by candidate.ordinal)
-    )
-    select array_agg(rag.candidate(org_id => wide.org_id, document_id => wide.document_id, ordinal => wide.ordinal,
-      chunk_id => wide.chunk_id,
-      content => substr(documents.content, wide.wide_start + 1, wide.wide_end - wide.wide_start),
-      span_start => wide.wide_start, span_end => wide.wide_end, similarity => wide.similarity,
-      word_score => wide.word_score, score => wide.score) order by wide.place)
-    from wide
-    join rag.documents on documents.org_id = wide.org_id and documents.id = wide.document_id);
-end;
-$$;
-
-comment on function rag.expand_neighbours is
-  'The hits, each text so many chunks longer to both sides, as far as its document goes and no further than '
-  'half-way to the document''s next hit; where chunks overlap, it begins behind the hit before: no text comes '
-  'twice.';
 
 create function rag.milliseconds_since(started timestamptz)
 returns real
@@ -5975,12 +5953,12 @@ comment on function rag.bm25_scores is
   'everything that is asked, for ever repeated. A chunk''s score is in part its whole document''s, which tells what '
   'a short passage leaves unsaid. For n occurrences in a text of length l, a term''s is';
 
--- Fusion of vector and keyword scores, and what changes the fused score: recency and boosted source types.
+-- Fusion of vector and keyword scores.
 --
 -- The two legs each bring their best candidates; then every candidate is scored by both, whichever leg brought
 -- it, and the mean of the two orders the list. Both scores are 0 to 1 by themselves: the cosine, and BM25 over
--- what a perfect chunk would have. So their mean is too, and says the same for every query and page. Reciprocal
--- rank fusion, which knows only places, was measured worse on the whole (CONTRIBUTING.md); who asks gets it.
+-- the score of a perfect chunk. So their mean is too, and has the same meaning for every query and page. Reciprocal
+-- rank fusion, which knows only ranks, was worse on the whole (CONTRIBUTING.md); a caller may choose it.
 
 create function rag.score_candidates(keywords rag.keyword_query, documents rag.document_key[], near rag.candidate[],
   query_embedding extensions.halfvec, scope rag.search_scope, mode text, fusion text, wanted integer, closely integer,
@@ -6083,6 +6061,8 @@ comment on function rag.score_candidates is
   'Candidates of both legs, scored. wanted: how many the words bring; closely: for how many of those it matters '
   'whether the words stand together; whole_documents: of each document its nearest chunks too.';
 
+-- Candidates by document: the best documents of a hierarchical search, and the best chunk of each document.
+
 create function rag.best_documents(candidates rag.candidate[], chunks_wanted integer)
 returns rag.document_key[]
 language sql stable security invoker set search_path = ''
@@ -6110,6 +6090,22 @@ $$;
 comment on function rag.best_documents is
   'The best documents among the hits, as many as are needed for so many chunks and at least five: a document is '
   'worth its best hit, half its second best, a quarter of the next.';
+
+create function rag.best_per_document(candidates rag.candidate[])
+returns rag.candidate[]
+language sql stable security invoker set search_path = ''
+as $$
+  select array_agg(best.candidate order by (best.candidate).score desc, (best.candidate).chunk_id)
+  from (
+    select distinct on (candidate.org_id, candidate.document_id) candidate
+    from unnest(candidates) as candidate
+    order by candidate.org_id, candidate.document_id, candidate.score desc, candidate.chunk_id
+  ) as best;
+$$;
+
+comment on function rag.best_per_document is 'The best candidate of each document, best first.';
+
+-- What changes a fused score: the age of the document, and preferred source types.
 
 create function rag.apply_recency(candidates rag.candidate[], half_life_days double precision)
 returns rag.candidate[]
@@ -6322,8 +6318,51 @@ $$;
 
 comment on function rag.check_search is 'Raises PT400 for invalid arguments of a search; detail names the argument.';
 
--- Texts of chunks extended by their neighbours, for a search that reorders its candidates before it returns them
--- (expand_context of rag_search extends texts at once).
+-- Texts of chunks extended by their neighbours: in a search (expand_context of rag_search), or for a caller that
+-- reorders its results before it extends them (rag_widen).
+
+create function rag.expand_neighbours(candidates rag.candidate[], neighbours integer)
+returns rag.candidate[]
+language plpgsql stable security invoker set search_path = ''
+as $$
+begin
+  return (
+    with candidate as (
+      select candidate.*,
+        lag(candidate.ordinal) over of_document as before,
+        lead(candidate.ordinal) over of_document as after
+      from unnest(candidates) with ordinality as candidate (org_id, document_id, ordinal, chunk_id, content, span_start,
+        span_end, similarity, word_score, score, place)
+      window of_document as (partition by candidate.org_id, candidate.document_id order by candidate.ordinal)
+    ), wide as (
+      select candidate.*, around.span_end as wide_end, greatest(around.span_start,
+        least(coalesce(lag(around.span_end) over of_document, 0), around.span_end - 1)) as wide_start
+      from candidate
+      cross join lateral (
+        select min(chunks.span_start), max(chunks.span_end)
+        from rag.chunks
+        where chunks.org_id = candidate.org_id and chunks.document_id = candidate.document_id
+          and chunks.ordinal
+            between greatest(candidate.ordinal - neighbours, (candidate.before + candidate.ordinal) / 2 + 1)
+            and least(candidate.ordinal + neighbours, (candidate.ordinal + candidate.after) / 2)
+      ) as around (span_start, span_end)
+      window of_document as (partition by candidate.org_id, candidate.document_id order by candidate.ordinal)
+    )
+    select array_agg(rag.candidate(org_id => wide.org_id, document_id => wide.document_id, ordinal => wide.ordinal,
+      chunk_id => wide.chunk_id,
+      content => substr(documents.content, wide.wide_start + 1, wide.wide_end - wide.wide_start),
+      span_start => wide.wide_start, span_end => wide.wide_end, similarity => wide.similarity,
+      word_score => wide.word_score, score => wide.score) order by wide.place)
+    from wide
+    join rag.documents on documents.org_id = wide.org_id and documents.id = wide.document_id);
+end;
+$$;
+
+comment on function rag.expand_neighbours is
+  'The hits, each text so many chunks longer to both sides, as far as its document goes and no further than '
+  'half-way to the document''s next hit; where chunks overlap, it begins behind the hit before: no text comes '
+  'twice.';
+
 create function public.rag_widen(chunk_ids uuid[], neighbours integer)
 returns table (chunk_id uuid, content text, span_start integer, span_end integer)
 language plpgsql stable security invoker set search_path = ''
@@ -6388,20 +6427,6 @@ $$;
 comment on function rag.load_similarity_query is
   'What a chunk or a document is compared by: the mean of its vectors, and the beginning of its text. It may stand '
   'outside every filter. One that the caller cannot see is not there: PT404.';
-
-create function rag.best_per_document(candidates rag.candidate[])
-returns rag.candidate[]
-language sql stable security invoker set search_path = ''
-as $$
-  select array_agg(best.candidate order by (best.candidate).score desc, (best.candidate).chunk_id)
-  from (
-    select distinct on (candidate.org_id, candidate.document_id) candidate
-    from unnest(candidates) as candidate
-    order by candidate.org_id, candidate.document_id, candidate.score desc, candidate.chunk_id
-  ) as best;
-$$;
-
-comment on function rag.best_per_document is 'The best candidate of each document, best first.';
 
 create function public.rag_similar(
   chunk_id uuid default null,
@@ -6500,8 +6525,9 @@ comment on function rag.check_similarity_query is
   'Raises PT400 for invalid arguments of rag_similar; detail names the argument.';
 
 -- Normalization of entity names: an entity is a normalized name within an org. It has no row of its own: it exists as
--- long as a row that the caller sees names it, a document's title (title_entities.sql) or a chunk (mentions.sql). So an
--- entity of a private document does not exist for others, and a name in two orgs connects nothing.
+-- long as a row that the caller sees names it, for a document's title (15_title_entities.sql) or a chunk
+-- (20_mentions.sql). So an entity of a private document does not exist for others, and a name in two orgs connects
+-- nothing.
 
 create function rag.fold_text(content text)
 returns text
@@ -6730,7 +6756,7 @@ create trigger index_subjects_of_changed_documents
   execute function rag.index_title_entities();
 
 -- Mentions: the entities that a chunk names, which are the evidence that an entity exists. Rows come with the chunks
--- (put_documents.sql), or later from the worker (extraction_job_functions.sql).
+-- (53_write_chunks.sql), or later from the worker (40_complete_and_fail_extractions.sql).
 
 create table rag.mentions (
   org_id uuid not null,
@@ -6919,6 +6945,9 @@ $$;
 comment on function rag.delete_dangling_relations is
   'Delete a document''s relations with an end that nothing in the document names any more.';
 
+-- Mentions and relations of chunks, written from the JSON that the functions or the worker send. Invalid entries are
+-- left out: no document fails because of its entities.
+
 create function rag.list_entries(body jsonb, list text)
 returns table (entry jsonb, number bigint)
 language sql immutable security invoker set search_path = ''
@@ -7063,6 +7092,16 @@ comment on column rag.extractions.next_ordinal is 'The chunk that comes next, wh
 comment on column rag.extractions.due_at is
   'Not before this. While it is read: when the lease ends, and anybody may claim it again. Null: given up.';
 
+-- rag_claim_extractions: which orgs have some to read, and of each what is due.
+create index extractions_due on rag.extractions (level, org_id, due_at)
+  where level < 2 and user_id is not null and due_at is not null;
+
+-- rag.leased_extraction
+create index extractions_by_lease on rag.extractions (org_id, lease) where lease is not null;
+
+-- rag.enqueue_collection
+create index extractions_by_collection on rag.extractions (org_id, collection_id);
+
 alter table rag.extractions enable row level security;
 alter table rag.extractions force row level security;
 
@@ -7088,6 +7127,18 @@ create policy "a bound key stays in its collection" on rag.extractions
   as restrictive for all to authenticated
   using ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()))
   with check ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()));
+
+-- No user's own token names a lease: only the worker's for one document does.
+create policy "documents are read in the name of who asks" on rag.extractions
+  as restrictive for all to authenticated
+  using (true)
+  with check (user_id = (select auth.uid()) and (lease is null or lease = (select rag.lease_of_token())));
+
+create policy "the worker claims what is to be read" on rag.extractions
+  for select to rag_worker using (true);
+
+create policy "the worker leases what is to be read" on rag.extractions
+  for update to rag_worker using (true) with check (lease is not null or due_at is null);
 
 create function rag.enqueue_extraction(org_id uuid, document_id uuid, chunks jsonb, later boolean)
 returns void
@@ -7126,32 +7177,7 @@ $$;
 comment on function rag.requeue_extraction is
   'Enqueue the extraction of a document whose title changed, and delete relations of the old title''s entities.';
 
--- Functions that the worker calls for extractions. It claims them under its own role, and processes each as its user,
--- with a token that names the lease (rag.lease_of_token), some chunks at a time; each part is stored at once, so after
--- a crash the next attempt continues behind the last part. Replacing, retitling or deleting the document revokes the
--- lease. For a document whose collection left the graph, the extracted rows are deleted.
-
--- rag_claim_extractions: which orgs have some to read, and of each what is due.
-create index extractions_due on rag.extractions (level, org_id, due_at)
-  where level < 2 and user_id is not null and due_at is not null;
-
--- rag.leased_extraction
-create index extractions_by_lease on rag.extractions (org_id, lease) where lease is not null;
-
--- rag.enqueue_collection
-create index extractions_by_collection on rag.extractions (org_id, collection_id);
-
--- No user's own token names a lease: only the worker's for one document does.
-create policy "documents are read in the name of who asks" on rag.extractions
-  as restrictive for all to authenticated
-  using (true)
-  with check (user_id = (select auth.uid()) and (lease is null or lease = (select rag.lease_of_token())));
-
-create policy "the worker claims what is to be read" on rag.extractions
-  for select to rag_worker using (true);
-
-create policy "the worker leases what is to be read" on rag.extractions
-  for update to rag_worker using (true) with check (lease is not null or due_at is null);
+-- The claim of extractions, under the worker's role: fair among orgs, with a lease.
 
 create function public.rag_claim_extractions(
   wanted integer default 1, lease_seconds integer default 60, with_model boolean default false
@@ -7248,6 +7274,10 @@ comment on function public.rag_claim_extractions is
   'every org as many as of any other, those first that wait longest. A lease that has run out is nobody''s: its '
   'document is claimed again, alone, since it may be what its worker died of. One that nobody ever got on with, '
   'sixteen times, is given up. as_admin: it is read for somebody else, as only an admin may.';
+
+-- Functions that the worker calls for an extraction that it has claimed: as the user of the extraction, with a token
+-- that names the lease (rag.lease_of_token), some chunks at a time. Each part is stored at once, so after a crash the
+-- next attempt continues behind the last part. Replacing, retitling or deleting the document revokes the lease.
 
 create function rag.leased_extraction(with_document boolean default true)
 returns rag.extractions
@@ -7412,6 +7442,9 @@ comment on function public.rag_fail_extraction is
   'It did not work, and why; what it cost all the same. retry_seconds: after which to try again; null: never, and '
   'the row has the error. Without a code there is no error: the extraction is due again, and the attempt does not '
   'count. The document is not locked: its lock may be the lock that the extraction could not get.';
+
+-- A collection's documents enter the graph or leave it: on request, or because the collection's config changed. The
+-- worker extracts them, and deletes the extracted rows of a collection that left the graph.
 
 create function public.rag_build_graph(collection_id uuid, again boolean default false)
 returns bigint
@@ -7633,6 +7666,60 @@ comment on function rag.link_exact is
   'folded question''s (rag.query_words); capitals: those of them that look like a part of a name. What has none is '
   'less surely meant as one, unless its script knows no capitals.';
 
+create function rag.link_entities(query_text text, scope rag.search_scope)
+returns rag.seed_entity[]
+language plpgsql stable security invoker set search_path = ''
+-- So that the indexes are read in their order, and not all of a name to sort it.
+set enable_sort = off
+as $$
+declare
+  words constant text[] := rag.query_words(rag.fold_text(query_text));
+  capitals constant text[] := rag.capitalized_words(query_text);
+  unfiltered constant boolean := not rag.filters_documents(scope);
+  seeds rag.seed_entity[];
+begin
+  if cardinality(words) = 0 then
+    return '{}';
+  end if;
+  seeds := rag.link_exact(words, capitals, scope);
+  seeds := seeds || rag.link_fuzzy(words, capitals, seeds, scope);
+  return array(
+    select (found.org_id, found.entity, max(found.weight), min(found.start), min(found.finish))::rag.seed_entity
+    from (
+      select seed.* from unnest(seeds) as seed
+      union all
+      select seed.org_id, same.entity, 0.9 * seed.weight * same.confidence, seed.start, seed.finish
+      from unnest(seeds) as seed
+      cross join lateral (
+        (select relations.object as entity, relations.confidence
+        from rag.relations
+        where relations.org_id = seed.org_id and relations.subject = seed.entity and relations.type = 'ALIAS_OF'
+          and (scope.collection_ids is null or relations.collection_id = any (scope.collection_ids))
+          and (unfiltered or rag.is_document_in_scope(relations.org_id, relations.document_id, scope))
+        order by relations.confidence desc
+        limit 8)
+        union all
+        (select relations.subject, relations.confidence
+        from rag.relations
+        where relations.org_id = seed.org_id and relations.object = seed.entity and relations.type = 'ALIAS_OF'
+          and (scope.collection_ids is null or relations.collection_id = any (scope.collection_ids))
+          and (unfiltered or rag.is_document_in_scope(relations.org_id, relations.document_id, scope))
+        order by relations.confidence desc
+        limit 8)
+        offset 0
+      ) as same
+    ) as found
+    group by found.org_id, found.entity
+    order by max(found.weight) desc, min(found.start), found.org_id, found.entity
+    limit 32);
+end;
+$$;
+
+comment on function rag.link_entities is
+  'The entities that the question names, and those that are the same by another name; at most 32, the surest first.';
+
+-- Entity linking of names that no document writes as the query does: misspelled, or a part of a name.
+
 create function rag.similar_names(org_id uuid, name text, scope rag.search_scope, wanted integer)
 returns table (entity text, likeness double precision)
 language plpgsql stable security invoker set search_path = ''
@@ -7744,62 +7831,7 @@ comment on function rag.link_fuzzy is
   'The names that stand in the question otherwise than in any document: misspelled, or a part of one. Runs of words '
   'that look like names and that link_exactly left, of five words at most, the longest first.';
 
-create function rag.link_entities(query_text text, scope rag.search_scope)
-returns rag.seed_entity[]
-language plpgsql stable security invoker set search_path = ''
--- So that the indexes are read in their order, and not all of a name to sort it.
-set enable_sort = off
-as $$
-declare
-  words constant text[] := rag.query_words(rag.fold_text(query_text));
-  capitals constant text[] := rag.capitalized_words(query_text);
-  unfiltered constant boolean := not rag.filters_documents(scope);
-  seeds rag.seed_entity[];
-begin
-  if cardinality(words) = 0 then
-    return '{}';
-  end if;
-  seeds := rag.link_exact(words, capitals, scope);
-  seeds := seeds || rag.link_fuzzy(words, capitals, seeds, scope);
-  return array(
-    select (found.org_id, found.entity, max(found.weight), min(found.start), min(found.finish))::rag.seed_entity
-    from (
-      select seed.* from unnest(seeds) as seed
-      union all
-      select seed.org_id, same.entity, 0.9 * seed.weight * same.confidence, seed.start, seed.finish
-      from unnest(seeds) as seed
-      cross join lateral (
-        (select relations.object as entity, relations.confidence
-        from rag.relations
-        where relations.org_id = seed.org_id and relations.subject = seed.entity and relations.type = 'ALIAS_OF'
-          and (scope.collection_ids is null or relations.collection_id = any (scope.collection_ids))
-          and (unfiltered or rag.is_document_in_scope(relations.org_id, relations.document_id, scope))
-        order by relations.confidence desc
-        limit 8)
-        union all
-        (select relations.subject, relations.confidence
-        from rag.relations
-        where relations.org_id = seed.org_id and relations.object = seed.entity and relations.type = 'ALIAS_OF'
-          and (scope.collection_ids is null or relations.collection_id = any (scope.collection_ids))
-          and (unfiltered or rag.is_document_in_scope(relations.org_id, relations.document_id, scope))
-        order by relations.confidence desc
-        limit 8)
-        offset 0
-      ) as same
-    ) as found
-    group by found.org_id, found.entity
-    order by max(found.weight) desc, min(found.start), found.org_id, found.entity
-    limit 32);
-end;
-$$;
-
-comment on function rag.link_entities is
-  'The entities that the question names, and those that are the same by another name; at most 32, the surest first.';
-
--- Graph expansion: from the linked entities of a query to the chunks that may answer it. Documents about an entity
--- weigh most, then chunks that name it, and one hop further the documents about entities that these name. The weight of
--- an edge depends on its evidence: a stated relation of a requested type, a stated relation, or co-occurrence. Each
--- step reads a bounded number of rows, and starts only within the time limit.
+-- The scope of a search (15_search_scope.sql) applied to the graph: its entities and the chunks that it reaches.
 
 create type rag.graph_candidate as (
   org_id uuid, document_id uuid, ordinal integer, weight double precision, entity text
@@ -7807,85 +7839,6 @@ create type rag.graph_candidate as (
 
 comment on type rag.graph_candidate is
   'A chunk, or with ordinal null a whole document, its weight, and the entity that leads to it most surely.';
-
-create type rag.neighbour as (
-  org_id uuid, entity text, weight double precision, seed text, document_id uuid, ordinal integer
-);
-
-comment on type rag.neighbour is
-  'An entity that co-occurs with a seed entity: its weight, and the chunk that is the evidence.';
-
-create function rag.chunks_naming(seeds rag.seed_entity[], scope rag.search_scope, subjects_each integer,
-  mentions_each integer, mention_share double precision)
-returns rag.graph_candidate[]
-language plpgsql stable security invoker set search_path = ''
--- Under row security the planner expects hardly a row, and would read all of a name to sort it.
-set enable_sort = off
-as $$
-begin
-  return array(
-    with about as materialized (
-      select seed.org_id, found.document_id, null::integer as ordinal, seed.entity,
-        -- Of several documents with that title each is meant less.
-        seed.weight * found.weight / (1 + 0.3 * (count(*) over (partition by seed.org_id, seed.entity) - 1)) as weight
-      from unnest(seeds) as seed
-      cross join lateral (
-        (select subjects.document_id, subjects.weight
-        from rag.subjects
-        where scope.collection_ids is null and subjects.org_id = seed.org_id and subjects.entity = seed.entity
-        order by subjects.weight desc
-        limit subjects_each)
-        union all
-        (select inside.document_id, inside.weight
-        from unnest(scope.collection_ids) as home (id)
-        cross join lateral (
-          select subjects.document_id, subjects.weight
-          from rag.subjects
-          where subjects.org_id = seed.org_id and subjects.collection_id = home.id and subjects.entity = seed.entity
-          order by subjects.weight desc
-          limit subjects_each
-        ) as inside
-        order by inside.weight desc
-        limit subjects_each)
-      ) as found
-    ), named as materialized (
-      select seed.org_id, found.document_id, found.ordinal, seed.entity,
-        mention_share * seed.weight * (0.5 + 0.5 * found.weight)
-          / sqrt(1 + count(*) over (partition by seed.org_id, seed.entity) / 24.0) as weight
-      from unnest(seeds) as seed
-      cross join lateral (
-        (select mentions.document_id, mentions.ordinal, mentions.weight
-        from rag.mentions
-        where scope.collection_ids is null and mentions.org_id = seed.org_id and mentions.entity = seed.entity
-        order by mentions.weight desc
-        limit mentions_each)
-        union all
-        (select inside.document_id, inside.ordinal, inside.weight
-        from unnest(scope.collection_ids) as home (id)
-        cross join lateral (
-          select mentions.document_id, mentions.ordinal, mentions.weight
-          from rag.mentions
-          where mentions.org_id = seed.org_id and mentions.collection_id = home.id and mentions.entity = seed.entity
-          order by mentions.weight desc
-          limit mentions_each
-        ) as inside
-        order by inside.weight desc
-        limit mentions_each)
-      ) as found
-    )
-    select (found.org_id, found.document_id, found.ordinal,
-      -- What several lead to is worth more: as if each were a chance of its own.
-      1 - exp(sum(ln(1 - least(0.98, found.weight)))),
-      (array_agg(found.entity order by found.weight desc, found.entity))[1])::rag.graph_candidate
-    from (select * from about union all select * from named) as found
-    group by found.org_id, found.document_id, found.ordinal);
-end;
-$$;
-
-comment on function rag.chunks_naming is
-  'The documents about the entities, and the chunks that name them, so many of either for each. An entity that is '
-  'named more often says less; how often is counted no further than is read. Of an org, or of the scope''s '
-  'collections one by one: one of the two look-ups is never begun.';
 
 create function rag.is_in_scope(document_id uuid, source_type text, lang text, occurred_at timestamptz,
   scope rag.search_scope)
@@ -8001,6 +7954,90 @@ end;
 $$;
 
 comment on function rag.apply_scope is 'The graph candidates that are in a scope which filters documents.';
+
+-- Graph expansion: from the linked entities of a query to the chunks that may answer it. Documents about an entity
+-- weigh most, then chunks that name it, and one hop further the documents about entities that these name. The weight of
+-- an edge depends on its evidence: a stated relation of a requested type, a stated relation, or co-occurrence. Each
+-- step reads a bounded number of rows, and starts only within the time limit.
+
+create type rag.neighbour as (
+  org_id uuid, entity text, weight double precision, seed text, document_id uuid, ordinal integer
+);
+
+comment on type rag.neighbour is
+  'An entity that co-occurs with a seed entity: its weight, and the chunk that is the evidence.';
+
+create function rag.chunks_naming(seeds rag.seed_entity[], scope rag.search_scope, subjects_each integer,
+  mentions_each integer, mention_share double precision)
+returns rag.graph_candidate[]
+language plpgsql stable security invoker set search_path = ''
+-- Under row security the planner expects hardly a row, and would read all of a name to sort it.
+set enable_sort = off
+as $$
+begin
+  return array(
+    with about as materialized (
+      select seed.org_id, found.document_id, null::integer as ordinal, seed.entity,
+        -- Of several documents with that title each is meant less.
+        seed.weight * found.weight / (1 + 0.3 * (count(*) over (partition by seed.org_id, seed.entity) - 1)) as weight
+      from unnest(seeds) as seed
+      cross join lateral (
+        (select subjects.document_id, subjects.weight
+        from rag.subjects
+        where scope.collection_ids is null and subjects.org_id = seed.org_id and subjects.entity = seed.entity
+        order by subjects.weight desc
+        limit subjects_each)
+        union all
+        (select inside.document_id, inside.weight
+        from unnest(scope.collection_ids) as home (id)
+        cross join lateral (
+          select subjects.document_id, subjects.weight
+          from rag.subjects
+          where subjects.org_id = seed.org_id and subjects.collection_id = home.id and subjects.entity = seed.entity
+          order by subjects.weight desc
+          limit subjects_each
+        ) as inside
+        order by inside.weight desc
+        limit subjects_each)
+      ) as found
+    ), named as materialized (
+      select seed.org_id, found.document_id, found.ordinal, seed.entity,
+        mention_share * seed.weight * (0.5 + 0.5 * found.weight)
+          / sqrt(1 + count(*) over (partition by seed.org_id, seed.entity) / 24.0) as weight
+      from unnest(seeds) as seed
+      cross join lateral (
+        (select mentions.document_id, mentions.ordinal, mentions.weight
+        from rag.mentions
+        where scope.collection_ids is null and mentions.org_id = seed.org_id and mentions.entity = seed.entity
+        order by mentions.weight desc
+        limit mentions_each)
+        union all
+        (select inside.document_id, inside.ordinal, inside.weight
+        from unnest(scope.collection_ids) as home (id)
+        cross join lateral (
+          select mentions.document_id, mentions.ordinal, mentions.weight
+          from rag.mentions
+          where mentions.org_id = seed.org_id and mentions.collection_id = home.id and mentions.entity = seed.entity
+          order by mentions.weight desc
+          limit mentions_each
+        ) as inside
+        order by inside.weight desc
+        limit mentions_each)
+      ) as found
+    )
+    select (found.org_id, found.document_id, found.ordinal,
+      -- What several lead to is worth more: as if each were a chance of its own.
+      1 - exp(sum(ln(1 - least(0.98, found.weight)))),
+      (array_agg(found.entity order by found.weight desc, found.entity))[1])::rag.graph_candidate
+    from (select * from about union all select * from named) as found
+    group by found.org_id, found.document_id, found.ordinal);
+end;
+$$;
+
+comment on function rag.chunks_naming is
+  'The documents about the entities, and the chunks that name them, so many of either for each. An entity that is '
+  'named more often says less; how often is counted no further than is read. Of an org, or of the scope''s '
+  'collections one by one: one of the two look-ups is never begun.';
 
 create function rag.co_occurring_entities(places rag.graph_candidate[], seeds rag.seed_entity[],
   scope rag.search_scope, relation_types text[])
@@ -8900,18 +8937,6 @@ create policy "a bound key stays in its collection" on rag.messages
   using ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()))
   with check ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()));
 
-create type rag.session as (
-  id uuid, org_id uuid, owner_id uuid, collection_id uuid, title text, message_count integer, created_at timestamptz,
-  last_message_at timestamptz
-);
-
-comment on type rag.session is 'A session as a list returns it.';
-create type rag.message as (
-  id uuid, session_id uuid, ordinal integer, role text, content text, details jsonb, created_at timestamptz
-);
-
-comment on type rag.message is 'A message as a list returns it.';
-
 create function rag.require_chat_scope()
 returns void
 language plpgsql stable security invoker set search_path = ''
@@ -8944,6 +8969,8 @@ end;
 $$;
 
 comment on function rag.get_session is 'The session of that id; PT404 for one that is not the caller''s.';
+
+-- Turns of a chat: the session and its latest messages are read before a turn, and the turn is stored after it.
 
 create function rag.check_messages(messages jsonb)
 returns void
@@ -9100,6 +9127,20 @@ comment on function public.rag_save_turn is
   'org takes no collection later, or a key that is bound to that would read what was said of others. Of two turns '
   'of one session at once the later to come stands after the other. PT404 for a session or a collection that has '
   'gone meanwhile.';
+
+-- Functions to list sessions and their messages, and to delete a session. They run as their caller.
+
+create type rag.session as (
+  id uuid, org_id uuid, owner_id uuid, collection_id uuid, title text, message_count integer, created_at timestamptz,
+  last_message_at timestamptz
+);
+
+comment on type rag.session is 'A session as a list returns it.';
+create type rag.message as (
+  id uuid, session_id uuid, ordinal integer, role text, content text, details jsonb, created_at timestamptz
+);
+
+comment on type rag.message is 'A message as a list returns it.';
 
 create function public.rag_list_sessions("limit" integer default 20, "offset" integer default 0)
 returns setof rag.session
@@ -10385,7 +10426,7 @@ comment on function public.rag_list_events is
   '{"total", "events": [...]}: a page of the events of the orgs that the caller administers, the latest first, and '
   'their number; namespace and event filter them. PT403 for a caller who administers no org.';
 
--- Statistics for an org's admins, the schema's version, and the state of the queues for health checks.
+-- Statistics of the orgs that an admin administers.
 
 create function public.rag_stats(most integer default 500000)
 returns table (
@@ -10466,6 +10507,8 @@ comment on function public.rag_stats is
   'enough. total_users: who has ever called. Entities are distinct names, by org, relationships distinct '
   'statements. Of a key that is bound to a collection that is all it is told of: neither users nor calls. PT403 for '
   'who administers none.';
+
+-- The schema's version and the state of the worker's queues, for health checks.
 
 create function rag.version()
 returns text
@@ -10561,8 +10604,6 @@ comment on function public.rag_health is
   'State of the database, and the worker''s queues: of the orgs that the caller administers, or, for the worker, of '
   'all orgs. functions_secret, for every caller: whether the guarded functions accept this call (ok), or why not '
   '(unset, wrong). This function is not guarded, so that it can report that.';
-
-create policy "the worker reads the settings" on rag.settings for select to rag_worker using (true);
 
 -- Privileges of all roles on tables and functions. anon and service_role have none.
 

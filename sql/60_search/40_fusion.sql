@@ -1,9 +1,9 @@
--- Fusion of vector and keyword scores, and what changes the fused score: recency and boosted source types.
+-- Fusion of vector and keyword scores.
 --
 -- The two legs each bring their best candidates; then every candidate is scored by both, whichever leg brought
 -- it, and the mean of the two orders the list. Both scores are 0 to 1 by themselves: the cosine, and BM25 over
--- what a perfect chunk would have. So their mean is too, and says the same for every query and page. Reciprocal
--- rank fusion, which knows only places, was measured worse on the whole (CONTRIBUTING.md); who asks gets it.
+-- the score of a perfect chunk. So their mean is too, and has the same meaning for every query and page. Reciprocal
+-- rank fusion, which knows only ranks, was worse on the whole (CONTRIBUTING.md); a caller may choose it.
 
 create function rag.score_candidates(keywords rag.keyword_query, documents rag.document_key[], near rag.candidate[],
   query_embedding extensions.halfvec, scope rag.search_scope, mode text, fusion text, wanted integer, closely integer,
@@ -105,74 +105,3 @@ $$;
 comment on function rag.score_candidates is
   'Candidates of both legs, scored. wanted: how many the words bring; closely: for how many of those it matters '
   'whether the words stand together; whole_documents: of each document its nearest chunks too.';
-
-create function rag.best_documents(candidates rag.candidate[], chunks_wanted integer)
-returns rag.document_key[]
-language sql stable security invoker set search_path = ''
-as $$
-  with placed as (
-    select candidate.org_id, candidate.document_id, candidate.score,
-      row_number() over (partition by candidate.org_id, candidate.document_id order by candidate.score desc) as place
-    from unnest(candidates) as candidate
-  ), valued as (
-    select placed.org_id, placed.document_id, count(*) as chunks,
-      sum(placed.score * 0.5 ^ least(placed.place, 50)) as value
-    from placed
-    group by 1, 2
-  ), counted as (
-    select valued.*, row_number() over in_order as place,
-      sum(valued.chunks) over in_order - valued.chunks as chunks_before
-    from valued
-    window in_order as (order by valued.value desc, valued.document_id)
-  )
-  select array_agg((counted.org_id, counted.document_id)::rag.document_key)
-  from counted
-  where counted.place <= 5 or counted.chunks_before < chunks_wanted;
-$$;
-
-comment on function rag.best_documents is
-  'The best documents among the hits, as many as are needed for so many chunks and at least five: a document is '
-  'worth its best hit, half its second best, a quarter of the next.';
-
-create function rag.apply_recency(candidates rag.candidate[], half_life_days double precision)
-returns rag.candidate[]
-language sql stable security invoker set search_path = ''
-as $$
-  with faded as (
-    select candidate.*, candidate.score * (0.5 + 0.5 * 0.5 ^ (least(1000 * half_life_days, greatest(0, extract(epoch
-      from now() - coalesce(documents.occurred_at, documents.created_at))::double precision
-      / 86400)) / half_life_days)) as faded_score
-    from unnest(candidates) as candidate
-    join rag.documents on documents.org_id = candidate.org_id and documents.id = candidate.document_id
-  )
-  select array_agg(rag.candidate(org_id => faded.org_id, document_id => faded.document_id, ordinal => faded.ordinal,
-    chunk_id => faded.chunk_id, content => faded.content, span_start => faded.span_start, span_end => faded.span_end,
-    similarity => faded.similarity, word_score => faded.word_score, score => faded.faded_score)
-    order by faded.faded_score desc, faded.chunk_id)
-  from faded;
-$$;
-
-comment on function rag.apply_recency is
-  'The hits, those of older documents held back: at one half-life a score keeps three quarters, at two five '
-  'eighths, and never less than half. A document without a date is as old as its row.';
-
-create function rag.boost_source_types(candidates rag.candidate[], source_types text[])
-returns rag.candidate[]
-language sql stable security invoker set search_path = ''
-as $$
-  with weighed as (
-    select candidate.*, candidate.score * case when documents.source_type = any (source_types) then 1 else 0.85 end
-      as weighed_score
-    from unnest(candidates) as candidate
-    join rag.documents on documents.org_id = candidate.org_id and documents.id = candidate.document_id
-  )
-  select array_agg(rag.candidate(org_id => weighed.org_id, document_id => weighed.document_id,
-    ordinal => weighed.ordinal, chunk_id => weighed.chunk_id, content => weighed.content,
-    span_start => weighed.span_start, span_end => weighed.span_end, similarity => weighed.similarity,
-    word_score => weighed.word_score, score => weighed.weighed_score)
-    order by weighed.weighed_score desc, weighed.chunk_id)
-  from weighed;
-$$;
-
-comment on function rag.boost_source_types is
-  'The hits, those of other source types held back: where all else is equal, the preferred come first.';
