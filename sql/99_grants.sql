@@ -81,12 +81,15 @@ grant select on rag.settings to rag_worker;
 -- executes the internal functions too.
 revoke all on all functions in schema rag from public, anon, authenticated, service_role;
 grant execute on all functions in schema rag to authenticated;
-revoke execute on function rag.clear_deliveries(), rag.due_deliveries(integer) from authenticated;
-grant execute on function rag.clear_deliveries(), rag.due_deliveries(integer) to rag_worker;
+revoke execute on function rag.fail_exhausted_jobs(), rag.due_jobs(integer), rag.due_extractions(integer, integer),
+  rag.clear_deliveries(), rag.due_deliveries(integer) from authenticated;
+grant execute on function rag.fail_exhausted_jobs(), rag.due_jobs(integer), rag.due_extractions(integer, integer),
+  rag.clear_deliveries(), rag.due_deliveries(integer) to rag_worker;
 -- The functions that the worker's statements call in checks, triggers and rag_health.
 grant execute on function rag.is_visible_text(text), rag.is_metadata(jsonb), rag.has_readable_numbers(jsonb),
   rag.has_subscriber(uuid, uuid, text), rag.enqueue_event(uuid, uuid, uuid, text, jsonb), rag.version(), rag.queues(uuid[]),
-  rag.is_direct_call(), rag.functions_secret_status() to rag_worker;
+  rag.is_direct_call(), rag.functions_secret_status(), rag.check_claim(integer, integer), rag.max_attempts()
+  to rag_worker;
 
 -- Exposed functions: schema public, by kind of caller. Supabase grants new functions of schema public to its API roles,
 -- so each grant begins with a revoke. Tests and verify/ read this list.

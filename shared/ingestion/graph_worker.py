@@ -59,7 +59,7 @@ class GraphWorker:
         """One round: some documents, each completed, failed or postponed. Raises a RagError for a failed
         claim."""
         arguments = {
-            "wanted": CLAIMED,
+            "max_items": CLAIMED,
             "lease_seconds": self._lease_seconds,
             "with_model": self._model is not None,
         }

@@ -23,7 +23,7 @@ def remove_due(database: Database, signer: Signer, storage: Storage) -> int:
     """Delete due objects. Returns their number. A failure is logged, and the object is due again later."""
     removed, failed, until = 0, 0, time.monotonic() + SECONDS
     try:
-        while rows := database.call(worker_principal(signer), "rag_claim_removals", {"wanted": AT_ONCE}):
+        while rows := database.call(worker_principal(signer), "rag_claim_removals", {"max_items": AT_ONCE}):
             for row in rows:
                 if failed == FAILURES or time.monotonic() > until:
                     return removed

@@ -96,3 +96,19 @@ create policy "the worker sees which documents there are" on rag.documents
 
 create policy "the worker gives documents up" on rag.documents
   for update to rag_worker using (status = 'processing') with check (status = 'failed');
+
+create function rag.enqueue_job(document rag.documents, fields jsonb)
+returns void
+language plpgsql volatile security invoker set search_path = ''
+as $$
+begin
+  delete from rag.jobs
+  where jobs.org_id = document.org_id and jobs.document_id = document.id and jobs.state in ('waiting', 'running');
+  insert into rag.jobs (org_id, document_id, collection_id, owner_id, user_id, document)
+  values (document.org_id, document.id, document.collection_id, document.owner_id, auth.uid(), fields);
+end;
+$$;
+
+comment on function rag.enqueue_job is
+  'Enqueue the ingestion of a document, in place of its unfinished job. fields: the document''s fields, which the '
+  'completed job stores.';

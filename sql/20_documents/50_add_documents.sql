@@ -10,16 +10,15 @@ as $$
 declare
   is_admitted constant boolean := rag.begin_write();
   home constant rag.collections := rag.get_collection(rag_add_document.collection_id);
-  largest constant bigint := (rag.org_tier(home.org_id)).file_bytes;
-  sent bytea;
+  bytes bytea;
   -- Unknown for an object or an address until the worker has read it (rag_store_content).
   hash text;
   input record;
   stored rag.documents;
 begin
   perform rag.check_json('document', rag_add_document.document - 'bytes', 100000);
-  sent := case jsonb_typeof(document -> 'bytes') when 'string' then decode(document ->> 'bytes', 'base64') end;
-  hash := encode(sha256(sent), 'hex');
+  bytes := case jsonb_typeof(document -> 'bytes') when 'string' then decode(document ->> 'bytes', 'base64') end;
+  hash := encode(sha256(bytes), 'hex');
   select * into input from jsonb_to_record(rag_add_document.document) as fields (
     external_id text, private boolean, source_type text, title text, uri text, lang text,
     occurred_at timestamptz, origin text, author text, state text, labels text[], metadata jsonb,
@@ -27,23 +26,13 @@ begin
   if home.deleted_at is not null then
     raise exception 'the collection was deleted; it takes no more documents'
       using errcode = 'PT409', detail = 'collection_deleted';
-  elsif coalesce(length(sent), case when input.path is not null then input.size_bytes end) > largest then
-    raise exception 'this org''s tier takes files of at most % bytes', largest
-      using errcode = 'PT413', detail = 'file_too_large';
   end if;
-  if input.path is not null then
-    -- Whoever says it a second time waits for the first.
-    perform pg_advisory_xact_lock(hashtextextended('rag.uploads ' || input.path, 0));
-    select documents.* into stored
-    from rag.originals
-    join rag.documents on documents.org_id = originals.org_id and documents.id = originals.document_id
-    where originals.org_id = home.org_id and originals.collection_id = home.id and originals.path = input.path
-      and split_part(originals.path, '/', 3) = auth.uid()::text;
-    if found then
-      return next rag.render(stored);
-      return;
-    end if;
-    perform rag.take_upload(home, input.path);
+  perform rag.check_file_size(
+    home.org_id, coalesce(length(bytes), case when input.path is not null then input.size_bytes end));
+  stored := rag.take_upload_once(home, input.path);
+  if stored.id is not null then
+    return next rag.render(stored);
+    return;
   end if;
 
   insert into rag.documents as present (org_id, collection_id, owner_id, external_id, source_type, title,
@@ -54,7 +43,7 @@ begin
     input.occurred_at, input.origin, input.author, input.state, coalesce(input.labels, '{}'),
     coalesce(input.metadata, '{}'), input.filename, input.content_type, input.size_bytes, '',
     coalesce(hash, repeat('0', 64)), 'processing')
-  -- Only that it is being worked on: what is found of it stays as it was until the job is done.
+  -- Until the job is done, searches find the earlier version unchanged.
   on conflict (org_id, collection_id, owner_id, external_id) where external_id is not null
   do update set status = 'processing', error_code = null, error_message = null, updated_at = now()
   returning present.* into stored;
@@ -63,26 +52,9 @@ begin
   perform rag.check_document_quota(home);
   perform rag.check_not_duplicate(stored, hash);
 
-  begin
-    insert into rag.originals as present (org_id, document_id, collection_id, owner_id, bytes, url, path,
-      content_hash)
-    values (stored.org_id, stored.id, stored.collection_id, stored.owner_id, sent,
-      input.url, input.path, hash)
-    on conflict (org_id, document_id)
-    -- Until an address is fetched anew, what it gave before is kept.
-    do update set bytes = case when excluded.url is null then excluded.bytes else present.bytes end,
-      url = excluded.url, path = excluded.path, created_at = now(),
-      content_hash = case when excluded.url is null then excluded.content_hash else present.content_hash end;
-  exception when unique_violation then
-    raise exception 'somebody brings a document of the same content just now'
-      using errcode = 'PT409', detail = 'duplicate_document';
-  end;
-
-  delete from rag.jobs
-  where jobs.org_id = stored.org_id and jobs.document_id = stored.id and jobs.state in ('waiting', 'running');
-  insert into rag.jobs (org_id, document_id, collection_id, owner_id, user_id, document)
-  values (stored.org_id, stored.id, stored.collection_id, stored.owner_id, auth.uid(),
-    rag_add_document.document - array['bytes', 'url', 'path', 'private', 'external_id']);
+  perform rag.store_original(stored, bytes, input.url, input.path, hash);
+  perform rag.enqueue_job(
+    stored, rag_add_document.document - array['bytes', 'url', 'path', 'private', 'external_id']);
   return next rag.render(stored);
 exception when lock_not_available then
   perform rag.raise_locked();
@@ -97,6 +69,73 @@ comment on function public.rag_add_document is
   'which searches find until the job is done. PT409 for bytes that the collection has already, with the id of the '
   'document in hint, and for a deleted collection; PT429 for more documents and PT413 for larger files than the '
   'org''s tier allows; PT404 for an unknown upload.';
+
+create function rag.check_file_size(org_id uuid, size_bytes bigint)
+returns void
+language plpgsql stable security invoker set search_path = ''
+as $$
+declare
+  largest constant bigint := (rag.org_tier(org_id)).file_bytes;
+begin
+  if size_bytes > largest then
+    raise exception 'this org''s tier takes files of at most % bytes', largest
+      using errcode = 'PT413', detail = 'file_too_large';
+  end if;
+end;
+$$;
+
+comment on function rag.check_file_size is 'Raises PT413 for a larger file than the org''s tier allows.';
+
+create function rag.take_upload_once(home rag.collections, path text)
+returns rag.documents
+language plpgsql volatile security invoker set search_path = ''
+as $$
+declare
+  present rag.documents;
+begin
+  if take_upload_once.path is null then
+    return null;
+  end if;
+  -- A second call for the same upload waits for the first.
+  perform pg_advisory_xact_lock(hashtextextended('rag.uploads ' || take_upload_once.path, 0));
+  select documents.* into present
+  from rag.originals
+  join rag.documents on documents.org_id = originals.org_id and documents.id = originals.document_id
+  where originals.org_id = home.org_id and originals.collection_id = home.id
+    and originals.path = take_upload_once.path and split_part(originals.path, '/', 3) = auth.uid()::text;
+  if not found then
+    perform rag.take_upload(home, take_upload_once.path);
+  end if;
+  return present;
+end;
+$$;
+
+comment on function rag.take_upload_once is
+  'The document that an earlier call made of the upload; otherwise null, and the upload, if there is one, is taken '
+  '(rag.take_upload).';
+
+create function rag.store_original(stored rag.documents, bytes bytea, url text, path text, content_hash text)
+returns void
+language plpgsql volatile security invoker set search_path = ''
+as $$
+#variable_conflict use_column
+begin
+  insert into rag.originals as present (org_id, document_id, collection_id, owner_id, bytes, url, path, content_hash)
+  values (stored.org_id, stored.id, stored.collection_id, stored.owner_id, store_original.bytes, store_original.url,
+    store_original.path, store_original.content_hash)
+  on conflict (org_id, document_id)
+  -- The content of an earlier fetch stays until the address is fetched again.
+  do update set bytes = case when excluded.url is null then excluded.bytes else present.bytes end,
+    url = excluded.url, path = excluded.path, created_at = now(),
+    content_hash = case when excluded.url is null then excluded.content_hash else present.content_hash end;
+exception when unique_violation then
+  raise exception 'another call adds a document of the same content at this moment'
+    using errcode = 'PT409', detail = 'duplicate_document';
+end;
+$$;
+
+comment on function rag.store_original is
+  'Store the original of a document; PT409 if another transaction adds the same content at this moment.';
 
 create function rag.delete_failed_duplicate(stored rag.documents, content_hash text)
 returns void

@@ -8,6 +8,17 @@ comment on type rag.document_chunks is
   'said, weight}; relations: their relations, {subject, type, object, confidence}. Without names the worker '
   'extracts both.';
 
+create function rag.document_chunks(document_id uuid, chunks jsonb, embedding_model text)
+returns rag.document_chunks
+language plpgsql immutable security invoker set search_path = ''
+as $$
+begin
+  return (document_id, chunks, embedding_model);
+end;
+$$;
+
+comment on function rag.document_chunks is 'The chunks of a document, from named fields.';
+
 create function rag.replace_chunks(org_id uuid, documents rag.document_chunks[])
 returns void
 language plpgsql volatile security invoker set search_path = ''

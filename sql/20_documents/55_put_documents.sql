@@ -14,6 +14,17 @@ create type rag.stored_document as (place integer, document_id uuid, replaced bo
 comment on type rag.stored_document is
   'A stored document: its place in the call, its id, and whether it replaced another.';
 
+create function rag.stored_document(place integer, document_id uuid, replaced boolean, chunk_count integer)
+returns rag.stored_document
+language plpgsql immutable security invoker set search_path = ''
+as $$
+begin
+  return (place, document_id, replaced, chunk_count);
+end;
+$$;
+
+comment on function rag.stored_document is 'A stored document from named fields.';
+
 create function public.rag_put_document(document jsonb, chunks jsonb)
 returns table (document_id uuid, replaced boolean, chunk_count integer)
 language plpgsql volatile security invoker set search_path = ''
@@ -51,18 +62,42 @@ comment on function public.rag_put_document is
 
 create function rag.new_documents(home rag.collections, documents jsonb)
 returns rag.new_document[]
-language sql volatile security invoker set search_path = ''
+language plpgsql volatile security invoker set search_path = ''
 as $$
-  select array_agg((item.place, gen_random_uuid(),
-    case when fields.private then auth.uid() else home.owner_id end, fields.external_id,
-    coalesce(fields.source_type, 'doc'), fields.title, fields.uri, fields.lang, fields.occurred_at, fields.origin,
-    fields.author, fields.state, coalesce(fields.labels, '{}'), coalesce(fields.metadata, '{}'), fields.content,
-    encode(sha256(convert_to(fields.content, 'UTF8')), 'hex'), fields.embedding_model,
-    item.body -> 'chunks')::rag.new_document order by item.place)
-  from jsonb_array_elements(new_documents.documents) with ordinality as item (body, place),
-    jsonb_to_record(item.body) as fields (external_id text, private boolean, source_type text, title text,
-      uri text, lang text, occurred_at timestamptz, origin text, author text, state text, labels text[],
-      metadata jsonb, content text, embedding_model text);
+declare
+  input record;
+  document rag.new_document;
+  new rag.new_document[];
+begin
+  for input in
+    select item.place, item.body -> 'chunks' as chunks, fields.*
+    from jsonb_array_elements(new_documents.documents) with ordinality as item (body, place),
+      jsonb_to_record(item.body) as fields (external_id text, private boolean, source_type text, title text,
+        uri text, lang text, occurred_at timestamptz, origin text, author text, state text, labels text[],
+        metadata jsonb, content text, embedding_model text)
+  loop
+    document.place := input.place;
+    document.id := gen_random_uuid();
+    document.owner_id := case when input.private then auth.uid() else home.owner_id end;
+    document.external_id := input.external_id;
+    document.source_type := coalesce(input.source_type, 'doc');
+    document.title := input.title;
+    document.uri := input.uri;
+    document.lang := input.lang;
+    document.occurred_at := input.occurred_at;
+    document.origin := input.origin;
+    document.author := input.author;
+    document.state := input.state;
+    document.labels := coalesce(input.labels, '{}');
+    document.metadata := coalesce(input.metadata, '{}');
+    document.content := input.content;
+    document.content_hash := encode(sha256(convert_to(input.content, 'UTF8')), 'hex');
+    document.embedding_model := input.embedding_model;
+    document.chunks := input.chunks;
+    new := new || document;
+  end loop;
+  return new;
+end;
 $$;
 
 comment on function rag.new_documents is
@@ -98,8 +133,9 @@ begin
         and documents.id = any (array(select found.document_id from rag.resolve_documents(home, new) as found))
       order by documents.id
       for update);
-    select coalesce(array_agg((found.place, found.document_id, found.document_id <> all (made),
-      jsonb_array_length(input.chunks))::rag.stored_document order by found.place), '{}') into stored
+    select coalesce(array_agg(rag.stored_document(place => found.place, document_id => found.document_id,
+      replaced => found.document_id <> all (made), chunk_count => jsonb_array_length(input.chunks))
+      order by found.place), '{}') into stored
     from rag.resolve_documents(home, new) as found
     join unnest(new) as input on input.place = found.place
     where found.document_id = any (present);
@@ -116,7 +152,8 @@ begin
   perform rag.replace_documents(home.org_id, new, array(
     select kept from unnest(stored) as kept where kept.replaced));
   perform rag.replace_chunks(home.org_id, array(
-    select (kept.document_id, input.chunks, input.embedding_model)::rag.document_chunks
+    select rag.document_chunks(
+      document_id => kept.document_id, chunks => input.chunks, embedding_model => input.embedding_model)
     from unnest(stored) as kept
     join unnest(new) as input on input.place = kept.place));
   return query select kept.* from unnest(stored) as kept;

@@ -98,12 +98,13 @@ create trigger remove_replaced_object after update of path on rag.originals
   for each row when (old.path is not null and old.path is distinct from new.path)
   execute function rag.enqueue_object_removal();
 
-create function public.rag_claim_removals(wanted integer default 20)
+create function public.rag_claim_removals(max_items integer default 20)
 returns table (org_id uuid, path text)
 language plpgsql volatile security invoker set search_path = ''
 as $$
 #variable_conflict use_column
 begin
+  perform rag.check_claim(max_items);
   delete from rag.removals
   using rag.originals
   where removals.due_at <= clock_timestamp()
@@ -116,7 +117,7 @@ begin
     where removals.due_at <= clock_timestamp()
   ), due as materialized (
     select locked.org_id, locked.path
-    from (select placed.* from placed order by placed.turn, placed.due_at limit 4 * wanted) as placed
+    from (select placed.* from placed order by placed.turn, placed.due_at limit 4 * max_items) as placed
     cross join lateral (
       select removals.org_id, removals.path
       from rag.removals
@@ -124,7 +125,7 @@ begin
         and removals.due_at <= clock_timestamp()
       for update skip locked
     ) as locked
-    limit wanted
+    limit max_items
   )
   update rag.removals as claimed
   set attempts = claimed.attempts + 1,

@@ -9,12 +9,8 @@ as $$
 declare
   is_admitted constant boolean := rag.begin_call();
   home constant rag.collections := rag.get_collection(rag_begin_upload.collection_id);
-  largest constant bigint := (rag.org_tier(home.org_id)).file_bytes;
 begin
-  if rag_begin_upload.size_bytes > largest then
-    raise exception 'this org''s tier takes files of at most % bytes', largest
-      using errcode = 'PT413', detail = 'file_too_large';
-  end if;
+  perform rag.check_file_size(home.org_id, rag_begin_upload.size_bytes);
   path := concat_ws('/', home.org_id, home.id, auth.uid(), gen_random_uuid(), rag_begin_upload.name);
   -- As long as Storage's own links for uploads last; what is on its way then has an hour more.
   expires_at := now() + interval '2 hours';

@@ -38,3 +38,49 @@ comment on function rag.ignored_filters is
   'The unknown keys of the filters; null if there are none. A response names them, because a misspelt key widens a '
   'search. At most twenty, with ? for each character that a header may not have: they are in a header as well, '
   'since an empty result has no row.';
+
+create function rag.documents_with_facets(org_ids uuid[], filters rag.filters)
+returns uuid[]
+language plpgsql stable security invoker set search_path = ''
+as $$
+declare
+  groups integer[];
+  facets uuid[];
+begin
+  if num_nonnulls(filters.origins, filters.authors, filters.states, filters.labels, filters.metadata,
+    filters.document_type) = 0 then
+    return null;
+  end if;
+  -- A document needs one facet of each group. A null in a list is no document's.
+  select array_agg(requested.number), array_agg(rag.facet_hash(requested.kind, coalesce(requested.value, 'null')))
+    into groups, facets
+  from (
+    select 1, 'origin', to_jsonb(value) from unnest(filters.origins) as value
+    union all select 2, 'author', to_jsonb(value) from unnest(filters.authors) as value
+    union all select 3, 'state', to_jsonb(value) from unnest(filters.states) as value
+    union all select 4, 'label', to_jsonb(value) from unnest(filters.labels) as value
+    union all select 5, 'document_type', to_jsonb(filters.document_type) where filters.document_type is not null
+    union all select 5 + entry.number, 'metadata.' || entry.key, entry.value
+      from jsonb_each(nullif(filters.metadata, 'null')) with ordinality as entry (key, value, number)
+  ) as requested (number, kind, value);
+  if facets is null then
+    return null;
+  end if;
+  return array(
+    select match.document_id
+    from unnest(groups, facets) as requested (number, facet)
+    cross join unnest(org_ids) as org (id)
+    -- One look-up each, which the planner cannot turn into a walk through the org.
+    cross join lateral (
+      select facets_of.document_id
+      from rag.facets as facets_of
+      where facets_of.org_id = org.id and facets_of.facet = requested.facet
+      offset 0
+    ) as match
+    group by org.id, match.document_id
+    having count(distinct requested.number) = (select count(distinct number) from unnest(groups) as number));
+end;
+$$;
+
+comment on function rag.documents_with_facets is
+  'The documents that have the facets of the filters; null if the filters name no facet.';

@@ -16,10 +16,8 @@ returns rag.search_scope
 language plpgsql stable security invoker set search_path = ''
 as $$
 declare
-  wanted rag.filters;
+  requested rag.filters;
   scope rag.search_scope;
-  groups integer[];
-  facets uuid[];
 begin
   perform rag.require_scope('retrievals:read', 'chat:read');
   -- Somewhat more than the largest body of a search.
@@ -28,19 +26,19 @@ begin
     or jsonb_typeof(coalesce(nullif(filters -> 'metadata', 'null'), '{}')) <> 'object' then
     raise exception 'filters must be an object' using errcode = 'PT400', detail = 'invalid_filters';
   end if;
-  wanted := jsonb_populate_record(null::rag.filters, coalesce(filters, '{}'));
-  scope.ignored_filters := rag.ignored_filters(filters, to_jsonb(wanted));
+  requested := jsonb_populate_record(null::rag.filters, coalesce(filters, '{}'));
+  scope.ignored_filters := rag.ignored_filters(filters, to_jsonb(requested));
 
   scope.org_ids := array(
     select ids.id from rag.current_org_ids() as ids (id)
-    where wanted.org_id is null or ids.id = wanted.org_id);
-  scope.model := coalesce(wanted.model, (select settings.embedding_model from rag.settings));
-  scope.collection_ids := nullif(wanted.collection_ids, '{}');
-  if wanted.collection_id is not null then
-    scope.collection_ids := array[wanted.collection_id];
+    where requested.org_id is null or ids.id = requested.org_id);
+  scope.model := coalesce(requested.model, (select settings.embedding_model from rag.settings));
+  scope.collection_ids := nullif(requested.collection_ids, '{}');
+  if requested.collection_id is not null then
+    scope.collection_ids := array[requested.collection_id];
   end if;
-  if wanted.collection is not null then
-    scope.collection_ids := array[(rag.require_collection(wanted.collection)).id];
+  if requested.collection is not null then
+    scope.collection_ids := array[(rag.require_collection(requested.collection)).id];
   end if;
   -- Row security would keep a bound key in its collection, but not find that by an index.
   if rag.bound_collection() is not null then
@@ -48,47 +46,14 @@ begin
       select rag.bound_collection()
       where scope.collection_ids is null or rag.bound_collection() = any (scope.collection_ids));
   end if;
-  scope.source_types := nullif(wanted.source_types, '{}');
-  if wanted.source_type is not null then
-    scope.source_types := array[wanted.source_type];
+  scope.source_types := nullif(requested.source_types, '{}');
+  if requested.source_type is not null then
+    scope.source_types := array[requested.source_type];
   end if;
-  scope.lang := lower(wanted.lang);
-  scope.date_from := wanted.date_from;
-  scope.date_to := wanted.date_to;
-
-  if num_nonnulls(wanted.origins, wanted.authors, wanted.states, wanted.labels, wanted.metadata,
-    wanted.document_type) = 0 then
-    return scope;
-  end if;
-
-  -- One facet of each group must be there.
-  -- A null in a list is no document's.
-  select array_agg(found.number), array_agg(rag.facet_hash(found.kind, coalesce(found.value, 'null')))
-    into groups, facets
-  from (
-    select 1, 'origin', to_jsonb(value) from unnest(wanted.origins) as value
-    union all select 2, 'author', to_jsonb(value) from unnest(wanted.authors) as value
-    union all select 3, 'state', to_jsonb(value) from unnest(wanted.states) as value
-    union all select 4, 'label', to_jsonb(value) from unnest(wanted.labels) as value
-    union all select 5, 'document_type', to_jsonb(wanted.document_type) where wanted.document_type is not null
-    union all select 5 + entry.number, 'metadata.' || entry.key, entry.value
-      from jsonb_each(nullif(wanted.metadata, 'null')) with ordinality as entry (key, value, number)
-  ) as found (number, kind, value);
-  if facets is not null then
-    scope.document_ids := array(
-      select found.document_id
-      from unnest(groups, facets) as asked (number, facet)
-      cross join unnest(scope.org_ids) as org (id)
-      -- One look-up each, which the planner cannot turn into a walk through the org.
-      cross join lateral (
-        select facets_of.document_id
-        from rag.facets as facets_of
-        where facets_of.org_id = org.id and facets_of.facet = asked.facet
-        offset 0
-      ) as found
-      group by org.id, found.document_id
-      having count(distinct asked.number) = (select count(distinct number) from unnest(groups) as number));
-  end if;
+  scope.lang := lower(requested.lang);
+  scope.date_from := requested.date_from;
+  scope.date_to := requested.date_to;
+  scope.document_ids := rag.documents_with_facets(scope.org_ids, requested);
   return scope;
 end;
 $$;

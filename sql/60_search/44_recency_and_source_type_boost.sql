@@ -1,4 +1,4 @@
--- What changes a fused score: the age of the document, and preferred source types.
+-- What changes a fused score (the age of the document, and preferred source types) before the page is cut.
 
 create function rag.apply_recency(candidates rag.candidate[], half_life_days double precision)
 returns rag.candidate[]
@@ -42,3 +42,27 @@ $$;
 
 comment on function rag.boost_source_types is
   'The hits, those of other source types held back: where all else is equal, the preferred come first.';
+
+create function rag.to_page(candidates rag.candidate[], half_life_days double precision, source_types text[],
+  top_k integer, expand_context integer)
+returns rag.candidate[]
+language plpgsql stable security invoker set search_path = ''
+as $$
+begin
+  if half_life_days is not null then
+    candidates := rag.apply_recency(candidates, half_life_days);
+  end if;
+  if source_types <> '{}' then
+    candidates := rag.boost_source_types(candidates, source_types);
+  end if;
+  candidates := candidates[:top_k];
+  if expand_context > 0 then
+    candidates := rag.expand_neighbours(candidates, expand_context);
+  end if;
+  return candidates;
+end;
+$$;
+
+comment on function rag.to_page is
+  'The best candidates of a search, after recency and preferred source types, with their neighbours. The parameters '
+  'are those of rag_search; source_types is its prefer.';

@@ -36,20 +36,18 @@ $$;
 comment on function rag.weight_value is
   'A number in a list''s entry, no more than 1 and no less than 0; null for what is no number.';
 
-create function rag.insert_names(org_id uuid, document_id uuid, chunks jsonb, first integer)
+create function rag.insert_mentions(org_id uuid, document_id uuid, chunks jsonb, first integer)
 returns void
 language plpgsql volatile security invoker set search_path = ''
 as $$
 #variable_conflict use_column
-declare
-  names jsonb;
 begin
   -- Materialized, so that what costs is done once for each name.
   insert into rag.mentions (org_id, document_id, ordinal, entity, collection_id, owner_id, name, kind, said, weight,
     sound, ending)
   with listed as materialized (
     select item.place::integer as place, listed.number, listed.entry, rag.name_value(listed.entry -> 'name') as name
-    from jsonb_array_elements(insert_names.chunks) with ordinality as item (body, place)
+    from jsonb_array_elements(insert_mentions.chunks) with ordinality as item (body, place)
     cross join lateral rag.list_entries(item.body, 'names') as listed
   ), named as materialized (
     select listed.*, rag.entity_key(listed.name) as entity,
@@ -74,21 +72,33 @@ begin
   ), heard as materialized (
     select folded.*, rag.phonetic_key(folded.entity) as sound from folded where length(folded.entity) between 1 and 200
   )
-  select stored.org_id, stored.id, insert_names."first" + heard.place - 1, heard.entity, stored.collection_id,
+  select stored.org_id, stored.id, insert_mentions."first" + heard.place - 1, heard.entity, stored.collection_id,
     stored.owner_id, heard.name, heard.kind, heard.said, heard.weight, heard.sound, reverse(heard.sound)
   from rag.documents as stored
   cross join heard
-  where stored.org_id = insert_names.org_id and stored.id = insert_names.document_id
+  where stored.org_id = insert_mentions.org_id and stored.id = insert_mentions.document_id
   on conflict do nothing;
+end;
+$$;
 
-  names := rag.names_of_document(insert_names.org_id, insert_names.document_id);
+comment on function rag.insert_mentions is
+  'Store the entities that each chunk of a document names. The parameters are those of rag.insert_names.';
+
+create function rag.insert_relations(org_id uuid, document_id uuid, chunks jsonb, first integer)
+returns void
+language plpgsql volatile security invoker set search_path = ''
+as $$
+#variable_conflict use_column
+declare
+  names constant jsonb := rag.names_of_document(insert_relations.org_id, insert_relations.document_id);
+begin
   insert into rag.relations (org_id, document_id, ordinal, subject, type, object, collection_id, owner_id, confidence)
   with listed as materialized (
     select item.place::integer as place, listed.entry ->> 'type' as type,
       rag.entity_key(rag.name_value(listed.entry -> 'subject')) as subject,
       rag.entity_key(rag.name_value(listed.entry -> 'object')) as object,
       rag.weight_value(listed.entry -> 'confidence') as confidence
-    from jsonb_array_elements(insert_names.chunks) with ordinality as item (body, place)
+    from jsonb_array_elements(insert_relations.chunks) with ordinality as item (body, place)
     cross join lateral rag.list_entries(item.body, 'relations') as listed
   ), said as (
     select listed.place, listed.subject, listed.type, listed.object, max(listed.confidence) as confidence
@@ -97,12 +107,25 @@ begin
       and names ? listed.subject and names ? listed.object
     group by 1, 2, 3, 4
   )
-  select stored.org_id, stored.id, insert_names."first" + said.place - 1, said.subject, said.type, said.object,
+  select stored.org_id, stored.id, insert_relations."first" + said.place - 1, said.subject, said.type, said.object,
     stored.collection_id, stored.owner_id, said.confidence
   from rag.documents as stored
   cross join said
-  where stored.org_id = insert_names.org_id and stored.id = insert_names.document_id
+  where stored.org_id = insert_relations.org_id and stored.id = insert_relations.document_id
   on conflict do nothing;
+end;
+$$;
+
+comment on function rag.insert_relations is
+  'Store the relations that each chunk of a document states between entities that the document names.';
+
+create function rag.insert_names(org_id uuid, document_id uuid, chunks jsonb, first integer)
+returns void
+language plpgsql volatile security invoker set search_path = ''
+as $$
+begin
+  perform rag.insert_mentions(org_id, document_id, chunks, "first");
+  perform rag.insert_relations(org_id, document_id, chunks, "first");
 end;
 $$;
 

@@ -35,7 +35,7 @@ comment on column rag.extractions.due_at is
 create index extractions_due on rag.extractions (level, org_id, due_at)
   where level < 2 and user_id is not null and due_at is not null;
 
--- rag.leased_extraction
+-- rag.lock_leased
 create index extractions_by_lease on rag.extractions (org_id, lease) where lease is not null;
 
 -- rag.enqueue_collection

@@ -1,61 +1,75 @@
 -- The claim of extractions, under the worker's role: fair among orgs, with a lease.
 
-create function public.rag_claim_extractions(
-  wanted integer default 1, lease_seconds integer default 60, with_model boolean default false
-)
-returns table (org_id uuid, document_id uuid, user_id uuid, as_admin boolean, lease uuid, attempts integer)
-language plpgsql volatile security invoker set search_path = ''
+create function rag.due_extractions(level_limit integer, max_items integer)
+returns table (org_id uuid, document_id uuid, is_expired boolean, place bigint)
+language plpgsql stable security invoker set search_path = ''
 as $$
 #variable_conflict use_column
-declare
-  below constant smallint := case when with_model then 2 else 1 end;
 begin
-  if wanted is null or wanted not between 1 and 100
-    or lease_seconds is null or lease_seconds not between 5 and 3600
-  then
-    raise exception 'so many documents, or so long, nobody may have' using errcode = 'PT400', detail = 'invalid_claim';
-  end if;
   return query
   with recursive busy (level, org_id) as (
     -- The next org with some, by the index: there may be many documents and few orgs.
     (select extractions.level, extractions.org_id
     from rag.extractions
     where extractions.level < 2 and extractions.user_id is not null and extractions.due_at is not null
-      and extractions.level < below
+      and extractions.level < level_limit
     order by extractions.level, extractions.org_id
     limit 1)
     union all
-    select found.level, found.org_id
+    select next.level, next.org_id
     from busy
     cross join lateral (
       select extractions.level, extractions.org_id
       from rag.extractions
       where extractions.level < 2 and extractions.user_id is not null and extractions.due_at is not null
-        and extractions.level < below and (extractions.level, extractions.org_id) > (busy.level, busy.org_id)
+        and extractions.level < level_limit and (extractions.level, extractions.org_id) > (busy.level, busy.org_id)
       order by extractions.level, extractions.org_id
       limit 1
-    ) as found
-  ), due as materialized (
-    select found.*, row_number() over (
-      partition by found.org_id order by found.level, found.due_at, found.document_id) as turn
+    ) as next
+  ), due as (
+    select extraction.*, row_number() over (
+      partition by extraction.org_id order by extraction.level, extraction.due_at, extraction.document_id) as turn
     from busy
     cross join lateral (
       select extractions.org_id, extractions.document_id, extractions.level, extractions.due_at,
-        extractions.lease is not null as is_left_behind
+        extractions.lease is not null as is_expired
       from rag.extractions
       where extractions.level < 2 and extractions.user_id is not null and extractions.level = busy.level
         and extractions.org_id = busy.org_id and extractions.due_at <= clock_timestamp()
       order by extractions.due_at
-      limit wanted
-    ) as found
+      limit max_items
+    ) as extraction
+  )
+  select due.org_id, due.document_id, due.is_expired,
+    row_number() over (order by due.turn, due.due_at, due.document_id)
+  from due;
+end;
+$$;
+
+comment on function rag.due_extractions is
+  'Due extractions below a level, in the order of their claim: the same number of every org, the longest waiting '
+  'first. is_expired: the extraction was claimed, and its lease has expired.';
+
+create function public.rag_claim_extractions(
+  max_items integer default 1, lease_seconds integer default 60, with_model boolean default false
+)
+returns table (org_id uuid, document_id uuid, user_id uuid, as_admin boolean, lease uuid, attempts integer)
+language plpgsql volatile security invoker set search_path = ''
+as $$
+#variable_conflict use_column
+begin
+  perform rag.check_claim(max_items, lease_seconds);
+  return query
+  with due as materialized (
+    select * from rag.due_extractions(case when with_model then 2 else 1 end, max_items)
   ), locked as materialized (
     select extractions.org_id, extractions.document_id
     from (
       select due.*
       from due
-      where due.is_left_behind or not exists (select from due as dead where dead.is_left_behind)
-      order by due.turn, due.due_at, due.document_id
-      limit 4 * wanted
+      where due.is_expired or not exists (select from due as expired where expired.is_expired)
+      order by due.place
+      limit 4 * max_items
     ) as due
     cross join lateral (
       select extractions.org_id, extractions.document_id
@@ -64,7 +78,7 @@ begin
         and extractions.due_at <= clock_timestamp()
       for update skip locked
     ) as extractions
-    limit case when exists (select from due where due.is_left_behind) then 1 else wanted end
+    limit case when exists (select from due where due.is_expired) then 1 else max_items end
   ), claimed as (
     update rag.extractions
     set attempts = case when ended.is_given_up then extractions.attempts else extractions.attempts + 1 end,
@@ -76,7 +90,8 @@ begin
       updated_at = clock_timestamp()
     from locked
     join rag.extractions as present on present.org_id = locked.org_id and present.document_id = locked.document_id
-    cross join lateral (select present.lease is not null and present.attempts >= 16) as ended (is_given_up)
+    cross join lateral (
+      select present.lease is not null and present.attempts >= rag.max_attempts()) as ended (is_given_up)
     where extractions.org_id = locked.org_id and extractions.document_id = locked.document_id
     returning extractions.org_id, extractions.document_id, extractions.owner_id, extractions.user_id,
       extractions.lease, extractions.attempts
@@ -86,12 +101,12 @@ begin
   from claimed
   join due on due.org_id = claimed.org_id and due.document_id = claimed.document_id
   where claimed.lease is not null
-  order by due.turn, due.due_at, due.document_id;
+  order by due.place;
 end;
 $$;
 
 comment on function public.rag_claim_extractions is
-  'Documents that are to be read, leased: by the rules, and with_model those too that only the rules have read. Of '
-  'every org as many as of any other, those first that wait longest. A lease that has run out is nobody''s: its '
-  'document is claimed again, alone, since it may be what its worker died of. One that nobody ever got on with, '
-  'sixteen times, is given up. as_admin: it is read for somebody else, as only an admin may.';
+  'Lease due extractions, for the worker, in the order of rag.due_extractions: documents that nothing has extracted, '
+  'and with_model also those that only the rules have. An extraction whose lease has expired is claimed again, alone, '
+  'because it may have crashed its worker. After rag.max_attempts() attempts without progress it is given up. '
+  'as_admin: the user is an admin who works on another user''s document.';

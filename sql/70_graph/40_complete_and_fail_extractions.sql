@@ -2,35 +2,6 @@
 -- that names the lease (rag.lease_of_token), some chunks at a time. Each part is stored at once, so after a crash the
 -- next attempt continues behind the last part. Replacing, retitling or deleting the document revokes the lease.
 
-create function rag.leased_extraction(with_document boolean default true)
-returns rag.extractions
-language plpgsql volatile security invoker set search_path = ''
-as $$
-declare
-  held rag.extractions;
-begin
-  if with_document then
-    -- The document first: every transaction that deletes or replaces one locks it before its extraction.
-    perform from rag.documents
-    join rag.extractions on extractions.org_id = documents.org_id and extractions.document_id = documents.id
-    where extractions.org_id = any (array(select rag.current_org_ids())) and extractions.lease = rag.lease_of_token()
-    for no key update of documents;
-  end if;
-  select * into held
-  from rag.extractions
-  where org_id = any (array(select rag.current_org_ids())) and lease = rag.lease_of_token()
-  for update;
-  if not found then
-    raise exception 'the lease of this reading is lost' using errcode = 'PT409', detail = 'lease_lost';
-  end if;
-  return held;
-end;
-$$;
-
-comment on function rag.leased_extraction is
-  'The extraction of the token''s lease, locked; PT409 when the lease is lost: the document was claimed again, '
-  'replaced, retitled or deleted, or the user may no longer see it. with_document: the document is locked too.';
-
 create function public.rag_open_extraction(most integer default 100)
 returns table (document_id uuid, level smallint, title text, first integer, chunks jsonb)
 language plpgsql volatile security invoker set search_path = ''
@@ -39,7 +10,7 @@ as $$
 #variable_conflict use_column
 declare
   is_admitted constant boolean := rag.begin_write();
-  held constant rag.extractions := rag.leased_extraction();
+  held constant rag.extractions := rag.lock_leased(null::rag.extractions);
 begin
   if most is null or most not between 1 and 1000 then
     raise exception 'most must be between 1 and 1000' using errcode = 'PT400', detail = 'invalid_most';
@@ -89,7 +60,7 @@ as $$
 #variable_conflict use_variable
 declare
   is_admitted constant boolean := rag.begin_write();
-  held constant rag.extractions := rag.leased_extraction();
+  held constant rag.extractions := rag.lock_leased(null::rag.extractions);
   behind constant integer := first + jsonb_array_length(chunks);
   read constant integer[] := array(
     select (first + item.place - 1)::integer
@@ -147,7 +118,7 @@ as $$
 #variable_conflict use_variable
 declare
   is_admitted constant boolean := rag.begin_call();
-  held constant rag.extractions := rag.leased_extraction(with_document => false);
+  held constant rag.extractions := rag.lock_leased(null::rag.extractions, with_document => false);
 begin
   update rag.extractions as known
   set lease = null, attempts = case when code is null then greatest(held.attempts - 1, 0) else held.attempts end,

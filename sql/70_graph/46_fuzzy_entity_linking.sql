@@ -1,6 +1,6 @@
 -- Entity linking of names that no document writes as the query does: misspelled, or a part of a name.
 
-create function rag.similar_names(org_id uuid, name text, scope rag.search_scope, wanted integer)
+create function rag.similar_names(org_id uuid, name text, scope rag.search_scope, row_limit integer)
 returns table (entity text, likeness double precision)
 language plpgsql stable security invoker set search_path = ''
 as $$
@@ -57,12 +57,12 @@ begin
   ) as found
   group by found.entity
   order by 2 desc, 1
-  limit wanted;
+  limit row_limit;
 end;
 $$;
 
 comment on function rag.similar_names is
-  'Up to `wanted` entities of an org that sound like a name, or begin or end with it, most alike first.';
+  'Up to `row_limit` entities of an org that sound like a name, or begin or end with it, most alike first.';
 
 create function rag.link_fuzzy(words text[], capitals text[], known rag.seed_entity[], scope rag.search_scope)
 returns rag.seed_entity[]
@@ -99,7 +99,8 @@ begin
         for place in start..start + size - 1 loop
           open[place] := false;
         end loop;
-        seeds := seeds || (at_org, best.entity, 0.8 * best.likeness, start, start + size - 1)::rag.seed_entity;
+        seeds := seeds || rag.seed_entity(org_id => at_org, entity => best.entity, weight => 0.8 * best.likeness,
+          start => start, finish => start + size - 1);
       end loop;
     end loop;
   end loop;

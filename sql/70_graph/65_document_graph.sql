@@ -1,13 +1,14 @@
 -- Graph of given documents: their entities and relations, and the relations that other visible documents state of
 -- these, for /v1/contents.
 
-create function rag.document_entities(org_id uuid, document_id uuid, wanted integer)
+create function rag.document_entities(org_id uuid, document_id uuid, row_limit integer)
 returns rag.seed_entity[]
 language plpgsql stable security invoker set search_path = ''
 as $$
 begin
   return array(
-    select (document_entities.org_id, named.entity, max(named.weight), null, null)::rag.seed_entity
+    select rag.seed_entity(
+      org_id => document_entities.org_id, entity => named.entity, weight => max(named.weight))
     from (
       (select subjects.entity, subjects.weight
       from rag.subjects
@@ -22,16 +23,16 @@ begin
     ) as named
     group by named.entity
     order by max(named.weight) desc, named.entity
-    limit wanted);
+    limit row_limit);
 end;
 $$;
 
 comment on function rag.document_entities is
-  'The entities that a document names, those that matter most in it; `wanted` at most, its subjects first, which '
+  'The entities that a document names, those that matter most in it; `row_limit` at most, its subjects first, which '
   'weigh more than whatever it names.';
 
 create function rag.edges_touching(org_id uuid, entities text[], scope rag.search_scope, document_id uuid,
-  wanted integer)
+  row_limit integer)
 returns jsonb[]
 language plpgsql stable security invoker set search_path = ''
 set enable_sort = off
@@ -83,7 +84,7 @@ begin
         and chunks.ordinal = said.ordinal
       group by said.subject, said.type, said.object
       order by 4 desc, 1, 2, 3
-      limit wanted
+      limit row_limit
     ) as stated);
 end;
 $$;
@@ -115,7 +116,7 @@ begin
     edges := rag.edges_touching(org_id, reached[:128], scope, null, 128);
   end loop;
   further := array(
-    select (org_id, ends.entity, 0.1, null, null, null)::rag.neighbour
+    select rag.neighbour(org_id => org_id, entity => ends.entity, weight => 0.1)
     from unnest(reached) as ends (entity)
     where not exists (select from unnest(seeds) as seed where seed.entity = ends.entity));
   entities := rag.render_entities(seeds, further, scope);

@@ -184,8 +184,9 @@ begin
   from rag.chunks as stored
   where stored.org_id = home.org_id and stored.document_id = rag_load_chunks.document_id;
   perform set_config('rag.words_later', 'true', true);
-  perform rag.insert_chunks(home.org_id, array[
-    (rag_load_chunks.document_id, rag_load_chunks.chunks, rag_load_chunks.embedding_model)::rag.document_chunks], present);
+  perform rag.insert_chunks(home.org_id, array[rag.document_chunks(
+    document_id => rag_load_chunks.document_id, chunks => rag_load_chunks.chunks,
+    embedding_model => rag_load_chunks.embedding_model)], present);
   perform set_config('rag.words_later', '', true);
   if rag_load_chunks.last then
     perform rag.index_words(home.org_id, array[rag_load_chunks.document_id]);

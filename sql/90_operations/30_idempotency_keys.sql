@@ -104,6 +104,64 @@ $$;
 
 comment on function rag.can_see_chunks is 'Whether the caller sees all of these chunks.';
 
+create function rag.check_response_claim(home uuid, key_hash text, scope text, lease_seconds integer)
+returns void
+language plpgsql stable security invoker set search_path = ''
+as $$
+begin
+  if scope is null or scope not in ('chat:read', 'documents:write', 'collections:manage') then
+    raise exception 'scope must be chat:read, documents:write or collections:manage'
+      using errcode = 'PT400', detail = 'invalid_scope';
+  elsif not rag.has_scope(scope) then
+    raise exception 'the key lacks the scope %', scope using errcode = 'PT403', detail = 'missing_scope';
+  elsif lease_seconds is null or lease_seconds not between 1 and 3600 then
+    raise exception 'lease_seconds must be between 1 and 3600' using errcode = 'PT400', detail = 'invalid_lease';
+  elsif rag.has_too_many_responses(home) and not exists (
+    select from rag.replies as present
+    where present.org_id = home and present.owner_id = auth.uid() and present.caller_id = rag.caller_id()
+      and present.key_hash = check_response_claim.key_hash
+  ) then
+    -- Stored responses are still replayed: none is deleted before its time.
+    raise exception 'too many answers are kept: send fewer requests with an Idempotency-Key'
+      using errcode = 'PT429', detail = 'too_many_replies';
+  end if;
+end;
+$$;
+
+comment on function rag.check_response_claim is
+  'Raises PT400 for invalid arguments of rag_claim_response, PT403 for a key without the scope, and PT429 for a new key '
+  'of a caller with too many stored responses.';
+
+create function rag.try_claim_response(home uuid, key_hash text, body_hash text, scope text, lease_seconds integer)
+returns uuid
+language plpgsql volatile security invoker set search_path = ''
+as $$
+#variable_conflict use_variable
+declare
+  -- The clock, not the transaction's time: one may have waited for another.
+  moment constant timestamptz := clock_timestamp();
+  claim uuid;
+begin
+  insert into rag.replies as present (
+    org_id, owner_id, caller_id, key_hash, body_hash, collection_id, claim, due_at, created_at, scope)
+  values (home, auth.uid(), rag.caller_id(), key_hash, body_hash, rag.bound_collection(), gen_random_uuid(),
+    moment + make_interval(secs => lease_seconds), moment, scope)
+  on conflict on constraint replies_pkey do update
+  set body_hash = excluded.body_hash, claim = excluded.claim, due_at = excluded.due_at, status = null, body = null,
+    request_id = null, chunk_ids = '{}', created_at = excluded.created_at, scope = excluded.scope
+  where present.created_at <= clock_timestamp() - interval '24 hours'
+    or present.due_at <= clock_timestamp() and present.body_hash = excluded.body_hash
+    or present.status is not null and present.body_hash = excluded.body_hash
+      and not rag.can_see_chunks(home, present.chunk_ids)
+  returning present.claim into claim;
+  return claim;
+end;
+$$;
+
+comment on function rag.try_claim_response is
+  'Claim a key that is new or expired, whose earlier claim ended without a response, or whose response shows chunks '
+  'that the caller no longer sees: the claim; null if the key is in use.';
+
 create function public.rag_claim_response(
   org_id uuid, key_hash text, body_hash text, lease_seconds integer, collection_id uuid default null,
   scope text default 'chat:read'
@@ -118,42 +176,13 @@ declare
     when collection_id is null then rag.resolve_org(org_id) else (rag.get_collection(collection_id)).org_id end;
   known rag.replies;
   answer rag.stored_response;
-  -- The clock, not the transaction's time: one may have waited for another.
-  moment timestamptz;
 begin
-  if scope is null or scope not in ('chat:read', 'documents:write', 'collections:manage') then
-    raise exception 'scope must be chat:read, documents:write or collections:manage'
-      using errcode = 'PT400', detail = 'invalid_scope';
-  elsif not rag.has_scope(scope) then
-    raise exception 'the key lacks the scope %', scope using errcode = 'PT403', detail = 'missing_scope';
-  elsif lease_seconds is null or lease_seconds not between 1 and 3600 then
-    raise exception 'lease_seconds must be between 1 and 3600' using errcode = 'PT400', detail = 'invalid_lease';
-  elsif rag.has_too_many_responses(home) and not exists (
-    select from rag.replies as present
-    where present.org_id = home and present.owner_id = auth.uid() and present.caller_id = rag.caller_id()
-      and present.key_hash = rag_claim_response.key_hash
-  ) then
-    -- Rather than forget what was promised. (What was is replayed.)
-    raise exception 'too many answers are kept: send fewer requests with an Idempotency-Key'
-      using errcode = 'PT429', detail = 'too_many_replies';
-  end if;
+  perform rag.check_response_claim(home, key_hash, scope, lease_seconds);
   answer.org_id := home;
   -- Again, should what stood in the way be released before it was read.
   for attempt in 1..5 loop
-    moment := clock_timestamp();
-    insert into rag.replies as present (
-      org_id, owner_id, caller_id, key_hash, body_hash, collection_id, claim, due_at, created_at, scope)
-    values (home, auth.uid(), rag.caller_id(), key_hash, body_hash, rag.bound_collection(), gen_random_uuid(),
-      moment + make_interval(secs => lease_seconds), moment, scope)
-    on conflict on constraint replies_pkey do update
-    set body_hash = excluded.body_hash, claim = excluded.claim, due_at = excluded.due_at, status = null, body = null,
-      request_id = null, chunk_ids = '{}', created_at = excluded.created_at, scope = excluded.scope
-    where present.created_at <= clock_timestamp() - interval '24 hours'
-      or present.due_at <= clock_timestamp() and present.body_hash = excluded.body_hash
-      or present.status is not null and present.body_hash = excluded.body_hash
-        and not rag.can_see_chunks(home, present.chunk_ids)
-    returning present.claim into answer.claim;
-    if found then
+    answer.claim := rag.try_claim_response(home, key_hash, body_hash, scope, lease_seconds);
+    if answer.claim is not null then
       answer.outcome := 'go';
       perform rag.delete_expired_responses(home);
       return next answer;
@@ -169,7 +198,10 @@ begin
   if known.body_hash <> body_hash then
     answer.outcome := 'differs';
   elsif known.status is not null then
-    answer := ('replay', null, known.status, known.body, known.request_id, null, home);
+    answer.outcome := 'replay';
+    answer.status := known.status;
+    answer.body := known.body;
+    answer.request_id := known.request_id;
   else
     -- As long again as it has been worked on, but no longer than the claim lasts.
     answer.outcome := 'busy';

@@ -1,5 +1,33 @@
 -- Statistics of the orgs that an admin administers.
 
+create function rag.count_graph(org_ids uuid[], row_limit integer, out counted bigint[], out entities bigint,
+  out relationships bigint)
+language plpgsql stable security invoker set search_path = ''
+as $$
+#variable_conflict use_column
+begin
+  with named as materialized (
+    select mentions.org_id, mentions.entity from rag.mentions where mentions.org_id = any (org_ids) limit row_limit
+  ), titled as materialized (
+    select subjects.org_id, subjects.entity from rag.subjects where subjects.org_id = any (org_ids) limit row_limit
+  )
+  select array[(select count(*) from named), (select count(*) from titled)],
+    (select count(*) from (select * from named union select * from titled) as either)
+  into counted, entities;
+
+  with stated as materialized (
+    select relations.org_id, relations.subject, relations.type, relations.object
+    from rag.relations where relations.org_id = any (org_ids) limit row_limit
+  )
+  select count_graph.counted || (select count(*) from stated), (select count(*) from (select distinct * from stated) as one)
+  into counted, relationships;
+end;
+$$;
+
+comment on function rag.count_graph is
+  'The distinct entities and relationships in the first rows of each table of the graph, and the number of these rows '
+  'by table.';
+
 create function public.rag_stats(most integer default 500000)
 returns table (
   total_users bigint, total_collections bigint, total_documents bigint, total_chunks bigint, total_entities bigint,
@@ -52,21 +80,9 @@ begin
   select count(*) into total_chunks
   from (select from rag.chunks where chunks.org_id = any (own) limit most) as found;
 
-  with named as materialized (
-    select mentions.org_id, mentions.entity from rag.mentions where mentions.org_id = any (own) limit fewer
-  ), titled as materialized (
-    select subjects.org_id, subjects.entity from rag.subjects where subjects.org_id = any (own) limit fewer
-  )
-  select counted || array[(select count(*) from named), (select count(*) from titled)],
-    (select count(*) from (select * from named union select * from titled) as either)
-  into counted, total_entities;
-
-  with stated as materialized (
-    select relations.org_id, relations.subject, relations.type, relations.object
-    from rag.relations where relations.org_id = any (own) limit fewer
-  )
-  select counted || (select count(*) from stated), (select count(*) from (select distinct * from stated) as one)
-  into counted, total_relationships;
+  select counted || graph.counted, graph.entities, graph.relationships
+  into counted, total_entities, total_relationships
+  from rag.count_graph(own, fewer) as graph;
 
   is_complete := fewer > all (counted) and most > all (array[total_collections, total_documents, total_chunks]);
   return next;

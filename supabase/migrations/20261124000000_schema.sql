@@ -193,6 +193,62 @@ comment on function rag.check_models is
   'Raises PT400 for an embedding model that rag.settings does not list. A database session without a user (the '
   'deployer''s) may store embeddings of any model.';
 
+-- The parts that the queues of the worker share. The queues are ingestion jobs (20_documents), extractions (70_graph),
+-- deliveries (50_webhooks) and object removals (40_storage). A claim leases due items, the same number for every org. An
+-- item whose lease has expired is due again, and after rag.max_attempts() without a result it fails. The claims
+-- themselves differ by table (CONTRIBUTING.md, Decisions).
+
+create function rag.check_claim(max_items integer, lease_seconds integer default 60)
+returns void
+language plpgsql immutable security invoker set search_path = ''
+as $$
+begin
+  if max_items is null or max_items not between 1 and 100
+    or lease_seconds is null or lease_seconds not between 5 and 3600
+  then
+    raise exception 'max_items must be between 1 and 100, and lease_seconds between 5 and 3600'
+      using errcode = 'PT400', detail = 'invalid_claim';
+  end if;
+end;
+$$;
+
+comment on function rag.check_claim is 'Raises PT400 for invalid arguments of a claim.';
+
+create function rag.max_attempts()
+returns integer
+language sql immutable security invoker set search_path = ''
+as $$
+  select 16;
+$$;
+
+comment on function rag.max_attempts is 'The number of claims after which an item without a result fails.';
+
+create function rag.lock_leased(queue anyelement, with_document boolean default true)
+returns anyelement
+language plpgsql volatile security invoker set search_path = ''
+as $$
+declare
+  condition constant text :=
+    'leased.org_id = any (array(select rag.current_org_ids())) and leased.lease = rag.lease_of_token()';
+begin
+  if with_document then
+    -- The document first: every transaction that deletes or replaces a document locks it before its items.
+    execute format('select from rag.documents join %s as leased on leased.org_id = documents.org_id '
+      'and leased.document_id = documents.id where %s for no key update of documents', pg_typeof(queue), condition);
+  end if;
+  execute format('select leased.* from %s as leased where %s for update', pg_typeof(queue), condition) into queue;
+  if queue is null then
+    raise exception 'the lease is lost' using errcode = 'PT409', detail = 'lease_lost';
+  end if;
+  return queue;
+end;
+$$;
+
+comment on function rag.lock_leased is
+  'The item of the token''s lease, locked. queue: null of the row type of rag.jobs or rag.extractions. PT409 when the '
+  'lease is lost: the item was claimed again, or its document was replaced or deleted, or the user no longer sees it. '
+  'with_document: the document is locked too.';
+
 -- Claims of the JWT beyond its user. A user's own token has none and is not restricted. The short-lived token of an API
 -- key carries {"rag": {"org", "collection", "scopes", "key", "requests_per_minute"}}, which every policy reads through
 -- these functions. Claims only restrict, and a malformed claim permits nothing. (rag.current_org_ids reads the org.)
@@ -1808,44 +1864,61 @@ create policy "the worker sees which documents there are" on rag.documents
 create policy "the worker gives documents up" on rag.documents
   for update to rag_worker using (status = 'processing') with check (status = 'failed');
 
--- The claim of ingestion jobs, under the worker's role: fair among orgs, with a lease.
-
-create function public.rag_claim_jobs(wanted integer default 1, lease_seconds integer default 60)
-returns table (
-  job_id uuid, org_id uuid, document_id uuid, collection_id uuid, user_id uuid, as_admin boolean, lease uuid,
-  attempts integer
-)
+create function rag.enqueue_job(document rag.documents, fields jsonb)
+returns void
 language plpgsql volatile security invoker set search_path = ''
 as $$
-#variable_conflict use_column
 begin
-  if wanted is null or wanted not between 1 and 100
-    or lease_seconds is null or lease_seconds not between 5 and 3600
-  then
-    raise exception 'so many jobs, or so long, nobody may have' using errcode = 'PT400', detail = 'invalid_claim';
-  end if;
-  -- Documents are locked before their jobs, by everybody: who deletes one goes that way too.
-  with dying as (
+  delete from rag.jobs
+  where jobs.org_id = document.org_id and jobs.document_id = document.id and jobs.state in ('waiting', 'running');
+  insert into rag.jobs (org_id, document_id, collection_id, owner_id, user_id, document)
+  values (document.org_id, document.id, document.collection_id, document.owner_id, auth.uid(), fields);
+end;
+$$;
+
+comment on function rag.enqueue_job is
+  'Enqueue the ingestion of a document, in place of its unfinished job. fields: the document''s fields, which the '
+  'completed job stores.';
+
+-- The claim of ingestion jobs, under the worker's role: fair among orgs, with a lease.
+
+create function rag.fail_exhausted_jobs()
+returns void
+language plpgsql volatile security invoker set search_path = ''
+as $$
+begin
+  -- Documents are locked before their jobs, in every transaction.
+  with exhausted as (
     select documents.org_id, documents.id
     from rag.documents
     join rag.jobs on jobs.org_id = documents.org_id and jobs.document_id = documents.id
-    where jobs.state = 'running' and jobs.due_at <= clock_timestamp() and jobs.attempts >= 16
+    where jobs.state = 'running' and jobs.due_at <= clock_timestamp() and jobs.attempts >= rag.max_attempts()
     for update of documents skip locked
-  ), given_up as (
+  ), failed as (
     update rag.jobs
     set state = 'failed', lease = null, step = null, finished_at = clock_timestamp(),
       error_code = 'processing_failed', error_message = 'Nobody could finish this document.'
-    from dying
-    where jobs.org_id = dying.org_id and jobs.document_id = dying.id
+    from exhausted
+    where jobs.org_id = exhausted.org_id and jobs.document_id = exhausted.id
       and jobs.state = 'running' and jobs.due_at <= clock_timestamp()
     returning jobs.org_id, jobs.document_id, jobs.error_code, jobs.error_message
   )
   update rag.documents
-  set status = 'failed', error_code = given_up.error_code, error_message = given_up.error_message
-  from given_up
-  where documents.org_id = given_up.org_id and documents.id = given_up.document_id
-    and documents.status = 'processing';
+  set status = 'failed', error_code = failed.error_code, error_message = failed.error_message
+  from failed
+  where documents.org_id = failed.org_id and documents.id = failed.document_id and documents.status = 'processing';
+end;
+$$;
 
+comment on function rag.fail_exhausted_jobs is
+  'Fail the jobs, and their documents, whose last lease has expired after rag.max_attempts() attempts.';
+
+create function rag.due_jobs(max_items integer)
+returns table (org_id uuid, id uuid, is_expired boolean, place bigint)
+language plpgsql stable security invoker set search_path = ''
+as $$
+#variable_conflict use_column
+begin
   return query
   with recursive busy (org_id) as (
     -- The next org with a job, by the index: there may be many jobs and few orgs.
@@ -1857,9 +1930,8 @@ begin
       order by jobs.org_id limit 1)
     from busy
     where busy.org_id is not null
-  ), due as materialized (
-    select found.org_id, found.id, found.due_at, found.state, row_number() over (
-      partition by found.org_id order by found.due_at, found.id) as turn
+  ), due as (
+    select job.*, row_number() over (partition by job.org_id order by job.due_at, job.id) as turn
     from busy
     cross join lateral (
       select jobs.org_id, jobs.id, jobs.due_at, jobs.state
@@ -1867,17 +1939,42 @@ begin
       where jobs.org_id = busy.org_id and jobs.state in ('waiting', 'running')
         and jobs.due_at <= clock_timestamp()
       order by jobs.due_at, jobs.id
-      limit wanted
-    ) as found
+      limit max_items
+    ) as job
     where busy.org_id is not null
+  )
+  select due.org_id, due.id, due.state = 'running', row_number() over (order by due.turn, due.due_at, due.id)
+  from due;
+end;
+$$;
+
+comment on function rag.due_jobs is
+  'Due jobs in the order of their claim: the same number of every org, the longest waiting first. is_expired: the job '
+  'was claimed, and its lease has expired.';
+
+create function public.rag_claim_jobs(max_items integer default 1, lease_seconds integer default 60)
+returns table (
+  job_id uuid, org_id uuid, document_id uuid, collection_id uuid, user_id uuid, as_admin boolean, lease uuid,
+  attempts integer
+)
+language plpgsql volatile security invoker set search_path = ''
+as $$
+#variable_conflict use_column
+begin
+  perform rag.check_claim(max_items, lease_seconds);
+  perform rag.fail_exhausted_jobs();
+
+  return query
+  with due as materialized (
+    select * from rag.due_jobs(max_items)
   ), locked as materialized (
     select jobs.org_id, jobs.id
     from (
       select due.*
       from due
-      where due.state = 'running' or not exists (select from due as dead where dead.state = 'running')
-      order by due.turn, due.due_at, due.id
-      limit 4 * wanted
+      where due.is_expired or not exists (select from due as expired where expired.is_expired)
+      order by due.place
+      limit 4 * max_items
     ) as due
     cross join lateral (
       select jobs.org_id, jobs.id
@@ -1886,7 +1983,7 @@ begin
         and jobs.due_at <= clock_timestamp()
       for update skip locked
     ) as jobs
-    limit case when exists (select from due where due.state = 'running') then 1 else wanted end
+    limit case when exists (select from due where due.is_expired) then 1 else max_items end
   ), claimed as (
     update rag.jobs
     set state = 'running', attempts = jobs.attempts + 1, lease = gen_random_uuid(), step = null,
@@ -1900,49 +1997,19 @@ begin
     coalesce(claimed.owner_id <> claimed.user_id, false), claimed.lease, claimed.attempts
   from claimed
   join due on due.org_id = claimed.org_id and due.id = claimed.id
-  order by due.turn, due.due_at, due.id;
+  order by due.place;
 end;
 $$;
 
 comment on function public.rag_claim_jobs is
-  'Lease due jobs, for the worker: the same number of every org, the longest waiting first. A job whose lease has '
-  'expired is claimed again, alone, because it may have crashed its worker; the old lease can finish nothing. After '
-  'sixteen attempts the job and its document fail. as_admin: the job''s user is an admin who works on another '
-  'user''s document.';
+  'Lease due jobs, for the worker, in the order of rag.due_jobs. A job whose lease has expired is claimed again, '
+  'alone, because it may have crashed its worker; the old lease can finish nothing. After rag.max_attempts() attempts '
+  'the job and its document fail. as_admin: the job''s user is an admin who works on another user''s document.';
 
 -- Functions that the worker calls for a job that it has claimed. Its token is of the user who added the document and
 -- names the lease (rag.lease_of_token): row security lets it write what that user may, and change the one job. The job
 -- ends in the transaction that stores its result, so after a crash the document is stored once, or the job is claimed
 -- again.
-
-create function rag.leased_job(with_document boolean default true)
-returns rag.jobs
-language plpgsql volatile security invoker set search_path = ''
-as $$
-declare
-  held rag.jobs;
-begin
-  if with_document then
-    -- The document first: every transaction that deletes or replaces one locks it before its job.
-    perform from rag.documents
-    join rag.jobs on jobs.org_id = documents.org_id and jobs.document_id = documents.id
-    where jobs.org_id = any (array(select rag.current_org_ids())) and jobs.lease = rag.lease_of_token()
-    for update of documents;
-  end if;
-  select * into held
-  from rag.jobs
-  where org_id = any (array(select rag.current_org_ids())) and lease = rag.lease_of_token() and state = 'running'
-  for update;
-  if not found then
-    raise exception 'the lease of this job is lost' using errcode = 'PT409', detail = 'lease_lost';
-  end if;
-  return held;
-end;
-$$;
-
-comment on function rag.leased_job is
-  'The job of the token''s lease, locked; PT409 if the lease is lost, because the job was claimed again, or its '
-  'document was replaced or deleted. with_document: the document is locked too.';
 
 create function public.rag_open_job(lease_seconds integer default 300)
 returns table (
@@ -1952,7 +2019,7 @@ language plpgsql volatile security invoker set search_path = ''
 as $$
 declare
   is_admitted constant boolean := rag.begin_call();
-  held constant rag.jobs := rag.leased_job();
+  held constant rag.jobs := rag.lock_leased(null::rag.jobs);
 begin
   update rag.jobs
   set step = case when num_nonnulls(originals.url, originals.path) > 0 then 'fetching' else 'converting' end,
@@ -1981,7 +2048,7 @@ language plpgsql volatile security invoker set search_path = ''
 as $$
 declare
   is_admitted constant boolean := rag.begin_call();
-  held constant rag.jobs := rag.leased_job();
+  held constant rag.jobs := rag.lock_leased(null::rag.jobs);
   stored rag.documents;
 begin
   select documents.* into stored
@@ -1997,7 +2064,7 @@ begin
   set step = 'converting', due_at = clock_timestamp() + make_interval(secs => lease_seconds)
   where jobs.org_id = held.org_id and jobs.id = held.id;
 exception when unique_violation then
-  raise exception 'somebody brings a document of the same content just now'
+  raise exception 'another call adds a document of the same content at this moment'
     using errcode = 'PT409', detail = 'duplicate_document';
 end;
 $$;
@@ -2013,7 +2080,7 @@ language plpgsql volatile security invoker set search_path = ''
 as $$
 declare
   is_admitted constant boolean := rag.begin_call();
-  held constant rag.jobs := rag.leased_job();
+  held constant rag.jobs := rag.lock_leased(null::rag.jobs);
 begin
   update rag.jobs
   set step = rag_extend_job.step, due_at = clock_timestamp() + make_interval(secs => lease_seconds)
@@ -2030,7 +2097,7 @@ set statement_timeout = '60s'
 as $$
 declare
   is_admitted constant boolean := rag.begin_write();
-  held constant rag.jobs := rag.leased_job();
+  held constant rag.jobs := rag.lock_leased(null::rag.jobs);
   input record;
   -- What was changed since the document was brought is not changed back.
   changed constant boolean := (
@@ -2067,7 +2134,8 @@ begin
     where originals.org_id = held.org_id and originals.document_id = held.document_id
       and originals.url is not null;
   end if;
-  perform rag.replace_chunks(held.org_id, array[(held.document_id, chunks, input.embedding_model)::rag.document_chunks]);
+  perform rag.replace_chunks(held.org_id, array[rag.document_chunks(
+    document_id => held.document_id, chunks => chunks, embedding_model => input.embedding_model)]);
   update rag.jobs
   set state = 'done', lease = null, step = null, error_code = null, error_message = null,
     finished_at = clock_timestamp()
@@ -2089,7 +2157,7 @@ language plpgsql volatile security invoker set search_path = ''
 as $$
 declare
   is_admitted constant boolean := rag.begin_call();
-  held constant rag.jobs := rag.leased_job(with_document => retry_seconds is null);
+  held constant rag.jobs := rag.lock_leased(null::rag.jobs, with_document => retry_seconds is null);
 begin
   if retry_seconds is null then
     update rag.documents
@@ -2261,16 +2329,15 @@ as $$
 declare
   is_admitted constant boolean := rag.begin_write();
   home constant rag.collections := rag.get_collection(rag_add_document.collection_id);
-  largest constant bigint := (rag.org_tier(home.org_id)).file_bytes;
-  sent bytea;
+  bytes bytea;
   -- Unknown for an object or an address until the worker has read it (rag_store_content).
   hash text;
   input record;
   stored rag.documents;
 begin
   perform rag.check_json('document', rag_add_document.document - 'bytes', 100000);
-  sent := case jsonb_typeof(document -> 'bytes') when 'string' then decode(document ->> 'bytes', 'base64') end;
-  hash := encode(sha256(sent), 'hex');
+  bytes := case jsonb_typeof(document -> 'bytes') when 'string' then decode(document ->> 'bytes', 'base64') end;
+  hash := encode(sha256(bytes), 'hex');
   select * into input from jsonb_to_record(rag_add_document.document) as fields (
     external_id text, private boolean, source_type text, title text, uri text, lang text,
     occurred_at timestamptz, origin text, author text, state text, labels text[], metadata jsonb,
@@ -2278,23 +2345,13 @@ begin
   if home.deleted_at is not null then
     raise exception 'the collection was deleted; it takes no more documents'
       using errcode = 'PT409', detail = 'collection_deleted';
-  elsif coalesce(length(sent), case when input.path is not null then input.size_bytes end) > largest then
-    raise exception 'this org''s tier takes files of at most % bytes', largest
-      using errcode = 'PT413', detail = 'file_too_large';
   end if;
-  if input.path is not null then
-    -- Whoever says it a second time waits for the first.
-    perform pg_advisory_xact_lock(hashtextextended('rag.uploads ' || input.path, 0));
-    select documents.* into stored
-    from rag.originals
-    join rag.documents on documents.org_id = originals.org_id and documents.id = originals.document_id
-    where originals.org_id = home.org_id and originals.collection_id = home.id and originals.path = input.path
-      and split_part(originals.path, '/', 3) = auth.uid()::text;
-    if found then
-      return next rag.render(stored);
-      return;
-    end if;
-    perform rag.take_upload(home, input.path);
+  perform rag.check_file_size(
+    home.org_id, coalesce(length(bytes), case when input.path is not null then input.size_bytes end));
+  stored := rag.take_upload_once(home, input.path);
+  if stored.id is not null then
+    return next rag.render(stored);
+    return;
   end if;
 
   insert into rag.documents as present (org_id, collection_id, owner_id, external_id, source_type, title,
@@ -2305,7 +2362,7 @@ begin
     input.occurred_at, input.origin, input.author, input.state, coalesce(input.labels, '{}'),
     coalesce(input.metadata, '{}'), input.filename, input.content_type, input.size_bytes, '',
     coalesce(hash, repeat('0', 64)), 'processing')
-  -- Only that it is being worked on: what is found of it stays as it was until the job is done.
+  -- Until the job is done, searches find the earlier version unchanged.
   on conflict (org_id, collection_id, owner_id, external_id) where external_id is not null
   do update set status = 'processing', error_code = null, error_message = null, updated_at = now()
   returning present.* into stored;
@@ -2314,26 +2371,9 @@ begin
   perform rag.check_document_quota(home);
   perform rag.check_not_duplicate(stored, hash);
 
-  begin
-    insert into rag.originals as present (org_id, document_id, collection_id, owner_id, bytes, url, path,
-      content_hash)
-    values (stored.org_id, stored.id, stored.collection_id, stored.owner_id, sent,
-      input.url, input.path, hash)
-    on conflict (org_id, document_id)
-    -- Until an address is fetched anew, what it gave before is kept.
-    do update set bytes = case when excluded.url is null then excluded.bytes else present.bytes end,
-      url = excluded.url, path = excluded.path, created_at = now(),
-      content_hash = case when excluded.url is null then excluded.content_hash else present.content_hash end;
-  exception when unique_violation then
-    raise exception 'somebody brings a document of the same content just now'
-      using errcode = 'PT409', detail = 'duplicate_document';
-  end;
-
-  delete from rag.jobs
-  where jobs.org_id = stored.org_id and jobs.document_id = stored.id and jobs.state in ('waiting', 'running');
-  insert into rag.jobs (org_id, document_id, collection_id, owner_id, user_id, document)
-  values (stored.org_id, stored.id, stored.collection_id, stored.owner_id, auth.uid(),
-    rag_add_document.document - array['bytes', 'url', 'path', 'private', 'external_id']);
+  perform rag.store_original(stored, bytes, input.url, input.path, hash);
+  perform rag.enqueue_job(
+    stored, rag_add_document.document - array['bytes', 'url', 'path', 'private', 'external_id']);
   return next rag.render(stored);
 exception when lock_not_available then
   perform rag.raise_locked();
@@ -2348,6 +2388,73 @@ comment on function public.rag_add_document is
   'which searches find until the job is done. PT409 for bytes that the collection has already, with the id of the '
   'document in hint, and for a deleted collection; PT429 for more documents and PT413 for larger files than the '
   'org''s tier allows; PT404 for an unknown upload.';
+
+create function rag.check_file_size(org_id uuid, size_bytes bigint)
+returns void
+language plpgsql stable security invoker set search_path = ''
+as $$
+declare
+  largest constant bigint := (rag.org_tier(org_id)).file_bytes;
+begin
+  if size_bytes > largest then
+    raise exception 'this org''s tier takes files of at most % bytes', largest
+      using errcode = 'PT413', detail = 'file_too_large';
+  end if;
+end;
+$$;
+
+comment on function rag.check_file_size is 'Raises PT413 for a larger file than the org''s tier allows.';
+
+create function rag.take_upload_once(home rag.collections, path text)
+returns rag.documents
+language plpgsql volatile security invoker set search_path = ''
+as $$
+declare
+  present rag.documents;
+begin
+  if take_upload_once.path is null then
+    return null;
+  end if;
+  -- A second call for the same upload waits for the first.
+  perform pg_advisory_xact_lock(hashtextextended('rag.uploads ' || take_upload_once.path, 0));
+  select documents.* into present
+  from rag.originals
+  join rag.documents on documents.org_id = originals.org_id and documents.id = originals.document_id
+  where originals.org_id = home.org_id and originals.collection_id = home.id
+    and originals.path = take_upload_once.path and split_part(originals.path, '/', 3) = auth.uid()::text;
+  if not found then
+    perform rag.take_upload(home, take_upload_once.path);
+  end if;
+  return present;
+end;
+$$;
+
+comment on function rag.take_upload_once is
+  'The document that an earlier call made of the upload; otherwise null, and the upload, if there is one, is taken '
+  '(rag.take_upload).';
+
+create function rag.store_original(stored rag.documents, bytes bytea, url text, path text, content_hash text)
+returns void
+language plpgsql volatile security invoker set search_path = ''
+as $$
+#variable_conflict use_column
+begin
+  insert into rag.originals as present (org_id, document_id, collection_id, owner_id, bytes, url, path, content_hash)
+  values (stored.org_id, stored.id, stored.collection_id, stored.owner_id, store_original.bytes, store_original.url,
+    store_original.path, store_original.content_hash)
+  on conflict (org_id, document_id)
+  -- The content of an earlier fetch stays until the address is fetched again.
+  do update set bytes = case when excluded.url is null then excluded.bytes else present.bytes end,
+    url = excluded.url, path = excluded.path, created_at = now(),
+    content_hash = case when excluded.url is null then excluded.content_hash else present.content_hash end;
+exception when unique_violation then
+  raise exception 'another call adds a document of the same content at this moment'
+    using errcode = 'PT409', detail = 'duplicate_document';
+end;
+$$;
+
+comment on function rag.store_original is
+  'Store the original of a document; PT409 if another transaction adds the same content at this moment.';
 
 create function rag.delete_failed_duplicate(stored rag.documents, content_hash text)
 returns void
@@ -2474,6 +2581,17 @@ comment on type rag.document_chunks is
   'said, weight}; relations: their relations, {subject, type, object, confidence}. Without names the worker '
   'extracts both.';
 
+create function rag.document_chunks(document_id uuid, chunks jsonb, embedding_model text)
+returns rag.document_chunks
+language plpgsql immutable security invoker set search_path = ''
+as $$
+begin
+  return (document_id, chunks, embedding_model);
+end;
+$$;
+
+comment on function rag.document_chunks is 'The chunks of a document, from named fields.';
+
 create function rag.replace_chunks(org_id uuid, documents rag.document_chunks[])
 returns void
 language plpgsql volatile security invoker set search_path = ''
@@ -2543,6 +2661,17 @@ create type rag.stored_document as (place integer, document_id uuid, replaced bo
 comment on type rag.stored_document is
   'A stored document: its place in the call, its id, and whether it replaced another.';
 
+create function rag.stored_document(place integer, document_id uuid, replaced boolean, chunk_count integer)
+returns rag.stored_document
+language plpgsql immutable security invoker set search_path = ''
+as $$
+begin
+  return (place, document_id, replaced, chunk_count);
+end;
+$$;
+
+comment on function rag.stored_document is 'A stored document from named fields.';
+
 create function public.rag_put_document(document jsonb, chunks jsonb)
 returns table (document_id uuid, replaced boolean, chunk_count integer)
 language plpgsql volatile security invoker set search_path = ''
@@ -2580,18 +2709,42 @@ comment on function public.rag_put_document is
 
 create function rag.new_documents(home rag.collections, documents jsonb)
 returns rag.new_document[]
-language sql volatile security invoker set search_path = ''
+language plpgsql volatile security invoker set search_path = ''
 as $$
-  select array_agg((item.place, gen_random_uuid(),
-    case when fields.private then auth.uid() else home.owner_id end, fields.external_id,
-    coalesce(fields.source_type, 'doc'), fields.title, fields.uri, fields.lang, fields.occurred_at, fields.origin,
-    fields.author, fields.state, coalesce(fields.labels, '{}'), coalesce(fields.metadata, '{}'), fields.content,
-    encode(sha256(convert_to(fields.content, 'UTF8')), 'hex'), fields.embedding_model,
-    item.body -> 'chunks')::rag.new_document order by item.place)
-  from jsonb_array_elements(new_documents.documents) with ordinality as item (body, place),
-    jsonb_to_record(item.body) as fields (external_id text, private boolean, source_type text, title text,
-      uri text, lang text, occurred_at timestamptz, origin text, author text, state text, labels text[],
-      metadata jsonb, content text, embedding_model text);
+declare
+  input record;
+  document rag.new_document;
+  new rag.new_document[];
+begin
+  for input in
+    select item.place, item.body -> 'chunks' as chunks, fields.*
+    from jsonb_array_elements(new_documents.documents) with ordinality as item (body, place),
+      jsonb_to_record(item.body) as fields (external_id text, private boolean, source_type text, title text,
+        uri text, lang text, occurred_at timestamptz, origin text, author text, state text, labels text[],
+        metadata jsonb, content text, embedding_model text)
+  loop
+    document.place := input.place;
+    document.id := gen_random_uuid();
+    document.owner_id := case when input.private then auth.uid() else home.owner_id end;
+    document.external_id := input.external_id;
+    document.source_type := coalesce(input.source_type, 'doc');
+    document.title := input.title;
+    document.uri := input.uri;
+    document.lang := input.lang;
+    document.occurred_at := input.occurred_at;
+    document.origin := input.origin;
+    document.author := input.author;
+    document.state := input.state;
+    document.labels := coalesce(input.labels, '{}');
+    document.metadata := coalesce(input.metadata, '{}');
+    document.content := input.content;
+    document.content_hash := encode(sha256(convert_to(input.content, 'UTF8')), 'hex');
+    document.embedding_model := input.embedding_model;
+    document.chunks := input.chunks;
+    new := new || document;
+  end loop;
+  return new;
+end;
 $$;
 
 comment on function rag.new_documents is
@@ -2627,8 +2780,9 @@ begin
         and documents.id = any (array(select found.document_id from rag.resolve_documents(home, new) as found))
       order by documents.id
       for update);
-    select coalesce(array_agg((found.place, found.document_id, found.document_id <> all (made),
-      jsonb_array_length(input.chunks))::rag.stored_document order by found.place), '{}') into stored
+    select coalesce(array_agg(rag.stored_document(place => found.place, document_id => found.document_id,
+      replaced => found.document_id <> all (made), chunk_count => jsonb_array_length(input.chunks))
+      order by found.place), '{}') into stored
     from rag.resolve_documents(home, new) as found
     join unnest(new) as input on input.place = found.place
     where found.document_id = any (present);
@@ -2645,7 +2799,8 @@ begin
   perform rag.replace_documents(home.org_id, new, array(
     select kept from unnest(stored) as kept where kept.replaced));
   perform rag.replace_chunks(home.org_id, array(
-    select (kept.document_id, input.chunks, input.embedding_model)::rag.document_chunks
+    select rag.document_chunks(
+      document_id => kept.document_id, chunks => input.chunks, embedding_model => input.embedding_model)
     from unnest(stored) as kept
     join unnest(new) as input on input.place = kept.place));
   return query select kept.* from unnest(stored) as kept;
@@ -3031,6 +3186,43 @@ $$;
 comment on function rag.first_chunks is
   'The first chunks of a document that take no more than `room` bytes together; complete: whether these are all.';
 
+create function rag.contents_by_id(org_id uuid, kinds text[], ids uuid[], collection_id uuid)
+returns table (content text, document jsonb, passage jsonb, id uuid)
+language plpgsql stable security invoker set search_path = ''
+as $$
+#variable_conflict use_column
+begin
+  return query
+  select coalesce(document.content, passage.content) as content, document.shown as document,
+    passage.shown as passage, requested.id
+  from unnest(kinds, ids) with ordinality as requested (kind, id, place)
+  left join lateral (
+    select present.content, jsonb_build_object('id', present.id, 'collection_id', present.collection_id,
+      'title', present.title, 'source_type', present.source_type, 'origin', present.origin, 'uri', present.uri,
+      'author', present.author, 'state', present.state, 'labels', present.labels,
+      'occurred_at', present.occurred_at, 'metadata', present.metadata) as shown
+    from rag.documents as present
+    where requested.kind = 'document' and present.org_id = contents_by_id.org_id and present.id = requested.id
+      and (contents_by_id.collection_id is null or present.collection_id = contents_by_id.collection_id)
+    offset 0
+  ) as document on true
+  left join lateral (
+    select present.content, jsonb_build_object('id', present.id, 'document_id', present.document_id,
+      'ordinal', present.ordinal, 'span_start', present.span_start, 'span_end', present.span_end) as shown
+    from rag.chunks as present
+    where requested.kind = 'chunk' and present.org_id = contents_by_id.org_id and present.id = requested.id
+      and (contents_by_id.collection_id is null or present.collection_id = contents_by_id.collection_id)
+    offset 0
+  ) as passage on true
+  where document.shown is not null or passage.shown is not null
+  order by requested.place;
+end;
+$$;
+
+comment on function rag.contents_by_id is
+  'The documents and chunks of these ids, in their order: the text, and the other fields as JSON. The parameters are '
+  'those of rag_get_contents.';
+
 create function public.rag_get_contents(
   org_id uuid, kinds text[], ids uuid[], collection_id uuid default null, text boolean default true,
   chunks boolean default false
@@ -3057,31 +3249,7 @@ begin
   if ids is null or kinds is null or cardinality(ids) > 100 or cardinality(ids) <> cardinality(kinds) then
     raise exception 'ids must be at most 100, each of a kind' using errcode = 'PT400', detail = 'invalid_ids';
   end if;
-  for own in
-    select wanted.kind, coalesce(document.content, passage.content) as content, document.shown as document,
-      passage.shown as passage, wanted.id
-    from unnest(kinds, ids) with ordinality as wanted (kind, id, place)
-    left join lateral (
-      select present.content, jsonb_build_object('id', present.id, 'collection_id', present.collection_id,
-        'title', present.title, 'source_type', present.source_type, 'origin', present.origin, 'uri', present.uri,
-        'author', present.author, 'state', present.state, 'labels', present.labels,
-        'occurred_at', present.occurred_at, 'metadata', present.metadata) as shown
-      from rag.documents as present
-      where wanted.kind = 'document' and present.org_id = rag_get_contents.org_id and present.id = wanted.id
-        and (collection_id is null or present.collection_id = rag_get_contents.collection_id)
-      offset 0
-    ) as document on true
-    left join lateral (
-      select present.content, jsonb_build_object('id', present.id, 'document_id', present.document_id,
-        'ordinal', present.ordinal, 'span_start', present.span_start, 'span_end', present.span_end) as shown
-      from rag.chunks as present
-      where wanted.kind = 'chunk' and present.org_id = rag_get_contents.org_id and present.id = wanted.id
-        and (collection_id is null or present.collection_id = rag_get_contents.collection_id)
-      offset 0
-    ) as passage on true
-    where document.shown is not null or passage.shown is not null
-    order by wanted.place
-  loop
+  for own in select * from rag.contents_by_id(org_id, kinds, ids, collection_id) loop
     room := room - octet_length(coalesce(own.document, own.passage)::text);
     -- A text far too long is not even read.
     size := case when (text or own.document is null) and octet_length(own.content) <= room
@@ -3933,12 +4101,13 @@ create trigger remove_replaced_object after update of path on rag.originals
   for each row when (old.path is not null and old.path is distinct from new.path)
   execute function rag.enqueue_object_removal();
 
-create function public.rag_claim_removals(wanted integer default 20)
+create function public.rag_claim_removals(max_items integer default 20)
 returns table (org_id uuid, path text)
 language plpgsql volatile security invoker set search_path = ''
 as $$
 #variable_conflict use_column
 begin
+  perform rag.check_claim(max_items);
   delete from rag.removals
   using rag.originals
   where removals.due_at <= clock_timestamp()
@@ -3951,7 +4120,7 @@ begin
     where removals.due_at <= clock_timestamp()
   ), due as materialized (
     select locked.org_id, locked.path
-    from (select placed.* from placed order by placed.turn, placed.due_at limit 4 * wanted) as placed
+    from (select placed.* from placed order by placed.turn, placed.due_at limit 4 * max_items) as placed
     cross join lateral (
       select removals.org_id, removals.path
       from rag.removals
@@ -3959,7 +4128,7 @@ begin
         and removals.due_at <= clock_timestamp()
       for update skip locked
     ) as locked
-    limit wanted
+    limit max_items
   )
   update rag.removals as claimed
   set attempts = claimed.attempts + 1,
@@ -4083,12 +4252,8 @@ as $$
 declare
   is_admitted constant boolean := rag.begin_call();
   home constant rag.collections := rag.get_collection(rag_begin_upload.collection_id);
-  largest constant bigint := (rag.org_tier(home.org_id)).file_bytes;
 begin
-  if rag_begin_upload.size_bytes > largest then
-    raise exception 'this org''s tier takes files of at most % bytes', largest
-      using errcode = 'PT413', detail = 'file_too_large';
-  end if;
+  perform rag.check_file_size(home.org_id, rag_begin_upload.size_bytes);
   path := concat_ws('/', home.org_id, home.id, auth.uid(), gen_random_uuid(), rag_begin_upload.name);
   -- As long as Storage's own links for uploads last; what is on its way then has an hour more.
   expires_at := now() + interval '2 hours';
@@ -4489,7 +4654,7 @@ comment on function rag.clear_deliveries is
   'What nobody needs any more: deliveries that ended a month ago, what waits for webhooks that are off, old '
   'secrets.';
 
-create function rag.due_deliveries(wanted integer)
+create function rag.due_deliveries(max_items integer)
 returns table (org_id uuid, id uuid, place bigint)
 language sql stable security invoker set search_path = ''
 as $$
@@ -4523,7 +4688,7 @@ as $$
         and deliveries.state in ('waiting', 'running') and deliveries.due_at <= now()
       -- By nothing else: the index has no more, and what happens at once is due at once.
       order by deliveries.due_at
-      limit case when endpoints.failing_since is null then wanted else 1 end
+      limit case when endpoints.failing_since is null then max_items else 1 end
     ) as found
     where coalesce(endpoints.rests_until, '-infinity') <= now()
   ), of_orgs as (
@@ -4539,7 +4704,7 @@ comment on function rag.due_deliveries is
   'many as of any other, those first that wait longest. Of an address where nothing has arrived of late one, to try '
   'it with.';
 
-create function public.rag_claim_deliveries(wanted integer default 16, lease_seconds integer default 60)
+create function public.rag_claim_deliveries(max_items integer default 16, lease_seconds integer default 60)
 returns table (
   org_id uuid, delivery_id uuid, lease uuid, attempts integer, event_id uuid, event text, object jsonb,
   created_at timestamptz, url text, secret text, old_secret text
@@ -4548,18 +4713,13 @@ language plpgsql volatile security invoker set search_path = ''
 as $$
 #variable_conflict use_column
 begin
-  if wanted is null or wanted not between 1 and 100
-    or lease_seconds is null or lease_seconds not between 5 and 3600
-  then
-    raise exception 'so many deliveries, or so long, nobody may have'
-      using errcode = 'PT400', detail = 'invalid_claim';
-  end if;
+  perform rag.check_claim(max_items, lease_seconds);
   perform rag.clear_deliveries();
 
   return query
   with locked as materialized (
     select deliveries.org_id, deliveries.id
-    from (select due.* from rag.due_deliveries(wanted) as due order by due.place limit 4 * wanted) as due
+    from (select due.* from rag.due_deliveries(max_items) as due order by due.place limit 4 * max_items) as due
     cross join lateral (
       select deliveries.org_id, deliveries.id
       from rag.deliveries
@@ -4567,13 +4727,13 @@ begin
         and deliveries.state in ('waiting', 'running') and deliveries.due_at <= now()
       for update skip locked
     ) as deliveries
-    limit wanted
+    limit max_items
   ), claimed as (
     update rag.deliveries as claimed
-    set state = case when claimed.attempts < 16 then 'running' else 'failed' end,
-      lease = case when claimed.attempts < 16 then gen_random_uuid() end,
-      error = case when claimed.attempts < 16 then claimed.error else 'failed' end,
-      finished_at = case when claimed.attempts >= 16 then clock_timestamp() end,
+    set state = case when claimed.attempts < rag.max_attempts() then 'running' else 'failed' end,
+      lease = case when claimed.attempts < rag.max_attempts() then gen_random_uuid() end,
+      error = case when claimed.attempts < rag.max_attempts() then claimed.error else 'failed' end,
+      finished_at = case when claimed.attempts >= rag.max_attempts() then clock_timestamp() end,
       attempts = claimed.attempts + 1, due_at = clock_timestamp() + make_interval(secs => lease_seconds)
     from locked
     where claimed.org_id = locked.org_id and claimed.id = locked.id
@@ -4589,8 +4749,8 @@ end;
 $$;
 
 comment on function public.rag_claim_deliveries is
-  'Deliveries that are due, leased, with where they go and what they are signed with. One that nobody ever ended, '
-  'in sixteen attempts, ends here.';
+  'Lease due deliveries, for the worker, with their address and the secrets that sign them. After '
+  'rag.max_attempts() attempts without a result a delivery fails.';
 
 create function public.rag_end_delivery(
   org_id uuid, delivery_id uuid, lease uuid, response_status integer default null, error text default null,
@@ -5011,6 +5171,52 @@ comment on function rag.ignored_filters is
   'search. At most twenty, with ? for each character that a header may not have: they are in a header as well, '
   'since an empty result has no row.';
 
+create function rag.documents_with_facets(org_ids uuid[], filters rag.filters)
+returns uuid[]
+language plpgsql stable security invoker set search_path = ''
+as $$
+declare
+  groups integer[];
+  facets uuid[];
+begin
+  if num_nonnulls(filters.origins, filters.authors, filters.states, filters.labels, filters.metadata,
+    filters.document_type) = 0 then
+    return null;
+  end if;
+  -- A document needs one facet of each group. A null in a list is no document's.
+  select array_agg(requested.number), array_agg(rag.facet_hash(requested.kind, coalesce(requested.value, 'null')))
+    into groups, facets
+  from (
+    select 1, 'origin', to_jsonb(value) from unnest(filters.origins) as value
+    union all select 2, 'author', to_jsonb(value) from unnest(filters.authors) as value
+    union all select 3, 'state', to_jsonb(value) from unnest(filters.states) as value
+    union all select 4, 'label', to_jsonb(value) from unnest(filters.labels) as value
+    union all select 5, 'document_type', to_jsonb(filters.document_type) where filters.document_type is not null
+    union all select 5 + entry.number, 'metadata.' || entry.key, entry.value
+      from jsonb_each(nullif(filters.metadata, 'null')) with ordinality as entry (key, value, number)
+  ) as requested (number, kind, value);
+  if facets is null then
+    return null;
+  end if;
+  return array(
+    select match.document_id
+    from unnest(groups, facets) as requested (number, facet)
+    cross join unnest(org_ids) as org (id)
+    -- One look-up each, which the planner cannot turn into a walk through the org.
+    cross join lateral (
+      select facets_of.document_id
+      from rag.facets as facets_of
+      where facets_of.org_id = org.id and facets_of.facet = requested.facet
+      offset 0
+    ) as match
+    group by org.id, match.document_id
+    having count(distinct requested.number) = (select count(distinct number) from unnest(groups) as number));
+end;
+$$;
+
+comment on function rag.documents_with_facets is
+  'The documents that have the facets of the filters; null if the filters name no facet.';
+
 -- Scope of a search: its filters, resolved once and used by every kind of search. Conditions are text that the match
 -- functions execute with the scope as a parameter: the planner then knows the filters, and each condition can use an
 -- index under row security.
@@ -5029,10 +5235,8 @@ returns rag.search_scope
 language plpgsql stable security invoker set search_path = ''
 as $$
 declare
-  wanted rag.filters;
+  requested rag.filters;
   scope rag.search_scope;
-  groups integer[];
-  facets uuid[];
 begin
   perform rag.require_scope('retrievals:read', 'chat:read');
   -- Somewhat more than the largest body of a search.
@@ -5041,19 +5245,19 @@ begin
     or jsonb_typeof(coalesce(nullif(filters -> 'metadata', 'null'), '{}')) <> 'object' then
     raise exception 'filters must be an object' using errcode = 'PT400', detail = 'invalid_filters';
   end if;
-  wanted := jsonb_populate_record(null::rag.filters, coalesce(filters, '{}'));
-  scope.ignored_filters := rag.ignored_filters(filters, to_jsonb(wanted));
+  requested := jsonb_populate_record(null::rag.filters, coalesce(filters, '{}'));
+  scope.ignored_filters := rag.ignored_filters(filters, to_jsonb(requested));
 
   scope.org_ids := array(
     select ids.id from rag.current_org_ids() as ids (id)
-    where wanted.org_id is null or ids.id = wanted.org_id);
-  scope.model := coalesce(wanted.model, (select settings.embedding_model from rag.settings));
-  scope.collection_ids := nullif(wanted.collection_ids, '{}');
-  if wanted.collection_id is not null then
-    scope.collection_ids := array[wanted.collection_id];
+    where requested.org_id is null or ids.id = requested.org_id);
+  scope.model := coalesce(requested.model, (select settings.embedding_model from rag.settings));
+  scope.collection_ids := nullif(requested.collection_ids, '{}');
+  if requested.collection_id is not null then
+    scope.collection_ids := array[requested.collection_id];
   end if;
-  if wanted.collection is not null then
-    scope.collection_ids := array[(rag.require_collection(wanted.collection)).id];
+  if requested.collection is not null then
+    scope.collection_ids := array[(rag.require_collection(requested.collection)).id];
   end if;
   -- Row security would keep a bound key in its collection, but not find that by an index.
   if rag.bound_collection() is not null then
@@ -5061,47 +5265,14 @@ begin
       select rag.bound_collection()
       where scope.collection_ids is null or rag.bound_collection() = any (scope.collection_ids));
   end if;
-  scope.source_types := nullif(wanted.source_types, '{}');
-  if wanted.source_type is not null then
-    scope.source_types := array[wanted.source_type];
+  scope.source_types := nullif(requested.source_types, '{}');
+  if requested.source_type is not null then
+    scope.source_types := array[requested.source_type];
   end if;
-  scope.lang := lower(wanted.lang);
-  scope.date_from := wanted.date_from;
-  scope.date_to := wanted.date_to;
-
-  if num_nonnulls(wanted.origins, wanted.authors, wanted.states, wanted.labels, wanted.metadata,
-    wanted.document_type) = 0 then
-    return scope;
-  end if;
-
-  -- One facet of each group must be there.
-  -- A null in a list is no document's.
-  select array_agg(found.number), array_agg(rag.facet_hash(found.kind, coalesce(found.value, 'null')))
-    into groups, facets
-  from (
-    select 1, 'origin', to_jsonb(value) from unnest(wanted.origins) as value
-    union all select 2, 'author', to_jsonb(value) from unnest(wanted.authors) as value
-    union all select 3, 'state', to_jsonb(value) from unnest(wanted.states) as value
-    union all select 4, 'label', to_jsonb(value) from unnest(wanted.labels) as value
-    union all select 5, 'document_type', to_jsonb(wanted.document_type) where wanted.document_type is not null
-    union all select 5 + entry.number, 'metadata.' || entry.key, entry.value
-      from jsonb_each(nullif(wanted.metadata, 'null')) with ordinality as entry (key, value, number)
-  ) as found (number, kind, value);
-  if facets is not null then
-    scope.document_ids := array(
-      select found.document_id
-      from unnest(groups, facets) as asked (number, facet)
-      cross join unnest(scope.org_ids) as org (id)
-      -- One look-up each, which the planner cannot turn into a walk through the org.
-      cross join lateral (
-        select facets_of.document_id
-        from rag.facets as facets_of
-        where facets_of.org_id = org.id and facets_of.facet = asked.facet
-        offset 0
-      ) as found
-      group by org.id, found.document_id
-      having count(distinct asked.number) = (select count(distinct number) from unnest(groups) as number));
-  end if;
+  scope.lang := lower(requested.lang);
+  scope.date_from := requested.date_from;
+  scope.date_to := requested.date_to;
+  scope.document_ids := rag.documents_with_facets(scope.org_ids, requested);
   return scope;
 end;
 $$;
@@ -5324,7 +5495,7 @@ $$;
 comment on function rag.count_chunks is
   'How many chunks of its model a scope leaves that asks for no more than collections, by the log of term counts.';
 
-create function rag.exact_scan(query_embedding extensions.halfvec, scope rag.search_scope, wanted integer)
+create function rag.exact_scan(query_embedding extensions.halfvec, scope rag.search_scope, row_limit integer)
 returns rag.candidate[]
 language plpgsql stable security invoker set search_path = ''
 -- A kept plan knows no org: among few, it takes any for a large part of the table, and would read all of it.
@@ -5343,7 +5514,7 @@ begin
       from rag.chunks
       where org_id = any (scope.org_ids) and embedding_model = scope.model
       order by distance, id
-      limit wanted
+      limit row_limit
     ) as nearest);
 end;
 $$;
@@ -5352,7 +5523,7 @@ comment on function rag.exact_scan is
   'The nearest chunks of a scope without filters, by comparing all. Planning takes longer than scanning a small '
   'tenant, so this plan is cached.';
 
-create function rag.filtered_scan(query_embedding extensions.halfvec, scope rag.search_scope, wanted integer,
+create function rag.filtered_scan(query_embedding extensions.halfvec, scope rag.search_scope, row_limit integer,
   bound bigint, out candidates rag.candidate[], out considered integer)
 language plpgsql stable security invoker set search_path = ''
 -- As above: a kept plan knows neither org nor source type.
@@ -5378,7 +5549,7 @@ begin
       similarity => greatest(0, least(1, 1 - distance)), score => greatest(0, least(1, 1 - distance)))
         order by distance, id), (select count(*) from visible)
       into candidates, considered
-    from (select * from visible order by distance, id limit wanted) as nearest
+    from (select * from visible order by distance, id limit row_limit) as nearest
     cross join lateral (
       select document_id, ordinal, content, span_start, span_end
       from rag.chunks
@@ -5407,7 +5578,7 @@ begin
       offset 0
     ) as text
   $query$, rag.chunk_where_clause(scope))
-    into candidates, considered using scope, query_embedding, wanted, bound;
+    into candidates, considered using scope, query_embedding, row_limit, bound;
 end;
 $$;
 
@@ -5416,7 +5587,7 @@ comment on function rag.filtered_scan is
   'further than that. The commonest, one source type, keeps its plan; others are planned for the filters at hand. '
   'Texts are fetched of those that are kept: with all of them the rows would not fit into memory.';
 
-create function rag.hnsw_scan(query_embedding extensions.halfvec, scope rag.search_scope, wanted integer,
+create function rag.hnsw_scan(query_embedding extensions.halfvec, scope rag.search_scope, row_limit integer,
   fetched integer, ef_search integer, out candidates rag.candidate[], out considered integer, out complete boolean)
 language plpgsql stable security invoker set search_path = ''
 as $$
@@ -5462,13 +5633,13 @@ begin
   end if;
   perform set_config('enable_sort', sorting, true);
   considered := coalesce(cardinality(candidates), 0);
-  complete := considered = fetched and distances[wanted] < distances[fetched];
-  candidates := candidates[:wanted];
+  complete := considered = fetched and distances[row_limit] < distances[fetched];
+  candidates := candidates[:row_limit];
 end;
 $$;
 
 comment on function rag.hnsw_scan is
-  'The nearest chunks of a scope by the HNSW index, `fetched` of them, of which the nearest `wanted` are kept. '
+  'The nearest chunks of a scope by the HNSW index, `fetched` of them, of which the nearest `row_limit` are kept. '
   'complete: whether these are all that there need be; not when the index gave up, and not when the last that is '
   'kept is as near as the last that was fetched, since which of those it happened upon must not decide.';
 
@@ -5507,7 +5678,7 @@ comment on function rag.exact_threshold is
   'How many rows are few: `exact_rows`, twice as many where they are scattered over several orgs and so hard to '
   'find by the index; and no more than 4,000 of those that are most of the table, of which the index loses none.';
 
-create function rag.nearest_chunks(query_embedding extensions.halfvec, scope rag.search_scope, wanted integer,
+create function rag.nearest_chunks(query_embedding extensions.halfvec, scope rag.search_scope, row_limit integer,
   out candidates rag.candidate[], out exact boolean, out considered integer)
 language plpgsql stable security invoker set search_path = ''
 as $$
@@ -5528,27 +5699,27 @@ begin
   end if;
   bound := rag.exact_threshold(scope, considered, settings.exact_rows);
   if filtered and coalesce(considered <= bound, true) then
-    select * into candidates, considered from rag.filtered_scan(query_embedding, scope, wanted, bound);
+    select * into candidates, considered from rag.filtered_scan(query_embedding, scope, row_limit, bound);
   end if;
   exact := considered <= bound;
   if exact then
     if not filtered then
-      candidates := rag.exact_scan(query_embedding, scope, wanted);
+      candidates := rag.exact_scan(query_embedding, scope, row_limit);
     end if;
     return;
   end if;
 
   ef_search := rag.ef_search_for(scope, considered, settings.ef_search);
-  -- One more than wanted shows whether the last is nearer than what is left out; many more, where passages
+  -- One more than row_limit shows whether the last is nearer than what is left out; many more, where passages
   -- repeat themselves, as footers do.
   foreach more in array array[1, 100] loop
     select * into candidates, considered, complete
-    from rag.hnsw_scan(query_embedding, scope, wanted, wanted + more, ef_search);
-    exit when complete or considered < wanted + more;
+    from rag.hnsw_scan(query_embedding, scope, row_limit, row_limit + more, ef_search);
+    exit when complete or considered < row_limit + more;
   end loop;
   if not complete then
     exact := true;
-    select * into candidates, considered from rag.filtered_scan(query_embedding, scope, wanted, every_row);
+    select * into candidates, considered from rag.filtered_scan(query_embedding, scope, row_limit, every_row);
   end if;
 end;
 $$;
@@ -5960,78 +6131,94 @@ comment on function rag.bm25_scores is
 -- the score of a perfect chunk. So their mean is too, and has the same meaning for every query and page. Reciprocal
 -- rank fusion, which knows only ranks, was worse on the whole (CONTRIBUTING.md); a caller may choose it.
 
-create function rag.score_candidates(keywords rag.keyword_query, documents rag.document_key[], near rag.candidate[],
-  query_embedding extensions.halfvec, scope rag.search_scope, mode text, fusion text, wanted integer, closely integer,
-  whole_documents boolean)
-returns rag.candidate[]
+create function rag.load_candidates(keywords rag.keyword_query, documents rag.document_key[], near rag.candidate[],
+  query_embedding extensions.halfvec, scope rag.search_scope, row_limit integer, whole_documents boolean)
+returns table (id uuid, org_id uuid, document_id uuid, ordinal integer, content text, span_start integer,
+  span_end integer, lang text, similarity double precision, word_score double precision)
 language plpgsql stable security invoker set search_path = ''
 as $$
-declare
-  settings rag.settings;
-  legs constant integer := (mode <> 'keyword')::integer + (keywords.terms is not null)::integer;
-  similarity_share double precision;
-  candidates rag.candidate[];
+#variable_conflict use_column
 begin
-  select * into settings from rag.settings;
-  -- A leg that there is not (nothing asked that any document says) takes no part of the score.
-  similarity_share := case
-    when mode = 'keyword' then 0 when keywords.terms is null then 1 else settings.similarity_share end;
-
+  return query
   with candidate as (
     -- Grouped and not joined: the planner would compare each with every scored chunk.
     select brought.org_id, brought.document_id, brought.ordinal, max(brought.score) as word_score
     from (
-      select scores.*, row_number() over (order by score desc, document_id, ordinal) <= wanted as chosen
+      select scores.*, row_number() over (order by score desc, document_id, ordinal) <= row_limit as is_candidate
       from rag.bm25_scores(keywords, documents) as scores
       union all
       select near.org_id, near.document_id, near.ordinal, null, true from unnest(near) as near
       union all
       select nearest.org_id, nearest.document_id, nearest.ordinal, null, true
-      from unnest(documents) as wanted_document
+      from unnest(documents) as document
       cross join lateral (
         select chunks.org_id, chunks.document_id, chunks.ordinal
         from rag.chunks
-        where chunks.org_id = wanted_document.org_id and chunks.document_id = wanted_document.document_id
+        where chunks.org_id = document.org_id and chunks.document_id = document.document_id
         order by (chunks.embedding operator(extensions.<=>) query_embedding) + 0, chunks.ordinal
-        limit wanted
+        limit row_limit
       ) as nearest
       where whole_documents
     ) as brought
     group by 1, 2, 3
-    having bool_or(brought.chosen)
-  ), known as (
-    select found.*, coalesce(candidate.word_score, 0) as word_score,
-      row_number() over (order by candidate.word_score desc nulls last, found.id) as word_place
-    from candidate
-    -- Offset 0 keeps this a look-up of each.
-    cross join lateral (
-      select chunks.org_id, chunks.document_id, chunks.ordinal, chunks.id, chunks.content, chunks.span_start,
-        chunks.span_end, chunks.lang,
-        case when query_embedding is not null
-          then greatest(0, least(1, 1 - (chunks.embedding operator(extensions.<=>) query_embedding))) end as similarity
-      from rag.chunks
-      where chunks.org_id = candidate.org_id and chunks.document_id = candidate.document_id
-        and chunks.ordinal = candidate.ordinal and chunks.embedding_model = scope.model
-        and (scope.without_chunk is null or chunks.id <> scope.without_chunk)
-      offset 0
-    ) as found
+    having bool_or(brought.is_candidate)
+  )
+  select chunk.*, coalesce(candidate.word_score, 0)
+  from candidate
+  -- Offset 0 keeps this a look-up of each.
+  cross join lateral (
+    select chunks.id, chunks.org_id, chunks.document_id, chunks.ordinal, chunks.content, chunks.span_start,
+      chunks.span_end, chunks.lang,
+      case when query_embedding is not null
+        then greatest(0, least(1, 1 - (chunks.embedding operator(extensions.<=>) query_embedding))) end
+    from rag.chunks
+    where chunks.org_id = candidate.org_id and chunks.document_id = candidate.document_id
+      and chunks.ordinal = candidate.ordinal and chunks.embedding_model = scope.model
+      and (scope.without_chunk is null or chunks.id <> scope.without_chunk)
+    offset 0
+  ) as chunk;
+end;
+$$;
+
+comment on function rag.load_candidates is
+  'The candidates of both legs, with their text, their similarity and their score by words. row_limit: the number of '
+  'candidates that the words bring; whole_documents: the nearest chunks of each document too.';
+
+create function rag.score_candidates(keywords rag.keyword_query, documents rag.document_key[], near rag.candidate[],
+  query_embedding extensions.halfvec, scope rag.search_scope, mode text, fusion text, row_limit integer,
+  phrase_limit integer, whole_documents boolean)
+returns rag.candidate[]
+language plpgsql stable security invoker set search_path = ''
+as $$
+declare
+  settings constant rag.settings := (select deployment from rag.settings as deployment);
+  legs constant integer := (mode <> 'keyword')::integer + (keywords.terms is not null)::integer;
+  -- A leg without a query (no document has any of its words) has no part in the score.
+  similarity_share constant double precision := case
+    when mode = 'keyword' then 0 when keywords.terms is null then 1 else settings.similarity_share end;
+  candidates rag.candidate[];
+begin
+  with candidate as (
+    select loaded.*, row_number() over (order by loaded.word_score desc, loaded.id) as word_place
+    from rag.load_candidates(
+      keywords, documents, near, query_embedding, scope, row_limit, whole_documents) as loaded
   ), close as (
-    -- Reading texts is dear: only those of the best, whose order it can change.
+    -- Reading texts is slow: only those of the best, whose order it can change.
     select closeness.*
     from (
-      select array_agg(known.id) as ids, array_agg(known.content) as contents,
-        array_agg(rag.text_config(coalesce(known.lang, settings.language))::oid) as configs
-      from known
-      where keywords.pairs is not null and settings.phrase_share > 0 and known.word_score > 0
-        and known.word_place <= closely
+      select array_agg(candidate.id) as ids, array_agg(candidate.content) as contents,
+        array_agg(rag.text_config(coalesce(candidate.lang, settings.language))::oid) as configs
+      from candidate
+      where keywords.pairs is not null and settings.phrase_share > 0 and candidate.word_score > 0
+        and candidate.word_place <= phrase_limit
     ) as best
     cross join rag.phrase_proximity(keywords, best.ids, best.configs, best.contents) as closeness
   ), phrased as (
-    select known.*, case when keywords.pairs is null then known.word_score
-      else (1 - settings.phrase_share) * known.word_score
+    select candidate.*, case when keywords.pairs is null then candidate.word_score
+      else (1 - settings.phrase_share) * candidate.word_score
         + settings.phrase_share * coalesce(close.closeness, 0) end as words
-    from known
-    left join close on close.id = known.id
+    from candidate
+    left join close on close.id = candidate.id
   ), placed as (
     select phrased.*,
       case when phrased.word_score > 0
@@ -6058,8 +6245,8 @@ end;
 $$;
 
 comment on function rag.score_candidates is
-  'Candidates of both legs, scored. wanted: how many the words bring; closely: for how many of those it matters '
-  'whether the words stand together; whole_documents: of each document its nearest chunks too.';
+  'The candidates of both legs, scored, best first. row_limit and whole_documents: as rag.load_candidates takes them; '
+  'phrase_limit: the number of the best by words whose phrases are compared.';
 
 -- Candidates by document: the best documents of a hierarchical search, and the best chunk of each document.
 
@@ -6105,7 +6292,7 @@ $$;
 
 comment on function rag.best_per_document is 'The best candidate of each document, best first.';
 
--- What changes a fused score: the age of the document, and preferred source types.
+-- What changes a fused score (the age of the document, and preferred source types) before the page is cut.
 
 create function rag.apply_recency(candidates rag.candidate[], half_life_days double precision)
 returns rag.candidate[]
@@ -6150,10 +6337,34 @@ $$;
 comment on function rag.boost_source_types is
   'The hits, those of other source types held back: where all else is equal, the preferred come first.';
 
+create function rag.to_page(candidates rag.candidate[], half_life_days double precision, source_types text[],
+  top_k integer, expand_context integer)
+returns rag.candidate[]
+language plpgsql stable security invoker set search_path = ''
+as $$
+begin
+  if half_life_days is not null then
+    candidates := rag.apply_recency(candidates, half_life_days);
+  end if;
+  if source_types <> '{}' then
+    candidates := rag.boost_source_types(candidates, source_types);
+  end if;
+  candidates := candidates[:top_k];
+  if expand_context > 0 then
+    candidates := rag.expand_neighbours(candidates, expand_context);
+  end if;
+  return candidates;
+end;
+$$;
+
+comment on function rag.to_page is
+  'The best candidates of a search, after recency and preferred source types, with their neighbours. The parameters '
+  'are those of rag_search; source_types is its prefer.';
+
 -- Vector search, keyword search, or both: the two legs that rag_search, rag_similar and rag_graph_search share.
 
 create function rag.two_leg_search(query_embedding extensions.halfvec, query_text text, scope rag.search_scope,
-  mode text, fusion text, wanted integer, shown integer, graph_candidates rag.candidate[] default '{}',
+  mode text, fusion text, row_limit integer, shown integer, graph_candidates rag.candidate[] default '{}',
   out candidates rag.candidate[], out exact boolean, out considered integer, out complete boolean, out vector_ms real,
   out lexical_ms real)
 language plpgsql stable security invoker set search_path = ''
@@ -6170,7 +6381,7 @@ begin
   considered := 0;
   if mode <> 'keyword' then
     select nearest.candidates, nearest.exact, nearest.considered into near, exact, considered
-    from rag.nearest_chunks(query_embedding, scope, wanted) as nearest;
+    from rag.nearest_chunks(query_embedding, scope, row_limit) as nearest;
     vector_ms := rag.milliseconds_since(started);
     candidates := near;
   end if;
@@ -6181,25 +6392,25 @@ begin
     by_words.without_document := null;
     documents := array(
       select (document.org_id, document.document_id)::rag.document_key
-      from unnest(rag.candidate_documents(keywords, by_words, 4 * wanted + spare)) as document
+      from unnest(rag.candidate_documents(keywords, by_words, 4 * row_limit + spare)) as document
       where document.document_id is distinct from scope.without_document);
     candidates := rag.score_candidates(keywords,
       documents || array(
         select (candidate.org_id, candidate.document_id)::rag.document_key
         from unnest(near || graph_candidates) as candidate),
-      near || graph_candidates, query_embedding, scope, mode, fusion, wanted + spare, shown, false);
+      near || graph_candidates, query_embedding, scope, mode, fusion, row_limit + spare, shown, false);
     if mode = 'hierarchical' then
       candidates := rag.score_candidates(keywords, rag.best_documents(candidates, shown), null, query_embedding, scope,
-        mode, fusion, wanted, shown, true);
+        mode, fusion, row_limit, shown, true);
     end if;
     lexical_ms := rag.milliseconds_since(started);
   end if;
-  complete := coalesce(cardinality(case when mode = 'keyword' then candidates else near end), 0) < wanted;
+  complete := coalesce(cardinality(case when mode = 'keyword' then candidates else near end), 0) < row_limit;
 end;
 $$;
 
 comment on function rag.two_leg_search is
-  'The hits of both legs, best first: of the nearest, and of those with most of the words, `wanted` each. mode and '
+  'The hits of both legs, best first: of the nearest, and of those with most of the words, `row_limit` each. mode and '
   'fusion: as rag_search takes them. shown: how many somebody will see, whose order matters most. complete: whether '
   'asking for more would bring no more. reached: chunks that somebody else brings, to be scored by both legs. '
   'vector_ms, lexical_ms: how long each leg took; the words'' one orders both.';
@@ -6244,7 +6455,6 @@ declare
   query_embedding extensions.halfvec(1536);
   scope rag.search_scope;
   search record;
-  candidates rag.candidate[];
 begin
   perform rag.begin_direct_read();
   if query_vector is null and mode in ('hybrid', 'hierarchical') then
@@ -6263,20 +6473,9 @@ begin
 
   search := rag.two_leg_search(query_embedding, query_text, scope, mode, fusion,
     case when mode = 'semantic' and half_life_days is null and prefer is null then top_k else pool end, top_k);
-  candidates := search.candidates;
-  if half_life_days is not null then
-    candidates := rag.apply_recency(candidates, half_life_days);
-  end if;
-  if prefer is not null then
-    candidates := rag.boost_source_types(candidates, prefer);
-  end if;
-  candidates := candidates[:top_k];
-  if expand_context > 0 then
-    candidates := rag.expand_neighbours(candidates, expand_context);
-  end if;
   return query
-  select * from rag.to_rows(candidates, search.exact, search.considered, search.vector_ms, search.lexical_ms,
-    scope.ignored_filters);
+  select * from rag.to_rows(rag.to_page(search.candidates, half_life_days, prefer, top_k, expand_context),
+    search.exact, search.considered, search.vector_ms, search.lexical_ms, scope.ignored_filters);
 end;
 $$;
 
@@ -6394,12 +6593,14 @@ comment on function public.rag_widen is
 
 -- Chunks or documents similar to a text, or to a stored chunk or document.
 
-create type rag.similarity_query as (average extensions.vector, words text, model text);
+create type rag.similarity_query as (embedding extensions.halfvec, words text, model text);
 
 comment on type rag.similarity_query is
-  'The mean vector, text and embedding model that a search for similar chunks compares with.';
+  'The vector, text and embedding model that a search for similar chunks compares with.';
 
-create function rag.load_similarity_query(chunk_id uuid, document_id uuid)
+create function rag.load_similarity_query(
+  chunk_id uuid, document_id uuid, query_text text, query_vector extensions.vector, with_embedding boolean
+)
 returns rag.similarity_query
 language plpgsql stable security invoker set search_path = ''
 as $$
@@ -6408,25 +6609,32 @@ declare
   org_ids constant uuid[] := array(select rag.current_org_ids());
   subject rag.similarity_query;
 begin
-  select extensions.avg(chunks.embedding::extensions.vector), min(chunks.embedding_model)
-    into subject.average, subject.model
-  from rag.chunks
-  where chunks.org_id = any (org_ids) and (chunks.id = chunk_id or chunks.document_id = document_id);
-  if subject.average is null then
-    raise exception 'no such subject' using errcode = 'PT404', detail = 'subject_not_found';
+  subject.words := query_text;
+  if num_nonnulls(chunk_id, document_id) = 1 then
+    select extensions.avg(chunks.embedding::extensions.vector), min(chunks.embedding_model)
+      into query_vector, subject.model
+    from rag.chunks
+    where chunks.org_id = any (org_ids) and (chunks.id = chunk_id or chunks.document_id = document_id);
+    if query_vector is null then
+      raise exception 'no such subject' using errcode = 'PT404', detail = 'subject_not_found';
+    end if;
+    subject.words := left(case when chunk_id is not null
+      then (select chunks.content from rag.chunks where chunks.org_id = any (org_ids) and chunks.id = chunk_id)
+      else (
+        select documents.content from rag.documents where documents.org_id = any (org_ids) and documents.id = document_id)
+    end, 10000);
   end if;
-  subject.words := left(case when chunk_id is not null
-    then (select chunks.content from rag.chunks where chunks.org_id = any (org_ids) and chunks.id = chunk_id)
-    else (
-      select documents.content from rag.documents where documents.org_id = any (org_ids) and documents.id = document_id)
-  end, 10000);
+  if with_embedding then
+    subject.embedding := rag.to_halfvec(query_vector);
+  end if;
   return subject;
 end;
 $$;
 
 comment on function rag.load_similarity_query is
-  'What a chunk or a document is compared by: the mean of its vectors, and the beginning of its text. It may stand '
-  'outside every filter. One that the caller cannot see is not there: PT404.';
+  'The vector and the text of the subject: those of the query, or of a chunk or a document the mean of its vectors '
+  'and the beginning of its text. The subject may stand outside every filter. PT404 for one that the caller does not '
+  'see.';
 
 create function public.rag_similar(
   chunk_id uuid default null,
@@ -6447,11 +6655,10 @@ as $$
 #variable_conflict use_variable
 declare
   -- What each leg brings, where the order in which it does is not the last.
-  wanted integer := case when mode = 'semantic' and coalesce(prefer, '{}') = '{}' then top_k
+  row_limit integer := case when mode = 'semantic' and coalesce(prefer, '{}') = '{}' then top_k
     else greatest(20, 2 * top_k) end;
   scope rag.search_scope;
   subject rag.similarity_query;
-  query_embedding extensions.halfvec(1536);
   search record;
   candidates rag.candidate[];
   vector_ms real;
@@ -6461,23 +6668,16 @@ begin
   perform rag.check_similarity_query(chunk_id, document_id, query_text, query_vector, result, mode),
     rag.check_top_k(top_k);
   scope := rag.resolve_filters(filters);
-  if num_nonnulls(chunk_id, document_id) = 1 then
-    subject := rag.load_similarity_query(chunk_id, document_id);
-    scope.model := subject.model;
-    scope.without_chunk := chunk_id;
-    scope.without_document := document_id;
-  else
-    subject := (query_vector, query_text, null);
-  end if;
+  subject := rag.load_similarity_query(
+    chunk_id, document_id, query_text, query_vector, mode <> 'keyword' or query_vector is not null);
+  scope.model := coalesce(subject.model, scope.model);
+  scope.without_chunk := chunk_id;
+  scope.without_document := document_id;
   if mode = 'hybrid' and not rag.uses_keywords(scope) then
     mode := 'semantic';
   end if;
-  if mode <> 'keyword' or query_vector is not null then
-    query_embedding := rag.to_halfvec(subject.average);
-  end if;
-
   loop
-    search := rag.two_leg_search(query_embedding, subject.words, scope, mode, 'mean', wanted, top_k);
+    search := rag.two_leg_search(subject.embedding, subject.words, scope, mode, 'mean', row_limit, top_k);
     candidates := search.candidates;
     -- All rounds took their time; where there was no such leg, nothing plus null is null.
     vector_ms := coalesce(vector_ms, 0) + search.vector_ms;
@@ -6489,7 +6689,7 @@ begin
     candidates := rag.best_per_document(candidates);
     -- Enough documents, or all there are.
     exit when cardinality(candidates) >= top_k or search.complete;
-    wanted := wanted * 4;
+    row_limit := row_limit * 4;
   end loop;
   return query select * from rag.to_rows(candidates[:top_k], search.exact, search.considered, vector_ms, lexical_ms,
     scope.ignored_filters);
@@ -6983,20 +7183,18 @@ $$;
 comment on function rag.weight_value is
   'A number in a list''s entry, no more than 1 and no less than 0; null for what is no number.';
 
-create function rag.insert_names(org_id uuid, document_id uuid, chunks jsonb, first integer)
+create function rag.insert_mentions(org_id uuid, document_id uuid, chunks jsonb, first integer)
 returns void
 language plpgsql volatile security invoker set search_path = ''
 as $$
 #variable_conflict use_column
-declare
-  names jsonb;
 begin
   -- Materialized, so that what costs is done once for each name.
   insert into rag.mentions (org_id, document_id, ordinal, entity, collection_id, owner_id, name, kind, said, weight,
     sound, ending)
   with listed as materialized (
     select item.place::integer as place, listed.number, listed.entry, rag.name_value(listed.entry -> 'name') as name
-    from jsonb_array_elements(insert_names.chunks) with ordinality as item (body, place)
+    from jsonb_array_elements(insert_mentions.chunks) with ordinality as item (body, place)
     cross join lateral rag.list_entries(item.body, 'names') as listed
   ), named as materialized (
     select listed.*, rag.entity_key(listed.name) as entity,
@@ -7021,21 +7219,33 @@ begin
   ), heard as materialized (
     select folded.*, rag.phonetic_key(folded.entity) as sound from folded where length(folded.entity) between 1 and 200
   )
-  select stored.org_id, stored.id, insert_names."first" + heard.place - 1, heard.entity, stored.collection_id,
+  select stored.org_id, stored.id, insert_mentions."first" + heard.place - 1, heard.entity, stored.collection_id,
     stored.owner_id, heard.name, heard.kind, heard.said, heard.weight, heard.sound, reverse(heard.sound)
   from rag.documents as stored
   cross join heard
-  where stored.org_id = insert_names.org_id and stored.id = insert_names.document_id
+  where stored.org_id = insert_mentions.org_id and stored.id = insert_mentions.document_id
   on conflict do nothing;
+end;
+$$;
 
-  names := rag.names_of_document(insert_names.org_id, insert_names.document_id);
+comment on function rag.insert_mentions is
+  'Store the entities that each chunk of a document names. The parameters are those of rag.insert_names.';
+
+create function rag.insert_relations(org_id uuid, document_id uuid, chunks jsonb, first integer)
+returns void
+language plpgsql volatile security invoker set search_path = ''
+as $$
+#variable_conflict use_column
+declare
+  names constant jsonb := rag.names_of_document(insert_relations.org_id, insert_relations.document_id);
+begin
   insert into rag.relations (org_id, document_id, ordinal, subject, type, object, collection_id, owner_id, confidence)
   with listed as materialized (
     select item.place::integer as place, listed.entry ->> 'type' as type,
       rag.entity_key(rag.name_value(listed.entry -> 'subject')) as subject,
       rag.entity_key(rag.name_value(listed.entry -> 'object')) as object,
       rag.weight_value(listed.entry -> 'confidence') as confidence
-    from jsonb_array_elements(insert_names.chunks) with ordinality as item (body, place)
+    from jsonb_array_elements(insert_relations.chunks) with ordinality as item (body, place)
     cross join lateral rag.list_entries(item.body, 'relations') as listed
   ), said as (
     select listed.place, listed.subject, listed.type, listed.object, max(listed.confidence) as confidence
@@ -7044,12 +7254,25 @@ begin
       and names ? listed.subject and names ? listed.object
     group by 1, 2, 3, 4
   )
-  select stored.org_id, stored.id, insert_names."first" + said.place - 1, said.subject, said.type, said.object,
+  select stored.org_id, stored.id, insert_relations."first" + said.place - 1, said.subject, said.type, said.object,
     stored.collection_id, stored.owner_id, said.confidence
   from rag.documents as stored
   cross join said
-  where stored.org_id = insert_names.org_id and stored.id = insert_names.document_id
+  where stored.org_id = insert_relations.org_id and stored.id = insert_relations.document_id
   on conflict do nothing;
+end;
+$$;
+
+comment on function rag.insert_relations is
+  'Store the relations that each chunk of a document states between entities that the document names.';
+
+create function rag.insert_names(org_id uuid, document_id uuid, chunks jsonb, first integer)
+returns void
+language plpgsql volatile security invoker set search_path = ''
+as $$
+begin
+  perform rag.insert_mentions(org_id, document_id, chunks, "first");
+  perform rag.insert_relations(org_id, document_id, chunks, "first");
 end;
 $$;
 
@@ -7096,7 +7319,7 @@ comment on column rag.extractions.due_at is
 create index extractions_due on rag.extractions (level, org_id, due_at)
   where level < 2 and user_id is not null and due_at is not null;
 
--- rag.leased_extraction
+-- rag.lock_leased
 create index extractions_by_lease on rag.extractions (org_id, lease) where lease is not null;
 
 -- rag.enqueue_collection
@@ -7179,62 +7402,76 @@ comment on function rag.requeue_extraction is
 
 -- The claim of extractions, under the worker's role: fair among orgs, with a lease.
 
-create function public.rag_claim_extractions(
-  wanted integer default 1, lease_seconds integer default 60, with_model boolean default false
-)
-returns table (org_id uuid, document_id uuid, user_id uuid, as_admin boolean, lease uuid, attempts integer)
-language plpgsql volatile security invoker set search_path = ''
+create function rag.due_extractions(level_limit integer, max_items integer)
+returns table (org_id uuid, document_id uuid, is_expired boolean, place bigint)
+language plpgsql stable security invoker set search_path = ''
 as $$
 #variable_conflict use_column
-declare
-  below constant smallint := case when with_model then 2 else 1 end;
 begin
-  if wanted is null or wanted not between 1 and 100
-    or lease_seconds is null or lease_seconds not between 5 and 3600
-  then
-    raise exception 'so many documents, or so long, nobody may have' using errcode = 'PT400', detail = 'invalid_claim';
-  end if;
   return query
   with recursive busy (level, org_id) as (
     -- The next org with some, by the index: there may be many documents and few orgs.
     (select extractions.level, extractions.org_id
     from rag.extractions
     where extractions.level < 2 and extractions.user_id is not null and extractions.due_at is not null
-      and extractions.level < below
+      and extractions.level < level_limit
     order by extractions.level, extractions.org_id
     limit 1)
     union all
-    select found.level, found.org_id
+    select next.level, next.org_id
     from busy
     cross join lateral (
       select extractions.level, extractions.org_id
       from rag.extractions
       where extractions.level < 2 and extractions.user_id is not null and extractions.due_at is not null
-        and extractions.level < below and (extractions.level, extractions.org_id) > (busy.level, busy.org_id)
+        and extractions.level < level_limit and (extractions.level, extractions.org_id) > (busy.level, busy.org_id)
       order by extractions.level, extractions.org_id
       limit 1
-    ) as found
-  ), due as materialized (
-    select found.*, row_number() over (
-      partition by found.org_id order by found.level, found.due_at, found.document_id) as turn
+    ) as next
+  ), due as (
+    select extraction.*, row_number() over (
+      partition by extraction.org_id order by extraction.level, extraction.due_at, extraction.document_id) as turn
     from busy
     cross join lateral (
       select extractions.org_id, extractions.document_id, extractions.level, extractions.due_at,
-        extractions.lease is not null as is_left_behind
+        extractions.lease is not null as is_expired
       from rag.extractions
       where extractions.level < 2 and extractions.user_id is not null and extractions.level = busy.level
         and extractions.org_id = busy.org_id and extractions.due_at <= clock_timestamp()
       order by extractions.due_at
-      limit wanted
-    ) as found
+      limit max_items
+    ) as extraction
+  )
+  select due.org_id, due.document_id, due.is_expired,
+    row_number() over (order by due.turn, due.due_at, due.document_id)
+  from due;
+end;
+$$;
+
+comment on function rag.due_extractions is
+  'Due extractions below a level, in the order of their claim: the same number of every org, the longest waiting '
+  'first. is_expired: the extraction was claimed, and its lease has expired.';
+
+create function public.rag_claim_extractions(
+  max_items integer default 1, lease_seconds integer default 60, with_model boolean default false
+)
+returns table (org_id uuid, document_id uuid, user_id uuid, as_admin boolean, lease uuid, attempts integer)
+language plpgsql volatile security invoker set search_path = ''
+as $$
+#variable_conflict use_column
+begin
+  perform rag.check_claim(max_items, lease_seconds);
+  return query
+  with due as materialized (
+    select * from rag.due_extractions(case when with_model then 2 else 1 end, max_items)
   ), locked as materialized (
     select extractions.org_id, extractions.document_id
     from (
       select due.*
       from due
-      where due.is_left_behind or not exists (select from due as dead where dead.is_left_behind)
-      order by due.turn, due.due_at, due.document_id
-      limit 4 * wanted
+      where due.is_expired or not exists (select from due as expired where expired.is_expired)
+      order by due.place
+      limit 4 * max_items
     ) as due
     cross join lateral (
       select extractions.org_id, extractions.document_id
@@ -7243,7 +7480,7 @@ begin
         and extractions.due_at <= clock_timestamp()
       for update skip locked
     ) as extractions
-    limit case when exists (select from due where due.is_left_behind) then 1 else wanted end
+    limit case when exists (select from due where due.is_expired) then 1 else max_items end
   ), claimed as (
     update rag.extractions
     set attempts = case when ended.is_given_up then extractions.attempts else extractions.attempts + 1 end,
@@ -7255,7 +7492,8 @@ begin
       updated_at = clock_timestamp()
     from locked
     join rag.extractions as present on present.org_id = locked.org_id and present.document_id = locked.document_id
-    cross join lateral (select present.lease is not null and present.attempts >= 16) as ended (is_given_up)
+    cross join lateral (
+      select present.lease is not null and present.attempts >= rag.max_attempts()) as ended (is_given_up)
     where extractions.org_id = locked.org_id and extractions.document_id = locked.document_id
     returning extractions.org_id, extractions.document_id, extractions.owner_id, extractions.user_id,
       extractions.lease, extractions.attempts
@@ -7265,48 +7503,19 @@ begin
   from claimed
   join due on due.org_id = claimed.org_id and due.document_id = claimed.document_id
   where claimed.lease is not null
-  order by due.turn, due.due_at, due.document_id;
+  order by due.place;
 end;
 $$;
 
 comment on function public.rag_claim_extractions is
-  'Documents that are to be read, leased: by the rules, and with_model those too that only the rules have read. Of '
-  'every org as many as of any other, those first that wait longest. A lease that has run out is nobody''s: its '
-  'document is claimed again, alone, since it may be what its worker died of. One that nobody ever got on with, '
-  'sixteen times, is given up. as_admin: it is read for somebody else, as only an admin may.';
+  'Lease due extractions, for the worker, in the order of rag.due_extractions: documents that nothing has extracted, '
+  'and with_model also those that only the rules have. An extraction whose lease has expired is claimed again, alone, '
+  'because it may have crashed its worker. After rag.max_attempts() attempts without progress it is given up. '
+  'as_admin: the user is an admin who works on another user''s document.';
 
 -- Functions that the worker calls for an extraction that it has claimed: as the user of the extraction, with a token
 -- that names the lease (rag.lease_of_token), some chunks at a time. Each part is stored at once, so after a crash the
 -- next attempt continues behind the last part. Replacing, retitling or deleting the document revokes the lease.
-
-create function rag.leased_extraction(with_document boolean default true)
-returns rag.extractions
-language plpgsql volatile security invoker set search_path = ''
-as $$
-declare
-  held rag.extractions;
-begin
-  if with_document then
-    -- The document first: every transaction that deletes or replaces one locks it before its extraction.
-    perform from rag.documents
-    join rag.extractions on extractions.org_id = documents.org_id and extractions.document_id = documents.id
-    where extractions.org_id = any (array(select rag.current_org_ids())) and extractions.lease = rag.lease_of_token()
-    for no key update of documents;
-  end if;
-  select * into held
-  from rag.extractions
-  where org_id = any (array(select rag.current_org_ids())) and lease = rag.lease_of_token()
-  for update;
-  if not found then
-    raise exception 'the lease of this reading is lost' using errcode = 'PT409', detail = 'lease_lost';
-  end if;
-  return held;
-end;
-$$;
-
-comment on function rag.leased_extraction is
-  'The extraction of the token''s lease, locked; PT409 when the lease is lost: the document was claimed again, '
-  'replaced, retitled or deleted, or the user may no longer see it. with_document: the document is locked too.';
 
 create function public.rag_open_extraction(most integer default 100)
 returns table (document_id uuid, level smallint, title text, first integer, chunks jsonb)
@@ -7316,7 +7525,7 @@ as $$
 #variable_conflict use_column
 declare
   is_admitted constant boolean := rag.begin_write();
-  held constant rag.extractions := rag.leased_extraction();
+  held constant rag.extractions := rag.lock_leased(null::rag.extractions);
 begin
   if most is null or most not between 1 and 1000 then
     raise exception 'most must be between 1 and 1000' using errcode = 'PT400', detail = 'invalid_most';
@@ -7366,7 +7575,7 @@ as $$
 #variable_conflict use_variable
 declare
   is_admitted constant boolean := rag.begin_write();
-  held constant rag.extractions := rag.leased_extraction();
+  held constant rag.extractions := rag.lock_leased(null::rag.extractions);
   behind constant integer := first + jsonb_array_length(chunks);
   read constant integer[] := array(
     select (first + item.place - 1)::integer
@@ -7424,7 +7633,7 @@ as $$
 #variable_conflict use_variable
 declare
   is_admitted constant boolean := rag.begin_call();
-  held constant rag.extractions := rag.leased_extraction(with_document => false);
+  held constant rag.extractions := rag.lock_leased(null::rag.extractions, with_document => false);
 begin
   update rag.extractions as known
   set lease = null, attempts = case when code is null then greatest(held.attempts - 1, 0) else held.attempts end,
@@ -7564,6 +7773,19 @@ create type rag.seed_entity as (org_id uuid, entity text, weight double precisio
 comment on type rag.seed_entity is
   'A name in a question: the entity, how surely it is meant (0 to 1), and which of the question''s words it takes.';
 
+create function rag.seed_entity(
+  org_id uuid, entity text, weight double precision, start integer default null, finish integer default null
+)
+returns rag.seed_entity
+language plpgsql immutable security invoker set search_path = ''
+as $$
+begin
+  return (org_id, entity, weight, start, finish);
+end;
+$$;
+
+comment on function rag.seed_entity is 'A seed entity from named fields.';
+
 create function rag.capitalized_words(query_text text)
 returns text[]
 language sql immutable security invoker set search_path = ''
@@ -7592,59 +7814,74 @@ comment on function rag.query_words is
   'scripts that are written without, or where words take endings (Thai to Burmese, Khmer, kana, Han, Hangul), every '
   'character.';
 
+create function rag.known_names(words text[], capitals text[], scope rag.search_scope)
+returns table (org_id uuid, start integer, size integer, entity text, weight double precision)
+language plpgsql stable security invoker set search_path = ''
+as $$
+#variable_conflict use_column
+declare
+  config constant regconfig := (select rag.text_config(settings.language) from rag.settings);
+begin
+  return query
+  with gram as (
+    select start, size, rtrim(array_to_string(words[start:start + size - 1], '')) as entity
+    from generate_series(1, cardinality(words)) as start
+    cross join lateral generate_series(1, least(16, cardinality(words) - start + 1)) as size
+  )
+  select org.id as org_id, gram.start, gram.size, gram.entity,
+    case when gram.size > 1 then 1.0 else 0.8 end::double precision
+      * case when capitals && string_to_array(gram.entity, ' ') or lower(gram.entity) = upper(gram.entity) then 1
+        else 0.5 end
+  from gram
+  cross join unnest(scope.org_ids) as org (id)
+  -- Offset 0 keeps these look-ups of each: the planner would read all names into a table of its own.
+  cross join lateral (
+    (select from rag.subjects
+    where scope.collection_ids is null and subjects.org_id = org.id and subjects.entity = gram.entity
+    limit 1)
+    union all
+    (select from unnest(scope.collection_ids) as home (id)
+    cross join lateral (
+      select from rag.subjects
+      where subjects.org_id = org.id and subjects.collection_id = home.id and subjects.entity = gram.entity
+      limit 1
+    ) as inside
+    limit 1)
+    union all
+    (select from rag.mentions
+    where scope.collection_ids is null and mentions.org_id = org.id and mentions.entity = gram.entity
+    limit 1)
+    union all
+    (select from unnest(scope.collection_ids) as home (id)
+    cross join lateral (
+      select from rag.mentions
+      where mentions.org_id = org.id and mentions.collection_id = home.id and mentions.entity = gram.entity
+      limit 1
+    ) as inside
+    limit 1)
+    limit 1 offset 0
+  ) as known
+  where length(gram.entity) between 2 and 200
+    and (gram.size > 1 or gram.entity ~ '\D' and rag.words(config, gram.entity) <> '')
+  order by org.id, gram.size desc, gram.start;
+end;
+$$;
+
+comment on function rag.known_names is
+  'The runs of words of a question that documents have as names, the longest first: how surely each is meant, by its '
+  'capitals and its length. The parameters are those of rag.link_exact.';
+
 create function rag.link_exact(words text[], capitals text[], scope rag.search_scope)
 returns rag.seed_entity[]
 language plpgsql stable security invoker set search_path = ''
 as $$
 declare
-  config constant regconfig := (select rag.text_config(settings.language) from rag.settings);
   seeds rag.seed_entity[] := '{}';
   taken boolean[];
   at_org uuid;
   named record;
 begin
-  for named in
-    with gram as (
-      select start, size, rtrim(array_to_string(words[start:start + size - 1], '')) as entity
-      from generate_series(1, cardinality(words)) as start
-      cross join lateral generate_series(1, least(16, cardinality(words) - start + 1)) as size
-    )
-    select org.id as org_id, gram.start, gram.size, gram.entity,
-      case when gram.size > 1 then 1.0 else 0.8 end
-        * case when capitals && string_to_array(gram.entity, ' ') or lower(gram.entity) = upper(gram.entity) then 1
-          else 0.5 end as weight
-    from gram
-    cross join unnest(scope.org_ids) as org (id)
-    -- Offset 0 keeps these look-ups of each: the planner would read all names into a table of its own.
-    cross join lateral (
-      (select from rag.subjects
-      where scope.collection_ids is null and subjects.org_id = org.id and subjects.entity = gram.entity
-      limit 1)
-      union all
-      (select from unnest(scope.collection_ids) as home (id)
-      cross join lateral (
-        select from rag.subjects
-        where subjects.org_id = org.id and subjects.collection_id = home.id and subjects.entity = gram.entity
-        limit 1
-      ) as inside
-      limit 1)
-      union all
-      (select from rag.mentions
-      where scope.collection_ids is null and mentions.org_id = org.id and mentions.entity = gram.entity
-      limit 1)
-      union all
-      (select from unnest(scope.collection_ids) as home (id)
-      cross join lateral (
-        select from rag.mentions
-        where mentions.org_id = org.id and mentions.collection_id = home.id and mentions.entity = gram.entity
-        limit 1
-      ) as inside
-      limit 1)
-      limit 1 offset 0
-    ) as known
-    where length(gram.entity) between 2 and 200
-      and (gram.size > 1 or gram.entity ~ '\D' and rag.words(config, gram.entity) <> '')
-    order by org.id, gram.size desc, gram.start
+  for named in select * from rag.known_names(words, capitals, scope)
   loop
     if named.org_id is distinct from at_org then
       at_org := named.org_id;
@@ -7654,8 +7891,8 @@ begin
     for place in named.start..named.start + named.size - 1 loop
       taken[place] := true;
     end loop;
-    seeds := seeds
-      || (named.org_id, named.entity, named.weight, named.start, named.start + named.size - 1)::rag.seed_entity;
+    seeds := seeds || rag.seed_entity(org_id => named.org_id, entity => named.entity, weight => named.weight,
+      start => named.start, finish => named.start + named.size - 1);
   end loop;
   return seeds;
 end;
@@ -7684,7 +7921,8 @@ begin
   seeds := rag.link_exact(words, capitals, scope);
   seeds := seeds || rag.link_fuzzy(words, capitals, seeds, scope);
   return array(
-    select (found.org_id, found.entity, max(found.weight), min(found.start), min(found.finish))::rag.seed_entity
+    select rag.seed_entity(org_id => found.org_id, entity => found.entity, weight => max(found.weight),
+      start => min(found.start), finish => min(found.finish))
     from (
       select seed.* from unnest(seeds) as seed
       union all
@@ -7720,7 +7958,7 @@ comment on function rag.link_entities is
 
 -- Entity linking of names that no document writes as the query does: misspelled, or a part of a name.
 
-create function rag.similar_names(org_id uuid, name text, scope rag.search_scope, wanted integer)
+create function rag.similar_names(org_id uuid, name text, scope rag.search_scope, row_limit integer)
 returns table (entity text, likeness double precision)
 language plpgsql stable security invoker set search_path = ''
 as $$
@@ -7777,12 +8015,12 @@ begin
   ) as found
   group by found.entity
   order by 2 desc, 1
-  limit wanted;
+  limit row_limit;
 end;
 $$;
 
 comment on function rag.similar_names is
-  'Up to `wanted` entities of an org that sound like a name, or begin or end with it, most alike first.';
+  'Up to `row_limit` entities of an org that sound like a name, or begin or end with it, most alike first.';
 
 create function rag.link_fuzzy(words text[], capitals text[], known rag.seed_entity[], scope rag.search_scope)
 returns rag.seed_entity[]
@@ -7819,7 +8057,8 @@ begin
         for place in start..start + size - 1 loop
           open[place] := false;
         end loop;
-        seeds := seeds || (at_org, best.entity, 0.8 * best.likeness, start, start + size - 1)::rag.seed_entity;
+        seeds := seeds || rag.seed_entity(org_id => at_org, entity => best.entity, weight => 0.8 * best.likeness,
+          start => start, finish => start + size - 1);
       end loop;
     end loop;
   end loop;
@@ -7967,77 +8206,151 @@ create type rag.neighbour as (
 comment on type rag.neighbour is
   'An entity that co-occurs with a seed entity: its weight, and the chunk that is the evidence.';
 
-create function rag.chunks_naming(seeds rag.seed_entity[], scope rag.search_scope, subjects_each integer,
+create function rag.neighbour(
+  org_id uuid, entity text, weight double precision, seed text default null, document_id uuid default null,
+  ordinal integer default null
+)
+returns rag.neighbour
+language plpgsql immutable security invoker set search_path = ''
+as $$
+begin
+  return (org_id, entity, weight, seed, document_id, ordinal);
+end;
+$$;
+
+comment on function rag.neighbour is 'A neighbour from named fields.';
+
+create function rag.documents_about(seeds rag.seed_entity[], scope rag.search_scope, titles_each integer)
+returns table (org_id uuid, document_id uuid, entity text, weight double precision)
+language plpgsql stable security invoker set search_path = ''
+-- Under row security the planner expects hardly a row, and would read all rows of a name to sort them.
+set enable_sort = off
+as $$
+#variable_conflict use_column
+begin
+  return query
+  select seed.org_id, about.document_id, seed.entity,
+    -- If several documents have the title, each is less likely the one that is meant.
+    seed.weight * about.weight / (1 + 0.3 * (count(*) over (partition by seed.org_id, seed.entity) - 1))
+  from unnest(seeds) as seed
+  cross join lateral (
+    (select subjects.document_id, subjects.weight
+    from rag.subjects
+    where scope.collection_ids is null and subjects.org_id = seed.org_id and subjects.entity = seed.entity
+    order by subjects.weight desc
+    limit titles_each)
+    union all
+    (select inside.document_id, inside.weight
+    from unnest(scope.collection_ids) as home (id)
+    cross join lateral (
+      select subjects.document_id, subjects.weight
+      from rag.subjects
+      where subjects.org_id = seed.org_id and subjects.collection_id = home.id and subjects.entity = seed.entity
+      order by subjects.weight desc
+      limit titles_each
+    ) as inside
+    order by inside.weight desc
+    limit titles_each)
+  ) as about;
+end;
+$$;
+
+comment on function rag.documents_about is
+  'The documents whose titles name the entities, up to titles_each for each entity. It reads an org, or the scope''s '
+  'collections one by one: one of the two look-ups never runs.';
+
+create function rag.chunks_mentioning(seeds rag.seed_entity[], scope rag.search_scope, mentions_each integer)
+returns table (org_id uuid, document_id uuid, ordinal integer, entity text, weight double precision)
+language plpgsql stable security invoker set search_path = ''
+set enable_sort = off
+as $$
+#variable_conflict use_column
+begin
+  return query
+  select seed.org_id, mention.document_id, mention.ordinal, seed.entity,
+    seed.weight * (0.5 + 0.5 * mention.weight)
+      / sqrt(1 + count(*) over (partition by seed.org_id, seed.entity) / 24.0)
+  from unnest(seeds) as seed
+  cross join lateral (
+    (select mentions.document_id, mentions.ordinal, mentions.weight
+    from rag.mentions
+    where scope.collection_ids is null and mentions.org_id = seed.org_id and mentions.entity = seed.entity
+    order by mentions.weight desc
+    limit mentions_each)
+    union all
+    (select inside.document_id, inside.ordinal, inside.weight
+    from unnest(scope.collection_ids) as home (id)
+    cross join lateral (
+      select mentions.document_id, mentions.ordinal, mentions.weight
+      from rag.mentions
+      where mentions.org_id = seed.org_id and mentions.collection_id = home.id and mentions.entity = seed.entity
+      order by mentions.weight desc
+      limit mentions_each
+    ) as inside
+    order by inside.weight desc
+    limit mentions_each)
+  ) as mention;
+end;
+$$;
+
+comment on function rag.chunks_mentioning is
+  'The chunks that name the entities, up to mentions_each for each entity, read as in rag.documents_about. An entity '
+  'that more chunks name has less weight; no more are counted than are read.';
+
+create function rag.chunks_naming(seeds rag.seed_entity[], scope rag.search_scope, titles_each integer,
   mentions_each integer, mention_share double precision)
 returns rag.graph_candidate[]
 language plpgsql stable security invoker set search_path = ''
--- Under row security the planner expects hardly a row, and would read all of a name to sort it.
-set enable_sort = off
 as $$
 begin
   return array(
-    with about as materialized (
-      select seed.org_id, found.document_id, null::integer as ordinal, seed.entity,
-        -- Of several documents with that title each is meant less.
-        seed.weight * found.weight / (1 + 0.3 * (count(*) over (partition by seed.org_id, seed.entity) - 1)) as weight
-      from unnest(seeds) as seed
-      cross join lateral (
-        (select subjects.document_id, subjects.weight
-        from rag.subjects
-        where scope.collection_ids is null and subjects.org_id = seed.org_id and subjects.entity = seed.entity
-        order by subjects.weight desc
-        limit subjects_each)
-        union all
-        (select inside.document_id, inside.weight
-        from unnest(scope.collection_ids) as home (id)
-        cross join lateral (
-          select subjects.document_id, subjects.weight
-          from rag.subjects
-          where subjects.org_id = seed.org_id and subjects.collection_id = home.id and subjects.entity = seed.entity
-          order by subjects.weight desc
-          limit subjects_each
-        ) as inside
-        order by inside.weight desc
-        limit subjects_each)
-      ) as found
-    ), named as materialized (
-      select seed.org_id, found.document_id, found.ordinal, seed.entity,
-        mention_share * seed.weight * (0.5 + 0.5 * found.weight)
-          / sqrt(1 + count(*) over (partition by seed.org_id, seed.entity) / 24.0) as weight
-      from unnest(seeds) as seed
-      cross join lateral (
-        (select mentions.document_id, mentions.ordinal, mentions.weight
-        from rag.mentions
-        where scope.collection_ids is null and mentions.org_id = seed.org_id and mentions.entity = seed.entity
-        order by mentions.weight desc
-        limit mentions_each)
-        union all
-        (select inside.document_id, inside.ordinal, inside.weight
-        from unnest(scope.collection_ids) as home (id)
-        cross join lateral (
-          select mentions.document_id, mentions.ordinal, mentions.weight
-          from rag.mentions
-          where mentions.org_id = seed.org_id and mentions.collection_id = home.id and mentions.entity = seed.entity
-          order by mentions.weight desc
-          limit mentions_each
-        ) as inside
-        order by inside.weight desc
-        limit mentions_each)
-      ) as found
-    )
+    -- By position: a constructor would be called for thousands of rows.
     select (found.org_id, found.document_id, found.ordinal,
       -- What several lead to is worth more: as if each were a chance of its own.
       1 - exp(sum(ln(1 - least(0.98, found.weight)))),
       (array_agg(found.entity order by found.weight desc, found.entity))[1])::rag.graph_candidate
-    from (select * from about union all select * from named) as found
+    from (
+      select about.org_id, about.document_id, null::integer as ordinal, about.entity, about.weight
+      from rag.documents_about(seeds, scope, titles_each) as about
+      union all
+      select named.org_id, named.document_id, named.ordinal, named.entity, mention_share * named.weight
+      from rag.chunks_mentioning(seeds, scope, mentions_each) as named
+    ) as found
     group by found.org_id, found.document_id, found.ordinal);
 end;
 $$;
 
 comment on function rag.chunks_naming is
-  'The documents about the entities, and the chunks that name them, so many of either for each. An entity that is '
-  'named more often says less; how often is counted no further than is read. Of an org, or of the scope''s '
-  'collections one by one: one of the two look-ups is never begun.';
+  'The documents about the entities, and the chunks that name them, with the share of a mention in the weight.';
+
+create function rag.strongest_places(places rag.graph_candidate[], scope rag.search_scope)
+returns table (
+  org_id uuid, document_id uuid, ordinal integer, weight double precision, entity text, from_ordinal integer,
+  to_ordinal integer
+)
+language plpgsql stable security invoker set search_path = ''
+as $$
+#variable_conflict use_column
+begin
+  return query
+  select strongest.org_id, strongest.document_id, strongest.ordinal, strongest.weight, strongest.entity,
+    coalesce(strongest.ordinal, 0), coalesce(strongest.ordinal, 3)
+  from (
+    select best.*, row_number() over (partition by best.ordinal is null
+      order by best.weight desc, best.document_id, best.ordinal) as turn
+    from unnest(places) as best
+  ) as strongest
+  where strongest.turn <= 16 and exists (
+    select from rag.chunks
+    where chunks.org_id = strongest.org_id and chunks.document_id = strongest.document_id
+      and chunks.ordinal = coalesce(strongest.ordinal, 0) and chunks.embedding_model = scope.model);
+end;
+$$;
+
+comment on function rag.strongest_places is
+  'The sixteen heaviest documents and the sixteen heaviest chunks, with the range of ordinals to read in each: of a '
+  'document its first four chunks. The bounds are columns, because under row security an index takes no bound that is '
+  'computed where it is compared.';
 
 create function rag.co_occurring_entities(places rag.graph_candidate[], seeds rag.seed_entity[],
   scope rag.search_scope, relation_types text[])
@@ -8048,17 +8361,7 @@ as $$
 begin
   return array(
     with place as materialized (
-      -- As columns: a bound that is computed where it is compared does not reach the index under row security.
-      select strongest.*, coalesce(strongest.ordinal, 0) as from_ordinal, coalesce(strongest.ordinal, 3) as to_ordinal
-      from (
-        select best.*, row_number() over (partition by best.ordinal is null
-          order by best.weight desc, best.document_id, best.ordinal) as turn
-        from unnest(places) as best
-      ) as strongest
-      where strongest.turn <= 16 and exists (
-        select from rag.chunks
-        where chunks.org_id = strongest.org_id and chunks.document_id = strongest.document_id
-          and chunks.ordinal = coalesce(strongest.ordinal, 0) and chunks.embedding_model = scope.model)
+      select * from rag.strongest_places(places, scope)
     ), named as materialized (
       select place.org_id, place.document_id, found.ordinal, found.entity, place.weight as place_weight,
         place.entity as seed,
@@ -8098,7 +8401,8 @@ begin
         select from unnest(seeds) as seed where seed.org_id = ways.org_id and seed.entity = ways.entity)
       order by ways.org_id, ways.entity, ways.place_weight * ways.strength desc, ways.document_id, ways.ordinal
     )
-    select (way.org_id, way.entity, way.weight, way.seed, way.document_id, way.ordinal)::rag.neighbour
+    select rag.neighbour(org_id => way.org_id, entity => way.entity, weight => way.weight, seed => way.seed,
+      document_id => way.document_id, ordinal => way.ordinal)
     from (select * from way order by way.weight desc, way.entity limit 48) as way
     order by way.weight desc, way.entity);
 end;
@@ -8109,7 +8413,7 @@ comment on function rag.co_occurring_entities is
   'best way. relation_types: kinds of edges that the question asks for.';
 
 create function rag.load_chunks(places rag.graph_candidate[], query_embedding extensions.halfvec,
-  scope rag.search_scope, wanted integer)
+  scope rag.search_scope, row_limit integer)
 returns rag.graph_candidate[]
 language plpgsql stable security invoker set search_path = ''
 as $$
@@ -8119,7 +8423,7 @@ begin
       select best.*
       from unnest(places) as best
       order by best.weight desc, best.document_id, best.ordinal
-      limit least(2 * wanted, 200)
+      limit least(2 * row_limit, 200)
     ), chunk as (
       select place.org_id, place.document_id, found.ordinal, place.weight * found.share as weight
       from place
@@ -8145,16 +8449,16 @@ begin
     from chunk as found
     group by found.org_id, found.document_id, found.ordinal
     order by sum(found.weight) desc, found.document_id, found.ordinal
-    limit wanted);
+    limit row_limit);
 end;
 $$;
 
 comment on function rag.load_chunks is
-  'The chunks of the places, the heaviest first, `wanted` at most: of a whole document those two of its first 32 '
+  'The chunks of the places, the heaviest first, `row_limit` at most: of a whole document those two of its first 32 '
   'that are nearest to what is asked.';
 
 create function rag.expand_graph(seeds rag.seed_entity[], scope rag.search_scope, query_embedding extensions.halfvec,
-  hops integer, relation_types text[], wanted integer, started timestamptz, out chunks rag.graph_candidate[],
+  hops integer, relation_types text[], row_limit integer, started timestamptz, out chunks rag.graph_candidate[],
   out neighbours rag.neighbour[], out complete boolean)
 language plpgsql stable security invoker set search_path = ''
 as $$
@@ -8179,11 +8483,11 @@ begin
     end if;
     if complete then
       second := rag.apply_scope(rag.chunks_naming(array(
-        select (near.org_id, near.entity, near.weight, null, null)::rag.seed_entity from unnest(neighbours) as near),
-        scope, 4, 12, 0.3), scope);
+        select rag.seed_entity(org_id => near.org_id, entity => near.entity, weight => near.weight)
+        from unnest(neighbours) as near), scope, 4, 12, 0.3), scope);
     end if;
   end if;
-  chunks := rag.load_chunks(first || second, query_embedding, scope, wanted);
+  chunks := rag.load_chunks(first || second, query_embedding, scope, row_limit);
 end;
 $$;
 
@@ -8194,107 +8498,133 @@ comment on function rag.expand_graph is
 -- Entities, edges and evidence in the response of a graph search, read under row security from documents that the
 -- caller sees.
 
-create function rag.render_entities(seeds rag.seed_entity[], neighbours rag.neighbour[], scope rag.search_scope)
-returns jsonb
+create function rag.names_in_text(entities rag.seed_entity[], scope rag.search_scope)
+returns table (org_id uuid, entity text, name text, kind text, surfaces text[])
 language plpgsql stable security invoker set search_path = ''
 set enable_sort = off
 as $$
+#variable_conflict use_column
 declare
   unfiltered constant boolean := not rag.filters_documents(scope);
-  -- Of filtered ones more are looked at than are shown.
-  read constant integer := case when unfiltered then 16 else 100 end;
+  -- With filters, more are read than are returned.
+  row_limit constant integer := case when unfiltered then 16 else 100 end;
+begin
+  return query
+  select entity.org_id, entity.entity,
+    (array_agg(mention.name order by mention.weight desc, mention.name))[1],
+    (array_agg(mention.kind order by mention.kind = 'name', mention.weight desc, mention.kind))[1],
+    array_agg(surface)
+  from unnest(entities) as entity
+  cross join lateral (
+    select found.*
+    from (
+      (select mentions.document_id, mentions.name, mentions.kind, mentions.said, mentions.weight
+      from rag.mentions
+      where scope.collection_ids is null and mentions.org_id = entity.org_id and mentions.entity = entity.entity
+      order by mentions.weight desc
+      limit row_limit)
+      union all
+      (select inside.document_id, inside.name, inside.kind, inside.said, inside.weight
+      from unnest(scope.collection_ids) as home (id)
+      cross join lateral (
+        select mentions.document_id, mentions.name, mentions.kind, mentions.said, mentions.weight
+        from rag.mentions
+        where mentions.org_id = entity.org_id and mentions.collection_id = home.id
+          and mentions.entity = entity.entity
+        order by mentions.weight desc
+        limit row_limit
+      ) as inside
+      order by inside.weight desc
+      limit row_limit)
+    ) as found
+    where unfiltered or rag.is_document_in_scope(entity.org_id, found.document_id, scope)
+    order by found.weight desc
+    limit 16
+  ) as mention
+  left join lateral unnest(mention.said || mention.name) as surface on true
+  group by entity.org_id, entity.entity;
+end;
+$$;
+
+comment on function rag.names_in_text is
+  'The names of entities in the text of documents: the most prominent name, its kind, and all spellings.';
+
+create function rag.names_in_titles(entities rag.seed_entity[], scope rag.search_scope)
+returns table (org_id uuid, entity text, name text)
+language plpgsql stable security invoker set search_path = ''
+set enable_sort = off
+as $$
+#variable_conflict use_column
+declare
+  unfiltered constant boolean := not rag.filters_documents(scope);
+  row_limit constant integer := case when unfiltered then 16 else 100 end;
+begin
+  return query
+  select entity.org_id, entity.entity, (array_agg(title.name order by title.weight desc, title.name))[1]
+  from unnest(entities) as entity
+  cross join lateral (
+    (select subjects.document_id, subjects.name, subjects.weight
+    from rag.subjects
+    where scope.collection_ids is null and subjects.org_id = entity.org_id and subjects.entity = entity.entity
+    order by subjects.weight desc
+    limit row_limit)
+    union all
+    (select inside.document_id, inside.name, inside.weight
+    from unnest(scope.collection_ids) as home (id)
+    cross join lateral (
+      select subjects.document_id, subjects.name, subjects.weight
+      from rag.subjects
+      where subjects.org_id = entity.org_id and subjects.collection_id = home.id
+        and subjects.entity = entity.entity
+      order by subjects.weight desc
+      limit row_limit
+    ) as inside
+    order by inside.weight desc
+    limit row_limit)
+  ) as title
+  where unfiltered or rag.is_document_in_scope(entity.org_id, title.document_id, scope)
+  group by entity.org_id, entity.entity;
+end;
+$$;
+
+comment on function rag.names_in_titles is 'The names of entities in the titles of documents, the most prominent each.';
+
+create function rag.render_entities(seeds rag.seed_entity[], neighbours rag.neighbour[], scope rag.search_scope)
+returns jsonb
+language plpgsql stable security invoker set search_path = ''
+as $$
+declare
+  entities constant rag.seed_entity[] := seeds || array(
+    select rag.seed_entity(org_id => near.org_id, entity => near.entity, weight => near.weight)
+    from unnest(neighbours) as near);
 begin
   return (
-    with wanted as (
-      select seed.org_id, seed.entity, true as is_seed, seed.weight from unnest(seeds) as seed
-      union all
-      select near.org_id, near.entity, false, near.weight from unnest(neighbours) as near
-    ), shown as (
-      select wanted.*, coalesce(text.name, title.name) as name, coalesce(text.kind, 'name') as kind,
+    select coalesce(jsonb_agg(jsonb_build_object('id', replace(shown.entity, ' ', '_'), 'org_id', shown.org_id,
+      'name', shown.name, 'kind', shown.kind, 'aliases', shown.aliases, 'seed', shown.is_seed,
+      'weight', round(shown.weight::numeric, 4)) order by shown.is_seed desc, shown.weight desc, shown.entity), '[]')
+    from (
+      select entity.org_id, entity.entity, entity.weight, entity.place <= cardinality(seeds) as is_seed,
+        coalesce(text.name, title.name) as name, coalesce(text.kind, 'name') as kind,
         array(
           select distinct surface
           from unnest(text.surfaces || title.name) as surface
           where surface is not null and surface <> coalesce(text.name, title.name)
           order by surface
           limit 10) as aliases
-      from wanted
-      cross join lateral (
-        select (array_agg(named.name order by named.weight desc, named.name))[1] as name,
-          (array_agg(named.kind order by named.kind = 'name', named.weight desc, named.kind))[1] as kind,
-          array_agg(named.surface) as surfaces
-        from (
-          select mentions.name, mentions.kind, mentions.weight, surface
-          from (
-            select text_named.name, text_named.kind, text_named.said, text_named.weight
-            from (
-              (select mentions.document_id, mentions.name, mentions.kind, mentions.said, mentions.weight
-              from rag.mentions
-              where scope.collection_ids is null and mentions.org_id = wanted.org_id and mentions.entity = wanted.entity
-              order by mentions.weight desc
-              limit read)
-              union all
-              (select inside.document_id, inside.name, inside.kind, inside.said, inside.weight
-              from unnest(scope.collection_ids) as home (id)
-              cross join lateral (
-                select mentions.document_id, mentions.name, mentions.kind, mentions.said, mentions.weight
-                from rag.mentions
-                where mentions.org_id = wanted.org_id and mentions.collection_id = home.id
-                  and mentions.entity = wanted.entity
-                order by mentions.weight desc
-                limit read
-              ) as inside
-              order by inside.weight desc
-              limit read)
-            ) as text_named
-            where unfiltered or rag.is_document_in_scope(wanted.org_id, text_named.document_id, scope)
-            order by text_named.weight desc
-            limit 16
-          ) as mentions
-          left join lateral unnest(mentions.said || mentions.name) as surface on true
-        ) as named
-      ) as text
-      left join lateral (
-        select heaviest.name
-        from (
-          select title_named.name, title_named.weight
-          from (
-            (select subjects.document_id, subjects.name, subjects.weight
-            from rag.subjects
-            where scope.collection_ids is null and subjects.org_id = wanted.org_id and subjects.entity = wanted.entity
-            order by subjects.weight desc
-            limit read)
-            union all
-            (select inside.document_id, inside.name, inside.weight
-            from unnest(scope.collection_ids) as home (id)
-            cross join lateral (
-              select subjects.document_id, subjects.name, subjects.weight
-              from rag.subjects
-              where subjects.org_id = wanted.org_id and subjects.collection_id = home.id
-                and subjects.entity = wanted.entity
-              order by subjects.weight desc
-              limit read
-            ) as inside
-            order by inside.weight desc
-            limit read)
-          ) as title_named
-          where unfiltered or rag.is_document_in_scope(wanted.org_id, title_named.document_id, scope)
-        ) as heaviest
-        order by heaviest.weight desc, heaviest.name
-        limit 1
-      ) as title on true
+      from unnest(entities) with ordinality as entity (org_id, entity, weight, start, finish, place)
+      left join rag.names_in_text(entities, scope) as text
+        on text.org_id = entity.org_id and text.entity = entity.entity
+      left join rag.names_in_titles(entities, scope) as title
+        on title.org_id = entity.org_id and title.entity = entity.entity
       where coalesce(text.name, title.name) is not null
-    )
-    select coalesce(jsonb_agg(jsonb_build_object('id', replace(shown.entity, ' ', '_'), 'org_id', shown.org_id,
-      'name', shown.name, 'kind', shown.kind, 'aliases', shown.aliases, 'seed', shown.is_seed,
-      'weight', round(shown.weight::numeric, 4)) order by shown.is_seed desc, shown.weight desc, shown.entity), '[]')
-    from shown);
+    ) as shown);
 end;
 $$;
 
 comment on function rag.render_entities is
   'The entities, by their names as documents write them most prominently, with other spellings as aliases.';
 
-create function rag.edges_among(org_id uuid, entities text[], scope rag.search_scope, wanted integer)
+create function rag.edges_among(org_id uuid, entities text[], scope rag.search_scope, row_limit integer)
 returns jsonb[]
 language plpgsql stable security invoker set search_path = ''
 set enable_sort = off
@@ -8327,13 +8657,13 @@ begin
       where said.object = any (edges_among.entities)
       group by said.subject, said.type, said.object
       order by 4 desc, 1, 2, 3
-      limit wanted
+      limit row_limit
     ) as stated);
 end;
 $$;
 
 comment on function rag.edges_among is
-  'The edges between the entities that documents state, the surest first, `wanted` at most. Several chunks that say '
+  'The edges between the entities that documents state, the surest first, `row_limit` at most. Several chunks that say '
   'the same make it surer: as if each were a chance of its own.';
 
 create function rag.is_about(org_id uuid, document_id uuid, entity text)
@@ -8458,11 +8788,11 @@ comment on function rag.render_graph is
   'Entities, edges and evidence of what was reached: all seeds, and of their neighbours those that matter most, '
   'sixteen.';
 
--- Graph search: the legs of rag_search and the expanded graph, ordered together in one call. A query without known
--- entities uses the legs alone.
+-- The graph's share in the score of a candidate. Candidates of the graph that no leg found get the score that the legs
+-- would have given them.
 
 create function rag.fuse_graph_scores(candidates rag.candidate[], graph_candidates rag.graph_candidate[],
-  share double precision, wanted integer)
+  share double precision, row_limit integer)
 returns rag.candidate[]
 language plpgsql stable security invoker set search_path = ''
 as $$
@@ -8474,7 +8804,7 @@ begin
       left join unnest(graph_candidates) as place on place.org_id = candidate.org_id
         and place.document_id = candidate.document_id and place.ordinal = candidate.ordinal
     ), best as (
-      select * from weighed order by joined_score desc, chunk_id limit wanted
+      select * from weighed order by joined_score desc, chunk_id limit row_limit
     )
     select array_agg(rag.candidate(org_id => best.org_id, document_id => best.document_id, ordinal => best.ordinal,
       chunk_id => best.chunk_id, content => best.content, span_start => best.span_start, span_end => best.span_end,
@@ -8485,32 +8815,8 @@ end;
 $$;
 
 comment on function rag.fuse_graph_scores is
-  'The hits, those that the graph reached before others, `wanted` at most: of a score the graph''s share is how '
+  'The hits, those that the graph reached before others, `row_limit` at most: of a score the graph''s share is how '
   'surely the chunk was reached, the rest what the legs give it, 0 to 1 both.';
-
-create function rag.render_matches(shown rag.candidate[], by_legs rag.candidate[],
-  graph_candidates rag.graph_candidate[], exact boolean, considered integer, vector_ms real, lexical_ms real,
-  ignored_filters text[])
-returns jsonb
-language plpgsql stable security invoker set search_path = ''
-as $$
-begin
-  return (
-    select coalesce(jsonb_agg(to_jsonb(row_shown) || jsonb_build_object('graph_score', coalesce(place.weight, 0),
-      'graph_sourced', coalesce(place.weight, 0) > 0 and not exists (
-        select from unnest(by_legs) as candidate where candidate.chunk_id = row_shown.chunk_id))), '[]')
-    from rag.to_rows(shown, exact, considered, vector_ms, lexical_ms, ignored_filters) as row_shown
-    left join lateral (
-      select max(found.weight)
-      from unnest(graph_candidates) as found
-      where found.org_id = row_shown.org_id and found.document_id = row_shown.document_id
-        and found.ordinal = row_shown.ordinal
-    ) as place (weight) on true);
-end;
-$$;
-
-comment on function rag.render_matches is
-  'The hits as JSON, each with how surely the graph reached it, and whether the legs alone would not have shown it.';
 
 create function rag.score_graph_candidates(graph_candidates rag.graph_candidate[], known rag.candidate[],
   query_text text, query_embedding extensions.halfvec, scope rag.search_scope, mode text)
@@ -8561,6 +8867,55 @@ comment on function rag.score_graph_candidates is
   'Those of the reached chunks that a leg has not brought, with the score that it would have given them; by word '
   'alone one without any of the words has none, and was reached all the same.';
 
+create function rag.add_graph_candidates(candidates rag.candidate[], graph_candidates rag.graph_candidate[],
+  query_text text, query_embedding extensions.halfvec, scope rag.search_scope, legs text, row_limit integer)
+returns rag.candidate[]
+language plpgsql stable security invoker set search_path = ''
+as $$
+begin
+  if cardinality(graph_candidates) = 0 then
+    return candidates;
+  end if;
+  -- In hybrid search the legs scored them among their own candidates.
+  if legs <> 'hybrid' then
+    candidates := candidates
+      || rag.score_graph_candidates(graph_candidates, candidates, query_text, query_embedding, scope, legs);
+  end if;
+  return rag.fuse_graph_scores(
+    candidates, graph_candidates, (select settings.graph_share from rag.settings), row_limit);
+end;
+$$;
+
+comment on function rag.add_graph_candidates is
+  'The candidates of the legs together with those of the graph, up to row_limit, by the fused score.';
+
+-- Graph search: the legs of rag_search and the expanded graph, ordered together in one call. A query without known
+-- entities uses the legs alone.
+
+create function rag.render_matches(shown rag.candidate[], by_legs rag.candidate[],
+  graph_candidates rag.graph_candidate[], exact boolean, considered integer, vector_ms real, lexical_ms real,
+  ignored_filters text[])
+returns jsonb
+language plpgsql stable security invoker set search_path = ''
+as $$
+begin
+  return (
+    select coalesce(jsonb_agg(to_jsonb(row_shown) || jsonb_build_object('graph_score', coalesce(place.weight, 0),
+      'graph_sourced', coalesce(place.weight, 0) > 0 and not exists (
+        select from unnest(by_legs) as candidate where candidate.chunk_id = row_shown.chunk_id))), '[]')
+    from rag.to_rows(shown, exact, considered, vector_ms, lexical_ms, ignored_filters) as row_shown
+    left join lateral (
+      select max(found.weight)
+      from unnest(graph_candidates) as found
+      where found.org_id = row_shown.org_id and found.document_id = row_shown.document_id
+        and found.ordinal = row_shown.ordinal
+    ) as place (weight) on true);
+end;
+$$;
+
+comment on function rag.render_matches is
+  'The hits as JSON, each with how surely the graph reached it, and whether the legs alone would not have shown it.';
+
 create function public.rag_graph_search(
   query_text text,
   query_vector extensions.vector default null,
@@ -8583,7 +8938,6 @@ declare
   legs text := case mode when 'graph' then 'hybrid' else mode end;
   query_embedding extensions.halfvec(1536);
   scope rag.search_scope;
-  settings rag.settings;
   search record;
   seeds rag.seed_entity[];
   expansion record;
@@ -8595,8 +8949,6 @@ begin
   perform rag.check_search(query_text, query_vector, legs, expand_context, half_life_days, 'mean');
   perform rag.check_graph(query_text, top_k, hops, relation_types);
   scope := rag.resolve_filters(filters);
-  select * into settings from rag.settings;
-  prefer := nullif(prefer, '{}');
   if legs in ('hybrid', 'hierarchical') and not rag.uses_keywords(scope) then
     legs := 'semantic';
   end if;
@@ -8605,7 +8957,8 @@ begin
   end if;
 
   started := clock_timestamp();
-  seeds := rag.seeds_in_scope(rag.link_entities(query_text, scope), scope, 24, settings.mentions_read);
+  seeds := rag.seeds_in_scope(
+    rag.link_entities(query_text, scope), scope, 24, (select settings.mentions_read from rag.settings));
   expansion := rag.expand_graph(seeds, scope, query_embedding, hops, relation_types, pool, started);
   graph_ms := rag.milliseconds_since(started);
   -- Both legs score what was reached among their own candidates, as if they had brought it.
@@ -8613,24 +8966,9 @@ begin
     select rag.candidate(org_id => place.org_id, document_id => place.document_id, ordinal => place.ordinal)
     from unnest(expansion.chunks) as place
     where legs = 'hybrid'));
-  candidates := search.candidates;
-  if legs <> 'hybrid' and cardinality(expansion.chunks) > 0 then
-    candidates := candidates
-      || rag.score_graph_candidates(expansion.chunks, candidates, query_text, query_embedding, scope, legs);
-  end if;
-  if cardinality(expansion.chunks) > 0 then
-    candidates := rag.fuse_graph_scores(candidates, expansion.chunks, settings.graph_share, pool);
-  end if;
-  if half_life_days is not null then
-    candidates := rag.apply_recency(candidates, half_life_days);
-  end if;
-  if prefer is not null then
-    candidates := rag.boost_source_types(candidates, prefer);
-  end if;
-  candidates := candidates[:top_k];
-  if expand_context > 0 then
-    candidates := rag.expand_neighbours(candidates, expand_context);
-  end if;
+  candidates := rag.to_page(
+    rag.add_graph_candidates(search.candidates, expansion.chunks, query_text, query_embedding, scope, legs, pool),
+    half_life_days, prefer, top_k, expand_context);
   return rag.render_graph(seeds, expansion.neighbours, scope) || jsonb_build_object('complete', expansion.complete,
     'graph_ms', graph_ms, 'matches', rag.render_matches(candidates, (search.candidates)[:top_k], expansion.chunks,
       search.exact, search.considered, search.vector_ms, search.lexical_ms, scope.ignored_filters))
@@ -8668,13 +9006,14 @@ comment on function rag.check_graph is
 -- Graph of given documents: their entities and relations, and the relations that other visible documents state of
 -- these, for /v1/contents.
 
-create function rag.document_entities(org_id uuid, document_id uuid, wanted integer)
+create function rag.document_entities(org_id uuid, document_id uuid, row_limit integer)
 returns rag.seed_entity[]
 language plpgsql stable security invoker set search_path = ''
 as $$
 begin
   return array(
-    select (document_entities.org_id, named.entity, max(named.weight), null, null)::rag.seed_entity
+    select rag.seed_entity(
+      org_id => document_entities.org_id, entity => named.entity, weight => max(named.weight))
     from (
       (select subjects.entity, subjects.weight
       from rag.subjects
@@ -8689,16 +9028,16 @@ begin
     ) as named
     group by named.entity
     order by max(named.weight) desc, named.entity
-    limit wanted);
+    limit row_limit);
 end;
 $$;
 
 comment on function rag.document_entities is
-  'The entities that a document names, those that matter most in it; `wanted` at most, its subjects first, which '
+  'The entities that a document names, those that matter most in it; `row_limit` at most, its subjects first, which '
   'weigh more than whatever it names.';
 
 create function rag.edges_touching(org_id uuid, entities text[], scope rag.search_scope, document_id uuid,
-  wanted integer)
+  row_limit integer)
 returns jsonb[]
 language plpgsql stable security invoker set search_path = ''
 set enable_sort = off
@@ -8750,7 +9089,7 @@ begin
         and chunks.ordinal = said.ordinal
       group by said.subject, said.type, said.object
       order by 4 desc, 1, 2, 3
-      limit wanted
+      limit row_limit
     ) as stated);
 end;
 $$;
@@ -8782,7 +9121,7 @@ begin
     edges := rag.edges_touching(org_id, reached[:128], scope, null, 128);
   end loop;
   further := array(
-    select (org_id, ends.entity, 0.1, null, null, null)::rag.neighbour
+    select rag.neighbour(org_id => org_id, entity => ends.entity, weight => 0.1)
     from unnest(reached) as ends (entity)
     where not exists (select from unnest(seeds) as seed where seed.entity = ends.entity));
   entities := rag.render_entities(seeds, further, scope);
@@ -9591,8 +9930,9 @@ begin
   from rag.chunks as stored
   where stored.org_id = home.org_id and stored.document_id = rag_load_chunks.document_id;
   perform set_config('rag.words_later', 'true', true);
-  perform rag.insert_chunks(home.org_id, array[
-    (rag_load_chunks.document_id, rag_load_chunks.chunks, rag_load_chunks.embedding_model)::rag.document_chunks], present);
+  perform rag.insert_chunks(home.org_id, array[rag.document_chunks(
+    document_id => rag_load_chunks.document_id, chunks => rag_load_chunks.chunks,
+    embedding_model => rag_load_chunks.embedding_model)], present);
   perform set_config('rag.words_later', '', true);
   if rag_load_chunks.last then
     perform rag.index_words(home.org_id, array[rag_load_chunks.document_id]);
@@ -10148,6 +10488,64 @@ $$;
 
 comment on function rag.can_see_chunks is 'Whether the caller sees all of these chunks.';
 
+create function rag.check_response_claim(home uuid, key_hash text, scope text, lease_seconds integer)
+returns void
+language plpgsql stable security invoker set search_path = ''
+as $$
+begin
+  if scope is null or scope not in ('chat:read', 'documents:write', 'collections:manage') then
+    raise exception 'scope must be chat:read, documents:write or collections:manage'
+      using errcode = 'PT400', detail = 'invalid_scope';
+  elsif not rag.has_scope(scope) then
+    raise exception 'the key lacks the scope %', scope using errcode = 'PT403', detail = 'missing_scope';
+  elsif lease_seconds is null or lease_seconds not between 1 and 3600 then
+    raise exception 'lease_seconds must be between 1 and 3600' using errcode = 'PT400', detail = 'invalid_lease';
+  elsif rag.has_too_many_responses(home) and not exists (
+    select from rag.replies as present
+    where present.org_id = home and present.owner_id = auth.uid() and present.caller_id = rag.caller_id()
+      and present.key_hash = check_response_claim.key_hash
+  ) then
+    -- Stored responses are still replayed: none is deleted before its time.
+    raise exception 'too many answers are kept: send fewer requests with an Idempotency-Key'
+      using errcode = 'PT429', detail = 'too_many_replies';
+  end if;
+end;
+$$;
+
+comment on function rag.check_response_claim is
+  'Raises PT400 for invalid arguments of rag_claim_response, PT403 for a key without the scope, and PT429 for a new key '
+  'of a caller with too many stored responses.';
+
+create function rag.try_claim_response(home uuid, key_hash text, body_hash text, scope text, lease_seconds integer)
+returns uuid
+language plpgsql volatile security invoker set search_path = ''
+as $$
+#variable_conflict use_variable
+declare
+  -- The clock, not the transaction's time: one may have waited for another.
+  moment constant timestamptz := clock_timestamp();
+  claim uuid;
+begin
+  insert into rag.replies as present (
+    org_id, owner_id, caller_id, key_hash, body_hash, collection_id, claim, due_at, created_at, scope)
+  values (home, auth.uid(), rag.caller_id(), key_hash, body_hash, rag.bound_collection(), gen_random_uuid(),
+    moment + make_interval(secs => lease_seconds), moment, scope)
+  on conflict on constraint replies_pkey do update
+  set body_hash = excluded.body_hash, claim = excluded.claim, due_at = excluded.due_at, status = null, body = null,
+    request_id = null, chunk_ids = '{}', created_at = excluded.created_at, scope = excluded.scope
+  where present.created_at <= clock_timestamp() - interval '24 hours'
+    or present.due_at <= clock_timestamp() and present.body_hash = excluded.body_hash
+    or present.status is not null and present.body_hash = excluded.body_hash
+      and not rag.can_see_chunks(home, present.chunk_ids)
+  returning present.claim into claim;
+  return claim;
+end;
+$$;
+
+comment on function rag.try_claim_response is
+  'Claim a key that is new or expired, whose earlier claim ended without a response, or whose response shows chunks '
+  'that the caller no longer sees: the claim; null if the key is in use.';
+
 create function public.rag_claim_response(
   org_id uuid, key_hash text, body_hash text, lease_seconds integer, collection_id uuid default null,
   scope text default 'chat:read'
@@ -10162,42 +10560,13 @@ declare
     when collection_id is null then rag.resolve_org(org_id) else (rag.get_collection(collection_id)).org_id end;
   known rag.replies;
   answer rag.stored_response;
-  -- The clock, not the transaction's time: one may have waited for another.
-  moment timestamptz;
 begin
-  if scope is null or scope not in ('chat:read', 'documents:write', 'collections:manage') then
-    raise exception 'scope must be chat:read, documents:write or collections:manage'
-      using errcode = 'PT400', detail = 'invalid_scope';
-  elsif not rag.has_scope(scope) then
-    raise exception 'the key lacks the scope %', scope using errcode = 'PT403', detail = 'missing_scope';
-  elsif lease_seconds is null or lease_seconds not between 1 and 3600 then
-    raise exception 'lease_seconds must be between 1 and 3600' using errcode = 'PT400', detail = 'invalid_lease';
-  elsif rag.has_too_many_responses(home) and not exists (
-    select from rag.replies as present
-    where present.org_id = home and present.owner_id = auth.uid() and present.caller_id = rag.caller_id()
-      and present.key_hash = rag_claim_response.key_hash
-  ) then
-    -- Rather than forget what was promised. (What was is replayed.)
-    raise exception 'too many answers are kept: send fewer requests with an Idempotency-Key'
-      using errcode = 'PT429', detail = 'too_many_replies';
-  end if;
+  perform rag.check_response_claim(home, key_hash, scope, lease_seconds);
   answer.org_id := home;
   -- Again, should what stood in the way be released before it was read.
   for attempt in 1..5 loop
-    moment := clock_timestamp();
-    insert into rag.replies as present (
-      org_id, owner_id, caller_id, key_hash, body_hash, collection_id, claim, due_at, created_at, scope)
-    values (home, auth.uid(), rag.caller_id(), key_hash, body_hash, rag.bound_collection(), gen_random_uuid(),
-      moment + make_interval(secs => lease_seconds), moment, scope)
-    on conflict on constraint replies_pkey do update
-    set body_hash = excluded.body_hash, claim = excluded.claim, due_at = excluded.due_at, status = null, body = null,
-      request_id = null, chunk_ids = '{}', created_at = excluded.created_at, scope = excluded.scope
-    where present.created_at <= clock_timestamp() - interval '24 hours'
-      or present.due_at <= clock_timestamp() and present.body_hash = excluded.body_hash
-      or present.status is not null and present.body_hash = excluded.body_hash
-        and not rag.can_see_chunks(home, present.chunk_ids)
-    returning present.claim into answer.claim;
-    if found then
+    answer.claim := rag.try_claim_response(home, key_hash, body_hash, scope, lease_seconds);
+    if answer.claim is not null then
       answer.outcome := 'go';
       perform rag.delete_expired_responses(home);
       return next answer;
@@ -10213,7 +10582,10 @@ begin
   if known.body_hash <> body_hash then
     answer.outcome := 'differs';
   elsif known.status is not null then
-    answer := ('replay', null, known.status, known.body, known.request_id, null, home);
+    answer.outcome := 'replay';
+    answer.status := known.status;
+    answer.body := known.body;
+    answer.request_id := known.request_id;
   else
     -- As long again as it has been worked on, but no longer than the claim lasts.
     answer.outcome := 'busy';
@@ -10428,6 +10800,34 @@ comment on function public.rag_list_events is
 
 -- Statistics of the orgs that an admin administers.
 
+create function rag.count_graph(org_ids uuid[], row_limit integer, out counted bigint[], out entities bigint,
+  out relationships bigint)
+language plpgsql stable security invoker set search_path = ''
+as $$
+#variable_conflict use_column
+begin
+  with named as materialized (
+    select mentions.org_id, mentions.entity from rag.mentions where mentions.org_id = any (org_ids) limit row_limit
+  ), titled as materialized (
+    select subjects.org_id, subjects.entity from rag.subjects where subjects.org_id = any (org_ids) limit row_limit
+  )
+  select array[(select count(*) from named), (select count(*) from titled)],
+    (select count(*) from (select * from named union select * from titled) as either)
+  into counted, entities;
+
+  with stated as materialized (
+    select relations.org_id, relations.subject, relations.type, relations.object
+    from rag.relations where relations.org_id = any (org_ids) limit row_limit
+  )
+  select count_graph.counted || (select count(*) from stated), (select count(*) from (select distinct * from stated) as one)
+  into counted, relationships;
+end;
+$$;
+
+comment on function rag.count_graph is
+  'The distinct entities and relationships in the first rows of each table of the graph, and the number of these rows '
+  'by table.';
+
 create function public.rag_stats(most integer default 500000)
 returns table (
   total_users bigint, total_collections bigint, total_documents bigint, total_chunks bigint, total_entities bigint,
@@ -10480,21 +10880,9 @@ begin
   select count(*) into total_chunks
   from (select from rag.chunks where chunks.org_id = any (own) limit most) as found;
 
-  with named as materialized (
-    select mentions.org_id, mentions.entity from rag.mentions where mentions.org_id = any (own) limit fewer
-  ), titled as materialized (
-    select subjects.org_id, subjects.entity from rag.subjects where subjects.org_id = any (own) limit fewer
-  )
-  select counted || array[(select count(*) from named), (select count(*) from titled)],
-    (select count(*) from (select * from named union select * from titled) as either)
-  into counted, total_entities;
-
-  with stated as materialized (
-    select relations.org_id, relations.subject, relations.type, relations.object
-    from rag.relations where relations.org_id = any (own) limit fewer
-  )
-  select counted || (select count(*) from stated), (select count(*) from (select distinct * from stated) as one)
-  into counted, total_relationships;
+  select counted || graph.counted, graph.entities, graph.relationships
+  into counted, total_entities, total_relationships
+  from rag.count_graph(own, fewer) as graph;
 
   is_complete := fewer > all (counted) and most > all (array[total_collections, total_documents, total_chunks]);
   return next;
@@ -10688,12 +11076,15 @@ grant select on rag.settings to rag_worker;
 -- executes the internal functions too.
 revoke all on all functions in schema rag from public, anon, authenticated, service_role;
 grant execute on all functions in schema rag to authenticated;
-revoke execute on function rag.clear_deliveries(), rag.due_deliveries(integer) from authenticated;
-grant execute on function rag.clear_deliveries(), rag.due_deliveries(integer) to rag_worker;
+revoke execute on function rag.fail_exhausted_jobs(), rag.due_jobs(integer), rag.due_extractions(integer, integer),
+  rag.clear_deliveries(), rag.due_deliveries(integer) from authenticated;
+grant execute on function rag.fail_exhausted_jobs(), rag.due_jobs(integer), rag.due_extractions(integer, integer),
+  rag.clear_deliveries(), rag.due_deliveries(integer) to rag_worker;
 -- The functions that the worker's statements call in checks, triggers and rag_health.
 grant execute on function rag.is_visible_text(text), rag.is_metadata(jsonb), rag.has_readable_numbers(jsonb),
   rag.has_subscriber(uuid, uuid, text), rag.enqueue_event(uuid, uuid, uuid, text, jsonb), rag.version(), rag.queues(uuid[]),
-  rag.is_direct_call(), rag.functions_secret_status() to rag_worker;
+  rag.is_direct_call(), rag.functions_secret_status(), rag.check_claim(integer, integer), rag.max_attempts()
+  to rag_worker;
 
 -- Exposed functions: schema public, by kind of caller. Supabase grants new functions of schema public to its API roles,
 -- so each grant begins with a revoke. Tests and verify/ read this list.

@@ -390,7 +390,7 @@ def test_deliveries_are_deleted_after_a_month(
     assert len(states(world)) == 1
 
 
-@pytest.mark.parametrize("arguments", [{"wanted": 0}, {"wanted": 101}, {"lease_seconds": 4}], ids=str)
+@pytest.mark.parametrize("arguments", [{"max_items": 0}, {"max_items": 101}, {"lease_seconds": 4}], ids=str)
 def test_a_claim_is_limited(courier: WebhookSender, arguments: Row):
-    with pytest.raises(Exception, match="nobody may have"):
+    with pytest.raises(Exception, match="max_items must be between"):
         courier._call("rag_claim_deliveries", arguments)

@@ -74,7 +74,7 @@ def test_an_expired_lease_is_claimed_again_alone_and_finally_given_up(world: Wor
     due(world, second)
     assert [row["document_id"] for row in claim(world)] == [first]
     assert lost(world, people.ann, claimed[first])
-    assert held(world, people.ann, claimed[second], "select rag.leased_extraction()")
+    assert held(world, people.ann, claimed[second], "select rag.lock_leased(null::rag.extractions)")
     due(world, second, ago="-1 hour")
     for attempt in range(3, 17):
         due(world, first)
