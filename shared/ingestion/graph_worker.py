@@ -135,6 +135,6 @@ def _full_names(names: Sequence[Row]) -> dict[str, str]:
     return {
         fold(surface): row["name"]
         for row in names
-        for surface in row["said"]
+        for surface in row["surfaces"]
         if fold(surface) != fold(row["name"])
     }

@@ -153,7 +153,7 @@ begin
           when 'document_count' then shown.document_count end, shown.id) as place
       from rag.collections
       cross join lateral rag.render(collections) as shown
-      where collections.org_id = any (array(select rag.current_org_ids())) and collections.loads is null
+      where collections.org_id = any (array(select rag.current_org_ids())) and collections.loading_name is null
     ), page as (
       select placed.*, case "order" when 'desc' then -place else place end as turn
       from placed

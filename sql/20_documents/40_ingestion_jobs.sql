@@ -32,7 +32,7 @@ comment on table rag.jobs is
   'Ingestion jobs: a queue of documents to convert, chunk, embed and store, and a log of finished jobs.';
 comment on column rag.jobs.user_id is 'In whose name it is done: who brought the document.';
 comment on column rag.jobs.document is
-  'What was said of the document when it was brought, and becomes true of it with the job''s end.';
+  'The document''s fields as its author sent them. The completed job stores them.';
 comment on column rag.jobs.due_at is
   'Not before this. While it runs: when its lease ends, and anybody may claim it again.';
 comment on column rag.jobs.lease is 'Who holds this may finish it, and nobody else.';

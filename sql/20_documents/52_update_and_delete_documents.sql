@@ -7,28 +7,28 @@ as $$
 declare
   is_admitted constant boolean := rag.begin_call();
   present rag.documents := rag.get_document(document_id);
-  wanted rag.documents;
+  changed rag.documents;
 begin
   perform rag.check_json('changes', changes, 100000);
-  wanted := jsonb_populate_record(present, (
+  changed := jsonb_populate_record(present, (
     select coalesce(jsonb_object_agg(change.key, change.value), '{}')
     from jsonb_each(changes) as change
     where change.value <> 'null' or (changes ? 'metadata' and change.key <> 'title')));
   update rag.documents as renewed
-  set title = wanted.title, metadata = wanted.metadata, source_type = coalesce(wanted.source_type, 'doc'), uri = wanted.uri,
-    lang = wanted.lang, occurred_at = wanted.occurred_at, origin = wanted.origin, author = wanted.author,
-    state = wanted.state, labels = wanted.labels, updated_at = clock_timestamp()
+  set title = changed.title, metadata = changed.metadata, source_type = coalesce(changed.source_type, 'doc'),
+    uri = changed.uri, lang = changed.lang, occurred_at = changed.occurred_at, origin = changed.origin,
+    author = changed.author, state = changed.state, labels = changed.labels, updated_at = clock_timestamp()
   where renewed.org_id = present.org_id and renewed.id = present.id
-  returning renewed.* into wanted;
-  if wanted.id is null then
+  returning renewed.* into changed;
+  if changed.id is null then
     raise exception 'this key may not change documents' using errcode = 'PT403', detail = 'missing_scope';
   end if;
   update rag.chunks
-  set source_type = wanted.source_type, lang = wanted.lang, occurred_at = wanted.occurred_at
-  where chunks.org_id = wanted.org_id and chunks.document_id = wanted.id
+  set source_type = changed.source_type, lang = changed.lang, occurred_at = changed.occurred_at
+  where chunks.org_id = changed.org_id and chunks.document_id = changed.id
     and (chunks.source_type, chunks.lang, chunks.occurred_at)
-      is distinct from (wanted.source_type, wanted.lang, wanted.occurred_at);
-  return next rag.render(wanted);
+      is distinct from (changed.source_type, changed.lang, changed.occurred_at);
+  return next rag.render(changed);
 end;
 $$;
 

@@ -5,7 +5,7 @@ create type rag.document_chunks as (document_id uuid, chunks jsonb, embedding_mo
 comment on type rag.document_chunks is
   'The chunks that a document is to have, as an array of {span_start, span_end, token_count, embedding, metadata, '
   'names, relations} in reading order. The text of a chunk is that of its span. names: its entities, {name, kind, '
-  'said, weight}; relations: their relations, {subject, type, object, confidence}. Without names the worker '
+  'surfaces, weight}; relations: their relations, {subject, type, object, confidence}. Without names the worker '
   'extracts both.';
 
 create function rag.document_chunks(document_id uuid, chunks jsonb, embedding_model text)

@@ -35,7 +35,7 @@ create table rag.endpoints (
   old_secret text check (old_secret ~ '^whsec_[A-Za-z0-9+/]{43}=$'),
   old_secret_until timestamptz,
   failing_since timestamptz,
-  rests_until timestamptz,
+  paused_until timestamptz,
   primary key (org_id, webhook_id),
   foreign key (org_id, webhook_id) references rag.webhooks (org_id, id) on delete cascade
 );

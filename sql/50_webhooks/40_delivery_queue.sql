@@ -75,7 +75,7 @@ as $$
       order by deliveries.due_at
       limit case when endpoints.failing_since is null then max_items else 1 end
     ) as found
-    where coalesce(endpoints.rests_until, '-infinity') <= now()
+    where coalesce(endpoints.paused_until, '-infinity') <= now()
   ), of_orgs as (
     select due.*, row_number() over (partition by due.org_id order by due.turn, due.due_at) as org_turn
     from due
@@ -174,12 +174,12 @@ begin
   if error is not null then
     -- Attempts are a day apart at most: a failure after a longer silence is a new one.
     since := coalesce(
-      case when endpoint.rests_until > clock_timestamp() - interval '26 hours' then endpoint.failing_since end,
+      case when endpoint.paused_until > clock_timestamp() - interval '26 hours' then endpoint.failing_since end,
       clock_timestamp());
   end if;
   if error is not null or endpoint.failing_since is not null then
     update rag.endpoints
-    set failing_since = since, rests_until = case when since is not null then clock_timestamp()
+    set failing_since = since, paused_until = case when since is not null then clock_timestamp()
       + least(greatest(clock_timestamp() - since, interval '5 seconds'), interval '1 hour') end
     where endpoints.org_id = rag_end_delivery.org_id and endpoints.webhook_id = webhook;
   end if;

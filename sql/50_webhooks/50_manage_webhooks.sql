@@ -102,7 +102,7 @@ begin
   set url = coalesce(rag_update_webhook.url, renewed.url),
     description = coalesce(rag_update_webhook.description, renewed.description),
     failing_since = case when not anew then renewed.failing_since end,
-    rests_until = case when not anew then renewed.rests_until end
+    paused_until = case when not anew then renewed.paused_until end
   where renewed.org_id = present.org_id and renewed.webhook_id = present.id;
   return query select * from public.rag_list_webhooks(webhook_id);
 end;

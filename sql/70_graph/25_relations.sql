@@ -94,9 +94,10 @@ begin
       from rag.mentions
       where mentions.org_id = names_of_document.org_id and mentions.document_id = names_of_document.document_id
       union
-      select subjects.entity
-      from rag.subjects
-      where subjects.org_id = names_of_document.org_id and subjects.document_id = names_of_document.document_id
+      select title_entities.entity
+      from rag.title_entities
+      where title_entities.org_id = names_of_document.org_id
+        and title_entities.document_id = names_of_document.document_id
     ) as named);
 end;
 $$;

@@ -18,9 +18,9 @@ create function rag.name_value(value jsonb)
 returns text
 language sql immutable security invoker set search_path = ''
 as $$
-  select said.surface
-  from (select case jsonb_typeof(value) when 'string' then value #>> '{}' end) as said (surface)
-  where length(said.surface) between 1 and 200 and rag.is_visible_text(said.surface);
+  select text.surface
+  from (select case jsonb_typeof(value) when 'string' then value #>> '{}' end) as text (surface)
+  where length(text.surface) between 1 and 200 and rag.is_visible_text(text.surface);
 $$;
 
 comment on function rag.name_value is
@@ -43,7 +43,7 @@ as $$
 #variable_conflict use_column
 begin
   -- Materialized, so that what costs is done once for each name.
-  insert into rag.mentions (org_id, document_id, ordinal, entity, collection_id, owner_id, name, kind, said, weight,
+  insert into rag.mentions (org_id, document_id, ordinal, entity, collection_id, owner_id, name, kind, surfaces, weight,
     sound, ending)
   with listed as materialized (
     select item.place::integer as place, listed.number, listed.entry, rag.name_value(listed.entry -> 'name') as name
@@ -59,11 +59,11 @@ begin
     select named.place, named.entity, max(named.weight) as weight,
       (array_agg(named.name order by named.weight desc, named.number))[1] as name,
       (array_agg(named.kind order by named.kind = 'name', named.weight desc, named.number))[1] as kind,
-      coalesce((array_agg(distinct surface.said) filter (where surface.said is not null))[:20], '{}') as said
+      coalesce((array_agg(distinct surface.name) filter (where surface.name is not null))[:20], '{}') as surfaces
     from named
     left join lateral (
-      select case when listed.entry = to_jsonb(named.name) then named.name else rag.name_value(listed.entry) end as said
-      from jsonb_array_elements(case jsonb_typeof(named.entry -> 'said') when 'array' then named.entry -> 'said'
+      select case when listed.entry = to_jsonb(named.name) then named.name else rag.name_value(listed.entry) end as name
+      from jsonb_array_elements(case jsonb_typeof(named.entry -> 'surfaces') when 'array' then named.entry -> 'surfaces'
         else jsonb_build_array(named.name) end) with ordinality as listed (entry, number)
       where listed.number <= 20
       offset 0
@@ -73,7 +73,7 @@ begin
     select folded.*, rag.phonetic_key(folded.entity) as sound from folded where length(folded.entity) between 1 and 200
   )
   select stored.org_id, stored.id, insert_mentions."first" + heard.place - 1, heard.entity, stored.collection_id,
-    stored.owner_id, heard.name, heard.kind, heard.said, heard.weight, heard.sound, reverse(heard.sound)
+    stored.owner_id, heard.name, heard.kind, heard.surfaces, heard.weight, heard.sound, reverse(heard.sound)
   from rag.documents as stored
   cross join heard
   where stored.org_id = insert_mentions.org_id and stored.id = insert_mentions.document_id
@@ -100,17 +100,17 @@ begin
       rag.weight_value(listed.entry -> 'confidence') as confidence
     from jsonb_array_elements(insert_relations.chunks) with ordinality as item (body, place)
     cross join lateral rag.list_entries(item.body, 'relations') as listed
-  ), said as (
+  ), stated as (
     select listed.place, listed.subject, listed.type, listed.object, max(listed.confidence) as confidence
     from listed
     where listed.subject <> listed.object and listed.type ~ '^[A-Z][A-Z_]{1,49}$' and listed.confidence > 0
       and names ? listed.subject and names ? listed.object
     group by 1, 2, 3, 4
   )
-  select stored.org_id, stored.id, insert_relations."first" + said.place - 1, said.subject, said.type, said.object,
-    stored.collection_id, stored.owner_id, said.confidence
+  select stored.org_id, stored.id, insert_relations."first" + stated.place - 1, stated.subject, stated.type,
+    stated.object, stored.collection_id, stored.owner_id, stated.confidence
   from rag.documents as stored
-  cross join said
+  cross join stated
   where stored.org_id = insert_relations.org_id and stored.id = insert_relations.document_id
   on conflict do nothing;
 end;

@@ -2,7 +2,7 @@
 -- that names the lease (rag.lease_of_token), some chunks at a time. Each part is stored at once, so after a crash the
 -- next attempt continues behind the last part. Replacing, retitling or deleting the document revokes the lease.
 
-create function public.rag_open_extraction(most integer default 100)
+create function public.rag_open_extraction(max_chunks integer default 100)
 returns table (document_id uuid, level smallint, title text, first integer, chunks jsonb)
 language plpgsql volatile security invoker set search_path = ''
 set statement_timeout = '60s'
@@ -12,8 +12,8 @@ declare
   is_admitted constant boolean := rag.begin_write();
   held constant rag.extractions := rag.lock_leased(null::rag.extractions);
 begin
-  if most is null or most not between 1 and 1000 then
-    raise exception 'most must be between 1 and 1000' using errcode = 'PT400', detail = 'invalid_most';
+  if max_chunks is null or max_chunks not between 1 and 1000 then
+    raise exception 'max_chunks must be between 1 and 1000' using errcode = 'PT400', detail = 'invalid_max_chunks';
   elsif not rag.is_in_graph(held.org_id, held.collection_id) then
     perform rag.delete_graph_of_document(held.org_id, held.document_id);
     return;
@@ -31,22 +31,23 @@ begin
       order by stored.ordinal) as chunks
     from rag.chunks as stored
     cross join lateral (
-      select coalesce(jsonb_agg(jsonb_build_object('name', mentions.name, 'said', mentions.said)), '[]') as names
+      select coalesce(jsonb_agg(
+        jsonb_build_object('name', mentions.name, 'surfaces', mentions.surfaces)), '[]') as names
       from rag.mentions
       where mentions.org_id = stored.org_id and mentions.document_id = stored.document_id
         and mentions.ordinal = stored.ordinal
     ) as known
     where stored.org_id = held.org_id and stored.document_id = held.document_id
-      and stored.ordinal >= held.next_ordinal and stored.ordinal < held.next_ordinal + most
+      and stored.ordinal >= held.next_ordinal and stored.ordinal < held.next_ordinal + max_chunks
   ) as part
   where documents.org_id = held.org_id and documents.id = held.document_id;
 end;
 $$;
 
 comment on function public.rag_open_extraction is
-  'What there is to read next: who has read the document before (level), its title, and its chunks from `first` on, '
-  '`most` of them: {content, names}, names being those that are known of it, {name, said}. Nothing for a document '
-  'whose collection left the graph: then nothing of it is left there either.';
+  'The next part of an extraction: the level so far, the title, and the chunks from `first` on, max_chunks of them: '
+  '{content, names}, with the known entities of the chunk, {name, surfaces}. No row for a document whose collection '
+  'left the graph: the call deletes its extracted rows.';
 
 create function public.rag_store_extraction(
   first integer, chunks jsonb, model text default null, prompt_tokens bigint default 0,

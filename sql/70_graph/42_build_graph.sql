@@ -101,9 +101,9 @@ as $$
   delete from rag.mentions
   where mentions.org_id = delete_graph_of_document.org_id
     and mentions.document_id = delete_graph_of_document.document_id;
-  delete from rag.subjects
-  where subjects.org_id = delete_graph_of_document.org_id
-    and subjects.document_id = delete_graph_of_document.document_id;
+  delete from rag.title_entities
+  where title_entities.org_id = delete_graph_of_document.org_id
+    and title_entities.document_id = delete_graph_of_document.document_id;
   delete from rag.extractions
   where extractions.org_id = delete_graph_of_document.org_id
     and extractions.document_id = delete_graph_of_document.document_id;

@@ -69,14 +69,15 @@ begin
   cross join unnest(scope.org_ids) as org (id)
   -- Offset 0 keeps these look-ups of each: the planner would read all names into a table of its own.
   cross join lateral (
-    (select from rag.subjects
-    where scope.collection_ids is null and subjects.org_id = org.id and subjects.entity = gram.entity
+    (select from rag.title_entities
+    where scope.collection_ids is null and title_entities.org_id = org.id and title_entities.entity = gram.entity
     limit 1)
     union all
     (select from unnest(scope.collection_ids) as home (id)
     cross join lateral (
-      select from rag.subjects
-      where subjects.org_id = org.id and subjects.collection_id = home.id and subjects.entity = gram.entity
+      select from rag.title_entities
+      where title_entities.org_id = org.id and title_entities.collection_id = home.id
+        and title_entities.entity = gram.entity
       limit 1
     ) as inside
     limit 1)

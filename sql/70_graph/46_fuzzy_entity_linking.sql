@@ -18,7 +18,7 @@ begin
     return;
   end if;
   near := array(
-    (select named.entity from rag.subjects as named
+    (select named.entity from rag.title_entities as named
     where named.org_id = similar_names.org_id and named.sound >= left(heard, kept)
       and named.sound < left(heard, kept) || beyond
       and (scope.collection_ids is null or named.collection_id = any (scope.collection_ids))
@@ -30,7 +30,7 @@ begin
       and (scope.collection_ids is null or named.collection_id = any (scope.collection_ids))
     limit 200)
     union
-    (select named.entity from rag.subjects as named
+    (select named.entity from rag.title_entities as named
     where named.org_id = similar_names.org_id and named.ending >= left(tail, kept)
       and named.ending < left(tail, kept) || beyond
       and (scope.collection_ids is null or named.collection_id = any (scope.collection_ids))

@@ -36,7 +36,7 @@ $$;
 
 comment on function rag.is_document_in_scope is 'Whether a document is in a scope, by its id.';
 
-create function rag.seeds_in_scope(seeds rag.seed_entity[], scope rag.search_scope, subjects_each integer,
+create function rag.seeds_in_scope(seeds rag.seed_entity[], scope rag.search_scope, titles_each integer,
   mentions_each integer)
 returns rag.seed_entity[]
 language plpgsql stable security invoker set search_path = ''
@@ -51,23 +51,25 @@ begin
     from unnest(seeds) as seed
     where exists (
       select from (
-        (select subjects.document_id, subjects.weight
-        from rag.subjects
-        where scope.collection_ids is null and subjects.org_id = seed.org_id and subjects.entity = seed.entity
-        order by subjects.weight desc
-        limit subjects_each)
+        (select title_entities.document_id, title_entities.weight
+        from rag.title_entities
+        where scope.collection_ids is null and title_entities.org_id = seed.org_id
+          and title_entities.entity = seed.entity
+        order by title_entities.weight desc
+        limit titles_each)
         union all
         (select inside.document_id, inside.weight
         from unnest(scope.collection_ids) as home (id)
         cross join lateral (
-          select subjects.document_id, subjects.weight
-          from rag.subjects
-          where subjects.org_id = seed.org_id and subjects.collection_id = home.id and subjects.entity = seed.entity
-          order by subjects.weight desc
-          limit subjects_each
+          select title_entities.document_id, title_entities.weight
+          from rag.title_entities
+          where title_entities.org_id = seed.org_id and title_entities.collection_id = home.id
+            and title_entities.entity = seed.entity
+          order by title_entities.weight desc
+          limit titles_each
         ) as inside
         order by inside.weight desc
-        limit subjects_each)
+        limit titles_each)
         union all
         (select mentions.document_id, mentions.weight
         from rag.mentions

@@ -38,19 +38,20 @@ begin
     seed.weight * about.weight / (1 + 0.3 * (count(*) over (partition by seed.org_id, seed.entity) - 1))
   from unnest(seeds) as seed
   cross join lateral (
-    (select subjects.document_id, subjects.weight
-    from rag.subjects
-    where scope.collection_ids is null and subjects.org_id = seed.org_id and subjects.entity = seed.entity
-    order by subjects.weight desc
+    (select title_entities.document_id, title_entities.weight
+    from rag.title_entities
+    where scope.collection_ids is null and title_entities.org_id = seed.org_id and title_entities.entity = seed.entity
+    order by title_entities.weight desc
     limit titles_each)
     union all
     (select inside.document_id, inside.weight
     from unnest(scope.collection_ids) as home (id)
     cross join lateral (
-      select subjects.document_id, subjects.weight
-      from rag.subjects
-      where subjects.org_id = seed.org_id and subjects.collection_id = home.id and subjects.entity = seed.entity
-      order by subjects.weight desc
+      select title_entities.document_id, title_entities.weight
+      from rag.title_entities
+      where title_entities.org_id = seed.org_id and title_entities.collection_id = home.id
+        and title_entities.entity = seed.entity
+      order by title_entities.weight desc
       limit titles_each
     ) as inside
     order by inside.weight desc

@@ -21,16 +21,16 @@ begin
   cross join lateral (
     select found.*
     from (
-      (select mentions.document_id, mentions.name, mentions.kind, mentions.said, mentions.weight
+      (select mentions.document_id, mentions.name, mentions.kind, mentions.surfaces, mentions.weight
       from rag.mentions
       where scope.collection_ids is null and mentions.org_id = entity.org_id and mentions.entity = entity.entity
       order by mentions.weight desc
       limit row_limit)
       union all
-      (select inside.document_id, inside.name, inside.kind, inside.said, inside.weight
+      (select inside.document_id, inside.name, inside.kind, inside.surfaces, inside.weight
       from unnest(scope.collection_ids) as home (id)
       cross join lateral (
-        select mentions.document_id, mentions.name, mentions.kind, mentions.said, mentions.weight
+        select mentions.document_id, mentions.name, mentions.kind, mentions.surfaces, mentions.weight
         from rag.mentions
         where mentions.org_id = entity.org_id and mentions.collection_id = home.id
           and mentions.entity = entity.entity
@@ -44,7 +44,7 @@ begin
     order by found.weight desc
     limit 16
   ) as mention
-  left join lateral unnest(mention.said || mention.name) as surface on true
+  left join lateral unnest(mention.surfaces || mention.name) as surface on true
   group by entity.org_id, entity.entity;
 end;
 $$;
@@ -66,20 +66,21 @@ begin
   select entity.org_id, entity.entity, (array_agg(title.name order by title.weight desc, title.name))[1]
   from unnest(entities) as entity
   cross join lateral (
-    (select subjects.document_id, subjects.name, subjects.weight
-    from rag.subjects
-    where scope.collection_ids is null and subjects.org_id = entity.org_id and subjects.entity = entity.entity
-    order by subjects.weight desc
+    (select title_entities.document_id, title_entities.name, title_entities.weight
+    from rag.title_entities
+    where scope.collection_ids is null and title_entities.org_id = entity.org_id
+      and title_entities.entity = entity.entity
+    order by title_entities.weight desc
     limit row_limit)
     union all
     (select inside.document_id, inside.name, inside.weight
     from unnest(scope.collection_ids) as home (id)
     cross join lateral (
-      select subjects.document_id, subjects.name, subjects.weight
-      from rag.subjects
-      where subjects.org_id = entity.org_id and subjects.collection_id = home.id
-        and subjects.entity = entity.entity
-      order by subjects.weight desc
+      select title_entities.document_id, title_entities.name, title_entities.weight
+      from rag.title_entities
+      where title_entities.org_id = entity.org_id and title_entities.collection_id = home.id
+        and title_entities.entity = entity.entity
+      order by title_entities.weight desc
       limit row_limit
     ) as inside
     order by inside.weight desc
@@ -141,8 +142,9 @@ begin
       'to', replace(stated.object, ' ', '_'), 'org_id', edges_among.org_id,
       'confidence', round(stated.confidence::numeric, 4), 'evidence', stated.evidence)
     from (
-      select said.subject, said.type, said.object, least(0.99, 1 - exp(sum(ln(1 - least(0.98, said.confidence)))))
-        as confidence, (array_agg(chunks.id order by said.confidence desc, chunks.id))[:5] as evidence
+      select statement.subject, statement.type, statement.object,
+        least(0.99, 1 - exp(sum(ln(1 - least(0.98, statement.confidence))))) as confidence,
+        (array_agg(chunks.id order by statement.confidence desc, chunks.id))[:5] as evidence
       from (select distinct entity from unnest(edges_among.entities) as entity) as ends
       cross join lateral (
         select relations.subject, relations.type, relations.object, relations.confidence, relations.document_id,
@@ -152,13 +154,13 @@ begin
           and (scope.collection_ids is null or relations.collection_id = any (scope.collection_ids))
         order by relations.confidence desc
         limit 50
-      ) as said
-      join rag.chunks on chunks.org_id = edges_among.org_id and chunks.document_id = said.document_id
-        and chunks.ordinal = said.ordinal and chunks.embedding_model = scope.model
+      ) as statement
+      join rag.chunks on chunks.org_id = edges_among.org_id and chunks.document_id = statement.document_id
+        and chunks.ordinal = statement.ordinal and chunks.embedding_model = scope.model
         and (unfiltered
           or rag.is_in_scope(chunks.document_id, chunks.source_type, chunks.lang, chunks.occurred_at, scope))
-      where said.object = any (edges_among.entities)
-      group by said.subject, said.type, said.object
+      where statement.object = any (edges_among.entities)
+      group by statement.subject, statement.type, statement.object
       order by 4 desc, 1, 2, 3
       limit row_limit
     ) as stated);
@@ -174,9 +176,9 @@ returns boolean
 language sql stable security invoker set search_path = ''
 as $$
   select exists (
-    select from rag.subjects
-    where subjects.org_id = is_about.org_id and subjects.document_id = is_about.document_id
-      and subjects.entity = is_about.entity);
+    select from rag.title_entities
+    where title_entities.org_id = is_about.org_id and title_entities.document_id = is_about.document_id
+      and title_entities.entity = is_about.entity);
 $$;
 
 comment on function rag.is_about is 'Whether a document''s title names an entity.';
@@ -253,7 +255,7 @@ begin
   edges := rag.edges_between(stated || rag.co_occurrence_edges(near, stated), entities);
   return jsonb_build_object('entities', entities, 'edges', to_jsonb(edges),
     'evidence', coalesce((
-      select jsonb_agg(said.id order by said.place)
+      select jsonb_agg(statement.id order by statement.place)
       from (
         select id, min(place) as place
         from unnest(edges) with ordinality as edge (body, place)
@@ -261,7 +263,7 @@ begin
         group by id
         order by 2, 1
         limit 50
-      ) as said), '[]')
+      ) as statement), '[]')
     -- And of what the question names, where no edge touches it.
     || coalesce((
       select jsonb_agg(distinct named.id)

@@ -47,7 +47,7 @@ create table rag.messages (
 
 comment on table rag.messages is 'Messages of chat sessions, in order.';
 comment on column rag.messages.collection_id is
-  'The session''s when it was said. What was said before stays of no collection when the session takes another.';
+  'The session''s collection at the time of the message. It stays null when the session gets a collection later.';
 comment on column rag.messages.details is 'Of an answer: what it cites, what it took.';
 
 -- Deleting a collection.

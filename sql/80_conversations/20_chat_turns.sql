@@ -35,7 +35,7 @@ as $$
 #variable_conflict use_variable
 declare
   present rag.sessions;
-  wanted rag.collections;
+  collection rag.collections;
 begin
   perform rag.begin_call();
   if history is null or history not between 0 and 1000 then
@@ -51,12 +51,12 @@ begin
     raise exception 'the session is about another collection'
       using errcode = 'PT409', detail = 'session_of_another_collection';
   elsif present.collection_id is null then
-    wanted := rag.collection_in(present.org_id, collection_id);
+    collection := rag.collection_in(present.org_id, collection_id);
   end if;
   return jsonb_build_object(
     'session_id', present.id,
-    'org_id', coalesce(present.org_id, wanted.org_id, rag.resolve_org(null)),
-    'collection_id', coalesce(present.collection_id, wanted.id),
+    'org_id', coalesce(present.org_id, collection.org_id, rag.resolve_org(null)),
+    'collection_id', coalesce(present.collection_id, collection.id),
     'title', present.title,
     'message_count', coalesce(present.message_count, 0),
     'messages', (
@@ -92,16 +92,16 @@ language plpgsql stable security invoker set search_path = ''
 as $$
 #variable_conflict use_variable
 declare
-  wanted rag.collections;
+  collection rag.collections;
 begin
   if collection_id is null then
     return null;
   end if;
-  wanted := rag.get_collection(collection_id);
-  if wanted.org_id <> org_id then
+  collection := rag.get_collection(collection_id);
+  if collection.org_id <> org_id then
     raise exception 'there is no such collection' using errcode = 'PT404', detail = 'collection_not_found';
   end if;
-  return wanted;
+  return collection;
 end;
 $$;
 
@@ -116,24 +116,24 @@ as $$
 #variable_conflict use_variable
 declare
   home rag.sessions;
-  wanted rag.collections;
-  said integer;
+  collection rag.collections;
+  added integer;
 begin
   perform rag.begin_call();
   perform rag.require_chat_scope();
   perform rag.check_json('messages', messages), rag.check_messages(messages);
-  said := jsonb_array_length(messages);
+  added := jsonb_array_length(messages);
   if session_id is null then
     home.org_id := rag.resolve_org(org_id);
-    wanted := rag.collection_in(home.org_id, collection_id);
+    collection := rag.collection_in(home.org_id, collection_id);
     insert into rag.sessions (org_id, owner_id, collection_id, title, message_count)
-    values (home.org_id, auth.uid(), wanted.id, coalesce(title, ''), said)
+    values (home.org_id, auth.uid(), collection.id, coalesce(title, ''), added)
     returning * into home;
   else
     home := rag.get_session(session_id);
     -- The row is locked from here on: whoever keeps another turn of it counts from there.
     update rag.sessions as grown
-    set message_count = grown.message_count + said,
+    set message_count = grown.message_count + added,
       last_message_at = greatest(grown.last_message_at, clock_timestamp())
     where grown.org_id = home.org_id and grown.id = home.id
     returning grown.* into home;
@@ -142,7 +142,7 @@ begin
     end if;
   end if;
   insert into rag.messages (org_id, session_id, ordinal, owner_id, collection_id, role, content, details)
-  select home.org_id, home.id, home.message_count - said + item.place::integer - 1, home.owner_id, home.collection_id,
+  select home.org_id, home.id, home.message_count - added + item.place::integer - 1, home.owner_id, home.collection_id,
     item.body ->> 'role', item.body ->> 'content', coalesce(nullif(item.body -> 'details', 'null'), '{}')
   from jsonb_array_elements(messages) with ordinality as item (body, place);
   return jsonb_build_object('session_id', home.id, 'message_count', home.message_count);
@@ -150,8 +150,8 @@ end;
 $$;
 
 comment on function public.rag_save_turn is
-  'Keep what was said in a turn, in order, at the end of the session, or in a new one of that org, collection and '
-  'title where session_id is null: {"session_id", "message_count"}. A session stays where it began: one about the '
-  'org takes no collection later, or a key that is bound to that would read what was said of others. Of two turns '
-  'of one session at once the later to come stands after the other. PT404 for a session or a collection that has '
-  'gone meanwhile.';
+  'Store the messages of a turn, in order, at the end of the session, or in a new session of that org, collection and '
+  'title if session_id is null: {"session_id", "message_count"}. A session keeps its scope: a session about the org '
+  'gets no collection later, or a key that is bound to the collection would read messages about others. Of two '
+  'concurrent turns of a session, the later is stored behind the other. PT404 for a session or a collection that was '
+  'deleted meanwhile.';

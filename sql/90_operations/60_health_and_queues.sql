@@ -42,9 +42,9 @@ as $$
       limit 100000)
       union all
       -- An upload under way is not due yet.
-      (select 'removals', false, removals.due_at
-      from rag.removals
-      where removals.due_at <= now() and (own is null or removals.org_id = any (own))
+      (select 'removals', false, object_removals.due_at
+      from rag.object_removals
+      where object_removals.due_at <= now() and (own is null or object_removals.org_id = any (own))
       limit 100000)
     ) as item on item.kind = queue.kind
     group by queue.kind

@@ -254,7 +254,7 @@ comment on function rag.lock_leased is
 -- these functions. Claims only restrict, and a malformed claim permits nothing. (rag.current_org_ids reads the org.)
 -- Every statement calls the first two: PL/pgSQL keeps their plans, which saves a search a twentieth of its time.
 
-create function rag.has_scope(variadic wanted text[])
+create function rag.has_scope(variadic scopes text[])
 returns boolean
 language plpgsql stable security invoker set search_path = ''
 as $$
@@ -265,7 +265,7 @@ begin
     when coalesce(jsonb_typeof(claim), 'null') = 'null' then true
     when jsonb_typeof(claim) <> 'object' then false
     when coalesce(jsonb_typeof(claim -> 'scopes'), 'null') = 'null' then true
-    when jsonb_typeof(claim -> 'scopes') = 'array' then claim -> 'scopes' ?| (wanted || array['admin'])
+    when jsonb_typeof(claim -> 'scopes') = 'array' then claim -> 'scopes' ?| (scopes || array['admin'])
     else false
   end;
 end;
@@ -759,7 +759,7 @@ create table rag.collections (
   description text check (length(description) <= 2000 and rag.is_visible_text(description)),
   metadata jsonb not null default '{}' check (rag.is_metadata(metadata)),
   config jsonb not null default '{}' check (rag.is_config(config)),
-  loads text check (length(loads) between 1 and 255),
+  loading_name text check (length(loading_name) between 1 and 255),
   deleted_at timestamptz,
   created_at timestamptz not null default now(),
   updated_at timestamptz not null default now(),
@@ -772,7 +772,7 @@ comment on column rag.collections.config is
   'How its documents are cut and embedded, and how they are searched where a request does not say: chunk_size, '
   'chunk_overlap, embedding_model, enable_hybrid_search, enable_knowledge_graph. What is not there is the '
   'deployment''s to choose.';
-comment on column rag.collections.loads is
+comment on column rag.collections.loading_name is
   'While it is loaded from a snapshot: the name that it will have. Until then nobody finds it by any name.';
 comment on column rag.collections.deleted_at is
   'When a member deleted it. It then exists only for the owners of private documents in it and for the org''s '
@@ -874,7 +874,7 @@ as $$
   select collections.*
   from rag.collections
   where collections.org_id = collection_by_name.org_id and collections.name = collection_by_name.name
-    and collections.loads is null and (collections.deleted_at is null or or_deleted)
+    and collections.loading_name is null and (collections.deleted_at is null or or_deleted)
     and case when rag.owner_in_name(collection_by_name.name) is null
       then collections.owner_id is null or collections.owner_id = auth.uid()
       else collections.owner_id = rag.owner_in_name(collection_by_name.name) end
@@ -1175,7 +1175,7 @@ begin
           when 'document_count' then shown.document_count end, shown.id) as place
       from rag.collections
       cross join lateral rag.render(collections) as shown
-      where collections.org_id = any (array(select rag.current_org_ids())) and collections.loads is null
+      where collections.org_id = any (array(select rag.current_org_ids())) and collections.loading_name is null
     ), page as (
       select placed.*, case "order" when 'desc' then -place else place end as turn
       from placed
@@ -1799,7 +1799,7 @@ comment on table rag.jobs is
   'Ingestion jobs: a queue of documents to convert, chunk, embed and store, and a log of finished jobs.';
 comment on column rag.jobs.user_id is 'In whose name it is done: who brought the document.';
 comment on column rag.jobs.document is
-  'What was said of the document when it was brought, and becomes true of it with the job''s end.';
+  'The document''s fields as its author sent them. The completed job stores them.';
 comment on column rag.jobs.due_at is
   'Not before this. While it runs: when its lease ends, and anybody may claim it again.';
 comment on column rag.jobs.lease is 'Who holds this may finish it, and nobody else.';
@@ -2525,28 +2525,28 @@ as $$
 declare
   is_admitted constant boolean := rag.begin_call();
   present rag.documents := rag.get_document(document_id);
-  wanted rag.documents;
+  changed rag.documents;
 begin
   perform rag.check_json('changes', changes, 100000);
-  wanted := jsonb_populate_record(present, (
+  changed := jsonb_populate_record(present, (
     select coalesce(jsonb_object_agg(change.key, change.value), '{}')
     from jsonb_each(changes) as change
     where change.value <> 'null' or (changes ? 'metadata' and change.key <> 'title')));
   update rag.documents as renewed
-  set title = wanted.title, metadata = wanted.metadata, source_type = coalesce(wanted.source_type, 'doc'), uri = wanted.uri,
-    lang = wanted.lang, occurred_at = wanted.occurred_at, origin = wanted.origin, author = wanted.author,
-    state = wanted.state, labels = wanted.labels, updated_at = clock_timestamp()
+  set title = changed.title, metadata = changed.metadata, source_type = coalesce(changed.source_type, 'doc'),
+    uri = changed.uri, lang = changed.lang, occurred_at = changed.occurred_at, origin = changed.origin,
+    author = changed.author, state = changed.state, labels = changed.labels, updated_at = clock_timestamp()
   where renewed.org_id = present.org_id and renewed.id = present.id
-  returning renewed.* into wanted;
-  if wanted.id is null then
+  returning renewed.* into changed;
+  if changed.id is null then
     raise exception 'this key may not change documents' using errcode = 'PT403', detail = 'missing_scope';
   end if;
   update rag.chunks
-  set source_type = wanted.source_type, lang = wanted.lang, occurred_at = wanted.occurred_at
-  where chunks.org_id = wanted.org_id and chunks.document_id = wanted.id
+  set source_type = changed.source_type, lang = changed.lang, occurred_at = changed.occurred_at
+  where chunks.org_id = changed.org_id and chunks.document_id = changed.id
     and (chunks.source_type, chunks.lang, chunks.occurred_at)
-      is distinct from (wanted.source_type, wanted.lang, wanted.occurred_at);
-  return next rag.render(wanted);
+      is distinct from (changed.source_type, changed.lang, changed.occurred_at);
+  return next rag.render(changed);
 end;
 $$;
 
@@ -2578,7 +2578,7 @@ create type rag.document_chunks as (document_id uuid, chunks jsonb, embedding_mo
 comment on type rag.document_chunks is
   'The chunks that a document is to have, as an array of {span_start, span_end, token_count, embedding, metadata, '
   'names, relations} in reading order. The text of a chunk is that of its span. names: its entities, {name, kind, '
-  'said, weight}; relations: their relations, {subject, type, object, confidence}. Without names the worker '
+  'surfaces, weight}; relations: their relations, {subject, type, object, confidence}. Without names the worker '
   'extracts both.';
 
 create function rag.document_chunks(document_id uuid, chunks jsonb, embedding_model text)
@@ -2995,7 +2995,7 @@ as $$
 
   select coalesce(jsonb_agg(distinct collections.name), '[]')
   from rag.collections
-  where collections.org_id = rag.resolve_org(null) and collections.loads is null
+  where collections.org_id = rag.resolve_org(null) and collections.loading_name is null
     and collections.id = (
       select named.id from rag.collection_by_name(collections.org_id, collections.name, or_deleted => true) as named);
 $$;
@@ -3022,7 +3022,7 @@ set statement_timeout = '60s'
 as $$
 declare
   home rag.collections;
-  wanted rag.new_document[];
+  new rag.new_document[];
 begin
   perform rag.begin_write();
   perform rag.check_json('documents', rag_put_documents.documents);
@@ -3032,16 +3032,16 @@ begin
     perform rag.check_name(rag_put_documents.collection);
     home := rag.ensure_collection(rag.resolve_org(null), rag_put_documents.collection);
   end if;
-  wanted := rag.new_documents(home, rag_put_documents.documents);
+  new := rag.new_documents(home, rag_put_documents.documents);
   if rag_put_documents.only_present then
-    for place in 1..coalesce(cardinality(wanted), 0) loop
+    for place in 1..coalesce(cardinality(new), 0) loop
       -- By id alone: the one that has the name may be anybody's.
-      wanted[place].id := (
-        select found.id from rag.documents_by_name(home, array[wanted[place].external_id]) as found);
-      wanted[place].external_id := null;
+      new[place].id := (
+        select found.id from rag.documents_by_name(home, array[new[place].external_id]) as found);
+      new[place].external_id := null;
     end loop;
   end if;
-  return query select stored.* from rag.put_documents(home, wanted, rag_put_documents.only_present) as stored;
+  return query select stored.* from rag.put_documents(home, new, rag_put_documents.only_present) as stored;
 exception when lock_not_available then
   perform rag.raise_locked();
 end;
@@ -3307,7 +3307,7 @@ begin
   return query
   select collections.org_id, collections.id
   from rag.collections
-  where collections.org_id = any (org_ids) and collections.id = workspace_id and collections.loads is null;
+  where collections.org_id = any (org_ids) and collections.id = workspace_id and collections.loading_name is null;
   if not found then
     raise exception 'There is no such workspace.' using errcode = 'PT404', detail = 'workspace_not_found';
   end if;
@@ -4006,7 +4006,7 @@ create trigger count_deleted_terms after delete on rag.postings
 -- deletes the object with a token that names it, and then the row. It does not delete an object that a document has. No
 -- foreign keys: these rows outlive their collection and their org.
 
-create table rag.removals (
+create table rag.object_removals (
   org_id uuid not null,
   path text not null check (
     path ~ '^([0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}/){4}[A-Za-z0-9_][A-Za-z0-9._-]{0,99}$'
@@ -4022,19 +4022,20 @@ create table rag.removals (
   check (split_part(path, '/', 1) = org_id::text)
 );
 
-comment on table rag.removals is 'Objects of Supabase Storage to delete, and announced uploads that no document has.';
-comment on column rag.removals.expected_until is
+comment on table rag.object_removals is
+  'Objects of Supabase Storage to delete, and announced uploads that no document has.';
+comment on column rag.object_removals.expected_until is
   'Until then whoever uploads it may make a document of it; null once it was one.';
-comment on column rag.removals.storable_until is
+comment on column rag.object_removals.storable_until is
   'Until then the link that it was uploaded by may store it once more: it is deleted again when that is over.';
 
 -- rag_claim_removals: those that are due.
-create index removals_due on rag.removals (due_at);
+create index object_removals_due on rag.object_removals (due_at);
 
-alter table rag.removals enable row level security;
-alter table rag.removals force row level security;
+alter table rag.object_removals enable row level security;
+alter table rag.object_removals force row level security;
 
-create policy "members use their org's removals" on rag.removals
+create policy "members use their org's object_removals" on rag.object_removals
   for all to authenticated
   using (org_id = any (array(select rag.current_org_ids()))
     and (owner_id is null or owner_id = (select auth.uid())
@@ -4043,36 +4044,36 @@ create policy "members use their org's removals" on rag.removals
     and (owner_id is null or owner_id = (select auth.uid())
       or org_id = any (array(select rag.admin_org_ids()))));
 
-create policy "a key sees uploads with documents:write" on rag.removals
+create policy "a key sees uploads with documents:write" on rag.object_removals
   as restrictive for select to authenticated
   using ((select rag.has_scope('documents:write')));
 
-create policy "uploads are one's own" on rag.removals
+create policy "uploads are one's own" on rag.object_removals
   as restrictive for insert to authenticated
   with check (expected_until is null
     or (split_part(path, '/', 3) = (select auth.uid())::text and (select rag.has_scope('documents:write'))));
 
 -- Documents also go with their collection.
-create policy "a key removes with a scope that deletes" on rag.removals
+create policy "a key removes with a scope that deletes" on rag.object_removals
   as restrictive for insert to authenticated
   with check ((select rag.has_scope('documents:write', 'collections:manage')));
 
-create policy "what was a document's goes" on rag.removals
+create policy "what was a document's goes" on rag.object_removals
   as restrictive for delete to authenticated
   using (expected_until is not null and (select rag.has_scope('documents:write')));
 
-create policy "a bound key stays in its collection" on rag.removals
+create policy "a bound key stays in its collection" on rag.object_removals
   as restrictive for all to authenticated
   using ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()))
   with check ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()));
 
-create policy "the worker sees what is to be removed" on rag.removals
+create policy "the worker sees what is to be removed" on rag.object_removals
   for select to rag_worker using (true);
 
-create policy "the worker puts removals off" on rag.removals
+create policy "the worker puts removals off" on rag.object_removals
   for update to rag_worker using (true) with check (true);
 
-create policy "the worker ends removals" on rag.removals
+create policy "the worker ends removals" on rag.object_removals
   for delete to rag_worker using (true);
 
 create policy "the worker sees which objects documents have" on rag.originals
@@ -4083,7 +4084,7 @@ returns trigger
 language plpgsql volatile security invoker set search_path = ''
 as $$
 begin
-  insert into rag.removals (org_id, path, collection_id, owner_id, storable_until)
+  insert into rag.object_removals (org_id, path, collection_id, owner_id, storable_until)
   values (old.org_id, old.path, old.collection_id, old.owner_id, old.created_at + interval '3 hours')
   on conflict do nothing;
   return null;
@@ -4108,29 +4109,29 @@ as $$
 #variable_conflict use_column
 begin
   perform rag.check_claim(max_items);
-  delete from rag.removals
+  delete from rag.object_removals
   using rag.originals
-  where removals.due_at <= clock_timestamp()
-    and originals.org_id = removals.org_id and originals.path = removals.path;
+  where object_removals.due_at <= clock_timestamp()
+    and originals.org_id = object_removals.org_id and originals.path = object_removals.path;
   return query
   with placed as (
-    select removals.org_id, removals.path, removals.due_at, row_number() over (
-      partition by removals.org_id order by removals.due_at) as turn
-    from rag.removals
-    where removals.due_at <= clock_timestamp()
+    select object_removals.org_id, object_removals.path, object_removals.due_at, row_number() over (
+      partition by object_removals.org_id order by object_removals.due_at) as turn
+    from rag.object_removals
+    where object_removals.due_at <= clock_timestamp()
   ), due as materialized (
     select locked.org_id, locked.path
     from (select placed.* from placed order by placed.turn, placed.due_at limit 4 * max_items) as placed
     cross join lateral (
-      select removals.org_id, removals.path
-      from rag.removals
-      where removals.org_id = placed.org_id and removals.path = placed.path
-        and removals.due_at <= clock_timestamp()
+      select object_removals.org_id, object_removals.path
+      from rag.object_removals
+      where object_removals.org_id = placed.org_id and object_removals.path = placed.path
+        and object_removals.due_at <= clock_timestamp()
       for update skip locked
     ) as locked
     limit max_items
   )
-  update rag.removals as claimed
+  update rag.object_removals as claimed
   set attempts = claimed.attempts + 1,
     due_at = clock_timestamp() + least(interval '1 day', interval '1 minute' * 2 ^ least(claimed.attempts, 12))
   from due
@@ -4148,13 +4149,13 @@ returns void
 language plpgsql volatile security invoker set search_path = ''
 as $$
 begin
-  update rag.removals
+  update rag.object_removals
   set due_at = storable_until, attempts = 0
-  where removals.org_id = rag_end_removal.org_id and removals.path = rag_end_removal.path
+  where object_removals.org_id = rag_end_removal.org_id and object_removals.path = rag_end_removal.path
     and storable_until > clock_timestamp();
   if not found then
-    delete from rag.removals
-    where removals.org_id = rag_end_removal.org_id and removals.path = rag_end_removal.path;
+    delete from rag.object_removals
+    where object_removals.org_id = rag_end_removal.org_id and object_removals.path = rag_end_removal.path;
   end if;
 end;
 $$;
@@ -4172,9 +4173,10 @@ returns boolean
 language sql stable security invoker set search_path = ''
 as $$
   select exists (
-    select from rag.removals
-    where removals.org_id = any (array(select rag.current_org_ids())) and removals.path = may_upload_object.name
-      and removals.expected_until > now() and split_part(removals.path, '/', 3) = auth.uid()::text);
+    select from rag.object_removals
+    where object_removals.org_id = any (array(select rag.current_org_ids()))
+      and object_removals.path = may_upload_object.name
+      and object_removals.expected_until > now() and split_part(object_removals.path, '/', 3) = auth.uid()::text);
 $$;
 
 comment on function rag.may_upload_object is
@@ -4242,7 +4244,7 @@ end;
 $$;
 
 -- Direct uploads to Supabase Storage, for files that are too large for a request. The caller announces an upload and
--- then makes a document of it. rag.removals holds uploads without a document, so that the worker deletes them.
+-- then makes a document of it. rag.object_removals holds uploads without a document, so that the worker deletes them.
 
 create function public.rag_begin_upload(collection_id uuid, name text, size_bytes bigint)
 returns table (path text, expires_at timestamptz)
@@ -4257,7 +4259,7 @@ begin
   path := concat_ws('/', home.org_id, home.id, auth.uid(), gen_random_uuid(), rag_begin_upload.name);
   -- As long as Storage's own links for uploads last; what is on its way then has an hour more.
   expires_at := now() + interval '2 hours';
-  insert into rag.removals (org_id, path, collection_id, owner_id, expected_until, due_at)
+  insert into rag.object_removals (org_id, path, collection_id, owner_id, expected_until, due_at)
   values (home.org_id, rag_begin_upload.path, home.id, auth.uid(), rag_begin_upload.expires_at,
     rag_begin_upload.expires_at + interval '1 hour');
   return next;
@@ -4273,9 +4275,10 @@ returns void
 language plpgsql volatile security invoker set search_path = ''
 as $$
 begin
-  delete from rag.removals
-  where removals.org_id = home.org_id and removals.collection_id = home.id and removals.path = take_upload.path
-    and removals.expected_until > now() and split_part(removals.path, '/', 3) = auth.uid()::text;
+  delete from rag.object_removals
+  where object_removals.org_id = home.org_id and object_removals.collection_id = home.id
+    and object_removals.path = take_upload.path
+    and object_removals.expected_until > now() and split_part(object_removals.path, '/', 3) = auth.uid()::text;
   if not found then
     raise exception 'there is no such upload' using errcode = 'PT404', detail = 'upload_not_found';
   end if;
@@ -4323,7 +4326,7 @@ create table rag.endpoints (
   old_secret text check (old_secret ~ '^whsec_[A-Za-z0-9+/]{43}=$'),
   old_secret_until timestamptz,
   failing_since timestamptz,
-  rests_until timestamptz,
+  paused_until timestamptz,
   primary key (org_id, webhook_id),
   foreign key (org_id, webhook_id) references rag.webhooks (org_id, id) on delete cascade
 );
@@ -4539,11 +4542,11 @@ declare
   event constant text := case
     when tg_op = 'DELETE' then 'collection.deleted'
     -- One that was loaded is new when it has its name.
-    when tg_op = 'INSERT' or old.loads is not null then 'collection.created'
+    when tg_op = 'INSERT' or old.loading_name is not null then 'collection.created'
     else 'collection.updated' end;
 begin
   -- The event was sent when a member deleted the collection.
-  if collection.loads is not null or collection.deleted_at is not null then
+  if collection.loading_name is not null or collection.deleted_at is not null then
     return null;
   end if;
   if rag.has_subscriber(collection.org_id, collection.id, event) then
@@ -4578,7 +4581,7 @@ begin
     if exists (
       select from rag.collections
       where collections.org_id = document.org_id and collections.id = document.collection_id
-        and collections.loads is not null)
+        and collections.loading_name is not null)
     then
       return null;
     end if;
@@ -4690,7 +4693,7 @@ as $$
       order by deliveries.due_at
       limit case when endpoints.failing_since is null then max_items else 1 end
     ) as found
-    where coalesce(endpoints.rests_until, '-infinity') <= now()
+    where coalesce(endpoints.paused_until, '-infinity') <= now()
   ), of_orgs as (
     select due.*, row_number() over (partition by due.org_id order by due.turn, due.due_at) as org_turn
     from due
@@ -4789,12 +4792,12 @@ begin
   if error is not null then
     -- Attempts are a day apart at most: a failure after a longer silence is a new one.
     since := coalesce(
-      case when endpoint.rests_until > clock_timestamp() - interval '26 hours' then endpoint.failing_since end,
+      case when endpoint.paused_until > clock_timestamp() - interval '26 hours' then endpoint.failing_since end,
       clock_timestamp());
   end if;
   if error is not null or endpoint.failing_since is not null then
     update rag.endpoints
-    set failing_since = since, rests_until = case when since is not null then clock_timestamp()
+    set failing_since = since, paused_until = case when since is not null then clock_timestamp()
       + least(greatest(clock_timestamp() - since, interval '5 seconds'), interval '1 hour') end
     where endpoints.org_id = rag_end_delivery.org_id and endpoints.webhook_id = webhook;
   end if;
@@ -4916,7 +4919,7 @@ begin
   set url = coalesce(rag_update_webhook.url, renewed.url),
     description = coalesce(rag_update_webhook.description, renewed.description),
     failing_since = case when not anew then renewed.failing_since end,
-    rests_until = case when not anew then renewed.rests_until end
+    paused_until = case when not anew then renewed.paused_until end
   where renewed.org_id = present.org_id and renewed.webhook_id = present.id;
   return query select * from public.rag_list_webhooks(webhook_id);
 end;
@@ -6753,7 +6756,7 @@ $$;
 comment on function rag.fold_text is
   'Letters without case and accents, and without what shows nothing; what stands between words is one blank. An '
   'apostrophe is nothing (O''Brien), nor is an English genitive (Boritzer''s); + and # stay, for C++ and C#. Marks '
-  'that are letters'' own, as in Devanagari and Thai, are kept. What is punctuation is said here: versions of '
+  'that are letters'' own, as in Devanagari and Thai, are kept. The characters of punctuation are listed here: versions of '
   'Postgres differ.';
 
 create function rag.entity_key(name text)
@@ -6846,7 +6849,7 @@ comment on function rag.title_names is
 -- Subjects: the entities that a document's title names. Triggers on documents write them. A graph search goes from an
 -- entity to the documents about it, and from the entities that these name to the documents about those.
 
-create table rag.subjects (
+create table rag.title_entities (
   org_id uuid not null,
   document_id uuid not null,
   entity text collate "C" not null check (length(entity) between 1 and 200),
@@ -6860,25 +6863,25 @@ create table rag.subjects (
   foreign key (org_id, document_id) references rag.documents (org_id, id) on delete cascade
 );
 
-comment on table rag.subjects is 'Entities that documents'' titles name.';
-comment on column rag.subjects.weight is '1 is the whole title.';
+comment on table rag.title_entities is 'Entities that documents'' titles name.';
+comment on column rag.title_entities.weight is '1 is the whole title.';
 
 -- rag.link_entities and rag.expand_graph: the documents about an entity.
-create index subjects_by_entity on rag.subjects (org_id, entity, weight desc)
+create index title_entities_by_entity on rag.title_entities (org_id, entity, weight desc)
   include (document_id, collection_id, owner_id);
 
 -- The same within a collection, which may be a small part of its org.
-create index subjects_by_collection on rag.subjects (org_id, collection_id, entity, weight desc)
+create index title_entities_by_collection on rag.title_entities (org_id, collection_id, entity, weight desc)
   include (document_id, owner_id);
 
 -- rag.link_entities: names that sound like one, or begin or end with it. The ending is the sound backwards.
-create index subjects_by_sound on rag.subjects (org_id, sound) include (entity, collection_id, owner_id);
-create index subjects_by_ending on rag.subjects (org_id, ending) include (entity, collection_id, owner_id);
+create index title_entities_by_sound on rag.title_entities (org_id, sound) include (entity, collection_id, owner_id);
+create index title_entities_by_ending on rag.title_entities (org_id, ending) include (entity, collection_id, owner_id);
 
-alter table rag.subjects enable row level security;
-alter table rag.subjects force row level security;
+alter table rag.title_entities enable row level security;
+alter table rag.title_entities force row level security;
 
-create policy "members use their org's subjects" on rag.subjects
+create policy "members use their org's title_entities" on rag.title_entities
   for all to authenticated
   using (org_id = any (array(select rag.current_org_ids()))
     and (owner_id is null or owner_id = (select auth.uid())
@@ -6887,16 +6890,16 @@ create policy "members use their org's subjects" on rag.subjects
     and (owner_id is null or owner_id = (select auth.uid())
       or org_id = any (array(select rag.admin_org_ids()))));
 
-create policy "a key reads and writes with the scopes for it" on rag.subjects
+create policy "a key reads and writes with the scopes for it" on rag.title_entities
   as restrictive for all to authenticated
   using ((select rag.has_scope('documents:read', 'documents:write', 'retrievals:read', 'chat:read')))
   with check ((select rag.has_scope('documents:write')));
 
-create policy "a key deletes with documents:write" on rag.subjects
+create policy "a key deletes with documents:write" on rag.title_entities
   as restrictive for delete to authenticated
   using ((select rag.has_scope('documents:write')));
 
-create policy "a bound key stays in its collection" on rag.subjects
+create policy "a bound key stays in its collection" on rag.title_entities
   as restrictive for all to authenticated
   using ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()))
   with check ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()));
@@ -6917,7 +6920,7 @@ create function rag.add_title_entities(document rag.documents)
 returns void
 language sql volatile security invoker set search_path = ''
 as $$
-  insert into rag.subjects (org_id, document_id, entity, collection_id, owner_id, name, weight, sound, ending)
+  insert into rag.title_entities (org_id, document_id, entity, collection_id, owner_id, name, weight, sound, ending)
   select document.org_id, document.id, found.entity, document.collection_id, document.owner_id, found.name,
     found.weight, heard.sound, reverse(heard.sound)
   from rag.title_names(document.title) as found
@@ -6934,7 +6937,7 @@ language plpgsql volatile security invoker set search_path = ''
 as $$
 begin
   if tg_op = 'UPDATE' then
-    delete from rag.subjects where subjects.org_id = new.org_id and subjects.document_id = new.id;
+    delete from rag.title_entities where title_entities.org_id = new.org_id and title_entities.document_id = new.id;
   end if;
   perform rag.add_title_entities(new);
   if tg_op = 'UPDATE' then
@@ -6946,10 +6949,10 @@ $$;
 
 comment on function rag.index_title_entities is 'Trigger that writes the title entities of a document.';
 
-create trigger index_subjects_of_new_documents after insert on rag.documents
+create trigger index_title_entities_of_new_documents after insert on rag.documents
   for each row execute function rag.index_title_entities();
 
-create trigger index_subjects_of_changed_documents
+create trigger index_title_entities_of_changed_documents
   after update of title, collection_id, owner_id on rag.documents
   for each row
   when ((old.title, old.collection_id, old.owner_id) is distinct from (new.title, new.collection_id, new.owner_id))
@@ -6967,7 +6970,7 @@ create table rag.mentions (
   owner_id uuid,
   name text not null check (length(name) between 1 and 200 and rag.is_visible_text(name)),
   kind text not null check (kind ~ '^[a-z][a-z_]{0,39}$'),
-  said text[] not null check (cardinality(said) <= 20 and rag.is_visible_text(array_to_string(said, ' '))),
+  surfaces text[] not null check (cardinality(surfaces) <= 20 and rag.is_visible_text(array_to_string(surfaces, ' '))),
   weight real not null check (weight between 0 and 1),
   sound text collate "C" not null,
   ending text collate "C" not null,
@@ -6978,7 +6981,7 @@ create table rag.mentions (
 comment on table rag.mentions is 'Entities that chunks name.';
 comment on column rag.mentions.kind is
   'person, organization, team, place, service, work, identifier, email, date, or name: not known which.';
-comment on column rag.mentions.said is
+comment on column rag.mentions.surfaces is
   'As the chunk writes it, where it does so differently: a surname alone, an abbreviation.';
 comment on column rag.mentions.weight is 'How prominent it is there, 0 to 1.';
 
@@ -7116,9 +7119,10 @@ begin
       from rag.mentions
       where mentions.org_id = names_of_document.org_id and mentions.document_id = names_of_document.document_id
       union
-      select subjects.entity
-      from rag.subjects
-      where subjects.org_id = names_of_document.org_id and subjects.document_id = names_of_document.document_id
+      select title_entities.entity
+      from rag.title_entities
+      where title_entities.org_id = names_of_document.org_id
+        and title_entities.document_id = names_of_document.document_id
     ) as named);
 end;
 $$;
@@ -7165,9 +7169,9 @@ create function rag.name_value(value jsonb)
 returns text
 language sql immutable security invoker set search_path = ''
 as $$
-  select said.surface
-  from (select case jsonb_typeof(value) when 'string' then value #>> '{}' end) as said (surface)
-  where length(said.surface) between 1 and 200 and rag.is_visible_text(said.surface);
+  select text.surface
+  from (select case jsonb_typeof(value) when 'string' then value #>> '{}' end) as text (surface)
+  where length(text.surface) between 1 and 200 and rag.is_visible_text(text.surface);
 $$;
 
 comment on function rag.name_value is
@@ -7190,7 +7194,7 @@ as $$
 #variable_conflict use_column
 begin
   -- Materialized, so that what costs is done once for each name.
-  insert into rag.mentions (org_id, document_id, ordinal, entity, collection_id, owner_id, name, kind, said, weight,
+  insert into rag.mentions (org_id, document_id, ordinal, entity, collection_id, owner_id, name, kind, surfaces, weight,
     sound, ending)
   with listed as materialized (
     select item.place::integer as place, listed.number, listed.entry, rag.name_value(listed.entry -> 'name') as name
@@ -7206,11 +7210,11 @@ begin
     select named.place, named.entity, max(named.weight) as weight,
       (array_agg(named.name order by named.weight desc, named.number))[1] as name,
       (array_agg(named.kind order by named.kind = 'name', named.weight desc, named.number))[1] as kind,
-      coalesce((array_agg(distinct surface.said) filter (where surface.said is not null))[:20], '{}') as said
+      coalesce((array_agg(distinct surface.name) filter (where surface.name is not null))[:20], '{}') as surfaces
     from named
     left join lateral (
-      select case when listed.entry = to_jsonb(named.name) then named.name else rag.name_value(listed.entry) end as said
-      from jsonb_array_elements(case jsonb_typeof(named.entry -> 'said') when 'array' then named.entry -> 'said'
+      select case when listed.entry = to_jsonb(named.name) then named.name else rag.name_value(listed.entry) end as name
+      from jsonb_array_elements(case jsonb_typeof(named.entry -> 'surfaces') when 'array' then named.entry -> 'surfaces'
         else jsonb_build_array(named.name) end) with ordinality as listed (entry, number)
       where listed.number <= 20
       offset 0
@@ -7220,7 +7224,7 @@ begin
     select folded.*, rag.phonetic_key(folded.entity) as sound from folded where length(folded.entity) between 1 and 200
   )
   select stored.org_id, stored.id, insert_mentions."first" + heard.place - 1, heard.entity, stored.collection_id,
-    stored.owner_id, heard.name, heard.kind, heard.said, heard.weight, heard.sound, reverse(heard.sound)
+    stored.owner_id, heard.name, heard.kind, heard.surfaces, heard.weight, heard.sound, reverse(heard.sound)
   from rag.documents as stored
   cross join heard
   where stored.org_id = insert_mentions.org_id and stored.id = insert_mentions.document_id
@@ -7247,17 +7251,17 @@ begin
       rag.weight_value(listed.entry -> 'confidence') as confidence
     from jsonb_array_elements(insert_relations.chunks) with ordinality as item (body, place)
     cross join lateral rag.list_entries(item.body, 'relations') as listed
-  ), said as (
+  ), stated as (
     select listed.place, listed.subject, listed.type, listed.object, max(listed.confidence) as confidence
     from listed
     where listed.subject <> listed.object and listed.type ~ '^[A-Z][A-Z_]{1,49}$' and listed.confidence > 0
       and names ? listed.subject and names ? listed.object
     group by 1, 2, 3, 4
   )
-  select stored.org_id, stored.id, insert_relations."first" + said.place - 1, said.subject, said.type, said.object,
-    stored.collection_id, stored.owner_id, said.confidence
+  select stored.org_id, stored.id, insert_relations."first" + stated.place - 1, stated.subject, stated.type,
+    stated.object, stored.collection_id, stored.owner_id, stated.confidence
   from rag.documents as stored
-  cross join said
+  cross join stated
   where stored.org_id = insert_relations.org_id and stored.id = insert_relations.document_id
   on conflict do nothing;
 end;
@@ -7517,7 +7521,7 @@ comment on function public.rag_claim_extractions is
 -- that names the lease (rag.lease_of_token), some chunks at a time. Each part is stored at once, so after a crash the
 -- next attempt continues behind the last part. Replacing, retitling or deleting the document revokes the lease.
 
-create function public.rag_open_extraction(most integer default 100)
+create function public.rag_open_extraction(max_chunks integer default 100)
 returns table (document_id uuid, level smallint, title text, first integer, chunks jsonb)
 language plpgsql volatile security invoker set search_path = ''
 set statement_timeout = '60s'
@@ -7527,8 +7531,8 @@ declare
   is_admitted constant boolean := rag.begin_write();
   held constant rag.extractions := rag.lock_leased(null::rag.extractions);
 begin
-  if most is null or most not between 1 and 1000 then
-    raise exception 'most must be between 1 and 1000' using errcode = 'PT400', detail = 'invalid_most';
+  if max_chunks is null or max_chunks not between 1 and 1000 then
+    raise exception 'max_chunks must be between 1 and 1000' using errcode = 'PT400', detail = 'invalid_max_chunks';
   elsif not rag.is_in_graph(held.org_id, held.collection_id) then
     perform rag.delete_graph_of_document(held.org_id, held.document_id);
     return;
@@ -7546,22 +7550,23 @@ begin
       order by stored.ordinal) as chunks
     from rag.chunks as stored
     cross join lateral (
-      select coalesce(jsonb_agg(jsonb_build_object('name', mentions.name, 'said', mentions.said)), '[]') as names
+      select coalesce(jsonb_agg(
+        jsonb_build_object('name', mentions.name, 'surfaces', mentions.surfaces)), '[]') as names
       from rag.mentions
       where mentions.org_id = stored.org_id and mentions.document_id = stored.document_id
         and mentions.ordinal = stored.ordinal
     ) as known
     where stored.org_id = held.org_id and stored.document_id = held.document_id
-      and stored.ordinal >= held.next_ordinal and stored.ordinal < held.next_ordinal + most
+      and stored.ordinal >= held.next_ordinal and stored.ordinal < held.next_ordinal + max_chunks
   ) as part
   where documents.org_id = held.org_id and documents.id = held.document_id;
 end;
 $$;
 
 comment on function public.rag_open_extraction is
-  'What there is to read next: who has read the document before (level), its title, and its chunks from `first` on, '
-  '`most` of them: {content, names}, names being those that are known of it, {name, said}. Nothing for a document '
-  'whose collection left the graph: then nothing of it is left there either.';
+  'The next part of an extraction: the level so far, the title, and the chunks from `first` on, max_chunks of them: '
+  '{content, names}, with the known entities of the chunk, {name, surfaces}. No row for a document whose collection '
+  'left the graph: the call deletes its extracted rows.';
 
 create function public.rag_store_extraction(
   first integer, chunks jsonb, model text default null, prompt_tokens bigint default 0,
@@ -7755,9 +7760,9 @@ as $$
   delete from rag.mentions
   where mentions.org_id = delete_graph_of_document.org_id
     and mentions.document_id = delete_graph_of_document.document_id;
-  delete from rag.subjects
-  where subjects.org_id = delete_graph_of_document.org_id
-    and subjects.document_id = delete_graph_of_document.document_id;
+  delete from rag.title_entities
+  where title_entities.org_id = delete_graph_of_document.org_id
+    and title_entities.document_id = delete_graph_of_document.document_id;
   delete from rag.extractions
   where extractions.org_id = delete_graph_of_document.org_id
     and extractions.document_id = delete_graph_of_document.document_id;
@@ -7836,14 +7841,15 @@ begin
   cross join unnest(scope.org_ids) as org (id)
   -- Offset 0 keeps these look-ups of each: the planner would read all names into a table of its own.
   cross join lateral (
-    (select from rag.subjects
-    where scope.collection_ids is null and subjects.org_id = org.id and subjects.entity = gram.entity
+    (select from rag.title_entities
+    where scope.collection_ids is null and title_entities.org_id = org.id and title_entities.entity = gram.entity
     limit 1)
     union all
     (select from unnest(scope.collection_ids) as home (id)
     cross join lateral (
-      select from rag.subjects
-      where subjects.org_id = org.id and subjects.collection_id = home.id and subjects.entity = gram.entity
+      select from rag.title_entities
+      where title_entities.org_id = org.id and title_entities.collection_id = home.id
+        and title_entities.entity = gram.entity
       limit 1
     ) as inside
     limit 1)
@@ -7976,7 +7982,7 @@ begin
     return;
   end if;
   near := array(
-    (select named.entity from rag.subjects as named
+    (select named.entity from rag.title_entities as named
     where named.org_id = similar_names.org_id and named.sound >= left(heard, kept)
       and named.sound < left(heard, kept) || beyond
       and (scope.collection_ids is null or named.collection_id = any (scope.collection_ids))
@@ -7988,7 +7994,7 @@ begin
       and (scope.collection_ids is null or named.collection_id = any (scope.collection_ids))
     limit 200)
     union
-    (select named.entity from rag.subjects as named
+    (select named.entity from rag.title_entities as named
     where named.org_id = similar_names.org_id and named.ending >= left(tail, kept)
       and named.ending < left(tail, kept) || beyond
       and (scope.collection_ids is null or named.collection_id = any (scope.collection_ids))
@@ -8108,7 +8114,7 @@ $$;
 
 comment on function rag.is_document_in_scope is 'Whether a document is in a scope, by its id.';
 
-create function rag.seeds_in_scope(seeds rag.seed_entity[], scope rag.search_scope, subjects_each integer,
+create function rag.seeds_in_scope(seeds rag.seed_entity[], scope rag.search_scope, titles_each integer,
   mentions_each integer)
 returns rag.seed_entity[]
 language plpgsql stable security invoker set search_path = ''
@@ -8123,23 +8129,25 @@ begin
     from unnest(seeds) as seed
     where exists (
       select from (
-        (select subjects.document_id, subjects.weight
-        from rag.subjects
-        where scope.collection_ids is null and subjects.org_id = seed.org_id and subjects.entity = seed.entity
-        order by subjects.weight desc
-        limit subjects_each)
+        (select title_entities.document_id, title_entities.weight
+        from rag.title_entities
+        where scope.collection_ids is null and title_entities.org_id = seed.org_id
+          and title_entities.entity = seed.entity
+        order by title_entities.weight desc
+        limit titles_each)
         union all
         (select inside.document_id, inside.weight
         from unnest(scope.collection_ids) as home (id)
         cross join lateral (
-          select subjects.document_id, subjects.weight
-          from rag.subjects
-          where subjects.org_id = seed.org_id and subjects.collection_id = home.id and subjects.entity = seed.entity
-          order by subjects.weight desc
-          limit subjects_each
+          select title_entities.document_id, title_entities.weight
+          from rag.title_entities
+          where title_entities.org_id = seed.org_id and title_entities.collection_id = home.id
+            and title_entities.entity = seed.entity
+          order by title_entities.weight desc
+          limit titles_each
         ) as inside
         order by inside.weight desc
-        limit subjects_each)
+        limit titles_each)
         union all
         (select mentions.document_id, mentions.weight
         from rag.mentions
@@ -8234,19 +8242,20 @@ begin
     seed.weight * about.weight / (1 + 0.3 * (count(*) over (partition by seed.org_id, seed.entity) - 1))
   from unnest(seeds) as seed
   cross join lateral (
-    (select subjects.document_id, subjects.weight
-    from rag.subjects
-    where scope.collection_ids is null and subjects.org_id = seed.org_id and subjects.entity = seed.entity
-    order by subjects.weight desc
+    (select title_entities.document_id, title_entities.weight
+    from rag.title_entities
+    where scope.collection_ids is null and title_entities.org_id = seed.org_id and title_entities.entity = seed.entity
+    order by title_entities.weight desc
     limit titles_each)
     union all
     (select inside.document_id, inside.weight
     from unnest(scope.collection_ids) as home (id)
     cross join lateral (
-      select subjects.document_id, subjects.weight
-      from rag.subjects
-      where subjects.org_id = seed.org_id and subjects.collection_id = home.id and subjects.entity = seed.entity
-      order by subjects.weight desc
+      select title_entities.document_id, title_entities.weight
+      from rag.title_entities
+      where title_entities.org_id = seed.org_id and title_entities.collection_id = home.id
+        and title_entities.entity = seed.entity
+      order by title_entities.weight desc
       limit titles_each
     ) as inside
     order by inside.weight desc
@@ -8518,16 +8527,16 @@ begin
   cross join lateral (
     select found.*
     from (
-      (select mentions.document_id, mentions.name, mentions.kind, mentions.said, mentions.weight
+      (select mentions.document_id, mentions.name, mentions.kind, mentions.surfaces, mentions.weight
       from rag.mentions
       where scope.collection_ids is null and mentions.org_id = entity.org_id and mentions.entity = entity.entity
       order by mentions.weight desc
       limit row_limit)
       union all
-      (select inside.document_id, inside.name, inside.kind, inside.said, inside.weight
+      (select inside.document_id, inside.name, inside.kind, inside.surfaces, inside.weight
       from unnest(scope.collection_ids) as home (id)
       cross join lateral (
-        select mentions.document_id, mentions.name, mentions.kind, mentions.said, mentions.weight
+        select mentions.document_id, mentions.name, mentions.kind, mentions.surfaces, mentions.weight
         from rag.mentions
         where mentions.org_id = entity.org_id and mentions.collection_id = home.id
           and mentions.entity = entity.entity
@@ -8541,7 +8550,7 @@ begin
     order by found.weight desc
     limit 16
   ) as mention
-  left join lateral unnest(mention.said || mention.name) as surface on true
+  left join lateral unnest(mention.surfaces || mention.name) as surface on true
   group by entity.org_id, entity.entity;
 end;
 $$;
@@ -8563,20 +8572,21 @@ begin
   select entity.org_id, entity.entity, (array_agg(title.name order by title.weight desc, title.name))[1]
   from unnest(entities) as entity
   cross join lateral (
-    (select subjects.document_id, subjects.name, subjects.weight
-    from rag.subjects
-    where scope.collection_ids is null and subjects.org_id = entity.org_id and subjects.entity = entity.entity
-    order by subjects.weight desc
+    (select title_entities.document_id, title_entities.name, title_entities.weight
+    from rag.title_entities
+    where scope.collection_ids is null and title_entities.org_id = entity.org_id
+      and title_entities.entity = entity.entity
+    order by title_entities.weight desc
     limit row_limit)
     union all
     (select inside.document_id, inside.name, inside.weight
     from unnest(scope.collection_ids) as home (id)
     cross join lateral (
-      select subjects.document_id, subjects.name, subjects.weight
-      from rag.subjects
-      where subjects.org_id = entity.org_id and subjects.collection_id = home.id
-        and subjects.entity = entity.entity
-      order by subjects.weight desc
+      select title_entities.document_id, title_entities.name, title_entities.weight
+      from rag.title_entities
+      where title_entities.org_id = entity.org_id and title_entities.collection_id = home.id
+        and title_entities.entity = entity.entity
+      order by title_entities.weight desc
       limit row_limit
     ) as inside
     order by inside.weight desc
@@ -8638,8 +8648,9 @@ begin
       'to', replace(stated.object, ' ', '_'), 'org_id', edges_among.org_id,
       'confidence', round(stated.confidence::numeric, 4), 'evidence', stated.evidence)
     from (
-      select said.subject, said.type, said.object, least(0.99, 1 - exp(sum(ln(1 - least(0.98, said.confidence)))))
-        as confidence, (array_agg(chunks.id order by said.confidence desc, chunks.id))[:5] as evidence
+      select statement.subject, statement.type, statement.object,
+        least(0.99, 1 - exp(sum(ln(1 - least(0.98, statement.confidence))))) as confidence,
+        (array_agg(chunks.id order by statement.confidence desc, chunks.id))[:5] as evidence
       from (select distinct entity from unnest(edges_among.entities) as entity) as ends
       cross join lateral (
         select relations.subject, relations.type, relations.object, relations.confidence, relations.document_id,
@@ -8649,13 +8660,13 @@ begin
           and (scope.collection_ids is null or relations.collection_id = any (scope.collection_ids))
         order by relations.confidence desc
         limit 50
-      ) as said
-      join rag.chunks on chunks.org_id = edges_among.org_id and chunks.document_id = said.document_id
-        and chunks.ordinal = said.ordinal and chunks.embedding_model = scope.model
+      ) as statement
+      join rag.chunks on chunks.org_id = edges_among.org_id and chunks.document_id = statement.document_id
+        and chunks.ordinal = statement.ordinal and chunks.embedding_model = scope.model
         and (unfiltered
           or rag.is_in_scope(chunks.document_id, chunks.source_type, chunks.lang, chunks.occurred_at, scope))
-      where said.object = any (edges_among.entities)
-      group by said.subject, said.type, said.object
+      where statement.object = any (edges_among.entities)
+      group by statement.subject, statement.type, statement.object
       order by 4 desc, 1, 2, 3
       limit row_limit
     ) as stated);
@@ -8671,9 +8682,9 @@ returns boolean
 language sql stable security invoker set search_path = ''
 as $$
   select exists (
-    select from rag.subjects
-    where subjects.org_id = is_about.org_id and subjects.document_id = is_about.document_id
-      and subjects.entity = is_about.entity);
+    select from rag.title_entities
+    where title_entities.org_id = is_about.org_id and title_entities.document_id = is_about.document_id
+      and title_entities.entity = is_about.entity);
 $$;
 
 comment on function rag.is_about is 'Whether a document''s title names an entity.';
@@ -8750,7 +8761,7 @@ begin
   edges := rag.edges_between(stated || rag.co_occurrence_edges(near, stated), entities);
   return jsonb_build_object('entities', entities, 'edges', to_jsonb(edges),
     'evidence', coalesce((
-      select jsonb_agg(said.id order by said.place)
+      select jsonb_agg(statement.id order by statement.place)
       from (
         select id, min(place) as place
         from unnest(edges) with ordinality as edge (body, place)
@@ -8758,7 +8769,7 @@ begin
         group by id
         order by 2, 1
         limit 50
-      ) as said), '[]')
+      ) as statement), '[]')
     -- And of what the question names, where no edge touches it.
     || coalesce((
       select jsonb_agg(distinct named.id)
@@ -9015,10 +9026,11 @@ begin
     select rag.seed_entity(
       org_id => document_entities.org_id, entity => named.entity, weight => max(named.weight))
     from (
-      (select subjects.entity, subjects.weight
-      from rag.subjects
-      where subjects.org_id = document_entities.org_id and subjects.document_id = document_entities.document_id
-        and subjects.weight >= 0.9)
+      (select title_entities.entity, title_entities.weight
+      from rag.title_entities
+      where title_entities.org_id = document_entities.org_id
+        and title_entities.document_id = document_entities.document_id
+        and title_entities.weight >= 0.9)
       union all
       (select mentions.entity, 0.8 * mentions.weight
       from rag.mentions
@@ -9033,7 +9045,7 @@ end;
 $$;
 
 comment on function rag.document_entities is
-  'The entities that a document names, those that matter most in it; `row_limit` at most, its subjects first, which '
+  'The entities that a document names, those that matter most in it; `row_limit` at most, its titles first, which '
   'weigh more than whatever it names.';
 
 create function rag.edges_touching(org_id uuid, entities text[], scope rag.search_scope, document_id uuid,
@@ -9049,9 +9061,9 @@ begin
       'to', replace(stated.object, ' ', '_'), 'org_id', edges_touching.org_id,
       'confidence', round(stated.confidence::numeric, 4), 'evidence', stated.evidence)
     from (
-      select said.subject, said.type, said.object,
-        least(0.99, 1 - exp(sum(ln(1 - least(0.98, said.confidence))))) as confidence,
-        (array_agg(chunks.id order by said.confidence desc, chunks.id))[:5] as evidence
+      select statement.subject, statement.type, statement.object,
+        least(0.99, 1 - exp(sum(ln(1 - least(0.98, statement.confidence))))) as confidence,
+        (array_agg(chunks.id order by statement.confidence desc, chunks.id))[:5] as evidence
       from (
         (select relations.subject, relations.type, relations.object, relations.confidence, relations.document_id,
           relations.ordinal
@@ -9084,10 +9096,10 @@ begin
           limit 50)
           offset 0
         ) as found
-      ) as said
-      join rag.chunks on chunks.org_id = edges_touching.org_id and chunks.document_id = said.document_id
-        and chunks.ordinal = said.ordinal
-      group by said.subject, said.type, said.object
+      ) as statement
+      join rag.chunks on chunks.org_id = edges_touching.org_id and chunks.document_id = statement.document_id
+        and chunks.ordinal = statement.ordinal
+      group by statement.subject, statement.type, statement.object
       order by 4 desc, 1, 2, 3
       limit row_limit
     ) as stated);
@@ -9217,7 +9229,7 @@ create table rag.messages (
 
 comment on table rag.messages is 'Messages of chat sessions, in order.';
 comment on column rag.messages.collection_id is
-  'The session''s when it was said. What was said before stays of no collection when the session takes another.';
+  'The session''s collection at the time of the message. It stays null when the session gets a collection later.';
 comment on column rag.messages.details is 'Of an answer: what it cites, what it took.';
 
 -- Deleting a collection.
@@ -9346,7 +9358,7 @@ as $$
 #variable_conflict use_variable
 declare
   present rag.sessions;
-  wanted rag.collections;
+  collection rag.collections;
 begin
   perform rag.begin_call();
   if history is null or history not between 0 and 1000 then
@@ -9362,12 +9374,12 @@ begin
     raise exception 'the session is about another collection'
       using errcode = 'PT409', detail = 'session_of_another_collection';
   elsif present.collection_id is null then
-    wanted := rag.collection_in(present.org_id, collection_id);
+    collection := rag.collection_in(present.org_id, collection_id);
   end if;
   return jsonb_build_object(
     'session_id', present.id,
-    'org_id', coalesce(present.org_id, wanted.org_id, rag.resolve_org(null)),
-    'collection_id', coalesce(present.collection_id, wanted.id),
+    'org_id', coalesce(present.org_id, collection.org_id, rag.resolve_org(null)),
+    'collection_id', coalesce(present.collection_id, collection.id),
     'title', present.title,
     'message_count', coalesce(present.message_count, 0),
     'messages', (
@@ -9403,16 +9415,16 @@ language plpgsql stable security invoker set search_path = ''
 as $$
 #variable_conflict use_variable
 declare
-  wanted rag.collections;
+  collection rag.collections;
 begin
   if collection_id is null then
     return null;
   end if;
-  wanted := rag.get_collection(collection_id);
-  if wanted.org_id <> org_id then
+  collection := rag.get_collection(collection_id);
+  if collection.org_id <> org_id then
     raise exception 'there is no such collection' using errcode = 'PT404', detail = 'collection_not_found';
   end if;
-  return wanted;
+  return collection;
 end;
 $$;
 
@@ -9427,24 +9439,24 @@ as $$
 #variable_conflict use_variable
 declare
   home rag.sessions;
-  wanted rag.collections;
-  said integer;
+  collection rag.collections;
+  added integer;
 begin
   perform rag.begin_call();
   perform rag.require_chat_scope();
   perform rag.check_json('messages', messages), rag.check_messages(messages);
-  said := jsonb_array_length(messages);
+  added := jsonb_array_length(messages);
   if session_id is null then
     home.org_id := rag.resolve_org(org_id);
-    wanted := rag.collection_in(home.org_id, collection_id);
+    collection := rag.collection_in(home.org_id, collection_id);
     insert into rag.sessions (org_id, owner_id, collection_id, title, message_count)
-    values (home.org_id, auth.uid(), wanted.id, coalesce(title, ''), said)
+    values (home.org_id, auth.uid(), collection.id, coalesce(title, ''), added)
     returning * into home;
   else
     home := rag.get_session(session_id);
     -- The row is locked from here on: whoever keeps another turn of it counts from there.
     update rag.sessions as grown
-    set message_count = grown.message_count + said,
+    set message_count = grown.message_count + added,
       last_message_at = greatest(grown.last_message_at, clock_timestamp())
     where grown.org_id = home.org_id and grown.id = home.id
     returning grown.* into home;
@@ -9453,7 +9465,7 @@ begin
     end if;
   end if;
   insert into rag.messages (org_id, session_id, ordinal, owner_id, collection_id, role, content, details)
-  select home.org_id, home.id, home.message_count - said + item.place::integer - 1, home.owner_id, home.collection_id,
+  select home.org_id, home.id, home.message_count - added + item.place::integer - 1, home.owner_id, home.collection_id,
     item.body ->> 'role', item.body ->> 'content', coalesce(nullif(item.body -> 'details', 'null'), '{}')
   from jsonb_array_elements(messages) with ordinality as item (body, place);
   return jsonb_build_object('session_id', home.id, 'message_count', home.message_count);
@@ -9461,11 +9473,11 @@ end;
 $$;
 
 comment on function public.rag_save_turn is
-  'Keep what was said in a turn, in order, at the end of the session, or in a new one of that org, collection and '
-  'title where session_id is null: {"session_id", "message_count"}. A session stays where it began: one about the '
-  'org takes no collection later, or a key that is bound to that would read what was said of others. Of two turns '
-  'of one session at once the later to come stands after the other. PT404 for a session or a collection that has '
-  'gone meanwhile.';
+  'Store the messages of a turn, in order, at the end of the session, or in a new session of that org, collection and '
+  'title if session_id is null: {"session_id", "message_count"}. A session keeps its scope: a session about the org '
+  'gets no collection later, or a key that is bound to the collection would read messages about others. Of two '
+  'concurrent turns of a session, the later is stored behind the other. PT404 for a session or a collection that was '
+  'deleted meanwhile.';
 
 -- Functions to list sessions and their messages, and to delete a session. They run as their caller.
 
@@ -9559,7 +9571,7 @@ begin
   elsif home.owner_id is not null then
     raise exception 'a private index is not persisted: anybody of the org could load it'
       using errcode = 'PT400', detail = 'private_collection';
-  elsif home.loads is not null or home.deleted_at is not null then
+  elsif home.loading_name is not null or home.deleted_at is not null then
     raise exception 'there is no such collection' using errcode = 'PT404', detail = 'collection_not_found';
   end if;
   return home;
@@ -9744,8 +9756,8 @@ $$;
 comment on function public.rag_read_snapshot_chunks is
   'A document''s chunks from `first` on, as many as rag.snapshot_chunks returns; PT409 if the document has changed.';
 
--- Import of a snapshot into a collection, a page at a time. The collection has no name (collections.loads) until the
--- end of the import, which names it in one transaction.
+-- Import of a snapshot into a collection, a page at a time. The collection has no name (collections.loading_name) until
+-- the end of the import, which names it in one transaction.
 
 create function rag.check_load(name text, overwrite boolean)
 returns uuid
@@ -9787,7 +9799,8 @@ as $$
   select jsonb_build_object('org_id', checked.org_id, 'left_behind', array(
     select collections.id
     from rag.collections
-    where collections.org_id = checked.org_id and collections.loads is not null and collections.deleted_at is null
+    where collections.org_id = checked.org_id and collections.loading_name is not null
+      and collections.deleted_at is null
       and collections.updated_at < now() - interval '1 hour'))
   from (select rag.check_load(rag_check_load.name, rag_check_load.overwrite) as org_id offset 0) as checked;
 $$;
@@ -9820,7 +9833,7 @@ begin
   then
     perform rag.check_collection_quota(home_id);
   end if;
-  insert into rag.collections (org_id, name, loads, description, metadata, config)
+  insert into rag.collections (org_id, name, loading_name, description, metadata, config)
   values (home_id, 'loading ' || gen_random_uuid(), rag_begin_load.name, fields.description,
     coalesce(fields.metadata, '{}'), coalesce(fields.config, '{}'))
   returning id into made;
@@ -9842,7 +9855,7 @@ begin
   update rag.collections
   set updated_at = clock_timestamp()
   where collections.org_id = any (array(select rag.current_org_ids())) and collections.id = running_load.collection_id
-    and collections.loads is not null and collections.deleted_at is null and collections.owner_id is null
+    and collections.loading_name is not null and collections.deleted_at is null and collections.owner_id is null
   returning collections.* into home;
   if not found then
     raise exception 'nothing is loaded there' using errcode = 'PT404', detail = 'collection_not_found';
@@ -9953,13 +9966,13 @@ declare
   is_admitted constant boolean := rag.begin_write();
   home constant rag.collections := rag.running_load(rag_finish_load.collection_id);
 begin
-  perform pg_advisory_xact_lock(hashtextextended('rag.load ' || home.org_id || ' ' || home.loads, 0));
-  perform rag.check_load(home.loads, rag_finish_load.overwrite);
+  perform pg_advisory_xact_lock(hashtextextended('rag.load ' || home.org_id || ' ' || home.loading_name, 0));
+  perform rag.check_load(home.loading_name, rag_finish_load.overwrite);
   delete from rag.collections as older
   where older.org_id = home.org_id
-    and older.id = (select present.id from rag.collection_by_name(home.org_id, home.loads) as present);
+    and older.id = (select present.id from rag.collection_by_name(home.org_id, home.loading_name) as present);
   update rag.collections
-  set name = home.loads, loads = null
+  set name = home.loading_name, loading_name = null
   where collections.org_id = home.org_id and collections.id = home.id;
 exception when unique_violation then
   -- Somebody made it by another way, just now.
@@ -10021,7 +10034,7 @@ $$;
 comment on function rag.histogram_bounds is
   'The upper bounds of a histogram''s buckets; empty for a counter, null for an unknown metric.';
 
-create table rag.measures (
+create table rag.api_metrics (
   user_id uuid not null,
   name text not null check (rag.histogram_bounds(name) is not null),
   label text not null default '' check (label in ('', 'success', 'failure', 'prompt', 'completion')),
@@ -10031,15 +10044,15 @@ create table rag.measures (
   primary key (user_id, name, label)
 );
 
-comment on table rag.measures is 'Counters and histograms of the index and knowledge APIs, by user.';
-comment on column rag.measures.label is 'success or failure of a request, prompt or completion of tokens.';
-comment on column rag.measures.sum is 'Of a counter: what it counts. Of a histogram: the sum of all values.';
-comment on column rag.measures.total is 'How often; and how often up to each bound.';
+comment on table rag.api_metrics is 'Counters and histograms of the index and knowledge APIs, by user.';
+comment on column rag.api_metrics.label is 'success or failure of a request, prompt or completion of tokens.';
+comment on column rag.api_metrics.sum is 'Of a counter: what it counts. Of a histogram: the sum of all values.';
+comment on column rag.api_metrics.total is 'How often; and how often up to each bound.';
 
-alter table rag.measures enable row level security;
-alter table rag.measures force row level security;
+alter table rag.api_metrics enable row level security;
+alter table rag.api_metrics force row level security;
 
-create policy "callers measure their own requests, metrics read all" on rag.measures
+create policy "callers measure their own requests, metrics read all" on rag.api_metrics
   for all to authenticated
   using (user_id = (select auth.uid()) or (select rag.reads_metrics()))
   with check (user_id = (select auth.uid()));
@@ -10058,7 +10071,7 @@ begin
     from (select item from jsonb_array_elements(rag_record_metrics.measures) as item limit 20) as items
     cross join jsonb_to_record(items.item) as fields (name text, label text, value double precision)
   )
-  insert into rag.measures as present (user_id, name, label, sum, total, buckets)
+  insert into rag.api_metrics as present (user_id, name, label, sum, total, buckets)
   select auth.uid(), measured.name, measured.label, 
     -- Of one that cannot be there is no sum.
     case when bool_and(measured.value is not null) then sum(measured.value) end, count(*), array(
@@ -10067,7 +10080,7 @@ begin
   from measured
   group by measured.name, measured.label
   order by measured.name, measured.label
-  on conflict on constraint measures_pkey do update set
+  on conflict on constraint api_metrics_pkey do update set
     sum = present.sum + excluded.sum,
     total = present.total + excluded.total,
     buckets = array(
@@ -10313,17 +10326,17 @@ as $$
   ) as counted
   group by counted.function, counted.outcome
   union all
-  select measures.name, jsonb_build_object('label', measures.label), sum(measures.sum), sum(measures.total),
-    rag.histogram_bounds(measures.name), array(
+  select api_metrics.name, jsonb_build_object('label', api_metrics.label), sum(api_metrics.sum), sum(api_metrics.total),
+    rag.histogram_bounds(api_metrics.name), array(
       select sum(all_of.buckets[place])::bigint
-      from generate_subscripts(rag.histogram_bounds(measures.name), 1) as place
-      cross join rag.measures as all_of
-      where all_of.name = measures.name and all_of.label = measures.label
+      from generate_subscripts(rag.histogram_bounds(api_metrics.name), 1) as place
+      cross join rag.api_metrics as all_of
+      where all_of.name = api_metrics.name and all_of.label = api_metrics.label
       group by place
       order by place)
-  from rag.measures
+  from rag.api_metrics
   where (select rag.reads_metrics())
-  group by measures.name, measures.label;
+  group by api_metrics.name, api_metrics.label;
 $$;
 
 comment on function public.rag_metrics is
@@ -10333,7 +10346,7 @@ comment on function public.rag_metrics is
 -- Calls of each user in an org today, for the org's admins. A row is reused the next day, so there is one for each user
 -- who ever called. rag_check_rate_limit writes it, rag_stats reads it.
 
-create table rag.calls (
+create table rag.org_calls (
   org_id uuid not null references rag.orgs (id) on delete cascade,
   owner_id uuid not null,
   day date not null,
@@ -10341,14 +10354,14 @@ create table rag.calls (
   primary key (org_id, owner_id)
 );
 
-comment on table rag.calls is 'Calls of each user in an org today.';
-comment on column rag.calls.owner_id is 'Who calls.';
-comment on column rag.calls.day is 'In UTC, as is the midnight that starts it.';
+comment on table rag.org_calls is 'Calls of each user in an org today.';
+comment on column rag.org_calls.owner_id is 'Who calls.';
+comment on column rag.org_calls.day is 'In UTC, as is the midnight that starts it.';
 
-alter table rag.calls enable row level security;
-alter table rag.calls force row level security;
+alter table rag.org_calls enable row level security;
+alter table rag.org_calls force row level security;
 
-create policy "callers see their own calls, admins their org's" on rag.calls
+create policy "callers see their own calls, admins their org's" on rag.org_calls
   for all to authenticated
   using (org_id = any (array(select rag.current_org_ids()))
     and (owner_id is null or owner_id = (select auth.uid())
@@ -10357,11 +10370,11 @@ create policy "callers see their own calls, admins their org's" on rag.calls
     and (owner_id is null or owner_id = (select auth.uid())
       or org_id = any (array(select rag.admin_org_ids()))));
 
-create policy "calls are of oneself" on rag.calls
+create policy "calls are of oneself" on rag.org_calls
   as restrictive for insert to authenticated
   with check (owner_id = (select auth.uid()));
 
-create policy "nobody counts for another" on rag.calls
+create policy "nobody counts for another" on rag.org_calls
   as restrictive for update to authenticated
   using (owner_id = (select auth.uid())) with check (owner_id = (select auth.uid()));
 
@@ -10369,11 +10382,11 @@ create function rag.count_org_call()
 returns void
 language sql volatile security invoker set search_path = ''
 as $$
-  insert into rag.calls as present (org_id, owner_id, day, total)
+  insert into rag.org_calls as present (org_id, owner_id, day, total)
   select own.ids[1], auth.uid(), (clock_timestamp() at time zone 'UTC')::date, 1
   from (select array(select rag.current_org_ids()) as ids) as own
   where cardinality(own.ids) = 1
-  on conflict on constraint calls_pkey do update set
+  on conflict on constraint org_calls_pkey do update set
     day = greatest(present.day, excluded.day),
     total = case when present.day < excluded.day then 0 else present.total end + 1;
 $$;
@@ -10387,7 +10400,7 @@ comment on function rag.count_org_call is
 -- stored as hashes. The functions write and read as the caller: no other user, admin or API key sees a response, nor
 -- does the caller after leaving the org.
 
-create table rag.replies (
+create table rag.stored_responses (
   org_id uuid not null references rag.orgs (id) on delete cascade,
   owner_id uuid not null,
   caller_id uuid not null,
@@ -10403,29 +10416,30 @@ create table rag.replies (
   created_at timestamptz not null,
   scope text not null default 'chat:read' check (scope in ('chat:read', 'documents:write', 'collections:manage')),
   primary key (org_id, owner_id, caller_id, key_hash),
-  constraint replies_state check (
+  constraint stored_responses_state check (
     num_nonnulls(claim, due_at) = 2 and num_nonnulls(status, body, request_id) = 0
     or num_nonnulls(claim, due_at) = 0 and num_nonnulls(status, body, request_id) = 3)
 );
 
-comment on table rag.replies is 'Stored responses of requests with an Idempotency-Key.';
-comment on column rag.replies.caller_id is 'The API key that asked, else the user: rag.caller_id().';
-comment on column rag.replies.key_hash is 'SHA-256 of the key, and of what was asked.';
-comment on column rag.replies.collection_id is 'The one that the asking key is bound to.';
-comment on column rag.replies.claim is
+comment on table rag.stored_responses is 'Stored responses of requests with an Idempotency-Key.';
+comment on column rag.stored_responses.caller_id is 'The API key that asked, else the user: rag.caller_id().';
+comment on column rag.stored_responses.key_hash is 'SHA-256 of the key, and of what was asked.';
+comment on column rag.stored_responses.collection_id is 'The one that the asking key is bound to.';
+comment on column rag.stored_responses.claim is
   'Whose work it is until it is done, and when whoever has it is taken for dead. A reply has neither.';
-comment on column rag.replies.body is 'As it was sent, the order of its keys too.';
-comment on column rag.replies.chunk_ids is
+comment on column rag.stored_responses.body is 'As it was sent, the order of its keys too.';
+comment on column rag.stored_responses.chunk_ids is
   'What it shows: when the caller no longer sees all of that, it was never answered.';
-comment on column rag.replies.scope is 'What an API key needs to have been answered this, and to be answered it again.';
+comment on column rag.stored_responses.scope is
+  'The scope that an API key needs for the request, and for the stored response.';
 
 -- rag_claim_response: what of the caller's is too old.
-create index replies_by_age on rag.replies (org_id, owner_id, caller_id, created_at);
+create index stored_responses_by_age on rag.stored_responses (org_id, owner_id, caller_id, created_at);
 
-alter table rag.replies enable row level security;
-alter table rag.replies force row level security;
+alter table rag.stored_responses enable row level security;
+alter table rag.stored_responses force row level security;
 
-create policy "members use their org's replies" on rag.replies
+create policy "members use their org's stored_responses" on rag.stored_responses
   for all to authenticated
   using (org_id = any (array(select rag.current_org_ids()))
     and (owner_id is null or owner_id = (select auth.uid())
@@ -10434,12 +10448,12 @@ create policy "members use their org's replies" on rag.replies
     and (owner_id is null or owner_id = (select auth.uid())
       or org_id = any (array(select rag.admin_org_ids()))));
 
-create policy "a reply is for whoever asked" on rag.replies
+create policy "a reply is for whoever asked" on rag.stored_responses
   as restrictive for all to authenticated
   using (owner_id = (select auth.uid()) and caller_id = (select rag.caller_id()))
   with check (owner_id = (select auth.uid()) and caller_id = (select rag.caller_id()));
 
-create policy "a key has replies of its scopes" on rag.replies
+create policy "a key has replies of its scopes" on rag.stored_responses
   as restrictive for all to authenticated
   using (scope = 'chat:read' and (select rag.has_scope('chat:read'))
     or scope = 'documents:write' and (select rag.has_scope('documents:write'))
@@ -10448,16 +10462,16 @@ create policy "a key has replies of its scopes" on rag.replies
     or scope = 'documents:write' and (select rag.has_scope('documents:write'))
     or scope = 'collections:manage' and (select rag.has_scope('collections:manage')));
 
-create policy "a bound key stays in its collection" on rag.replies
+create policy "a bound key stays in its collection" on rag.stored_responses
   as restrictive for all to authenticated
   using ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()))
   with check ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()));
 
-create type rag.stored_response as (
+create type rag.response_claim as (
   outcome text, claim uuid, status integer, body json, request_id text, retry_after integer, org_id uuid
 );
 
-comment on type rag.stored_response is
+comment on type rag.response_claim is
   'What to do with a request: go (with a claim to end it by), replay what was answered, busy (it is being worked '
   'on; ask again so many seconds later), or differs (the key has been used for something else). org_id: where it is '
   'kept.';
@@ -10467,7 +10481,7 @@ returns boolean
 language sql stable security invoker set search_path = ''
 as $$
   select exists (
-    select from rag.replies as present
+    select from rag.stored_responses as present
     where present.org_id = has_too_many_responses.org_id and present.owner_id = (select auth.uid())
       and present.caller_id = (select rag.caller_id()) and present.created_at > now() - interval '24 hours'
     order by present.created_at
@@ -10481,9 +10495,9 @@ returns boolean
 language sql stable security invoker set search_path = ''
 as $$
   select not exists (
-    select from unnest(ids) as wanted (id)
+    select from unnest(ids) as chunk (id)
     where not exists (
-      select from rag.chunks where chunks.org_id = can_see_chunks.org_id and chunks.id = wanted.id));
+      select from rag.chunks where chunks.org_id = can_see_chunks.org_id and chunks.id = chunk.id));
 $$;
 
 comment on function rag.can_see_chunks is 'Whether the caller sees all of these chunks.';
@@ -10501,7 +10515,7 @@ begin
   elsif lease_seconds is null or lease_seconds not between 1 and 3600 then
     raise exception 'lease_seconds must be between 1 and 3600' using errcode = 'PT400', detail = 'invalid_lease';
   elsif rag.has_too_many_responses(home) and not exists (
-    select from rag.replies as present
+    select from rag.stored_responses as present
     where present.org_id = home and present.owner_id = auth.uid() and present.caller_id = rag.caller_id()
       and present.key_hash = check_response_claim.key_hash
   ) then
@@ -10526,11 +10540,11 @@ declare
   moment constant timestamptz := clock_timestamp();
   claim uuid;
 begin
-  insert into rag.replies as present (
+  insert into rag.stored_responses as present (
     org_id, owner_id, caller_id, key_hash, body_hash, collection_id, claim, due_at, created_at, scope)
   values (home, auth.uid(), rag.caller_id(), key_hash, body_hash, rag.bound_collection(), gen_random_uuid(),
     moment + make_interval(secs => lease_seconds), moment, scope)
-  on conflict on constraint replies_pkey do update
+  on conflict on constraint stored_responses_pkey do update
   set body_hash = excluded.body_hash, claim = excluded.claim, due_at = excluded.due_at, status = null, body = null,
     request_id = null, chunk_ids = '{}', created_at = excluded.created_at, scope = excluded.scope
   where present.created_at <= clock_timestamp() - interval '24 hours'
@@ -10550,7 +10564,7 @@ create function public.rag_claim_response(
   org_id uuid, key_hash text, body_hash text, lease_seconds integer, collection_id uuid default null,
   scope text default 'chat:read'
 )
-returns setof rag.stored_response
+returns setof rag.response_claim
 language plpgsql volatile security invoker set search_path = ''
 as $$
 #variable_conflict use_variable
@@ -10558,8 +10572,8 @@ declare
   is_admitted constant boolean := rag.begin_call();
   home constant uuid := case
     when collection_id is null then rag.resolve_org(org_id) else (rag.get_collection(collection_id)).org_id end;
-  known rag.replies;
-  answer rag.stored_response;
+  known rag.stored_responses;
+  answer rag.response_claim;
 begin
   perform rag.check_response_claim(home, key_hash, scope, lease_seconds);
   answer.org_id := home;
@@ -10574,7 +10588,7 @@ begin
     end if;
 
     select * into known
-    from rag.replies as present
+    from rag.stored_responses as present
     where present.org_id = home and present.owner_id = auth.uid() and present.caller_id = rag.caller_id()
       and present.key_hash = rag_claim_response.key_hash;
     exit when found;
@@ -10608,14 +10622,14 @@ language sql volatile security invoker set search_path = ''
 as $$
   with old as (
     select present.org_id, present.owner_id, present.caller_id, present.key_hash
-    from rag.replies as present
+    from rag.stored_responses as present
     where present.org_id = delete_expired_responses.org_id and present.owner_id = (select auth.uid())
       and present.caller_id = (select rag.caller_id()) and present.created_at <= now() - interval '24 hours'
     order by present.created_at
     limit 100
     for update skip locked
   )
-  delete from rag.replies as present
+  delete from rag.stored_responses as present
   using old
   where present.org_id = old.org_id and present.owner_id = old.owner_id and present.caller_id = old.caller_id
     and present.key_hash = old.key_hash;
@@ -10639,7 +10653,7 @@ begin
     perform public.rag_release_response(org_id, key_hash, claim);
     return false;
   end if;
-  update rag.replies as present
+  update rag.stored_responses as present
   set claim = null, due_at = null, status = rag_store_response.status, body = rag_store_response.body::json,
     request_id = rag_store_response.request_id, chunk_ids = coalesce(rag_store_response.chunk_ids, '{}')
   where present.org_id = rag.resolve_org(rag_store_response.org_id) and present.owner_id = auth.uid()
@@ -10661,7 +10675,7 @@ as $$
 #variable_conflict use_variable
 begin
   perform rag.begin_call();
-  delete from rag.replies as present
+  delete from rag.stored_responses as present
   where present.org_id = rag.resolve_org(rag_release_response.org_id) and present.owner_id = auth.uid()
     and present.caller_id = rag.caller_id() and present.key_hash = rag_release_response.key_hash
     and present.claim = rag_release_response.claim;
@@ -10676,7 +10690,7 @@ comment on function public.rag_release_response is
 -- caller of the request. The org's admins read the events; members do not, because the counts include private
 -- documents. No user changes or deletes an event: the deployer prunes them in SQL.
 
-create table rag.events (
+create table rag.audit_events (
   org_id uuid not null references rag.orgs (id) on delete cascade,
   id uuid not null default gen_random_uuid(),
   owner_id uuid,
@@ -10691,20 +10705,20 @@ create table rag.events (
   primary key (org_id, id)
 );
 
-comment on table rag.events is 'Audit events of the knowledge API.';
-comment on column rag.events.owner_id is 'Whose own the namespace is; null: the org''s.';
-comment on column rag.events.user_id is 'Who did it.';
-comment on column rag.events.collection_id is
+comment on table rag.audit_events is 'Audit events of the knowledge API.';
+comment on column rag.audit_events.owner_id is 'Whose own the namespace is; null: the org''s.';
+comment on column rag.audit_events.user_id is 'Who did it.';
+comment on column rag.audit_events.collection_id is
   'Null where there was none of that name. It may be gone by now: what was done remains.';
-comment on column rag.events.top_score is 'Of the best chunk; null where there was none.';
+comment on column rag.audit_events.top_score is 'Of the best chunk; null where there was none.';
 
 -- rag_list_events; and pruning, org by org.
-create index events_by_time on rag.events (org_id, created_at desc, id);
+create index audit_events_by_time on rag.audit_events (org_id, created_at desc, id);
 
-alter table rag.events enable row level security;
-alter table rag.events force row level security;
+alter table rag.audit_events enable row level security;
+alter table rag.audit_events force row level security;
 
-create policy "members use their org's events" on rag.events
+create policy "members use their org's audit_events" on rag.audit_events
   for all to authenticated
   using (org_id = any (array(select rag.current_org_ids()))
     and (owner_id is null or owner_id = (select auth.uid())
@@ -10713,22 +10727,22 @@ create policy "members use their org's events" on rag.events
     and (owner_id is null or owner_id = (select auth.uid())
       or org_id = any (array(select rag.admin_org_ids()))));
 
-create policy "events are of oneself" on rag.events
+create policy "events are of oneself" on rag.audit_events
   as restrictive for insert to authenticated
   with check (user_id = (select auth.uid()));
 
-create policy "a key notes what its scopes let it do" on rag.events
+create policy "a key notes what its scopes let it do" on rag.audit_events
   as restrictive for insert to authenticated
   with check (case when event in ('knowledge.ingest', 'knowledge.delete')
     then (select rag.has_scope('documents:write'))
     else (select rag.has_scope('retrievals:read', 'chat:read')) end);
 
-create policy "admins read events" on rag.events
+create policy "admins read events" on rag.audit_events
   as restrictive for select to authenticated
   using (org_id = any (array(select rag.admin_org_ids())));
 
 -- What a bound key asks for elsewhere is in no collection that it knows of.
-create policy "a bound key stays in its collection" on rag.events
+create policy "a bound key stays in its collection" on rag.audit_events
   as restrictive for all to authenticated
   using ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()))
   with check ((select rag.bound_collection()) is null or collection_id is null
@@ -10748,7 +10762,7 @@ declare
 begin
   perform rag.check_owner_in_name(org_id, rag_record_event.namespace);
   select * into home from rag.collection_by_name(org_id, rag_record_event.namespace, or_deleted => true);
-  insert into rag.events (
+  insert into rag.audit_events (
     org_id, owner_id, user_id, event, namespace, collection_id, document_count, chunk_count, top_score)
   values (
     org_id, coalesce(home.owner_id, rag.owner_in_name(rag_record_event.namespace)), auth.uid(), rag_record_event.event,
@@ -10777,10 +10791,10 @@ begin
   return (
     with listed as (
       select events.*
-      from rag.events
-      where events.org_id = any (array(select rag.admin_org_ids()))
-        and (rag_list_events.namespace is null or events.namespace = rag_list_events.namespace)
-        and (rag_list_events.event is null or events.event = rag_list_events.event)
+      from rag.audit_events
+      where audit_events.org_id = any (array(select rag.admin_org_ids()))
+        and (rag_list_events.namespace is null or audit_events.namespace = rag_list_events.namespace)
+        and (rag_list_events.event is null or audit_events.event = rag_list_events.event)
     ), page as (
       select listed.*
       from listed
@@ -10809,7 +10823,8 @@ begin
   with named as materialized (
     select mentions.org_id, mentions.entity from rag.mentions where mentions.org_id = any (org_ids) limit row_limit
   ), titled as materialized (
-    select subjects.org_id, subjects.entity from rag.subjects where subjects.org_id = any (org_ids) limit row_limit
+    select title_entities.org_id, title_entities.entity
+    from rag.title_entities where title_entities.org_id = any (org_ids) limit row_limit
   )
   select array[(select count(*) from named), (select count(*) from titled)],
     (select count(*) from (select * from named union select * from titled) as either)
@@ -10819,7 +10834,8 @@ begin
     select relations.org_id, relations.subject, relations.type, relations.object
     from rag.relations where relations.org_id = any (org_ids) limit row_limit
   )
-  select count_graph.counted || (select count(*) from stated), (select count(*) from (select distinct * from stated) as one)
+  select count_graph.counted || (select count(*) from stated),
+    (select count(*) from (select distinct * from stated) as one)
   into counted, relationships;
 end;
 $$;
@@ -10828,7 +10844,7 @@ comment on function rag.count_graph is
   'The distinct entities and relationships in the first rows of each table of the graph, and the number of these rows '
   'by table.';
 
-create function public.rag_stats(most integer default 500000)
+create function public.rag_stats(max_rows integer default 500000)
 returns table (
   total_users bigint, total_collections bigint, total_documents bigint, total_chunks bigint, total_entities bigint,
   total_relationships bigint, storage_used_bytes bigint, api_calls_today bigint, is_complete boolean
@@ -10839,14 +10855,14 @@ as $$
 declare
   is_admitted constant boolean := rag.begin_call();
   own constant uuid[] := array(select rag.admin_org_ids());
-  fewer constant integer := least(most, 200000);
+  fewer constant integer := least(max_rows, 200000);
   counted bigint[];
 begin
   if cardinality(own) = 0 then
     raise exception 'only an admin of the org, with a key that has the scope admin, may see this'
       using errcode = 'PT403', detail = 'admin_required';
-  elsif coalesce(most, 0) not between 1 and 500000 then
-    raise exception 'most must be between 1 and 500000' using errcode = 'PT400', detail = 'invalid_most';
+  elsif coalesce(max_rows, 0) not between 1 and 500000 then
+    raise exception 'max_rows must be between 1 and 500000' using errcode = 'PT400', detail = 'invalid_max_rows';
   end if;
 
   -- A user of several of these orgs is one.
@@ -10854,17 +10870,17 @@ begin
     coalesce(sum(found.total) filter (where found.day = (now() at time zone 'UTC')::date), 0)
   into counted, total_users, api_calls_today
   from (
-    select calls.owner_id, calls.day, calls.total
-    from rag.calls
-    where calls.org_id = any (own) and (select rag.bound_collection()) is null
+    select org_calls.owner_id, org_calls.day, org_calls.total
+    from rag.org_calls
+    where org_calls.org_id = any (own) and (select rag.bound_collection()) is null
     limit fewer
   ) as found;
 
   select count(*) into total_collections
-  from (select from rag.collections where collections.org_id = any (own) limit most) as found;
+  from (select from rag.collections where collections.org_id = any (own) limit max_rows) as found;
 
   select count(*) into total_documents
-  from (select from rag.documents where documents.org_id = any (own) limit most) as found;
+  from (select from rag.documents where documents.org_id = any (own) limit max_rows) as found;
 
   -- Sizes are read from where values begin, and not the values.
   select counted || count(*), coalesce(sum(found.bytes), 0) into counted, storage_used_bytes
@@ -10878,23 +10894,23 @@ begin
   ) as found;
 
   select count(*) into total_chunks
-  from (select from rag.chunks where chunks.org_id = any (own) limit most) as found;
+  from (select from rag.chunks where chunks.org_id = any (own) limit max_rows) as found;
 
   select counted || graph.counted, graph.entities, graph.relationships
   into counted, total_entities, total_relationships
   from rag.count_graph(own, fewer) as graph;
 
-  is_complete := fewer > all (counted) and most > all (array[total_collections, total_documents, total_chunks]);
+  is_complete := fewer > all (counted) and max_rows > all (array[total_collections, total_documents, total_chunks]);
   return next;
 end;
 $$;
 
 comment on function public.rag_stats is
-  'How many there are in the orgs that the caller administers. Of each table at most so many rows are counted, and '
-  'of what has to be read for that fewer: it must end within eight seconds. is_complete says whether that was '
-  'enough. total_users: who has ever called. Entities are distinct names, by org, relationships distinct '
-  'statements. Of a key that is bound to a collection that is all it is told of: neither users nor calls. PT403 for '
-  'who administers none.';
+  'Totals of the orgs that the caller administers. Of each table at most max_rows rows are counted, and fewer where '
+  'rows must be read, because the call must end within eight seconds; is_complete says whether that was enough. '
+  'total_users: the users who ever called. Entities are distinct names by org, relationships distinct relations. A key '
+  'that is bound to a collection gets the totals of the collection, without users and calls. PT403 for a caller who '
+  'administers no org.';
 
 -- The schema's version and the state of the worker's queues, for health checks.
 
@@ -10940,9 +10956,9 @@ as $$
       limit 100000)
       union all
       -- An upload under way is not due yet.
-      (select 'removals', false, removals.due_at
-      from rag.removals
-      where removals.due_at <= now() and (own is null or removals.org_id = any (own))
+      (select 'removals', false, object_removals.due_at
+      from rag.object_removals
+      where object_removals.due_at <= now() and (own is null or object_removals.org_id = any (own))
       limit 100000)
     ) as item on item.kind = queue.kind
     group by queue.kind
@@ -11001,8 +11017,8 @@ grant select on rag.tiers to authenticated;
 grant select on rag.orgs, rag.members to authenticated;
 grant select, insert, delete on rag.collections to authenticated;
 -- All columns but created_by.
-grant update (org_id, id, owner_id, name, description, metadata, config, loads, deleted_at, created_at, updated_at)
-  on rag.collections to authenticated;
+grant update (org_id, id, owner_id, name, description, metadata, config, loading_name, deleted_at, created_at,
+  updated_at) on rag.collections to authenticated;
 grant select, delete on rag.documents to authenticated;
 -- All columns but created_by, which keeps its default.
 grant insert (org_id, id, collection_id, owner_id, external_id, source_type, title, uri, lang, occurred_at, origin, author,
@@ -11023,33 +11039,33 @@ grant insert (org_id, owner_id, name, prefix, hash, scopes, collection_id, expir
   on rag.api_keys to authenticated;
 grant update (last_used_at, expires_at, revoked_at, replaced_at) on rag.api_keys to authenticated;
 grant select, insert, update, delete on rag.postings, rag.term_counts to authenticated;
-grant select, insert, delete on rag.removals to authenticated;
+grant select, insert, delete on rag.object_removals to authenticated;
 grant select, insert, delete on rag.webhooks to authenticated;
 grant update (events, enabled, updated_at) on rag.webhooks to authenticated;
-grant select (org_id, webhook_id, owner_id, url, description, failing_since, rests_until)
+grant select (org_id, webhook_id, owner_id, url, description, failing_since, paused_until)
   on rag.endpoints to authenticated;
 grant insert (org_id, webhook_id, url, description, secret) on rag.endpoints to authenticated;
-grant update (url, description, secret, old_secret_until, failing_since, rests_until)
+grant update (url, description, secret, old_secret_until, failing_since, paused_until)
   on rag.endpoints to authenticated;
 grant select on rag.deliveries to authenticated;
 grant insert (org_id, webhook_id, collection_id, owner_id, event_id, event, object)
   on rag.deliveries to authenticated;
 grant update (state, attempts, due_at, response_status, error, finished_at) on rag.deliveries to authenticated;
 grant select, insert, update, delete on rag.query_embeddings to authenticated;
-grant select, insert, update, delete on rag.subjects to authenticated;
+grant select, insert, update, delete on rag.title_entities to authenticated;
 grant select, insert, update, delete on rag.mentions to authenticated;
 grant select, insert, update, delete on rag.relations to authenticated;
 grant select, insert, update, delete on rag.extractions to authenticated;
-grant select, insert, update on rag.calls to authenticated;
+grant select, insert, update on rag.org_calls to authenticated;
 grant select, insert, update, delete on rag.sessions to authenticated;
--- No update: what was said was said.
+-- No update: a stored message does not change.
 grant select, insert, delete on rag.messages to authenticated;
-grant select, insert, update on rag.measures to authenticated;
+grant select, insert, update on rag.api_metrics to authenticated;
 grant select, insert, update on rag.rate_limits to authenticated;
 grant select, insert, update on rag.request_counts to authenticated;
-grant select, insert, update, delete on rag.replies to authenticated;
+grant select, insert, update, delete on rag.stored_responses to authenticated;
 grant select, insert (org_id, owner_id, user_id, event, namespace, collection_id, document_count, chunk_count, top_score)
-  on rag.events to authenticated;
+  on rag.audit_events to authenticated;
 
 -- The same for the worker's role, which is no member of an org.
 grant select (org_id, id, deleted_at), delete on rag.collections to rag_worker;
@@ -11057,12 +11073,12 @@ grant select on rag.jobs to rag_worker;
 grant update (state, attempts, due_at, lease, started_at, finished_at, step, error_code, error_message)
   on rag.jobs to rag_worker;
 grant select (org_id, id, collection_id, status), update (status, error_code, error_message) on rag.documents to rag_worker;
-grant select, delete on rag.removals to rag_worker;
-grant update (due_at, attempts) on rag.removals to rag_worker;
+grant select, delete on rag.object_removals to rag_worker;
+grant update (due_at, attempts) on rag.object_removals to rag_worker;
 grant select (org_id, path) on rag.originals to rag_worker;
 grant select on rag.webhooks, rag.endpoints to rag_worker;
 grant update (enabled, updated_at) on rag.webhooks to rag_worker;
-grant update (old_secret, failing_since, rests_until) on rag.endpoints to rag_worker;
+grant update (old_secret, failing_since, paused_until) on rag.endpoints to rag_worker;
 grant select, delete on rag.deliveries to rag_worker;
 grant insert (org_id, webhook_id, collection_id, owner_id, event_id, event, object) on rag.deliveries to rag_worker;
 grant update (state, attempts, due_at, lease, response_status, error, finished_at)

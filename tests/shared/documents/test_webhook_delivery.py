@@ -66,7 +66,7 @@ def test_a_failed_delivery_is_repeated(
     assert states(world) == [("done", 2, 200, None)]
     first, second = (json.loads(request.body) for request in moody.requests)
     assert first == second
-    assert world.sql("select failing_since, rests_until from rag.endpoints") == [(None, None)]
+    assert world.sql("select failing_since, paused_until from rag.endpoints") == [(None, None)]
 
 
 def test_the_response_body_is_not_waited_for(
@@ -141,7 +141,7 @@ def test_a_failing_endpoint_is_retried_with_growing_delays(
         bring(core, people.ann, home, f"Kiln {number}")
     moody.replies(Reply(status=503))
     assert courier.deliver().claimed == 5
-    rests = "select extract(epoch from rests_until - now()) from rag.endpoints"
+    rests = "select extract(epoch from paused_until - now()) from rag.endpoints"
     for failing, least, most in (("1 minute", 55, 66), ("1 day", 3590, 3605)):
         failing_for(world, failing)
         at_once(world)
@@ -273,7 +273,7 @@ def test_a_failure_after_a_long_pause_starts_a_new_series(
     made = listen(core, people, moody.url, OF_DOCUMENTS)
     moody.replies(Reply(status=500))
     bring(core, people.ann, home)
-    long_ago = "failing_since = now() - interval '9 days', rests_until = now() - interval '6 days'"
+    long_ago = "failing_since = now() - interval '9 days', paused_until = now() - interval '6 days'"
     world.sql(f"update rag.endpoints set {long_ago}")
     courier.deliver()
     row = webhooks.get(core.database, people.ada.principal, made.row["id"])

@@ -22,7 +22,7 @@ def test_existing_documents_are_extracted_on_request(world: World, people: Peopl
     first, second = (put(world, people.ann, text, title="Reports") for text in TEXTS[:2])
     world.sql("update rag.extractions set user_id = null where document_id = %s", first)
     world.sql("delete from rag.extractions where document_id = %s", second)
-    world.sql("delete from rag.subjects where document_id = %s", second)
+    world.sql("delete from rag.title_entities where document_id = %s", second)
     read = put(world, people.ann, TEXTS[2], chunks=named({TEXTS[2]: ["Cyd Fox"]}))
     assert claim(world) == []
     ((home,),) = world.sql("select collection_id from rag.documents where id = %s", first)
@@ -34,7 +34,7 @@ def test_existing_documents_are_extracted_on_request(world: World, people: Peopl
     for row in claimed:
         held(world, people.alf, row, "select * from public.rag_open_extraction()")
         keep(world, people.alf, row, 0, names("Ann Lee"))
-    assert world.sql("select entity from rag.subjects where document_id = %s", second) == [("reports",)]
+    assert world.sql("select entity from rag.title_entities where document_id = %s", second) == [("reports",)]
     assert state(world, read) == (1, 0, 0, False, False, None)
 
 
@@ -86,7 +86,7 @@ def test_the_worker_removes_the_results_of_many_documents(world: World, people: 
         for row in claim(world, 10):
             assert held(world, people.ann, row, "select * from public.rag_open_extraction()") == []
     assert world.sql(left, home) == [(0,)]
-    assert world.sql("select count(*) from rag.subjects where collection_id = %s", home) == [(0,)]
+    assert world.sql("select count(*) from rag.title_entities where collection_id = %s", home) == [(0,)]
     assert claim(world) == []
 
 

@@ -104,7 +104,7 @@ def test_a_claim_is_limited_in_number_and_time(world: World, subtests: pytest.Su
 
 def test_the_worker_s_role_reads_no_names_and_no_text(world: World, people: People):
     put(world, people.ann, TEXTS[0], chunks=named({TEXTS[0]: ["Ann Lee"]}))
-    for table in ("mentions", "subjects", "relations", "chunks"):
+    for table in ("mentions", "title_entities", "relations", "chunks"):
         with pytest.raises(psycopg.errors.InsufficientPrivilege):
             world.as_role("rag_worker", f"select from rag.{table}")
     with pytest.raises(psycopg.errors.InsufficientPrivilege):
