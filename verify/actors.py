@@ -150,7 +150,8 @@ def _delete(actors: Actors) -> None:
     people = [person.id for person in actors.people] + actors.key_ids
     actors.sql("delete from rag.orgs where id = any (%s::uuid[])", [actors.org_id, actors.rival_org_id])
     actors.sql(
-        "delete from rag.object_removals where org_id = any (%s::uuid[])", [actors.org_id, actors.rival_org_id]
+        "delete from rag.object_removals where org_id = any (%s::uuid[])",
+        [actors.org_id, actors.rival_org_id],
     )
     actors.sql("delete from rag.tiers where name = %s", _tier(actors))
     for table, column in TABLES_OF_A_USER.items():

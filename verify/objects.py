@@ -263,8 +263,8 @@ class ObjectFactory:
         """The claim of a reply that the admin is about to give."""
         actors, claim = self._actors, str(uuid4())
         actors.sql(
-            "insert into rag.stored_responses (org_id, owner_id, caller_id, key_hash, body_hash, claim, due_at, "
-            "created_at) values (%s, %s, %s, %s, %s, %s, now() + interval '1 hour', now())",
+            "insert into rag.stored_responses (org_id, owner_id, caller_id, key_hash, body_hash, claim, "
+            "due_at, created_at) values (%s, %s, %s, %s, %s, %s, now() + interval '1 hour', now())",
             actors.org_id, actors.admin.id, actors.admin.id, HASH, HASH, claim,
         )  # fmt: skip
         return claim

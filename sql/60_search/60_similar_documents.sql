@@ -28,7 +28,8 @@ begin
     subject.words := left(case when chunk_id is not null
       then (select chunks.content from rag.chunks where chunks.org_id = any (org_ids) and chunks.id = chunk_id)
       else (
-        select documents.content from rag.documents where documents.org_id = any (org_ids) and documents.id = document_id)
+        select documents.content from rag.documents
+        where documents.org_id = any (org_ids) and documents.id = document_id)
     end, 10000);
   end if;
   if with_embedding then

@@ -27,7 +27,7 @@ $$;
 comment on function rag.fold_text is
   'Letters without case and accents, and without what shows nothing; what stands between words is one blank. An '
   'apostrophe is nothing (O''Brien), nor is an English genitive (Boritzer''s); + and # stay, for C++ and C#. Marks '
-  'that are letters'' own, as in Devanagari and Thai, are kept. The characters of punctuation are listed here: versions of '
+  'that are letters'' own, as in Devanagari and Thai, are kept. The characters of punctuation are listed: versions of '
   'Postgres differ.';
 
 create function rag.entity_key(name text)

@@ -130,8 +130,8 @@ end;
 $$;
 
 comment on function rag.check_response_claim is
-  'Raises PT400 for invalid arguments of rag_claim_response, PT403 for a key without the scope, and PT429 for a new key '
-  'of a caller with too many stored responses.';
+  'Raises PT400 for invalid arguments of rag_claim_response, PT403 for a key without the scope, and PT429 for a new '
+  'key of a caller with too many stored responses.';
 
 create function rag.try_claim_response(home uuid, key_hash text, body_hash text, scope text, lease_seconds integer)
 returns uuid

@@ -102,7 +102,7 @@ begin
   end if;
   return (
     with listed as (
-      select events.*
+      select audit_events.*
       from rag.audit_events
       where audit_events.org_id = any (array(select rag.admin_org_ids()))
         and (rag_list_events.namespace is null or audit_events.namespace = rag_list_events.namespace)

@@ -194,9 +194,9 @@ comment on function rag.check_models is
   'deployer''s) may store embeddings of any model.';
 
 -- The parts that the queues of the worker share. The queues are ingestion jobs (20_documents), extractions (70_graph),
--- deliveries (50_webhooks) and object removals (40_storage). A claim leases due items, the same number for every org. An
--- item whose lease has expired is due again, and after rag.max_attempts() without a result it fails. The claims
--- themselves differ by table (CONTRIBUTING.md, Decisions).
+-- deliveries (50_webhooks) and object removals (40_storage). A claim leases due items, the same number for every org.
+-- An item whose lease has expired is due again, and after rag.max_attempts() without a result it fails. A removal has
+-- no lease and never fails. The claims themselves differ by table (CONTRIBUTING.md, Decisions).
 
 create function rag.check_claim(max_items integer, lease_seconds integer default 60)
 returns void
@@ -6624,7 +6624,8 @@ begin
     subject.words := left(case when chunk_id is not null
       then (select chunks.content from rag.chunks where chunks.org_id = any (org_ids) and chunks.id = chunk_id)
       else (
-        select documents.content from rag.documents where documents.org_id = any (org_ids) and documents.id = document_id)
+        select documents.content from rag.documents
+        where documents.org_id = any (org_ids) and documents.id = document_id)
     end, 10000);
   end if;
   if with_embedding then
@@ -6756,7 +6757,7 @@ $$;
 comment on function rag.fold_text is
   'Letters without case and accents, and without what shows nothing; what stands between words is one blank. An '
   'apostrophe is nothing (O''Brien), nor is an English genitive (Boritzer''s); + and # stay, for C++ and C#. Marks '
-  'that are letters'' own, as in Devanagari and Thai, are kept. The characters of punctuation are listed here: versions of '
+  'that are letters'' own, as in Devanagari and Thai, are kept. The characters of punctuation are listed: versions of '
   'Postgres differ.';
 
 create function rag.entity_key(name text)
@@ -10527,8 +10528,8 @@ end;
 $$;
 
 comment on function rag.check_response_claim is
-  'Raises PT400 for invalid arguments of rag_claim_response, PT403 for a key without the scope, and PT429 for a new key '
-  'of a caller with too many stored responses.';
+  'Raises PT400 for invalid arguments of rag_claim_response, PT403 for a key without the scope, and PT429 for a new '
+  'key of a caller with too many stored responses.';
 
 create function rag.try_claim_response(home uuid, key_hash text, body_hash text, scope text, lease_seconds integer)
 returns uuid
@@ -10790,7 +10791,7 @@ begin
   end if;
   return (
     with listed as (
-      select events.*
+      select audit_events.*
       from rag.audit_events
       where audit_events.org_id = any (array(select rag.admin_org_ids()))
         and (rag_list_events.namespace is null or audit_events.namespace = rag_list_events.namespace)

@@ -195,7 +195,9 @@ def test_a_broken_stream_ends_with_an_error_and_without_done(
             assert (events[-1]["error"]["code"], events[-1]["error"]["type"]) == (code, "server_error")
             assert "[DONE]" not in events
             assert "secret" not in answer.text
-            counted = "select label from rag.api_metrics where name = 'rag_chat_requests_total' and user_id = %s"
+            counted = (
+                "select label from rag.api_metrics where name = 'rag_chat_requests_total' and user_id = %s"
+            )
             assert world.sql(counted, actor.id) == [("failure",)]
 
 

@@ -446,7 +446,8 @@ def test_a_failed_deletion_is_retried_with_growing_delays(
     for attempt in range(1, 4):
         assert uploading.remove() == 0
         pause = (
-            "select attempts, round(extract(epoch from due_at - clock_timestamp()) / 60) from rag.object_removals"
+            "select attempts, round(extract(epoch from due_at - clock_timestamp()) / 60) "
+            "from rag.object_removals"
         )
         assert world.sql(pause) == [(attempt, 2 ** (attempt - 1))]
         assert uploading.remove() == 0, "not before its time"

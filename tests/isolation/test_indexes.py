@@ -255,7 +255,8 @@ def test_an_unknown_metric_is_refused(subtests: pytest.Subtests, people: People,
     ]:
         with subtests.test(measure=measure):
             assert people.ann.rpc("rag_record_metrics", {"measures": [measure]}).status_code == 400
-            assert world.sql("select count(*) from rag.api_metrics where user_id = %s", people.ann.id) == [(0,)]
+            counted = world.sql("select count(*) from rag.api_metrics where user_id = %s", people.ann.id)
+            assert counted == [(0,)]
 
 
 def test_a_metric_is_counted_for_the_caller_only(people: People, world: World):

@@ -432,7 +432,9 @@ def test_the_worker_cannot_be_made_to_delete_a_document_s_object(
 ):
     path = shared(uploading, people)
     home = path.split("/")[1]
-    removal = "insert into rag.object_removals (org_id, path, collection_id, owner_id) values (%s, %s, %s, %s)"
+    removal = (
+        "insert into rag.object_removals (org_id, path, collection_id, owner_id) values (%s, %s, %s, %s)"
+    )
     with pytest.raises(Exception, match="row-level security"):
         world.as_user(people.bob, removal, people.acme.id, path, home, None)
     with pytest.raises(Exception, match="check constraint"):

@@ -186,8 +186,8 @@ OF_DOCUMENTS = {
     "relations", "extractions",
 }  # fmt: skip
 TENANT_TABLES = {
-    "api_keys", "collections", "jobs", "object_removals", "webhooks", "endpoints", "deliveries", "events",
-    "stored_responses", "sessions", "messages", "org_calls", *OF_DOCUMENTS,
+    "api_keys", "collections", "jobs", "object_removals", "webhooks", "endpoints", "deliveries",
+    "audit_events", "stored_responses", "sessions", "messages", "org_calls", *OF_DOCUMENTS,
 }  # fmt: skip
 # What narrows tokens that stand for API keys: restrictive policies, by table.
 NARROWING = {

@@ -136,7 +136,8 @@ def test_one_call_deletes_at_most_a_hundred_expired_responses(core: Services, pe
     world.sql(SOME, people.acme.id, people.ann.id, people.ann.id, "2 days", 150)
     for left in (51, 2):
         claimed(core, people, f"key {left}")
-        assert world.sql("select count(*) from rag.stored_responses where org_id = %s", people.acme.id) == [(left,)]
+        rows = world.sql("select count(*) from rag.stored_responses where org_id = %s", people.acme.id)
+        assert rows == [(left,)]
 
 
 def test_a_user_with_ten_thousand_responses_a_day_stores_no_more(
@@ -194,7 +195,9 @@ def test_every_other_key_is_accepted(subtests: pytest.Subtests, core: Services, 
 
 def test_neither_key_nor_body_is_stored(core: Services, people: People, world: World):
     claimed(core, people, "the-secret-key", b"the secret question")
-    ((row,),) = world.sql("select stored_responses::text from rag.stored_responses where org_id = %s", people.acme.id)
+    ((row,),) = world.sql(
+        "select stored_responses::text from rag.stored_responses where org_id = %s", people.acme.id
+    )
     assert "secret" not in row
 
 

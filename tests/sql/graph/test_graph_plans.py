@@ -35,8 +35,8 @@ CROWD = """
       lateral (values (rag.entity_key(title), 1), ('everywhere', 0.6)) as named (entity, weight),
       rag.phonetic_key(entity) as sound
     where org_id = %(org)s and title ~ '^Everywhere';
-    insert into rag.mentions (org_id, document_id, ordinal, entity, collection_id, name, kind, surfaces, weight,
-      sound, ending)
+    insert into rag.mentions (org_id, document_id, ordinal, entity, collection_id, name, kind, surfaces,
+      weight, sound, ending)
     select org_id, document_id, ordinal, entity, collection_id, entity, 'name', '{}', 0.5, sound,
       reverse(sound)
     from rag.chunks,
@@ -49,9 +49,9 @@ CROWD = """
     from rag.mentions where org_id = %(org)s and entity ~ '^thing';
 """
 TABLES = {"title_entities", "mentions", "relations", "extractions", "chunks"}
-BY_NAME = ("subjects_by_entity", "mentions_by_entity")
+BY_NAME = ("title_entities_by_entity", "mentions_by_entity")
 ALIASES = ("relations_aliases_by_subject", "relations_aliases_by_object")
-BY_SOUND = ("subjects_by_sound", "subjects_by_ending", "mentions_by_sound", "mentions_by_ending")
+BY_SOUND = ("title_entities_by_sound", "title_entities_by_ending", "mentions_by_sound", "mentions_by_ending")
 Crowd = tuple[World, Actor, Actor]
 
 

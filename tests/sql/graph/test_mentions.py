@@ -100,7 +100,10 @@ ODD: dict[str, tuple[dict[str, Any], Any]] = {
     "said as text": ({"surfaces": "Curtiz"}, (None, ["Michael Curtiz"], None)),
     "said as an object": ({"surfaces": {"a": 1}}, (None, ["Michael Curtiz"], None)),
     "said nothing": ({"surfaces": []}, (None, [], None)),
-    "said what is none": ({"surfaces": [None, 7, "", "x" * 201, "\u202ex", ["a"], {"c": 1}]}, (None, [], None)),
+    "said what is none": (
+        {"surfaces": [None, 7, "", "x" * 201, "\u202ex", ["a"], {"c": 1}]},
+        (None, [], None),
+    ),
     "said partly": ({"surfaces": [None, "Curtiz", "\u202ex"]}, (None, ["Curtiz"], None)),
     "said twice": ({"surfaces": ["Curtiz", "Curtiz"]}, (None, ["Curtiz"], None)),
     "said by nobody": ({"surfaces": None}, (None, ["Michael Curtiz"], None)),
@@ -156,7 +159,9 @@ def test_a_member_cannot_write_mentions_without_the_chunk_s_document(world: Worl
     """Row security and the keys, past rag_put_document."""
     mine = naming.put(world, people.ann, "t", Said("x", ["Heron"]))
     naming.put(world, people.bob, "t", Said("x", ["Heron"]))
-    columns = "document_id, ordinal, entity, collection_id, owner_id, name, kind, said, weight, sound, ending"
+    columns = (
+        "document_id, ordinal, entity, collection_id, owner_id, name, kind, surfaces, weight, sound, ending"
+    )
     copy = f"insert into rag.mentions (org_id, {columns}) select %s, {columns} from rag.mentions "
     copy += "where document_id = %s"
     for org in (people.acme.id, people.bolt.id):

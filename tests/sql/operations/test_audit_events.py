@@ -89,7 +89,8 @@ def test_an_event_and_its_metrics_are_one_transaction(people: People, world: Wor
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(lambda _: note(people.ann, measures=counted), range(20)))
     rows = world.sql(
-        "select name, sum, total, buckets from rag.api_metrics where user_id = %s order by name", people.ann.id
+        "select name, sum, total, buckets from rag.api_metrics where user_id = %s order by name",
+        people.ann.id,
     )
     assert rows == [
         ("gateway_knowledge_chunks_retrieved_total", 60.0, 20, []),
@@ -152,8 +153,8 @@ def test_an_event_s_time_cannot_be_set(people: People, world: World, column: str
 
 def test_another_user_s_event_cannot_be_written_in_sql(people: People, world: World):
     statement = (
-        "insert into rag.audit_events (org_id, owner_id, user_id, event, namespace, document_count, chunk_count) "
-        "values (%s, %s, %s, 'knowledge.query', 'x', 0, 0)"
+        "insert into rag.audit_events (org_id, owner_id, user_id, event, namespace, document_count, "
+        "chunk_count) values (%s, %s, %s, 'knowledge.query', 'x', 0, 0)"
     )
     for row in (
         (people.acme.id, None, people.alf.id),

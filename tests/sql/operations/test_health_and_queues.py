@@ -29,9 +29,9 @@ def test_admins_see_their_orgs_pending_work_by_kind(people: People, world: World
     # Two uploads, of which one is under way.
     for minutes in (-5, 5):
         world.sql(
-            "insert into rag.object_removals (org_id, path, collection_id, due_at) select %(org)s, concat_ws('/', "
-            "%(org)s, gen_random_uuid(), gen_random_uuid(), gen_random_uuid(), 'a'), %(home)s, "
-            "now() + make_interval(mins => %(minutes)s)".replace("%(org)s", f"'{acme}'")
+            "insert into rag.object_removals (org_id, path, collection_id, due_at) select %(org)s, "
+            "concat_ws('/', %(org)s, gen_random_uuid(), gen_random_uuid(), gen_random_uuid(), 'a'), "
+            "%(home)s, now() + make_interval(mins => %(minutes)s)".replace("%(org)s", f"'{acme}'")
             .replace("%(home)s", f"'{home}'").replace("%(minutes)s", str(minutes))
         )  # fmt: skip
     hook = ok(people.ada.rpc("rag_create_webhook", webhook_arguments(org_id=acme)))[0]["id"]
