@@ -47,7 +47,7 @@ TEMPLATES = (
     "What did {0} and {1} say about {word}?",
     "What have {0}, {1} and {2} in common {word}?",
 )
-TABLES = ("rag.subjects", "rag.mentions", "rag.relations")
+TABLES = ("rag.title_entities", "rag.mentions", "rag.relations")
 Draw = Callable[[np.random.Generator], str]
 
 

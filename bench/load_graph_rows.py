@@ -23,7 +23,7 @@ create temporary table relating (document_id uuid, ordinal integer, subject inte
   object integer, confidence real)
 """
 SUBJECTS = """
-insert into rag.subjects (org_id, document_id, entity, collection_id, name, weight, sound, ending)
+insert into rag.title_entities (org_id, document_id, entity, collection_id, name, weight, sound, ending)
 select org_id, id, found.entity, collection_id, found.name, found.weight, heard.sound, reverse(heard.sound)
 from rag.documents
 cross join lateral rag.title_names(title) as found
@@ -31,7 +31,7 @@ cross join lateral (select rag.phonetic_key(found.entity)) as heard (sound)
 where org_id = %s
 """
 MENTIONS = """
-insert into rag.mentions (org_id, document_id, ordinal, entity, collection_id, name, kind, said, weight,
+insert into rag.mentions (org_id, document_id, ordinal, entity, collection_id, name, kind, surfaces, weight,
   sound, ending)
 select %s, document_id, ordinal, entity, %s, name, kind, array[name], weight, sound, ending
 from naming
@@ -60,7 +60,7 @@ def load_graph_rows(tenants: TenantDatabase, corpus: TextCorpus) -> None:
     tenants.connection.execute(RELATIONS, [org_id, org_id])
     tenants.connection.execute("reset session_replication_role")
     tenants.connection.execute("drop table named, naming, relating")
-    tenants.connection.execute("analyze rag.subjects, rag.mentions, rag.relations")
+    tenants.connection.execute("analyze rag.title_entities, rag.mentions, rag.relations")
 
 
 def _draft(tenants: TenantDatabase, corpus: TextCorpus, prose: NamedProse) -> None:

@@ -6,8 +6,8 @@ grant select on rag.tiers to authenticated;
 grant select on rag.orgs, rag.members to authenticated;
 grant select, insert, delete on rag.collections to authenticated;
 -- All columns but created_by.
-grant update (org_id, id, owner_id, name, description, metadata, config, loads, deleted_at, created_at, updated_at)
-  on rag.collections to authenticated;
+grant update (org_id, id, owner_id, name, description, metadata, config, loading_name, deleted_at, created_at,
+  updated_at) on rag.collections to authenticated;
 grant select, delete on rag.documents to authenticated;
 -- All columns but created_by, which keeps its default.
 grant insert (org_id, id, collection_id, owner_id, external_id, source_type, title, uri, lang, occurred_at, origin, author,
@@ -28,33 +28,33 @@ grant insert (org_id, owner_id, name, prefix, hash, scopes, collection_id, expir
   on rag.api_keys to authenticated;
 grant update (last_used_at, expires_at, revoked_at, replaced_at) on rag.api_keys to authenticated;
 grant select, insert, update, delete on rag.postings, rag.term_counts to authenticated;
-grant select, insert, delete on rag.removals to authenticated;
+grant select, insert, delete on rag.object_removals to authenticated;
 grant select, insert, delete on rag.webhooks to authenticated;
 grant update (events, enabled, updated_at) on rag.webhooks to authenticated;
-grant select (org_id, webhook_id, owner_id, url, description, failing_since, rests_until)
+grant select (org_id, webhook_id, owner_id, url, description, failing_since, paused_until)
   on rag.endpoints to authenticated;
 grant insert (org_id, webhook_id, url, description, secret) on rag.endpoints to authenticated;
-grant update (url, description, secret, old_secret_until, failing_since, rests_until)
+grant update (url, description, secret, old_secret_until, failing_since, paused_until)
   on rag.endpoints to authenticated;
 grant select on rag.deliveries to authenticated;
 grant insert (org_id, webhook_id, collection_id, owner_id, event_id, event, object)
   on rag.deliveries to authenticated;
 grant update (state, attempts, due_at, response_status, error, finished_at) on rag.deliveries to authenticated;
 grant select, insert, update, delete on rag.query_embeddings to authenticated;
-grant select, insert, update, delete on rag.subjects to authenticated;
+grant select, insert, update, delete on rag.title_entities to authenticated;
 grant select, insert, update, delete on rag.mentions to authenticated;
 grant select, insert, update, delete on rag.relations to authenticated;
 grant select, insert, update, delete on rag.extractions to authenticated;
-grant select, insert, update on rag.calls to authenticated;
+grant select, insert, update on rag.org_calls to authenticated;
 grant select, insert, update, delete on rag.sessions to authenticated;
--- No update: what was said was said.
+-- No update: a stored message does not change.
 grant select, insert, delete on rag.messages to authenticated;
-grant select, insert, update on rag.measures to authenticated;
+grant select, insert, update on rag.api_metrics to authenticated;
 grant select, insert, update on rag.rate_limits to authenticated;
 grant select, insert, update on rag.request_counts to authenticated;
-grant select, insert, update, delete on rag.replies to authenticated;
+grant select, insert, update, delete on rag.stored_responses to authenticated;
 grant select, insert (org_id, owner_id, user_id, event, namespace, collection_id, document_count, chunk_count, top_score)
-  on rag.events to authenticated;
+  on rag.audit_events to authenticated;
 
 -- The same for the worker's role, which is no member of an org.
 grant select (org_id, id, deleted_at), delete on rag.collections to rag_worker;
@@ -62,12 +62,12 @@ grant select on rag.jobs to rag_worker;
 grant update (state, attempts, due_at, lease, started_at, finished_at, step, error_code, error_message)
   on rag.jobs to rag_worker;
 grant select (org_id, id, collection_id, status), update (status, error_code, error_message) on rag.documents to rag_worker;
-grant select, delete on rag.removals to rag_worker;
-grant update (due_at, attempts) on rag.removals to rag_worker;
+grant select, delete on rag.object_removals to rag_worker;
+grant update (due_at, attempts) on rag.object_removals to rag_worker;
 grant select (org_id, path) on rag.originals to rag_worker;
 grant select on rag.webhooks, rag.endpoints to rag_worker;
 grant update (enabled, updated_at) on rag.webhooks to rag_worker;
-grant update (old_secret, failing_since, rests_until) on rag.endpoints to rag_worker;
+grant update (old_secret, failing_since, paused_until) on rag.endpoints to rag_worker;
 grant select, delete on rag.deliveries to rag_worker;
 grant insert (org_id, webhook_id, collection_id, owner_id, event_id, event, object) on rag.deliveries to rag_worker;
 grant update (state, attempts, due_at, lease, response_status, error, finished_at)
@@ -81,12 +81,15 @@ grant select on rag.settings to rag_worker;
 -- executes the internal functions too.
 revoke all on all functions in schema rag from public, anon, authenticated, service_role;
 grant execute on all functions in schema rag to authenticated;
-revoke execute on function rag.clear_deliveries(), rag.due_deliveries(integer) from authenticated;
-grant execute on function rag.clear_deliveries(), rag.due_deliveries(integer) to rag_worker;
+revoke execute on function rag.fail_exhausted_jobs(), rag.due_jobs(integer), rag.due_extractions(integer, integer),
+  rag.clear_deliveries(), rag.due_deliveries(integer) from authenticated;
+grant execute on function rag.fail_exhausted_jobs(), rag.due_jobs(integer), rag.due_extractions(integer, integer),
+  rag.clear_deliveries(), rag.due_deliveries(integer) to rag_worker;
 -- The functions that the worker's statements call in checks, triggers and rag_health.
 grant execute on function rag.is_visible_text(text), rag.is_metadata(jsonb), rag.has_readable_numbers(jsonb),
   rag.has_subscriber(uuid, uuid, text), rag.enqueue_event(uuid, uuid, uuid, text, jsonb), rag.version(), rag.queues(uuid[]),
-  rag.is_direct_call(), rag.functions_secret_status() to rag_worker;
+  rag.is_direct_call(), rag.functions_secret_status(), rag.check_claim(integer, integer), rag.max_attempts()
+  to rag_worker;
 
 -- Exposed functions: schema public, by kind of caller. Supabase grants new functions of schema public to its API roles,
 -- so each grant begins with a revoke. Tests and verify/ read this list.

@@ -34,7 +34,7 @@ LEASED: dict[str, dict[str, Any]] = {
 }
 # The same of a document that is read for names.
 READING: dict[str, dict[str, Any]] = {
-    "rag_open_extraction": {"most": 10},
+    "rag_open_extraction": {"max_chunks": 10},
     "rag_store_extraction": {"first": 0, "chunks": [{"names": [{"name": "Eve Root"}]}]},
     "rag_fail_extraction": {"code": "reading_failed", "message": "x"},
 }

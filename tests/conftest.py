@@ -143,7 +143,7 @@ def world(stack: Stack) -> Iterator[World]:
 @pytest.fixture
 def no_jobs(world: World) -> Iterator[None]:
     """Nothing that another test has left for the worker to do or to send, and nothing left."""
-    tables = ("jobs", "webhooks", "extractions", "removals")
+    tables = ("jobs", "webhooks", "extractions", "object_removals")
     clear = "; ".join(f"delete from rag.{table}" for table in tables)
     world.sql(clear)
     yield
@@ -169,7 +169,7 @@ def uploading(
     stack: Stack, settings: Settings, embedder: Embedder, world: World, no_jobs: None
 ) -> Iterator[Uploads]:
     """A deployment that takes large files; Storage is empty."""
-    world.sql("delete from rag.removals")
+    world.sql("delete from rag.object_removals")
     world.sql("delete from storage.objects")
     with StorageServer(stack) as server:
         changes = {

@@ -29,7 +29,7 @@ class NamedText:
             "token_count": 1,
             "embedding": list(embedding),
             "names": [
-                {"name": name, "kind": kind, "said": [name], "weight": 0.8}
+                {"name": name, "kind": kind, "surfaces": [name], "weight": 0.8}
                 for name, kind in self.names.items()
             ],
             "relations": [

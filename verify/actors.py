@@ -22,7 +22,7 @@ TOKEN_SECONDS = 3600
 TABLES_OF_A_USER = {
     "rate_limits": "caller_id",
     "request_counts": "user_id",
-    "measures": "user_id",
+    "api_metrics": "user_id",
     "query_embeddings": "user_id",
 }
 
@@ -150,7 +150,8 @@ def _delete(actors: Actors) -> None:
     people = [person.id for person in actors.people] + actors.key_ids
     actors.sql("delete from rag.orgs where id = any (%s::uuid[])", [actors.org_id, actors.rival_org_id])
     actors.sql(
-        "delete from rag.removals where org_id = any (%s::uuid[])", [actors.org_id, actors.rival_org_id]
+        "delete from rag.object_removals where org_id = any (%s::uuid[])",
+        [actors.org_id, actors.rival_org_id],
     )
     actors.sql("delete from rag.tiers where name = %s", _tier(actors))
     for table, column in TABLES_OF_A_USER.items():

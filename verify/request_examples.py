@@ -200,7 +200,7 @@ ARGUMENTS: dict[str, Example] = {
         "title": "new", "messages": [{"role": "user", "content": f"and {values['marker']}"}],
     },
     "rag_begin_upload": lambda _: {"name": "a.pdf", "size_bytes": 10},
-    "rag_claim_jobs": lambda _: {"wanted": 1, "lease_seconds": 60},
+    "rag_claim_jobs": lambda _: {"max_items": 1, "lease_seconds": 60},
     "rag_store_content": lambda _: {"content_hash": _digest()},
     "rag_extend_job": lambda _: {"step": "storing", "lease_seconds": 60},
     "rag_complete_job": lambda values: {"document": _document(values), "chunks": [_chunk(values, QUESTION)]},

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from verify.actors import Actors
 
 # Counters, which a refused request changes too.
-COUNTERS = ("rate_limits", "request_counts", "calls", "measures")
+COUNTERS = ("rate_limits", "request_counts", "org_calls", "api_metrics")
 # api_keys.last_used_at: a key whose request is refused was used.
 VOLATILE_COLUMNS = ("last_used_at",)
 OWNER_COLUMNS = ("owner_id", "user_id", "caller_id")

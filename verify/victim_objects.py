@@ -143,7 +143,7 @@ class ObjectFactory:
         self._actors.sql(
             "delete from rag.api_keys where org_id = %s and name not like 'credential %%'", org_id
         )
-        for table in ("sessions", "webhooks", "replies", "events", "removals"):
+        for table in ("sessions", "webhooks", "stored_responses", "audit_events", "object_removals"):
             self._actors.sql(f"delete from rag.{table} where org_id = %s", org_id)  # noqa: S608
 
     def _ids(self) -> frozenset[str]:
@@ -263,8 +263,8 @@ class ObjectFactory:
         """The claim of a reply that the admin is about to give."""
         actors, claim = self._actors, str(uuid4())
         actors.sql(
-            "insert into rag.replies (org_id, owner_id, caller_id, key_hash, body_hash, claim, due_at, "
-            "created_at) values (%s, %s, %s, %s, %s, %s, now() + interval '1 hour', now())",
+            "insert into rag.stored_responses (org_id, owner_id, caller_id, key_hash, body_hash, claim, "
+            "due_at, created_at) values (%s, %s, %s, %s, %s, %s, now() + interval '1 hour', now())",
             actors.org_id, actors.admin.id, actors.admin.id, HASH, HASH, claim,
         )  # fmt: skip
         return claim
@@ -294,7 +294,7 @@ class ObjectFactory:
         actors = self._actors
         path = f"{actors.org_id}/{collection_id}/{actors.member.id}/{uuid4()}/{actors.marker}"
         actors.sql(
-            "insert into rag.removals (org_id, path, collection_id, due_at) "
+            "insert into rag.object_removals (org_id, path, collection_id, due_at) "
             "values (%s, %s, %s, now() + interval '1 day')",
             actors.org_id, path, collection_id,
         )  # fmt: skip

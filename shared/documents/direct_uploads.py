@@ -1,6 +1,6 @@
 """Uploads of large files to Storage by a signed URL.
 
-Between the two calls the database only knows that it expects an upload (sql/29_removals.sql). The client
+Between the two calls the database only knows that it expects an upload (sql/40_storage). The client
 keeps the file's fields in a signed ticket for the user, the collection and the path.
 """
 

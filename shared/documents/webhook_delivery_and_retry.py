@@ -89,7 +89,7 @@ class WebhookSender:
 
     def deliver(self) -> DeliveryStats:
         """One round of due deliveries. Raises a RagError for a failed claim."""
-        arguments = {"wanted": CLAIMED, "lease_seconds": LEASE_SECONDS}
+        arguments = {"max_items": CLAIMED, "lease_seconds": LEASE_SECONDS}
         rows: list[Row] = self._call("rag_claim_deliveries", arguments)
         if not rows:
             return DeliveryStats()

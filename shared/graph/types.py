@@ -30,7 +30,7 @@ class Name:
         return {
             "name": self.name,
             "kind": self.kind,
-            "said": list(self.surfaces),
+            "surfaces": list(self.surfaces),
             "weight": round(self.weight, 3),
         }
 

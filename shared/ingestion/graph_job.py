@@ -30,7 +30,7 @@ class ExtractionJob:
 
     def next_part(self) -> Row | None:
         """The next part: level, title, first, chunks; None when nothing is left."""
-        rows = self._jobs.call(self._job, "rag_open_extraction", {"most": CHUNKS_AT_ONCE})
+        rows = self._jobs.call(self._job, "rag_open_extraction", {"max_chunks": CHUNKS_AT_ONCE})
         return rows[0] if rows else None
 
     def store(self, first_chunk: int, names: Sequence[Extraction | None], model: str | None = None) -> bool:

@@ -59,7 +59,7 @@ class GraphWorker:
         """One round: some documents, each completed, failed or postponed. Raises a RagError for a failed
         claim."""
         arguments = {
-            "wanted": CLAIMED,
+            "max_items": CLAIMED,
             "lease_seconds": self._lease_seconds,
             "with_model": self._model is not None,
         }
@@ -135,6 +135,6 @@ def _full_names(names: Sequence[Row]) -> dict[str, str]:
     return {
         fold(surface): row["name"]
         for row in names
-        for surface in row["said"]
+        for surface in row["surfaces"]
         if fold(surface) != fold(row["name"])
     }

@@ -73,7 +73,7 @@ class Jobs:
 
     def claim(self, count: int) -> list[Job]:
         """Lease at most `count` jobs."""
-        rows = self.claimed("rag_claim_jobs", {"wanted": count, "lease_seconds": LEASE_SECONDS})
+        rows = self.claimed("rag_claim_jobs", {"max_items": count, "lease_seconds": LEASE_SECONDS})
         return [Job.of(row["job_id"], row) for row in rows]
 
     def claimed(self, function: str, arguments: Row) -> list[Row]:

@@ -1,7 +1,7 @@
 """Removal of unused objects of Storage and of deleted collections.
 
-A token for one object alone deletes it (sql/29_removals.sql), since its user may have left. A deleted
-collection remains while it has private documents (sql/21_documents.sql).
+A token for one object alone deletes it (sql/40_storage), since its user may have left. A deleted
+collection remains while it has private documents (sql/20_documents/22_delete_collections.sql).
 """
 
 import logging
@@ -23,7 +23,7 @@ def remove_due(database: Database, signer: Signer, storage: Storage) -> int:
     """Delete due objects. Returns their number. A failure is logged, and the object is due again later."""
     removed, failed, until = 0, 0, time.monotonic() + SECONDS
     try:
-        while rows := database.call(worker_principal(signer), "rag_claim_removals", {"wanted": AT_ONCE}):
+        while rows := database.call(worker_principal(signer), "rag_claim_removals", {"max_items": AT_ONCE}):
             for row in rows:
                 if failed == FAILURES or time.monotonic() > until:
                     return removed

@@ -65,6 +65,9 @@ alter table rag.settings force row level security;
 create policy "signed-in callers read the settings" on rag.settings
   for select to authenticated using (true);
 
+create policy "the worker reads the settings" on rag.settings
+  for select to rag_worker using (true);
+
 insert into rag.settings default values;
 
 create function rag.check_models(models text[])

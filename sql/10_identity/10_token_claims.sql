@@ -3,7 +3,7 @@
 -- these functions. Claims only restrict, and a malformed claim permits nothing. (rag.current_org_ids reads the org.)
 -- Every statement calls the first two: PL/pgSQL keeps their plans, which saves a search a twentieth of its time.
 
-create function rag.has_scope(variadic wanted text[])
+create function rag.has_scope(variadic scopes text[])
 returns boolean
 language plpgsql stable security invoker set search_path = ''
 as $$
@@ -14,7 +14,7 @@ begin
     when coalesce(jsonb_typeof(claim), 'null') = 'null' then true
     when jsonb_typeof(claim) <> 'object' then false
     when coalesce(jsonb_typeof(claim -> 'scopes'), 'null') = 'null' then true
-    when jsonb_typeof(claim -> 'scopes') = 'array' then claim -> 'scopes' ?| (wanted || array['admin'])
+    when jsonb_typeof(claim -> 'scopes') = 'array' then claim -> 'scopes' ?| (scopes || array['admin'])
     else false
   end;
 end;

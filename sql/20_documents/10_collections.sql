@@ -1,6 +1,6 @@
 -- Collections: named sets of documents (an index, a namespace or a workspace in the APIs). A collection belongs to an
 -- org and, when owner_id is set, to one user in the org. Members write and read through functions
--- (collection_functions.sql); a collection is also created with the first document that names it.
+-- (20_manage_collections.sql); a collection is also created with the first document that names it.
 
 create function rag.is_config(value jsonb)
 returns boolean
@@ -31,7 +31,7 @@ create table rag.collections (
   description text check (length(description) <= 2000 and rag.is_visible_text(description)),
   metadata jsonb not null default '{}' check (rag.is_metadata(metadata)),
   config jsonb not null default '{}' check (rag.is_config(config)),
-  loads text check (length(loads) between 1 and 255),
+  loading_name text check (length(loading_name) between 1 and 255),
   deleted_at timestamptz,
   created_at timestamptz not null default now(),
   updated_at timestamptz not null default now(),
@@ -44,11 +44,11 @@ comment on column rag.collections.config is
   'How its documents are cut and embedded, and how they are searched where a request does not say: chunk_size, '
   'chunk_overlap, embedding_model, enable_hybrid_search, enable_knowledge_graph. What is not there is the '
   'deployment''s to choose.';
-comment on column rag.collections.loads is
+comment on column rag.collections.loading_name is
   'While it is loaded from a snapshot: the name that it will have. Until then nobody finds it by any name.';
 comment on column rag.collections.deleted_at is
   'When a member deleted it. It then exists only for the owners of private documents in it and for the org''s '
-  'admins, until the last of these documents goes (documents.sql).';
+  'admins, until the last of these documents goes (22_delete_collections.sql).';
 
 -- Two users may each have a private "notes"; the org has its own. The name of a deleted collection is free.
 create unique index collections_name on rag.collections (org_id, owner_id, name) nulls not distinct
@@ -90,7 +90,7 @@ create policy "a bound key stays in its collection" on rag.collections
   using ((select rag.bound_collection()) is null or id = (select rag.bound_collection()))
   with check ((select rag.bound_collection()) is null or id = (select rag.bound_collection()));
 
--- Except the row that comes back as deleted (documents.sql).
+-- Except the row that comes back as deleted (22_delete_collections.sql).
 create policy "a collection keeps the name of its creator" on rag.collections
   as restrictive for insert to authenticated
   with check (created_by = (select rag.creator_id()) or deleted_at is not null);
@@ -146,7 +146,7 @@ as $$
   select collections.*
   from rag.collections
   where collections.org_id = collection_by_name.org_id and collections.name = collection_by_name.name
-    and collections.loads is null and (collections.deleted_at is null or or_deleted)
+    and collections.loading_name is null and (collections.deleted_at is null or or_deleted)
     and case when rag.owner_in_name(collection_by_name.name) is null
       then collections.owner_id is null or collections.owner_id = auth.uid()
       else collections.owner_id = rag.owner_in_name(collection_by_name.name) end

@@ -51,7 +51,7 @@ comment on column rag.documents.occurred_at is
 comment on column rag.documents.origin is
   'Where it stood before it came here (github, slack), who wrote it, in which state it is (open, merged).';
 comment on column rag.documents.content_hash is
-  'SHA-256 of the text; of a document with an original (original_files.sql), of the original''s bytes.';
+  'SHA-256 of the text; of a document with an original (30_original_files.sql), of the original''s bytes.';
 comment on column rag.documents.status is
   'Whether what was brought last has become chunks. Until it has, those from before, if any, are found.';
 comment on column rag.documents.error_code is 'Why not: a code, and a sentence for people.';
@@ -105,75 +105,3 @@ create policy "a bound key stays in its collection" on rag.documents
   as restrictive for all to authenticated
   using ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()))
   with check ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()));
-
--- For collections that a member deleted. Row security applies to the documents in this condition.
-create policy "a deleted collection is seen by those who see documents in it" on rag.collections
-  as restrictive for select to authenticated
-  using (deleted_at is null or exists (
-    select from rag.documents
-    where documents.org_id = collections.org_id and documents.collection_id = collections.id));
-
--- Private documents of others stay, and so must the collection. A member does not see whether there are any, and must
--- not learn it. So the row of every collection that a member deletes comes back as deleted, with its id: whether
--- documents are left in it makes no difference to the statement, its errors, or its duration. Keys, webhooks and
--- sessions refer to the row that was deleted, and go or change with it. An admin sees all documents and leaves none;
--- a database session without a user leaves none either. The worker removes deleted collections without documents.
-create function rag.delete_documents_of_collection()
-returns trigger
-language plpgsql volatile security invoker set search_path = ''
-as $$
-declare
-  deleted rag.collections := old;
-begin
-  if current_user = 'rag_worker' then
-    return null;
-  end if;
-  perform set_config('rag.deleted_collection', old.id::text, true);
-  delete from rag.documents where documents.org_id = old.org_id and documents.collection_id = old.id;
-  if found and current_setting('rag.cascade', true) = 'false' then
-    raise exception 'the collection has documents; cascade deletes them with it'
-      using errcode = 'PT409', detail = 'collection_not_empty';
-  end if;
-  perform set_config('rag.deleted_collection', '', true);
-  if auth.uid() is not null and old.org_id not in (select rag.admin_org_ids()) then
-    deleted.deleted_at := coalesce(old.deleted_at, now());
-    insert into rag.collections values (deleted.*);
-  end if;
-  return null;
-end;
-$$;
-
-comment on function rag.delete_documents_of_collection is
-  'Deletes the collection''s documents that the caller may delete. It runs for every statement that deletes a '
-  'collection. PT409 if there are such documents and rag_delete_collection was called without cascade (rag.cascade '
-  'is false).';
-
--- Triggers fire in the order of their names: this trigger before the check of the foreign key (RI_ConstraintTrigger).
-create trigger "Documents are deleted with their collection" after delete on rag.collections
-  for each row execute function rag.delete_documents_of_collection();
-
-create function rag.require_undeleted_collection()
-returns trigger
-language plpgsql volatile security invoker set search_path = ''
-as $$
-begin
-  if exists (
-    select from added
-    where not exists (
-      select from rag.collections
-      where collections.org_id = added.org_id and collections.id = added.collection_id
-        and collections.deleted_at is null)
-  ) then
-    raise exception 'the collection was deleted' using errcode = '23503';
-  end if;
-  return null;
-end;
-$$;
-
-comment on function rag.require_undeleted_collection is
-  'Trigger that raises a foreign key violation if another transaction has deleted the collection of an inserted '
-  'document.';
-
-create trigger require_undeleted_collection after insert on rag.documents
-  referencing new table as added
-  for each statement execute function rag.require_undeleted_collection();

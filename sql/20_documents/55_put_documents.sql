@@ -1,5 +1,5 @@
--- Functions that write documents and their chunks: insert, replace and delete in one transaction, so that no reader
--- sees half of a document. The functions of this project call them as their user; row security checks every row.
+-- Documents that come with their chunks: inserted or replaced in one transaction, so that no reader sees half of a
+-- document. The functions of this project call them as their user; row security checks every row.
 
 create type rag.new_document as (
   place integer, id uuid, owner_id uuid, external_id text, source_type text, title text, uri text, lang text,
@@ -14,13 +14,16 @@ create type rag.stored_document as (place integer, document_id uuid, replaced bo
 comment on type rag.stored_document is
   'A stored document: its place in the call, its id, and whether it replaced another.';
 
-create type rag.document_chunks as (document_id uuid, chunks jsonb, embedding_model text);
+create function rag.stored_document(place integer, document_id uuid, replaced boolean, chunk_count integer)
+returns rag.stored_document
+language plpgsql immutable security invoker set search_path = ''
+as $$
+begin
+  return (place, document_id, replaced, chunk_count);
+end;
+$$;
 
-comment on type rag.document_chunks is
-  'The chunks that a document is to have, as an array of {span_start, span_end, token_count, embedding, metadata, '
-  'names, relations} in reading order. The text of a chunk is that of its span. names: its entities, {name, kind, '
-  'said, weight}; relations: their relations, {subject, type, object, confidence}. Without names the worker '
-  'extracts both.';
+comment on function rag.stored_document is 'A stored document from named fields.';
 
 create function public.rag_put_document(document jsonb, chunks jsonb)
 returns table (document_id uuid, replaced boolean, chunk_count integer)
@@ -59,18 +62,42 @@ comment on function public.rag_put_document is
 
 create function rag.new_documents(home rag.collections, documents jsonb)
 returns rag.new_document[]
-language sql volatile security invoker set search_path = ''
+language plpgsql volatile security invoker set search_path = ''
 as $$
-  select array_agg((item.place, gen_random_uuid(),
-    case when fields.private then auth.uid() else home.owner_id end, fields.external_id,
-    coalesce(fields.source_type, 'doc'), fields.title, fields.uri, fields.lang, fields.occurred_at, fields.origin,
-    fields.author, fields.state, coalesce(fields.labels, '{}'), coalesce(fields.metadata, '{}'), fields.content,
-    encode(sha256(convert_to(fields.content, 'UTF8')), 'hex'), fields.embedding_model,
-    item.body -> 'chunks')::rag.new_document order by item.place)
-  from jsonb_array_elements(new_documents.documents) with ordinality as item (body, place),
-    jsonb_to_record(item.body) as fields (external_id text, private boolean, source_type text, title text,
-      uri text, lang text, occurred_at timestamptz, origin text, author text, state text, labels text[],
-      metadata jsonb, content text, embedding_model text);
+declare
+  input record;
+  document rag.new_document;
+  new rag.new_document[];
+begin
+  for input in
+    select item.place, item.body -> 'chunks' as chunks, fields.*
+    from jsonb_array_elements(new_documents.documents) with ordinality as item (body, place),
+      jsonb_to_record(item.body) as fields (external_id text, private boolean, source_type text, title text,
+        uri text, lang text, occurred_at timestamptz, origin text, author text, state text, labels text[],
+        metadata jsonb, content text, embedding_model text)
+  loop
+    document.place := input.place;
+    document.id := gen_random_uuid();
+    document.owner_id := case when input.private then auth.uid() else home.owner_id end;
+    document.external_id := input.external_id;
+    document.source_type := coalesce(input.source_type, 'doc');
+    document.title := input.title;
+    document.uri := input.uri;
+    document.lang := input.lang;
+    document.occurred_at := input.occurred_at;
+    document.origin := input.origin;
+    document.author := input.author;
+    document.state := input.state;
+    document.labels := coalesce(input.labels, '{}');
+    document.metadata := coalesce(input.metadata, '{}');
+    document.content := input.content;
+    document.content_hash := encode(sha256(convert_to(input.content, 'UTF8')), 'hex');
+    document.embedding_model := input.embedding_model;
+    document.chunks := input.chunks;
+    new := new || document;
+  end loop;
+  return new;
+end;
 $$;
 
 comment on function rag.new_documents is
@@ -106,8 +133,9 @@ begin
         and documents.id = any (array(select found.document_id from rag.resolve_documents(home, new) as found))
       order by documents.id
       for update);
-    select coalesce(array_agg((found.place, found.document_id, found.document_id <> all (made),
-      jsonb_array_length(input.chunks))::rag.stored_document order by found.place), '{}') into stored
+    select coalesce(array_agg(rag.stored_document(place => found.place, document_id => found.document_id,
+      replaced => found.document_id <> all (made), chunk_count => jsonb_array_length(input.chunks))
+      order by found.place), '{}') into stored
     from rag.resolve_documents(home, new) as found
     join unnest(new) as input on input.place = found.place
     where found.document_id = any (present);
@@ -124,7 +152,8 @@ begin
   perform rag.replace_documents(home.org_id, new, array(
     select kept from unnest(stored) as kept where kept.replaced));
   perform rag.replace_chunks(home.org_id, array(
-    select (kept.document_id, input.chunks, input.embedding_model)::rag.document_chunks
+    select rag.document_chunks(
+      document_id => kept.document_id, chunks => input.chunks, embedding_model => input.embedding_model)
     from unnest(stored) as kept
     join unnest(new) as input on input.place = kept.place));
   return query select kept.* from unnest(stored) as kept;
@@ -222,72 +251,3 @@ $$;
 
 comment on function rag.replace_documents is
   'Replace the fields of existing documents, and delete their originals and unfinished jobs, which are older.';
-
-create function rag.replace_chunks(org_id uuid, documents rag.document_chunks[])
-returns void
-language plpgsql volatile security invoker set search_path = ''
-as $$
-begin
-  delete from rag.chunks
-  using unnest(replace_chunks.documents) as chunked
-  where chunks.org_id = replace_chunks.org_id and chunks.document_id = chunked.document_id;
-  perform rag.insert_chunks(replace_chunks.org_id, replace_chunks.documents, 0);
-end;
-$$;
-
-comment on function rag.replace_chunks is
-  'Replace the chunks of documents. The caller has locked the documents'' rows: a second writer waits, and then '
-  'replaces these chunks.';
-
-create function rag.insert_chunks(org_id uuid, documents rag.document_chunks[], first integer)
-returns void
-language plpgsql volatile security invoker set search_path = ''
-as $$
-begin
-  perform rag.check_models(array(select chunked.embedding_model from unnest(insert_chunks.documents) as chunked));
-  insert into rag.chunks (org_id, document_id, collection_id, owner_id, ordinal, content, span_start,
-    span_end, token_count, source_type, lang, occurred_at, embedding_model, embedding, metadata)
-  select stored.org_id, stored.id, stored.collection_id, stored.owner_id, insert_chunks.first + item.position - 1,
-    item.content, fields.span_start, fields.span_end, fields.token_count, stored.source_type,
-    stored.lang, stored.occurred_at, chunked.embedding_model, fields.embedding,
-    coalesce(fields.metadata, '{}')
-  from unnest(insert_chunks.documents) as chunked
-  cross join lateral (
-    select documents.*
-    from rag.documents
-    where documents.org_id = insert_chunks.org_id and documents.id = chunked.document_id
-    -- Without this, the planner may call rag.cut_texts for other documents too, before it filters them out.
-    offset 0
-  ) as stored
-  cross join rows from (jsonb_array_elements(chunked.chunks), unnest(rag.cut_texts(stored.content, chunked.chunks)))
-    with ordinality as item (body, content, position)
-  cross join jsonb_to_record(item.body) as fields (span_start integer, span_end integer, token_count integer,
-    embedding extensions.halfvec(1536), metadata jsonb);
-
-  perform rag.insert_names(insert_chunks.org_id, chunked.document_id, chunked.chunks, insert_chunks.first),
-    rag.enqueue_extraction(insert_chunks.org_id, chunked.document_id, chunked.chunks, insert_chunks.first > 0)
-  from unnest(insert_chunks.documents) as chunked
-  join rag.documents as stored on stored.org_id = insert_chunks.org_id and stored.id = chunked.document_id
-  where rag.is_in_graph(stored.org_id, stored.collection_id);
-end;
-$$;
-
-comment on function rag.insert_chunks is
-  'Insert chunks of documents, numbered from `first` on, with the texts of their spans. Each repeats fields of its '
-  'document''s row.';
-
-create function public.rag_delete_document(document_id uuid)
-returns boolean
-language sql volatile security invoker set search_path = ''
-as $$
-  select rag.begin_call();
-
-  with gone as (
-    delete from rag.documents
-    where org_id = any (array(select rag.current_org_ids())) and id = rag_delete_document.document_id
-    returning 1
-  )
-  select exists (select from gone);
-$$;
-
-comment on function public.rag_delete_document is 'Delete a document; false if the caller sees none of that id.';

@@ -24,7 +24,7 @@ begin
   return query
   select collections.org_id, collections.id
   from rag.collections
-  where collections.org_id = any (org_ids) and collections.id = workspace_id and collections.loads is null;
+  where collections.org_id = any (org_ids) and collections.id = workspace_id and collections.loading_name is null;
   if not found then
     raise exception 'There is no such workspace.' using errcode = 'PT404', detail = 'workspace_not_found';
   end if;

@@ -3,7 +3,7 @@
 -- deletes the object with a token that names it, and then the row. It does not delete an object that a document has. No
 -- foreign keys: these rows outlive their collection and their org.
 
-create table rag.removals (
+create table rag.object_removals (
   org_id uuid not null,
   path text not null check (
     path ~ '^([0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}/){4}[A-Za-z0-9_][A-Za-z0-9._-]{0,99}$'
@@ -19,19 +19,20 @@ create table rag.removals (
   check (split_part(path, '/', 1) = org_id::text)
 );
 
-comment on table rag.removals is 'Objects of Supabase Storage to delete, and announced uploads that no document has.';
-comment on column rag.removals.expected_until is
+comment on table rag.object_removals is
+  'Objects of Supabase Storage to delete, and announced uploads that no document has.';
+comment on column rag.object_removals.expected_until is
   'Until then whoever uploads it may make a document of it; null once it was one.';
-comment on column rag.removals.storable_until is
+comment on column rag.object_removals.storable_until is
   'Until then the link that it was uploaded by may store it once more: it is deleted again when that is over.';
 
 -- rag_claim_removals: those that are due.
-create index removals_due on rag.removals (due_at);
+create index object_removals_due on rag.object_removals (due_at);
 
-alter table rag.removals enable row level security;
-alter table rag.removals force row level security;
+alter table rag.object_removals enable row level security;
+alter table rag.object_removals force row level security;
 
-create policy "members use their org's removals" on rag.removals
+create policy "members use their org's object_removals" on rag.object_removals
   for all to authenticated
   using (org_id = any (array(select rag.current_org_ids()))
     and (owner_id is null or owner_id = (select auth.uid())
@@ -40,36 +41,36 @@ create policy "members use their org's removals" on rag.removals
     and (owner_id is null or owner_id = (select auth.uid())
       or org_id = any (array(select rag.admin_org_ids()))));
 
-create policy "a key sees uploads with documents:write" on rag.removals
+create policy "a key sees uploads with documents:write" on rag.object_removals
   as restrictive for select to authenticated
   using ((select rag.has_scope('documents:write')));
 
-create policy "uploads are one's own" on rag.removals
+create policy "uploads are one's own" on rag.object_removals
   as restrictive for insert to authenticated
   with check (expected_until is null
     or (split_part(path, '/', 3) = (select auth.uid())::text and (select rag.has_scope('documents:write'))));
 
 -- Documents also go with their collection.
-create policy "a key removes with a scope that deletes" on rag.removals
+create policy "a key removes with a scope that deletes" on rag.object_removals
   as restrictive for insert to authenticated
   with check ((select rag.has_scope('documents:write', 'collections:manage')));
 
-create policy "what was a document's goes" on rag.removals
+create policy "what was a document's goes" on rag.object_removals
   as restrictive for delete to authenticated
   using (expected_until is not null and (select rag.has_scope('documents:write')));
 
-create policy "a bound key stays in its collection" on rag.removals
+create policy "a bound key stays in its collection" on rag.object_removals
   as restrictive for all to authenticated
   using ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()))
   with check ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()));
 
-create policy "the worker sees what is to be removed" on rag.removals
+create policy "the worker sees what is to be removed" on rag.object_removals
   for select to rag_worker using (true);
 
-create policy "the worker puts removals off" on rag.removals
+create policy "the worker puts removals off" on rag.object_removals
   for update to rag_worker using (true) with check (true);
 
-create policy "the worker ends removals" on rag.removals
+create policy "the worker ends removals" on rag.object_removals
   for delete to rag_worker using (true);
 
 create policy "the worker sees which objects documents have" on rag.originals
@@ -80,7 +81,7 @@ returns trigger
 language plpgsql volatile security invoker set search_path = ''
 as $$
 begin
-  insert into rag.removals (org_id, path, collection_id, owner_id, storable_until)
+  insert into rag.object_removals (org_id, path, collection_id, owner_id, storable_until)
   values (old.org_id, old.path, old.collection_id, old.owner_id, old.created_at + interval '3 hours')
   on conflict do nothing;
   return null;
@@ -98,35 +99,36 @@ create trigger remove_replaced_object after update of path on rag.originals
   for each row when (old.path is not null and old.path is distinct from new.path)
   execute function rag.enqueue_object_removal();
 
-create function public.rag_claim_removals(wanted integer default 20)
+create function public.rag_claim_removals(max_items integer default 20)
 returns table (org_id uuid, path text)
 language plpgsql volatile security invoker set search_path = ''
 as $$
 #variable_conflict use_column
 begin
-  delete from rag.removals
+  perform rag.check_claim(max_items);
+  delete from rag.object_removals
   using rag.originals
-  where removals.due_at <= clock_timestamp()
-    and originals.org_id = removals.org_id and originals.path = removals.path;
+  where object_removals.due_at <= clock_timestamp()
+    and originals.org_id = object_removals.org_id and originals.path = object_removals.path;
   return query
   with placed as (
-    select removals.org_id, removals.path, removals.due_at, row_number() over (
-      partition by removals.org_id order by removals.due_at) as turn
-    from rag.removals
-    where removals.due_at <= clock_timestamp()
+    select object_removals.org_id, object_removals.path, object_removals.due_at, row_number() over (
+      partition by object_removals.org_id order by object_removals.due_at) as turn
+    from rag.object_removals
+    where object_removals.due_at <= clock_timestamp()
   ), due as materialized (
     select locked.org_id, locked.path
-    from (select placed.* from placed order by placed.turn, placed.due_at limit 4 * wanted) as placed
+    from (select placed.* from placed order by placed.turn, placed.due_at limit 4 * max_items) as placed
     cross join lateral (
-      select removals.org_id, removals.path
-      from rag.removals
-      where removals.org_id = placed.org_id and removals.path = placed.path
-        and removals.due_at <= clock_timestamp()
+      select object_removals.org_id, object_removals.path
+      from rag.object_removals
+      where object_removals.org_id = placed.org_id and object_removals.path = placed.path
+        and object_removals.due_at <= clock_timestamp()
       for update skip locked
     ) as locked
-    limit wanted
+    limit max_items
   )
-  update rag.removals as claimed
+  update rag.object_removals as claimed
   set attempts = claimed.attempts + 1,
     due_at = clock_timestamp() + least(interval '1 day', interval '1 minute' * 2 ^ least(claimed.attempts, 12))
   from due
@@ -144,13 +146,13 @@ returns void
 language plpgsql volatile security invoker set search_path = ''
 as $$
 begin
-  update rag.removals
+  update rag.object_removals
   set due_at = storable_until, attempts = 0
-  where removals.org_id = rag_end_removal.org_id and removals.path = rag_end_removal.path
+  where object_removals.org_id = rag_end_removal.org_id and object_removals.path = rag_end_removal.path
     and storable_until > clock_timestamp();
   if not found then
-    delete from rag.removals
-    where removals.org_id = rag_end_removal.org_id and removals.path = rag_end_removal.path;
+    delete from rag.object_removals
+    where object_removals.org_id = rag_end_removal.org_id and object_removals.path = rag_end_removal.path;
   end if;
 end;
 $$;

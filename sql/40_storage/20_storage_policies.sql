@@ -8,9 +8,10 @@ returns boolean
 language sql stable security invoker set search_path = ''
 as $$
   select exists (
-    select from rag.removals
-    where removals.org_id = any (array(select rag.current_org_ids())) and removals.path = may_upload_object.name
-      and removals.expected_until > now() and split_part(removals.path, '/', 3) = auth.uid()::text);
+    select from rag.object_removals
+    where object_removals.org_id = any (array(select rag.current_org_ids()))
+      and object_removals.path = may_upload_object.name
+      and object_removals.expected_until > now() and split_part(object_removals.path, '/', 3) = auth.uid()::text);
 $$;
 
 comment on function rag.may_upload_object is

@@ -1,5 +1,5 @@
 -- Direct uploads to Supabase Storage, for files that are too large for a request. The caller announces an upload and
--- then makes a document of it. rag.removals holds uploads without a document, so that the worker deletes them.
+-- then makes a document of it. rag.object_removals holds uploads without a document, so that the worker deletes them.
 
 create function public.rag_begin_upload(collection_id uuid, name text, size_bytes bigint)
 returns table (path text, expires_at timestamptz)
@@ -9,16 +9,12 @@ as $$
 declare
   is_admitted constant boolean := rag.begin_call();
   home constant rag.collections := rag.get_collection(rag_begin_upload.collection_id);
-  largest constant bigint := (rag.org_tier(home.org_id)).file_bytes;
 begin
-  if rag_begin_upload.size_bytes > largest then
-    raise exception 'this org''s tier takes files of at most % bytes', largest
-      using errcode = 'PT413', detail = 'file_too_large';
-  end if;
+  perform rag.check_file_size(home.org_id, rag_begin_upload.size_bytes);
   path := concat_ws('/', home.org_id, home.id, auth.uid(), gen_random_uuid(), rag_begin_upload.name);
   -- As long as Storage's own links for uploads last; what is on its way then has an hour more.
   expires_at := now() + interval '2 hours';
-  insert into rag.removals (org_id, path, collection_id, owner_id, expected_until, due_at)
+  insert into rag.object_removals (org_id, path, collection_id, owner_id, expected_until, due_at)
   values (home.org_id, rag_begin_upload.path, home.id, auth.uid(), rag_begin_upload.expires_at,
     rag_begin_upload.expires_at + interval '1 hour');
   return next;
@@ -34,9 +30,10 @@ returns void
 language plpgsql volatile security invoker set search_path = ''
 as $$
 begin
-  delete from rag.removals
-  where removals.org_id = home.org_id and removals.collection_id = home.id and removals.path = take_upload.path
-    and removals.expected_until > now() and split_part(removals.path, '/', 3) = auth.uid()::text;
+  delete from rag.object_removals
+  where object_removals.org_id = home.org_id and object_removals.collection_id = home.id
+    and object_removals.path = take_upload.path
+    and object_removals.expected_until > now() and split_part(object_removals.path, '/', 3) = auth.uid()::text;
   if not found then
     raise exception 'there is no such upload' using errcode = 'PT404', detail = 'upload_not_found';
   end if;

@@ -1,6 +1,6 @@
 -- Webhooks: subscriptions of an org's admins to changes of collections and documents. An event is written in the
--- transaction of the change, one row for each endpoint (webhook_outbox.sql, webhook_events.sql); the worker sends it
--- (webhook_delivery.sql). Events contain ids, states and names of collections, never the text of a document.
+-- transaction of the change, one row for each endpoint (20_webhook_outbox.sql, 30_webhook_events.sql); the worker sends
+-- it (40_delivery_queue.sql). Events contain ids, states and names of collections, never the text of a document.
 
 create table rag.webhooks (
   org_id uuid not null references rag.orgs (id) on delete cascade,
@@ -35,7 +35,7 @@ create table rag.endpoints (
   old_secret text check (old_secret ~ '^whsec_[A-Za-z0-9+/]{43}=$'),
   old_secret_until timestamptz,
   failing_since timestamptz,
-  rests_until timestamptz,
+  paused_until timestamptz,
   primary key (org_id, webhook_id),
   foreign key (org_id, webhook_id) references rag.webhooks (org_id, id) on delete cascade
 );

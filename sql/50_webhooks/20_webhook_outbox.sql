@@ -1,4 +1,5 @@
 -- Deliveries: the outbox of webhooks, with the result of each event's last attempt.
+
 create table rag.deliveries (
   org_id uuid not null,
   id uuid not null default gen_random_uuid(),

@@ -54,11 +54,11 @@ declare
   event constant text := case
     when tg_op = 'DELETE' then 'collection.deleted'
     -- One that was loaded is new when it has its name.
-    when tg_op = 'INSERT' or old.loads is not null then 'collection.created'
+    when tg_op = 'INSERT' or old.loading_name is not null then 'collection.created'
     else 'collection.updated' end;
 begin
   -- The event was sent when a member deleted the collection.
-  if collection.loads is not null or collection.deleted_at is not null then
+  if collection.loading_name is not null or collection.deleted_at is not null then
     return null;
   end if;
   if rag.has_subscriber(collection.org_id, collection.id, event) then
@@ -93,7 +93,7 @@ begin
     if exists (
       select from rag.collections
       where collections.org_id = document.org_id and collections.id = document.collection_id
-        and collections.loads is not null)
+        and collections.loading_name is not null)
     then
       return null;
     end if;

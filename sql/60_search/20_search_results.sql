@@ -108,48 +108,6 @@ $$;
 
 comment on function rag.to_rows is 'Candidates as result rows, in their order.';
 
-create function rag.expand_neighbours(candidates rag.candidate[], neighbours integer)
-returns rag.candidate[]
-language plpgsql stable security invoker set search_path = ''
-as $$
-begin
-  return (
-    with candidate as (
-      select candidate.*,
-        lag(candidate.ordinal) over of_document as before,
-        lead(candidate.ordinal) over of_document as after
-      from unnest(candidates) with ordinality as candidate (org_id, document_id, ordinal, chunk_id, content, span_start,
-        span_end, similarity, word_score, score, place)
-      window of_document as (partition by candidate.org_id, candidate.document_id order by candidate.ordinal)
-    ), wide as (
-      select candidate.*, around.span_end as wide_end, greatest(around.span_start,
-        least(coalesce(lag(around.span_end) over of_document, 0), around.span_end - 1)) as wide_start
-      from candidate
-      cross join lateral (
-        select min(chunks.span_start), max(chunks.span_end)
-        from rag.chunks
-        where chunks.org_id = candidate.org_id and chunks.document_id = candidate.document_id
-          and chunks.ordinal
-            between greatest(candidate.ordinal - neighbours, (candidate.before + candidate.ordinal) / 2 + 1)
-            and least(candidate.ordinal + neighbours, (candidate.ordinal + candidate.after) / 2)
-      ) as around (span_start, span_end)
-      window of_document as (partition by candidate.org_id, candidate.document_id order by candidate.ordinal)
-    )
-    select array_agg(rag.candidate(org_id => wide.org_id, document_id => wide.document_id, ordinal => wide.ordinal,
-      chunk_id => wide.chunk_id,
-      content => substr(documents.content, wide.wide_start + 1, wide.wide_end - wide.wide_start),
-      span_start => wide.wide_start, span_end => wide.wide_end, similarity => wide.similarity,
-      word_score => wide.word_score, score => wide.score) order by wide.place)
-    from wide
-    join rag.documents on documents.org_id = wide.org_id and documents.id = wide.document_id);
-end;
-$$;
-
-comment on function rag.expand_neighbours is
-  'The hits, each text so many chunks longer to both sides, as far as its document goes and no further than '
-  'half-way to the document''s next hit; where chunks overlap, it begins behind the hit before: no text comes '
-  'twice.';
-
 create function rag.milliseconds_since(started timestamptz)
 returns real
 language sql volatile security invoker set search_path = ''

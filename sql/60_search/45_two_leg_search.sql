@@ -1,7 +1,7 @@
 -- Vector search, keyword search, or both: the two legs that rag_search, rag_similar and rag_graph_search share.
 
 create function rag.two_leg_search(query_embedding extensions.halfvec, query_text text, scope rag.search_scope,
-  mode text, fusion text, wanted integer, shown integer, graph_candidates rag.candidate[] default '{}',
+  mode text, fusion text, row_limit integer, shown integer, graph_candidates rag.candidate[] default '{}',
   out candidates rag.candidate[], out exact boolean, out considered integer, out complete boolean, out vector_ms real,
   out lexical_ms real)
 language plpgsql stable security invoker set search_path = ''
@@ -18,7 +18,7 @@ begin
   considered := 0;
   if mode <> 'keyword' then
     select nearest.candidates, nearest.exact, nearest.considered into near, exact, considered
-    from rag.nearest_chunks(query_embedding, scope, wanted) as nearest;
+    from rag.nearest_chunks(query_embedding, scope, row_limit) as nearest;
     vector_ms := rag.milliseconds_since(started);
     candidates := near;
   end if;
@@ -29,25 +29,25 @@ begin
     by_words.without_document := null;
     documents := array(
       select (document.org_id, document.document_id)::rag.document_key
-      from unnest(rag.candidate_documents(keywords, by_words, 4 * wanted + spare)) as document
+      from unnest(rag.candidate_documents(keywords, by_words, 4 * row_limit + spare)) as document
       where document.document_id is distinct from scope.without_document);
     candidates := rag.score_candidates(keywords,
       documents || array(
         select (candidate.org_id, candidate.document_id)::rag.document_key
         from unnest(near || graph_candidates) as candidate),
-      near || graph_candidates, query_embedding, scope, mode, fusion, wanted + spare, shown, false);
+      near || graph_candidates, query_embedding, scope, mode, fusion, row_limit + spare, shown, false);
     if mode = 'hierarchical' then
       candidates := rag.score_candidates(keywords, rag.best_documents(candidates, shown), null, query_embedding, scope,
-        mode, fusion, wanted, shown, true);
+        mode, fusion, row_limit, shown, true);
     end if;
     lexical_ms := rag.milliseconds_since(started);
   end if;
-  complete := coalesce(cardinality(case when mode = 'keyword' then candidates else near end), 0) < wanted;
+  complete := coalesce(cardinality(case when mode = 'keyword' then candidates else near end), 0) < row_limit;
 end;
 $$;
 
 comment on function rag.two_leg_search is
-  'The hits of both legs, best first: of the nearest, and of those with most of the words, `wanted` each. mode and '
+  'The hits of both legs, best first: of the nearest, and of those with most of the words, `row_limit` each. mode and '
   'fusion: as rag_search takes them. shown: how many somebody will see, whose order matters most. complete: whether '
   'asking for more would bring no more. reached: chunks that somebody else brings, to be scored by both legs. '
   'vector_ms, lexical_ms: how long each leg took; the words'' one orders both.';

@@ -22,7 +22,6 @@ declare
   query_embedding extensions.halfvec(1536);
   scope rag.search_scope;
   search record;
-  candidates rag.candidate[];
 begin
   perform rag.begin_direct_read();
   if query_vector is null and mode in ('hybrid', 'hierarchical') then
@@ -41,20 +40,9 @@ begin
 
   search := rag.two_leg_search(query_embedding, query_text, scope, mode, fusion,
     case when mode = 'semantic' and half_life_days is null and prefer is null then top_k else pool end, top_k);
-  candidates := search.candidates;
-  if half_life_days is not null then
-    candidates := rag.apply_recency(candidates, half_life_days);
-  end if;
-  if prefer is not null then
-    candidates := rag.boost_source_types(candidates, prefer);
-  end if;
-  candidates := candidates[:top_k];
-  if expand_context > 0 then
-    candidates := rag.expand_neighbours(candidates, expand_context);
-  end if;
   return query
-  select * from rag.to_rows(candidates, search.exact, search.considered, search.vector_ms, search.lexical_ms,
-    scope.ignored_filters);
+  select * from rag.to_rows(rag.to_page(search.candidates, half_life_days, prefer, top_k, expand_context),
+    search.exact, search.considered, search.vector_ms, search.lexical_ms, scope.ignored_filters);
 end;
 $$;
 

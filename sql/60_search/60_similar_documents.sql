@@ -1,11 +1,13 @@
 -- Chunks or documents similar to a text, or to a stored chunk or document.
 
-create type rag.similarity_query as (average extensions.vector, words text, model text);
+create type rag.similarity_query as (embedding extensions.halfvec, words text, model text);
 
 comment on type rag.similarity_query is
-  'The mean vector, text and embedding model that a search for similar chunks compares with.';
+  'The vector, text and embedding model that a search for similar chunks compares with.';
 
-create function rag.load_similarity_query(chunk_id uuid, document_id uuid)
+create function rag.load_similarity_query(
+  chunk_id uuid, document_id uuid, query_text text, query_vector extensions.vector, with_embedding boolean
+)
 returns rag.similarity_query
 language plpgsql stable security invoker set search_path = ''
 as $$
@@ -14,39 +16,33 @@ declare
   org_ids constant uuid[] := array(select rag.current_org_ids());
   subject rag.similarity_query;
 begin
-  select extensions.avg(chunks.embedding::extensions.vector), min(chunks.embedding_model)
-    into subject.average, subject.model
-  from rag.chunks
-  where chunks.org_id = any (org_ids) and (chunks.id = chunk_id or chunks.document_id = document_id);
-  if subject.average is null then
-    raise exception 'no such subject' using errcode = 'PT404', detail = 'subject_not_found';
+  subject.words := query_text;
+  if num_nonnulls(chunk_id, document_id) = 1 then
+    select extensions.avg(chunks.embedding::extensions.vector), min(chunks.embedding_model)
+      into query_vector, subject.model
+    from rag.chunks
+    where chunks.org_id = any (org_ids) and (chunks.id = chunk_id or chunks.document_id = document_id);
+    if query_vector is null then
+      raise exception 'no such subject' using errcode = 'PT404', detail = 'subject_not_found';
+    end if;
+    subject.words := left(case when chunk_id is not null
+      then (select chunks.content from rag.chunks where chunks.org_id = any (org_ids) and chunks.id = chunk_id)
+      else (
+        select documents.content from rag.documents
+        where documents.org_id = any (org_ids) and documents.id = document_id)
+    end, 10000);
   end if;
-  subject.words := left(case when chunk_id is not null
-    then (select chunks.content from rag.chunks where chunks.org_id = any (org_ids) and chunks.id = chunk_id)
-    else (
-      select documents.content from rag.documents where documents.org_id = any (org_ids) and documents.id = document_id)
-  end, 10000);
+  if with_embedding then
+    subject.embedding := rag.to_halfvec(query_vector);
+  end if;
   return subject;
 end;
 $$;
 
 comment on function rag.load_similarity_query is
-  'What a chunk or a document is compared by: the mean of its vectors, and the beginning of its text. It may stand '
-  'outside every filter. One that the caller cannot see is not there: PT404.';
-
-create function rag.best_per_document(candidates rag.candidate[])
-returns rag.candidate[]
-language sql stable security invoker set search_path = ''
-as $$
-  select array_agg(best.candidate order by (best.candidate).score desc, (best.candidate).chunk_id)
-  from (
-    select distinct on (candidate.org_id, candidate.document_id) candidate
-    from unnest(candidates) as candidate
-    order by candidate.org_id, candidate.document_id, candidate.score desc, candidate.chunk_id
-  ) as best;
-$$;
-
-comment on function rag.best_per_document is 'The best candidate of each document, best first.';
+  'The vector and the text of the subject: those of the query, or of a chunk or a document the mean of its vectors '
+  'and the beginning of its text. The subject may stand outside every filter. PT404 for one that the caller does not '
+  'see.';
 
 create function public.rag_similar(
   chunk_id uuid default null,
@@ -67,11 +63,10 @@ as $$
 #variable_conflict use_variable
 declare
   -- What each leg brings, where the order in which it does is not the last.
-  wanted integer := case when mode = 'semantic' and coalesce(prefer, '{}') = '{}' then top_k
+  row_limit integer := case when mode = 'semantic' and coalesce(prefer, '{}') = '{}' then top_k
     else greatest(20, 2 * top_k) end;
   scope rag.search_scope;
   subject rag.similarity_query;
-  query_embedding extensions.halfvec(1536);
   search record;
   candidates rag.candidate[];
   vector_ms real;
@@ -81,23 +76,16 @@ begin
   perform rag.check_similarity_query(chunk_id, document_id, query_text, query_vector, result, mode),
     rag.check_top_k(top_k);
   scope := rag.resolve_filters(filters);
-  if num_nonnulls(chunk_id, document_id) = 1 then
-    subject := rag.load_similarity_query(chunk_id, document_id);
-    scope.model := subject.model;
-    scope.without_chunk := chunk_id;
-    scope.without_document := document_id;
-  else
-    subject := (query_vector, query_text, null);
-  end if;
+  subject := rag.load_similarity_query(
+    chunk_id, document_id, query_text, query_vector, mode <> 'keyword' or query_vector is not null);
+  scope.model := coalesce(subject.model, scope.model);
+  scope.without_chunk := chunk_id;
+  scope.without_document := document_id;
   if mode = 'hybrid' and not rag.uses_keywords(scope) then
     mode := 'semantic';
   end if;
-  if mode <> 'keyword' or query_vector is not null then
-    query_embedding := rag.to_halfvec(subject.average);
-  end if;
-
   loop
-    search := rag.two_leg_search(query_embedding, subject.words, scope, mode, 'mean', wanted, top_k);
+    search := rag.two_leg_search(subject.embedding, subject.words, scope, mode, 'mean', row_limit, top_k);
     candidates := search.candidates;
     -- All rounds took their time; where there was no such leg, nothing plus null is null.
     vector_ms := coalesce(vector_ms, 0) + search.vector_ms;
@@ -109,7 +97,7 @@ begin
     candidates := rag.best_per_document(candidates);
     -- Enough documents, or all there are.
     exit when cardinality(candidates) >= top_k or search.complete;
-    wanted := wanted * 4;
+    row_limit := row_limit * 4;
   end loop;
   return query select * from rag.to_rows(candidates[:top_k], search.exact, search.considered, vector_ms, lexical_ms,
     scope.ignored_filters);

@@ -1,6 +1,7 @@
 -- Normalization of entity names: an entity is a normalized name within an org. It has no row of its own: it exists as
--- long as a row that the caller sees names it, a document's title (title_entities.sql) or a chunk (mentions.sql). So an
--- entity of a private document does not exist for others, and a name in two orgs connects nothing.
+-- long as a row that the caller sees names it, for a document's title (15_title_entities.sql) or a chunk
+-- (20_mentions.sql). So an entity of a private document does not exist for others, and a name in two orgs connects
+-- nothing.
 
 create function rag.fold_text(content text)
 returns text
@@ -26,7 +27,7 @@ $$;
 comment on function rag.fold_text is
   'Letters without case and accents, and without what shows nothing; what stands between words is one blank. An '
   'apostrophe is nothing (O''Brien), nor is an English genitive (Boritzer''s); + and # stay, for C++ and C#. Marks '
-  'that are letters'' own, as in Devanagari and Thai, are kept. What is punctuation is said here: versions of '
+  'that are letters'' own, as in Devanagari and Thai, are kept. The characters of punctuation are listed: versions of '
   'Postgres differ.';
 
 create function rag.entity_key(name text)

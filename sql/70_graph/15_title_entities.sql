@@ -1,7 +1,7 @@
 -- Subjects: the entities that a document's title names. Triggers on documents write them. A graph search goes from an
 -- entity to the documents about it, and from the entities that these name to the documents about those.
 
-create table rag.subjects (
+create table rag.title_entities (
   org_id uuid not null,
   document_id uuid not null,
   entity text collate "C" not null check (length(entity) between 1 and 200),
@@ -15,25 +15,25 @@ create table rag.subjects (
   foreign key (org_id, document_id) references rag.documents (org_id, id) on delete cascade
 );
 
-comment on table rag.subjects is 'Entities that documents'' titles name.';
-comment on column rag.subjects.weight is '1 is the whole title.';
+comment on table rag.title_entities is 'Entities that documents'' titles name.';
+comment on column rag.title_entities.weight is '1 is the whole title.';
 
 -- rag.link_entities and rag.expand_graph: the documents about an entity.
-create index subjects_by_entity on rag.subjects (org_id, entity, weight desc)
+create index title_entities_by_entity on rag.title_entities (org_id, entity, weight desc)
   include (document_id, collection_id, owner_id);
 
 -- The same within a collection, which may be a small part of its org.
-create index subjects_by_collection on rag.subjects (org_id, collection_id, entity, weight desc)
+create index title_entities_by_collection on rag.title_entities (org_id, collection_id, entity, weight desc)
   include (document_id, owner_id);
 
 -- rag.link_entities: names that sound like one, or begin or end with it. The ending is the sound backwards.
-create index subjects_by_sound on rag.subjects (org_id, sound) include (entity, collection_id, owner_id);
-create index subjects_by_ending on rag.subjects (org_id, ending) include (entity, collection_id, owner_id);
+create index title_entities_by_sound on rag.title_entities (org_id, sound) include (entity, collection_id, owner_id);
+create index title_entities_by_ending on rag.title_entities (org_id, ending) include (entity, collection_id, owner_id);
 
-alter table rag.subjects enable row level security;
-alter table rag.subjects force row level security;
+alter table rag.title_entities enable row level security;
+alter table rag.title_entities force row level security;
 
-create policy "members use their org's subjects" on rag.subjects
+create policy "members use their org's title_entities" on rag.title_entities
   for all to authenticated
   using (org_id = any (array(select rag.current_org_ids()))
     and (owner_id is null or owner_id = (select auth.uid())
@@ -42,16 +42,16 @@ create policy "members use their org's subjects" on rag.subjects
     and (owner_id is null or owner_id = (select auth.uid())
       or org_id = any (array(select rag.admin_org_ids()))));
 
-create policy "a key reads and writes with the scopes for it" on rag.subjects
+create policy "a key reads and writes with the scopes for it" on rag.title_entities
   as restrictive for all to authenticated
   using ((select rag.has_scope('documents:read', 'documents:write', 'retrievals:read', 'chat:read')))
   with check ((select rag.has_scope('documents:write')));
 
-create policy "a key deletes with documents:write" on rag.subjects
+create policy "a key deletes with documents:write" on rag.title_entities
   as restrictive for delete to authenticated
   using ((select rag.has_scope('documents:write')));
 
-create policy "a bound key stays in its collection" on rag.subjects
+create policy "a bound key stays in its collection" on rag.title_entities
   as restrictive for all to authenticated
   using ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()))
   with check ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()));
@@ -72,7 +72,7 @@ create function rag.add_title_entities(document rag.documents)
 returns void
 language sql volatile security invoker set search_path = ''
 as $$
-  insert into rag.subjects (org_id, document_id, entity, collection_id, owner_id, name, weight, sound, ending)
+  insert into rag.title_entities (org_id, document_id, entity, collection_id, owner_id, name, weight, sound, ending)
   select document.org_id, document.id, found.entity, document.collection_id, document.owner_id, found.name,
     found.weight, heard.sound, reverse(heard.sound)
   from rag.title_names(document.title) as found
@@ -89,7 +89,7 @@ language plpgsql volatile security invoker set search_path = ''
 as $$
 begin
   if tg_op = 'UPDATE' then
-    delete from rag.subjects where subjects.org_id = new.org_id and subjects.document_id = new.id;
+    delete from rag.title_entities where title_entities.org_id = new.org_id and title_entities.document_id = new.id;
   end if;
   perform rag.add_title_entities(new);
   if tg_op = 'UPDATE' then
@@ -101,10 +101,10 @@ $$;
 
 comment on function rag.index_title_entities is 'Trigger that writes the title entities of a document.';
 
-create trigger index_subjects_of_new_documents after insert on rag.documents
+create trigger index_title_entities_of_new_documents after insert on rag.documents
   for each row execute function rag.index_title_entities();
 
-create trigger index_subjects_of_changed_documents
+create trigger index_title_entities_of_changed_documents
   after update of title, collection_id, owner_id on rag.documents
   for each row
   when ((old.title, old.collection_id, old.owner_id) is distinct from (new.title, new.collection_id, new.owner_id))

@@ -1,5 +1,5 @@
 -- Mentions: the entities that a chunk names, which are the evidence that an entity exists. Rows come with the chunks
--- (put_documents.sql), or later from the worker (extraction_job_functions.sql).
+-- (53_write_chunks.sql), or later from the worker (40_complete_and_fail_extractions.sql).
 
 create table rag.mentions (
   org_id uuid not null,
@@ -10,7 +10,7 @@ create table rag.mentions (
   owner_id uuid,
   name text not null check (length(name) between 1 and 200 and rag.is_visible_text(name)),
   kind text not null check (kind ~ '^[a-z][a-z_]{0,39}$'),
-  said text[] not null check (cardinality(said) <= 20 and rag.is_visible_text(array_to_string(said, ' '))),
+  surfaces text[] not null check (cardinality(surfaces) <= 20 and rag.is_visible_text(array_to_string(surfaces, ' '))),
   weight real not null check (weight between 0 and 1),
   sound text collate "C" not null,
   ending text collate "C" not null,
@@ -21,7 +21,7 @@ create table rag.mentions (
 comment on table rag.mentions is 'Entities that chunks name.';
 comment on column rag.mentions.kind is
   'person, organization, team, place, service, work, identifier, email, date, or name: not known which.';
-comment on column rag.mentions.said is
+comment on column rag.mentions.surfaces is
   'As the chunk writes it, where it does so differently: a surname alone, an abbreviation.';
 comment on column rag.mentions.weight is 'How prominent it is there, 0 to 1.';
 

@@ -31,6 +31,16 @@ comment on column rag.extractions.next_ordinal is 'The chunk that comes next, wh
 comment on column rag.extractions.due_at is
   'Not before this. While it is read: when the lease ends, and anybody may claim it again. Null: given up.';
 
+-- rag_claim_extractions: which orgs have some to read, and of each what is due.
+create index extractions_due on rag.extractions (level, org_id, due_at)
+  where level < 2 and user_id is not null and due_at is not null;
+
+-- rag.lock_leased
+create index extractions_by_lease on rag.extractions (org_id, lease) where lease is not null;
+
+-- rag.enqueue_collection
+create index extractions_by_collection on rag.extractions (org_id, collection_id);
+
 alter table rag.extractions enable row level security;
 alter table rag.extractions force row level security;
 
@@ -56,6 +66,18 @@ create policy "a bound key stays in its collection" on rag.extractions
   as restrictive for all to authenticated
   using ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()))
   with check ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()));
+
+-- No user's own token names a lease: only the worker's for one document does.
+create policy "documents are read in the name of who asks" on rag.extractions
+  as restrictive for all to authenticated
+  using (true)
+  with check (user_id = (select auth.uid()) and (lease is null or lease = (select rag.lease_of_token())));
+
+create policy "the worker claims what is to be read" on rag.extractions
+  for select to rag_worker using (true);
+
+create policy "the worker leases what is to be read" on rag.extractions
+  for update to rag_worker using (true) with check (lease is not null or due_at is null);
 
 create function rag.enqueue_extraction(org_id uuid, document_id uuid, chunks jsonb, later boolean)
 returns void

@@ -6,6 +6,19 @@ create type rag.seed_entity as (org_id uuid, entity text, weight double precisio
 comment on type rag.seed_entity is
   'A name in a question: the entity, how surely it is meant (0 to 1), and which of the question''s words it takes.';
 
+create function rag.seed_entity(
+  org_id uuid, entity text, weight double precision, start integer default null, finish integer default null
+)
+returns rag.seed_entity
+language plpgsql immutable security invoker set search_path = ''
+as $$
+begin
+  return (org_id, entity, weight, start, finish);
+end;
+$$;
+
+comment on function rag.seed_entity is 'A seed entity from named fields.';
+
 create function rag.capitalized_words(query_text text)
 returns text[]
 language sql immutable security invoker set search_path = ''
@@ -34,59 +47,75 @@ comment on function rag.query_words is
   'scripts that are written without, or where words take endings (Thai to Burmese, Khmer, kana, Han, Hangul), every '
   'character.';
 
+create function rag.known_names(words text[], capitals text[], scope rag.search_scope)
+returns table (org_id uuid, start integer, size integer, entity text, weight double precision)
+language plpgsql stable security invoker set search_path = ''
+as $$
+#variable_conflict use_column
+declare
+  config constant regconfig := (select rag.text_config(settings.language) from rag.settings);
+begin
+  return query
+  with gram as (
+    select start, size, rtrim(array_to_string(words[start:start + size - 1], '')) as entity
+    from generate_series(1, cardinality(words)) as start
+    cross join lateral generate_series(1, least(16, cardinality(words) - start + 1)) as size
+  )
+  select org.id as org_id, gram.start, gram.size, gram.entity,
+    case when gram.size > 1 then 1.0 else 0.8 end::double precision
+      * case when capitals && string_to_array(gram.entity, ' ') or lower(gram.entity) = upper(gram.entity) then 1
+        else 0.5 end
+  from gram
+  cross join unnest(scope.org_ids) as org (id)
+  -- Offset 0 keeps these look-ups of each: the planner would read all names into a table of its own.
+  cross join lateral (
+    (select from rag.title_entities
+    where scope.collection_ids is null and title_entities.org_id = org.id and title_entities.entity = gram.entity
+    limit 1)
+    union all
+    (select from unnest(scope.collection_ids) as home (id)
+    cross join lateral (
+      select from rag.title_entities
+      where title_entities.org_id = org.id and title_entities.collection_id = home.id
+        and title_entities.entity = gram.entity
+      limit 1
+    ) as inside
+    limit 1)
+    union all
+    (select from rag.mentions
+    where scope.collection_ids is null and mentions.org_id = org.id and mentions.entity = gram.entity
+    limit 1)
+    union all
+    (select from unnest(scope.collection_ids) as home (id)
+    cross join lateral (
+      select from rag.mentions
+      where mentions.org_id = org.id and mentions.collection_id = home.id and mentions.entity = gram.entity
+      limit 1
+    ) as inside
+    limit 1)
+    limit 1 offset 0
+  ) as known
+  where length(gram.entity) between 2 and 200
+    and (gram.size > 1 or gram.entity ~ '\D' and rag.words(config, gram.entity) <> '')
+  order by org.id, gram.size desc, gram.start;
+end;
+$$;
+
+comment on function rag.known_names is
+  'The runs of words of a question that documents have as names, the longest first: how surely each is meant, by its '
+  'capitals and its length. The parameters are those of rag.link_exact.';
+
 create function rag.link_exact(words text[], capitals text[], scope rag.search_scope)
 returns rag.seed_entity[]
 language plpgsql stable security invoker set search_path = ''
 as $$
 declare
-  config constant regconfig := (select rag.text_config(settings.language) from rag.settings);
   seeds rag.seed_entity[] := '{}';
   taken boolean[];
   at_org uuid;
   named record;
 begin
-  for named in
-    with gram as (
-      select start, size, rtrim(array_to_string(words[start:start + size - 1], '')) as entity
-      from generate_series(1, cardinality(words)) as start
-      cross join lateral generate_series(1, least(16, cardinality(words) - start + 1)) as size
-    )
-    select org.id as org_id, gram.start, gram.size, gram.entity,
-      case when gram.size > 1 then 1.0 else 0.8 end
-        * case when capitals && string_to_array(gram.entity, ' ') or lower(gram.entity) = upper(gram.entity) then 1
-          else 0.5 end as weight
-    from gram
-    cross join unnest(scope.org_ids) as org (id)
-    -- Offset 0 keeps these look-ups of each: the planner would read all names into a table of its own.
-    cross join lateral (
-      (select from rag.subjects
-      where scope.collection_ids is null and subjects.org_id = org.id and subjects.entity = gram.entity
-      limit 1)
-      union all
-      (select from unnest(scope.collection_ids) as home (id)
-      cross join lateral (
-        select from rag.subjects
-        where subjects.org_id = org.id and subjects.collection_id = home.id and subjects.entity = gram.entity
-        limit 1
-      ) as inside
-      limit 1)
-      union all
-      (select from rag.mentions
-      where scope.collection_ids is null and mentions.org_id = org.id and mentions.entity = gram.entity
-      limit 1)
-      union all
-      (select from unnest(scope.collection_ids) as home (id)
-      cross join lateral (
-        select from rag.mentions
-        where mentions.org_id = org.id and mentions.collection_id = home.id and mentions.entity = gram.entity
-        limit 1
-      ) as inside
-      limit 1)
-      limit 1 offset 0
-    ) as known
-    where length(gram.entity) between 2 and 200
-      and (gram.size > 1 or gram.entity ~ '\D' and rag.words(config, gram.entity) <> '')
-    order by org.id, gram.size desc, gram.start
+  for named in select * from rag.known_names(words, capitals, scope)
   loop
     if named.org_id is distinct from at_org then
       at_org := named.org_id;
@@ -96,8 +125,8 @@ begin
     for place in named.start..named.start + named.size - 1 loop
       taken[place] := true;
     end loop;
-    seeds := seeds
-      || (named.org_id, named.entity, named.weight, named.start, named.start + named.size - 1)::rag.seed_entity;
+    seeds := seeds || rag.seed_entity(org_id => named.org_id, entity => named.entity, weight => named.weight,
+      start => named.start, finish => named.start + named.size - 1);
   end loop;
   return seeds;
 end;
@@ -107,117 +136,6 @@ comment on function rag.link_exact is
   'The names that stand in the question as they stand in documents: of overlapping ones the longest. words: the '
   'folded question''s (rag.query_words); capitals: those of them that look like a part of a name. What has none is '
   'less surely meant as one, unless its script knows no capitals.';
-
-create function rag.similar_names(org_id uuid, name text, scope rag.search_scope, wanted integer)
-returns table (entity text, likeness double precision)
-language plpgsql stable security invoker set search_path = ''
-as $$
-#variable_conflict use_variable
-declare
-  heard constant text := rag.phonetic_key(name);
-  tail constant text := reverse(heard);
-  -- Behind whatever begins with what it is put behind.
-  beyond constant text := chr(1114111);
-  -- What a mistake at one end leaves of the other.
-  kept constant integer := greatest(2, (2 * length(heard) + 2) / 3);
-  near text[];
-begin
-  if length(heard) < 2 then
-    return;
-  end if;
-  near := array(
-    (select named.entity from rag.subjects as named
-    where named.org_id = similar_names.org_id and named.sound >= left(heard, kept)
-      and named.sound < left(heard, kept) || beyond
-      and (scope.collection_ids is null or named.collection_id = any (scope.collection_ids))
-    limit 100)
-    union
-    (select named.entity from rag.mentions as named
-    where named.org_id = similar_names.org_id and named.sound >= left(heard, kept)
-      and named.sound < left(heard, kept) || beyond
-      and (scope.collection_ids is null or named.collection_id = any (scope.collection_ids))
-    limit 200)
-    union
-    (select named.entity from rag.subjects as named
-    where named.org_id = similar_names.org_id and named.ending >= left(tail, kept)
-      and named.ending < left(tail, kept) || beyond
-      and (scope.collection_ids is null or named.collection_id = any (scope.collection_ids))
-    limit 100)
-    union
-    (select named.entity from rag.mentions as named
-    where named.org_id = similar_names.org_id and named.ending >= left(tail, kept)
-      and named.ending < left(tail, kept) || beyond
-      and (scope.collection_ids is null or named.collection_id = any (scope.collection_ids))
-    limit 200));
-  return query
-  select found.entity, max(found.likeness)
-  from (
-    select found.entity, found.likeness
-    from rag.bigram_similarity(similar_names.name, near) as found
-    -- INC-4822 is another than INC-4821.
-    where regexp_replace(found.entity, '[^0-9]', '', 'g') = regexp_replace(similar_names.name, '[^0-9]', '', 'g')
-    union all
-    -- A part of a name, whole words of it: a surname, a first name.
-    select whole, 0.75
-    from unnest(near) as whole
-    where starts_with(whole, similar_names.name || ' ')
-      or right(whole, length(similar_names.name) + 1) = ' ' || similar_names.name
-  ) as found
-  group by found.entity
-  order by 2 desc, 1
-  limit wanted;
-end;
-$$;
-
-comment on function rag.similar_names is
-  'Up to `wanted` entities of an org that sound like a name, or begin or end with it, most alike first.';
-
-create function rag.link_fuzzy(words text[], capitals text[], known rag.seed_entity[], scope rag.search_scope)
-returns rag.seed_entity[]
-language plpgsql stable security invoker set search_path = ''
-as $$
-declare
-  config constant regconfig := (select rag.text_config(settings.language) from rag.settings);
-  seeds rag.seed_entity[] := '{}';
-  open boolean[];
-  at_org uuid;
-  tried integer;
-  best record;
-  name text;
-begin
-  foreach at_org in array scope.org_ids loop
-    open := array(
-      select rtrim(words[place]) = any (capitals) and rag.words(config, words[place]) <> ''
-        and not exists (
-          select from unnest(known) as seed
-          where seed.org_id = at_org and place between seed.start and seed.finish)
-      from generate_series(1, cardinality(words)) as place
-      order by place);
-    for size in reverse least(5, cardinality(words))..1 loop
-      tried := 0;
-      for start in 1..cardinality(words) - size + 1 loop
-        continue when false = any (open[start:start + size - 1]);
-        name := rtrim(array_to_string(words[start:start + size - 1], ''));
-        -- Nobody misspells a number; and a year is a part of many names.
-        continue when length(name) < 4 or name !~ '[^0-9 ]';
-        tried := tried + 1;
-        exit when tried > 4;
-        select alike.entity, alike.likeness into best from rag.similar_names(at_org, name, scope, 1) as alike;
-        continue when not found or best.likeness < 0.6;
-        for place in start..start + size - 1 loop
-          open[place] := false;
-        end loop;
-        seeds := seeds || (at_org, best.entity, 0.8 * best.likeness, start, start + size - 1)::rag.seed_entity;
-      end loop;
-    end loop;
-  end loop;
-  return seeds;
-end;
-$$;
-
-comment on function rag.link_fuzzy is
-  'The names that stand in the question otherwise than in any document: misspelled, or a part of one. Runs of words '
-  'that look like names and that link_exactly left, of five words at most, the longest first.';
 
 create function rag.link_entities(query_text text, scope rag.search_scope)
 returns rag.seed_entity[]
@@ -237,7 +155,8 @@ begin
   seeds := rag.link_exact(words, capitals, scope);
   seeds := seeds || rag.link_fuzzy(words, capitals, seeds, scope);
   return array(
-    select (found.org_id, found.entity, max(found.weight), min(found.start), min(found.finish))::rag.seed_entity
+    select rag.seed_entity(org_id => found.org_id, entity => found.entity, weight => max(found.weight),
+      start => min(found.start), finish => min(found.finish))
     from (
       select seed.* from unnest(seeds) as seed
       union all

@@ -3,13 +3,6 @@
 -- an edge depends on its evidence: a stated relation of a requested type, a stated relation, or co-occurrence. Each
 -- step reads a bounded number of rows, and starts only within the time limit.
 
-create type rag.graph_candidate as (
-  org_id uuid, document_id uuid, ordinal integer, weight double precision, entity text
-);
-
-comment on type rag.graph_candidate is
-  'A chunk, or with ordinal null a whole document, its weight, and the entity that leads to it most surely.';
-
 create type rag.neighbour as (
   org_id uuid, entity text, weight double precision, seed text, document_id uuid, ordinal integer
 );
@@ -17,192 +10,152 @@ create type rag.neighbour as (
 comment on type rag.neighbour is
   'An entity that co-occurs with a seed entity: its weight, and the chunk that is the evidence.';
 
-create function rag.chunks_naming(seeds rag.seed_entity[], scope rag.search_scope, subjects_each integer,
+create function rag.neighbour(
+  org_id uuid, entity text, weight double precision, seed text default null, document_id uuid default null,
+  ordinal integer default null
+)
+returns rag.neighbour
+language plpgsql immutable security invoker set search_path = ''
+as $$
+begin
+  return (org_id, entity, weight, seed, document_id, ordinal);
+end;
+$$;
+
+comment on function rag.neighbour is 'A neighbour from named fields.';
+
+create function rag.documents_about(seeds rag.seed_entity[], scope rag.search_scope, titles_each integer)
+returns table (org_id uuid, document_id uuid, entity text, weight double precision)
+language plpgsql stable security invoker set search_path = ''
+-- Under row security the planner expects hardly a row, and would read all rows of a name to sort them.
+set enable_sort = off
+as $$
+#variable_conflict use_column
+begin
+  return query
+  select seed.org_id, about.document_id, seed.entity,
+    -- If several documents have the title, each is less likely the one that is meant.
+    seed.weight * about.weight / (1 + 0.3 * (count(*) over (partition by seed.org_id, seed.entity) - 1))
+  from unnest(seeds) as seed
+  cross join lateral (
+    (select title_entities.document_id, title_entities.weight
+    from rag.title_entities
+    where scope.collection_ids is null and title_entities.org_id = seed.org_id and title_entities.entity = seed.entity
+    order by title_entities.weight desc
+    limit titles_each)
+    union all
+    (select inside.document_id, inside.weight
+    from unnest(scope.collection_ids) as home (id)
+    cross join lateral (
+      select title_entities.document_id, title_entities.weight
+      from rag.title_entities
+      where title_entities.org_id = seed.org_id and title_entities.collection_id = home.id
+        and title_entities.entity = seed.entity
+      order by title_entities.weight desc
+      limit titles_each
+    ) as inside
+    order by inside.weight desc
+    limit titles_each)
+  ) as about;
+end;
+$$;
+
+comment on function rag.documents_about is
+  'The documents whose titles name the entities, up to titles_each for each entity. It reads an org, or the scope''s '
+  'collections one by one: one of the two look-ups never runs.';
+
+create function rag.chunks_mentioning(seeds rag.seed_entity[], scope rag.search_scope, mentions_each integer)
+returns table (org_id uuid, document_id uuid, ordinal integer, entity text, weight double precision)
+language plpgsql stable security invoker set search_path = ''
+set enable_sort = off
+as $$
+#variable_conflict use_column
+begin
+  return query
+  select seed.org_id, mention.document_id, mention.ordinal, seed.entity,
+    seed.weight * (0.5 + 0.5 * mention.weight)
+      / sqrt(1 + count(*) over (partition by seed.org_id, seed.entity) / 24.0)
+  from unnest(seeds) as seed
+  cross join lateral (
+    (select mentions.document_id, mentions.ordinal, mentions.weight
+    from rag.mentions
+    where scope.collection_ids is null and mentions.org_id = seed.org_id and mentions.entity = seed.entity
+    order by mentions.weight desc
+    limit mentions_each)
+    union all
+    (select inside.document_id, inside.ordinal, inside.weight
+    from unnest(scope.collection_ids) as home (id)
+    cross join lateral (
+      select mentions.document_id, mentions.ordinal, mentions.weight
+      from rag.mentions
+      where mentions.org_id = seed.org_id and mentions.collection_id = home.id and mentions.entity = seed.entity
+      order by mentions.weight desc
+      limit mentions_each
+    ) as inside
+    order by inside.weight desc
+    limit mentions_each)
+  ) as mention;
+end;
+$$;
+
+comment on function rag.chunks_mentioning is
+  'The chunks that name the entities, up to mentions_each for each entity, read as in rag.documents_about. An entity '
+  'that more chunks name has less weight; no more are counted than are read.';
+
+create function rag.chunks_naming(seeds rag.seed_entity[], scope rag.search_scope, titles_each integer,
   mentions_each integer, mention_share double precision)
 returns rag.graph_candidate[]
 language plpgsql stable security invoker set search_path = ''
--- Under row security the planner expects hardly a row, and would read all of a name to sort it.
-set enable_sort = off
 as $$
 begin
   return array(
-    with about as materialized (
-      select seed.org_id, found.document_id, null::integer as ordinal, seed.entity,
-        -- Of several documents with that title each is meant less.
-        seed.weight * found.weight / (1 + 0.3 * (count(*) over (partition by seed.org_id, seed.entity) - 1)) as weight
-      from unnest(seeds) as seed
-      cross join lateral (
-        (select subjects.document_id, subjects.weight
-        from rag.subjects
-        where scope.collection_ids is null and subjects.org_id = seed.org_id and subjects.entity = seed.entity
-        order by subjects.weight desc
-        limit subjects_each)
-        union all
-        (select inside.document_id, inside.weight
-        from unnest(scope.collection_ids) as home (id)
-        cross join lateral (
-          select subjects.document_id, subjects.weight
-          from rag.subjects
-          where subjects.org_id = seed.org_id and subjects.collection_id = home.id and subjects.entity = seed.entity
-          order by subjects.weight desc
-          limit subjects_each
-        ) as inside
-        order by inside.weight desc
-        limit subjects_each)
-      ) as found
-    ), named as materialized (
-      select seed.org_id, found.document_id, found.ordinal, seed.entity,
-        mention_share * seed.weight * (0.5 + 0.5 * found.weight)
-          / sqrt(1 + count(*) over (partition by seed.org_id, seed.entity) / 24.0) as weight
-      from unnest(seeds) as seed
-      cross join lateral (
-        (select mentions.document_id, mentions.ordinal, mentions.weight
-        from rag.mentions
-        where scope.collection_ids is null and mentions.org_id = seed.org_id and mentions.entity = seed.entity
-        order by mentions.weight desc
-        limit mentions_each)
-        union all
-        (select inside.document_id, inside.ordinal, inside.weight
-        from unnest(scope.collection_ids) as home (id)
-        cross join lateral (
-          select mentions.document_id, mentions.ordinal, mentions.weight
-          from rag.mentions
-          where mentions.org_id = seed.org_id and mentions.collection_id = home.id and mentions.entity = seed.entity
-          order by mentions.weight desc
-          limit mentions_each
-        ) as inside
-        order by inside.weight desc
-        limit mentions_each)
-      ) as found
-    )
+    -- By position: a constructor would be called for thousands of rows.
     select (found.org_id, found.document_id, found.ordinal,
       -- What several lead to is worth more: as if each were a chance of its own.
       1 - exp(sum(ln(1 - least(0.98, found.weight)))),
       (array_agg(found.entity order by found.weight desc, found.entity))[1])::rag.graph_candidate
-    from (select * from about union all select * from named) as found
+    from (
+      select about.org_id, about.document_id, null::integer as ordinal, about.entity, about.weight
+      from rag.documents_about(seeds, scope, titles_each) as about
+      union all
+      select named.org_id, named.document_id, named.ordinal, named.entity, mention_share * named.weight
+      from rag.chunks_mentioning(seeds, scope, mentions_each) as named
+    ) as found
     group by found.org_id, found.document_id, found.ordinal);
 end;
 $$;
 
 comment on function rag.chunks_naming is
-  'The documents about the entities, and the chunks that name them, so many of either for each. An entity that is '
-  'named more often says less; how often is counted no further than is read. Of an org, or of the scope''s '
-  'collections one by one: one of the two look-ups is never begun.';
+  'The documents about the entities, and the chunks that name them, with the share of a mention in the weight.';
 
-create function rag.is_in_scope(document_id uuid, source_type text, lang text, occurred_at timestamptz,
-  scope rag.search_scope)
-returns boolean
-language sql immutable security invoker set search_path = ''
-as $$
-  select (scope.source_types is null or source_type = any (scope.source_types))
-    and (scope.lang is null or lower(lang) = scope.lang or starts_with(lower(lang), scope.lang || '-'))
-    and (scope.date_from is null or occurred_at >= scope.date_from)
-    and (scope.date_to is null or occurred_at <= scope.date_to)
-    and (scope.document_ids is null or document_id = any (scope.document_ids))
-    and (scope.without_document is null or document_id <> scope.without_document);
-$$;
-
-comment on function rag.is_in_scope is
-  'Whether a document, or a chunk with these fields, is in a scope: the conditions of rag.where_clause on given '
-  'values.';
-
-create function rag.is_document_in_scope(org_id uuid, document_id uuid, scope rag.search_scope)
-returns boolean
-language sql stable security invoker set search_path = ''
-as $$
-  select exists (
-    select from rag.documents
-    where documents.org_id = is_document_in_scope.org_id and documents.id = is_document_in_scope.document_id
-      and rag.is_in_scope(documents.id, documents.source_type, documents.lang, documents.occurred_at, scope));
-$$;
-
-comment on function rag.is_document_in_scope is 'Whether a document is in a scope, by its id.';
-
-create function rag.seeds_in_scope(seeds rag.seed_entity[], scope rag.search_scope, subjects_each integer,
-  mentions_each integer)
-returns rag.seed_entity[]
+create function rag.strongest_places(places rag.graph_candidate[], scope rag.search_scope)
+returns table (
+  org_id uuid, document_id uuid, ordinal integer, weight double precision, entity text, from_ordinal integer,
+  to_ordinal integer
+)
 language plpgsql stable security invoker set search_path = ''
-set enable_sort = off
 as $$
+#variable_conflict use_column
 begin
-  if not rag.filters_documents(scope) then
-    return seeds;
-  end if;
-  return array(
-    select seed
-    from unnest(seeds) as seed
-    where exists (
-      select from (
-        (select subjects.document_id, subjects.weight
-        from rag.subjects
-        where scope.collection_ids is null and subjects.org_id = seed.org_id and subjects.entity = seed.entity
-        order by subjects.weight desc
-        limit subjects_each)
-        union all
-        (select inside.document_id, inside.weight
-        from unnest(scope.collection_ids) as home (id)
-        cross join lateral (
-          select subjects.document_id, subjects.weight
-          from rag.subjects
-          where subjects.org_id = seed.org_id and subjects.collection_id = home.id and subjects.entity = seed.entity
-          order by subjects.weight desc
-          limit subjects_each
-        ) as inside
-        order by inside.weight desc
-        limit subjects_each)
-        union all
-        (select mentions.document_id, mentions.weight
-        from rag.mentions
-        where scope.collection_ids is null and mentions.org_id = seed.org_id and mentions.entity = seed.entity
-        order by mentions.weight desc
-        limit mentions_each)
-        union all
-        (select inside.document_id, inside.weight
-        from unnest(scope.collection_ids) as home (id)
-        cross join lateral (
-          select mentions.document_id, mentions.weight
-          from rag.mentions
-          where mentions.org_id = seed.org_id and mentions.collection_id = home.id and mentions.entity = seed.entity
-          order by mentions.weight desc
-          limit mentions_each
-        ) as inside
-        order by inside.weight desc
-        limit mentions_each)
-      ) as named
-      cross join lateral (
-        select from rag.documents
-        where documents.org_id = seed.org_id and documents.id = named.document_id
-          and rag.is_in_scope(documents.id, documents.source_type, documents.lang, documents.occurred_at, scope)
-        offset 0
-      ) as meant));
+  return query
+  select strongest.org_id, strongest.document_id, strongest.ordinal, strongest.weight, strongest.entity,
+    coalesce(strongest.ordinal, 0), coalesce(strongest.ordinal, 3)
+  from (
+    select best.*, row_number() over (partition by best.ordinal is null
+      order by best.weight desc, best.document_id, best.ordinal) as turn
+    from unnest(places) as best
+  ) as strongest
+  where strongest.turn <= 16 and exists (
+    select from rag.chunks
+    where chunks.org_id = strongest.org_id and chunks.document_id = strongest.document_id
+      and chunks.ordinal = coalesce(strongest.ordinal, 0) and chunks.embedding_model = scope.model);
 end;
 $$;
 
-comment on function rag.seeds_in_scope is
-  'Those of the seeds that a document of the scope names, among the places that are read of each.';
-
-create function rag.apply_scope(places rag.graph_candidate[], scope rag.search_scope)
-returns rag.graph_candidate[]
-language plpgsql stable security invoker set search_path = ''
-as $$
-begin
-  if not rag.filters_documents(scope) then
-    return places;
-  end if;
-  return array(
-    select place
-    from unnest(places) as place
-    -- Offset 0 keeps this a look-up of each.
-    cross join lateral (
-      select from rag.documents
-      where documents.org_id = place.org_id and documents.id = place.document_id
-        and rag.is_in_scope(documents.id, documents.source_type, documents.lang, documents.occurred_at, scope)
-      offset 0
-    ) as meant);
-end;
-$$;
-
-comment on function rag.apply_scope is 'The graph candidates that are in a scope which filters documents.';
+comment on function rag.strongest_places is
+  'The sixteen heaviest documents and the sixteen heaviest chunks, with the range of ordinals to read in each: of a '
+  'document its first four chunks. The bounds are columns, because under row security an index takes no bound that is '
+  'computed where it is compared.';
 
 create function rag.co_occurring_entities(places rag.graph_candidate[], seeds rag.seed_entity[],
   scope rag.search_scope, relation_types text[])
@@ -213,17 +166,7 @@ as $$
 begin
   return array(
     with place as materialized (
-      -- As columns: a bound that is computed where it is compared does not reach the index under row security.
-      select strongest.*, coalesce(strongest.ordinal, 0) as from_ordinal, coalesce(strongest.ordinal, 3) as to_ordinal
-      from (
-        select best.*, row_number() over (partition by best.ordinal is null
-          order by best.weight desc, best.document_id, best.ordinal) as turn
-        from unnest(places) as best
-      ) as strongest
-      where strongest.turn <= 16 and exists (
-        select from rag.chunks
-        where chunks.org_id = strongest.org_id and chunks.document_id = strongest.document_id
-          and chunks.ordinal = coalesce(strongest.ordinal, 0) and chunks.embedding_model = scope.model)
+      select * from rag.strongest_places(places, scope)
     ), named as materialized (
       select place.org_id, place.document_id, found.ordinal, found.entity, place.weight as place_weight,
         place.entity as seed,
@@ -263,7 +206,8 @@ begin
         select from unnest(seeds) as seed where seed.org_id = ways.org_id and seed.entity = ways.entity)
       order by ways.org_id, ways.entity, ways.place_weight * ways.strength desc, ways.document_id, ways.ordinal
     )
-    select (way.org_id, way.entity, way.weight, way.seed, way.document_id, way.ordinal)::rag.neighbour
+    select rag.neighbour(org_id => way.org_id, entity => way.entity, weight => way.weight, seed => way.seed,
+      document_id => way.document_id, ordinal => way.ordinal)
     from (select * from way order by way.weight desc, way.entity limit 48) as way
     order by way.weight desc, way.entity);
 end;
@@ -274,7 +218,7 @@ comment on function rag.co_occurring_entities is
   'best way. relation_types: kinds of edges that the question asks for.';
 
 create function rag.load_chunks(places rag.graph_candidate[], query_embedding extensions.halfvec,
-  scope rag.search_scope, wanted integer)
+  scope rag.search_scope, row_limit integer)
 returns rag.graph_candidate[]
 language plpgsql stable security invoker set search_path = ''
 as $$
@@ -284,7 +228,7 @@ begin
       select best.*
       from unnest(places) as best
       order by best.weight desc, best.document_id, best.ordinal
-      limit least(2 * wanted, 200)
+      limit least(2 * row_limit, 200)
     ), chunk as (
       select place.org_id, place.document_id, found.ordinal, place.weight * found.share as weight
       from place
@@ -310,16 +254,16 @@ begin
     from chunk as found
     group by found.org_id, found.document_id, found.ordinal
     order by sum(found.weight) desc, found.document_id, found.ordinal
-    limit wanted);
+    limit row_limit);
 end;
 $$;
 
 comment on function rag.load_chunks is
-  'The chunks of the places, the heaviest first, `wanted` at most: of a whole document those two of its first 32 '
+  'The chunks of the places, the heaviest first, `row_limit` at most: of a whole document those two of its first 32 '
   'that are nearest to what is asked.';
 
 create function rag.expand_graph(seeds rag.seed_entity[], scope rag.search_scope, query_embedding extensions.halfvec,
-  hops integer, relation_types text[], wanted integer, started timestamptz, out chunks rag.graph_candidate[],
+  hops integer, relation_types text[], row_limit integer, started timestamptz, out chunks rag.graph_candidate[],
   out neighbours rag.neighbour[], out complete boolean)
 language plpgsql stable security invoker set search_path = ''
 as $$
@@ -344,11 +288,11 @@ begin
     end if;
     if complete then
       second := rag.apply_scope(rag.chunks_naming(array(
-        select (near.org_id, near.entity, near.weight, null, null)::rag.seed_entity from unnest(neighbours) as near),
-        scope, 4, 12, 0.3), scope);
+        select rag.seed_entity(org_id => near.org_id, entity => near.entity, weight => near.weight)
+        from unnest(neighbours) as near), scope, 4, 12, 0.3), scope);
     end if;
   end if;
-  chunks := rag.load_chunks(first || second, query_embedding, scope, wanted);
+  chunks := rag.load_chunks(first || second, query_embedding, scope, row_limit);
 end;
 $$;
 

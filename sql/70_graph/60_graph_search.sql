@@ -1,33 +1,6 @@
 -- Graph search: the legs of rag_search and the expanded graph, ordered together in one call. A query without known
 -- entities uses the legs alone.
 
-create function rag.fuse_graph_scores(candidates rag.candidate[], graph_candidates rag.graph_candidate[],
-  share double precision, wanted integer)
-returns rag.candidate[]
-language plpgsql stable security invoker set search_path = ''
-as $$
-begin
-  return (
-    with weighed as (
-      select candidate.*, (1 - share) * coalesce(candidate.score, 0) + share * coalesce(place.weight, 0) as joined_score
-      from unnest(candidates) as candidate
-      left join unnest(graph_candidates) as place on place.org_id = candidate.org_id
-        and place.document_id = candidate.document_id and place.ordinal = candidate.ordinal
-    ), best as (
-      select * from weighed order by joined_score desc, chunk_id limit wanted
-    )
-    select array_agg(rag.candidate(org_id => best.org_id, document_id => best.document_id, ordinal => best.ordinal,
-      chunk_id => best.chunk_id, content => best.content, span_start => best.span_start, span_end => best.span_end,
-      similarity => best.similarity, word_score => best.word_score, score => least(1, best.joined_score))
-      order by best.joined_score desc, best.chunk_id)
-    from best);
-end;
-$$;
-
-comment on function rag.fuse_graph_scores is
-  'The hits, those that the graph reached before others, `wanted` at most: of a score the graph''s share is how '
-  'surely the chunk was reached, the rest what the legs give it, 0 to 1 both.';
-
 create function rag.render_matches(shown rag.candidate[], by_legs rag.candidate[],
   graph_candidates rag.graph_candidate[], exact boolean, considered integer, vector_ms real, lexical_ms real,
   ignored_filters text[])
@@ -52,55 +25,6 @@ $$;
 comment on function rag.render_matches is
   'The hits as JSON, each with how surely the graph reached it, and whether the legs alone would not have shown it.';
 
-create function rag.score_graph_candidates(graph_candidates rag.graph_candidate[], known rag.candidate[],
-  query_text text, query_embedding extensions.halfvec, scope rag.search_scope, mode text)
-returns rag.candidate[]
-language plpgsql stable security invoker set search_path = ''
-as $$
-declare
-  candidates rag.candidate[];
-  scored rag.candidate[];
-begin
-  candidates := array(
-    select rag.candidate(org_id => found.org_id, document_id => found.document_id, ordinal => found.ordinal,
-      chunk_id => found.id, content => found.content, span_start => found.span_start, span_end => found.span_end,
-      similarity => case when query_embedding is not null
-        then greatest(0, least(1, 1 - (found.embedding operator(extensions.<=>) query_embedding))) end)
-    from unnest(graph_candidates) as place
-    cross join lateral (
-      select chunks.*
-      from rag.chunks
-      where chunks.org_id = place.org_id and chunks.document_id = place.document_id
-        and chunks.ordinal = place.ordinal and chunks.embedding_model = scope.model
-      offset 0
-    ) as found
-    where not exists (select from unnest(known) as candidate where candidate.chunk_id = found.id));
-  if cardinality(candidates) = 0 then
-    return candidates;
-  elsif mode = 'semantic' then
-    -- No word has a part in it, and none is counted.
-    return array(
-      select rag.candidate(org_id => candidate.org_id, document_id => candidate.document_id,
-        ordinal => candidate.ordinal, chunk_id => candidate.chunk_id, content => candidate.content,
-        span_start => candidate.span_start, span_end => candidate.span_end, similarity => candidate.similarity,
-        score => candidate.similarity)
-      from unnest(candidates) as candidate);
-  end if;
-  scored := rag.score_candidates(case when mode <> 'semantic' then rag.parse_keyword_query(query_text, scope) end,
-    array(
-      select distinct (candidate.org_id, candidate.document_id)::rag.document_key
-      from unnest(candidates) as candidate),
-    candidates, query_embedding, scope, mode, 'mean', 0, 0, false);
-  return scored || array(
-    select candidate from unnest(candidates) as candidate
-    where not exists (select from unnest(scored) as other where other.chunk_id = candidate.chunk_id));
-end;
-$$;
-
-comment on function rag.score_graph_candidates is
-  'Those of the reached chunks that a leg has not brought, with the score that it would have given them; by word '
-  'alone one without any of the words has none, and was reached all the same.';
-
 create function public.rag_graph_search(
   query_text text,
   query_vector extensions.vector default null,
@@ -123,7 +47,6 @@ declare
   legs text := case mode when 'graph' then 'hybrid' else mode end;
   query_embedding extensions.halfvec(1536);
   scope rag.search_scope;
-  settings rag.settings;
   search record;
   seeds rag.seed_entity[];
   expansion record;
@@ -135,8 +58,6 @@ begin
   perform rag.check_search(query_text, query_vector, legs, expand_context, half_life_days, 'mean');
   perform rag.check_graph(query_text, top_k, hops, relation_types);
   scope := rag.resolve_filters(filters);
-  select * into settings from rag.settings;
-  prefer := nullif(prefer, '{}');
   if legs in ('hybrid', 'hierarchical') and not rag.uses_keywords(scope) then
     legs := 'semantic';
   end if;
@@ -145,7 +66,8 @@ begin
   end if;
 
   started := clock_timestamp();
-  seeds := rag.seeds_in_scope(rag.link_entities(query_text, scope), scope, 24, settings.mentions_read);
+  seeds := rag.seeds_in_scope(
+    rag.link_entities(query_text, scope), scope, 24, (select settings.mentions_read from rag.settings));
   expansion := rag.expand_graph(seeds, scope, query_embedding, hops, relation_types, pool, started);
   graph_ms := rag.milliseconds_since(started);
   -- Both legs score what was reached among their own candidates, as if they had brought it.
@@ -153,24 +75,9 @@ begin
     select rag.candidate(org_id => place.org_id, document_id => place.document_id, ordinal => place.ordinal)
     from unnest(expansion.chunks) as place
     where legs = 'hybrid'));
-  candidates := search.candidates;
-  if legs <> 'hybrid' and cardinality(expansion.chunks) > 0 then
-    candidates := candidates
-      || rag.score_graph_candidates(expansion.chunks, candidates, query_text, query_embedding, scope, legs);
-  end if;
-  if cardinality(expansion.chunks) > 0 then
-    candidates := rag.fuse_graph_scores(candidates, expansion.chunks, settings.graph_share, pool);
-  end if;
-  if half_life_days is not null then
-    candidates := rag.apply_recency(candidates, half_life_days);
-  end if;
-  if prefer is not null then
-    candidates := rag.boost_source_types(candidates, prefer);
-  end if;
-  candidates := candidates[:top_k];
-  if expand_context > 0 then
-    candidates := rag.expand_neighbours(candidates, expand_context);
-  end if;
+  candidates := rag.to_page(
+    rag.add_graph_candidates(search.candidates, expansion.chunks, query_text, query_embedding, scope, legs, pool),
+    half_life_days, prefer, top_k, expand_context);
   return rag.render_graph(seeds, expansion.neighbours, scope) || jsonb_build_object('complete', expansion.complete,
     'graph_ms', graph_ms, 'matches', rag.render_matches(candidates, (search.candidates)[:top_k], expansion.chunks,
       search.exact, search.considered, search.vector_ms, search.lexical_ms, scope.ignored_filters))

@@ -1,18 +1,20 @@
 -- Graph of given documents: their entities and relations, and the relations that other visible documents state of
 -- these, for /v1/contents.
 
-create function rag.document_entities(org_id uuid, document_id uuid, wanted integer)
+create function rag.document_entities(org_id uuid, document_id uuid, row_limit integer)
 returns rag.seed_entity[]
 language plpgsql stable security invoker set search_path = ''
 as $$
 begin
   return array(
-    select (document_entities.org_id, named.entity, max(named.weight), null, null)::rag.seed_entity
+    select rag.seed_entity(
+      org_id => document_entities.org_id, entity => named.entity, weight => max(named.weight))
     from (
-      (select subjects.entity, subjects.weight
-      from rag.subjects
-      where subjects.org_id = document_entities.org_id and subjects.document_id = document_entities.document_id
-        and subjects.weight >= 0.9)
+      (select title_entities.entity, title_entities.weight
+      from rag.title_entities
+      where title_entities.org_id = document_entities.org_id
+        and title_entities.document_id = document_entities.document_id
+        and title_entities.weight >= 0.9)
       union all
       (select mentions.entity, 0.8 * mentions.weight
       from rag.mentions
@@ -22,16 +24,16 @@ begin
     ) as named
     group by named.entity
     order by max(named.weight) desc, named.entity
-    limit wanted);
+    limit row_limit);
 end;
 $$;
 
 comment on function rag.document_entities is
-  'The entities that a document names, those that matter most in it; `wanted` at most, its subjects first, which '
+  'The entities that a document names, those that matter most in it; `row_limit` at most, its titles first, which '
   'weigh more than whatever it names.';
 
 create function rag.edges_touching(org_id uuid, entities text[], scope rag.search_scope, document_id uuid,
-  wanted integer)
+  row_limit integer)
 returns jsonb[]
 language plpgsql stable security invoker set search_path = ''
 set enable_sort = off
@@ -43,9 +45,9 @@ begin
       'to', replace(stated.object, ' ', '_'), 'org_id', edges_touching.org_id,
       'confidence', round(stated.confidence::numeric, 4), 'evidence', stated.evidence)
     from (
-      select said.subject, said.type, said.object,
-        least(0.99, 1 - exp(sum(ln(1 - least(0.98, said.confidence))))) as confidence,
-        (array_agg(chunks.id order by said.confidence desc, chunks.id))[:5] as evidence
+      select statement.subject, statement.type, statement.object,
+        least(0.99, 1 - exp(sum(ln(1 - least(0.98, statement.confidence))))) as confidence,
+        (array_agg(chunks.id order by statement.confidence desc, chunks.id))[:5] as evidence
       from (
         (select relations.subject, relations.type, relations.object, relations.confidence, relations.document_id,
           relations.ordinal
@@ -78,12 +80,12 @@ begin
           limit 50)
           offset 0
         ) as found
-      ) as said
-      join rag.chunks on chunks.org_id = edges_touching.org_id and chunks.document_id = said.document_id
-        and chunks.ordinal = said.ordinal
-      group by said.subject, said.type, said.object
+      ) as statement
+      join rag.chunks on chunks.org_id = edges_touching.org_id and chunks.document_id = statement.document_id
+        and chunks.ordinal = statement.ordinal
+      group by statement.subject, statement.type, statement.object
       order by 4 desc, 1, 2, 3
-      limit wanted
+      limit row_limit
     ) as stated);
 end;
 $$;
@@ -115,7 +117,7 @@ begin
     edges := rag.edges_touching(org_id, reached[:128], scope, null, 128);
   end loop;
   further := array(
-    select (org_id, ends.entity, 0.1, null, null, null)::rag.neighbour
+    select rag.neighbour(org_id => org_id, entity => ends.entity, weight => 0.1)
     from unnest(reached) as ends (entity)
     where not exists (select from unnest(seeds) as seed where seed.entity = ends.entity));
   entities := rag.render_entities(seeds, further, scope);

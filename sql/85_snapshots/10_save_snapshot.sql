@@ -13,7 +13,7 @@ begin
   elsif home.owner_id is not null then
     raise exception 'a private index is not persisted: anybody of the org could load it'
       using errcode = 'PT400', detail = 'private_collection';
-  elsif home.loads is not null or home.deleted_at is not null then
+  elsif home.loading_name is not null or home.deleted_at is not null then
     raise exception 'there is no such collection' using errcode = 'PT404', detail = 'collection_not_found';
   end if;
   return home;

@@ -1,5 +1,5 @@
--- Import of a snapshot into a collection, a page at a time. The collection has no name (collections.loads) until the
--- end of the import, which names it in one transaction.
+-- Import of a snapshot into a collection, a page at a time. The collection has no name (collections.loading_name) until
+-- the end of the import, which names it in one transaction.
 
 create function rag.check_load(name text, overwrite boolean)
 returns uuid
@@ -41,7 +41,8 @@ as $$
   select jsonb_build_object('org_id', checked.org_id, 'left_behind', array(
     select collections.id
     from rag.collections
-    where collections.org_id = checked.org_id and collections.loads is not null and collections.deleted_at is null
+    where collections.org_id = checked.org_id and collections.loading_name is not null
+      and collections.deleted_at is null
       and collections.updated_at < now() - interval '1 hour'))
   from (select rag.check_load(rag_check_load.name, rag_check_load.overwrite) as org_id offset 0) as checked;
 $$;
@@ -74,7 +75,7 @@ begin
   then
     perform rag.check_collection_quota(home_id);
   end if;
-  insert into rag.collections (org_id, name, loads, description, metadata, config)
+  insert into rag.collections (org_id, name, loading_name, description, metadata, config)
   values (home_id, 'loading ' || gen_random_uuid(), rag_begin_load.name, fields.description,
     coalesce(fields.metadata, '{}'), coalesce(fields.config, '{}'))
   returning id into made;
@@ -96,7 +97,7 @@ begin
   update rag.collections
   set updated_at = clock_timestamp()
   where collections.org_id = any (array(select rag.current_org_ids())) and collections.id = running_load.collection_id
-    and collections.loads is not null and collections.deleted_at is null and collections.owner_id is null
+    and collections.loading_name is not null and collections.deleted_at is null and collections.owner_id is null
   returning collections.* into home;
   if not found then
     raise exception 'nothing is loaded there' using errcode = 'PT404', detail = 'collection_not_found';
@@ -184,8 +185,9 @@ begin
   from rag.chunks as stored
   where stored.org_id = home.org_id and stored.document_id = rag_load_chunks.document_id;
   perform set_config('rag.words_later', 'true', true);
-  perform rag.insert_chunks(home.org_id, array[
-    (rag_load_chunks.document_id, rag_load_chunks.chunks, rag_load_chunks.embedding_model)::rag.document_chunks], present);
+  perform rag.insert_chunks(home.org_id, array[rag.document_chunks(
+    document_id => rag_load_chunks.document_id, chunks => rag_load_chunks.chunks,
+    embedding_model => rag_load_chunks.embedding_model)], present);
   perform set_config('rag.words_later', '', true);
   if rag_load_chunks.last then
     perform rag.index_words(home.org_id, array[rag_load_chunks.document_id]);
@@ -206,13 +208,13 @@ declare
   is_admitted constant boolean := rag.begin_write();
   home constant rag.collections := rag.running_load(rag_finish_load.collection_id);
 begin
-  perform pg_advisory_xact_lock(hashtextextended('rag.load ' || home.org_id || ' ' || home.loads, 0));
-  perform rag.check_load(home.loads, rag_finish_load.overwrite);
+  perform pg_advisory_xact_lock(hashtextextended('rag.load ' || home.org_id || ' ' || home.loading_name, 0));
+  perform rag.check_load(home.loading_name, rag_finish_load.overwrite);
   delete from rag.collections as older
   where older.org_id = home.org_id
-    and older.id = (select present.id from rag.collection_by_name(home.org_id, home.loads) as present);
+    and older.id = (select present.id from rag.collection_by_name(home.org_id, home.loading_name) as present);
   update rag.collections
-  set name = home.loads, loads = null
+  set name = home.loading_name, loading_name = null
   where collections.org_id = home.org_id and collections.id = home.id;
 exception when unique_violation then
   -- Somebody made it by another way, just now.

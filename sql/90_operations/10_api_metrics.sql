@@ -19,7 +19,7 @@ $$;
 comment on function rag.histogram_bounds is
   'The upper bounds of a histogram''s buckets; empty for a counter, null for an unknown metric.';
 
-create table rag.measures (
+create table rag.api_metrics (
   user_id uuid not null,
   name text not null check (rag.histogram_bounds(name) is not null),
   label text not null default '' check (label in ('', 'success', 'failure', 'prompt', 'completion')),
@@ -29,15 +29,15 @@ create table rag.measures (
   primary key (user_id, name, label)
 );
 
-comment on table rag.measures is 'Counters and histograms of the index and knowledge APIs, by user.';
-comment on column rag.measures.label is 'success or failure of a request, prompt or completion of tokens.';
-comment on column rag.measures.sum is 'Of a counter: what it counts. Of a histogram: the sum of all values.';
-comment on column rag.measures.total is 'How often; and how often up to each bound.';
+comment on table rag.api_metrics is 'Counters and histograms of the index and knowledge APIs, by user.';
+comment on column rag.api_metrics.label is 'success or failure of a request, prompt or completion of tokens.';
+comment on column rag.api_metrics.sum is 'Of a counter: what it counts. Of a histogram: the sum of all values.';
+comment on column rag.api_metrics.total is 'How often; and how often up to each bound.';
 
-alter table rag.measures enable row level security;
-alter table rag.measures force row level security;
+alter table rag.api_metrics enable row level security;
+alter table rag.api_metrics force row level security;
 
-create policy "callers measure their own requests, metrics read all" on rag.measures
+create policy "callers measure their own requests, metrics read all" on rag.api_metrics
   for all to authenticated
   using (user_id = (select auth.uid()) or (select rag.reads_metrics()))
   with check (user_id = (select auth.uid()));
@@ -56,7 +56,7 @@ begin
     from (select item from jsonb_array_elements(rag_record_metrics.measures) as item limit 20) as items
     cross join jsonb_to_record(items.item) as fields (name text, label text, value double precision)
   )
-  insert into rag.measures as present (user_id, name, label, sum, total, buckets)
+  insert into rag.api_metrics as present (user_id, name, label, sum, total, buckets)
   select auth.uid(), measured.name, measured.label, 
     -- Of one that cannot be there is no sum.
     case when bool_and(measured.value is not null) then sum(measured.value) end, count(*), array(
@@ -65,7 +65,7 @@ begin
   from measured
   group by measured.name, measured.label
   order by measured.name, measured.label
-  on conflict on constraint measures_pkey do update set
+  on conflict on constraint api_metrics_pkey do update set
     sum = present.sum + excluded.sum,
     total = present.total + excluded.total,
     buckets = array(

@@ -230,17 +230,17 @@ as $$
   ) as counted
   group by counted.function, counted.outcome
   union all
-  select measures.name, jsonb_build_object('label', measures.label), sum(measures.sum), sum(measures.total),
-    rag.histogram_bounds(measures.name), array(
+  select api_metrics.name, jsonb_build_object('label', api_metrics.label), sum(api_metrics.sum), sum(api_metrics.total),
+    rag.histogram_bounds(api_metrics.name), array(
       select sum(all_of.buckets[place])::bigint
-      from generate_subscripts(rag.histogram_bounds(measures.name), 1) as place
-      cross join rag.measures as all_of
-      where all_of.name = measures.name and all_of.label = measures.label
+      from generate_subscripts(rag.histogram_bounds(api_metrics.name), 1) as place
+      cross join rag.api_metrics as all_of
+      where all_of.name = api_metrics.name and all_of.label = api_metrics.label
       group by place
       order by place)
-  from rag.measures
+  from rag.api_metrics
   where (select rag.reads_metrics())
-  group by measures.name, measures.label;
+  group by api_metrics.name, api_metrics.label;
 $$;
 
 comment on function public.rag_metrics is

@@ -3,7 +3,7 @@
 -- stored as hashes. The functions write and read as the caller: no other user, admin or API key sees a response, nor
 -- does the caller after leaving the org.
 
-create table rag.replies (
+create table rag.stored_responses (
   org_id uuid not null references rag.orgs (id) on delete cascade,
   owner_id uuid not null,
   caller_id uuid not null,
@@ -19,29 +19,30 @@ create table rag.replies (
   created_at timestamptz not null,
   scope text not null default 'chat:read' check (scope in ('chat:read', 'documents:write', 'collections:manage')),
   primary key (org_id, owner_id, caller_id, key_hash),
-  constraint replies_state check (
+  constraint stored_responses_state check (
     num_nonnulls(claim, due_at) = 2 and num_nonnulls(status, body, request_id) = 0
     or num_nonnulls(claim, due_at) = 0 and num_nonnulls(status, body, request_id) = 3)
 );
 
-comment on table rag.replies is 'Stored responses of requests with an Idempotency-Key.';
-comment on column rag.replies.caller_id is 'The API key that asked, else the user: rag.caller_id().';
-comment on column rag.replies.key_hash is 'SHA-256 of the key, and of what was asked.';
-comment on column rag.replies.collection_id is 'The one that the asking key is bound to.';
-comment on column rag.replies.claim is
+comment on table rag.stored_responses is 'Stored responses of requests with an Idempotency-Key.';
+comment on column rag.stored_responses.caller_id is 'The API key that asked, else the user: rag.caller_id().';
+comment on column rag.stored_responses.key_hash is 'SHA-256 of the key, and of what was asked.';
+comment on column rag.stored_responses.collection_id is 'The one that the asking key is bound to.';
+comment on column rag.stored_responses.claim is
   'Whose work it is until it is done, and when whoever has it is taken for dead. A reply has neither.';
-comment on column rag.replies.body is 'As it was sent, the order of its keys too.';
-comment on column rag.replies.chunk_ids is
+comment on column rag.stored_responses.body is 'As it was sent, the order of its keys too.';
+comment on column rag.stored_responses.chunk_ids is
   'What it shows: when the caller no longer sees all of that, it was never answered.';
-comment on column rag.replies.scope is 'What an API key needs to have been answered this, and to be answered it again.';
+comment on column rag.stored_responses.scope is
+  'The scope that an API key needs for the request, and for the stored response.';
 
 -- rag_claim_response: what of the caller's is too old.
-create index replies_by_age on rag.replies (org_id, owner_id, caller_id, created_at);
+create index stored_responses_by_age on rag.stored_responses (org_id, owner_id, caller_id, created_at);
 
-alter table rag.replies enable row level security;
-alter table rag.replies force row level security;
+alter table rag.stored_responses enable row level security;
+alter table rag.stored_responses force row level security;
 
-create policy "members use their org's replies" on rag.replies
+create policy "members use their org's stored_responses" on rag.stored_responses
   for all to authenticated
   using (org_id = any (array(select rag.current_org_ids()))
     and (owner_id is null or owner_id = (select auth.uid())
@@ -50,12 +51,12 @@ create policy "members use their org's replies" on rag.replies
     and (owner_id is null or owner_id = (select auth.uid())
       or org_id = any (array(select rag.admin_org_ids()))));
 
-create policy "a reply is for whoever asked" on rag.replies
+create policy "a reply is for whoever asked" on rag.stored_responses
   as restrictive for all to authenticated
   using (owner_id = (select auth.uid()) and caller_id = (select rag.caller_id()))
   with check (owner_id = (select auth.uid()) and caller_id = (select rag.caller_id()));
 
-create policy "a key has replies of its scopes" on rag.replies
+create policy "a key has replies of its scopes" on rag.stored_responses
   as restrictive for all to authenticated
   using (scope = 'chat:read' and (select rag.has_scope('chat:read'))
     or scope = 'documents:write' and (select rag.has_scope('documents:write'))
@@ -64,16 +65,16 @@ create policy "a key has replies of its scopes" on rag.replies
     or scope = 'documents:write' and (select rag.has_scope('documents:write'))
     or scope = 'collections:manage' and (select rag.has_scope('collections:manage')));
 
-create policy "a bound key stays in its collection" on rag.replies
+create policy "a bound key stays in its collection" on rag.stored_responses
   as restrictive for all to authenticated
   using ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()))
   with check ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()));
 
-create type rag.stored_response as (
+create type rag.response_claim as (
   outcome text, claim uuid, status integer, body json, request_id text, retry_after integer, org_id uuid
 );
 
-comment on type rag.stored_response is
+comment on type rag.response_claim is
   'What to do with a request: go (with a claim to end it by), replay what was answered, busy (it is being worked '
   'on; ask again so many seconds later), or differs (the key has been used for something else). org_id: where it is '
   'kept.';
@@ -83,7 +84,7 @@ returns boolean
 language sql stable security invoker set search_path = ''
 as $$
   select exists (
-    select from rag.replies as present
+    select from rag.stored_responses as present
     where present.org_id = has_too_many_responses.org_id and present.owner_id = (select auth.uid())
       and present.caller_id = (select rag.caller_id()) and present.created_at > now() - interval '24 hours'
     order by present.created_at
@@ -97,29 +98,17 @@ returns boolean
 language sql stable security invoker set search_path = ''
 as $$
   select not exists (
-    select from unnest(ids) as wanted (id)
+    select from unnest(ids) as chunk (id)
     where not exists (
-      select from rag.chunks where chunks.org_id = can_see_chunks.org_id and chunks.id = wanted.id));
+      select from rag.chunks where chunks.org_id = can_see_chunks.org_id and chunks.id = chunk.id));
 $$;
 
 comment on function rag.can_see_chunks is 'Whether the caller sees all of these chunks.';
 
-create function public.rag_claim_response(
-  org_id uuid, key_hash text, body_hash text, lease_seconds integer, collection_id uuid default null,
-  scope text default 'chat:read'
-)
-returns setof rag.stored_response
-language plpgsql volatile security invoker set search_path = ''
+create function rag.check_response_claim(home uuid, key_hash text, scope text, lease_seconds integer)
+returns void
+language plpgsql stable security invoker set search_path = ''
 as $$
-#variable_conflict use_variable
-declare
-  is_admitted constant boolean := rag.begin_call();
-  home constant uuid := case
-    when collection_id is null then rag.resolve_org(org_id) else (rag.get_collection(collection_id)).org_id end;
-  known rag.replies;
-  answer rag.stored_response;
-  -- The clock, not the transaction's time: one may have waited for another.
-  moment timestamptz;
 begin
   if scope is null or scope not in ('chat:read', 'documents:write', 'collections:manage') then
     raise exception 'scope must be chat:read, documents:write or collections:manage'
@@ -129,31 +118,72 @@ begin
   elsif lease_seconds is null or lease_seconds not between 1 and 3600 then
     raise exception 'lease_seconds must be between 1 and 3600' using errcode = 'PT400', detail = 'invalid_lease';
   elsif rag.has_too_many_responses(home) and not exists (
-    select from rag.replies as present
+    select from rag.stored_responses as present
     where present.org_id = home and present.owner_id = auth.uid() and present.caller_id = rag.caller_id()
-      and present.key_hash = rag_claim_response.key_hash
+      and present.key_hash = check_response_claim.key_hash
   ) then
-    -- Rather than forget what was promised. (What was is replayed.)
+    -- Stored responses are still replayed: none is deleted before its time.
     raise exception 'too many answers are kept: send fewer requests with an Idempotency-Key'
       using errcode = 'PT429', detail = 'too_many_replies';
   end if;
+end;
+$$;
+
+comment on function rag.check_response_claim is
+  'Raises PT400 for invalid arguments of rag_claim_response, PT403 for a key without the scope, and PT429 for a new '
+  'key of a caller with too many stored responses.';
+
+create function rag.try_claim_response(home uuid, key_hash text, body_hash text, scope text, lease_seconds integer)
+returns uuid
+language plpgsql volatile security invoker set search_path = ''
+as $$
+#variable_conflict use_variable
+declare
+  -- The clock, not the transaction's time: one may have waited for another.
+  moment constant timestamptz := clock_timestamp();
+  claim uuid;
+begin
+  insert into rag.stored_responses as present (
+    org_id, owner_id, caller_id, key_hash, body_hash, collection_id, claim, due_at, created_at, scope)
+  values (home, auth.uid(), rag.caller_id(), key_hash, body_hash, rag.bound_collection(), gen_random_uuid(),
+    moment + make_interval(secs => lease_seconds), moment, scope)
+  on conflict on constraint stored_responses_pkey do update
+  set body_hash = excluded.body_hash, claim = excluded.claim, due_at = excluded.due_at, status = null, body = null,
+    request_id = null, chunk_ids = '{}', created_at = excluded.created_at, scope = excluded.scope
+  where present.created_at <= clock_timestamp() - interval '24 hours'
+    or present.due_at <= clock_timestamp() and present.body_hash = excluded.body_hash
+    or present.status is not null and present.body_hash = excluded.body_hash
+      and not rag.can_see_chunks(home, present.chunk_ids)
+  returning present.claim into claim;
+  return claim;
+end;
+$$;
+
+comment on function rag.try_claim_response is
+  'Claim a key that is new or expired, whose earlier claim ended without a response, or whose response shows chunks '
+  'that the caller no longer sees: the claim; null if the key is in use.';
+
+create function public.rag_claim_response(
+  org_id uuid, key_hash text, body_hash text, lease_seconds integer, collection_id uuid default null,
+  scope text default 'chat:read'
+)
+returns setof rag.response_claim
+language plpgsql volatile security invoker set search_path = ''
+as $$
+#variable_conflict use_variable
+declare
+  is_admitted constant boolean := rag.begin_call();
+  home constant uuid := case
+    when collection_id is null then rag.resolve_org(org_id) else (rag.get_collection(collection_id)).org_id end;
+  known rag.stored_responses;
+  answer rag.response_claim;
+begin
+  perform rag.check_response_claim(home, key_hash, scope, lease_seconds);
   answer.org_id := home;
   -- Again, should what stood in the way be released before it was read.
   for attempt in 1..5 loop
-    moment := clock_timestamp();
-    insert into rag.replies as present (
-      org_id, owner_id, caller_id, key_hash, body_hash, collection_id, claim, due_at, created_at, scope)
-    values (home, auth.uid(), rag.caller_id(), key_hash, body_hash, rag.bound_collection(), gen_random_uuid(),
-      moment + make_interval(secs => lease_seconds), moment, scope)
-    on conflict on constraint replies_pkey do update
-    set body_hash = excluded.body_hash, claim = excluded.claim, due_at = excluded.due_at, status = null, body = null,
-      request_id = null, chunk_ids = '{}', created_at = excluded.created_at, scope = excluded.scope
-    where present.created_at <= clock_timestamp() - interval '24 hours'
-      or present.due_at <= clock_timestamp() and present.body_hash = excluded.body_hash
-      or present.status is not null and present.body_hash = excluded.body_hash
-        and not rag.can_see_chunks(home, present.chunk_ids)
-    returning present.claim into answer.claim;
-    if found then
+    answer.claim := rag.try_claim_response(home, key_hash, body_hash, scope, lease_seconds);
+    if answer.claim is not null then
       answer.outcome := 'go';
       perform rag.delete_expired_responses(home);
       return next answer;
@@ -161,7 +191,7 @@ begin
     end if;
 
     select * into known
-    from rag.replies as present
+    from rag.stored_responses as present
     where present.org_id = home and present.owner_id = auth.uid() and present.caller_id = rag.caller_id()
       and present.key_hash = rag_claim_response.key_hash;
     exit when found;
@@ -169,7 +199,10 @@ begin
   if known.body_hash <> body_hash then
     answer.outcome := 'differs';
   elsif known.status is not null then
-    answer := ('replay', null, known.status, known.body, known.request_id, null, home);
+    answer.outcome := 'replay';
+    answer.status := known.status;
+    answer.body := known.body;
+    answer.request_id := known.request_id;
   else
     -- As long again as it has been worked on, but no longer than the claim lasts.
     answer.outcome := 'busy';
@@ -192,14 +225,14 @@ language sql volatile security invoker set search_path = ''
 as $$
   with old as (
     select present.org_id, present.owner_id, present.caller_id, present.key_hash
-    from rag.replies as present
+    from rag.stored_responses as present
     where present.org_id = delete_expired_responses.org_id and present.owner_id = (select auth.uid())
       and present.caller_id = (select rag.caller_id()) and present.created_at <= now() - interval '24 hours'
     order by present.created_at
     limit 100
     for update skip locked
   )
-  delete from rag.replies as present
+  delete from rag.stored_responses as present
   using old
   where present.org_id = old.org_id and present.owner_id = old.owner_id and present.caller_id = old.caller_id
     and present.key_hash = old.key_hash;
@@ -223,7 +256,7 @@ begin
     perform public.rag_release_response(org_id, key_hash, claim);
     return false;
   end if;
-  update rag.replies as present
+  update rag.stored_responses as present
   set claim = null, due_at = null, status = rag_store_response.status, body = rag_store_response.body::json,
     request_id = rag_store_response.request_id, chunk_ids = coalesce(rag_store_response.chunk_ids, '{}')
   where present.org_id = rag.resolve_org(rag_store_response.org_id) and present.owner_id = auth.uid()
@@ -245,7 +278,7 @@ as $$
 #variable_conflict use_variable
 begin
   perform rag.begin_call();
-  delete from rag.replies as present
+  delete from rag.stored_responses as present
   where present.org_id = rag.resolve_org(rag_release_response.org_id) and present.owner_id = auth.uid()
     and present.caller_id = rag.caller_id() and present.key_hash = rag_release_response.key_hash
     and present.claim = rag_release_response.claim;

@@ -2,7 +2,7 @@
 -- caller of the request. The org's admins read the events; members do not, because the counts include private
 -- documents. No user changes or deletes an event: the deployer prunes them in SQL.
 
-create table rag.events (
+create table rag.audit_events (
   org_id uuid not null references rag.orgs (id) on delete cascade,
   id uuid not null default gen_random_uuid(),
   owner_id uuid,
@@ -17,20 +17,20 @@ create table rag.events (
   primary key (org_id, id)
 );
 
-comment on table rag.events is 'Audit events of the knowledge API.';
-comment on column rag.events.owner_id is 'Whose own the namespace is; null: the org''s.';
-comment on column rag.events.user_id is 'Who did it.';
-comment on column rag.events.collection_id is
+comment on table rag.audit_events is 'Audit events of the knowledge API.';
+comment on column rag.audit_events.owner_id is 'Whose own the namespace is; null: the org''s.';
+comment on column rag.audit_events.user_id is 'Who did it.';
+comment on column rag.audit_events.collection_id is
   'Null where there was none of that name. It may be gone by now: what was done remains.';
-comment on column rag.events.top_score is 'Of the best chunk; null where there was none.';
+comment on column rag.audit_events.top_score is 'Of the best chunk; null where there was none.';
 
 -- rag_list_events; and pruning, org by org.
-create index events_by_time on rag.events (org_id, created_at desc, id);
+create index audit_events_by_time on rag.audit_events (org_id, created_at desc, id);
 
-alter table rag.events enable row level security;
-alter table rag.events force row level security;
+alter table rag.audit_events enable row level security;
+alter table rag.audit_events force row level security;
 
-create policy "members use their org's events" on rag.events
+create policy "members use their org's audit_events" on rag.audit_events
   for all to authenticated
   using (org_id = any (array(select rag.current_org_ids()))
     and (owner_id is null or owner_id = (select auth.uid())
@@ -39,22 +39,22 @@ create policy "members use their org's events" on rag.events
     and (owner_id is null or owner_id = (select auth.uid())
       or org_id = any (array(select rag.admin_org_ids()))));
 
-create policy "events are of oneself" on rag.events
+create policy "events are of oneself" on rag.audit_events
   as restrictive for insert to authenticated
   with check (user_id = (select auth.uid()));
 
-create policy "a key notes what its scopes let it do" on rag.events
+create policy "a key notes what its scopes let it do" on rag.audit_events
   as restrictive for insert to authenticated
   with check (case when event in ('knowledge.ingest', 'knowledge.delete')
     then (select rag.has_scope('documents:write'))
     else (select rag.has_scope('retrievals:read', 'chat:read')) end);
 
-create policy "admins read events" on rag.events
+create policy "admins read events" on rag.audit_events
   as restrictive for select to authenticated
   using (org_id = any (array(select rag.admin_org_ids())));
 
 -- What a bound key asks for elsewhere is in no collection that it knows of.
-create policy "a bound key stays in its collection" on rag.events
+create policy "a bound key stays in its collection" on rag.audit_events
   as restrictive for all to authenticated
   using ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()))
   with check ((select rag.bound_collection()) is null or collection_id is null
@@ -74,7 +74,7 @@ declare
 begin
   perform rag.check_owner_in_name(org_id, rag_record_event.namespace);
   select * into home from rag.collection_by_name(org_id, rag_record_event.namespace, or_deleted => true);
-  insert into rag.events (
+  insert into rag.audit_events (
     org_id, owner_id, user_id, event, namespace, collection_id, document_count, chunk_count, top_score)
   values (
     org_id, coalesce(home.owner_id, rag.owner_in_name(rag_record_event.namespace)), auth.uid(), rag_record_event.event,
@@ -102,11 +102,11 @@ begin
   end if;
   return (
     with listed as (
-      select events.*
-      from rag.events
-      where events.org_id = any (array(select rag.admin_org_ids()))
-        and (rag_list_events.namespace is null or events.namespace = rag_list_events.namespace)
-        and (rag_list_events.event is null or events.event = rag_list_events.event)
+      select audit_events.*
+      from rag.audit_events
+      where audit_events.org_id = any (array(select rag.admin_org_ids()))
+        and (rag_list_events.namespace is null or audit_events.namespace = rag_list_events.namespace)
+        and (rag_list_events.event is null or audit_events.event = rag_list_events.event)
     ), page as (
       select listed.*
       from listed

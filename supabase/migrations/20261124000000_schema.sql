@@ -165,6 +165,9 @@ alter table rag.settings force row level security;
 create policy "signed-in callers read the settings" on rag.settings
   for select to authenticated using (true);
 
+create policy "the worker reads the settings" on rag.settings
+  for select to rag_worker using (true);
+
 insert into rag.settings default values;
 
 create function rag.check_models(models text[])
@@ -190,12 +193,68 @@ comment on function rag.check_models is
   'Raises PT400 for an embedding model that rag.settings does not list. A database session without a user (the '
   'deployer''s) may store embeddings of any model.';
 
+-- The parts that the queues of the worker share. The queues are ingestion jobs (20_documents), extractions (70_graph),
+-- deliveries (50_webhooks) and object removals (40_storage). A claim leases due items, the same number for every org.
+-- An item whose lease has expired is due again, and after rag.max_attempts() without a result it fails. A removal has
+-- no lease and never fails. The claims themselves differ by table (CONTRIBUTING.md, Decisions).
+
+create function rag.check_claim(max_items integer, lease_seconds integer default 60)
+returns void
+language plpgsql immutable security invoker set search_path = ''
+as $$
+begin
+  if max_items is null or max_items not between 1 and 100
+    or lease_seconds is null or lease_seconds not between 5 and 3600
+  then
+    raise exception 'max_items must be between 1 and 100, and lease_seconds between 5 and 3600'
+      using errcode = 'PT400', detail = 'invalid_claim';
+  end if;
+end;
+$$;
+
+comment on function rag.check_claim is 'Raises PT400 for invalid arguments of a claim.';
+
+create function rag.max_attempts()
+returns integer
+language sql immutable security invoker set search_path = ''
+as $$
+  select 16;
+$$;
+
+comment on function rag.max_attempts is 'The number of claims after which an item without a result fails.';
+
+create function rag.lock_leased(queue anyelement, with_document boolean default true)
+returns anyelement
+language plpgsql volatile security invoker set search_path = ''
+as $$
+declare
+  condition constant text :=
+    'leased.org_id = any (array(select rag.current_org_ids())) and leased.lease = rag.lease_of_token()';
+begin
+  if with_document then
+    -- The document first: every transaction that deletes or replaces a document locks it before its items.
+    execute format('select from rag.documents join %s as leased on leased.org_id = documents.org_id '
+      'and leased.document_id = documents.id where %s for no key update of documents', pg_typeof(queue), condition);
+  end if;
+  execute format('select leased.* from %s as leased where %s for update', pg_typeof(queue), condition) into queue;
+  if queue is null then
+    raise exception 'the lease is lost' using errcode = 'PT409', detail = 'lease_lost';
+  end if;
+  return queue;
+end;
+$$;
+
+comment on function rag.lock_leased is
+  'The item of the token''s lease, locked. queue: null of the row type of rag.jobs or rag.extractions. PT409 when the '
+  'lease is lost: the item was claimed again, or its document was replaced or deleted, or the user no longer sees it. '
+  'with_document: the document is locked too.';
+
 -- Claims of the JWT beyond its user. A user's own token has none and is not restricted. The short-lived token of an API
 -- key carries {"rag": {"org", "collection", "scopes", "key", "requests_per_minute"}}, which every policy reads through
 -- these functions. Claims only restrict, and a malformed claim permits nothing. (rag.current_org_ids reads the org.)
 -- Every statement calls the first two: PL/pgSQL keeps their plans, which saves a search a twentieth of its time.
 
-create function rag.has_scope(variadic wanted text[])
+create function rag.has_scope(variadic scopes text[])
 returns boolean
 language plpgsql stable security invoker set search_path = ''
 as $$
@@ -206,7 +265,7 @@ begin
     when coalesce(jsonb_typeof(claim), 'null') = 'null' then true
     when jsonb_typeof(claim) <> 'object' then false
     when coalesce(jsonb_typeof(claim -> 'scopes'), 'null') = 'null' then true
-    when jsonb_typeof(claim -> 'scopes') = 'array' then claim -> 'scopes' ?| (wanted || array['admin'])
+    when jsonb_typeof(claim -> 'scopes') = 'array' then claim -> 'scopes' ?| (scopes || array['admin'])
     else false
   end;
 end;
@@ -669,7 +728,7 @@ comment on function public.rag_list_orgs is
 
 -- Collections: named sets of documents (an index, a namespace or a workspace in the APIs). A collection belongs to an
 -- org and, when owner_id is set, to one user in the org. Members write and read through functions
--- (collection_functions.sql); a collection is also created with the first document that names it.
+-- (20_manage_collections.sql); a collection is also created with the first document that names it.
 
 create function rag.is_config(value jsonb)
 returns boolean
@@ -700,7 +759,7 @@ create table rag.collections (
   description text check (length(description) <= 2000 and rag.is_visible_text(description)),
   metadata jsonb not null default '{}' check (rag.is_metadata(metadata)),
   config jsonb not null default '{}' check (rag.is_config(config)),
-  loads text check (length(loads) between 1 and 255),
+  loading_name text check (length(loading_name) between 1 and 255),
   deleted_at timestamptz,
   created_at timestamptz not null default now(),
   updated_at timestamptz not null default now(),
@@ -713,11 +772,11 @@ comment on column rag.collections.config is
   'How its documents are cut and embedded, and how they are searched where a request does not say: chunk_size, '
   'chunk_overlap, embedding_model, enable_hybrid_search, enable_knowledge_graph. What is not there is the '
   'deployment''s to choose.';
-comment on column rag.collections.loads is
+comment on column rag.collections.loading_name is
   'While it is loaded from a snapshot: the name that it will have. Until then nobody finds it by any name.';
 comment on column rag.collections.deleted_at is
   'When a member deleted it. It then exists only for the owners of private documents in it and for the org''s '
-  'admins, until the last of these documents goes (documents.sql).';
+  'admins, until the last of these documents goes (22_delete_collections.sql).';
 
 -- Two users may each have a private "notes"; the org has its own. The name of a deleted collection is free.
 create unique index collections_name on rag.collections (org_id, owner_id, name) nulls not distinct
@@ -759,7 +818,7 @@ create policy "a bound key stays in its collection" on rag.collections
   using ((select rag.bound_collection()) is null or id = (select rag.bound_collection()))
   with check ((select rag.bound_collection()) is null or id = (select rag.bound_collection()));
 
--- Except the row that comes back as deleted (documents.sql).
+-- Except the row that comes back as deleted (22_delete_collections.sql).
 create policy "a collection keeps the name of its creator" on rag.collections
   as restrictive for insert to authenticated
   with check (created_by = (select rag.creator_id()) or deleted_at is not null);
@@ -815,7 +874,7 @@ as $$
   select collections.*
   from rag.collections
   where collections.org_id = collection_by_name.org_id and collections.name = collection_by_name.name
-    and collections.loads is null and (collections.deleted_at is null or or_deleted)
+    and collections.loading_name is null and (collections.deleted_at is null or or_deleted)
     and case when rag.owner_in_name(collection_by_name.name) is null
       then collections.owner_id is null or collections.owner_id = auth.uid()
       else collections.owner_id = rag.owner_in_name(collection_by_name.name) end
@@ -906,7 +965,7 @@ comment on column rag.documents.occurred_at is
 comment on column rag.documents.origin is
   'Where it stood before it came here (github, slack), who wrote it, in which state it is (open, merged).';
 comment on column rag.documents.content_hash is
-  'SHA-256 of the text; of a document with an original (original_files.sql), of the original''s bytes.';
+  'SHA-256 of the text; of a document with an original (30_original_files.sql), of the original''s bytes.';
 comment on column rag.documents.status is
   'Whether what was brought last has become chunks. Until it has, those from before, if any, are found.';
 comment on column rag.documents.error_code is 'Why not: a code, and a sentence for people.';
@@ -961,80 +1020,8 @@ create policy "a bound key stays in its collection" on rag.documents
   using ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()))
   with check ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()));
 
--- For collections that a member deleted. Row security applies to the documents in this condition.
-create policy "a deleted collection is seen by those who see documents in it" on rag.collections
-  as restrictive for select to authenticated
-  using (deleted_at is null or exists (
-    select from rag.documents
-    where documents.org_id = collections.org_id and documents.collection_id = collections.id));
-
--- Private documents of others stay, and so must the collection. A member does not see whether there are any, and must
--- not learn it. So the row of every collection that a member deletes comes back as deleted, with its id: whether
--- documents are left in it makes no difference to the statement, its errors, or its duration. Keys, webhooks and
--- sessions refer to the row that was deleted, and go or change with it. An admin sees all documents and leaves none;
--- a database session without a user leaves none either. The worker removes deleted collections without documents.
-create function rag.delete_documents_of_collection()
-returns trigger
-language plpgsql volatile security invoker set search_path = ''
-as $$
-declare
-  deleted rag.collections := old;
-begin
-  if current_user = 'rag_worker' then
-    return null;
-  end if;
-  perform set_config('rag.deleted_collection', old.id::text, true);
-  delete from rag.documents where documents.org_id = old.org_id and documents.collection_id = old.id;
-  if found and current_setting('rag.cascade', true) = 'false' then
-    raise exception 'the collection has documents; cascade deletes them with it'
-      using errcode = 'PT409', detail = 'collection_not_empty';
-  end if;
-  perform set_config('rag.deleted_collection', '', true);
-  if auth.uid() is not null and old.org_id not in (select rag.admin_org_ids()) then
-    deleted.deleted_at := coalesce(old.deleted_at, now());
-    insert into rag.collections values (deleted.*);
-  end if;
-  return null;
-end;
-$$;
-
-comment on function rag.delete_documents_of_collection is
-  'Deletes the collection''s documents that the caller may delete. It runs for every statement that deletes a '
-  'collection. PT409 if there are such documents and rag_delete_collection was called without cascade (rag.cascade '
-  'is false).';
-
--- Triggers fire in the order of their names: this trigger before the check of the foreign key (RI_ConstraintTrigger).
-create trigger "Documents are deleted with their collection" after delete on rag.collections
-  for each row execute function rag.delete_documents_of_collection();
-
-create function rag.require_undeleted_collection()
-returns trigger
-language plpgsql volatile security invoker set search_path = ''
-as $$
-begin
-  if exists (
-    select from added
-    where not exists (
-      select from rag.collections
-      where collections.org_id = added.org_id and collections.id = added.collection_id
-        and collections.deleted_at is null)
-  ) then
-    raise exception 'the collection was deleted' using errcode = '23503';
-  end if;
-  return null;
-end;
-$$;
-
-comment on function rag.require_undeleted_collection is
-  'Trigger that raises a foreign key violation if another transaction has deleted the collection of an inserted '
-  'document.';
-
-create trigger require_undeleted_collection after insert on rag.documents
-  referencing new table as added
-  for each statement execute function rag.require_undeleted_collection();
-
--- Functions to create, list, change and delete collections. They run as their caller: row security decides which
--- collections a caller sees, and which documents are counted.
+-- Functions to create, list and change collections, within the tier's quota. They run as their caller: row security
+-- decides which collections a caller sees, and which documents are counted.
 
 create type rag.collection as (
   id uuid, org_id uuid, owner_id uuid, created_by uuid, name text, description text, metadata jsonb, config jsonb,
@@ -1188,7 +1175,7 @@ begin
           when 'document_count' then shown.document_count end, shown.id) as place
       from rag.collections
       cross join lateral rag.render(collections) as shown
-      where collections.org_id = any (array(select rag.current_org_ids())) and collections.loads is null
+      where collections.org_id = any (array(select rag.current_org_ids())) and collections.loading_name is null
     ), page as (
       select placed.*, case "order" when 'desc' then -place else place end as turn
       from placed
@@ -1295,6 +1282,9 @@ comment on function public.rag_update_collection is
   'key its own, and a null in it takes one out. enable_knowledge_graph has its documents read, or taken out of the '
   'graph (70_graph). PT409 for a name that is taken, and for another embedding model once there are documents.';
 
+-- Deletion of collections, with or without their documents. Private documents of other users stay, and keep the deleted
+-- collection until the last of them is gone.
+
 create function public.rag_delete_collection(collection_id uuid, "cascade" boolean default false)
 returns void
 language plpgsql volatile security invoker set search_path = ''
@@ -1319,7 +1309,79 @@ $$;
 comment on function public.rag_delete_collection is
   'Delete a collection. cascade: its documents are deleted too; without cascade, PT409 if the collection has '
   'documents. Unless the caller is an admin, private documents of others are neither deleted nor counted: their '
-  'owners keep the collection (documents.sql).';
+  'owners keep the collection (22_delete_collections.sql).';
+
+-- For collections that a member deleted. Row security applies to the documents in this condition.
+create policy "a deleted collection is seen by those who see documents in it" on rag.collections
+  as restrictive for select to authenticated
+  using (deleted_at is null or exists (
+    select from rag.documents
+    where documents.org_id = collections.org_id and documents.collection_id = collections.id));
+
+-- Private documents of others stay, and so must the collection. A member does not see whether there are any, and must
+-- not learn it. So the row of every collection that a member deletes comes back as deleted, with its id: whether
+-- documents are left in it makes no difference to the statement, its errors, or its duration. Keys, webhooks and
+-- sessions refer to the row that was deleted, and go or change with it. An admin sees all documents and leaves none;
+-- a database session without a user leaves none either. The worker removes deleted collections without documents.
+create function rag.delete_documents_of_collection()
+returns trigger
+language plpgsql volatile security invoker set search_path = ''
+as $$
+declare
+  deleted rag.collections := old;
+begin
+  if current_user = 'rag_worker' then
+    return null;
+  end if;
+  perform set_config('rag.deleted_collection', old.id::text, true);
+  delete from rag.documents where documents.org_id = old.org_id and documents.collection_id = old.id;
+  if found and current_setting('rag.cascade', true) = 'false' then
+    raise exception 'the collection has documents; cascade deletes them with it'
+      using errcode = 'PT409', detail = 'collection_not_empty';
+  end if;
+  perform set_config('rag.deleted_collection', '', true);
+  if auth.uid() is not null and old.org_id not in (select rag.admin_org_ids()) then
+    deleted.deleted_at := coalesce(old.deleted_at, now());
+    insert into rag.collections values (deleted.*);
+  end if;
+  return null;
+end;
+$$;
+
+comment on function rag.delete_documents_of_collection is
+  'Deletes the collection''s documents that the caller may delete. It runs for every statement that deletes a '
+  'collection. PT409 if there are such documents and rag_delete_collection was called without cascade (rag.cascade '
+  'is false).';
+
+-- Triggers fire in the order of their names: this trigger before the check of the foreign key (RI_ConstraintTrigger).
+create trigger "Documents are deleted with their collection" after delete on rag.collections
+  for each row execute function rag.delete_documents_of_collection();
+
+create function rag.require_undeleted_collection()
+returns trigger
+language plpgsql volatile security invoker set search_path = ''
+as $$
+begin
+  if exists (
+    select from added
+    where not exists (
+      select from rag.collections
+      where collections.org_id = added.org_id and collections.id = added.collection_id
+        and collections.deleted_at is null)
+  ) then
+    raise exception 'the collection was deleted' using errcode = '23503';
+  end if;
+  return null;
+end;
+$$;
+
+comment on function rag.require_undeleted_collection is
+  'Trigger that raises a foreign key violation if another transaction has deleted the collection of an inserted '
+  'document.';
+
+create trigger require_undeleted_collection after insert on rag.documents
+  referencing new table as added
+  for each statement execute function rag.require_undeleted_collection();
 
 create policy "the worker sees deleted collections" on rag.collections
   for select to rag_worker using (deleted_at is not null);
@@ -1737,7 +1799,7 @@ comment on table rag.jobs is
   'Ingestion jobs: a queue of documents to convert, chunk, embed and store, and a log of finished jobs.';
 comment on column rag.jobs.user_id is 'In whose name it is done: who brought the document.';
 comment on column rag.jobs.document is
-  'What was said of the document when it was brought, and becomes true of it with the job''s end.';
+  'The document''s fields as its author sent them. The completed job stores them.';
 comment on column rag.jobs.due_at is
   'Not before this. While it runs: when its lease ends, and anybody may claim it again.';
 comment on column rag.jobs.lease is 'Who holds this may finish it, and nobody else.';
@@ -1802,42 +1864,61 @@ create policy "the worker sees which documents there are" on rag.documents
 create policy "the worker gives documents up" on rag.documents
   for update to rag_worker using (status = 'processing') with check (status = 'failed');
 
-create function public.rag_claim_jobs(wanted integer default 1, lease_seconds integer default 60)
-returns table (
-  job_id uuid, org_id uuid, document_id uuid, collection_id uuid, user_id uuid, as_admin boolean, lease uuid,
-  attempts integer
-)
+create function rag.enqueue_job(document rag.documents, fields jsonb)
+returns void
 language plpgsql volatile security invoker set search_path = ''
 as $$
-#variable_conflict use_column
 begin
-  if wanted is null or wanted not between 1 and 100
-    or lease_seconds is null or lease_seconds not between 5 and 3600
-  then
-    raise exception 'so many jobs, or so long, nobody may have' using errcode = 'PT400', detail = 'invalid_claim';
-  end if;
-  -- Documents are locked before their jobs, by everybody: who deletes one goes that way too.
-  with dying as (
+  delete from rag.jobs
+  where jobs.org_id = document.org_id and jobs.document_id = document.id and jobs.state in ('waiting', 'running');
+  insert into rag.jobs (org_id, document_id, collection_id, owner_id, user_id, document)
+  values (document.org_id, document.id, document.collection_id, document.owner_id, auth.uid(), fields);
+end;
+$$;
+
+comment on function rag.enqueue_job is
+  'Enqueue the ingestion of a document, in place of its unfinished job. fields: the document''s fields, which the '
+  'completed job stores.';
+
+-- The claim of ingestion jobs, under the worker's role: fair among orgs, with a lease.
+
+create function rag.fail_exhausted_jobs()
+returns void
+language plpgsql volatile security invoker set search_path = ''
+as $$
+begin
+  -- Documents are locked before their jobs, in every transaction.
+  with exhausted as (
     select documents.org_id, documents.id
     from rag.documents
     join rag.jobs on jobs.org_id = documents.org_id and jobs.document_id = documents.id
-    where jobs.state = 'running' and jobs.due_at <= clock_timestamp() and jobs.attempts >= 16
+    where jobs.state = 'running' and jobs.due_at <= clock_timestamp() and jobs.attempts >= rag.max_attempts()
     for update of documents skip locked
-  ), given_up as (
+  ), failed as (
     update rag.jobs
     set state = 'failed', lease = null, step = null, finished_at = clock_timestamp(),
       error_code = 'processing_failed', error_message = 'Nobody could finish this document.'
-    from dying
-    where jobs.org_id = dying.org_id and jobs.document_id = dying.id
+    from exhausted
+    where jobs.org_id = exhausted.org_id and jobs.document_id = exhausted.id
       and jobs.state = 'running' and jobs.due_at <= clock_timestamp()
     returning jobs.org_id, jobs.document_id, jobs.error_code, jobs.error_message
   )
   update rag.documents
-  set status = 'failed', error_code = given_up.error_code, error_message = given_up.error_message
-  from given_up
-  where documents.org_id = given_up.org_id and documents.id = given_up.document_id
-    and documents.status = 'processing';
+  set status = 'failed', error_code = failed.error_code, error_message = failed.error_message
+  from failed
+  where documents.org_id = failed.org_id and documents.id = failed.document_id and documents.status = 'processing';
+end;
+$$;
 
+comment on function rag.fail_exhausted_jobs is
+  'Fail the jobs, and their documents, whose last lease has expired after rag.max_attempts() attempts.';
+
+create function rag.due_jobs(max_items integer)
+returns table (org_id uuid, id uuid, is_expired boolean, place bigint)
+language plpgsql stable security invoker set search_path = ''
+as $$
+#variable_conflict use_column
+begin
   return query
   with recursive busy (org_id) as (
     -- The next org with a job, by the index: there may be many jobs and few orgs.
@@ -1849,9 +1930,8 @@ begin
       order by jobs.org_id limit 1)
     from busy
     where busy.org_id is not null
-  ), due as materialized (
-    select found.org_id, found.id, found.due_at, found.state, row_number() over (
-      partition by found.org_id order by found.due_at, found.id) as turn
+  ), due as (
+    select job.*, row_number() over (partition by job.org_id order by job.due_at, job.id) as turn
     from busy
     cross join lateral (
       select jobs.org_id, jobs.id, jobs.due_at, jobs.state
@@ -1859,17 +1939,42 @@ begin
       where jobs.org_id = busy.org_id and jobs.state in ('waiting', 'running')
         and jobs.due_at <= clock_timestamp()
       order by jobs.due_at, jobs.id
-      limit wanted
-    ) as found
+      limit max_items
+    ) as job
     where busy.org_id is not null
+  )
+  select due.org_id, due.id, due.state = 'running', row_number() over (order by due.turn, due.due_at, due.id)
+  from due;
+end;
+$$;
+
+comment on function rag.due_jobs is
+  'Due jobs in the order of their claim: the same number of every org, the longest waiting first. is_expired: the job '
+  'was claimed, and its lease has expired.';
+
+create function public.rag_claim_jobs(max_items integer default 1, lease_seconds integer default 60)
+returns table (
+  job_id uuid, org_id uuid, document_id uuid, collection_id uuid, user_id uuid, as_admin boolean, lease uuid,
+  attempts integer
+)
+language plpgsql volatile security invoker set search_path = ''
+as $$
+#variable_conflict use_column
+begin
+  perform rag.check_claim(max_items, lease_seconds);
+  perform rag.fail_exhausted_jobs();
+
+  return query
+  with due as materialized (
+    select * from rag.due_jobs(max_items)
   ), locked as materialized (
     select jobs.org_id, jobs.id
     from (
       select due.*
       from due
-      where due.state = 'running' or not exists (select from due as dead where dead.state = 'running')
-      order by due.turn, due.due_at, due.id
-      limit 4 * wanted
+      where due.is_expired or not exists (select from due as expired where expired.is_expired)
+      order by due.place
+      limit 4 * max_items
     ) as due
     cross join lateral (
       select jobs.org_id, jobs.id
@@ -1878,7 +1983,7 @@ begin
         and jobs.due_at <= clock_timestamp()
       for update skip locked
     ) as jobs
-    limit case when exists (select from due where due.state = 'running') then 1 else wanted end
+    limit case when exists (select from due where due.is_expired) then 1 else max_items end
   ), claimed as (
     update rag.jobs
     set state = 'running', attempts = jobs.attempts + 1, lease = gen_random_uuid(), step = null,
@@ -1892,49 +1997,19 @@ begin
     coalesce(claimed.owner_id <> claimed.user_id, false), claimed.lease, claimed.attempts
   from claimed
   join due on due.org_id = claimed.org_id and due.id = claimed.id
-  order by due.turn, due.due_at, due.id;
+  order by due.place;
 end;
 $$;
 
 comment on function public.rag_claim_jobs is
-  'Lease due jobs, for the worker: the same number of every org, the longest waiting first. A job whose lease has '
-  'expired is claimed again, alone, because it may have crashed its worker; the old lease can finish nothing. After '
-  'sixteen attempts the job and its document fail. as_admin: the job''s user is an admin who works on another '
-  'user''s document.';
+  'Lease due jobs, for the worker, in the order of rag.due_jobs. A job whose lease has expired is claimed again, '
+  'alone, because it may have crashed its worker; the old lease can finish nothing. After rag.max_attempts() attempts '
+  'the job and its document fail. as_admin: the job''s user is an admin who works on another user''s document.';
 
 -- Functions that the worker calls for a job that it has claimed. Its token is of the user who added the document and
 -- names the lease (rag.lease_of_token): row security lets it write what that user may, and change the one job. The job
 -- ends in the transaction that stores its result, so after a crash the document is stored once, or the job is claimed
 -- again.
-
-create function rag.leased_job(with_document boolean default true)
-returns rag.jobs
-language plpgsql volatile security invoker set search_path = ''
-as $$
-declare
-  held rag.jobs;
-begin
-  if with_document then
-    -- The document first: every transaction that deletes or replaces one locks it before its job.
-    perform from rag.documents
-    join rag.jobs on jobs.org_id = documents.org_id and jobs.document_id = documents.id
-    where jobs.org_id = any (array(select rag.current_org_ids())) and jobs.lease = rag.lease_of_token()
-    for update of documents;
-  end if;
-  select * into held
-  from rag.jobs
-  where org_id = any (array(select rag.current_org_ids())) and lease = rag.lease_of_token() and state = 'running'
-  for update;
-  if not found then
-    raise exception 'the lease of this job is lost' using errcode = 'PT409', detail = 'lease_lost';
-  end if;
-  return held;
-end;
-$$;
-
-comment on function rag.leased_job is
-  'The job of the token''s lease, locked; PT409 if the lease is lost, because the job was claimed again, or its '
-  'document was replaced or deleted. with_document: the document is locked too.';
 
 create function public.rag_open_job(lease_seconds integer default 300)
 returns table (
@@ -1944,7 +2019,7 @@ language plpgsql volatile security invoker set search_path = ''
 as $$
 declare
   is_admitted constant boolean := rag.begin_call();
-  held constant rag.jobs := rag.leased_job();
+  held constant rag.jobs := rag.lock_leased(null::rag.jobs);
 begin
   update rag.jobs
   set step = case when num_nonnulls(originals.url, originals.path) > 0 then 'fetching' else 'converting' end,
@@ -1973,7 +2048,7 @@ language plpgsql volatile security invoker set search_path = ''
 as $$
 declare
   is_admitted constant boolean := rag.begin_call();
-  held constant rag.jobs := rag.leased_job();
+  held constant rag.jobs := rag.lock_leased(null::rag.jobs);
   stored rag.documents;
 begin
   select documents.* into stored
@@ -1989,7 +2064,7 @@ begin
   set step = 'converting', due_at = clock_timestamp() + make_interval(secs => lease_seconds)
   where jobs.org_id = held.org_id and jobs.id = held.id;
 exception when unique_violation then
-  raise exception 'somebody brings a document of the same content just now'
+  raise exception 'another call adds a document of the same content at this moment'
     using errcode = 'PT409', detail = 'duplicate_document';
 end;
 $$;
@@ -2005,7 +2080,7 @@ language plpgsql volatile security invoker set search_path = ''
 as $$
 declare
   is_admitted constant boolean := rag.begin_call();
-  held constant rag.jobs := rag.leased_job();
+  held constant rag.jobs := rag.lock_leased(null::rag.jobs);
 begin
   update rag.jobs
   set step = rag_extend_job.step, due_at = clock_timestamp() + make_interval(secs => lease_seconds)
@@ -2022,7 +2097,7 @@ set statement_timeout = '60s'
 as $$
 declare
   is_admitted constant boolean := rag.begin_write();
-  held constant rag.jobs := rag.leased_job();
+  held constant rag.jobs := rag.lock_leased(null::rag.jobs);
   input record;
   -- What was changed since the document was brought is not changed back.
   changed constant boolean := (
@@ -2059,7 +2134,8 @@ begin
     where originals.org_id = held.org_id and originals.document_id = held.document_id
       and originals.url is not null;
   end if;
-  perform rag.replace_chunks(held.org_id, array[(held.document_id, chunks, input.embedding_model)::rag.document_chunks]);
+  perform rag.replace_chunks(held.org_id, array[rag.document_chunks(
+    document_id => held.document_id, chunks => chunks, embedding_model => input.embedding_model)]);
   update rag.jobs
   set state = 'done', lease = null, step = null, error_code = null, error_message = null,
     finished_at = clock_timestamp()
@@ -2081,7 +2157,7 @@ language plpgsql volatile security invoker set search_path = ''
 as $$
 declare
   is_admitted constant boolean := rag.begin_call();
-  held constant rag.jobs := rag.leased_job(with_document => retry_seconds is null);
+  held constant rag.jobs := rag.lock_leased(null::rag.jobs, with_document => retry_seconds is null);
 begin
   if retry_seconds is null then
     update rag.documents
@@ -2103,7 +2179,7 @@ comment on function public.rag_fail_job is
   'gets the error. is_attempt: false does not count the attempt. For a job that is due again, the document is '
   'neither changed nor locked: its lock may be the lock that the job could not get.';
 
--- Functions to add, list, read, change and download documents. They run as their caller.
+-- Functions to list, read and download documents. They run as their caller.
 
 create type rag.document as (
   id uuid, org_id uuid, collection_id uuid, owner_id uuid, created_by uuid, external_id text, title text,
@@ -2171,6 +2247,79 @@ $$;
 
 comment on function rag.get_document is 'The document of that id; PT404 for one that the caller does not see.';
 
+create function public.rag_list_documents(
+  collection_id uuid, "limit" integer default 20, "offset" integer default 0, status text default null,
+  sort_by text default 'created_at', "order" text default 'desc'
+)
+returns jsonb
+language plpgsql stable security invoker set search_path = ''
+as $$
+#variable_conflict use_variable
+declare
+  is_admitted constant boolean := rag.begin_call();
+  home constant rag.collections := rag.get_collection(collection_id);
+begin
+  perform rag.check_page("limit", "offset", "order", sort_by, array['created_at', 'title', 'size_bytes']);
+  if status not in ('processing', 'completed', 'failed') then
+    raise exception 'status must be processing, completed or failed'
+      using errcode = 'PT400', detail = 'invalid_status';
+  end if;
+  return (
+    with placed as (
+      select listed.id, row_number() over (
+        order by case sort_by when 'title' then listed.title end, case sort_by
+          when 'created_at' then listed.created_at end, case sort_by
+          when 'size_bytes' then coalesce(listed.size_bytes, 0) end, listed.id) as place
+      from rag.documents as listed
+      where listed.org_id = home.org_id and listed.collection_id = home.id
+        and (rag_list_documents.status is null or listed.status = rag_list_documents.status)
+    ), page as (
+      select placed.id, case "order" when 'desc' then -placed.place else placed.place end as turn
+      from placed
+      order by turn
+      limit "limit" offset "offset"
+    )
+    select jsonb_build_object(
+      'total', (select count(*) from placed),
+      'documents', coalesce(jsonb_agg(to_jsonb(shown) order by page.turn), '[]'))
+    from page
+    join rag.documents on documents.org_id = home.org_id and documents.id = page.id
+    cross join lateral rag.render(documents) as shown);
+end;
+$$;
+
+comment on function public.rag_list_documents is
+  '{"total", "documents": [...]}: a page of a collection''s documents, and how many there are.';
+
+create function public.rag_get_document(document_id uuid)
+returns setof rag.document
+language sql stable security invoker set search_path = ''
+as $$
+  select rag.begin_call();
+
+  select shown.* from rag.render(rag.get_document(rag_get_document.document_id)) as shown;
+$$;
+
+comment on function public.rag_get_document is 'A document; PT404 for one that the caller does not see.';
+
+create function public.rag_get_original(document_id uuid)
+returns table (filename text, content_type text, bytes text, url text, path text)
+language sql stable security invoker set search_path = ''
+as $$
+  select rag.begin_call();
+
+  select document.filename, document.content_type, encode(originals.bytes, 'base64'), originals.url,
+    originals.path
+  from rag.get_document(rag_get_original.document_id) as document
+  join rag.originals on originals.org_id = document.org_id and originals.document_id = document.id;
+$$;
+
+comment on function public.rag_get_original is
+  'The original of a document: bytes in base64, the address, or the path of the object.';
+
+-- Addition of a document for ingestion: its row, its original file and its job in one transaction. The content must be
+-- new to the collection, and within the tier's limits. The functions run as their caller.
+
 create function public.rag_add_document(collection_id uuid, document jsonb)
 returns setof rag.document
 language plpgsql volatile security invoker set search_path = ''
@@ -2180,16 +2329,15 @@ as $$
 declare
   is_admitted constant boolean := rag.begin_write();
   home constant rag.collections := rag.get_collection(rag_add_document.collection_id);
-  largest constant bigint := (rag.org_tier(home.org_id)).file_bytes;
-  sent bytea;
+  bytes bytea;
   -- Unknown for an object or an address until the worker has read it (rag_store_content).
   hash text;
   input record;
   stored rag.documents;
 begin
   perform rag.check_json('document', rag_add_document.document - 'bytes', 100000);
-  sent := case jsonb_typeof(document -> 'bytes') when 'string' then decode(document ->> 'bytes', 'base64') end;
-  hash := encode(sha256(sent), 'hex');
+  bytes := case jsonb_typeof(document -> 'bytes') when 'string' then decode(document ->> 'bytes', 'base64') end;
+  hash := encode(sha256(bytes), 'hex');
   select * into input from jsonb_to_record(rag_add_document.document) as fields (
     external_id text, private boolean, source_type text, title text, uri text, lang text,
     occurred_at timestamptz, origin text, author text, state text, labels text[], metadata jsonb,
@@ -2197,23 +2345,13 @@ begin
   if home.deleted_at is not null then
     raise exception 'the collection was deleted; it takes no more documents'
       using errcode = 'PT409', detail = 'collection_deleted';
-  elsif coalesce(length(sent), case when input.path is not null then input.size_bytes end) > largest then
-    raise exception 'this org''s tier takes files of at most % bytes', largest
-      using errcode = 'PT413', detail = 'file_too_large';
   end if;
-  if input.path is not null then
-    -- Whoever says it a second time waits for the first.
-    perform pg_advisory_xact_lock(hashtextextended('rag.uploads ' || input.path, 0));
-    select documents.* into stored
-    from rag.originals
-    join rag.documents on documents.org_id = originals.org_id and documents.id = originals.document_id
-    where originals.org_id = home.org_id and originals.collection_id = home.id and originals.path = input.path
-      and split_part(originals.path, '/', 3) = auth.uid()::text;
-    if found then
-      return next rag.render(stored);
-      return;
-    end if;
-    perform rag.take_upload(home, input.path);
+  perform rag.check_file_size(
+    home.org_id, coalesce(length(bytes), case when input.path is not null then input.size_bytes end));
+  stored := rag.take_upload_once(home, input.path);
+  if stored.id is not null then
+    return next rag.render(stored);
+    return;
   end if;
 
   insert into rag.documents as present (org_id, collection_id, owner_id, external_id, source_type, title,
@@ -2224,7 +2362,7 @@ begin
     input.occurred_at, input.origin, input.author, input.state, coalesce(input.labels, '{}'),
     coalesce(input.metadata, '{}'), input.filename, input.content_type, input.size_bytes, '',
     coalesce(hash, repeat('0', 64)), 'processing')
-  -- Only that it is being worked on: what is found of it stays as it was until the job is done.
+  -- Until the job is done, searches find the earlier version unchanged.
   on conflict (org_id, collection_id, owner_id, external_id) where external_id is not null
   do update set status = 'processing', error_code = null, error_message = null, updated_at = now()
   returning present.* into stored;
@@ -2233,26 +2371,9 @@ begin
   perform rag.check_document_quota(home);
   perform rag.check_not_duplicate(stored, hash);
 
-  begin
-    insert into rag.originals as present (org_id, document_id, collection_id, owner_id, bytes, url, path,
-      content_hash)
-    values (stored.org_id, stored.id, stored.collection_id, stored.owner_id, sent,
-      input.url, input.path, hash)
-    on conflict (org_id, document_id)
-    -- Until an address is fetched anew, what it gave before is kept.
-    do update set bytes = case when excluded.url is null then excluded.bytes else present.bytes end,
-      url = excluded.url, path = excluded.path, created_at = now(),
-      content_hash = case when excluded.url is null then excluded.content_hash else present.content_hash end;
-  exception when unique_violation then
-    raise exception 'somebody brings a document of the same content just now'
-      using errcode = 'PT409', detail = 'duplicate_document';
-  end;
-
-  delete from rag.jobs
-  where jobs.org_id = stored.org_id and jobs.document_id = stored.id and jobs.state in ('waiting', 'running');
-  insert into rag.jobs (org_id, document_id, collection_id, owner_id, user_id, document)
-  values (stored.org_id, stored.id, stored.collection_id, stored.owner_id, auth.uid(),
-    rag_add_document.document - array['bytes', 'url', 'path', 'private', 'external_id']);
+  perform rag.store_original(stored, bytes, input.url, input.path, hash);
+  perform rag.enqueue_job(
+    stored, rag_add_document.document - array['bytes', 'url', 'path', 'private', 'external_id']);
   return next rag.render(stored);
 exception when lock_not_available then
   perform rag.raise_locked();
@@ -2267,6 +2388,73 @@ comment on function public.rag_add_document is
   'which searches find until the job is done. PT409 for bytes that the collection has already, with the id of the '
   'document in hint, and for a deleted collection; PT429 for more documents and PT413 for larger files than the '
   'org''s tier allows; PT404 for an unknown upload.';
+
+create function rag.check_file_size(org_id uuid, size_bytes bigint)
+returns void
+language plpgsql stable security invoker set search_path = ''
+as $$
+declare
+  largest constant bigint := (rag.org_tier(org_id)).file_bytes;
+begin
+  if size_bytes > largest then
+    raise exception 'this org''s tier takes files of at most % bytes', largest
+      using errcode = 'PT413', detail = 'file_too_large';
+  end if;
+end;
+$$;
+
+comment on function rag.check_file_size is 'Raises PT413 for a larger file than the org''s tier allows.';
+
+create function rag.take_upload_once(home rag.collections, path text)
+returns rag.documents
+language plpgsql volatile security invoker set search_path = ''
+as $$
+declare
+  present rag.documents;
+begin
+  if take_upload_once.path is null then
+    return null;
+  end if;
+  -- A second call for the same upload waits for the first.
+  perform pg_advisory_xact_lock(hashtextextended('rag.uploads ' || take_upload_once.path, 0));
+  select documents.* into present
+  from rag.originals
+  join rag.documents on documents.org_id = originals.org_id and documents.id = originals.document_id
+  where originals.org_id = home.org_id and originals.collection_id = home.id
+    and originals.path = take_upload_once.path and split_part(originals.path, '/', 3) = auth.uid()::text;
+  if not found then
+    perform rag.take_upload(home, take_upload_once.path);
+  end if;
+  return present;
+end;
+$$;
+
+comment on function rag.take_upload_once is
+  'The document that an earlier call made of the upload; otherwise null, and the upload, if there is one, is taken '
+  '(rag.take_upload).';
+
+create function rag.store_original(stored rag.documents, bytes bytea, url text, path text, content_hash text)
+returns void
+language plpgsql volatile security invoker set search_path = ''
+as $$
+#variable_conflict use_column
+begin
+  insert into rag.originals as present (org_id, document_id, collection_id, owner_id, bytes, url, path, content_hash)
+  values (stored.org_id, stored.id, stored.collection_id, stored.owner_id, store_original.bytes, store_original.url,
+    store_original.path, store_original.content_hash)
+  on conflict (org_id, document_id)
+  -- The content of an earlier fetch stays until the address is fetched again.
+  do update set bytes = case when excluded.url is null then excluded.bytes else present.bytes end,
+    url = excluded.url, path = excluded.path, created_at = now(),
+    content_hash = case when excluded.url is null then excluded.content_hash else present.content_hash end;
+exception when unique_violation then
+  raise exception 'another call adds a document of the same content at this moment'
+    using errcode = 'PT409', detail = 'duplicate_document';
+end;
+$$;
+
+comment on function rag.store_original is
+  'Store the original of a document; PT409 if another transaction adds the same content at this moment.';
 
 create function rag.delete_failed_duplicate(stored rag.documents, content_hash text)
 returns void
@@ -2328,60 +2516,7 @@ comment on function rag.check_document_quota is
   'Raises PT429 if a document that was just inserted exceeds the tier''s number. It locks, so that two concurrent '
   'calls do not both count the last place as free.';
 
-create function public.rag_list_documents(
-  collection_id uuid, "limit" integer default 20, "offset" integer default 0, status text default null,
-  sort_by text default 'created_at', "order" text default 'desc'
-)
-returns jsonb
-language plpgsql stable security invoker set search_path = ''
-as $$
-#variable_conflict use_variable
-declare
-  is_admitted constant boolean := rag.begin_call();
-  home constant rag.collections := rag.get_collection(collection_id);
-begin
-  perform rag.check_page("limit", "offset", "order", sort_by, array['created_at', 'title', 'size_bytes']);
-  if status not in ('processing', 'completed', 'failed') then
-    raise exception 'status must be processing, completed or failed'
-      using errcode = 'PT400', detail = 'invalid_status';
-  end if;
-  return (
-    with placed as (
-      select listed.id, row_number() over (
-        order by case sort_by when 'title' then listed.title end, case sort_by
-          when 'created_at' then listed.created_at end, case sort_by
-          when 'size_bytes' then coalesce(listed.size_bytes, 0) end, listed.id) as place
-      from rag.documents as listed
-      where listed.org_id = home.org_id and listed.collection_id = home.id
-        and (rag_list_documents.status is null or listed.status = rag_list_documents.status)
-    ), page as (
-      select placed.id, case "order" when 'desc' then -placed.place else placed.place end as turn
-      from placed
-      order by turn
-      limit "limit" offset "offset"
-    )
-    select jsonb_build_object(
-      'total', (select count(*) from placed),
-      'documents', coalesce(jsonb_agg(to_jsonb(shown) order by page.turn), '[]'))
-    from page
-    join rag.documents on documents.org_id = home.org_id and documents.id = page.id
-    cross join lateral rag.render(documents) as shown);
-end;
-$$;
-
-comment on function public.rag_list_documents is
-  '{"total", "documents": [...]}: a page of a collection''s documents, and how many there are.';
-
-create function public.rag_get_document(document_id uuid)
-returns setof rag.document
-language sql stable security invoker set search_path = ''
-as $$
-  select rag.begin_call();
-
-  select shown.* from rag.render(rag.get_document(rag_get_document.document_id)) as shown;
-$$;
-
-comment on function public.rag_get_document is 'A document; PT404 for one that the caller does not see.';
+-- Functions to change and delete documents. They run as their caller.
 
 create function public.rag_update_document(document_id uuid, changes jsonb)
 returns setof rag.document
@@ -2390,28 +2525,28 @@ as $$
 declare
   is_admitted constant boolean := rag.begin_call();
   present rag.documents := rag.get_document(document_id);
-  wanted rag.documents;
+  changed rag.documents;
 begin
   perform rag.check_json('changes', changes, 100000);
-  wanted := jsonb_populate_record(present, (
+  changed := jsonb_populate_record(present, (
     select coalesce(jsonb_object_agg(change.key, change.value), '{}')
     from jsonb_each(changes) as change
     where change.value <> 'null' or (changes ? 'metadata' and change.key <> 'title')));
   update rag.documents as renewed
-  set title = wanted.title, metadata = wanted.metadata, source_type = coalesce(wanted.source_type, 'doc'), uri = wanted.uri,
-    lang = wanted.lang, occurred_at = wanted.occurred_at, origin = wanted.origin, author = wanted.author,
-    state = wanted.state, labels = wanted.labels, updated_at = clock_timestamp()
+  set title = changed.title, metadata = changed.metadata, source_type = coalesce(changed.source_type, 'doc'),
+    uri = changed.uri, lang = changed.lang, occurred_at = changed.occurred_at, origin = changed.origin,
+    author = changed.author, state = changed.state, labels = changed.labels, updated_at = clock_timestamp()
   where renewed.org_id = present.org_id and renewed.id = present.id
-  returning renewed.* into wanted;
-  if wanted.id is null then
+  returning renewed.* into changed;
+  if changed.id is null then
     raise exception 'this key may not change documents' using errcode = 'PT403', detail = 'missing_scope';
   end if;
   update rag.chunks
-  set source_type = wanted.source_type, lang = wanted.lang, occurred_at = wanted.occurred_at
-  where chunks.org_id = wanted.org_id and chunks.document_id = wanted.id
+  set source_type = changed.source_type, lang = changed.lang, occurred_at = changed.occurred_at
+  where chunks.org_id = changed.org_id and chunks.document_id = changed.id
     and (chunks.source_type, chunks.lang, chunks.occurred_at)
-      is distinct from (wanted.source_type, wanted.lang, wanted.occurred_at);
-  return next rag.render(wanted);
+      is distinct from (changed.source_type, changed.lang, changed.occurred_at);
+  return next rag.render(changed);
 end;
 $$;
 
@@ -2420,23 +2555,98 @@ comment on function public.rag_update_document is
   'there, or null, stays. New metadata take the place of the old, and so do the fields that they fill, null ones '
   'too.';
 
-create function public.rag_get_original(document_id uuid)
-returns table (filename text, content_type text, bytes text, url text, path text)
-language sql stable security invoker set search_path = ''
+create function public.rag_delete_document(document_id uuid)
+returns boolean
+language sql volatile security invoker set search_path = ''
 as $$
   select rag.begin_call();
 
-  select document.filename, document.content_type, encode(originals.bytes, 'base64'), originals.url,
-    originals.path
-  from rag.get_document(rag_get_original.document_id) as document
-  join rag.originals on originals.org_id = document.org_id and originals.document_id = document.id;
+  with gone as (
+    delete from rag.documents
+    where org_id = any (array(select rag.current_org_ids())) and id = rag_delete_document.document_id
+    returning 1
+  )
+  select exists (select from gone);
 $$;
 
-comment on function public.rag_get_original is
-  'The original of a document: bytes in base64, the address, or the path of the object.';
+comment on function public.rag_delete_document is 'Delete a document; false if the caller sees none of that id.';
 
--- Functions that write documents and their chunks: insert, replace and delete in one transaction, so that no reader
--- sees half of a document. The functions of this project call them as their user; row security checks every row.
+-- Chunks of documents: written from their spans, with the entities and relations that they name.
+
+create type rag.document_chunks as (document_id uuid, chunks jsonb, embedding_model text);
+
+comment on type rag.document_chunks is
+  'The chunks that a document is to have, as an array of {span_start, span_end, token_count, embedding, metadata, '
+  'names, relations} in reading order. The text of a chunk is that of its span. names: its entities, {name, kind, '
+  'surfaces, weight}; relations: their relations, {subject, type, object, confidence}. Without names the worker '
+  'extracts both.';
+
+create function rag.document_chunks(document_id uuid, chunks jsonb, embedding_model text)
+returns rag.document_chunks
+language plpgsql immutable security invoker set search_path = ''
+as $$
+begin
+  return (document_id, chunks, embedding_model);
+end;
+$$;
+
+comment on function rag.document_chunks is 'The chunks of a document, from named fields.';
+
+create function rag.replace_chunks(org_id uuid, documents rag.document_chunks[])
+returns void
+language plpgsql volatile security invoker set search_path = ''
+as $$
+begin
+  delete from rag.chunks
+  using unnest(replace_chunks.documents) as chunked
+  where chunks.org_id = replace_chunks.org_id and chunks.document_id = chunked.document_id;
+  perform rag.insert_chunks(replace_chunks.org_id, replace_chunks.documents, 0);
+end;
+$$;
+
+comment on function rag.replace_chunks is
+  'Replace the chunks of documents. The caller has locked the documents'' rows: a second writer waits, and then '
+  'replaces these chunks.';
+
+create function rag.insert_chunks(org_id uuid, documents rag.document_chunks[], first integer)
+returns void
+language plpgsql volatile security invoker set search_path = ''
+as $$
+begin
+  perform rag.check_models(array(select chunked.embedding_model from unnest(insert_chunks.documents) as chunked));
+  insert into rag.chunks (org_id, document_id, collection_id, owner_id, ordinal, content, span_start,
+    span_end, token_count, source_type, lang, occurred_at, embedding_model, embedding, metadata)
+  select stored.org_id, stored.id, stored.collection_id, stored.owner_id, insert_chunks.first + item.position - 1,
+    item.content, fields.span_start, fields.span_end, fields.token_count, stored.source_type,
+    stored.lang, stored.occurred_at, chunked.embedding_model, fields.embedding,
+    coalesce(fields.metadata, '{}')
+  from unnest(insert_chunks.documents) as chunked
+  cross join lateral (
+    select documents.*
+    from rag.documents
+    where documents.org_id = insert_chunks.org_id and documents.id = chunked.document_id
+    -- Without this, the planner may call rag.cut_texts for other documents too, before it filters them out.
+    offset 0
+  ) as stored
+  cross join rows from (jsonb_array_elements(chunked.chunks), unnest(rag.cut_texts(stored.content, chunked.chunks)))
+    with ordinality as item (body, content, position)
+  cross join jsonb_to_record(item.body) as fields (span_start integer, span_end integer, token_count integer,
+    embedding extensions.halfvec(1536), metadata jsonb);
+
+  perform rag.insert_names(insert_chunks.org_id, chunked.document_id, chunked.chunks, insert_chunks.first),
+    rag.enqueue_extraction(insert_chunks.org_id, chunked.document_id, chunked.chunks, insert_chunks.first > 0)
+  from unnest(insert_chunks.documents) as chunked
+  join rag.documents as stored on stored.org_id = insert_chunks.org_id and stored.id = chunked.document_id
+  where rag.is_in_graph(stored.org_id, stored.collection_id);
+end;
+$$;
+
+comment on function rag.insert_chunks is
+  'Insert chunks of documents, numbered from `first` on, with the texts of their spans. Each repeats fields of its '
+  'document''s row.';
+
+-- Documents that come with their chunks: inserted or replaced in one transaction, so that no reader sees half of a
+-- document. The functions of this project call them as their user; row security checks every row.
 
 create type rag.new_document as (
   place integer, id uuid, owner_id uuid, external_id text, source_type text, title text, uri text, lang text,
@@ -2451,13 +2661,16 @@ create type rag.stored_document as (place integer, document_id uuid, replaced bo
 comment on type rag.stored_document is
   'A stored document: its place in the call, its id, and whether it replaced another.';
 
-create type rag.document_chunks as (document_id uuid, chunks jsonb, embedding_model text);
+create function rag.stored_document(place integer, document_id uuid, replaced boolean, chunk_count integer)
+returns rag.stored_document
+language plpgsql immutable security invoker set search_path = ''
+as $$
+begin
+  return (place, document_id, replaced, chunk_count);
+end;
+$$;
 
-comment on type rag.document_chunks is
-  'The chunks that a document is to have, as an array of {span_start, span_end, token_count, embedding, metadata, '
-  'names, relations} in reading order. The text of a chunk is that of its span. names: its entities, {name, kind, '
-  'said, weight}; relations: their relations, {subject, type, object, confidence}. Without names the worker '
-  'extracts both.';
+comment on function rag.stored_document is 'A stored document from named fields.';
 
 create function public.rag_put_document(document jsonb, chunks jsonb)
 returns table (document_id uuid, replaced boolean, chunk_count integer)
@@ -2496,18 +2709,42 @@ comment on function public.rag_put_document is
 
 create function rag.new_documents(home rag.collections, documents jsonb)
 returns rag.new_document[]
-language sql volatile security invoker set search_path = ''
+language plpgsql volatile security invoker set search_path = ''
 as $$
-  select array_agg((item.place, gen_random_uuid(),
-    case when fields.private then auth.uid() else home.owner_id end, fields.external_id,
-    coalesce(fields.source_type, 'doc'), fields.title, fields.uri, fields.lang, fields.occurred_at, fields.origin,
-    fields.author, fields.state, coalesce(fields.labels, '{}'), coalesce(fields.metadata, '{}'), fields.content,
-    encode(sha256(convert_to(fields.content, 'UTF8')), 'hex'), fields.embedding_model,
-    item.body -> 'chunks')::rag.new_document order by item.place)
-  from jsonb_array_elements(new_documents.documents) with ordinality as item (body, place),
-    jsonb_to_record(item.body) as fields (external_id text, private boolean, source_type text, title text,
-      uri text, lang text, occurred_at timestamptz, origin text, author text, state text, labels text[],
-      metadata jsonb, content text, embedding_model text);
+declare
+  input record;
+  document rag.new_document;
+  new rag.new_document[];
+begin
+  for input in
+    select item.place, item.body -> 'chunks' as chunks, fields.*
+    from jsonb_array_elements(new_documents.documents) with ordinality as item (body, place),
+      jsonb_to_record(item.body) as fields (external_id text, private boolean, source_type text, title text,
+        uri text, lang text, occurred_at timestamptz, origin text, author text, state text, labels text[],
+        metadata jsonb, content text, embedding_model text)
+  loop
+    document.place := input.place;
+    document.id := gen_random_uuid();
+    document.owner_id := case when input.private then auth.uid() else home.owner_id end;
+    document.external_id := input.external_id;
+    document.source_type := coalesce(input.source_type, 'doc');
+    document.title := input.title;
+    document.uri := input.uri;
+    document.lang := input.lang;
+    document.occurred_at := input.occurred_at;
+    document.origin := input.origin;
+    document.author := input.author;
+    document.state := input.state;
+    document.labels := coalesce(input.labels, '{}');
+    document.metadata := coalesce(input.metadata, '{}');
+    document.content := input.content;
+    document.content_hash := encode(sha256(convert_to(input.content, 'UTF8')), 'hex');
+    document.embedding_model := input.embedding_model;
+    document.chunks := input.chunks;
+    new := new || document;
+  end loop;
+  return new;
+end;
 $$;
 
 comment on function rag.new_documents is
@@ -2543,8 +2780,9 @@ begin
         and documents.id = any (array(select found.document_id from rag.resolve_documents(home, new) as found))
       order by documents.id
       for update);
-    select coalesce(array_agg((found.place, found.document_id, found.document_id <> all (made),
-      jsonb_array_length(input.chunks))::rag.stored_document order by found.place), '{}') into stored
+    select coalesce(array_agg(rag.stored_document(place => found.place, document_id => found.document_id,
+      replaced => found.document_id <> all (made), chunk_count => jsonb_array_length(input.chunks))
+      order by found.place), '{}') into stored
     from rag.resolve_documents(home, new) as found
     join unnest(new) as input on input.place = found.place
     where found.document_id = any (present);
@@ -2561,7 +2799,8 @@ begin
   perform rag.replace_documents(home.org_id, new, array(
     select kept from unnest(stored) as kept where kept.replaced));
   perform rag.replace_chunks(home.org_id, array(
-    select (kept.document_id, input.chunks, input.embedding_model)::rag.document_chunks
+    select rag.document_chunks(
+      document_id => kept.document_id, chunks => input.chunks, embedding_model => input.embedding_model)
     from unnest(stored) as kept
     join unnest(new) as input on input.place = kept.place));
   return query select kept.* from unnest(stored) as kept;
@@ -2660,75 +2899,6 @@ $$;
 comment on function rag.replace_documents is
   'Replace the fields of existing documents, and delete their originals and unfinished jobs, which are older.';
 
-create function rag.replace_chunks(org_id uuid, documents rag.document_chunks[])
-returns void
-language plpgsql volatile security invoker set search_path = ''
-as $$
-begin
-  delete from rag.chunks
-  using unnest(replace_chunks.documents) as chunked
-  where chunks.org_id = replace_chunks.org_id and chunks.document_id = chunked.document_id;
-  perform rag.insert_chunks(replace_chunks.org_id, replace_chunks.documents, 0);
-end;
-$$;
-
-comment on function rag.replace_chunks is
-  'Replace the chunks of documents. The caller has locked the documents'' rows: a second writer waits, and then '
-  'replaces these chunks.';
-
-create function rag.insert_chunks(org_id uuid, documents rag.document_chunks[], first integer)
-returns void
-language plpgsql volatile security invoker set search_path = ''
-as $$
-begin
-  perform rag.check_models(array(select chunked.embedding_model from unnest(insert_chunks.documents) as chunked));
-  insert into rag.chunks (org_id, document_id, collection_id, owner_id, ordinal, content, span_start,
-    span_end, token_count, source_type, lang, occurred_at, embedding_model, embedding, metadata)
-  select stored.org_id, stored.id, stored.collection_id, stored.owner_id, insert_chunks.first + item.position - 1,
-    item.content, fields.span_start, fields.span_end, fields.token_count, stored.source_type,
-    stored.lang, stored.occurred_at, chunked.embedding_model, fields.embedding,
-    coalesce(fields.metadata, '{}')
-  from unnest(insert_chunks.documents) as chunked
-  cross join lateral (
-    select documents.*
-    from rag.documents
-    where documents.org_id = insert_chunks.org_id and documents.id = chunked.document_id
-    -- Without this, the planner may call rag.cut_texts for other documents too, before it filters them out.
-    offset 0
-  ) as stored
-  cross join rows from (jsonb_array_elements(chunked.chunks), unnest(rag.cut_texts(stored.content, chunked.chunks)))
-    with ordinality as item (body, content, position)
-  cross join jsonb_to_record(item.body) as fields (span_start integer, span_end integer, token_count integer,
-    embedding extensions.halfvec(1536), metadata jsonb);
-
-  perform rag.insert_names(insert_chunks.org_id, chunked.document_id, chunked.chunks, insert_chunks.first),
-    rag.enqueue_extraction(insert_chunks.org_id, chunked.document_id, chunked.chunks, insert_chunks.first > 0)
-  from unnest(insert_chunks.documents) as chunked
-  join rag.documents as stored on stored.org_id = insert_chunks.org_id and stored.id = chunked.document_id
-  where rag.is_in_graph(stored.org_id, stored.collection_id);
-end;
-$$;
-
-comment on function rag.insert_chunks is
-  'Insert chunks of documents, numbered from `first` on, with the texts of their spans. Each repeats fields of its '
-  'document''s row.';
-
-create function public.rag_delete_document(document_id uuid)
-returns boolean
-language sql volatile security invoker set search_path = ''
-as $$
-  select rag.begin_call();
-
-  with gone as (
-    delete from rag.documents
-    where org_id = any (array(select rag.current_org_ids())) and id = rag_delete_document.document_id
-    returning 1
-  )
-  select exists (select from gone);
-$$;
-
-comment on function public.rag_delete_document is 'Delete a document; false if the caller sees none of that id.';
-
 -- Collections and documents by the caller's names, for APIs without ids: an index or a namespace is a collection, and a
 -- document has its external_id as its name, or its id if it has none. With several orgs the caller's token must name
 -- one, as that of an API key does.
@@ -2825,7 +2995,7 @@ as $$
 
   select coalesce(jsonb_agg(distinct collections.name), '[]')
   from rag.collections
-  where collections.org_id = rag.resolve_org(null) and collections.loads is null
+  where collections.org_id = rag.resolve_org(null) and collections.loading_name is null
     and collections.id = (
       select named.id from rag.collection_by_name(collections.org_id, collections.name, or_deleted => true) as named);
 $$;
@@ -2852,7 +3022,7 @@ set statement_timeout = '60s'
 as $$
 declare
   home rag.collections;
-  wanted rag.new_document[];
+  new rag.new_document[];
 begin
   perform rag.begin_write();
   perform rag.check_json('documents', rag_put_documents.documents);
@@ -2862,16 +3032,16 @@ begin
     perform rag.check_name(rag_put_documents.collection);
     home := rag.ensure_collection(rag.resolve_org(null), rag_put_documents.collection);
   end if;
-  wanted := rag.new_documents(home, rag_put_documents.documents);
+  new := rag.new_documents(home, rag_put_documents.documents);
   if rag_put_documents.only_present then
-    for place in 1..coalesce(cardinality(wanted), 0) loop
+    for place in 1..coalesce(cardinality(new), 0) loop
       -- By id alone: the one that has the name may be anybody's.
-      wanted[place].id := (
-        select found.id from rag.documents_by_name(home, array[wanted[place].external_id]) as found);
-      wanted[place].external_id := null;
+      new[place].id := (
+        select found.id from rag.documents_by_name(home, array[new[place].external_id]) as found);
+      new[place].external_id := null;
     end loop;
   end if;
-  return query select stored.* from rag.put_documents(home, wanted, rag_put_documents.only_present) as stored;
+  return query select stored.* from rag.put_documents(home, new, rag_put_documents.only_present) as stored;
 exception when lock_not_available then
   perform rag.raise_locked();
 end;
@@ -3016,6 +3186,43 @@ $$;
 comment on function rag.first_chunks is
   'The first chunks of a document that take no more than `room` bytes together; complete: whether these are all.';
 
+create function rag.contents_by_id(org_id uuid, kinds text[], ids uuid[], collection_id uuid)
+returns table (content text, document jsonb, passage jsonb, id uuid)
+language plpgsql stable security invoker set search_path = ''
+as $$
+#variable_conflict use_column
+begin
+  return query
+  select coalesce(document.content, passage.content) as content, document.shown as document,
+    passage.shown as passage, requested.id
+  from unnest(kinds, ids) with ordinality as requested (kind, id, place)
+  left join lateral (
+    select present.content, jsonb_build_object('id', present.id, 'collection_id', present.collection_id,
+      'title', present.title, 'source_type', present.source_type, 'origin', present.origin, 'uri', present.uri,
+      'author', present.author, 'state', present.state, 'labels', present.labels,
+      'occurred_at', present.occurred_at, 'metadata', present.metadata) as shown
+    from rag.documents as present
+    where requested.kind = 'document' and present.org_id = contents_by_id.org_id and present.id = requested.id
+      and (contents_by_id.collection_id is null or present.collection_id = contents_by_id.collection_id)
+    offset 0
+  ) as document on true
+  left join lateral (
+    select present.content, jsonb_build_object('id', present.id, 'document_id', present.document_id,
+      'ordinal', present.ordinal, 'span_start', present.span_start, 'span_end', present.span_end) as shown
+    from rag.chunks as present
+    where requested.kind = 'chunk' and present.org_id = contents_by_id.org_id and present.id = requested.id
+      and (contents_by_id.collection_id is null or present.collection_id = contents_by_id.collection_id)
+    offset 0
+  ) as passage on true
+  where document.shown is not null or passage.shown is not null
+  order by requested.place;
+end;
+$$;
+
+comment on function rag.contents_by_id is
+  'The documents and chunks of these ids, in their order: the text, and the other fields as JSON. The parameters are '
+  'those of rag_get_contents.';
+
 create function public.rag_get_contents(
   org_id uuid, kinds text[], ids uuid[], collection_id uuid default null, text boolean default true,
   chunks boolean default false
@@ -3042,31 +3249,7 @@ begin
   if ids is null or kinds is null or cardinality(ids) > 100 or cardinality(ids) <> cardinality(kinds) then
     raise exception 'ids must be at most 100, each of a kind' using errcode = 'PT400', detail = 'invalid_ids';
   end if;
-  for own in
-    select wanted.kind, coalesce(document.content, passage.content) as content, document.shown as document,
-      passage.shown as passage, wanted.id
-    from unnest(kinds, ids) with ordinality as wanted (kind, id, place)
-    left join lateral (
-      select present.content, jsonb_build_object('id', present.id, 'collection_id', present.collection_id,
-        'title', present.title, 'source_type', present.source_type, 'origin', present.origin, 'uri', present.uri,
-        'author', present.author, 'state', present.state, 'labels', present.labels,
-        'occurred_at', present.occurred_at, 'metadata', present.metadata) as shown
-      from rag.documents as present
-      where wanted.kind = 'document' and present.org_id = rag_get_contents.org_id and present.id = wanted.id
-        and (collection_id is null or present.collection_id = rag_get_contents.collection_id)
-      offset 0
-    ) as document on true
-    left join lateral (
-      select present.content, jsonb_build_object('id', present.id, 'document_id', present.document_id,
-        'ordinal', present.ordinal, 'span_start', present.span_start, 'span_end', present.span_end) as shown
-      from rag.chunks as present
-      where wanted.kind = 'chunk' and present.org_id = rag_get_contents.org_id and present.id = wanted.id
-        and (collection_id is null or present.collection_id = rag_get_contents.collection_id)
-      offset 0
-    ) as passage on true
-    where document.shown is not null or passage.shown is not null
-    order by wanted.place
-  loop
+  for own in select * from rag.contents_by_id(org_id, kinds, ids, collection_id) loop
     room := room - octet_length(coalesce(own.document, own.passage)::text);
     -- A text far too long is not even read.
     size := case when (text or own.document is null) and octet_length(own.content) <= room
@@ -3124,7 +3307,7 @@ begin
   return query
   select collections.org_id, collections.id
   from rag.collections
-  where collections.org_id = any (org_ids) and collections.id = workspace_id and collections.loads is null;
+  where collections.org_id = any (org_ids) and collections.id = workspace_id and collections.loading_name is null;
   if not found then
     raise exception 'There is no such workspace.' using errcode = 'PT404', detail = 'workspace_not_found';
   end if;
@@ -3823,7 +4006,7 @@ create trigger count_deleted_terms after delete on rag.postings
 -- deletes the object with a token that names it, and then the row. It does not delete an object that a document has. No
 -- foreign keys: these rows outlive their collection and their org.
 
-create table rag.removals (
+create table rag.object_removals (
   org_id uuid not null,
   path text not null check (
     path ~ '^([0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}/){4}[A-Za-z0-9_][A-Za-z0-9._-]{0,99}$'
@@ -3839,19 +4022,20 @@ create table rag.removals (
   check (split_part(path, '/', 1) = org_id::text)
 );
 
-comment on table rag.removals is 'Objects of Supabase Storage to delete, and announced uploads that no document has.';
-comment on column rag.removals.expected_until is
+comment on table rag.object_removals is
+  'Objects of Supabase Storage to delete, and announced uploads that no document has.';
+comment on column rag.object_removals.expected_until is
   'Until then whoever uploads it may make a document of it; null once it was one.';
-comment on column rag.removals.storable_until is
+comment on column rag.object_removals.storable_until is
   'Until then the link that it was uploaded by may store it once more: it is deleted again when that is over.';
 
 -- rag_claim_removals: those that are due.
-create index removals_due on rag.removals (due_at);
+create index object_removals_due on rag.object_removals (due_at);
 
-alter table rag.removals enable row level security;
-alter table rag.removals force row level security;
+alter table rag.object_removals enable row level security;
+alter table rag.object_removals force row level security;
 
-create policy "members use their org's removals" on rag.removals
+create policy "members use their org's object_removals" on rag.object_removals
   for all to authenticated
   using (org_id = any (array(select rag.current_org_ids()))
     and (owner_id is null or owner_id = (select auth.uid())
@@ -3860,36 +4044,36 @@ create policy "members use their org's removals" on rag.removals
     and (owner_id is null or owner_id = (select auth.uid())
       or org_id = any (array(select rag.admin_org_ids()))));
 
-create policy "a key sees uploads with documents:write" on rag.removals
+create policy "a key sees uploads with documents:write" on rag.object_removals
   as restrictive for select to authenticated
   using ((select rag.has_scope('documents:write')));
 
-create policy "uploads are one's own" on rag.removals
+create policy "uploads are one's own" on rag.object_removals
   as restrictive for insert to authenticated
   with check (expected_until is null
     or (split_part(path, '/', 3) = (select auth.uid())::text and (select rag.has_scope('documents:write'))));
 
 -- Documents also go with their collection.
-create policy "a key removes with a scope that deletes" on rag.removals
+create policy "a key removes with a scope that deletes" on rag.object_removals
   as restrictive for insert to authenticated
   with check ((select rag.has_scope('documents:write', 'collections:manage')));
 
-create policy "what was a document's goes" on rag.removals
+create policy "what was a document's goes" on rag.object_removals
   as restrictive for delete to authenticated
   using (expected_until is not null and (select rag.has_scope('documents:write')));
 
-create policy "a bound key stays in its collection" on rag.removals
+create policy "a bound key stays in its collection" on rag.object_removals
   as restrictive for all to authenticated
   using ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()))
   with check ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()));
 
-create policy "the worker sees what is to be removed" on rag.removals
+create policy "the worker sees what is to be removed" on rag.object_removals
   for select to rag_worker using (true);
 
-create policy "the worker puts removals off" on rag.removals
+create policy "the worker puts removals off" on rag.object_removals
   for update to rag_worker using (true) with check (true);
 
-create policy "the worker ends removals" on rag.removals
+create policy "the worker ends removals" on rag.object_removals
   for delete to rag_worker using (true);
 
 create policy "the worker sees which objects documents have" on rag.originals
@@ -3900,7 +4084,7 @@ returns trigger
 language plpgsql volatile security invoker set search_path = ''
 as $$
 begin
-  insert into rag.removals (org_id, path, collection_id, owner_id, storable_until)
+  insert into rag.object_removals (org_id, path, collection_id, owner_id, storable_until)
   values (old.org_id, old.path, old.collection_id, old.owner_id, old.created_at + interval '3 hours')
   on conflict do nothing;
   return null;
@@ -3918,35 +4102,36 @@ create trigger remove_replaced_object after update of path on rag.originals
   for each row when (old.path is not null and old.path is distinct from new.path)
   execute function rag.enqueue_object_removal();
 
-create function public.rag_claim_removals(wanted integer default 20)
+create function public.rag_claim_removals(max_items integer default 20)
 returns table (org_id uuid, path text)
 language plpgsql volatile security invoker set search_path = ''
 as $$
 #variable_conflict use_column
 begin
-  delete from rag.removals
+  perform rag.check_claim(max_items);
+  delete from rag.object_removals
   using rag.originals
-  where removals.due_at <= clock_timestamp()
-    and originals.org_id = removals.org_id and originals.path = removals.path;
+  where object_removals.due_at <= clock_timestamp()
+    and originals.org_id = object_removals.org_id and originals.path = object_removals.path;
   return query
   with placed as (
-    select removals.org_id, removals.path, removals.due_at, row_number() over (
-      partition by removals.org_id order by removals.due_at) as turn
-    from rag.removals
-    where removals.due_at <= clock_timestamp()
+    select object_removals.org_id, object_removals.path, object_removals.due_at, row_number() over (
+      partition by object_removals.org_id order by object_removals.due_at) as turn
+    from rag.object_removals
+    where object_removals.due_at <= clock_timestamp()
   ), due as materialized (
     select locked.org_id, locked.path
-    from (select placed.* from placed order by placed.turn, placed.due_at limit 4 * wanted) as placed
+    from (select placed.* from placed order by placed.turn, placed.due_at limit 4 * max_items) as placed
     cross join lateral (
-      select removals.org_id, removals.path
-      from rag.removals
-      where removals.org_id = placed.org_id and removals.path = placed.path
-        and removals.due_at <= clock_timestamp()
+      select object_removals.org_id, object_removals.path
+      from rag.object_removals
+      where object_removals.org_id = placed.org_id and object_removals.path = placed.path
+        and object_removals.due_at <= clock_timestamp()
       for update skip locked
     ) as locked
-    limit wanted
+    limit max_items
   )
-  update rag.removals as claimed
+  update rag.object_removals as claimed
   set attempts = claimed.attempts + 1,
     due_at = clock_timestamp() + least(interval '1 day', interval '1 minute' * 2 ^ least(claimed.attempts, 12))
   from due
@@ -3964,13 +4149,13 @@ returns void
 language plpgsql volatile security invoker set search_path = ''
 as $$
 begin
-  update rag.removals
+  update rag.object_removals
   set due_at = storable_until, attempts = 0
-  where removals.org_id = rag_end_removal.org_id and removals.path = rag_end_removal.path
+  where object_removals.org_id = rag_end_removal.org_id and object_removals.path = rag_end_removal.path
     and storable_until > clock_timestamp();
   if not found then
-    delete from rag.removals
-    where removals.org_id = rag_end_removal.org_id and removals.path = rag_end_removal.path;
+    delete from rag.object_removals
+    where object_removals.org_id = rag_end_removal.org_id and object_removals.path = rag_end_removal.path;
   end if;
 end;
 $$;
@@ -3988,9 +4173,10 @@ returns boolean
 language sql stable security invoker set search_path = ''
 as $$
   select exists (
-    select from rag.removals
-    where removals.org_id = any (array(select rag.current_org_ids())) and removals.path = may_upload_object.name
-      and removals.expected_until > now() and split_part(removals.path, '/', 3) = auth.uid()::text);
+    select from rag.object_removals
+    where object_removals.org_id = any (array(select rag.current_org_ids()))
+      and object_removals.path = may_upload_object.name
+      and object_removals.expected_until > now() and split_part(object_removals.path, '/', 3) = auth.uid()::text);
 $$;
 
 comment on function rag.may_upload_object is
@@ -4058,7 +4244,7 @@ end;
 $$;
 
 -- Direct uploads to Supabase Storage, for files that are too large for a request. The caller announces an upload and
--- then makes a document of it. rag.removals holds uploads without a document, so that the worker deletes them.
+-- then makes a document of it. rag.object_removals holds uploads without a document, so that the worker deletes them.
 
 create function public.rag_begin_upload(collection_id uuid, name text, size_bytes bigint)
 returns table (path text, expires_at timestamptz)
@@ -4068,16 +4254,12 @@ as $$
 declare
   is_admitted constant boolean := rag.begin_call();
   home constant rag.collections := rag.get_collection(rag_begin_upload.collection_id);
-  largest constant bigint := (rag.org_tier(home.org_id)).file_bytes;
 begin
-  if rag_begin_upload.size_bytes > largest then
-    raise exception 'this org''s tier takes files of at most % bytes', largest
-      using errcode = 'PT413', detail = 'file_too_large';
-  end if;
+  perform rag.check_file_size(home.org_id, rag_begin_upload.size_bytes);
   path := concat_ws('/', home.org_id, home.id, auth.uid(), gen_random_uuid(), rag_begin_upload.name);
   -- As long as Storage's own links for uploads last; what is on its way then has an hour more.
   expires_at := now() + interval '2 hours';
-  insert into rag.removals (org_id, path, collection_id, owner_id, expected_until, due_at)
+  insert into rag.object_removals (org_id, path, collection_id, owner_id, expected_until, due_at)
   values (home.org_id, rag_begin_upload.path, home.id, auth.uid(), rag_begin_upload.expires_at,
     rag_begin_upload.expires_at + interval '1 hour');
   return next;
@@ -4093,9 +4275,10 @@ returns void
 language plpgsql volatile security invoker set search_path = ''
 as $$
 begin
-  delete from rag.removals
-  where removals.org_id = home.org_id and removals.collection_id = home.id and removals.path = take_upload.path
-    and removals.expected_until > now() and split_part(removals.path, '/', 3) = auth.uid()::text;
+  delete from rag.object_removals
+  where object_removals.org_id = home.org_id and object_removals.collection_id = home.id
+    and object_removals.path = take_upload.path
+    and object_removals.expected_until > now() and split_part(object_removals.path, '/', 3) = auth.uid()::text;
   if not found then
     raise exception 'there is no such upload' using errcode = 'PT404', detail = 'upload_not_found';
   end if;
@@ -4107,8 +4290,8 @@ comment on function rag.take_upload is
   'otherwise.';
 
 -- Webhooks: subscriptions of an org's admins to changes of collections and documents. An event is written in the
--- transaction of the change, one row for each endpoint (webhook_outbox.sql, webhook_events.sql); the worker sends it
--- (webhook_delivery.sql). Events contain ids, states and names of collections, never the text of a document.
+-- transaction of the change, one row for each endpoint (20_webhook_outbox.sql, 30_webhook_events.sql); the worker sends
+-- it (40_delivery_queue.sql). Events contain ids, states and names of collections, never the text of a document.
 
 create table rag.webhooks (
   org_id uuid not null references rag.orgs (id) on delete cascade,
@@ -4143,7 +4326,7 @@ create table rag.endpoints (
   old_secret text check (old_secret ~ '^whsec_[A-Za-z0-9+/]{43}=$'),
   old_secret_until timestamptz,
   failing_since timestamptz,
-  rests_until timestamptz,
+  paused_until timestamptz,
   primary key (org_id, webhook_id),
   foreign key (org_id, webhook_id) references rag.webhooks (org_id, id) on delete cascade
 );
@@ -4230,6 +4413,7 @@ create trigger keep_old_secret before update on rag.endpoints
   for each row when (new.secret <> old.secret) execute function rag.store_old_secret();
 
 -- Deliveries: the outbox of webhooks, with the result of each event's last attempt.
+
 create table rag.deliveries (
   org_id uuid not null,
   id uuid not null default gen_random_uuid(),
@@ -4358,11 +4542,11 @@ declare
   event constant text := case
     when tg_op = 'DELETE' then 'collection.deleted'
     -- One that was loaded is new when it has its name.
-    when tg_op = 'INSERT' or old.loads is not null then 'collection.created'
+    when tg_op = 'INSERT' or old.loading_name is not null then 'collection.created'
     else 'collection.updated' end;
 begin
   -- The event was sent when a member deleted the collection.
-  if collection.loads is not null or collection.deleted_at is not null then
+  if collection.loading_name is not null or collection.deleted_at is not null then
     return null;
   end if;
   if rag.has_subscriber(collection.org_id, collection.id, event) then
@@ -4397,7 +4581,7 @@ begin
     if exists (
       select from rag.collections
       where collections.org_id = document.org_id and collections.id = document.collection_id
-        and collections.loads is not null)
+        and collections.loading_name is not null)
     then
       return null;
     end if;
@@ -4473,7 +4657,7 @@ comment on function rag.clear_deliveries is
   'What nobody needs any more: deliveries that ended a month ago, what waits for webhooks that are off, old '
   'secrets.';
 
-create function rag.due_deliveries(wanted integer)
+create function rag.due_deliveries(max_items integer)
 returns table (org_id uuid, id uuid, place bigint)
 language sql stable security invoker set search_path = ''
 as $$
@@ -4507,9 +4691,9 @@ as $$
         and deliveries.state in ('waiting', 'running') and deliveries.due_at <= now()
       -- By nothing else: the index has no more, and what happens at once is due at once.
       order by deliveries.due_at
-      limit case when endpoints.failing_since is null then wanted else 1 end
+      limit case when endpoints.failing_since is null then max_items else 1 end
     ) as found
-    where coalesce(endpoints.rests_until, '-infinity') <= now()
+    where coalesce(endpoints.paused_until, '-infinity') <= now()
   ), of_orgs as (
     select due.*, row_number() over (partition by due.org_id order by due.turn, due.due_at) as org_turn
     from due
@@ -4523,7 +4707,7 @@ comment on function rag.due_deliveries is
   'many as of any other, those first that wait longest. Of an address where nothing has arrived of late one, to try '
   'it with.';
 
-create function public.rag_claim_deliveries(wanted integer default 16, lease_seconds integer default 60)
+create function public.rag_claim_deliveries(max_items integer default 16, lease_seconds integer default 60)
 returns table (
   org_id uuid, delivery_id uuid, lease uuid, attempts integer, event_id uuid, event text, object jsonb,
   created_at timestamptz, url text, secret text, old_secret text
@@ -4532,18 +4716,13 @@ language plpgsql volatile security invoker set search_path = ''
 as $$
 #variable_conflict use_column
 begin
-  if wanted is null or wanted not between 1 and 100
-    or lease_seconds is null or lease_seconds not between 5 and 3600
-  then
-    raise exception 'so many deliveries, or so long, nobody may have'
-      using errcode = 'PT400', detail = 'invalid_claim';
-  end if;
+  perform rag.check_claim(max_items, lease_seconds);
   perform rag.clear_deliveries();
 
   return query
   with locked as materialized (
     select deliveries.org_id, deliveries.id
-    from (select due.* from rag.due_deliveries(wanted) as due order by due.place limit 4 * wanted) as due
+    from (select due.* from rag.due_deliveries(max_items) as due order by due.place limit 4 * max_items) as due
     cross join lateral (
       select deliveries.org_id, deliveries.id
       from rag.deliveries
@@ -4551,13 +4730,13 @@ begin
         and deliveries.state in ('waiting', 'running') and deliveries.due_at <= now()
       for update skip locked
     ) as deliveries
-    limit wanted
+    limit max_items
   ), claimed as (
     update rag.deliveries as claimed
-    set state = case when claimed.attempts < 16 then 'running' else 'failed' end,
-      lease = case when claimed.attempts < 16 then gen_random_uuid() end,
-      error = case when claimed.attempts < 16 then claimed.error else 'failed' end,
-      finished_at = case when claimed.attempts >= 16 then clock_timestamp() end,
+    set state = case when claimed.attempts < rag.max_attempts() then 'running' else 'failed' end,
+      lease = case when claimed.attempts < rag.max_attempts() then gen_random_uuid() end,
+      error = case when claimed.attempts < rag.max_attempts() then claimed.error else 'failed' end,
+      finished_at = case when claimed.attempts >= rag.max_attempts() then clock_timestamp() end,
       attempts = claimed.attempts + 1, due_at = clock_timestamp() + make_interval(secs => lease_seconds)
     from locked
     where claimed.org_id = locked.org_id and claimed.id = locked.id
@@ -4573,8 +4752,8 @@ end;
 $$;
 
 comment on function public.rag_claim_deliveries is
-  'Deliveries that are due, leased, with where they go and what they are signed with. One that nobody ever ended, '
-  'in sixteen attempts, ends here.';
+  'Lease due deliveries, for the worker, with their address and the secrets that sign them. After '
+  'rag.max_attempts() attempts without a result a delivery fails.';
 
 create function public.rag_end_delivery(
   org_id uuid, delivery_id uuid, lease uuid, response_status integer default null, error text default null,
@@ -4613,12 +4792,12 @@ begin
   if error is not null then
     -- Attempts are a day apart at most: a failure after a longer silence is a new one.
     since := coalesce(
-      case when endpoint.rests_until > clock_timestamp() - interval '26 hours' then endpoint.failing_since end,
+      case when endpoint.paused_until > clock_timestamp() - interval '26 hours' then endpoint.failing_since end,
       clock_timestamp());
   end if;
   if error is not null or endpoint.failing_since is not null then
     update rag.endpoints
-    set failing_since = since, rests_until = case when since is not null then clock_timestamp()
+    set failing_since = since, paused_until = case when since is not null then clock_timestamp()
       + least(greatest(clock_timestamp() - since, interval '5 seconds'), interval '1 hour') end
     where endpoints.org_id = rag_end_delivery.org_id and endpoints.webhook_id = webhook;
   end if;
@@ -4740,7 +4919,7 @@ begin
   set url = coalesce(rag_update_webhook.url, renewed.url),
     description = coalesce(rag_update_webhook.description, renewed.description),
     failing_since = case when not anew then renewed.failing_since end,
-    rests_until = case when not anew then renewed.rests_until end
+    paused_until = case when not anew then renewed.paused_until end
   where renewed.org_id = present.org_id and renewed.webhook_id = present.id;
   return query select * from public.rag_list_webhooks(webhook_id);
 end;
@@ -4785,6 +4964,8 @@ end;
 $$;
 
 comment on function public.rag_delete_webhook is 'Delete a webhook with its deliveries; PT404 for an unknown one.';
+
+-- Functions of an org's admins to list deliveries and to send one again. They run as their caller.
 
 create function public.rag_list_deliveries(
   webhook_id uuid, "limit" integer default 20, "offset" integer default 0
@@ -4952,9 +5133,7 @@ comment on function public.rag_put_query_embedding is
   'Remember a vector for the caller, in the place of an older one of that hash, and forget the caller''s that have '
   'expired and the oldest of more than 64.';
 
--- Filters of a search, resolved once and used by every kind of search. Conditions are text that the match functions
--- execute with the scope as a parameter: the planner then knows the filters, and each condition can use an index under
--- row security.
+-- Filters of a search as the caller sends them, and the keys among them that no search knows.
 
 create type rag.filters as (
   source_type text, lang text, org_id uuid, date_from timestamptz, date_to timestamptz, model text,
@@ -4967,15 +5146,6 @@ comment on type rag.filters is
   'list one suffices, an empty one is none; metadata are equalities that all must hold. collection is the name of '
   'one of the caller''s. model is the deployment''s by default. document_type is what somebody calls the document, '
   'or what it was read as.';
-
-create type rag.search_scope as (
-  org_ids uuid[], model text, collection_ids uuid[], source_types text[], lang text,
-  date_from timestamptz, date_to timestamptz, document_ids uuid[], without_document uuid, without_chunk uuid,
-  ignored_filters text[]
-);
-
-comment on type rag.search_scope is
-  'Resolved filters; null fields do not filter. document_ids: the documents with the requested facets.';
 
 create function rag.ignored_filters(filters jsonb, known jsonb)
 returns text[]
@@ -5004,15 +5174,72 @@ comment on function rag.ignored_filters is
   'search. At most twenty, with ? for each character that a header may not have: they are in a header as well, '
   'since an empty result has no row.';
 
+create function rag.documents_with_facets(org_ids uuid[], filters rag.filters)
+returns uuid[]
+language plpgsql stable security invoker set search_path = ''
+as $$
+declare
+  groups integer[];
+  facets uuid[];
+begin
+  if num_nonnulls(filters.origins, filters.authors, filters.states, filters.labels, filters.metadata,
+    filters.document_type) = 0 then
+    return null;
+  end if;
+  -- A document needs one facet of each group. A null in a list is no document's.
+  select array_agg(requested.number), array_agg(rag.facet_hash(requested.kind, coalesce(requested.value, 'null')))
+    into groups, facets
+  from (
+    select 1, 'origin', to_jsonb(value) from unnest(filters.origins) as value
+    union all select 2, 'author', to_jsonb(value) from unnest(filters.authors) as value
+    union all select 3, 'state', to_jsonb(value) from unnest(filters.states) as value
+    union all select 4, 'label', to_jsonb(value) from unnest(filters.labels) as value
+    union all select 5, 'document_type', to_jsonb(filters.document_type) where filters.document_type is not null
+    union all select 5 + entry.number, 'metadata.' || entry.key, entry.value
+      from jsonb_each(nullif(filters.metadata, 'null')) with ordinality as entry (key, value, number)
+  ) as requested (number, kind, value);
+  if facets is null then
+    return null;
+  end if;
+  return array(
+    select match.document_id
+    from unnest(groups, facets) as requested (number, facet)
+    cross join unnest(org_ids) as org (id)
+    -- One look-up each, which the planner cannot turn into a walk through the org.
+    cross join lateral (
+      select facets_of.document_id
+      from rag.facets as facets_of
+      where facets_of.org_id = org.id and facets_of.facet = requested.facet
+      offset 0
+    ) as match
+    group by org.id, match.document_id
+    having count(distinct requested.number) = (select count(distinct number) from unnest(groups) as number));
+end;
+$$;
+
+comment on function rag.documents_with_facets is
+  'The documents that have the facets of the filters; null if the filters name no facet.';
+
+-- Scope of a search: its filters, resolved once and used by every kind of search. Conditions are text that the match
+-- functions execute with the scope as a parameter: the planner then knows the filters, and each condition can use an
+-- index under row security.
+
+create type rag.search_scope as (
+  org_ids uuid[], model text, collection_ids uuid[], source_types text[], lang text,
+  date_from timestamptz, date_to timestamptz, document_ids uuid[], without_document uuid, without_chunk uuid,
+  ignored_filters text[]
+);
+
+comment on type rag.search_scope is
+  'Resolved filters; null fields do not filter. document_ids: the documents with the requested facets.';
+
 create function rag.resolve_filters(filters jsonb)
 returns rag.search_scope
 language plpgsql stable security invoker set search_path = ''
 as $$
 declare
-  wanted rag.filters;
+  requested rag.filters;
   scope rag.search_scope;
-  groups integer[];
-  facets uuid[];
 begin
   perform rag.require_scope('retrievals:read', 'chat:read');
   -- Somewhat more than the largest body of a search.
@@ -5021,19 +5248,19 @@ begin
     or jsonb_typeof(coalesce(nullif(filters -> 'metadata', 'null'), '{}')) <> 'object' then
     raise exception 'filters must be an object' using errcode = 'PT400', detail = 'invalid_filters';
   end if;
-  wanted := jsonb_populate_record(null::rag.filters, coalesce(filters, '{}'));
-  scope.ignored_filters := rag.ignored_filters(filters, to_jsonb(wanted));
+  requested := jsonb_populate_record(null::rag.filters, coalesce(filters, '{}'));
+  scope.ignored_filters := rag.ignored_filters(filters, to_jsonb(requested));
 
   scope.org_ids := array(
     select ids.id from rag.current_org_ids() as ids (id)
-    where wanted.org_id is null or ids.id = wanted.org_id);
-  scope.model := coalesce(wanted.model, (select settings.embedding_model from rag.settings));
-  scope.collection_ids := nullif(wanted.collection_ids, '{}');
-  if wanted.collection_id is not null then
-    scope.collection_ids := array[wanted.collection_id];
+    where requested.org_id is null or ids.id = requested.org_id);
+  scope.model := coalesce(requested.model, (select settings.embedding_model from rag.settings));
+  scope.collection_ids := nullif(requested.collection_ids, '{}');
+  if requested.collection_id is not null then
+    scope.collection_ids := array[requested.collection_id];
   end if;
-  if wanted.collection is not null then
-    scope.collection_ids := array[(rag.require_collection(wanted.collection)).id];
+  if requested.collection is not null then
+    scope.collection_ids := array[(rag.require_collection(requested.collection)).id];
   end if;
   -- Row security would keep a bound key in its collection, but not find that by an index.
   if rag.bound_collection() is not null then
@@ -5041,47 +5268,14 @@ begin
       select rag.bound_collection()
       where scope.collection_ids is null or rag.bound_collection() = any (scope.collection_ids));
   end if;
-  scope.source_types := nullif(wanted.source_types, '{}');
-  if wanted.source_type is not null then
-    scope.source_types := array[wanted.source_type];
+  scope.source_types := nullif(requested.source_types, '{}');
+  if requested.source_type is not null then
+    scope.source_types := array[requested.source_type];
   end if;
-  scope.lang := lower(wanted.lang);
-  scope.date_from := wanted.date_from;
-  scope.date_to := wanted.date_to;
-
-  if num_nonnulls(wanted.origins, wanted.authors, wanted.states, wanted.labels, wanted.metadata,
-    wanted.document_type) = 0 then
-    return scope;
-  end if;
-
-  -- One facet of each group must be there.
-  -- A null in a list is no document's.
-  select array_agg(found.number), array_agg(rag.facet_hash(found.kind, coalesce(found.value, 'null')))
-    into groups, facets
-  from (
-    select 1, 'origin', to_jsonb(value) from unnest(wanted.origins) as value
-    union all select 2, 'author', to_jsonb(value) from unnest(wanted.authors) as value
-    union all select 3, 'state', to_jsonb(value) from unnest(wanted.states) as value
-    union all select 4, 'label', to_jsonb(value) from unnest(wanted.labels) as value
-    union all select 5, 'document_type', to_jsonb(wanted.document_type) where wanted.document_type is not null
-    union all select 5 + entry.number, 'metadata.' || entry.key, entry.value
-      from jsonb_each(nullif(wanted.metadata, 'null')) with ordinality as entry (key, value, number)
-  ) as found (number, kind, value);
-  if facets is not null then
-    scope.document_ids := array(
-      select found.document_id
-      from unnest(groups, facets) as asked (number, facet)
-      cross join unnest(scope.org_ids) as org (id)
-      -- One look-up each, which the planner cannot turn into a walk through the org.
-      cross join lateral (
-        select facets_of.document_id
-        from rag.facets as facets_of
-        where facets_of.org_id = org.id and facets_of.facet = asked.facet
-        offset 0
-      ) as found
-      group by org.id, found.document_id
-      having count(distinct asked.number) = (select count(distinct number) from unnest(groups) as number));
-  end if;
+  scope.lang := lower(requested.lang);
+  scope.date_from := requested.date_from;
+  scope.date_to := requested.date_to;
+  scope.document_ids := rag.documents_with_facets(scope.org_ids, requested);
   return scope;
 end;
 $$;
@@ -5262,48 +5456,6 @@ $$;
 
 comment on function rag.to_rows is 'Candidates as result rows, in their order.';
 
-create function rag.expand_neighbours(candidates rag.candidate[], neighbours integer)
-returns rag.candidate[]
-language plpgsql stable security invoker set search_path = ''
-as $$
-begin
-  return (
-    with candidate as (
-      select candidate.*,
-        lag(candidate.ordinal) over of_document as before,
-        lead(candidate.ordinal) over of_document as after
-      from unnest(candidates) with ordinality as candidate (org_id, document_id, ordinal, chunk_id, content, span_start,
-        span_end, similarity, word_score, score, place)
-      window of_document as (partition by candidate.org_id, candidate.document_id order by candidate.ordinal)
-    ), wide as (
-      select candidate.*, around.span_end as wide_end, greatest(around.span_start,
-        least(coalesce(lag(around.span_end) over of_document, 0), around.span_end - 1)) as wide_start
-      from candidate
-      cross join lateral (
-        select min(chunks.span_start), max(chunks.span_end)
-        from rag.chunks
-        where chunks.org_id = candidate.org_id and chunks.document_id = candidate.document_id
-          and chunks.ordinal
-            between greatest(candidate.ordinal - neighbours, (candidate.before + candidate.ordinal) / 2 + 1)
-            and least(candidate.ordinal + neighbours, (candidate.ordinal + candidate.after) / 2)
-      ) as around (span_start, span_end)
-      window of_document as (partition by candidate.org_id, candidate.document_id order by candidate.ordinal)
-    )
-    select array_agg(rag.candidate(org_id => wide.org_id, document_id => wide.document_id, ordinal => wide.ordinal,
-      chunk_id => wide.chunk_id,
-      content => substr(documents.content, wide.wide_start + 1, wide.wide_end - wide.wide_start),
-      span_start => wide.wide_start, span_end => wide.wide_end, similarity => wide.similarity,
-      word_score => wide.word_score, score => wide.score) order by wide.place)
-    from wide
-    join rag.documents on documents.org_id = wide.org_id and documents.id = wide.document_id);
-end;
-$$;
-
-comment on function rag.expand_neighbours is
-  'The hits, each text so many chunks longer to both sides, as far as its document goes and no further than '
-  'half-way to the document''s next hit; where chunks overlap, it begins behind the hit before: no text comes '
-  'twice.';
-
 create function rag.milliseconds_since(started timestamptz)
 returns real
 language sql volatile security invoker set search_path = ''
@@ -5346,7 +5498,7 @@ $$;
 comment on function rag.count_chunks is
   'How many chunks of its model a scope leaves that asks for no more than collections, by the log of term counts.';
 
-create function rag.exact_scan(query_embedding extensions.halfvec, scope rag.search_scope, wanted integer)
+create function rag.exact_scan(query_embedding extensions.halfvec, scope rag.search_scope, row_limit integer)
 returns rag.candidate[]
 language plpgsql stable security invoker set search_path = ''
 -- A kept plan knows no org: among few, it takes any for a large part of the table, and would read all of it.
@@ -5365,7 +5517,7 @@ begin
       from rag.chunks
       where org_id = any (scope.org_ids) and embedding_model = scope.model
       order by distance, id
-      limit wanted
+      limit row_limit
     ) as nearest);
 end;
 $$;
@@ -5374,7 +5526,7 @@ comment on function rag.exact_scan is
   'The nearest chunks of a scope without filters, by comparing all. Planning takes longer than scanning a small '
   'tenant, so this plan is cached.';
 
-create function rag.filtered_scan(query_embedding extensions.halfvec, scope rag.search_scope, wanted integer,
+create function rag.filtered_scan(query_embedding extensions.halfvec, scope rag.search_scope, row_limit integer,
   bound bigint, out candidates rag.candidate[], out considered integer)
 language plpgsql stable security invoker set search_path = ''
 -- As above: a kept plan knows neither org nor source type.
@@ -5400,7 +5552,7 @@ begin
       similarity => greatest(0, least(1, 1 - distance)), score => greatest(0, least(1, 1 - distance)))
         order by distance, id), (select count(*) from visible)
       into candidates, considered
-    from (select * from visible order by distance, id limit wanted) as nearest
+    from (select * from visible order by distance, id limit row_limit) as nearest
     cross join lateral (
       select document_id, ordinal, content, span_start, span_end
       from rag.chunks
@@ -5429,7 +5581,7 @@ begin
       offset 0
     ) as text
   $query$, rag.chunk_where_clause(scope))
-    into candidates, considered using scope, query_embedding, wanted, bound;
+    into candidates, considered using scope, query_embedding, row_limit, bound;
 end;
 $$;
 
@@ -5438,7 +5590,7 @@ comment on function rag.filtered_scan is
   'further than that. The commonest, one source type, keeps its plan; others are planned for the filters at hand. '
   'Texts are fetched of those that are kept: with all of them the rows would not fit into memory.';
 
-create function rag.hnsw_scan(query_embedding extensions.halfvec, scope rag.search_scope, wanted integer,
+create function rag.hnsw_scan(query_embedding extensions.halfvec, scope rag.search_scope, row_limit integer,
   fetched integer, ef_search integer, out candidates rag.candidate[], out considered integer, out complete boolean)
 language plpgsql stable security invoker set search_path = ''
 as $$
@@ -5484,13 +5636,13 @@ begin
   end if;
   perform set_config('enable_sort', sorting, true);
   considered := coalesce(cardinality(candidates), 0);
-  complete := considered = fetched and distances[wanted] < distances[fetched];
-  candidates := candidates[:wanted];
+  complete := considered = fetched and distances[row_limit] < distances[fetched];
+  candidates := candidates[:row_limit];
 end;
 $$;
 
 comment on function rag.hnsw_scan is
-  'The nearest chunks of a scope by the HNSW index, `fetched` of them, of which the nearest `wanted` are kept. '
+  'The nearest chunks of a scope by the HNSW index, `fetched` of them, of which the nearest `row_limit` are kept. '
   'complete: whether these are all that there need be; not when the index gave up, and not when the last that is '
   'kept is as near as the last that was fetched, since which of those it happened upon must not decide.';
 
@@ -5529,7 +5681,7 @@ comment on function rag.exact_threshold is
   'How many rows are few: `exact_rows`, twice as many where they are scattered over several orgs and so hard to '
   'find by the index; and no more than 4,000 of those that are most of the table, of which the index loses none.';
 
-create function rag.nearest_chunks(query_embedding extensions.halfvec, scope rag.search_scope, wanted integer,
+create function rag.nearest_chunks(query_embedding extensions.halfvec, scope rag.search_scope, row_limit integer,
   out candidates rag.candidate[], out exact boolean, out considered integer)
 language plpgsql stable security invoker set search_path = ''
 as $$
@@ -5550,27 +5702,27 @@ begin
   end if;
   bound := rag.exact_threshold(scope, considered, settings.exact_rows);
   if filtered and coalesce(considered <= bound, true) then
-    select * into candidates, considered from rag.filtered_scan(query_embedding, scope, wanted, bound);
+    select * into candidates, considered from rag.filtered_scan(query_embedding, scope, row_limit, bound);
   end if;
   exact := considered <= bound;
   if exact then
     if not filtered then
-      candidates := rag.exact_scan(query_embedding, scope, wanted);
+      candidates := rag.exact_scan(query_embedding, scope, row_limit);
     end if;
     return;
   end if;
 
   ef_search := rag.ef_search_for(scope, considered, settings.ef_search);
-  -- One more than wanted shows whether the last is nearer than what is left out; many more, where passages
+  -- One more than row_limit shows whether the last is nearer than what is left out; many more, where passages
   -- repeat themselves, as footers do.
   foreach more in array array[1, 100] loop
     select * into candidates, considered, complete
-    from rag.hnsw_scan(query_embedding, scope, wanted, wanted + more, ef_search);
-    exit when complete or considered < wanted + more;
+    from rag.hnsw_scan(query_embedding, scope, row_limit, row_limit + more, ef_search);
+    exit when complete or considered < row_limit + more;
   end loop;
   if not complete then
     exact := true;
-    select * into candidates, considered from rag.filtered_scan(query_embedding, scope, wanted, every_row);
+    select * into candidates, considered from rag.filtered_scan(query_embedding, scope, row_limit, every_row);
   end if;
 end;
 $$;
@@ -5975,85 +6127,101 @@ comment on function rag.bm25_scores is
   'everything that is asked, for ever repeated. A chunk''s score is in part its whole document''s, which tells what '
   'a short passage leaves unsaid. For n occurrences in a text of length l, a term''s is';
 
--- Fusion of vector and keyword scores, and what changes the fused score: recency and boosted source types.
+-- Fusion of vector and keyword scores.
 --
 -- The two legs each bring their best candidates; then every candidate is scored by both, whichever leg brought
 -- it, and the mean of the two orders the list. Both scores are 0 to 1 by themselves: the cosine, and BM25 over
--- what a perfect chunk would have. So their mean is too, and says the same for every query and page. Reciprocal
--- rank fusion, which knows only places, was measured worse on the whole (CONTRIBUTING.md); who asks gets it.
+-- the score of a perfect chunk. So their mean is too, and has the same meaning for every query and page. Reciprocal
+-- rank fusion, which knows only ranks, was worse on the whole (CONTRIBUTING.md); a caller may choose it.
 
-create function rag.score_candidates(keywords rag.keyword_query, documents rag.document_key[], near rag.candidate[],
-  query_embedding extensions.halfvec, scope rag.search_scope, mode text, fusion text, wanted integer, closely integer,
-  whole_documents boolean)
-returns rag.candidate[]
+create function rag.load_candidates(keywords rag.keyword_query, documents rag.document_key[], near rag.candidate[],
+  query_embedding extensions.halfvec, scope rag.search_scope, row_limit integer, whole_documents boolean)
+returns table (id uuid, org_id uuid, document_id uuid, ordinal integer, content text, span_start integer,
+  span_end integer, lang text, similarity double precision, word_score double precision)
 language plpgsql stable security invoker set search_path = ''
 as $$
-declare
-  settings rag.settings;
-  legs constant integer := (mode <> 'keyword')::integer + (keywords.terms is not null)::integer;
-  similarity_share double precision;
-  candidates rag.candidate[];
+#variable_conflict use_column
 begin
-  select * into settings from rag.settings;
-  -- A leg that there is not (nothing asked that any document says) takes no part of the score.
-  similarity_share := case
-    when mode = 'keyword' then 0 when keywords.terms is null then 1 else settings.similarity_share end;
-
+  return query
   with candidate as (
     -- Grouped and not joined: the planner would compare each with every scored chunk.
     select brought.org_id, brought.document_id, brought.ordinal, max(brought.score) as word_score
     from (
-      select scores.*, row_number() over (order by score desc, document_id, ordinal) <= wanted as chosen
+      select scores.*, row_number() over (order by score desc, document_id, ordinal) <= row_limit as is_candidate
       from rag.bm25_scores(keywords, documents) as scores
       union all
       select near.org_id, near.document_id, near.ordinal, null, true from unnest(near) as near
       union all
       select nearest.org_id, nearest.document_id, nearest.ordinal, null, true
-      from unnest(documents) as wanted_document
+      from unnest(documents) as document
       cross join lateral (
         select chunks.org_id, chunks.document_id, chunks.ordinal
         from rag.chunks
-        where chunks.org_id = wanted_document.org_id and chunks.document_id = wanted_document.document_id
+        where chunks.org_id = document.org_id and chunks.document_id = document.document_id
         order by (chunks.embedding operator(extensions.<=>) query_embedding) + 0, chunks.ordinal
-        limit wanted
+        limit row_limit
       ) as nearest
       where whole_documents
     ) as brought
     group by 1, 2, 3
-    having bool_or(brought.chosen)
-  ), known as (
-    select found.*, coalesce(candidate.word_score, 0) as word_score,
-      row_number() over (order by candidate.word_score desc nulls last, found.id) as word_place
-    from candidate
-    -- Offset 0 keeps this a look-up of each.
-    cross join lateral (
-      select chunks.org_id, chunks.document_id, chunks.ordinal, chunks.id, chunks.content, chunks.span_start,
-        chunks.span_end, chunks.lang,
-        case when query_embedding is not null
-          then greatest(0, least(1, 1 - (chunks.embedding operator(extensions.<=>) query_embedding))) end as similarity
-      from rag.chunks
-      where chunks.org_id = candidate.org_id and chunks.document_id = candidate.document_id
-        and chunks.ordinal = candidate.ordinal and chunks.embedding_model = scope.model
-        and (scope.without_chunk is null or chunks.id <> scope.without_chunk)
-      offset 0
-    ) as found
+    having bool_or(brought.is_candidate)
+  )
+  select chunk.*, coalesce(candidate.word_score, 0)
+  from candidate
+  -- Offset 0 keeps this a look-up of each.
+  cross join lateral (
+    select chunks.id, chunks.org_id, chunks.document_id, chunks.ordinal, chunks.content, chunks.span_start,
+      chunks.span_end, chunks.lang,
+      case when query_embedding is not null
+        then greatest(0, least(1, 1 - (chunks.embedding operator(extensions.<=>) query_embedding))) end
+    from rag.chunks
+    where chunks.org_id = candidate.org_id and chunks.document_id = candidate.document_id
+      and chunks.ordinal = candidate.ordinal and chunks.embedding_model = scope.model
+      and (scope.without_chunk is null or chunks.id <> scope.without_chunk)
+    offset 0
+  ) as chunk;
+end;
+$$;
+
+comment on function rag.load_candidates is
+  'The candidates of both legs, with their text, their similarity and their score by words. row_limit: the number of '
+  'candidates that the words bring; whole_documents: the nearest chunks of each document too.';
+
+create function rag.score_candidates(keywords rag.keyword_query, documents rag.document_key[], near rag.candidate[],
+  query_embedding extensions.halfvec, scope rag.search_scope, mode text, fusion text, row_limit integer,
+  phrase_limit integer, whole_documents boolean)
+returns rag.candidate[]
+language plpgsql stable security invoker set search_path = ''
+as $$
+declare
+  settings constant rag.settings := (select deployment from rag.settings as deployment);
+  legs constant integer := (mode <> 'keyword')::integer + (keywords.terms is not null)::integer;
+  -- A leg without a query (no document has any of its words) has no part in the score.
+  similarity_share constant double precision := case
+    when mode = 'keyword' then 0 when keywords.terms is null then 1 else settings.similarity_share end;
+  candidates rag.candidate[];
+begin
+  with candidate as (
+    select loaded.*, row_number() over (order by loaded.word_score desc, loaded.id) as word_place
+    from rag.load_candidates(
+      keywords, documents, near, query_embedding, scope, row_limit, whole_documents) as loaded
   ), close as (
-    -- Reading texts is dear: only those of the best, whose order it can change.
+    -- Reading texts is slow: only those of the best, whose order it can change.
     select closeness.*
     from (
-      select array_agg(known.id) as ids, array_agg(known.content) as contents,
-        array_agg(rag.text_config(coalesce(known.lang, settings.language))::oid) as configs
-      from known
-      where keywords.pairs is not null and settings.phrase_share > 0 and known.word_score > 0
-        and known.word_place <= closely
+      select array_agg(candidate.id) as ids, array_agg(candidate.content) as contents,
+        array_agg(rag.text_config(coalesce(candidate.lang, settings.language))::oid) as configs
+      from candidate
+      where keywords.pairs is not null and settings.phrase_share > 0 and candidate.word_score > 0
+        and candidate.word_place <= phrase_limit
     ) as best
     cross join rag.phrase_proximity(keywords, best.ids, best.configs, best.contents) as closeness
   ), phrased as (
-    select known.*, case when keywords.pairs is null then known.word_score
-      else (1 - settings.phrase_share) * known.word_score
+    select candidate.*, case when keywords.pairs is null then candidate.word_score
+      else (1 - settings.phrase_share) * candidate.word_score
         + settings.phrase_share * coalesce(close.closeness, 0) end as words
-    from known
-    left join close on close.id = known.id
+    from candidate
+    left join close on close.id = candidate.id
   ), placed as (
     select phrased.*,
       case when phrased.word_score > 0
@@ -6080,8 +6248,10 @@ end;
 $$;
 
 comment on function rag.score_candidates is
-  'Candidates of both legs, scored. wanted: how many the words bring; closely: for how many of those it matters '
-  'whether the words stand together; whole_documents: of each document its nearest chunks too.';
+  'The candidates of both legs, scored, best first. row_limit and whole_documents: as rag.load_candidates takes them; '
+  'phrase_limit: the number of the best by words whose phrases are compared.';
+
+-- Candidates by document: the best documents of a hierarchical search, and the best chunk of each document.
 
 create function rag.best_documents(candidates rag.candidate[], chunks_wanted integer)
 returns rag.document_key[]
@@ -6110,6 +6280,22 @@ $$;
 comment on function rag.best_documents is
   'The best documents among the hits, as many as are needed for so many chunks and at least five: a document is '
   'worth its best hit, half its second best, a quarter of the next.';
+
+create function rag.best_per_document(candidates rag.candidate[])
+returns rag.candidate[]
+language sql stable security invoker set search_path = ''
+as $$
+  select array_agg(best.candidate order by (best.candidate).score desc, (best.candidate).chunk_id)
+  from (
+    select distinct on (candidate.org_id, candidate.document_id) candidate
+    from unnest(candidates) as candidate
+    order by candidate.org_id, candidate.document_id, candidate.score desc, candidate.chunk_id
+  ) as best;
+$$;
+
+comment on function rag.best_per_document is 'The best candidate of each document, best first.';
+
+-- What changes a fused score (the age of the document, and preferred source types) before the page is cut.
 
 create function rag.apply_recency(candidates rag.candidate[], half_life_days double precision)
 returns rag.candidate[]
@@ -6154,10 +6340,34 @@ $$;
 comment on function rag.boost_source_types is
   'The hits, those of other source types held back: where all else is equal, the preferred come first.';
 
+create function rag.to_page(candidates rag.candidate[], half_life_days double precision, source_types text[],
+  top_k integer, expand_context integer)
+returns rag.candidate[]
+language plpgsql stable security invoker set search_path = ''
+as $$
+begin
+  if half_life_days is not null then
+    candidates := rag.apply_recency(candidates, half_life_days);
+  end if;
+  if source_types <> '{}' then
+    candidates := rag.boost_source_types(candidates, source_types);
+  end if;
+  candidates := candidates[:top_k];
+  if expand_context > 0 then
+    candidates := rag.expand_neighbours(candidates, expand_context);
+  end if;
+  return candidates;
+end;
+$$;
+
+comment on function rag.to_page is
+  'The best candidates of a search, after recency and preferred source types, with their neighbours. The parameters '
+  'are those of rag_search; source_types is its prefer.';
+
 -- Vector search, keyword search, or both: the two legs that rag_search, rag_similar and rag_graph_search share.
 
 create function rag.two_leg_search(query_embedding extensions.halfvec, query_text text, scope rag.search_scope,
-  mode text, fusion text, wanted integer, shown integer, graph_candidates rag.candidate[] default '{}',
+  mode text, fusion text, row_limit integer, shown integer, graph_candidates rag.candidate[] default '{}',
   out candidates rag.candidate[], out exact boolean, out considered integer, out complete boolean, out vector_ms real,
   out lexical_ms real)
 language plpgsql stable security invoker set search_path = ''
@@ -6174,7 +6384,7 @@ begin
   considered := 0;
   if mode <> 'keyword' then
     select nearest.candidates, nearest.exact, nearest.considered into near, exact, considered
-    from rag.nearest_chunks(query_embedding, scope, wanted) as nearest;
+    from rag.nearest_chunks(query_embedding, scope, row_limit) as nearest;
     vector_ms := rag.milliseconds_since(started);
     candidates := near;
   end if;
@@ -6185,25 +6395,25 @@ begin
     by_words.without_document := null;
     documents := array(
       select (document.org_id, document.document_id)::rag.document_key
-      from unnest(rag.candidate_documents(keywords, by_words, 4 * wanted + spare)) as document
+      from unnest(rag.candidate_documents(keywords, by_words, 4 * row_limit + spare)) as document
       where document.document_id is distinct from scope.without_document);
     candidates := rag.score_candidates(keywords,
       documents || array(
         select (candidate.org_id, candidate.document_id)::rag.document_key
         from unnest(near || graph_candidates) as candidate),
-      near || graph_candidates, query_embedding, scope, mode, fusion, wanted + spare, shown, false);
+      near || graph_candidates, query_embedding, scope, mode, fusion, row_limit + spare, shown, false);
     if mode = 'hierarchical' then
       candidates := rag.score_candidates(keywords, rag.best_documents(candidates, shown), null, query_embedding, scope,
-        mode, fusion, wanted, shown, true);
+        mode, fusion, row_limit, shown, true);
     end if;
     lexical_ms := rag.milliseconds_since(started);
   end if;
-  complete := coalesce(cardinality(case when mode = 'keyword' then candidates else near end), 0) < wanted;
+  complete := coalesce(cardinality(case when mode = 'keyword' then candidates else near end), 0) < row_limit;
 end;
 $$;
 
 comment on function rag.two_leg_search is
-  'The hits of both legs, best first: of the nearest, and of those with most of the words, `wanted` each. mode and '
+  'The hits of both legs, best first: of the nearest, and of those with most of the words, `row_limit` each. mode and '
   'fusion: as rag_search takes them. shown: how many somebody will see, whose order matters most. complete: whether '
   'asking for more would bring no more. reached: chunks that somebody else brings, to be scored by both legs. '
   'vector_ms, lexical_ms: how long each leg took; the words'' one orders both.';
@@ -6248,7 +6458,6 @@ declare
   query_embedding extensions.halfvec(1536);
   scope rag.search_scope;
   search record;
-  candidates rag.candidate[];
 begin
   perform rag.begin_direct_read();
   if query_vector is null and mode in ('hybrid', 'hierarchical') then
@@ -6267,20 +6476,9 @@ begin
 
   search := rag.two_leg_search(query_embedding, query_text, scope, mode, fusion,
     case when mode = 'semantic' and half_life_days is null and prefer is null then top_k else pool end, top_k);
-  candidates := search.candidates;
-  if half_life_days is not null then
-    candidates := rag.apply_recency(candidates, half_life_days);
-  end if;
-  if prefer is not null then
-    candidates := rag.boost_source_types(candidates, prefer);
-  end if;
-  candidates := candidates[:top_k];
-  if expand_context > 0 then
-    candidates := rag.expand_neighbours(candidates, expand_context);
-  end if;
   return query
-  select * from rag.to_rows(candidates, search.exact, search.considered, search.vector_ms, search.lexical_ms,
-    scope.ignored_filters);
+  select * from rag.to_rows(rag.to_page(search.candidates, half_life_days, prefer, top_k, expand_context),
+    search.exact, search.considered, search.vector_ms, search.lexical_ms, scope.ignored_filters);
 end;
 $$;
 
@@ -6322,8 +6520,51 @@ $$;
 
 comment on function rag.check_search is 'Raises PT400 for invalid arguments of a search; detail names the argument.';
 
--- Texts of chunks extended by their neighbours, for a search that reorders its candidates before it returns them
--- (expand_context of rag_search extends texts at once).
+-- Texts of chunks extended by their neighbours: in a search (expand_context of rag_search), or for a caller that
+-- reorders its results before it extends them (rag_widen).
+
+create function rag.expand_neighbours(candidates rag.candidate[], neighbours integer)
+returns rag.candidate[]
+language plpgsql stable security invoker set search_path = ''
+as $$
+begin
+  return (
+    with candidate as (
+      select candidate.*,
+        lag(candidate.ordinal) over of_document as before,
+        lead(candidate.ordinal) over of_document as after
+      from unnest(candidates) with ordinality as candidate (org_id, document_id, ordinal, chunk_id, content, span_start,
+        span_end, similarity, word_score, score, place)
+      window of_document as (partition by candidate.org_id, candidate.document_id order by candidate.ordinal)
+    ), wide as (
+      select candidate.*, around.span_end as wide_end, greatest(around.span_start,
+        least(coalesce(lag(around.span_end) over of_document, 0), around.span_end - 1)) as wide_start
+      from candidate
+      cross join lateral (
+        select min(chunks.span_start), max(chunks.span_end)
+        from rag.chunks
+        where chunks.org_id = candidate.org_id and chunks.document_id = candidate.document_id
+          and chunks.ordinal
+            between greatest(candidate.ordinal - neighbours, (candidate.before + candidate.ordinal) / 2 + 1)
+            and least(candidate.ordinal + neighbours, (candidate.ordinal + candidate.after) / 2)
+      ) as around (span_start, span_end)
+      window of_document as (partition by candidate.org_id, candidate.document_id order by candidate.ordinal)
+    )
+    select array_agg(rag.candidate(org_id => wide.org_id, document_id => wide.document_id, ordinal => wide.ordinal,
+      chunk_id => wide.chunk_id,
+      content => substr(documents.content, wide.wide_start + 1, wide.wide_end - wide.wide_start),
+      span_start => wide.wide_start, span_end => wide.wide_end, similarity => wide.similarity,
+      word_score => wide.word_score, score => wide.score) order by wide.place)
+    from wide
+    join rag.documents on documents.org_id = wide.org_id and documents.id = wide.document_id);
+end;
+$$;
+
+comment on function rag.expand_neighbours is
+  'The hits, each text so many chunks longer to both sides, as far as its document goes and no further than '
+  'half-way to the document''s next hit; where chunks overlap, it begins behind the hit before: no text comes '
+  'twice.';
+
 create function public.rag_widen(chunk_ids uuid[], neighbours integer)
 returns table (chunk_id uuid, content text, span_start integer, span_end integer)
 language plpgsql stable security invoker set search_path = ''
@@ -6355,12 +6596,14 @@ comment on function public.rag_widen is
 
 -- Chunks or documents similar to a text, or to a stored chunk or document.
 
-create type rag.similarity_query as (average extensions.vector, words text, model text);
+create type rag.similarity_query as (embedding extensions.halfvec, words text, model text);
 
 comment on type rag.similarity_query is
-  'The mean vector, text and embedding model that a search for similar chunks compares with.';
+  'The vector, text and embedding model that a search for similar chunks compares with.';
 
-create function rag.load_similarity_query(chunk_id uuid, document_id uuid)
+create function rag.load_similarity_query(
+  chunk_id uuid, document_id uuid, query_text text, query_vector extensions.vector, with_embedding boolean
+)
 returns rag.similarity_query
 language plpgsql stable security invoker set search_path = ''
 as $$
@@ -6369,39 +6612,33 @@ declare
   org_ids constant uuid[] := array(select rag.current_org_ids());
   subject rag.similarity_query;
 begin
-  select extensions.avg(chunks.embedding::extensions.vector), min(chunks.embedding_model)
-    into subject.average, subject.model
-  from rag.chunks
-  where chunks.org_id = any (org_ids) and (chunks.id = chunk_id or chunks.document_id = document_id);
-  if subject.average is null then
-    raise exception 'no such subject' using errcode = 'PT404', detail = 'subject_not_found';
+  subject.words := query_text;
+  if num_nonnulls(chunk_id, document_id) = 1 then
+    select extensions.avg(chunks.embedding::extensions.vector), min(chunks.embedding_model)
+      into query_vector, subject.model
+    from rag.chunks
+    where chunks.org_id = any (org_ids) and (chunks.id = chunk_id or chunks.document_id = document_id);
+    if query_vector is null then
+      raise exception 'no such subject' using errcode = 'PT404', detail = 'subject_not_found';
+    end if;
+    subject.words := left(case when chunk_id is not null
+      then (select chunks.content from rag.chunks where chunks.org_id = any (org_ids) and chunks.id = chunk_id)
+      else (
+        select documents.content from rag.documents
+        where documents.org_id = any (org_ids) and documents.id = document_id)
+    end, 10000);
   end if;
-  subject.words := left(case when chunk_id is not null
-    then (select chunks.content from rag.chunks where chunks.org_id = any (org_ids) and chunks.id = chunk_id)
-    else (
-      select documents.content from rag.documents where documents.org_id = any (org_ids) and documents.id = document_id)
-  end, 10000);
+  if with_embedding then
+    subject.embedding := rag.to_halfvec(query_vector);
+  end if;
   return subject;
 end;
 $$;
 
 comment on function rag.load_similarity_query is
-  'What a chunk or a document is compared by: the mean of its vectors, and the beginning of its text. It may stand '
-  'outside every filter. One that the caller cannot see is not there: PT404.';
-
-create function rag.best_per_document(candidates rag.candidate[])
-returns rag.candidate[]
-language sql stable security invoker set search_path = ''
-as $$
-  select array_agg(best.candidate order by (best.candidate).score desc, (best.candidate).chunk_id)
-  from (
-    select distinct on (candidate.org_id, candidate.document_id) candidate
-    from unnest(candidates) as candidate
-    order by candidate.org_id, candidate.document_id, candidate.score desc, candidate.chunk_id
-  ) as best;
-$$;
-
-comment on function rag.best_per_document is 'The best candidate of each document, best first.';
+  'The vector and the text of the subject: those of the query, or of a chunk or a document the mean of its vectors '
+  'and the beginning of its text. The subject may stand outside every filter. PT404 for one that the caller does not '
+  'see.';
 
 create function public.rag_similar(
   chunk_id uuid default null,
@@ -6422,11 +6659,10 @@ as $$
 #variable_conflict use_variable
 declare
   -- What each leg brings, where the order in which it does is not the last.
-  wanted integer := case when mode = 'semantic' and coalesce(prefer, '{}') = '{}' then top_k
+  row_limit integer := case when mode = 'semantic' and coalesce(prefer, '{}') = '{}' then top_k
     else greatest(20, 2 * top_k) end;
   scope rag.search_scope;
   subject rag.similarity_query;
-  query_embedding extensions.halfvec(1536);
   search record;
   candidates rag.candidate[];
   vector_ms real;
@@ -6436,23 +6672,16 @@ begin
   perform rag.check_similarity_query(chunk_id, document_id, query_text, query_vector, result, mode),
     rag.check_top_k(top_k);
   scope := rag.resolve_filters(filters);
-  if num_nonnulls(chunk_id, document_id) = 1 then
-    subject := rag.load_similarity_query(chunk_id, document_id);
-    scope.model := subject.model;
-    scope.without_chunk := chunk_id;
-    scope.without_document := document_id;
-  else
-    subject := (query_vector, query_text, null);
-  end if;
+  subject := rag.load_similarity_query(
+    chunk_id, document_id, query_text, query_vector, mode <> 'keyword' or query_vector is not null);
+  scope.model := coalesce(subject.model, scope.model);
+  scope.without_chunk := chunk_id;
+  scope.without_document := document_id;
   if mode = 'hybrid' and not rag.uses_keywords(scope) then
     mode := 'semantic';
   end if;
-  if mode <> 'keyword' or query_vector is not null then
-    query_embedding := rag.to_halfvec(subject.average);
-  end if;
-
   loop
-    search := rag.two_leg_search(query_embedding, subject.words, scope, mode, 'mean', wanted, top_k);
+    search := rag.two_leg_search(subject.embedding, subject.words, scope, mode, 'mean', row_limit, top_k);
     candidates := search.candidates;
     -- All rounds took their time; where there was no such leg, nothing plus null is null.
     vector_ms := coalesce(vector_ms, 0) + search.vector_ms;
@@ -6464,7 +6693,7 @@ begin
     candidates := rag.best_per_document(candidates);
     -- Enough documents, or all there are.
     exit when cardinality(candidates) >= top_k or search.complete;
-    wanted := wanted * 4;
+    row_limit := row_limit * 4;
   end loop;
   return query select * from rag.to_rows(candidates[:top_k], search.exact, search.considered, vector_ms, lexical_ms,
     scope.ignored_filters);
@@ -6500,8 +6729,9 @@ comment on function rag.check_similarity_query is
   'Raises PT400 for invalid arguments of rag_similar; detail names the argument.';
 
 -- Normalization of entity names: an entity is a normalized name within an org. It has no row of its own: it exists as
--- long as a row that the caller sees names it, a document's title (title_entities.sql) or a chunk (mentions.sql). So an
--- entity of a private document does not exist for others, and a name in two orgs connects nothing.
+-- long as a row that the caller sees names it, for a document's title (15_title_entities.sql) or a chunk
+-- (20_mentions.sql). So an entity of a private document does not exist for others, and a name in two orgs connects
+-- nothing.
 
 create function rag.fold_text(content text)
 returns text
@@ -6527,7 +6757,7 @@ $$;
 comment on function rag.fold_text is
   'Letters without case and accents, and without what shows nothing; what stands between words is one blank. An '
   'apostrophe is nothing (O''Brien), nor is an English genitive (Boritzer''s); + and # stay, for C++ and C#. Marks '
-  'that are letters'' own, as in Devanagari and Thai, are kept. What is punctuation is said here: versions of '
+  'that are letters'' own, as in Devanagari and Thai, are kept. The characters of punctuation are listed: versions of '
   'Postgres differ.';
 
 create function rag.entity_key(name text)
@@ -6620,7 +6850,7 @@ comment on function rag.title_names is
 -- Subjects: the entities that a document's title names. Triggers on documents write them. A graph search goes from an
 -- entity to the documents about it, and from the entities that these name to the documents about those.
 
-create table rag.subjects (
+create table rag.title_entities (
   org_id uuid not null,
   document_id uuid not null,
   entity text collate "C" not null check (length(entity) between 1 and 200),
@@ -6634,25 +6864,25 @@ create table rag.subjects (
   foreign key (org_id, document_id) references rag.documents (org_id, id) on delete cascade
 );
 
-comment on table rag.subjects is 'Entities that documents'' titles name.';
-comment on column rag.subjects.weight is '1 is the whole title.';
+comment on table rag.title_entities is 'Entities that documents'' titles name.';
+comment on column rag.title_entities.weight is '1 is the whole title.';
 
 -- rag.link_entities and rag.expand_graph: the documents about an entity.
-create index subjects_by_entity on rag.subjects (org_id, entity, weight desc)
+create index title_entities_by_entity on rag.title_entities (org_id, entity, weight desc)
   include (document_id, collection_id, owner_id);
 
 -- The same within a collection, which may be a small part of its org.
-create index subjects_by_collection on rag.subjects (org_id, collection_id, entity, weight desc)
+create index title_entities_by_collection on rag.title_entities (org_id, collection_id, entity, weight desc)
   include (document_id, owner_id);
 
 -- rag.link_entities: names that sound like one, or begin or end with it. The ending is the sound backwards.
-create index subjects_by_sound on rag.subjects (org_id, sound) include (entity, collection_id, owner_id);
-create index subjects_by_ending on rag.subjects (org_id, ending) include (entity, collection_id, owner_id);
+create index title_entities_by_sound on rag.title_entities (org_id, sound) include (entity, collection_id, owner_id);
+create index title_entities_by_ending on rag.title_entities (org_id, ending) include (entity, collection_id, owner_id);
 
-alter table rag.subjects enable row level security;
-alter table rag.subjects force row level security;
+alter table rag.title_entities enable row level security;
+alter table rag.title_entities force row level security;
 
-create policy "members use their org's subjects" on rag.subjects
+create policy "members use their org's title_entities" on rag.title_entities
   for all to authenticated
   using (org_id = any (array(select rag.current_org_ids()))
     and (owner_id is null or owner_id = (select auth.uid())
@@ -6661,16 +6891,16 @@ create policy "members use their org's subjects" on rag.subjects
     and (owner_id is null or owner_id = (select auth.uid())
       or org_id = any (array(select rag.admin_org_ids()))));
 
-create policy "a key reads and writes with the scopes for it" on rag.subjects
+create policy "a key reads and writes with the scopes for it" on rag.title_entities
   as restrictive for all to authenticated
   using ((select rag.has_scope('documents:read', 'documents:write', 'retrievals:read', 'chat:read')))
   with check ((select rag.has_scope('documents:write')));
 
-create policy "a key deletes with documents:write" on rag.subjects
+create policy "a key deletes with documents:write" on rag.title_entities
   as restrictive for delete to authenticated
   using ((select rag.has_scope('documents:write')));
 
-create policy "a bound key stays in its collection" on rag.subjects
+create policy "a bound key stays in its collection" on rag.title_entities
   as restrictive for all to authenticated
   using ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()))
   with check ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()));
@@ -6691,7 +6921,7 @@ create function rag.add_title_entities(document rag.documents)
 returns void
 language sql volatile security invoker set search_path = ''
 as $$
-  insert into rag.subjects (org_id, document_id, entity, collection_id, owner_id, name, weight, sound, ending)
+  insert into rag.title_entities (org_id, document_id, entity, collection_id, owner_id, name, weight, sound, ending)
   select document.org_id, document.id, found.entity, document.collection_id, document.owner_id, found.name,
     found.weight, heard.sound, reverse(heard.sound)
   from rag.title_names(document.title) as found
@@ -6708,7 +6938,7 @@ language plpgsql volatile security invoker set search_path = ''
 as $$
 begin
   if tg_op = 'UPDATE' then
-    delete from rag.subjects where subjects.org_id = new.org_id and subjects.document_id = new.id;
+    delete from rag.title_entities where title_entities.org_id = new.org_id and title_entities.document_id = new.id;
   end if;
   perform rag.add_title_entities(new);
   if tg_op = 'UPDATE' then
@@ -6720,17 +6950,17 @@ $$;
 
 comment on function rag.index_title_entities is 'Trigger that writes the title entities of a document.';
 
-create trigger index_subjects_of_new_documents after insert on rag.documents
+create trigger index_title_entities_of_new_documents after insert on rag.documents
   for each row execute function rag.index_title_entities();
 
-create trigger index_subjects_of_changed_documents
+create trigger index_title_entities_of_changed_documents
   after update of title, collection_id, owner_id on rag.documents
   for each row
   when ((old.title, old.collection_id, old.owner_id) is distinct from (new.title, new.collection_id, new.owner_id))
   execute function rag.index_title_entities();
 
 -- Mentions: the entities that a chunk names, which are the evidence that an entity exists. Rows come with the chunks
--- (put_documents.sql), or later from the worker (extraction_job_functions.sql).
+-- (53_write_chunks.sql), or later from the worker (40_complete_and_fail_extractions.sql).
 
 create table rag.mentions (
   org_id uuid not null,
@@ -6741,7 +6971,7 @@ create table rag.mentions (
   owner_id uuid,
   name text not null check (length(name) between 1 and 200 and rag.is_visible_text(name)),
   kind text not null check (kind ~ '^[a-z][a-z_]{0,39}$'),
-  said text[] not null check (cardinality(said) <= 20 and rag.is_visible_text(array_to_string(said, ' '))),
+  surfaces text[] not null check (cardinality(surfaces) <= 20 and rag.is_visible_text(array_to_string(surfaces, ' '))),
   weight real not null check (weight between 0 and 1),
   sound text collate "C" not null,
   ending text collate "C" not null,
@@ -6752,7 +6982,7 @@ create table rag.mentions (
 comment on table rag.mentions is 'Entities that chunks name.';
 comment on column rag.mentions.kind is
   'person, organization, team, place, service, work, identifier, email, date, or name: not known which.';
-comment on column rag.mentions.said is
+comment on column rag.mentions.surfaces is
   'As the chunk writes it, where it does so differently: a surname alone, an abbreviation.';
 comment on column rag.mentions.weight is 'How prominent it is there, 0 to 1.';
 
@@ -6890,9 +7120,10 @@ begin
       from rag.mentions
       where mentions.org_id = names_of_document.org_id and mentions.document_id = names_of_document.document_id
       union
-      select subjects.entity
-      from rag.subjects
-      where subjects.org_id = names_of_document.org_id and subjects.document_id = names_of_document.document_id
+      select title_entities.entity
+      from rag.title_entities
+      where title_entities.org_id = names_of_document.org_id
+        and title_entities.document_id = names_of_document.document_id
     ) as named);
 end;
 $$;
@@ -6919,6 +7150,9 @@ $$;
 comment on function rag.delete_dangling_relations is
   'Delete a document''s relations with an end that nothing in the document names any more.';
 
+-- Mentions and relations of chunks, written from the JSON that the functions or the worker send. Invalid entries are
+-- left out: no document fails because of its entities.
+
 create function rag.list_entries(body jsonb, list text)
 returns table (entry jsonb, number bigint)
 language sql immutable security invoker set search_path = ''
@@ -6936,9 +7170,9 @@ create function rag.name_value(value jsonb)
 returns text
 language sql immutable security invoker set search_path = ''
 as $$
-  select said.surface
-  from (select case jsonb_typeof(value) when 'string' then value #>> '{}' end) as said (surface)
-  where length(said.surface) between 1 and 200 and rag.is_visible_text(said.surface);
+  select text.surface
+  from (select case jsonb_typeof(value) when 'string' then value #>> '{}' end) as text (surface)
+  where length(text.surface) between 1 and 200 and rag.is_visible_text(text.surface);
 $$;
 
 comment on function rag.name_value is
@@ -6954,20 +7188,18 @@ $$;
 comment on function rag.weight_value is
   'A number in a list''s entry, no more than 1 and no less than 0; null for what is no number.';
 
-create function rag.insert_names(org_id uuid, document_id uuid, chunks jsonb, first integer)
+create function rag.insert_mentions(org_id uuid, document_id uuid, chunks jsonb, first integer)
 returns void
 language plpgsql volatile security invoker set search_path = ''
 as $$
 #variable_conflict use_column
-declare
-  names jsonb;
 begin
   -- Materialized, so that what costs is done once for each name.
-  insert into rag.mentions (org_id, document_id, ordinal, entity, collection_id, owner_id, name, kind, said, weight,
+  insert into rag.mentions (org_id, document_id, ordinal, entity, collection_id, owner_id, name, kind, surfaces, weight,
     sound, ending)
   with listed as materialized (
     select item.place::integer as place, listed.number, listed.entry, rag.name_value(listed.entry -> 'name') as name
-    from jsonb_array_elements(insert_names.chunks) with ordinality as item (body, place)
+    from jsonb_array_elements(insert_mentions.chunks) with ordinality as item (body, place)
     cross join lateral rag.list_entries(item.body, 'names') as listed
   ), named as materialized (
     select listed.*, rag.entity_key(listed.name) as entity,
@@ -6979,11 +7211,11 @@ begin
     select named.place, named.entity, max(named.weight) as weight,
       (array_agg(named.name order by named.weight desc, named.number))[1] as name,
       (array_agg(named.kind order by named.kind = 'name', named.weight desc, named.number))[1] as kind,
-      coalesce((array_agg(distinct surface.said) filter (where surface.said is not null))[:20], '{}') as said
+      coalesce((array_agg(distinct surface.name) filter (where surface.name is not null))[:20], '{}') as surfaces
     from named
     left join lateral (
-      select case when listed.entry = to_jsonb(named.name) then named.name else rag.name_value(listed.entry) end as said
-      from jsonb_array_elements(case jsonb_typeof(named.entry -> 'said') when 'array' then named.entry -> 'said'
+      select case when listed.entry = to_jsonb(named.name) then named.name else rag.name_value(listed.entry) end as name
+      from jsonb_array_elements(case jsonb_typeof(named.entry -> 'surfaces') when 'array' then named.entry -> 'surfaces'
         else jsonb_build_array(named.name) end) with ordinality as listed (entry, number)
       where listed.number <= 20
       offset 0
@@ -6992,35 +7224,60 @@ begin
   ), heard as materialized (
     select folded.*, rag.phonetic_key(folded.entity) as sound from folded where length(folded.entity) between 1 and 200
   )
-  select stored.org_id, stored.id, insert_names."first" + heard.place - 1, heard.entity, stored.collection_id,
-    stored.owner_id, heard.name, heard.kind, heard.said, heard.weight, heard.sound, reverse(heard.sound)
+  select stored.org_id, stored.id, insert_mentions."first" + heard.place - 1, heard.entity, stored.collection_id,
+    stored.owner_id, heard.name, heard.kind, heard.surfaces, heard.weight, heard.sound, reverse(heard.sound)
   from rag.documents as stored
   cross join heard
-  where stored.org_id = insert_names.org_id and stored.id = insert_names.document_id
+  where stored.org_id = insert_mentions.org_id and stored.id = insert_mentions.document_id
   on conflict do nothing;
+end;
+$$;
 
-  names := rag.names_of_document(insert_names.org_id, insert_names.document_id);
+comment on function rag.insert_mentions is
+  'Store the entities that each chunk of a document names. The parameters are those of rag.insert_names.';
+
+create function rag.insert_relations(org_id uuid, document_id uuid, chunks jsonb, first integer)
+returns void
+language plpgsql volatile security invoker set search_path = ''
+as $$
+#variable_conflict use_column
+declare
+  names constant jsonb := rag.names_of_document(insert_relations.org_id, insert_relations.document_id);
+begin
   insert into rag.relations (org_id, document_id, ordinal, subject, type, object, collection_id, owner_id, confidence)
   with listed as materialized (
     select item.place::integer as place, listed.entry ->> 'type' as type,
       rag.entity_key(rag.name_value(listed.entry -> 'subject')) as subject,
       rag.entity_key(rag.name_value(listed.entry -> 'object')) as object,
       rag.weight_value(listed.entry -> 'confidence') as confidence
-    from jsonb_array_elements(insert_names.chunks) with ordinality as item (body, place)
+    from jsonb_array_elements(insert_relations.chunks) with ordinality as item (body, place)
     cross join lateral rag.list_entries(item.body, 'relations') as listed
-  ), said as (
+  ), stated as (
     select listed.place, listed.subject, listed.type, listed.object, max(listed.confidence) as confidence
     from listed
     where listed.subject <> listed.object and listed.type ~ '^[A-Z][A-Z_]{1,49}$' and listed.confidence > 0
       and names ? listed.subject and names ? listed.object
     group by 1, 2, 3, 4
   )
-  select stored.org_id, stored.id, insert_names."first" + said.place - 1, said.subject, said.type, said.object,
-    stored.collection_id, stored.owner_id, said.confidence
+  select stored.org_id, stored.id, insert_relations."first" + stated.place - 1, stated.subject, stated.type,
+    stated.object, stored.collection_id, stored.owner_id, stated.confidence
   from rag.documents as stored
-  cross join said
-  where stored.org_id = insert_names.org_id and stored.id = insert_names.document_id
+  cross join stated
+  where stored.org_id = insert_relations.org_id and stored.id = insert_relations.document_id
   on conflict do nothing;
+end;
+$$;
+
+comment on function rag.insert_relations is
+  'Store the relations that each chunk of a document states between entities that the document names.';
+
+create function rag.insert_names(org_id uuid, document_id uuid, chunks jsonb, first integer)
+returns void
+language plpgsql volatile security invoker set search_path = ''
+as $$
+begin
+  perform rag.insert_mentions(org_id, document_id, chunks, "first");
+  perform rag.insert_relations(org_id, document_id, chunks, "first");
 end;
 $$;
 
@@ -7063,6 +7320,16 @@ comment on column rag.extractions.next_ordinal is 'The chunk that comes next, wh
 comment on column rag.extractions.due_at is
   'Not before this. While it is read: when the lease ends, and anybody may claim it again. Null: given up.';
 
+-- rag_claim_extractions: which orgs have some to read, and of each what is due.
+create index extractions_due on rag.extractions (level, org_id, due_at)
+  where level < 2 and user_id is not null and due_at is not null;
+
+-- rag.lock_leased
+create index extractions_by_lease on rag.extractions (org_id, lease) where lease is not null;
+
+-- rag.enqueue_collection
+create index extractions_by_collection on rag.extractions (org_id, collection_id);
+
 alter table rag.extractions enable row level security;
 alter table rag.extractions force row level security;
 
@@ -7088,6 +7355,18 @@ create policy "a bound key stays in its collection" on rag.extractions
   as restrictive for all to authenticated
   using ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()))
   with check ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()));
+
+-- No user's own token names a lease: only the worker's for one document does.
+create policy "documents are read in the name of who asks" on rag.extractions
+  as restrictive for all to authenticated
+  using (true)
+  with check (user_id = (select auth.uid()) and (lease is null or lease = (select rag.lease_of_token())));
+
+create policy "the worker claims what is to be read" on rag.extractions
+  for select to rag_worker using (true);
+
+create policy "the worker leases what is to be read" on rag.extractions
+  for update to rag_worker using (true) with check (lease is not null or due_at is null);
 
 create function rag.enqueue_extraction(org_id uuid, document_id uuid, chunks jsonb, later boolean)
 returns void
@@ -7126,89 +7405,78 @@ $$;
 comment on function rag.requeue_extraction is
   'Enqueue the extraction of a document whose title changed, and delete relations of the old title''s entities.';
 
--- Functions that the worker calls for extractions. It claims them under its own role, and processes each as its user,
--- with a token that names the lease (rag.lease_of_token), some chunks at a time; each part is stored at once, so after
--- a crash the next attempt continues behind the last part. Replacing, retitling or deleting the document revokes the
--- lease. For a document whose collection left the graph, the extracted rows are deleted.
+-- The claim of extractions, under the worker's role: fair among orgs, with a lease.
 
--- rag_claim_extractions: which orgs have some to read, and of each what is due.
-create index extractions_due on rag.extractions (level, org_id, due_at)
-  where level < 2 and user_id is not null and due_at is not null;
-
--- rag.leased_extraction
-create index extractions_by_lease on rag.extractions (org_id, lease) where lease is not null;
-
--- rag.enqueue_collection
-create index extractions_by_collection on rag.extractions (org_id, collection_id);
-
--- No user's own token names a lease: only the worker's for one document does.
-create policy "documents are read in the name of who asks" on rag.extractions
-  as restrictive for all to authenticated
-  using (true)
-  with check (user_id = (select auth.uid()) and (lease is null or lease = (select rag.lease_of_token())));
-
-create policy "the worker claims what is to be read" on rag.extractions
-  for select to rag_worker using (true);
-
-create policy "the worker leases what is to be read" on rag.extractions
-  for update to rag_worker using (true) with check (lease is not null or due_at is null);
-
-create function public.rag_claim_extractions(
-  wanted integer default 1, lease_seconds integer default 60, with_model boolean default false
-)
-returns table (org_id uuid, document_id uuid, user_id uuid, as_admin boolean, lease uuid, attempts integer)
-language plpgsql volatile security invoker set search_path = ''
+create function rag.due_extractions(level_limit integer, max_items integer)
+returns table (org_id uuid, document_id uuid, is_expired boolean, place bigint)
+language plpgsql stable security invoker set search_path = ''
 as $$
 #variable_conflict use_column
-declare
-  below constant smallint := case when with_model then 2 else 1 end;
 begin
-  if wanted is null or wanted not between 1 and 100
-    or lease_seconds is null or lease_seconds not between 5 and 3600
-  then
-    raise exception 'so many documents, or so long, nobody may have' using errcode = 'PT400', detail = 'invalid_claim';
-  end if;
   return query
   with recursive busy (level, org_id) as (
     -- The next org with some, by the index: there may be many documents and few orgs.
     (select extractions.level, extractions.org_id
     from rag.extractions
     where extractions.level < 2 and extractions.user_id is not null and extractions.due_at is not null
-      and extractions.level < below
+      and extractions.level < level_limit
     order by extractions.level, extractions.org_id
     limit 1)
     union all
-    select found.level, found.org_id
+    select next.level, next.org_id
     from busy
     cross join lateral (
       select extractions.level, extractions.org_id
       from rag.extractions
       where extractions.level < 2 and extractions.user_id is not null and extractions.due_at is not null
-        and extractions.level < below and (extractions.level, extractions.org_id) > (busy.level, busy.org_id)
+        and extractions.level < level_limit and (extractions.level, extractions.org_id) > (busy.level, busy.org_id)
       order by extractions.level, extractions.org_id
       limit 1
-    ) as found
-  ), due as materialized (
-    select found.*, row_number() over (
-      partition by found.org_id order by found.level, found.due_at, found.document_id) as turn
+    ) as next
+  ), due as (
+    select extraction.*, row_number() over (
+      partition by extraction.org_id order by extraction.level, extraction.due_at, extraction.document_id) as turn
     from busy
     cross join lateral (
       select extractions.org_id, extractions.document_id, extractions.level, extractions.due_at,
-        extractions.lease is not null as is_left_behind
+        extractions.lease is not null as is_expired
       from rag.extractions
       where extractions.level < 2 and extractions.user_id is not null and extractions.level = busy.level
         and extractions.org_id = busy.org_id and extractions.due_at <= clock_timestamp()
       order by extractions.due_at
-      limit wanted
-    ) as found
+      limit max_items
+    ) as extraction
+  )
+  select due.org_id, due.document_id, due.is_expired,
+    row_number() over (order by due.turn, due.due_at, due.document_id)
+  from due;
+end;
+$$;
+
+comment on function rag.due_extractions is
+  'Due extractions below a level, in the order of their claim: the same number of every org, the longest waiting '
+  'first. is_expired: the extraction was claimed, and its lease has expired.';
+
+create function public.rag_claim_extractions(
+  max_items integer default 1, lease_seconds integer default 60, with_model boolean default false
+)
+returns table (org_id uuid, document_id uuid, user_id uuid, as_admin boolean, lease uuid, attempts integer)
+language plpgsql volatile security invoker set search_path = ''
+as $$
+#variable_conflict use_column
+begin
+  perform rag.check_claim(max_items, lease_seconds);
+  return query
+  with due as materialized (
+    select * from rag.due_extractions(case when with_model then 2 else 1 end, max_items)
   ), locked as materialized (
     select extractions.org_id, extractions.document_id
     from (
       select due.*
       from due
-      where due.is_left_behind or not exists (select from due as dead where dead.is_left_behind)
-      order by due.turn, due.due_at, due.document_id
-      limit 4 * wanted
+      where due.is_expired or not exists (select from due as expired where expired.is_expired)
+      order by due.place
+      limit 4 * max_items
     ) as due
     cross join lateral (
       select extractions.org_id, extractions.document_id
@@ -7217,7 +7485,7 @@ begin
         and extractions.due_at <= clock_timestamp()
       for update skip locked
     ) as extractions
-    limit case when exists (select from due where due.is_left_behind) then 1 else wanted end
+    limit case when exists (select from due where due.is_expired) then 1 else max_items end
   ), claimed as (
     update rag.extractions
     set attempts = case when ended.is_given_up then extractions.attempts else extractions.attempts + 1 end,
@@ -7229,7 +7497,8 @@ begin
       updated_at = clock_timestamp()
     from locked
     join rag.extractions as present on present.org_id = locked.org_id and present.document_id = locked.document_id
-    cross join lateral (select present.lease is not null and present.attempts >= 16) as ended (is_given_up)
+    cross join lateral (
+      select present.lease is not null and present.attempts >= rag.max_attempts()) as ended (is_given_up)
     where extractions.org_id = locked.org_id and extractions.document_id = locked.document_id
     returning extractions.org_id, extractions.document_id, extractions.owner_id, extractions.user_id,
       extractions.lease, extractions.attempts
@@ -7239,46 +7508,21 @@ begin
   from claimed
   join due on due.org_id = claimed.org_id and due.document_id = claimed.document_id
   where claimed.lease is not null
-  order by due.turn, due.due_at, due.document_id;
+  order by due.place;
 end;
 $$;
 
 comment on function public.rag_claim_extractions is
-  'Documents that are to be read, leased: by the rules, and with_model those too that only the rules have read. Of '
-  'every org as many as of any other, those first that wait longest. A lease that has run out is nobody''s: its '
-  'document is claimed again, alone, since it may be what its worker died of. One that nobody ever got on with, '
-  'sixteen times, is given up. as_admin: it is read for somebody else, as only an admin may.';
+  'Lease due extractions, for the worker, in the order of rag.due_extractions: documents that nothing has extracted, '
+  'and with_model also those that only the rules have. An extraction whose lease has expired is claimed again, alone, '
+  'because it may have crashed its worker. After rag.max_attempts() attempts without progress it is given up. '
+  'as_admin: the user is an admin who works on another user''s document.';
 
-create function rag.leased_extraction(with_document boolean default true)
-returns rag.extractions
-language plpgsql volatile security invoker set search_path = ''
-as $$
-declare
-  held rag.extractions;
-begin
-  if with_document then
-    -- The document first: every transaction that deletes or replaces one locks it before its extraction.
-    perform from rag.documents
-    join rag.extractions on extractions.org_id = documents.org_id and extractions.document_id = documents.id
-    where extractions.org_id = any (array(select rag.current_org_ids())) and extractions.lease = rag.lease_of_token()
-    for no key update of documents;
-  end if;
-  select * into held
-  from rag.extractions
-  where org_id = any (array(select rag.current_org_ids())) and lease = rag.lease_of_token()
-  for update;
-  if not found then
-    raise exception 'the lease of this reading is lost' using errcode = 'PT409', detail = 'lease_lost';
-  end if;
-  return held;
-end;
-$$;
+-- Functions that the worker calls for an extraction that it has claimed: as the user of the extraction, with a token
+-- that names the lease (rag.lease_of_token), some chunks at a time. Each part is stored at once, so after a crash the
+-- next attempt continues behind the last part. Replacing, retitling or deleting the document revokes the lease.
 
-comment on function rag.leased_extraction is
-  'The extraction of the token''s lease, locked; PT409 when the lease is lost: the document was claimed again, '
-  'replaced, retitled or deleted, or the user may no longer see it. with_document: the document is locked too.';
-
-create function public.rag_open_extraction(most integer default 100)
+create function public.rag_open_extraction(max_chunks integer default 100)
 returns table (document_id uuid, level smallint, title text, first integer, chunks jsonb)
 language plpgsql volatile security invoker set search_path = ''
 set statement_timeout = '60s'
@@ -7286,10 +7530,10 @@ as $$
 #variable_conflict use_column
 declare
   is_admitted constant boolean := rag.begin_write();
-  held constant rag.extractions := rag.leased_extraction();
+  held constant rag.extractions := rag.lock_leased(null::rag.extractions);
 begin
-  if most is null or most not between 1 and 1000 then
-    raise exception 'most must be between 1 and 1000' using errcode = 'PT400', detail = 'invalid_most';
+  if max_chunks is null or max_chunks not between 1 and 1000 then
+    raise exception 'max_chunks must be between 1 and 1000' using errcode = 'PT400', detail = 'invalid_max_chunks';
   elsif not rag.is_in_graph(held.org_id, held.collection_id) then
     perform rag.delete_graph_of_document(held.org_id, held.document_id);
     return;
@@ -7307,22 +7551,23 @@ begin
       order by stored.ordinal) as chunks
     from rag.chunks as stored
     cross join lateral (
-      select coalesce(jsonb_agg(jsonb_build_object('name', mentions.name, 'said', mentions.said)), '[]') as names
+      select coalesce(jsonb_agg(
+        jsonb_build_object('name', mentions.name, 'surfaces', mentions.surfaces)), '[]') as names
       from rag.mentions
       where mentions.org_id = stored.org_id and mentions.document_id = stored.document_id
         and mentions.ordinal = stored.ordinal
     ) as known
     where stored.org_id = held.org_id and stored.document_id = held.document_id
-      and stored.ordinal >= held.next_ordinal and stored.ordinal < held.next_ordinal + most
+      and stored.ordinal >= held.next_ordinal and stored.ordinal < held.next_ordinal + max_chunks
   ) as part
   where documents.org_id = held.org_id and documents.id = held.document_id;
 end;
 $$;
 
 comment on function public.rag_open_extraction is
-  'What there is to read next: who has read the document before (level), its title, and its chunks from `first` on, '
-  '`most` of them: {content, names}, names being those that are known of it, {name, said}. Nothing for a document '
-  'whose collection left the graph: then nothing of it is left there either.';
+  'The next part of an extraction: the level so far, the title, and the chunks from `first` on, max_chunks of them: '
+  '{content, names}, with the known entities of the chunk, {name, surfaces}. No row for a document whose collection '
+  'left the graph: the call deletes its extracted rows.';
 
 create function public.rag_store_extraction(
   first integer, chunks jsonb, model text default null, prompt_tokens bigint default 0,
@@ -7336,7 +7581,7 @@ as $$
 #variable_conflict use_variable
 declare
   is_admitted constant boolean := rag.begin_write();
-  held constant rag.extractions := rag.leased_extraction();
+  held constant rag.extractions := rag.lock_leased(null::rag.extractions);
   behind constant integer := first + jsonb_array_length(chunks);
   read constant integer[] := array(
     select (first + item.place - 1)::integer
@@ -7394,7 +7639,7 @@ as $$
 #variable_conflict use_variable
 declare
   is_admitted constant boolean := rag.begin_call();
-  held constant rag.extractions := rag.leased_extraction(with_document => false);
+  held constant rag.extractions := rag.lock_leased(null::rag.extractions, with_document => false);
 begin
   update rag.extractions as known
   set lease = null, attempts = case when code is null then greatest(held.attempts - 1, 0) else held.attempts end,
@@ -7412,6 +7657,9 @@ comment on function public.rag_fail_extraction is
   'It did not work, and why; what it cost all the same. retry_seconds: after which to try again; null: never, and '
   'the row has the error. Without a code there is no error: the extraction is due again, and the attempt does not '
   'count. The document is not locked: its lock may be the lock that the extraction could not get.';
+
+-- A collection's documents enter the graph or leave it: on request, or because the collection's config changed. The
+-- worker extracts them, and deletes the extracted rows of a collection that left the graph.
 
 create function public.rag_build_graph(collection_id uuid, again boolean default false)
 returns bigint
@@ -7513,9 +7761,9 @@ as $$
   delete from rag.mentions
   where mentions.org_id = delete_graph_of_document.org_id
     and mentions.document_id = delete_graph_of_document.document_id;
-  delete from rag.subjects
-  where subjects.org_id = delete_graph_of_document.org_id
-    and subjects.document_id = delete_graph_of_document.document_id;
+  delete from rag.title_entities
+  where title_entities.org_id = delete_graph_of_document.org_id
+    and title_entities.document_id = delete_graph_of_document.document_id;
   delete from rag.extractions
   where extractions.org_id = delete_graph_of_document.org_id
     and extractions.document_id = delete_graph_of_document.document_id;
@@ -7530,6 +7778,19 @@ create type rag.seed_entity as (org_id uuid, entity text, weight double precisio
 
 comment on type rag.seed_entity is
   'A name in a question: the entity, how surely it is meant (0 to 1), and which of the question''s words it takes.';
+
+create function rag.seed_entity(
+  org_id uuid, entity text, weight double precision, start integer default null, finish integer default null
+)
+returns rag.seed_entity
+language plpgsql immutable security invoker set search_path = ''
+as $$
+begin
+  return (org_id, entity, weight, start, finish);
+end;
+$$;
+
+comment on function rag.seed_entity is 'A seed entity from named fields.';
 
 create function rag.capitalized_words(query_text text)
 returns text[]
@@ -7559,59 +7820,75 @@ comment on function rag.query_words is
   'scripts that are written without, or where words take endings (Thai to Burmese, Khmer, kana, Han, Hangul), every '
   'character.';
 
+create function rag.known_names(words text[], capitals text[], scope rag.search_scope)
+returns table (org_id uuid, start integer, size integer, entity text, weight double precision)
+language plpgsql stable security invoker set search_path = ''
+as $$
+#variable_conflict use_column
+declare
+  config constant regconfig := (select rag.text_config(settings.language) from rag.settings);
+begin
+  return query
+  with gram as (
+    select start, size, rtrim(array_to_string(words[start:start + size - 1], '')) as entity
+    from generate_series(1, cardinality(words)) as start
+    cross join lateral generate_series(1, least(16, cardinality(words) - start + 1)) as size
+  )
+  select org.id as org_id, gram.start, gram.size, gram.entity,
+    case when gram.size > 1 then 1.0 else 0.8 end::double precision
+      * case when capitals && string_to_array(gram.entity, ' ') or lower(gram.entity) = upper(gram.entity) then 1
+        else 0.5 end
+  from gram
+  cross join unnest(scope.org_ids) as org (id)
+  -- Offset 0 keeps these look-ups of each: the planner would read all names into a table of its own.
+  cross join lateral (
+    (select from rag.title_entities
+    where scope.collection_ids is null and title_entities.org_id = org.id and title_entities.entity = gram.entity
+    limit 1)
+    union all
+    (select from unnest(scope.collection_ids) as home (id)
+    cross join lateral (
+      select from rag.title_entities
+      where title_entities.org_id = org.id and title_entities.collection_id = home.id
+        and title_entities.entity = gram.entity
+      limit 1
+    ) as inside
+    limit 1)
+    union all
+    (select from rag.mentions
+    where scope.collection_ids is null and mentions.org_id = org.id and mentions.entity = gram.entity
+    limit 1)
+    union all
+    (select from unnest(scope.collection_ids) as home (id)
+    cross join lateral (
+      select from rag.mentions
+      where mentions.org_id = org.id and mentions.collection_id = home.id and mentions.entity = gram.entity
+      limit 1
+    ) as inside
+    limit 1)
+    limit 1 offset 0
+  ) as known
+  where length(gram.entity) between 2 and 200
+    and (gram.size > 1 or gram.entity ~ '\D' and rag.words(config, gram.entity) <> '')
+  order by org.id, gram.size desc, gram.start;
+end;
+$$;
+
+comment on function rag.known_names is
+  'The runs of words of a question that documents have as names, the longest first: how surely each is meant, by its '
+  'capitals and its length. The parameters are those of rag.link_exact.';
+
 create function rag.link_exact(words text[], capitals text[], scope rag.search_scope)
 returns rag.seed_entity[]
 language plpgsql stable security invoker set search_path = ''
 as $$
 declare
-  config constant regconfig := (select rag.text_config(settings.language) from rag.settings);
   seeds rag.seed_entity[] := '{}';
   taken boolean[];
   at_org uuid;
   named record;
 begin
-  for named in
-    with gram as (
-      select start, size, rtrim(array_to_string(words[start:start + size - 1], '')) as entity
-      from generate_series(1, cardinality(words)) as start
-      cross join lateral generate_series(1, least(16, cardinality(words) - start + 1)) as size
-    )
-    select org.id as org_id, gram.start, gram.size, gram.entity,
-      case when gram.size > 1 then 1.0 else 0.8 end
-        * case when capitals && string_to_array(gram.entity, ' ') or lower(gram.entity) = upper(gram.entity) then 1
-          else 0.5 end as weight
-    from gram
-    cross join unnest(scope.org_ids) as org (id)
-    -- Offset 0 keeps these look-ups of each: the planner would read all names into a table of its own.
-    cross join lateral (
-      (select from rag.subjects
-      where scope.collection_ids is null and subjects.org_id = org.id and subjects.entity = gram.entity
-      limit 1)
-      union all
-      (select from unnest(scope.collection_ids) as home (id)
-      cross join lateral (
-        select from rag.subjects
-        where subjects.org_id = org.id and subjects.collection_id = home.id and subjects.entity = gram.entity
-        limit 1
-      ) as inside
-      limit 1)
-      union all
-      (select from rag.mentions
-      where scope.collection_ids is null and mentions.org_id = org.id and mentions.entity = gram.entity
-      limit 1)
-      union all
-      (select from unnest(scope.collection_ids) as home (id)
-      cross join lateral (
-        select from rag.mentions
-        where mentions.org_id = org.id and mentions.collection_id = home.id and mentions.entity = gram.entity
-        limit 1
-      ) as inside
-      limit 1)
-      limit 1 offset 0
-    ) as known
-    where length(gram.entity) between 2 and 200
-      and (gram.size > 1 or gram.entity ~ '\D' and rag.words(config, gram.entity) <> '')
-    order by org.id, gram.size desc, gram.start
+  for named in select * from rag.known_names(words, capitals, scope)
   loop
     if named.org_id is distinct from at_org then
       at_org := named.org_id;
@@ -7621,8 +7898,8 @@ begin
     for place in named.start..named.start + named.size - 1 loop
       taken[place] := true;
     end loop;
-    seeds := seeds
-      || (named.org_id, named.entity, named.weight, named.start, named.start + named.size - 1)::rag.seed_entity;
+    seeds := seeds || rag.seed_entity(org_id => named.org_id, entity => named.entity, weight => named.weight,
+      start => named.start, finish => named.start + named.size - 1);
   end loop;
   return seeds;
 end;
@@ -7633,7 +7910,62 @@ comment on function rag.link_exact is
   'folded question''s (rag.query_words); capitals: those of them that look like a part of a name. What has none is '
   'less surely meant as one, unless its script knows no capitals.';
 
-create function rag.similar_names(org_id uuid, name text, scope rag.search_scope, wanted integer)
+create function rag.link_entities(query_text text, scope rag.search_scope)
+returns rag.seed_entity[]
+language plpgsql stable security invoker set search_path = ''
+-- So that the indexes are read in their order, and not all of a name to sort it.
+set enable_sort = off
+as $$
+declare
+  words constant text[] := rag.query_words(rag.fold_text(query_text));
+  capitals constant text[] := rag.capitalized_words(query_text);
+  unfiltered constant boolean := not rag.filters_documents(scope);
+  seeds rag.seed_entity[];
+begin
+  if cardinality(words) = 0 then
+    return '{}';
+  end if;
+  seeds := rag.link_exact(words, capitals, scope);
+  seeds := seeds || rag.link_fuzzy(words, capitals, seeds, scope);
+  return array(
+    select rag.seed_entity(org_id => found.org_id, entity => found.entity, weight => max(found.weight),
+      start => min(found.start), finish => min(found.finish))
+    from (
+      select seed.* from unnest(seeds) as seed
+      union all
+      select seed.org_id, same.entity, 0.9 * seed.weight * same.confidence, seed.start, seed.finish
+      from unnest(seeds) as seed
+      cross join lateral (
+        (select relations.object as entity, relations.confidence
+        from rag.relations
+        where relations.org_id = seed.org_id and relations.subject = seed.entity and relations.type = 'ALIAS_OF'
+          and (scope.collection_ids is null or relations.collection_id = any (scope.collection_ids))
+          and (unfiltered or rag.is_document_in_scope(relations.org_id, relations.document_id, scope))
+        order by relations.confidence desc
+        limit 8)
+        union all
+        (select relations.subject, relations.confidence
+        from rag.relations
+        where relations.org_id = seed.org_id and relations.object = seed.entity and relations.type = 'ALIAS_OF'
+          and (scope.collection_ids is null or relations.collection_id = any (scope.collection_ids))
+          and (unfiltered or rag.is_document_in_scope(relations.org_id, relations.document_id, scope))
+        order by relations.confidence desc
+        limit 8)
+        offset 0
+      ) as same
+    ) as found
+    group by found.org_id, found.entity
+    order by max(found.weight) desc, min(found.start), found.org_id, found.entity
+    limit 32);
+end;
+$$;
+
+comment on function rag.link_entities is
+  'The entities that the question names, and those that are the same by another name; at most 32, the surest first.';
+
+-- Entity linking of names that no document writes as the query does: misspelled, or a part of a name.
+
+create function rag.similar_names(org_id uuid, name text, scope rag.search_scope, row_limit integer)
 returns table (entity text, likeness double precision)
 language plpgsql stable security invoker set search_path = ''
 as $$
@@ -7651,7 +7983,7 @@ begin
     return;
   end if;
   near := array(
-    (select named.entity from rag.subjects as named
+    (select named.entity from rag.title_entities as named
     where named.org_id = similar_names.org_id and named.sound >= left(heard, kept)
       and named.sound < left(heard, kept) || beyond
       and (scope.collection_ids is null or named.collection_id = any (scope.collection_ids))
@@ -7663,7 +7995,7 @@ begin
       and (scope.collection_ids is null or named.collection_id = any (scope.collection_ids))
     limit 200)
     union
-    (select named.entity from rag.subjects as named
+    (select named.entity from rag.title_entities as named
     where named.org_id = similar_names.org_id and named.ending >= left(tail, kept)
       and named.ending < left(tail, kept) || beyond
       and (scope.collection_ids is null or named.collection_id = any (scope.collection_ids))
@@ -7690,12 +8022,12 @@ begin
   ) as found
   group by found.entity
   order by 2 desc, 1
-  limit wanted;
+  limit row_limit;
 end;
 $$;
 
 comment on function rag.similar_names is
-  'Up to `wanted` entities of an org that sound like a name, or begin or end with it, most alike first.';
+  'Up to `row_limit` entities of an org that sound like a name, or begin or end with it, most alike first.';
 
 create function rag.link_fuzzy(words text[], capitals text[], known rag.seed_entity[], scope rag.search_scope)
 returns rag.seed_entity[]
@@ -7732,7 +8064,8 @@ begin
         for place in start..start + size - 1 loop
           open[place] := false;
         end loop;
-        seeds := seeds || (at_org, best.entity, 0.8 * best.likeness, start, start + size - 1)::rag.seed_entity;
+        seeds := seeds || rag.seed_entity(org_id => at_org, entity => best.entity, weight => 0.8 * best.likeness,
+          start => start, finish => start + size - 1);
       end loop;
     end loop;
   end loop;
@@ -7744,62 +8077,7 @@ comment on function rag.link_fuzzy is
   'The names that stand in the question otherwise than in any document: misspelled, or a part of one. Runs of words '
   'that look like names and that link_exactly left, of five words at most, the longest first.';
 
-create function rag.link_entities(query_text text, scope rag.search_scope)
-returns rag.seed_entity[]
-language plpgsql stable security invoker set search_path = ''
--- So that the indexes are read in their order, and not all of a name to sort it.
-set enable_sort = off
-as $$
-declare
-  words constant text[] := rag.query_words(rag.fold_text(query_text));
-  capitals constant text[] := rag.capitalized_words(query_text);
-  unfiltered constant boolean := not rag.filters_documents(scope);
-  seeds rag.seed_entity[];
-begin
-  if cardinality(words) = 0 then
-    return '{}';
-  end if;
-  seeds := rag.link_exact(words, capitals, scope);
-  seeds := seeds || rag.link_fuzzy(words, capitals, seeds, scope);
-  return array(
-    select (found.org_id, found.entity, max(found.weight), min(found.start), min(found.finish))::rag.seed_entity
-    from (
-      select seed.* from unnest(seeds) as seed
-      union all
-      select seed.org_id, same.entity, 0.9 * seed.weight * same.confidence, seed.start, seed.finish
-      from unnest(seeds) as seed
-      cross join lateral (
-        (select relations.object as entity, relations.confidence
-        from rag.relations
-        where relations.org_id = seed.org_id and relations.subject = seed.entity and relations.type = 'ALIAS_OF'
-          and (scope.collection_ids is null or relations.collection_id = any (scope.collection_ids))
-          and (unfiltered or rag.is_document_in_scope(relations.org_id, relations.document_id, scope))
-        order by relations.confidence desc
-        limit 8)
-        union all
-        (select relations.subject, relations.confidence
-        from rag.relations
-        where relations.org_id = seed.org_id and relations.object = seed.entity and relations.type = 'ALIAS_OF'
-          and (scope.collection_ids is null or relations.collection_id = any (scope.collection_ids))
-          and (unfiltered or rag.is_document_in_scope(relations.org_id, relations.document_id, scope))
-        order by relations.confidence desc
-        limit 8)
-        offset 0
-      ) as same
-    ) as found
-    group by found.org_id, found.entity
-    order by max(found.weight) desc, min(found.start), found.org_id, found.entity
-    limit 32);
-end;
-$$;
-
-comment on function rag.link_entities is
-  'The entities that the question names, and those that are the same by another name; at most 32, the surest first.';
-
--- Graph expansion: from the linked entities of a query to the chunks that may answer it. Documents about an entity
--- weigh most, then chunks that name it, and one hop further the documents about entities that these name. The weight of
--- an edge depends on its evidence: a stated relation of a requested type, a stated relation, or co-occurrence. Each
--- step reads a bounded number of rows, and starts only within the time limit.
+-- The scope of a search (15_search_scope.sql) applied to the graph: its entities and the chunks that it reaches.
 
 create type rag.graph_candidate as (
   org_id uuid, document_id uuid, ordinal integer, weight double precision, entity text
@@ -7807,85 +8085,6 @@ create type rag.graph_candidate as (
 
 comment on type rag.graph_candidate is
   'A chunk, or with ordinal null a whole document, its weight, and the entity that leads to it most surely.';
-
-create type rag.neighbour as (
-  org_id uuid, entity text, weight double precision, seed text, document_id uuid, ordinal integer
-);
-
-comment on type rag.neighbour is
-  'An entity that co-occurs with a seed entity: its weight, and the chunk that is the evidence.';
-
-create function rag.chunks_naming(seeds rag.seed_entity[], scope rag.search_scope, subjects_each integer,
-  mentions_each integer, mention_share double precision)
-returns rag.graph_candidate[]
-language plpgsql stable security invoker set search_path = ''
--- Under row security the planner expects hardly a row, and would read all of a name to sort it.
-set enable_sort = off
-as $$
-begin
-  return array(
-    with about as materialized (
-      select seed.org_id, found.document_id, null::integer as ordinal, seed.entity,
-        -- Of several documents with that title each is meant less.
-        seed.weight * found.weight / (1 + 0.3 * (count(*) over (partition by seed.org_id, seed.entity) - 1)) as weight
-      from unnest(seeds) as seed
-      cross join lateral (
-        (select subjects.document_id, subjects.weight
-        from rag.subjects
-        where scope.collection_ids is null and subjects.org_id = seed.org_id and subjects.entity = seed.entity
-        order by subjects.weight desc
-        limit subjects_each)
-        union all
-        (select inside.document_id, inside.weight
-        from unnest(scope.collection_ids) as home (id)
-        cross join lateral (
-          select subjects.document_id, subjects.weight
-          from rag.subjects
-          where subjects.org_id = seed.org_id and subjects.collection_id = home.id and subjects.entity = seed.entity
-          order by subjects.weight desc
-          limit subjects_each
-        ) as inside
-        order by inside.weight desc
-        limit subjects_each)
-      ) as found
-    ), named as materialized (
-      select seed.org_id, found.document_id, found.ordinal, seed.entity,
-        mention_share * seed.weight * (0.5 + 0.5 * found.weight)
-          / sqrt(1 + count(*) over (partition by seed.org_id, seed.entity) / 24.0) as weight
-      from unnest(seeds) as seed
-      cross join lateral (
-        (select mentions.document_id, mentions.ordinal, mentions.weight
-        from rag.mentions
-        where scope.collection_ids is null and mentions.org_id = seed.org_id and mentions.entity = seed.entity
-        order by mentions.weight desc
-        limit mentions_each)
-        union all
-        (select inside.document_id, inside.ordinal, inside.weight
-        from unnest(scope.collection_ids) as home (id)
-        cross join lateral (
-          select mentions.document_id, mentions.ordinal, mentions.weight
-          from rag.mentions
-          where mentions.org_id = seed.org_id and mentions.collection_id = home.id and mentions.entity = seed.entity
-          order by mentions.weight desc
-          limit mentions_each
-        ) as inside
-        order by inside.weight desc
-        limit mentions_each)
-      ) as found
-    )
-    select (found.org_id, found.document_id, found.ordinal,
-      -- What several lead to is worth more: as if each were a chance of its own.
-      1 - exp(sum(ln(1 - least(0.98, found.weight)))),
-      (array_agg(found.entity order by found.weight desc, found.entity))[1])::rag.graph_candidate
-    from (select * from about union all select * from named) as found
-    group by found.org_id, found.document_id, found.ordinal);
-end;
-$$;
-
-comment on function rag.chunks_naming is
-  'The documents about the entities, and the chunks that name them, so many of either for each. An entity that is '
-  'named more often says less; how often is counted no further than is read. Of an org, or of the scope''s '
-  'collections one by one: one of the two look-ups is never begun.';
 
 create function rag.is_in_scope(document_id uuid, source_type text, lang text, occurred_at timestamptz,
   scope rag.search_scope)
@@ -7916,7 +8115,7 @@ $$;
 
 comment on function rag.is_document_in_scope is 'Whether a document is in a scope, by its id.';
 
-create function rag.seeds_in_scope(seeds rag.seed_entity[], scope rag.search_scope, subjects_each integer,
+create function rag.seeds_in_scope(seeds rag.seed_entity[], scope rag.search_scope, titles_each integer,
   mentions_each integer)
 returns rag.seed_entity[]
 language plpgsql stable security invoker set search_path = ''
@@ -7931,23 +8130,25 @@ begin
     from unnest(seeds) as seed
     where exists (
       select from (
-        (select subjects.document_id, subjects.weight
-        from rag.subjects
-        where scope.collection_ids is null and subjects.org_id = seed.org_id and subjects.entity = seed.entity
-        order by subjects.weight desc
-        limit subjects_each)
+        (select title_entities.document_id, title_entities.weight
+        from rag.title_entities
+        where scope.collection_ids is null and title_entities.org_id = seed.org_id
+          and title_entities.entity = seed.entity
+        order by title_entities.weight desc
+        limit titles_each)
         union all
         (select inside.document_id, inside.weight
         from unnest(scope.collection_ids) as home (id)
         cross join lateral (
-          select subjects.document_id, subjects.weight
-          from rag.subjects
-          where subjects.org_id = seed.org_id and subjects.collection_id = home.id and subjects.entity = seed.entity
-          order by subjects.weight desc
-          limit subjects_each
+          select title_entities.document_id, title_entities.weight
+          from rag.title_entities
+          where title_entities.org_id = seed.org_id and title_entities.collection_id = home.id
+            and title_entities.entity = seed.entity
+          order by title_entities.weight desc
+          limit titles_each
         ) as inside
         order by inside.weight desc
-        limit subjects_each)
+        limit titles_each)
         union all
         (select mentions.document_id, mentions.weight
         from rag.mentions
@@ -8002,6 +8203,165 @@ $$;
 
 comment on function rag.apply_scope is 'The graph candidates that are in a scope which filters documents.';
 
+-- Graph expansion: from the linked entities of a query to the chunks that may answer it. Documents about an entity
+-- weigh most, then chunks that name it, and one hop further the documents about entities that these name. The weight of
+-- an edge depends on its evidence: a stated relation of a requested type, a stated relation, or co-occurrence. Each
+-- step reads a bounded number of rows, and starts only within the time limit.
+
+create type rag.neighbour as (
+  org_id uuid, entity text, weight double precision, seed text, document_id uuid, ordinal integer
+);
+
+comment on type rag.neighbour is
+  'An entity that co-occurs with a seed entity: its weight, and the chunk that is the evidence.';
+
+create function rag.neighbour(
+  org_id uuid, entity text, weight double precision, seed text default null, document_id uuid default null,
+  ordinal integer default null
+)
+returns rag.neighbour
+language plpgsql immutable security invoker set search_path = ''
+as $$
+begin
+  return (org_id, entity, weight, seed, document_id, ordinal);
+end;
+$$;
+
+comment on function rag.neighbour is 'A neighbour from named fields.';
+
+create function rag.documents_about(seeds rag.seed_entity[], scope rag.search_scope, titles_each integer)
+returns table (org_id uuid, document_id uuid, entity text, weight double precision)
+language plpgsql stable security invoker set search_path = ''
+-- Under row security the planner expects hardly a row, and would read all rows of a name to sort them.
+set enable_sort = off
+as $$
+#variable_conflict use_column
+begin
+  return query
+  select seed.org_id, about.document_id, seed.entity,
+    -- If several documents have the title, each is less likely the one that is meant.
+    seed.weight * about.weight / (1 + 0.3 * (count(*) over (partition by seed.org_id, seed.entity) - 1))
+  from unnest(seeds) as seed
+  cross join lateral (
+    (select title_entities.document_id, title_entities.weight
+    from rag.title_entities
+    where scope.collection_ids is null and title_entities.org_id = seed.org_id and title_entities.entity = seed.entity
+    order by title_entities.weight desc
+    limit titles_each)
+    union all
+    (select inside.document_id, inside.weight
+    from unnest(scope.collection_ids) as home (id)
+    cross join lateral (
+      select title_entities.document_id, title_entities.weight
+      from rag.title_entities
+      where title_entities.org_id = seed.org_id and title_entities.collection_id = home.id
+        and title_entities.entity = seed.entity
+      order by title_entities.weight desc
+      limit titles_each
+    ) as inside
+    order by inside.weight desc
+    limit titles_each)
+  ) as about;
+end;
+$$;
+
+comment on function rag.documents_about is
+  'The documents whose titles name the entities, up to titles_each for each entity. It reads an org, or the scope''s '
+  'collections one by one: one of the two look-ups never runs.';
+
+create function rag.chunks_mentioning(seeds rag.seed_entity[], scope rag.search_scope, mentions_each integer)
+returns table (org_id uuid, document_id uuid, ordinal integer, entity text, weight double precision)
+language plpgsql stable security invoker set search_path = ''
+set enable_sort = off
+as $$
+#variable_conflict use_column
+begin
+  return query
+  select seed.org_id, mention.document_id, mention.ordinal, seed.entity,
+    seed.weight * (0.5 + 0.5 * mention.weight)
+      / sqrt(1 + count(*) over (partition by seed.org_id, seed.entity) / 24.0)
+  from unnest(seeds) as seed
+  cross join lateral (
+    (select mentions.document_id, mentions.ordinal, mentions.weight
+    from rag.mentions
+    where scope.collection_ids is null and mentions.org_id = seed.org_id and mentions.entity = seed.entity
+    order by mentions.weight desc
+    limit mentions_each)
+    union all
+    (select inside.document_id, inside.ordinal, inside.weight
+    from unnest(scope.collection_ids) as home (id)
+    cross join lateral (
+      select mentions.document_id, mentions.ordinal, mentions.weight
+      from rag.mentions
+      where mentions.org_id = seed.org_id and mentions.collection_id = home.id and mentions.entity = seed.entity
+      order by mentions.weight desc
+      limit mentions_each
+    ) as inside
+    order by inside.weight desc
+    limit mentions_each)
+  ) as mention;
+end;
+$$;
+
+comment on function rag.chunks_mentioning is
+  'The chunks that name the entities, up to mentions_each for each entity, read as in rag.documents_about. An entity '
+  'that more chunks name has less weight; no more are counted than are read.';
+
+create function rag.chunks_naming(seeds rag.seed_entity[], scope rag.search_scope, titles_each integer,
+  mentions_each integer, mention_share double precision)
+returns rag.graph_candidate[]
+language plpgsql stable security invoker set search_path = ''
+as $$
+begin
+  return array(
+    -- By position: a constructor would be called for thousands of rows.
+    select (found.org_id, found.document_id, found.ordinal,
+      -- What several lead to is worth more: as if each were a chance of its own.
+      1 - exp(sum(ln(1 - least(0.98, found.weight)))),
+      (array_agg(found.entity order by found.weight desc, found.entity))[1])::rag.graph_candidate
+    from (
+      select about.org_id, about.document_id, null::integer as ordinal, about.entity, about.weight
+      from rag.documents_about(seeds, scope, titles_each) as about
+      union all
+      select named.org_id, named.document_id, named.ordinal, named.entity, mention_share * named.weight
+      from rag.chunks_mentioning(seeds, scope, mentions_each) as named
+    ) as found
+    group by found.org_id, found.document_id, found.ordinal);
+end;
+$$;
+
+comment on function rag.chunks_naming is
+  'The documents about the entities, and the chunks that name them, with the share of a mention in the weight.';
+
+create function rag.strongest_places(places rag.graph_candidate[], scope rag.search_scope)
+returns table (
+  org_id uuid, document_id uuid, ordinal integer, weight double precision, entity text, from_ordinal integer,
+  to_ordinal integer
+)
+language plpgsql stable security invoker set search_path = ''
+as $$
+#variable_conflict use_column
+begin
+  return query
+  select strongest.org_id, strongest.document_id, strongest.ordinal, strongest.weight, strongest.entity,
+    coalesce(strongest.ordinal, 0), coalesce(strongest.ordinal, 3)
+  from (
+    select best.*, row_number() over (partition by best.ordinal is null
+      order by best.weight desc, best.document_id, best.ordinal) as turn
+    from unnest(places) as best
+  ) as strongest
+  where strongest.turn <= 16 and exists (
+    select from rag.chunks
+    where chunks.org_id = strongest.org_id and chunks.document_id = strongest.document_id
+      and chunks.ordinal = coalesce(strongest.ordinal, 0) and chunks.embedding_model = scope.model);
+end;
+$$;
+
+comment on function rag.strongest_places is
+  'The sixteen heaviest documents and the sixteen heaviest chunks, with the range of ordinals to read in each: of a '
+  'document its first four chunks. The bounds are columns, because under row security an index takes no bound that is '
+  'computed where it is compared.';
+
 create function rag.co_occurring_entities(places rag.graph_candidate[], seeds rag.seed_entity[],
   scope rag.search_scope, relation_types text[])
 returns rag.neighbour[]
@@ -8011,17 +8371,7 @@ as $$
 begin
   return array(
     with place as materialized (
-      -- As columns: a bound that is computed where it is compared does not reach the index under row security.
-      select strongest.*, coalesce(strongest.ordinal, 0) as from_ordinal, coalesce(strongest.ordinal, 3) as to_ordinal
-      from (
-        select best.*, row_number() over (partition by best.ordinal is null
-          order by best.weight desc, best.document_id, best.ordinal) as turn
-        from unnest(places) as best
-      ) as strongest
-      where strongest.turn <= 16 and exists (
-        select from rag.chunks
-        where chunks.org_id = strongest.org_id and chunks.document_id = strongest.document_id
-          and chunks.ordinal = coalesce(strongest.ordinal, 0) and chunks.embedding_model = scope.model)
+      select * from rag.strongest_places(places, scope)
     ), named as materialized (
       select place.org_id, place.document_id, found.ordinal, found.entity, place.weight as place_weight,
         place.entity as seed,
@@ -8061,7 +8411,8 @@ begin
         select from unnest(seeds) as seed where seed.org_id = ways.org_id and seed.entity = ways.entity)
       order by ways.org_id, ways.entity, ways.place_weight * ways.strength desc, ways.document_id, ways.ordinal
     )
-    select (way.org_id, way.entity, way.weight, way.seed, way.document_id, way.ordinal)::rag.neighbour
+    select rag.neighbour(org_id => way.org_id, entity => way.entity, weight => way.weight, seed => way.seed,
+      document_id => way.document_id, ordinal => way.ordinal)
     from (select * from way order by way.weight desc, way.entity limit 48) as way
     order by way.weight desc, way.entity);
 end;
@@ -8072,7 +8423,7 @@ comment on function rag.co_occurring_entities is
   'best way. relation_types: kinds of edges that the question asks for.';
 
 create function rag.load_chunks(places rag.graph_candidate[], query_embedding extensions.halfvec,
-  scope rag.search_scope, wanted integer)
+  scope rag.search_scope, row_limit integer)
 returns rag.graph_candidate[]
 language plpgsql stable security invoker set search_path = ''
 as $$
@@ -8082,7 +8433,7 @@ begin
       select best.*
       from unnest(places) as best
       order by best.weight desc, best.document_id, best.ordinal
-      limit least(2 * wanted, 200)
+      limit least(2 * row_limit, 200)
     ), chunk as (
       select place.org_id, place.document_id, found.ordinal, place.weight * found.share as weight
       from place
@@ -8108,16 +8459,16 @@ begin
     from chunk as found
     group by found.org_id, found.document_id, found.ordinal
     order by sum(found.weight) desc, found.document_id, found.ordinal
-    limit wanted);
+    limit row_limit);
 end;
 $$;
 
 comment on function rag.load_chunks is
-  'The chunks of the places, the heaviest first, `wanted` at most: of a whole document those two of its first 32 '
+  'The chunks of the places, the heaviest first, `row_limit` at most: of a whole document those two of its first 32 '
   'that are nearest to what is asked.';
 
 create function rag.expand_graph(seeds rag.seed_entity[], scope rag.search_scope, query_embedding extensions.halfvec,
-  hops integer, relation_types text[], wanted integer, started timestamptz, out chunks rag.graph_candidate[],
+  hops integer, relation_types text[], row_limit integer, started timestamptz, out chunks rag.graph_candidate[],
   out neighbours rag.neighbour[], out complete boolean)
 language plpgsql stable security invoker set search_path = ''
 as $$
@@ -8142,11 +8493,11 @@ begin
     end if;
     if complete then
       second := rag.apply_scope(rag.chunks_naming(array(
-        select (near.org_id, near.entity, near.weight, null, null)::rag.seed_entity from unnest(neighbours) as near),
-        scope, 4, 12, 0.3), scope);
+        select rag.seed_entity(org_id => near.org_id, entity => near.entity, weight => near.weight)
+        from unnest(neighbours) as near), scope, 4, 12, 0.3), scope);
     end if;
   end if;
-  chunks := rag.load_chunks(first || second, query_embedding, scope, wanted);
+  chunks := rag.load_chunks(first || second, query_embedding, scope, row_limit);
 end;
 $$;
 
@@ -8157,107 +8508,134 @@ comment on function rag.expand_graph is
 -- Entities, edges and evidence in the response of a graph search, read under row security from documents that the
 -- caller sees.
 
-create function rag.render_entities(seeds rag.seed_entity[], neighbours rag.neighbour[], scope rag.search_scope)
-returns jsonb
+create function rag.names_in_text(entities rag.seed_entity[], scope rag.search_scope)
+returns table (org_id uuid, entity text, name text, kind text, surfaces text[])
 language plpgsql stable security invoker set search_path = ''
 set enable_sort = off
 as $$
+#variable_conflict use_column
 declare
   unfiltered constant boolean := not rag.filters_documents(scope);
-  -- Of filtered ones more are looked at than are shown.
-  read constant integer := case when unfiltered then 16 else 100 end;
+  -- With filters, more are read than are returned.
+  row_limit constant integer := case when unfiltered then 16 else 100 end;
+begin
+  return query
+  select entity.org_id, entity.entity,
+    (array_agg(mention.name order by mention.weight desc, mention.name))[1],
+    (array_agg(mention.kind order by mention.kind = 'name', mention.weight desc, mention.kind))[1],
+    array_agg(surface)
+  from unnest(entities) as entity
+  cross join lateral (
+    select found.*
+    from (
+      (select mentions.document_id, mentions.name, mentions.kind, mentions.surfaces, mentions.weight
+      from rag.mentions
+      where scope.collection_ids is null and mentions.org_id = entity.org_id and mentions.entity = entity.entity
+      order by mentions.weight desc
+      limit row_limit)
+      union all
+      (select inside.document_id, inside.name, inside.kind, inside.surfaces, inside.weight
+      from unnest(scope.collection_ids) as home (id)
+      cross join lateral (
+        select mentions.document_id, mentions.name, mentions.kind, mentions.surfaces, mentions.weight
+        from rag.mentions
+        where mentions.org_id = entity.org_id and mentions.collection_id = home.id
+          and mentions.entity = entity.entity
+        order by mentions.weight desc
+        limit row_limit
+      ) as inside
+      order by inside.weight desc
+      limit row_limit)
+    ) as found
+    where unfiltered or rag.is_document_in_scope(entity.org_id, found.document_id, scope)
+    order by found.weight desc
+    limit 16
+  ) as mention
+  left join lateral unnest(mention.surfaces || mention.name) as surface on true
+  group by entity.org_id, entity.entity;
+end;
+$$;
+
+comment on function rag.names_in_text is
+  'The names of entities in the text of documents: the most prominent name, its kind, and all spellings.';
+
+create function rag.names_in_titles(entities rag.seed_entity[], scope rag.search_scope)
+returns table (org_id uuid, entity text, name text)
+language plpgsql stable security invoker set search_path = ''
+set enable_sort = off
+as $$
+#variable_conflict use_column
+declare
+  unfiltered constant boolean := not rag.filters_documents(scope);
+  row_limit constant integer := case when unfiltered then 16 else 100 end;
+begin
+  return query
+  select entity.org_id, entity.entity, (array_agg(title.name order by title.weight desc, title.name))[1]
+  from unnest(entities) as entity
+  cross join lateral (
+    (select title_entities.document_id, title_entities.name, title_entities.weight
+    from rag.title_entities
+    where scope.collection_ids is null and title_entities.org_id = entity.org_id
+      and title_entities.entity = entity.entity
+    order by title_entities.weight desc
+    limit row_limit)
+    union all
+    (select inside.document_id, inside.name, inside.weight
+    from unnest(scope.collection_ids) as home (id)
+    cross join lateral (
+      select title_entities.document_id, title_entities.name, title_entities.weight
+      from rag.title_entities
+      where title_entities.org_id = entity.org_id and title_entities.collection_id = home.id
+        and title_entities.entity = entity.entity
+      order by title_entities.weight desc
+      limit row_limit
+    ) as inside
+    order by inside.weight desc
+    limit row_limit)
+  ) as title
+  where unfiltered or rag.is_document_in_scope(entity.org_id, title.document_id, scope)
+  group by entity.org_id, entity.entity;
+end;
+$$;
+
+comment on function rag.names_in_titles is 'The names of entities in the titles of documents, the most prominent each.';
+
+create function rag.render_entities(seeds rag.seed_entity[], neighbours rag.neighbour[], scope rag.search_scope)
+returns jsonb
+language plpgsql stable security invoker set search_path = ''
+as $$
+declare
+  entities constant rag.seed_entity[] := seeds || array(
+    select rag.seed_entity(org_id => near.org_id, entity => near.entity, weight => near.weight)
+    from unnest(neighbours) as near);
 begin
   return (
-    with wanted as (
-      select seed.org_id, seed.entity, true as is_seed, seed.weight from unnest(seeds) as seed
-      union all
-      select near.org_id, near.entity, false, near.weight from unnest(neighbours) as near
-    ), shown as (
-      select wanted.*, coalesce(text.name, title.name) as name, coalesce(text.kind, 'name') as kind,
+    select coalesce(jsonb_agg(jsonb_build_object('id', replace(shown.entity, ' ', '_'), 'org_id', shown.org_id,
+      'name', shown.name, 'kind', shown.kind, 'aliases', shown.aliases, 'seed', shown.is_seed,
+      'weight', round(shown.weight::numeric, 4)) order by shown.is_seed desc, shown.weight desc, shown.entity), '[]')
+    from (
+      select entity.org_id, entity.entity, entity.weight, entity.place <= cardinality(seeds) as is_seed,
+        coalesce(text.name, title.name) as name, coalesce(text.kind, 'name') as kind,
         array(
           select distinct surface
           from unnest(text.surfaces || title.name) as surface
           where surface is not null and surface <> coalesce(text.name, title.name)
           order by surface
           limit 10) as aliases
-      from wanted
-      cross join lateral (
-        select (array_agg(named.name order by named.weight desc, named.name))[1] as name,
-          (array_agg(named.kind order by named.kind = 'name', named.weight desc, named.kind))[1] as kind,
-          array_agg(named.surface) as surfaces
-        from (
-          select mentions.name, mentions.kind, mentions.weight, surface
-          from (
-            select text_named.name, text_named.kind, text_named.said, text_named.weight
-            from (
-              (select mentions.document_id, mentions.name, mentions.kind, mentions.said, mentions.weight
-              from rag.mentions
-              where scope.collection_ids is null and mentions.org_id = wanted.org_id and mentions.entity = wanted.entity
-              order by mentions.weight desc
-              limit read)
-              union all
-              (select inside.document_id, inside.name, inside.kind, inside.said, inside.weight
-              from unnest(scope.collection_ids) as home (id)
-              cross join lateral (
-                select mentions.document_id, mentions.name, mentions.kind, mentions.said, mentions.weight
-                from rag.mentions
-                where mentions.org_id = wanted.org_id and mentions.collection_id = home.id
-                  and mentions.entity = wanted.entity
-                order by mentions.weight desc
-                limit read
-              ) as inside
-              order by inside.weight desc
-              limit read)
-            ) as text_named
-            where unfiltered or rag.is_document_in_scope(wanted.org_id, text_named.document_id, scope)
-            order by text_named.weight desc
-            limit 16
-          ) as mentions
-          left join lateral unnest(mentions.said || mentions.name) as surface on true
-        ) as named
-      ) as text
-      left join lateral (
-        select heaviest.name
-        from (
-          select title_named.name, title_named.weight
-          from (
-            (select subjects.document_id, subjects.name, subjects.weight
-            from rag.subjects
-            where scope.collection_ids is null and subjects.org_id = wanted.org_id and subjects.entity = wanted.entity
-            order by subjects.weight desc
-            limit read)
-            union all
-            (select inside.document_id, inside.name, inside.weight
-            from unnest(scope.collection_ids) as home (id)
-            cross join lateral (
-              select subjects.document_id, subjects.name, subjects.weight
-              from rag.subjects
-              where subjects.org_id = wanted.org_id and subjects.collection_id = home.id
-                and subjects.entity = wanted.entity
-              order by subjects.weight desc
-              limit read
-            ) as inside
-            order by inside.weight desc
-            limit read)
-          ) as title_named
-          where unfiltered or rag.is_document_in_scope(wanted.org_id, title_named.document_id, scope)
-        ) as heaviest
-        order by heaviest.weight desc, heaviest.name
-        limit 1
-      ) as title on true
+      from unnest(entities) with ordinality as entity (org_id, entity, weight, start, finish, place)
+      left join rag.names_in_text(entities, scope) as text
+        on text.org_id = entity.org_id and text.entity = entity.entity
+      left join rag.names_in_titles(entities, scope) as title
+        on title.org_id = entity.org_id and title.entity = entity.entity
       where coalesce(text.name, title.name) is not null
-    )
-    select coalesce(jsonb_agg(jsonb_build_object('id', replace(shown.entity, ' ', '_'), 'org_id', shown.org_id,
-      'name', shown.name, 'kind', shown.kind, 'aliases', shown.aliases, 'seed', shown.is_seed,
-      'weight', round(shown.weight::numeric, 4)) order by shown.is_seed desc, shown.weight desc, shown.entity), '[]')
-    from shown);
+    ) as shown);
 end;
 $$;
 
 comment on function rag.render_entities is
   'The entities, by their names as documents write them most prominently, with other spellings as aliases.';
 
-create function rag.edges_among(org_id uuid, entities text[], scope rag.search_scope, wanted integer)
+create function rag.edges_among(org_id uuid, entities text[], scope rag.search_scope, row_limit integer)
 returns jsonb[]
 language plpgsql stable security invoker set search_path = ''
 set enable_sort = off
@@ -8271,8 +8649,9 @@ begin
       'to', replace(stated.object, ' ', '_'), 'org_id', edges_among.org_id,
       'confidence', round(stated.confidence::numeric, 4), 'evidence', stated.evidence)
     from (
-      select said.subject, said.type, said.object, least(0.99, 1 - exp(sum(ln(1 - least(0.98, said.confidence)))))
-        as confidence, (array_agg(chunks.id order by said.confidence desc, chunks.id))[:5] as evidence
+      select statement.subject, statement.type, statement.object,
+        least(0.99, 1 - exp(sum(ln(1 - least(0.98, statement.confidence))))) as confidence,
+        (array_agg(chunks.id order by statement.confidence desc, chunks.id))[:5] as evidence
       from (select distinct entity from unnest(edges_among.entities) as entity) as ends
       cross join lateral (
         select relations.subject, relations.type, relations.object, relations.confidence, relations.document_id,
@@ -8282,21 +8661,21 @@ begin
           and (scope.collection_ids is null or relations.collection_id = any (scope.collection_ids))
         order by relations.confidence desc
         limit 50
-      ) as said
-      join rag.chunks on chunks.org_id = edges_among.org_id and chunks.document_id = said.document_id
-        and chunks.ordinal = said.ordinal and chunks.embedding_model = scope.model
+      ) as statement
+      join rag.chunks on chunks.org_id = edges_among.org_id and chunks.document_id = statement.document_id
+        and chunks.ordinal = statement.ordinal and chunks.embedding_model = scope.model
         and (unfiltered
           or rag.is_in_scope(chunks.document_id, chunks.source_type, chunks.lang, chunks.occurred_at, scope))
-      where said.object = any (edges_among.entities)
-      group by said.subject, said.type, said.object
+      where statement.object = any (edges_among.entities)
+      group by statement.subject, statement.type, statement.object
       order by 4 desc, 1, 2, 3
-      limit wanted
+      limit row_limit
     ) as stated);
 end;
 $$;
 
 comment on function rag.edges_among is
-  'The edges between the entities that documents state, the surest first, `wanted` at most. Several chunks that say '
+  'The edges between the entities that documents state, the surest first, `row_limit` at most. Several chunks that say '
   'the same make it surer: as if each were a chance of its own.';
 
 create function rag.is_about(org_id uuid, document_id uuid, entity text)
@@ -8304,9 +8683,9 @@ returns boolean
 language sql stable security invoker set search_path = ''
 as $$
   select exists (
-    select from rag.subjects
-    where subjects.org_id = is_about.org_id and subjects.document_id = is_about.document_id
-      and subjects.entity = is_about.entity);
+    select from rag.title_entities
+    where title_entities.org_id = is_about.org_id and title_entities.document_id = is_about.document_id
+      and title_entities.entity = is_about.entity);
 $$;
 
 comment on function rag.is_about is 'Whether a document''s title names an entity.';
@@ -8383,7 +8762,7 @@ begin
   edges := rag.edges_between(stated || rag.co_occurrence_edges(near, stated), entities);
   return jsonb_build_object('entities', entities, 'edges', to_jsonb(edges),
     'evidence', coalesce((
-      select jsonb_agg(said.id order by said.place)
+      select jsonb_agg(statement.id order by statement.place)
       from (
         select id, min(place) as place
         from unnest(edges) with ordinality as edge (body, place)
@@ -8391,7 +8770,7 @@ begin
         group by id
         order by 2, 1
         limit 50
-      ) as said), '[]')
+      ) as statement), '[]')
     -- And of what the question names, where no edge touches it.
     || coalesce((
       select jsonb_agg(distinct named.id)
@@ -8421,11 +8800,11 @@ comment on function rag.render_graph is
   'Entities, edges and evidence of what was reached: all seeds, and of their neighbours those that matter most, '
   'sixteen.';
 
--- Graph search: the legs of rag_search and the expanded graph, ordered together in one call. A query without known
--- entities uses the legs alone.
+-- The graph's share in the score of a candidate. Candidates of the graph that no leg found get the score that the legs
+-- would have given them.
 
 create function rag.fuse_graph_scores(candidates rag.candidate[], graph_candidates rag.graph_candidate[],
-  share double precision, wanted integer)
+  share double precision, row_limit integer)
 returns rag.candidate[]
 language plpgsql stable security invoker set search_path = ''
 as $$
@@ -8437,7 +8816,7 @@ begin
       left join unnest(graph_candidates) as place on place.org_id = candidate.org_id
         and place.document_id = candidate.document_id and place.ordinal = candidate.ordinal
     ), best as (
-      select * from weighed order by joined_score desc, chunk_id limit wanted
+      select * from weighed order by joined_score desc, chunk_id limit row_limit
     )
     select array_agg(rag.candidate(org_id => best.org_id, document_id => best.document_id, ordinal => best.ordinal,
       chunk_id => best.chunk_id, content => best.content, span_start => best.span_start, span_end => best.span_end,
@@ -8448,32 +8827,8 @@ end;
 $$;
 
 comment on function rag.fuse_graph_scores is
-  'The hits, those that the graph reached before others, `wanted` at most: of a score the graph''s share is how '
+  'The hits, those that the graph reached before others, `row_limit` at most: of a score the graph''s share is how '
   'surely the chunk was reached, the rest what the legs give it, 0 to 1 both.';
-
-create function rag.render_matches(shown rag.candidate[], by_legs rag.candidate[],
-  graph_candidates rag.graph_candidate[], exact boolean, considered integer, vector_ms real, lexical_ms real,
-  ignored_filters text[])
-returns jsonb
-language plpgsql stable security invoker set search_path = ''
-as $$
-begin
-  return (
-    select coalesce(jsonb_agg(to_jsonb(row_shown) || jsonb_build_object('graph_score', coalesce(place.weight, 0),
-      'graph_sourced', coalesce(place.weight, 0) > 0 and not exists (
-        select from unnest(by_legs) as candidate where candidate.chunk_id = row_shown.chunk_id))), '[]')
-    from rag.to_rows(shown, exact, considered, vector_ms, lexical_ms, ignored_filters) as row_shown
-    left join lateral (
-      select max(found.weight)
-      from unnest(graph_candidates) as found
-      where found.org_id = row_shown.org_id and found.document_id = row_shown.document_id
-        and found.ordinal = row_shown.ordinal
-    ) as place (weight) on true);
-end;
-$$;
-
-comment on function rag.render_matches is
-  'The hits as JSON, each with how surely the graph reached it, and whether the legs alone would not have shown it.';
 
 create function rag.score_graph_candidates(graph_candidates rag.graph_candidate[], known rag.candidate[],
   query_text text, query_embedding extensions.halfvec, scope rag.search_scope, mode text)
@@ -8524,6 +8879,55 @@ comment on function rag.score_graph_candidates is
   'Those of the reached chunks that a leg has not brought, with the score that it would have given them; by word '
   'alone one without any of the words has none, and was reached all the same.';
 
+create function rag.add_graph_candidates(candidates rag.candidate[], graph_candidates rag.graph_candidate[],
+  query_text text, query_embedding extensions.halfvec, scope rag.search_scope, legs text, row_limit integer)
+returns rag.candidate[]
+language plpgsql stable security invoker set search_path = ''
+as $$
+begin
+  if cardinality(graph_candidates) = 0 then
+    return candidates;
+  end if;
+  -- In hybrid search the legs scored them among their own candidates.
+  if legs <> 'hybrid' then
+    candidates := candidates
+      || rag.score_graph_candidates(graph_candidates, candidates, query_text, query_embedding, scope, legs);
+  end if;
+  return rag.fuse_graph_scores(
+    candidates, graph_candidates, (select settings.graph_share from rag.settings), row_limit);
+end;
+$$;
+
+comment on function rag.add_graph_candidates is
+  'The candidates of the legs together with those of the graph, up to row_limit, by the fused score.';
+
+-- Graph search: the legs of rag_search and the expanded graph, ordered together in one call. A query without known
+-- entities uses the legs alone.
+
+create function rag.render_matches(shown rag.candidate[], by_legs rag.candidate[],
+  graph_candidates rag.graph_candidate[], exact boolean, considered integer, vector_ms real, lexical_ms real,
+  ignored_filters text[])
+returns jsonb
+language plpgsql stable security invoker set search_path = ''
+as $$
+begin
+  return (
+    select coalesce(jsonb_agg(to_jsonb(row_shown) || jsonb_build_object('graph_score', coalesce(place.weight, 0),
+      'graph_sourced', coalesce(place.weight, 0) > 0 and not exists (
+        select from unnest(by_legs) as candidate where candidate.chunk_id = row_shown.chunk_id))), '[]')
+    from rag.to_rows(shown, exact, considered, vector_ms, lexical_ms, ignored_filters) as row_shown
+    left join lateral (
+      select max(found.weight)
+      from unnest(graph_candidates) as found
+      where found.org_id = row_shown.org_id and found.document_id = row_shown.document_id
+        and found.ordinal = row_shown.ordinal
+    ) as place (weight) on true);
+end;
+$$;
+
+comment on function rag.render_matches is
+  'The hits as JSON, each with how surely the graph reached it, and whether the legs alone would not have shown it.';
+
 create function public.rag_graph_search(
   query_text text,
   query_vector extensions.vector default null,
@@ -8546,7 +8950,6 @@ declare
   legs text := case mode when 'graph' then 'hybrid' else mode end;
   query_embedding extensions.halfvec(1536);
   scope rag.search_scope;
-  settings rag.settings;
   search record;
   seeds rag.seed_entity[];
   expansion record;
@@ -8558,8 +8961,6 @@ begin
   perform rag.check_search(query_text, query_vector, legs, expand_context, half_life_days, 'mean');
   perform rag.check_graph(query_text, top_k, hops, relation_types);
   scope := rag.resolve_filters(filters);
-  select * into settings from rag.settings;
-  prefer := nullif(prefer, '{}');
   if legs in ('hybrid', 'hierarchical') and not rag.uses_keywords(scope) then
     legs := 'semantic';
   end if;
@@ -8568,7 +8969,8 @@ begin
   end if;
 
   started := clock_timestamp();
-  seeds := rag.seeds_in_scope(rag.link_entities(query_text, scope), scope, 24, settings.mentions_read);
+  seeds := rag.seeds_in_scope(
+    rag.link_entities(query_text, scope), scope, 24, (select settings.mentions_read from rag.settings));
   expansion := rag.expand_graph(seeds, scope, query_embedding, hops, relation_types, pool, started);
   graph_ms := rag.milliseconds_since(started);
   -- Both legs score what was reached among their own candidates, as if they had brought it.
@@ -8576,24 +8978,9 @@ begin
     select rag.candidate(org_id => place.org_id, document_id => place.document_id, ordinal => place.ordinal)
     from unnest(expansion.chunks) as place
     where legs = 'hybrid'));
-  candidates := search.candidates;
-  if legs <> 'hybrid' and cardinality(expansion.chunks) > 0 then
-    candidates := candidates
-      || rag.score_graph_candidates(expansion.chunks, candidates, query_text, query_embedding, scope, legs);
-  end if;
-  if cardinality(expansion.chunks) > 0 then
-    candidates := rag.fuse_graph_scores(candidates, expansion.chunks, settings.graph_share, pool);
-  end if;
-  if half_life_days is not null then
-    candidates := rag.apply_recency(candidates, half_life_days);
-  end if;
-  if prefer is not null then
-    candidates := rag.boost_source_types(candidates, prefer);
-  end if;
-  candidates := candidates[:top_k];
-  if expand_context > 0 then
-    candidates := rag.expand_neighbours(candidates, expand_context);
-  end if;
+  candidates := rag.to_page(
+    rag.add_graph_candidates(search.candidates, expansion.chunks, query_text, query_embedding, scope, legs, pool),
+    half_life_days, prefer, top_k, expand_context);
   return rag.render_graph(seeds, expansion.neighbours, scope) || jsonb_build_object('complete', expansion.complete,
     'graph_ms', graph_ms, 'matches', rag.render_matches(candidates, (search.candidates)[:top_k], expansion.chunks,
       search.exact, search.considered, search.vector_ms, search.lexical_ms, scope.ignored_filters))
@@ -8631,18 +9018,20 @@ comment on function rag.check_graph is
 -- Graph of given documents: their entities and relations, and the relations that other visible documents state of
 -- these, for /v1/contents.
 
-create function rag.document_entities(org_id uuid, document_id uuid, wanted integer)
+create function rag.document_entities(org_id uuid, document_id uuid, row_limit integer)
 returns rag.seed_entity[]
 language plpgsql stable security invoker set search_path = ''
 as $$
 begin
   return array(
-    select (document_entities.org_id, named.entity, max(named.weight), null, null)::rag.seed_entity
+    select rag.seed_entity(
+      org_id => document_entities.org_id, entity => named.entity, weight => max(named.weight))
     from (
-      (select subjects.entity, subjects.weight
-      from rag.subjects
-      where subjects.org_id = document_entities.org_id and subjects.document_id = document_entities.document_id
-        and subjects.weight >= 0.9)
+      (select title_entities.entity, title_entities.weight
+      from rag.title_entities
+      where title_entities.org_id = document_entities.org_id
+        and title_entities.document_id = document_entities.document_id
+        and title_entities.weight >= 0.9)
       union all
       (select mentions.entity, 0.8 * mentions.weight
       from rag.mentions
@@ -8652,16 +9041,16 @@ begin
     ) as named
     group by named.entity
     order by max(named.weight) desc, named.entity
-    limit wanted);
+    limit row_limit);
 end;
 $$;
 
 comment on function rag.document_entities is
-  'The entities that a document names, those that matter most in it; `wanted` at most, its subjects first, which '
+  'The entities that a document names, those that matter most in it; `row_limit` at most, its titles first, which '
   'weigh more than whatever it names.';
 
 create function rag.edges_touching(org_id uuid, entities text[], scope rag.search_scope, document_id uuid,
-  wanted integer)
+  row_limit integer)
 returns jsonb[]
 language plpgsql stable security invoker set search_path = ''
 set enable_sort = off
@@ -8673,9 +9062,9 @@ begin
       'to', replace(stated.object, ' ', '_'), 'org_id', edges_touching.org_id,
       'confidence', round(stated.confidence::numeric, 4), 'evidence', stated.evidence)
     from (
-      select said.subject, said.type, said.object,
-        least(0.99, 1 - exp(sum(ln(1 - least(0.98, said.confidence))))) as confidence,
-        (array_agg(chunks.id order by said.confidence desc, chunks.id))[:5] as evidence
+      select statement.subject, statement.type, statement.object,
+        least(0.99, 1 - exp(sum(ln(1 - least(0.98, statement.confidence))))) as confidence,
+        (array_agg(chunks.id order by statement.confidence desc, chunks.id))[:5] as evidence
       from (
         (select relations.subject, relations.type, relations.object, relations.confidence, relations.document_id,
           relations.ordinal
@@ -8708,12 +9097,12 @@ begin
           limit 50)
           offset 0
         ) as found
-      ) as said
-      join rag.chunks on chunks.org_id = edges_touching.org_id and chunks.document_id = said.document_id
-        and chunks.ordinal = said.ordinal
-      group by said.subject, said.type, said.object
+      ) as statement
+      join rag.chunks on chunks.org_id = edges_touching.org_id and chunks.document_id = statement.document_id
+        and chunks.ordinal = statement.ordinal
+      group by statement.subject, statement.type, statement.object
       order by 4 desc, 1, 2, 3
-      limit wanted
+      limit row_limit
     ) as stated);
 end;
 $$;
@@ -8745,7 +9134,7 @@ begin
     edges := rag.edges_touching(org_id, reached[:128], scope, null, 128);
   end loop;
   further := array(
-    select (org_id, ends.entity, 0.1, null, null, null)::rag.neighbour
+    select rag.neighbour(org_id => org_id, entity => ends.entity, weight => 0.1)
     from unnest(reached) as ends (entity)
     where not exists (select from unnest(seeds) as seed where seed.entity = ends.entity));
   entities := rag.render_entities(seeds, further, scope);
@@ -8841,7 +9230,7 @@ create table rag.messages (
 
 comment on table rag.messages is 'Messages of chat sessions, in order.';
 comment on column rag.messages.collection_id is
-  'The session''s when it was said. What was said before stays of no collection when the session takes another.';
+  'The session''s collection at the time of the message. It stays null when the session gets a collection later.';
 comment on column rag.messages.details is 'Of an answer: what it cites, what it took.';
 
 -- Deleting a collection.
@@ -8900,18 +9289,6 @@ create policy "a bound key stays in its collection" on rag.messages
   using ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()))
   with check ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()));
 
-create type rag.session as (
-  id uuid, org_id uuid, owner_id uuid, collection_id uuid, title text, message_count integer, created_at timestamptz,
-  last_message_at timestamptz
-);
-
-comment on type rag.session is 'A session as a list returns it.';
-create type rag.message as (
-  id uuid, session_id uuid, ordinal integer, role text, content text, details jsonb, created_at timestamptz
-);
-
-comment on type rag.message is 'A message as a list returns it.';
-
 create function rag.require_chat_scope()
 returns void
 language plpgsql stable security invoker set search_path = ''
@@ -8944,6 +9321,8 @@ end;
 $$;
 
 comment on function rag.get_session is 'The session of that id; PT404 for one that is not the caller''s.';
+
+-- Turns of a chat: the session and its latest messages are read before a turn, and the turn is stored after it.
 
 create function rag.check_messages(messages jsonb)
 returns void
@@ -8980,7 +9359,7 @@ as $$
 #variable_conflict use_variable
 declare
   present rag.sessions;
-  wanted rag.collections;
+  collection rag.collections;
 begin
   perform rag.begin_call();
   if history is null or history not between 0 and 1000 then
@@ -8996,12 +9375,12 @@ begin
     raise exception 'the session is about another collection'
       using errcode = 'PT409', detail = 'session_of_another_collection';
   elsif present.collection_id is null then
-    wanted := rag.collection_in(present.org_id, collection_id);
+    collection := rag.collection_in(present.org_id, collection_id);
   end if;
   return jsonb_build_object(
     'session_id', present.id,
-    'org_id', coalesce(present.org_id, wanted.org_id, rag.resolve_org(null)),
-    'collection_id', coalesce(present.collection_id, wanted.id),
+    'org_id', coalesce(present.org_id, collection.org_id, rag.resolve_org(null)),
+    'collection_id', coalesce(present.collection_id, collection.id),
     'title', present.title,
     'message_count', coalesce(present.message_count, 0),
     'messages', (
@@ -9037,16 +9416,16 @@ language plpgsql stable security invoker set search_path = ''
 as $$
 #variable_conflict use_variable
 declare
-  wanted rag.collections;
+  collection rag.collections;
 begin
   if collection_id is null then
     return null;
   end if;
-  wanted := rag.get_collection(collection_id);
-  if wanted.org_id <> org_id then
+  collection := rag.get_collection(collection_id);
+  if collection.org_id <> org_id then
     raise exception 'there is no such collection' using errcode = 'PT404', detail = 'collection_not_found';
   end if;
-  return wanted;
+  return collection;
 end;
 $$;
 
@@ -9061,24 +9440,24 @@ as $$
 #variable_conflict use_variable
 declare
   home rag.sessions;
-  wanted rag.collections;
-  said integer;
+  collection rag.collections;
+  added integer;
 begin
   perform rag.begin_call();
   perform rag.require_chat_scope();
   perform rag.check_json('messages', messages), rag.check_messages(messages);
-  said := jsonb_array_length(messages);
+  added := jsonb_array_length(messages);
   if session_id is null then
     home.org_id := rag.resolve_org(org_id);
-    wanted := rag.collection_in(home.org_id, collection_id);
+    collection := rag.collection_in(home.org_id, collection_id);
     insert into rag.sessions (org_id, owner_id, collection_id, title, message_count)
-    values (home.org_id, auth.uid(), wanted.id, coalesce(title, ''), said)
+    values (home.org_id, auth.uid(), collection.id, coalesce(title, ''), added)
     returning * into home;
   else
     home := rag.get_session(session_id);
     -- The row is locked from here on: whoever keeps another turn of it counts from there.
     update rag.sessions as grown
-    set message_count = grown.message_count + said,
+    set message_count = grown.message_count + added,
       last_message_at = greatest(grown.last_message_at, clock_timestamp())
     where grown.org_id = home.org_id and grown.id = home.id
     returning grown.* into home;
@@ -9087,7 +9466,7 @@ begin
     end if;
   end if;
   insert into rag.messages (org_id, session_id, ordinal, owner_id, collection_id, role, content, details)
-  select home.org_id, home.id, home.message_count - said + item.place::integer - 1, home.owner_id, home.collection_id,
+  select home.org_id, home.id, home.message_count - added + item.place::integer - 1, home.owner_id, home.collection_id,
     item.body ->> 'role', item.body ->> 'content', coalesce(nullif(item.body -> 'details', 'null'), '{}')
   from jsonb_array_elements(messages) with ordinality as item (body, place);
   return jsonb_build_object('session_id', home.id, 'message_count', home.message_count);
@@ -9095,11 +9474,25 @@ end;
 $$;
 
 comment on function public.rag_save_turn is
-  'Keep what was said in a turn, in order, at the end of the session, or in a new one of that org, collection and '
-  'title where session_id is null: {"session_id", "message_count"}. A session stays where it began: one about the '
-  'org takes no collection later, or a key that is bound to that would read what was said of others. Of two turns '
-  'of one session at once the later to come stands after the other. PT404 for a session or a collection that has '
-  'gone meanwhile.';
+  'Store the messages of a turn, in order, at the end of the session, or in a new session of that org, collection and '
+  'title if session_id is null: {"session_id", "message_count"}. A session keeps its scope: a session about the org '
+  'gets no collection later, or a key that is bound to the collection would read messages about others. Of two '
+  'concurrent turns of a session, the later is stored behind the other. PT404 for a session or a collection that was '
+  'deleted meanwhile.';
+
+-- Functions to list sessions and their messages, and to delete a session. They run as their caller.
+
+create type rag.session as (
+  id uuid, org_id uuid, owner_id uuid, collection_id uuid, title text, message_count integer, created_at timestamptz,
+  last_message_at timestamptz
+);
+
+comment on type rag.session is 'A session as a list returns it.';
+create type rag.message as (
+  id uuid, session_id uuid, ordinal integer, role text, content text, details jsonb, created_at timestamptz
+);
+
+comment on type rag.message is 'A message as a list returns it.';
 
 create function public.rag_list_sessions("limit" integer default 20, "offset" integer default 0)
 returns setof rag.session
@@ -9179,7 +9572,7 @@ begin
   elsif home.owner_id is not null then
     raise exception 'a private index is not persisted: anybody of the org could load it'
       using errcode = 'PT400', detail = 'private_collection';
-  elsif home.loads is not null or home.deleted_at is not null then
+  elsif home.loading_name is not null or home.deleted_at is not null then
     raise exception 'there is no such collection' using errcode = 'PT404', detail = 'collection_not_found';
   end if;
   return home;
@@ -9364,8 +9757,8 @@ $$;
 comment on function public.rag_read_snapshot_chunks is
   'A document''s chunks from `first` on, as many as rag.snapshot_chunks returns; PT409 if the document has changed.';
 
--- Import of a snapshot into a collection, a page at a time. The collection has no name (collections.loads) until the
--- end of the import, which names it in one transaction.
+-- Import of a snapshot into a collection, a page at a time. The collection has no name (collections.loading_name) until
+-- the end of the import, which names it in one transaction.
 
 create function rag.check_load(name text, overwrite boolean)
 returns uuid
@@ -9407,7 +9800,8 @@ as $$
   select jsonb_build_object('org_id', checked.org_id, 'left_behind', array(
     select collections.id
     from rag.collections
-    where collections.org_id = checked.org_id and collections.loads is not null and collections.deleted_at is null
+    where collections.org_id = checked.org_id and collections.loading_name is not null
+      and collections.deleted_at is null
       and collections.updated_at < now() - interval '1 hour'))
   from (select rag.check_load(rag_check_load.name, rag_check_load.overwrite) as org_id offset 0) as checked;
 $$;
@@ -9440,7 +9834,7 @@ begin
   then
     perform rag.check_collection_quota(home_id);
   end if;
-  insert into rag.collections (org_id, name, loads, description, metadata, config)
+  insert into rag.collections (org_id, name, loading_name, description, metadata, config)
   values (home_id, 'loading ' || gen_random_uuid(), rag_begin_load.name, fields.description,
     coalesce(fields.metadata, '{}'), coalesce(fields.config, '{}'))
   returning id into made;
@@ -9462,7 +9856,7 @@ begin
   update rag.collections
   set updated_at = clock_timestamp()
   where collections.org_id = any (array(select rag.current_org_ids())) and collections.id = running_load.collection_id
-    and collections.loads is not null and collections.deleted_at is null and collections.owner_id is null
+    and collections.loading_name is not null and collections.deleted_at is null and collections.owner_id is null
   returning collections.* into home;
   if not found then
     raise exception 'nothing is loaded there' using errcode = 'PT404', detail = 'collection_not_found';
@@ -9550,8 +9944,9 @@ begin
   from rag.chunks as stored
   where stored.org_id = home.org_id and stored.document_id = rag_load_chunks.document_id;
   perform set_config('rag.words_later', 'true', true);
-  perform rag.insert_chunks(home.org_id, array[
-    (rag_load_chunks.document_id, rag_load_chunks.chunks, rag_load_chunks.embedding_model)::rag.document_chunks], present);
+  perform rag.insert_chunks(home.org_id, array[rag.document_chunks(
+    document_id => rag_load_chunks.document_id, chunks => rag_load_chunks.chunks,
+    embedding_model => rag_load_chunks.embedding_model)], present);
   perform set_config('rag.words_later', '', true);
   if rag_load_chunks.last then
     perform rag.index_words(home.org_id, array[rag_load_chunks.document_id]);
@@ -9572,13 +9967,13 @@ declare
   is_admitted constant boolean := rag.begin_write();
   home constant rag.collections := rag.running_load(rag_finish_load.collection_id);
 begin
-  perform pg_advisory_xact_lock(hashtextextended('rag.load ' || home.org_id || ' ' || home.loads, 0));
-  perform rag.check_load(home.loads, rag_finish_load.overwrite);
+  perform pg_advisory_xact_lock(hashtextextended('rag.load ' || home.org_id || ' ' || home.loading_name, 0));
+  perform rag.check_load(home.loading_name, rag_finish_load.overwrite);
   delete from rag.collections as older
   where older.org_id = home.org_id
-    and older.id = (select present.id from rag.collection_by_name(home.org_id, home.loads) as present);
+    and older.id = (select present.id from rag.collection_by_name(home.org_id, home.loading_name) as present);
   update rag.collections
-  set name = home.loads, loads = null
+  set name = home.loading_name, loading_name = null
   where collections.org_id = home.org_id and collections.id = home.id;
 exception when unique_violation then
   -- Somebody made it by another way, just now.
@@ -9640,7 +10035,7 @@ $$;
 comment on function rag.histogram_bounds is
   'The upper bounds of a histogram''s buckets; empty for a counter, null for an unknown metric.';
 
-create table rag.measures (
+create table rag.api_metrics (
   user_id uuid not null,
   name text not null check (rag.histogram_bounds(name) is not null),
   label text not null default '' check (label in ('', 'success', 'failure', 'prompt', 'completion')),
@@ -9650,15 +10045,15 @@ create table rag.measures (
   primary key (user_id, name, label)
 );
 
-comment on table rag.measures is 'Counters and histograms of the index and knowledge APIs, by user.';
-comment on column rag.measures.label is 'success or failure of a request, prompt or completion of tokens.';
-comment on column rag.measures.sum is 'Of a counter: what it counts. Of a histogram: the sum of all values.';
-comment on column rag.measures.total is 'How often; and how often up to each bound.';
+comment on table rag.api_metrics is 'Counters and histograms of the index and knowledge APIs, by user.';
+comment on column rag.api_metrics.label is 'success or failure of a request, prompt or completion of tokens.';
+comment on column rag.api_metrics.sum is 'Of a counter: what it counts. Of a histogram: the sum of all values.';
+comment on column rag.api_metrics.total is 'How often; and how often up to each bound.';
 
-alter table rag.measures enable row level security;
-alter table rag.measures force row level security;
+alter table rag.api_metrics enable row level security;
+alter table rag.api_metrics force row level security;
 
-create policy "callers measure their own requests, metrics read all" on rag.measures
+create policy "callers measure their own requests, metrics read all" on rag.api_metrics
   for all to authenticated
   using (user_id = (select auth.uid()) or (select rag.reads_metrics()))
   with check (user_id = (select auth.uid()));
@@ -9677,7 +10072,7 @@ begin
     from (select item from jsonb_array_elements(rag_record_metrics.measures) as item limit 20) as items
     cross join jsonb_to_record(items.item) as fields (name text, label text, value double precision)
   )
-  insert into rag.measures as present (user_id, name, label, sum, total, buckets)
+  insert into rag.api_metrics as present (user_id, name, label, sum, total, buckets)
   select auth.uid(), measured.name, measured.label, 
     -- Of one that cannot be there is no sum.
     case when bool_and(measured.value is not null) then sum(measured.value) end, count(*), array(
@@ -9686,7 +10081,7 @@ begin
   from measured
   group by measured.name, measured.label
   order by measured.name, measured.label
-  on conflict on constraint measures_pkey do update set
+  on conflict on constraint api_metrics_pkey do update set
     sum = present.sum + excluded.sum,
     total = present.total + excluded.total,
     buckets = array(
@@ -9932,17 +10327,17 @@ as $$
   ) as counted
   group by counted.function, counted.outcome
   union all
-  select measures.name, jsonb_build_object('label', measures.label), sum(measures.sum), sum(measures.total),
-    rag.histogram_bounds(measures.name), array(
+  select api_metrics.name, jsonb_build_object('label', api_metrics.label), sum(api_metrics.sum), sum(api_metrics.total),
+    rag.histogram_bounds(api_metrics.name), array(
       select sum(all_of.buckets[place])::bigint
-      from generate_subscripts(rag.histogram_bounds(measures.name), 1) as place
-      cross join rag.measures as all_of
-      where all_of.name = measures.name and all_of.label = measures.label
+      from generate_subscripts(rag.histogram_bounds(api_metrics.name), 1) as place
+      cross join rag.api_metrics as all_of
+      where all_of.name = api_metrics.name and all_of.label = api_metrics.label
       group by place
       order by place)
-  from rag.measures
+  from rag.api_metrics
   where (select rag.reads_metrics())
-  group by measures.name, measures.label;
+  group by api_metrics.name, api_metrics.label;
 $$;
 
 comment on function public.rag_metrics is
@@ -9952,7 +10347,7 @@ comment on function public.rag_metrics is
 -- Calls of each user in an org today, for the org's admins. A row is reused the next day, so there is one for each user
 -- who ever called. rag_check_rate_limit writes it, rag_stats reads it.
 
-create table rag.calls (
+create table rag.org_calls (
   org_id uuid not null references rag.orgs (id) on delete cascade,
   owner_id uuid not null,
   day date not null,
@@ -9960,14 +10355,14 @@ create table rag.calls (
   primary key (org_id, owner_id)
 );
 
-comment on table rag.calls is 'Calls of each user in an org today.';
-comment on column rag.calls.owner_id is 'Who calls.';
-comment on column rag.calls.day is 'In UTC, as is the midnight that starts it.';
+comment on table rag.org_calls is 'Calls of each user in an org today.';
+comment on column rag.org_calls.owner_id is 'Who calls.';
+comment on column rag.org_calls.day is 'In UTC, as is the midnight that starts it.';
 
-alter table rag.calls enable row level security;
-alter table rag.calls force row level security;
+alter table rag.org_calls enable row level security;
+alter table rag.org_calls force row level security;
 
-create policy "callers see their own calls, admins their org's" on rag.calls
+create policy "callers see their own calls, admins their org's" on rag.org_calls
   for all to authenticated
   using (org_id = any (array(select rag.current_org_ids()))
     and (owner_id is null or owner_id = (select auth.uid())
@@ -9976,11 +10371,11 @@ create policy "callers see their own calls, admins their org's" on rag.calls
     and (owner_id is null or owner_id = (select auth.uid())
       or org_id = any (array(select rag.admin_org_ids()))));
 
-create policy "calls are of oneself" on rag.calls
+create policy "calls are of oneself" on rag.org_calls
   as restrictive for insert to authenticated
   with check (owner_id = (select auth.uid()));
 
-create policy "nobody counts for another" on rag.calls
+create policy "nobody counts for another" on rag.org_calls
   as restrictive for update to authenticated
   using (owner_id = (select auth.uid())) with check (owner_id = (select auth.uid()));
 
@@ -9988,11 +10383,11 @@ create function rag.count_org_call()
 returns void
 language sql volatile security invoker set search_path = ''
 as $$
-  insert into rag.calls as present (org_id, owner_id, day, total)
+  insert into rag.org_calls as present (org_id, owner_id, day, total)
   select own.ids[1], auth.uid(), (clock_timestamp() at time zone 'UTC')::date, 1
   from (select array(select rag.current_org_ids()) as ids) as own
   where cardinality(own.ids) = 1
-  on conflict on constraint calls_pkey do update set
+  on conflict on constraint org_calls_pkey do update set
     day = greatest(present.day, excluded.day),
     total = case when present.day < excluded.day then 0 else present.total end + 1;
 $$;
@@ -10006,7 +10401,7 @@ comment on function rag.count_org_call is
 -- stored as hashes. The functions write and read as the caller: no other user, admin or API key sees a response, nor
 -- does the caller after leaving the org.
 
-create table rag.replies (
+create table rag.stored_responses (
   org_id uuid not null references rag.orgs (id) on delete cascade,
   owner_id uuid not null,
   caller_id uuid not null,
@@ -10022,29 +10417,30 @@ create table rag.replies (
   created_at timestamptz not null,
   scope text not null default 'chat:read' check (scope in ('chat:read', 'documents:write', 'collections:manage')),
   primary key (org_id, owner_id, caller_id, key_hash),
-  constraint replies_state check (
+  constraint stored_responses_state check (
     num_nonnulls(claim, due_at) = 2 and num_nonnulls(status, body, request_id) = 0
     or num_nonnulls(claim, due_at) = 0 and num_nonnulls(status, body, request_id) = 3)
 );
 
-comment on table rag.replies is 'Stored responses of requests with an Idempotency-Key.';
-comment on column rag.replies.caller_id is 'The API key that asked, else the user: rag.caller_id().';
-comment on column rag.replies.key_hash is 'SHA-256 of the key, and of what was asked.';
-comment on column rag.replies.collection_id is 'The one that the asking key is bound to.';
-comment on column rag.replies.claim is
+comment on table rag.stored_responses is 'Stored responses of requests with an Idempotency-Key.';
+comment on column rag.stored_responses.caller_id is 'The API key that asked, else the user: rag.caller_id().';
+comment on column rag.stored_responses.key_hash is 'SHA-256 of the key, and of what was asked.';
+comment on column rag.stored_responses.collection_id is 'The one that the asking key is bound to.';
+comment on column rag.stored_responses.claim is
   'Whose work it is until it is done, and when whoever has it is taken for dead. A reply has neither.';
-comment on column rag.replies.body is 'As it was sent, the order of its keys too.';
-comment on column rag.replies.chunk_ids is
+comment on column rag.stored_responses.body is 'As it was sent, the order of its keys too.';
+comment on column rag.stored_responses.chunk_ids is
   'What it shows: when the caller no longer sees all of that, it was never answered.';
-comment on column rag.replies.scope is 'What an API key needs to have been answered this, and to be answered it again.';
+comment on column rag.stored_responses.scope is
+  'The scope that an API key needs for the request, and for the stored response.';
 
 -- rag_claim_response: what of the caller's is too old.
-create index replies_by_age on rag.replies (org_id, owner_id, caller_id, created_at);
+create index stored_responses_by_age on rag.stored_responses (org_id, owner_id, caller_id, created_at);
 
-alter table rag.replies enable row level security;
-alter table rag.replies force row level security;
+alter table rag.stored_responses enable row level security;
+alter table rag.stored_responses force row level security;
 
-create policy "members use their org's replies" on rag.replies
+create policy "members use their org's stored_responses" on rag.stored_responses
   for all to authenticated
   using (org_id = any (array(select rag.current_org_ids()))
     and (owner_id is null or owner_id = (select auth.uid())
@@ -10053,12 +10449,12 @@ create policy "members use their org's replies" on rag.replies
     and (owner_id is null or owner_id = (select auth.uid())
       or org_id = any (array(select rag.admin_org_ids()))));
 
-create policy "a reply is for whoever asked" on rag.replies
+create policy "a reply is for whoever asked" on rag.stored_responses
   as restrictive for all to authenticated
   using (owner_id = (select auth.uid()) and caller_id = (select rag.caller_id()))
   with check (owner_id = (select auth.uid()) and caller_id = (select rag.caller_id()));
 
-create policy "a key has replies of its scopes" on rag.replies
+create policy "a key has replies of its scopes" on rag.stored_responses
   as restrictive for all to authenticated
   using (scope = 'chat:read' and (select rag.has_scope('chat:read'))
     or scope = 'documents:write' and (select rag.has_scope('documents:write'))
@@ -10067,16 +10463,16 @@ create policy "a key has replies of its scopes" on rag.replies
     or scope = 'documents:write' and (select rag.has_scope('documents:write'))
     or scope = 'collections:manage' and (select rag.has_scope('collections:manage')));
 
-create policy "a bound key stays in its collection" on rag.replies
+create policy "a bound key stays in its collection" on rag.stored_responses
   as restrictive for all to authenticated
   using ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()))
   with check ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()));
 
-create type rag.stored_response as (
+create type rag.response_claim as (
   outcome text, claim uuid, status integer, body json, request_id text, retry_after integer, org_id uuid
 );
 
-comment on type rag.stored_response is
+comment on type rag.response_claim is
   'What to do with a request: go (with a claim to end it by), replay what was answered, busy (it is being worked '
   'on; ask again so many seconds later), or differs (the key has been used for something else). org_id: where it is '
   'kept.';
@@ -10086,7 +10482,7 @@ returns boolean
 language sql stable security invoker set search_path = ''
 as $$
   select exists (
-    select from rag.replies as present
+    select from rag.stored_responses as present
     where present.org_id = has_too_many_responses.org_id and present.owner_id = (select auth.uid())
       and present.caller_id = (select rag.caller_id()) and present.created_at > now() - interval '24 hours'
     order by present.created_at
@@ -10100,29 +10496,17 @@ returns boolean
 language sql stable security invoker set search_path = ''
 as $$
   select not exists (
-    select from unnest(ids) as wanted (id)
+    select from unnest(ids) as chunk (id)
     where not exists (
-      select from rag.chunks where chunks.org_id = can_see_chunks.org_id and chunks.id = wanted.id));
+      select from rag.chunks where chunks.org_id = can_see_chunks.org_id and chunks.id = chunk.id));
 $$;
 
 comment on function rag.can_see_chunks is 'Whether the caller sees all of these chunks.';
 
-create function public.rag_claim_response(
-  org_id uuid, key_hash text, body_hash text, lease_seconds integer, collection_id uuid default null,
-  scope text default 'chat:read'
-)
-returns setof rag.stored_response
-language plpgsql volatile security invoker set search_path = ''
+create function rag.check_response_claim(home uuid, key_hash text, scope text, lease_seconds integer)
+returns void
+language plpgsql stable security invoker set search_path = ''
 as $$
-#variable_conflict use_variable
-declare
-  is_admitted constant boolean := rag.begin_call();
-  home constant uuid := case
-    when collection_id is null then rag.resolve_org(org_id) else (rag.get_collection(collection_id)).org_id end;
-  known rag.replies;
-  answer rag.stored_response;
-  -- The clock, not the transaction's time: one may have waited for another.
-  moment timestamptz;
 begin
   if scope is null or scope not in ('chat:read', 'documents:write', 'collections:manage') then
     raise exception 'scope must be chat:read, documents:write or collections:manage'
@@ -10132,31 +10516,72 @@ begin
   elsif lease_seconds is null or lease_seconds not between 1 and 3600 then
     raise exception 'lease_seconds must be between 1 and 3600' using errcode = 'PT400', detail = 'invalid_lease';
   elsif rag.has_too_many_responses(home) and not exists (
-    select from rag.replies as present
+    select from rag.stored_responses as present
     where present.org_id = home and present.owner_id = auth.uid() and present.caller_id = rag.caller_id()
-      and present.key_hash = rag_claim_response.key_hash
+      and present.key_hash = check_response_claim.key_hash
   ) then
-    -- Rather than forget what was promised. (What was is replayed.)
+    -- Stored responses are still replayed: none is deleted before its time.
     raise exception 'too many answers are kept: send fewer requests with an Idempotency-Key'
       using errcode = 'PT429', detail = 'too_many_replies';
   end if;
+end;
+$$;
+
+comment on function rag.check_response_claim is
+  'Raises PT400 for invalid arguments of rag_claim_response, PT403 for a key without the scope, and PT429 for a new '
+  'key of a caller with too many stored responses.';
+
+create function rag.try_claim_response(home uuid, key_hash text, body_hash text, scope text, lease_seconds integer)
+returns uuid
+language plpgsql volatile security invoker set search_path = ''
+as $$
+#variable_conflict use_variable
+declare
+  -- The clock, not the transaction's time: one may have waited for another.
+  moment constant timestamptz := clock_timestamp();
+  claim uuid;
+begin
+  insert into rag.stored_responses as present (
+    org_id, owner_id, caller_id, key_hash, body_hash, collection_id, claim, due_at, created_at, scope)
+  values (home, auth.uid(), rag.caller_id(), key_hash, body_hash, rag.bound_collection(), gen_random_uuid(),
+    moment + make_interval(secs => lease_seconds), moment, scope)
+  on conflict on constraint stored_responses_pkey do update
+  set body_hash = excluded.body_hash, claim = excluded.claim, due_at = excluded.due_at, status = null, body = null,
+    request_id = null, chunk_ids = '{}', created_at = excluded.created_at, scope = excluded.scope
+  where present.created_at <= clock_timestamp() - interval '24 hours'
+    or present.due_at <= clock_timestamp() and present.body_hash = excluded.body_hash
+    or present.status is not null and present.body_hash = excluded.body_hash
+      and not rag.can_see_chunks(home, present.chunk_ids)
+  returning present.claim into claim;
+  return claim;
+end;
+$$;
+
+comment on function rag.try_claim_response is
+  'Claim a key that is new or expired, whose earlier claim ended without a response, or whose response shows chunks '
+  'that the caller no longer sees: the claim; null if the key is in use.';
+
+create function public.rag_claim_response(
+  org_id uuid, key_hash text, body_hash text, lease_seconds integer, collection_id uuid default null,
+  scope text default 'chat:read'
+)
+returns setof rag.response_claim
+language plpgsql volatile security invoker set search_path = ''
+as $$
+#variable_conflict use_variable
+declare
+  is_admitted constant boolean := rag.begin_call();
+  home constant uuid := case
+    when collection_id is null then rag.resolve_org(org_id) else (rag.get_collection(collection_id)).org_id end;
+  known rag.stored_responses;
+  answer rag.response_claim;
+begin
+  perform rag.check_response_claim(home, key_hash, scope, lease_seconds);
   answer.org_id := home;
   -- Again, should what stood in the way be released before it was read.
   for attempt in 1..5 loop
-    moment := clock_timestamp();
-    insert into rag.replies as present (
-      org_id, owner_id, caller_id, key_hash, body_hash, collection_id, claim, due_at, created_at, scope)
-    values (home, auth.uid(), rag.caller_id(), key_hash, body_hash, rag.bound_collection(), gen_random_uuid(),
-      moment + make_interval(secs => lease_seconds), moment, scope)
-    on conflict on constraint replies_pkey do update
-    set body_hash = excluded.body_hash, claim = excluded.claim, due_at = excluded.due_at, status = null, body = null,
-      request_id = null, chunk_ids = '{}', created_at = excluded.created_at, scope = excluded.scope
-    where present.created_at <= clock_timestamp() - interval '24 hours'
-      or present.due_at <= clock_timestamp() and present.body_hash = excluded.body_hash
-      or present.status is not null and present.body_hash = excluded.body_hash
-        and not rag.can_see_chunks(home, present.chunk_ids)
-    returning present.claim into answer.claim;
-    if found then
+    answer.claim := rag.try_claim_response(home, key_hash, body_hash, scope, lease_seconds);
+    if answer.claim is not null then
       answer.outcome := 'go';
       perform rag.delete_expired_responses(home);
       return next answer;
@@ -10164,7 +10589,7 @@ begin
     end if;
 
     select * into known
-    from rag.replies as present
+    from rag.stored_responses as present
     where present.org_id = home and present.owner_id = auth.uid() and present.caller_id = rag.caller_id()
       and present.key_hash = rag_claim_response.key_hash;
     exit when found;
@@ -10172,7 +10597,10 @@ begin
   if known.body_hash <> body_hash then
     answer.outcome := 'differs';
   elsif known.status is not null then
-    answer := ('replay', null, known.status, known.body, known.request_id, null, home);
+    answer.outcome := 'replay';
+    answer.status := known.status;
+    answer.body := known.body;
+    answer.request_id := known.request_id;
   else
     -- As long again as it has been worked on, but no longer than the claim lasts.
     answer.outcome := 'busy';
@@ -10195,14 +10623,14 @@ language sql volatile security invoker set search_path = ''
 as $$
   with old as (
     select present.org_id, present.owner_id, present.caller_id, present.key_hash
-    from rag.replies as present
+    from rag.stored_responses as present
     where present.org_id = delete_expired_responses.org_id and present.owner_id = (select auth.uid())
       and present.caller_id = (select rag.caller_id()) and present.created_at <= now() - interval '24 hours'
     order by present.created_at
     limit 100
     for update skip locked
   )
-  delete from rag.replies as present
+  delete from rag.stored_responses as present
   using old
   where present.org_id = old.org_id and present.owner_id = old.owner_id and present.caller_id = old.caller_id
     and present.key_hash = old.key_hash;
@@ -10226,7 +10654,7 @@ begin
     perform public.rag_release_response(org_id, key_hash, claim);
     return false;
   end if;
-  update rag.replies as present
+  update rag.stored_responses as present
   set claim = null, due_at = null, status = rag_store_response.status, body = rag_store_response.body::json,
     request_id = rag_store_response.request_id, chunk_ids = coalesce(rag_store_response.chunk_ids, '{}')
   where present.org_id = rag.resolve_org(rag_store_response.org_id) and present.owner_id = auth.uid()
@@ -10248,7 +10676,7 @@ as $$
 #variable_conflict use_variable
 begin
   perform rag.begin_call();
-  delete from rag.replies as present
+  delete from rag.stored_responses as present
   where present.org_id = rag.resolve_org(rag_release_response.org_id) and present.owner_id = auth.uid()
     and present.caller_id = rag.caller_id() and present.key_hash = rag_release_response.key_hash
     and present.claim = rag_release_response.claim;
@@ -10263,7 +10691,7 @@ comment on function public.rag_release_response is
 -- caller of the request. The org's admins read the events; members do not, because the counts include private
 -- documents. No user changes or deletes an event: the deployer prunes them in SQL.
 
-create table rag.events (
+create table rag.audit_events (
   org_id uuid not null references rag.orgs (id) on delete cascade,
   id uuid not null default gen_random_uuid(),
   owner_id uuid,
@@ -10278,20 +10706,20 @@ create table rag.events (
   primary key (org_id, id)
 );
 
-comment on table rag.events is 'Audit events of the knowledge API.';
-comment on column rag.events.owner_id is 'Whose own the namespace is; null: the org''s.';
-comment on column rag.events.user_id is 'Who did it.';
-comment on column rag.events.collection_id is
+comment on table rag.audit_events is 'Audit events of the knowledge API.';
+comment on column rag.audit_events.owner_id is 'Whose own the namespace is; null: the org''s.';
+comment on column rag.audit_events.user_id is 'Who did it.';
+comment on column rag.audit_events.collection_id is
   'Null where there was none of that name. It may be gone by now: what was done remains.';
-comment on column rag.events.top_score is 'Of the best chunk; null where there was none.';
+comment on column rag.audit_events.top_score is 'Of the best chunk; null where there was none.';
 
 -- rag_list_events; and pruning, org by org.
-create index events_by_time on rag.events (org_id, created_at desc, id);
+create index audit_events_by_time on rag.audit_events (org_id, created_at desc, id);
 
-alter table rag.events enable row level security;
-alter table rag.events force row level security;
+alter table rag.audit_events enable row level security;
+alter table rag.audit_events force row level security;
 
-create policy "members use their org's events" on rag.events
+create policy "members use their org's audit_events" on rag.audit_events
   for all to authenticated
   using (org_id = any (array(select rag.current_org_ids()))
     and (owner_id is null or owner_id = (select auth.uid())
@@ -10300,22 +10728,22 @@ create policy "members use their org's events" on rag.events
     and (owner_id is null or owner_id = (select auth.uid())
       or org_id = any (array(select rag.admin_org_ids()))));
 
-create policy "events are of oneself" on rag.events
+create policy "events are of oneself" on rag.audit_events
   as restrictive for insert to authenticated
   with check (user_id = (select auth.uid()));
 
-create policy "a key notes what its scopes let it do" on rag.events
+create policy "a key notes what its scopes let it do" on rag.audit_events
   as restrictive for insert to authenticated
   with check (case when event in ('knowledge.ingest', 'knowledge.delete')
     then (select rag.has_scope('documents:write'))
     else (select rag.has_scope('retrievals:read', 'chat:read')) end);
 
-create policy "admins read events" on rag.events
+create policy "admins read events" on rag.audit_events
   as restrictive for select to authenticated
   using (org_id = any (array(select rag.admin_org_ids())));
 
 -- What a bound key asks for elsewhere is in no collection that it knows of.
-create policy "a bound key stays in its collection" on rag.events
+create policy "a bound key stays in its collection" on rag.audit_events
   as restrictive for all to authenticated
   using ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()))
   with check ((select rag.bound_collection()) is null or collection_id is null
@@ -10335,7 +10763,7 @@ declare
 begin
   perform rag.check_owner_in_name(org_id, rag_record_event.namespace);
   select * into home from rag.collection_by_name(org_id, rag_record_event.namespace, or_deleted => true);
-  insert into rag.events (
+  insert into rag.audit_events (
     org_id, owner_id, user_id, event, namespace, collection_id, document_count, chunk_count, top_score)
   values (
     org_id, coalesce(home.owner_id, rag.owner_in_name(rag_record_event.namespace)), auth.uid(), rag_record_event.event,
@@ -10363,11 +10791,11 @@ begin
   end if;
   return (
     with listed as (
-      select events.*
-      from rag.events
-      where events.org_id = any (array(select rag.admin_org_ids()))
-        and (rag_list_events.namespace is null or events.namespace = rag_list_events.namespace)
-        and (rag_list_events.event is null or events.event = rag_list_events.event)
+      select audit_events.*
+      from rag.audit_events
+      where audit_events.org_id = any (array(select rag.admin_org_ids()))
+        and (rag_list_events.namespace is null or audit_events.namespace = rag_list_events.namespace)
+        and (rag_list_events.event is null or audit_events.event = rag_list_events.event)
     ), page as (
       select listed.*
       from listed
@@ -10385,9 +10813,39 @@ comment on function public.rag_list_events is
   '{"total", "events": [...]}: a page of the events of the orgs that the caller administers, the latest first, and '
   'their number; namespace and event filter them. PT403 for a caller who administers no org.';
 
--- Statistics for an org's admins, the schema's version, and the state of the queues for health checks.
+-- Statistics of the orgs that an admin administers.
 
-create function public.rag_stats(most integer default 500000)
+create function rag.count_graph(org_ids uuid[], row_limit integer, out counted bigint[], out entities bigint,
+  out relationships bigint)
+language plpgsql stable security invoker set search_path = ''
+as $$
+#variable_conflict use_column
+begin
+  with named as materialized (
+    select mentions.org_id, mentions.entity from rag.mentions where mentions.org_id = any (org_ids) limit row_limit
+  ), titled as materialized (
+    select title_entities.org_id, title_entities.entity
+    from rag.title_entities where title_entities.org_id = any (org_ids) limit row_limit
+  )
+  select array[(select count(*) from named), (select count(*) from titled)],
+    (select count(*) from (select * from named union select * from titled) as either)
+  into counted, entities;
+
+  with stated as materialized (
+    select relations.org_id, relations.subject, relations.type, relations.object
+    from rag.relations where relations.org_id = any (org_ids) limit row_limit
+  )
+  select count_graph.counted || (select count(*) from stated),
+    (select count(*) from (select distinct * from stated) as one)
+  into counted, relationships;
+end;
+$$;
+
+comment on function rag.count_graph is
+  'The distinct entities and relationships in the first rows of each table of the graph, and the number of these rows '
+  'by table.';
+
+create function public.rag_stats(max_rows integer default 500000)
 returns table (
   total_users bigint, total_collections bigint, total_documents bigint, total_chunks bigint, total_entities bigint,
   total_relationships bigint, storage_used_bytes bigint, api_calls_today bigint, is_complete boolean
@@ -10398,14 +10856,14 @@ as $$
 declare
   is_admitted constant boolean := rag.begin_call();
   own constant uuid[] := array(select rag.admin_org_ids());
-  fewer constant integer := least(most, 200000);
+  fewer constant integer := least(max_rows, 200000);
   counted bigint[];
 begin
   if cardinality(own) = 0 then
     raise exception 'only an admin of the org, with a key that has the scope admin, may see this'
       using errcode = 'PT403', detail = 'admin_required';
-  elsif coalesce(most, 0) not between 1 and 500000 then
-    raise exception 'most must be between 1 and 500000' using errcode = 'PT400', detail = 'invalid_most';
+  elsif coalesce(max_rows, 0) not between 1 and 500000 then
+    raise exception 'max_rows must be between 1 and 500000' using errcode = 'PT400', detail = 'invalid_max_rows';
   end if;
 
   -- A user of several of these orgs is one.
@@ -10413,17 +10871,17 @@ begin
     coalesce(sum(found.total) filter (where found.day = (now() at time zone 'UTC')::date), 0)
   into counted, total_users, api_calls_today
   from (
-    select calls.owner_id, calls.day, calls.total
-    from rag.calls
-    where calls.org_id = any (own) and (select rag.bound_collection()) is null
+    select org_calls.owner_id, org_calls.day, org_calls.total
+    from rag.org_calls
+    where org_calls.org_id = any (own) and (select rag.bound_collection()) is null
     limit fewer
   ) as found;
 
   select count(*) into total_collections
-  from (select from rag.collections where collections.org_id = any (own) limit most) as found;
+  from (select from rag.collections where collections.org_id = any (own) limit max_rows) as found;
 
   select count(*) into total_documents
-  from (select from rag.documents where documents.org_id = any (own) limit most) as found;
+  from (select from rag.documents where documents.org_id = any (own) limit max_rows) as found;
 
   -- Sizes are read from where values begin, and not the values.
   select counted || count(*), coalesce(sum(found.bytes), 0) into counted, storage_used_bytes
@@ -10437,35 +10895,25 @@ begin
   ) as found;
 
   select count(*) into total_chunks
-  from (select from rag.chunks where chunks.org_id = any (own) limit most) as found;
+  from (select from rag.chunks where chunks.org_id = any (own) limit max_rows) as found;
 
-  with named as materialized (
-    select mentions.org_id, mentions.entity from rag.mentions where mentions.org_id = any (own) limit fewer
-  ), titled as materialized (
-    select subjects.org_id, subjects.entity from rag.subjects where subjects.org_id = any (own) limit fewer
-  )
-  select counted || array[(select count(*) from named), (select count(*) from titled)],
-    (select count(*) from (select * from named union select * from titled) as either)
-  into counted, total_entities;
+  select counted || graph.counted, graph.entities, graph.relationships
+  into counted, total_entities, total_relationships
+  from rag.count_graph(own, fewer) as graph;
 
-  with stated as materialized (
-    select relations.org_id, relations.subject, relations.type, relations.object
-    from rag.relations where relations.org_id = any (own) limit fewer
-  )
-  select counted || (select count(*) from stated), (select count(*) from (select distinct * from stated) as one)
-  into counted, total_relationships;
-
-  is_complete := fewer > all (counted) and most > all (array[total_collections, total_documents, total_chunks]);
+  is_complete := fewer > all (counted) and max_rows > all (array[total_collections, total_documents, total_chunks]);
   return next;
 end;
 $$;
 
 comment on function public.rag_stats is
-  'How many there are in the orgs that the caller administers. Of each table at most so many rows are counted, and '
-  'of what has to be read for that fewer: it must end within eight seconds. is_complete says whether that was '
-  'enough. total_users: who has ever called. Entities are distinct names, by org, relationships distinct '
-  'statements. Of a key that is bound to a collection that is all it is told of: neither users nor calls. PT403 for '
-  'who administers none.';
+  'Totals of the orgs that the caller administers. Of each table at most max_rows rows are counted, and fewer where '
+  'rows must be read, because the call must end within eight seconds; is_complete says whether that was enough. '
+  'total_users: the users who ever called. Entities are distinct names by org, relationships distinct relations. A key '
+  'that is bound to a collection gets the totals of the collection, without users and calls. PT403 for a caller who '
+  'administers no org.';
+
+-- The schema's version and the state of the worker's queues, for health checks.
 
 create function rag.version()
 returns text
@@ -10509,9 +10957,9 @@ as $$
       limit 100000)
       union all
       -- An upload under way is not due yet.
-      (select 'removals', false, removals.due_at
-      from rag.removals
-      where removals.due_at <= now() and (own is null or removals.org_id = any (own))
+      (select 'removals', false, object_removals.due_at
+      from rag.object_removals
+      where object_removals.due_at <= now() and (own is null or object_removals.org_id = any (own))
       limit 100000)
     ) as item on item.kind = queue.kind
     group by queue.kind
@@ -10562,8 +11010,6 @@ comment on function public.rag_health is
   'all orgs. functions_secret, for every caller: whether the guarded functions accept this call (ok), or why not '
   '(unset, wrong). This function is not guarded, so that it can report that.';
 
-create policy "the worker reads the settings" on rag.settings for select to rag_worker using (true);
-
 -- Privileges of all roles on tables and functions. anon and service_role have none.
 
 -- Tables: what the policies then restrict. Columns are listed where a role may write or read only these.
@@ -10572,8 +11018,8 @@ grant select on rag.tiers to authenticated;
 grant select on rag.orgs, rag.members to authenticated;
 grant select, insert, delete on rag.collections to authenticated;
 -- All columns but created_by.
-grant update (org_id, id, owner_id, name, description, metadata, config, loads, deleted_at, created_at, updated_at)
-  on rag.collections to authenticated;
+grant update (org_id, id, owner_id, name, description, metadata, config, loading_name, deleted_at, created_at,
+  updated_at) on rag.collections to authenticated;
 grant select, delete on rag.documents to authenticated;
 -- All columns but created_by, which keeps its default.
 grant insert (org_id, id, collection_id, owner_id, external_id, source_type, title, uri, lang, occurred_at, origin, author,
@@ -10594,33 +11040,33 @@ grant insert (org_id, owner_id, name, prefix, hash, scopes, collection_id, expir
   on rag.api_keys to authenticated;
 grant update (last_used_at, expires_at, revoked_at, replaced_at) on rag.api_keys to authenticated;
 grant select, insert, update, delete on rag.postings, rag.term_counts to authenticated;
-grant select, insert, delete on rag.removals to authenticated;
+grant select, insert, delete on rag.object_removals to authenticated;
 grant select, insert, delete on rag.webhooks to authenticated;
 grant update (events, enabled, updated_at) on rag.webhooks to authenticated;
-grant select (org_id, webhook_id, owner_id, url, description, failing_since, rests_until)
+grant select (org_id, webhook_id, owner_id, url, description, failing_since, paused_until)
   on rag.endpoints to authenticated;
 grant insert (org_id, webhook_id, url, description, secret) on rag.endpoints to authenticated;
-grant update (url, description, secret, old_secret_until, failing_since, rests_until)
+grant update (url, description, secret, old_secret_until, failing_since, paused_until)
   on rag.endpoints to authenticated;
 grant select on rag.deliveries to authenticated;
 grant insert (org_id, webhook_id, collection_id, owner_id, event_id, event, object)
   on rag.deliveries to authenticated;
 grant update (state, attempts, due_at, response_status, error, finished_at) on rag.deliveries to authenticated;
 grant select, insert, update, delete on rag.query_embeddings to authenticated;
-grant select, insert, update, delete on rag.subjects to authenticated;
+grant select, insert, update, delete on rag.title_entities to authenticated;
 grant select, insert, update, delete on rag.mentions to authenticated;
 grant select, insert, update, delete on rag.relations to authenticated;
 grant select, insert, update, delete on rag.extractions to authenticated;
-grant select, insert, update on rag.calls to authenticated;
+grant select, insert, update on rag.org_calls to authenticated;
 grant select, insert, update, delete on rag.sessions to authenticated;
--- No update: what was said was said.
+-- No update: a stored message does not change.
 grant select, insert, delete on rag.messages to authenticated;
-grant select, insert, update on rag.measures to authenticated;
+grant select, insert, update on rag.api_metrics to authenticated;
 grant select, insert, update on rag.rate_limits to authenticated;
 grant select, insert, update on rag.request_counts to authenticated;
-grant select, insert, update, delete on rag.replies to authenticated;
+grant select, insert, update, delete on rag.stored_responses to authenticated;
 grant select, insert (org_id, owner_id, user_id, event, namespace, collection_id, document_count, chunk_count, top_score)
-  on rag.events to authenticated;
+  on rag.audit_events to authenticated;
 
 -- The same for the worker's role, which is no member of an org.
 grant select (org_id, id, deleted_at), delete on rag.collections to rag_worker;
@@ -10628,12 +11074,12 @@ grant select on rag.jobs to rag_worker;
 grant update (state, attempts, due_at, lease, started_at, finished_at, step, error_code, error_message)
   on rag.jobs to rag_worker;
 grant select (org_id, id, collection_id, status), update (status, error_code, error_message) on rag.documents to rag_worker;
-grant select, delete on rag.removals to rag_worker;
-grant update (due_at, attempts) on rag.removals to rag_worker;
+grant select, delete on rag.object_removals to rag_worker;
+grant update (due_at, attempts) on rag.object_removals to rag_worker;
 grant select (org_id, path) on rag.originals to rag_worker;
 grant select on rag.webhooks, rag.endpoints to rag_worker;
 grant update (enabled, updated_at) on rag.webhooks to rag_worker;
-grant update (old_secret, failing_since, rests_until) on rag.endpoints to rag_worker;
+grant update (old_secret, failing_since, paused_until) on rag.endpoints to rag_worker;
 grant select, delete on rag.deliveries to rag_worker;
 grant insert (org_id, webhook_id, collection_id, owner_id, event_id, event, object) on rag.deliveries to rag_worker;
 grant update (state, attempts, due_at, lease, response_status, error, finished_at)
@@ -10647,12 +11093,15 @@ grant select on rag.settings to rag_worker;
 -- executes the internal functions too.
 revoke all on all functions in schema rag from public, anon, authenticated, service_role;
 grant execute on all functions in schema rag to authenticated;
-revoke execute on function rag.clear_deliveries(), rag.due_deliveries(integer) from authenticated;
-grant execute on function rag.clear_deliveries(), rag.due_deliveries(integer) to rag_worker;
+revoke execute on function rag.fail_exhausted_jobs(), rag.due_jobs(integer), rag.due_extractions(integer, integer),
+  rag.clear_deliveries(), rag.due_deliveries(integer) from authenticated;
+grant execute on function rag.fail_exhausted_jobs(), rag.due_jobs(integer), rag.due_extractions(integer, integer),
+  rag.clear_deliveries(), rag.due_deliveries(integer) to rag_worker;
 -- The functions that the worker's statements call in checks, triggers and rag_health.
 grant execute on function rag.is_visible_text(text), rag.is_metadata(jsonb), rag.has_readable_numbers(jsonb),
   rag.has_subscriber(uuid, uuid, text), rag.enqueue_event(uuid, uuid, uuid, text, jsonb), rag.version(), rag.queues(uuid[]),
-  rag.is_direct_call(), rag.functions_secret_status() to rag_worker;
+  rag.is_direct_call(), rag.functions_secret_status(), rag.check_claim(integer, integer), rag.max_attempts()
+  to rag_worker;
 
 -- Exposed functions: schema public, by kind of caller. Supabase grants new functions of schema public to its API roles,
 -- so each grant begins with a revoke. Tests and verify/ read this list.

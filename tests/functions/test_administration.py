@@ -383,7 +383,7 @@ def test_stats_cover_the_admin_s_org(core: Services, people: People, world: Worl
         "(select count(*) from rag.documents where org_id = %(org)s), "
         "(select count(*) from rag.chunks where org_id = %(org)s), "
         "(select count(*) from (select entity from rag.mentions where org_id = %(org)s union "
-        " select entity from rag.subjects where org_id = %(org)s) as one), "
+        " select entity from rag.title_entities where org_id = %(org)s) as one), "
         "(select count(distinct (subject, type, object)) from rag.relations where org_id = %(org)s), "
         "(select sum(octet_length(content)) from rag.documents where org_id = %(org)s)".replace(
             "%(org)s", f"'{acme}'"
@@ -415,7 +415,7 @@ def test_calls_are_counted_by_day_and_org(people: People, world: World):
     )
     second = stats(people.ada)
     assert (second["total_users"], second["api_calls_today"]) == (3, 6)
-    world.sql("update rag.calls set day = day - 1 where org_id = %s", people.acme.id)
+    world.sql("update rag.org_calls set day = day - 1 where org_id = %s", people.acme.id)
     people.ann.request("GET", "/v1/collections")
     third = stats(people.ada)
     assert (third["total_users"], third["api_calls_today"]) == (3, 2)

@@ -348,7 +348,7 @@ def test_chats_are_counted_by_outcome_across_instances(
 ):
     def counted() -> dict[str, float]:
         rows = world.sql(
-            "select label, sum from rag.measures where name = 'rag_chat_requests_total' and user_id = %s",
+            "select label, sum from rag.api_metrics where name = 'rag_chat_requests_total' and user_id = %s",
             people.ann.id,
         )  # fmt: skip
         return {label: float(value) for label, value in rows}

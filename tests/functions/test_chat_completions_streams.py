@@ -139,7 +139,7 @@ def test_a_disconnected_client_ends_the_generation(
         with opened(url, people.ann) as answer:
             assert next(answer.iter_lines()).startswith("data: ")
         assert gateway.left.wait(5), "the model's endpoint is told"
-        counted = "select label from rag.measures where name = 'rag_chat_requests_total' and user_id = %s"
+        counted = "select label from rag.api_metrics where name = 'rag_chat_requests_total' and user_id = %s"
         end = time.monotonic() + 5
         while not (rows := world.sql(counted, people.ann.id)) and time.monotonic() < end:
             time.sleep(0.02)
@@ -195,7 +195,9 @@ def test_a_broken_stream_ends_with_an_error_and_without_done(
             assert (events[-1]["error"]["code"], events[-1]["error"]["type"]) == (code, "server_error")
             assert "[DONE]" not in events
             assert "secret" not in answer.text
-            counted = "select label from rag.measures where name = 'rag_chat_requests_total' and user_id = %s"
+            counted = (
+                "select label from rag.api_metrics where name = 'rag_chat_requests_total' and user_id = %s"
+            )
             assert world.sql(counted, actor.id) == [("failure",)]
 
 

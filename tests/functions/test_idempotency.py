@@ -128,7 +128,7 @@ def test_a_repeat_of_a_running_request_is_told_to_wait(people: People, world: Wo
         connection.execute("lock table rag.collections in share mode")
         request = pool.submit(create, people.ann, "", **HEADER)
         for _ in range(1000):
-            if world.sql("select 1 from rag.replies where org_id = %s", people.acme.id):
+            if world.sql("select 1 from rag.stored_responses where org_id = %s", people.acme.id):
                 break
             time.sleep(0.01)
         second = create(people.ann, "", **HEADER)
@@ -194,7 +194,7 @@ def test_a_key_belongs_to_the_collection_s_org(people: People, world: World):
         once = write(people.kim, home, **keyed)
         first(once)
         assert_replayed(write(people.kim, home, **keyed), once)
-    rows = world.sql("select org_id::text, count(*) from rag.replies group by 1")
+    rows = world.sql("select org_id::text, count(*) from rag.stored_responses group by 1")
     assert {people.acme.id: 2, people.bolt.id: 2}.items() <= dict(rows).items()
     for headers in (HEADER, {}):
         assert error(create(people.kim, "", **headers), 400)["code"] == "org_required"

@@ -180,7 +180,7 @@ def test_events_have_counts_and_no_texts(people: People):
 def test_a_lost_event_fails_no_request(
     people: People, world: World, caplog: pytest.LogCaptureFixture, settings: Settings
 ):
-    world.sql("alter table rag.events rename to elsewhere")
+    world.sql("alter table rag.audit_events rename to elsewhere")
     try:
         with services(settings) as core, client_of(knowledge.app, core) as app:
             body = {"documents": [{"text": REFUNDS}]}

@@ -37,7 +37,7 @@ def assert_due(world: World, row: Row) -> None:
 
 def overdue(world: World) -> None:
     """Let the pauses of removals be over."""
-    world.sql("update rag.removals set due_at = now() where expected_until is null")
+    world.sql("update rag.object_removals set due_at = now() where expected_until is null")
 
 
 def test_a_large_file_is_uploaded_processed_found_and_downloaded(
@@ -130,7 +130,7 @@ def test_an_upload_ticket_expires(
     assert error(uploading.finish(people.ann, first), 400)["code"] == "upload_expired"
     monkeypatch.undo()
     # The database has its own clock.
-    world.sql("update rag.removals set expected_until = now() - interval '1 second'")
+    world.sql("update rag.object_removals set expected_until = now() - interval '1 second'")
     assert error(uploading.finish(people.ann, second), 404)["code"] == "upload_not_found"
 
 
@@ -382,10 +382,10 @@ def test_an_object_is_deleted_with_its_document(
     assert uploading.remove() == 1
     assert uploading.paths == {uploading.path_of(other)}
     # Until nobody can store it once more.
-    assert world.sql("select due_at = storable_until from rag.removals") == [(True,)]
-    world.sql("update rag.removals set due_at = now(), storable_until = now()")
+    assert world.sql("select due_at = storable_until from rag.object_removals") == [(True,)]
+    world.sql("update rag.object_removals set due_at = now(), storable_until = now()")
     assert uploading.remove() == 1
-    assert world.sql("select count(*) from rag.removals") == [(0,)]
+    assert world.sql("select count(*) from rag.object_removals") == [(0,)]
 
 
 def test_an_object_stored_again_by_its_link_is_deleted_again(
@@ -399,7 +399,7 @@ def test_an_object_stored_again_by_its_link_is_deleted_again(
     assert uploading.remove() == 1
     assert client().put(begun["upload_url"], content=data).status_code == 200
     assert len(uploading.paths) == 1
-    world.sql("update rag.removals set due_at = now(), storable_until = now()")
+    world.sql("update rag.object_removals set due_at = now(), storable_until = now()")
     assert uploading.remove() == 1
     assert uploading.paths == set()
 
@@ -444,7 +444,8 @@ def test_a_failed_deletion_is_retried_with_growing_delays(
     for attempt in range(1, 4):
         assert uploading.remove() == 0
         pause = (
-            "select attempts, round(extract(epoch from due_at - clock_timestamp()) / 60) from rag.removals"
+            "select attempts, round(extract(epoch from due_at - clock_timestamp()) / 60) "
+            "from rag.object_removals"
         )
         assert world.sql(pause) == [(attempt, 2 ** (attempt - 1))]
         assert uploading.remove() == 0, "not before its time"
@@ -458,8 +459,8 @@ def test_abandoned_uploads_are_deleted(uploading: Uploads, people: People, world
     uploading.put(people.ann, home, page("Forgotten."))
     document = uploading.bring(people.ann, home, page("The kiln is hot."))
     assert uploading.remove() == 0
-    assert world.sql("select due_at - created_at from rag.removals") == [(timedelta(hours=3),)]
-    world.sql("update rag.removals set due_at = now()")
+    assert world.sql("select due_at - created_at from rag.object_removals") == [(timedelta(hours=3),)]
+    world.sql("update rag.object_removals set due_at = now()")
     assert uploading.remove() == 1
     assert uploading.paths == {uploading.path_of(document)}
 
@@ -472,7 +473,7 @@ def test_the_readme_s_query_finds_orphaned_objects(
     uploading.put(people.ann, home, page("Still to be brought."))
     uploading.put(people.ann, home, page("Lost."), name="lost.html")
     assert world.sql(statement) == []
-    world.sql("delete from rag.removals where path ~ 'lost.html$'")
+    world.sql("delete from rag.object_removals where path ~ 'lost.html$'")
     ((name,),) = world.sql(statement)
     assert name.endswith("/lost.html")
 

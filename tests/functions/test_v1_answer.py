@@ -271,7 +271,7 @@ def test_the_answer_is_stored_for_a_day(home: Workspace, settings: Settings, gat
     with answering(settings, gateway) as client:
         for age, calls in (("23 hours 59 minutes", 1), ("2 minutes", 2)):
             client.post("/v1/answer", json=request, headers=headers)
-            world.sql(f"update rag.replies set created_at = created_at - interval '{age}'")
+            world.sql(f"update rag.stored_responses set created_at = created_at - interval '{age}'")
             client.post("/v1/answer", json=request, headers=headers)
             assert len(gateway.requests) == calls
 

@@ -421,7 +421,7 @@ def test_a_former_member_finds_nothing(web: Web, world: World):
     assert around(web, people.ann, token, QUESTION) == {}
 
 
-NAMED = {"kind": "team", "said": ["Kestrel"], "weight": 0.5}
+NAMED = {"kind": "team", "surfaces": ["Kestrel"], "weight": 0.5}
 POISON: dict[str, Row] = {
     "ten thousand names": {"names": [{"name": f"Kestrel {number}", **NAMED} for number in range(10_000)]},
     "one name a thousand times": {"names": [{"name": "Kestrel", **NAMED}] * 1_000},
@@ -431,7 +431,7 @@ POISON: dict[str, Row] = {
     "an empty name": {"names": [{"name": "", **NAMED}, {"name": "...", **NAMED}, {"name": None}]},
     "control characters": {"names": [{"name": "Kes\u202etrel\u0007", **NAMED}]},
     "another name of control characters": {
-        "names": [{"name": "Kestrel", **NAMED, "said": ["Kes\u202etrel\u0007"]}]
+        "names": [{"name": "Kestrel", **NAMED, "surfaces": ["Kes\u202etrel\u0007"]}]
     },
     "a kind": {"names": [{"name": "Kestrel", **NAMED, "kind": "'; select 1 --"}]},
     "weights": {"names": [{"name": "Kestrel", **NAMED, "weight": 1e30}, {"name": "Teal", "weight": -5}]},

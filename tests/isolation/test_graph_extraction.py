@@ -27,7 +27,7 @@ def worker_token(people: People) -> str:
 
 
 def claimed(people: People) -> list[Row]:
-    answer = people.ann.rpc("rag_claim_extractions", {"wanted": 10}, token=worker_token(people))
+    answer = people.ann.rpc("rag_claim_extractions", {"max_items": 10}, token=worker_token(people))
     assert answer.status_code == 200, answer.text
     rows: list[Row] = answer.json()
     return rows
@@ -41,7 +41,7 @@ def home_of(world: World, document: str) -> str:
 def test_only_the_worker_claims_extractions(people: People, world: World):
     put(world, people.ann, TEXT)
     for token in (None, people.ada.token(), people.ann.key_token(), people.ann.stack.anon_key):
-        answer = people.ann.rpc("rag_claim_extractions", {"wanted": 10}, token=token)
+        answer = people.ann.rpc("rag_claim_extractions", {"max_items": 10}, token=token)
         assert answer.status_code in (401, 403), answer.text
     assert len(claimed(people)) == 1
 

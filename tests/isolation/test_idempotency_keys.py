@@ -118,18 +118,18 @@ def test_a_key_without_a_search_scope_replays_nothing(people: People, world: Wor
     reading = people.ann.key_token(key=key, scopes=["chat:read"])
     answered(people.ann, people.acme.id, reading)
     rag = {"org": people.acme.id, "key": key, "scopes": scopes}
-    assert world.as_user(people.ann, "select * from rag.replies", rag=rag) == []
+    assert world.as_user(people.ann, "select * from rag.stored_responses", rag=rag) == []
 
 
 @everybody_else
 def test_the_table_of_responses_is_unreachable(people: People, world: World, who: str):
     answered(people.ann, people.acme.id)
     attacker = others(people)[who]
-    assert world.as_user(attacker, "select * from rag.replies") == []
-    changes = "update rag.replies set body = '{}' returning 1"
+    assert world.as_user(attacker, "select * from rag.stored_responses") == []
+    changes = "update rag.stored_responses set body = '{}' returning 1"
     assert world.as_user(attacker, changes) == []
-    assert world.as_user(attacker, "delete from rag.replies returning 1") == []
-    assert len(world.as_user(people.ann, "select * from rag.replies")) == 1
+    assert world.as_user(attacker, "delete from rag.stored_responses returning 1") == []
+    assert len(world.as_user(people.ann, "select * from rag.stored_responses")) == 1
 
 
 @pytest.mark.parametrize(
@@ -250,6 +250,6 @@ def test_a_key_without_the_write_scope_replays_no_creation(people: People, world
         status, found = claim(people.ann, people.acme.id, too_small, scope=scopes[0])
         assert (status, found["outcome"], found["body"]) == (200, "busy", None)
     rag = {"org": people.acme.id, "key": key, "scopes": scopes}
-    assert world.as_user(people.ann, "select * from rag.replies", rag=rag) == []
+    assert world.as_user(people.ann, "select * from rag.stored_responses", rag=rag) == []
     real = people.ann.post("/api/keys", {"name": "ci", "scopes": scopes}).json()["key"]
     assert write(people.ann, home, real).status_code == 403

@@ -255,13 +255,14 @@ def test_an_unknown_metric_is_refused(subtests: pytest.Subtests, people: People,
     ]:
         with subtests.test(measure=measure):
             assert people.ann.rpc("rag_record_metrics", {"measures": [measure]}).status_code == 400
-            assert world.sql("select count(*) from rag.measures where user_id = %s", people.ann.id) == [(0,)]
+            counted = world.sql("select count(*) from rag.api_metrics where user_id = %s", people.ann.id)
+            assert counted == [(0,)]
 
 
 def test_a_metric_is_counted_for_the_caller_only(people: People, world: World):
     measure = {"name": "rag_query_requests_total", "value": 1, "user_id": people.bob.id, "label": "success"}
     assert people.ann.rpc("rag_record_metrics", {"measures": [measure]}).status_code == 204
-    rows = world.sql("select user_id::text from rag.measures where user_id = any (%s::uuid[])",
+    rows = world.sql("select user_id::text from rag.api_metrics where user_id = any (%s::uuid[])",
         [people.ann.id, people.bob.id])  # fmt: skip
     assert rows == [(people.ann.id,)]
-    assert world.as_user(people.bob, "select count(*) from rag.measures") == [(0,)]
+    assert world.as_user(people.bob, "select count(*) from rag.api_metrics") == [(0,)]

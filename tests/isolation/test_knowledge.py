@@ -328,7 +328,9 @@ def test_a_bound_key_cannot_read_or_record_events_outside_its_collection(people:
     assert next(row["collection_id"] for row in events(people.ada, namespace="vault")) is None
 
 
-@pytest.mark.parametrize("statement", ["update rag.events set chunk_count = 0", "delete from rag.events"])
+@pytest.mark.parametrize(
+    "statement", ["update rag.audit_events set chunk_count = 0", "delete from rag.audit_events"]
+)
 @pytest.mark.parametrize("who", ["ann", "ada"])
 def test_recorded_events_cannot_be_changed(people: People, world: World, who: str, statement: str):
     bring(people.ann)

@@ -9,8 +9,8 @@ from tests.isolation.victim_documents import MATCH, SECRETS, Library, assert_tel
 
 TABLES = [
     "chunks", "documents", "collections", "members", "orgs", "api_keys", "rate_limits", "request_counts",
-    "settings", "tiers", "query_embeddings", "events", "postings", "term_counts", "facets", "subjects",
-    "mentions", "relations", "extractions",
+    "settings", "tiers", "query_embeddings", "audit_events", "postings", "term_counts", "facets",
+    "title_entities", "mentions", "relations", "extractions",
 ]  # fmt: skip
 METHODS: list[tuple[str, Any]] = [("GET", None), ("POST", {}), ("PATCH", {"title": "x"}), ("DELETE", None)]
 

@@ -191,7 +191,7 @@ def test_statistics_cannot_be_requested_for_another_user(library: Library, world
     people = library.people
     forged = people.bob.token(rag={"org": people.acme.id, "scopes": ["admin"]})
     people.bob.request("GET", "/v1/collections", token=forged)
-    rows = world.sql("select owner_id::text from rag.calls where org_id = %s", people.acme.id)
+    rows = world.sql("select owner_id::text from rag.org_calls where org_id = %s", people.acme.id)
     assert people.bob.id not in {owner for (owner,) in rows}
 
 

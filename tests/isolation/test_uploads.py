@@ -109,7 +109,7 @@ def test_uploads_into_collections_of_others_are_refused(uploading: Uploads, peop
         fields = {"collection_id": target, "name": "a.pdf", "size_bytes": 1}
         assert thief.rpc("rag_begin_upload", fields).status_code == 404
     assert uploading.server.asked == []
-    assert world.sql("select count(*) from rag.removals") == [(0,)]
+    assert world.sql("select count(*) from rag.object_removals") == [(0,)]
 
 
 @pytest.mark.parametrize("scope", ["documents:read", "retrievals:read", "chat:read", "collections:manage"])
@@ -255,7 +255,7 @@ def test_the_tables_behind_the_functions_are_unreachable(uploading: Uploads, peo
     with pytest.raises(Exception, match="row-level security"):
         world.as_user(people.alf, changed, taken, document)
     expected = (
-        "insert into rag.removals (org_id, path, collection_id, owner_id, expected_until) "
+        "insert into rag.object_removals (org_id, path, collection_id, owner_id, expected_until) "
         "values (%s, %s, %s, %s, now() + interval '1 hour')"
     )
     own = f"{people.acme.id}/{home}/{people.ann.id}/{uuid4()}/x"
@@ -364,7 +364,7 @@ def test_an_expired_upload_accepts_no_object(uploading: Uploads, people: People,
         begun = uploading.begin(people.ann, home).json()["upload_url"]
         path = begun.partition(f"{BUCKET}/")[2].partition("?")[0]
         if expired:
-            world.sql("update rag.removals set expected_until = now() - interval '1 second'")
+            world.sql("update rag.object_removals set expected_until = now() - interval '1 second'")
         answer = uploading.storage("POST", f"object/{BUCKET}/{path}", people.ann.token(), b"poison")
         assert answer.status_code == status, answer.text
     assert uploading.paths == {path}
@@ -432,7 +432,9 @@ def test_the_worker_cannot_be_made_to_delete_a_document_s_object(
 ):
     path = shared(uploading, people)
     home = path.split("/")[1]
-    removal = "insert into rag.removals (org_id, path, collection_id, owner_id) values (%s, %s, %s, %s)"
+    removal = (
+        "insert into rag.object_removals (org_id, path, collection_id, owner_id) values (%s, %s, %s, %s)"
+    )
     with pytest.raises(Exception, match="row-level security"):
         world.as_user(people.bob, removal, people.acme.id, path, home, None)
     with pytest.raises(Exception, match="check constraint"):
@@ -440,13 +442,13 @@ def test_the_worker_cannot_be_made_to_delete_a_document_s_object(
     world.as_user(people.alf, removal, people.acme.id, path, home, None)
     assert uploading.remove() == 0
     assert uploading.paths == {path}
-    assert world.sql("select count(*) from rag.removals") == [(0,)]
+    assert world.sql("select count(*) from rag.object_removals") == [(0,)]
 
 
 def test_object_deletions_cannot_be_prevented(uploading: Uploads, people: People, world: World):
     row = uploading.bring(people.ann, collection(people.ann), SECRET)
     people.ann.request("DELETE", f"/api/v1/documents/{row['id']}")
-    world.as_user(people.ann, "delete from rag.removals")
+    world.as_user(people.ann, "delete from rag.object_removals")
     assert uploading.remove() == 1
     assert uploading.paths == set()
 

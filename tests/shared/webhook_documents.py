@@ -49,9 +49,9 @@ def states(world: World) -> list[tuple[Any, ...]]:
 def make_due(world: World) -> None:
     """Whatever is left alone for a while, is left alone no longer."""
     world.sql("update rag.deliveries set due_at = now() where state in ('waiting', 'running')")
-    world.sql("update rag.endpoints set rests_until = now() where rests_until is not null")
+    world.sql("update rag.endpoints set paused_until = now() where paused_until is not null")
 
 
 def failing_for(world: World, interval: str) -> None:
     """Nothing has arrived at any address for so long, and each has been tried all the while."""
-    world.sql("update rag.endpoints set failing_since = now() - %s::interval, rests_until = now()", interval)
+    world.sql("update rag.endpoints set failing_since = now() - %s::interval, paused_until = now()", interval)

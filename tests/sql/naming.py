@@ -29,7 +29,9 @@ class Said:
 
 
 def named(name: Any) -> Any:
-    return {"name": name, "kind": "name", "said": [name], "weight": 0.8} if isinstance(name, str) else name
+    if not isinstance(name, str):
+        return name
+    return {"name": name, "kind": "name", "surfaces": [name], "weight": 0.8}
 
 
 def stated(relation: Any) -> Any:
@@ -62,7 +64,8 @@ def chunk_ids(world: World, document_id: str) -> list[str]:
 
 
 def subjects(world: World, document_id: str) -> dict[str, float]:
-    return dict(world.sql("select entity, weight from rag.subjects where document_id = %s", document_id))
+    statement = "select entity, weight from rag.title_entities where document_id = %s"
+    return dict(world.sql(statement, document_id))
 
 
 def mentions(world: World, document_id: str) -> list[tuple[Any, ...]]:
@@ -84,7 +87,7 @@ def counts(world: World, *document_ids: str) -> list[int]:
         world.sql(
             f"select count(*) from rag.{table} where document_id = any (%s::uuid[])", list(document_ids)
         )[0][0]
-        for table in ("subjects", "mentions", "relations", "extractions")
+        for table in ("title_entities", "mentions", "relations", "extractions")
     ]
 
 

@@ -50,7 +50,7 @@ def state(world: World, document_id: str) -> tuple[Any, ...] | None:
 
 def graph_rows(world: World, document_id: str) -> int:
     """Of whatever kind."""
-    tables = ("subjects", "mentions", "relations", "extractions")
+    tables = ("title_entities", "mentions", "relations", "extractions")
     counts = (f"(select count(*) from rag.{table} where document_id = %(id)s)" for table in tables)
     ((number,),) = world._connection.execute(f"select {' + '.join(counts)}".encode(), {"id": document_id})
     return int(number)

@@ -30,7 +30,7 @@ GRANTS = {
     "postings": {"SELECT", "INSERT", "UPDATE", "DELETE"},
     "term_counts": {"SELECT", "INSERT", "UPDATE", "DELETE"},
     "facets": {"SELECT", "INSERT", "UPDATE", "DELETE"},
-    "subjects": {"SELECT", "INSERT", "UPDATE", "DELETE"},
+    "title_entities": {"SELECT", "INSERT", "UPDATE", "DELETE"},
     "mentions": {"SELECT", "INSERT", "UPDATE", "DELETE"},
     "relations": {"SELECT", "INSERT", "UPDATE", "DELETE"},
     "extractions": {"SELECT", "INSERT", "UPDATE", "DELETE"},
@@ -38,17 +38,17 @@ GRANTS = {
     "jobs": {"SELECT", "INSERT", "DELETE"},
     "webhooks": {"SELECT", "INSERT", "DELETE"},
     "deliveries": {"SELECT"},
-    "removals": {"SELECT", "INSERT", "DELETE"},
+    "object_removals": {"SELECT", "INSERT", "DELETE"},
     "api_keys": {"SELECT"},
     # No delete: a count that could be deleted could be started again.
     "rate_limits": {"SELECT", "INSERT", "UPDATE"},
     "request_counts": {"SELECT", "INSERT", "UPDATE"},
-    "measures": {"SELECT", "INSERT", "UPDATE"},
-    "calls": {"SELECT", "INSERT", "UPDATE"},
+    "api_metrics": {"SELECT", "INSERT", "UPDATE"},
+    "org_calls": {"SELECT", "INSERT", "UPDATE"},
     # No update, no delete: what happened stays as it was noted.
-    "events": {"SELECT"},
+    "audit_events": {"SELECT"},
     "query_embeddings": {"SELECT", "INSERT", "UPDATE", "DELETE"},
-    "replies": {"SELECT", "INSERT", "UPDATE", "DELETE"},
+    "stored_responses": {"SELECT", "INSERT", "UPDATE", "DELETE"},
     "sessions": {"SELECT", "INSERT", "UPDATE", "DELETE"},
     # No update: what was said was said.
     "messages": {"SELECT", "INSERT", "DELETE"},
@@ -57,7 +57,7 @@ GRANTS = {
 TOLD = {"org_id", "webhook_id", "collection_id", "owner_id", "event_id", "event", "object"}
 # All columns but created_by.
 OF_COLLECTIONS = {
-    "org_id", "id", "owner_id", "name", "description", "metadata", "config", "loads", "deleted_at",
+    "org_id", "id", "owner_id", "name", "description", "metadata", "config", "loading_name", "deleted_at",
     "created_at", "updated_at",
 }  # fmt: skip
 OF_DOCUMENTS = {
@@ -80,15 +80,15 @@ COLUMN_GRANTS = {
             "finished_at"},
     },
     "webhooks": {"UPDATE": {"events", "enabled", "updated_at"}},
-    "events": {
+    "audit_events": {
         "INSERT": {"org_id", "owner_id", "user_id", "event", "namespace", "collection_id", "document_count",
                    "chunk_count", "top_score"},
     },
     # Nobody who is signed in reads a secret, their own neither.
     "endpoints": {
-        "SELECT": {"org_id", "webhook_id", "owner_id", "url", "description", "failing_since", "rests_until"},
+        "SELECT": {"org_id", "webhook_id", "owner_id", "url", "description", "failing_since", "paused_until"},
         "INSERT": {"org_id", "webhook_id", "url", "description", "secret"},
-        "UPDATE": {"url", "description", "secret", "old_secret_until", "failing_since", "rests_until"},
+        "UPDATE": {"url", "description", "secret", "old_secret_until", "failing_since", "paused_until"},
     },
     "deliveries": {
         "INSERT": TOLD,
@@ -101,6 +101,9 @@ TABLES = set(GRANTS) | set(COLUMN_GRANTS)
 WORKER_FUNCTIONS = {
     "rag.clear_deliveries()",
     "rag.due_deliveries(integer)",
+    "rag.due_extractions(integer,integer)",
+    "rag.due_jobs(integer)",
+    "rag.fail_exhausted_jobs()",
     "rag_claim_deliveries(integer,integer)",
     "rag_claim_extractions(integer,integer,boolean)",
     "rag_claim_jobs(integer,integer)",
@@ -116,6 +119,8 @@ WORKER_HELPERS = {
     "rag.functions_secret_status()",
     "rag.queues(uuid[])",
     "rag.version()",
+    "rag.check_claim(integer,integer)",
+    "rag.max_attempts()",
     "rag.has_subscriber(uuid,uuid,text)",
     "rag.has_readable_numbers(jsonb)",
     "rag.is_metadata(jsonb)",
@@ -124,7 +129,7 @@ WORKER_HELPERS = {
 }
 WORKER_GRANTS = {
     "jobs": {"SELECT"},
-    "removals": {"SELECT", "DELETE"},
+    "object_removals": {"SELECT", "DELETE"},
     "webhooks": {"SELECT"},
     "endpoints": {"SELECT"},
     "deliveries": {"SELECT", "DELETE"},
@@ -142,7 +147,7 @@ WORKER_COLUMN_GRANTS = {
     },
     "collections": {"SELECT": {"org_id", "id", "deleted_at"}},
     "webhooks": {"UPDATE": {"enabled", "updated_at"}},
-    "endpoints": {"UPDATE": {"old_secret", "failing_since", "rests_until"}},
+    "endpoints": {"UPDATE": {"old_secret", "failing_since", "paused_until"}},
     "deliveries": {
         "INSERT": TOLD,
         "UPDATE": {"state", "attempts", "due_at", "lease", "response_status", "error", "finished_at"},
@@ -153,7 +158,7 @@ WORKER_COLUMN_GRANTS = {
         "UPDATE": {"attempts", "due_at", "lease", "error_code", "error_message", "updated_at"},
     },
     "originals": {"SELECT": {"org_id", "path"}},
-    "removals": {"UPDATE": {"due_at", "attempts"}},
+    "object_removals": {"UPDATE": {"due_at", "attempts"}},
 }  # fmt: skip
 WORKER_POLICIES = {
     "the worker knows where webhooks lead",
@@ -177,12 +182,12 @@ WORKER_POLICIES = {
 }
 # What a document is made of and found by: under the same policies as itself.
 OF_DOCUMENTS = {
-    "documents", "chunks", "postings", "term_counts", "facets", "originals", "subjects", "mentions",
+    "documents", "chunks", "postings", "term_counts", "facets", "originals", "title_entities", "mentions",
     "relations", "extractions",
 }  # fmt: skip
 TENANT_TABLES = {
-    "api_keys", "collections", "jobs", "removals", "webhooks", "endpoints", "deliveries", "events",
-    "replies", "sessions", "messages", "calls", *OF_DOCUMENTS,
+    "api_keys", "collections", "jobs", "object_removals", "webhooks", "endpoints", "deliveries",
+    "audit_events", "stored_responses", "sessions", "messages", "org_calls", *OF_DOCUMENTS,
 }  # fmt: skip
 # What narrows tokens that stand for API keys: restrictive policies, by table.
 NARROWING = {
@@ -213,18 +218,18 @@ NARROWING = {
         "admins see what was told",
         "who changes something has it told",
     },
-    "events": {
+    "audit_events": {
         "a bound key stays in its collection",
         "a key notes what its scopes let it do",
         "admins read events",
         "events are of oneself",
     },
-    "replies": {
+    "stored_responses": {
         "a bound key stays in its collection",
         "a key has replies of its scopes",
         "a reply is for whoever asked",
     },
-    "removals": {
+    "object_removals": {
         "a bound key stays in its collection",
         "a key removes with a scope that deletes",
         "a key sees uploads with documents:write",
@@ -247,7 +252,7 @@ NARROWING |= {
     }
     for table in ("sessions", "messages")
 }
-NARROWING["calls"] = {"calls are of oneself", "nobody counts for another"}
+NARROWING["org_calls"] = {"calls are of oneself", "nobody counts for another"}
 NARROWING["extractions"] |= {"documents are read in the name of who asks"}
 NARROWING["originals"] |= {
     "an object is brought by who uploaded it",
@@ -261,7 +266,7 @@ UNIQUE_ACROSS_ORGS = {
     "api_keys_hash": "a key is looked up before anybody knows its org; whoever knows a hash knows the key",
     "rate_limits_pkey": "a caller has one budget, whichever orgs they belong to; who it is the token says",
     "request_counts_pkey": "a user's own requests, whichever orgs they belong to",
-    "measures_pkey": "the same of what their requests did",
+    "api_metrics_pkey": "the same of what their requests did",
     "query_embeddings_pkey": "a user's own questions, seen by nobody else, whichever orgs they belong to",
 }
 MEMBERSHIP = (
@@ -335,9 +340,11 @@ def test_every_function_declares_its_volatility(world: World):
         "rag.on_graph_setting_changed(rag.collections,boolean)",
         "rag.delete_dangling_relations(uuid,uuid)",
         "rag.delete_graph_of_document(uuid,uuid)",
-        "rag.leased_extraction(boolean)",
+        "rag.lock_leased(anyelement,boolean)",
         "rag.index_title_entities()",
         "rag.insert_names(uuid,uuid,jsonb,integer)",
+        "rag.insert_mentions(uuid,uuid,jsonb,integer)",
+        "rag.insert_relations(uuid,uuid,jsonb,integer)",
         "rag.move_graph_of_document()",
         "rag.enqueue_extraction(uuid,uuid,jsonb,boolean)",
         "rag.requeue_extraction(uuid,uuid)",
@@ -349,6 +356,7 @@ def test_every_function_declares_its_volatility(world: World):
         "rag_open_extraction(integer)",
         "rag.clear_deliveries()",
         "rag.delete_expired_responses(uuid)",
+        "rag.try_claim_response(uuid,text,text,text,integer)",
         "rag_claim_response(uuid,text,text,integer,uuid,text)",
         "rag_store_response(uuid,text,uuid,integer,text,text,uuid[])",
         "rag_release_response(uuid,text,uuid)",
@@ -374,7 +382,10 @@ def test_every_function_declares_its_volatility(world: World):
         "rag.count_request(text,text)",
         "rag.ensure_collection(uuid,text)",
         "rag.fold_term_counts(uuid,uuid,uuid,text[])",
-        "rag.leased_job(boolean)",
+        "rag.enqueue_job(rag.documents,jsonb)",
+        "rag.fail_exhausted_jobs()",
+        "rag.store_original(rag.documents,bytea,text,text,text)",
+        "rag.take_upload_once(rag.collections,text)",
         "rag.index_changed_chunks()",
         "rag.index_changed_document()",
         "rag.index_facets()",
@@ -616,7 +627,7 @@ def test_foreign_keys_between_tenant_tables_include_the_org(world: World):
         ("facets", "documents"),
         ("api_keys", "collections"),
         ("originals", "documents"),
-        ("subjects", "documents"),
+        ("title_entities", "documents"),
         ("mentions", "chunks"),
         ("relations", "chunks"),
         ("extractions", "documents"),

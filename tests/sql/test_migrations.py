@@ -258,7 +258,7 @@ def test_a_project_with_inaccessible_storage_gets_everything_else(
         connection.execute(state.encode())
     cli(stack, "db", "push", database=database)
     with psycopg.connect(stack.database_url(database=database)) as connection:
-        assert connection.execute("select count(*) from rag.removals").fetchall() == [(0,)]
+        assert connection.execute("select count(*) from rag.object_removals").fetchall() == [(0,)]
         if not state.startswith("drop"):
             # Neither the bucket without its policies, nor some of these.
             assert connection.execute("select count(*) from storage.buckets").fetchall() == [(0,)]

@@ -103,7 +103,7 @@ def test_a_released_key_can_be_used_again(core: Services, people: People):
 def test_an_expired_claim_passes_to_the_next_request(core: Services, people: People, world: World):
     dead = claimed(core, people, lease_seconds=1)
     # The lease of one second, and no more than that, ended a tenth of a second ago.
-    earlier = "update rag.replies set due_at = due_at - interval '1.1 seconds' where org_id = %s"
+    earlier = "update rag.stored_responses set due_at = due_at - interval '1.1 seconds' where org_id = %s"
     world.sql(earlier, people.acme.id)
     assert refused(core, people, body=b"another").code == "idempotency_mismatch"
     alive = claimed(core, people)
@@ -116,16 +116,16 @@ def test_an_expired_claim_passes_to_the_next_request(core: Services, people: Peo
 def test_a_response_expires_after_24_hours(core: Services, people: People, world: World):
     for key in ("one", "two", "three"):
         claimed(core, people, key).keep(200, {}, "r")
-    age = "update rag.replies set created_at = created_at - interval '24 hours' where org_id = %s"
+    age = "update rag.stored_responses set created_at = created_at - interval '24 hours' where org_id = %s"
     world.sql(age, people.acme.id)
     claimed(core, people, "one", b"another")
-    rows = world.sql("select count(*) from rag.replies where org_id = %s", people.acme.id)
+    rows = world.sql("select count(*) from rag.stored_responses where org_id = %s", people.acme.id)
     assert rows == [(1,)], "the others are forgotten on the way"
 
 
 # So many of ann's, a second apart, the last of them at that moment.
 SOME = """
-insert into rag.replies (org_id, owner_id, caller_id, key_hash, body_hash, claim, due_at, created_at)
+insert into rag.stored_responses (org_id, owner_id, caller_id, key_hash, body_hash, claim, due_at, created_at)
 select %s, %s, %s, encode(sha256(number::text::bytea), 'hex'), repeat('0', 64), gen_random_uuid(), now(),
   now() - %s::interval - make_interval(secs => number)
 from generate_series(1, %s) as number
@@ -136,7 +136,8 @@ def test_one_call_deletes_at_most_a_hundred_expired_responses(core: Services, pe
     world.sql(SOME, people.acme.id, people.ann.id, people.ann.id, "2 days", 150)
     for left in (51, 2):
         claimed(core, people, f"key {left}")
-        assert world.sql("select count(*) from rag.replies where org_id = %s", people.acme.id) == [(left,)]
+        rows = world.sql("select count(*) from rag.stored_responses where org_id = %s", people.acme.id)
+        assert rows == [(left,)]
 
 
 def test_a_user_with_ten_thousand_responses_a_day_stores_no_more(
@@ -147,7 +148,7 @@ def test_a_user_with_ten_thousand_responses_a_day_stores_no_more(
     with pytest.raises(RateLimited):
         claimed(core, people, "one more")
     begin(core.database, people.alf.principal, people.acme.id, "a key", BODY, 60)
-    world.sql("delete from rag.replies where created_at < now() - interval '2 hours 47 minutes'")
+    world.sql("delete from rag.stored_responses where created_at < now() - interval '2 hours 47 minutes'")
     claimed(core, people, "one more")
 
 
@@ -194,7 +195,9 @@ def test_every_other_key_is_accepted(subtests: pytest.Subtests, core: Services, 
 
 def test_neither_key_nor_body_is_stored(core: Services, people: People, world: World):
     claimed(core, people, "the-secret-key", b"the secret question")
-    ((row,),) = world.sql("select replies::text from rag.replies where org_id = %s", people.acme.id)
+    ((row,),) = world.sql(
+        "select stored_responses::text from rag.stored_responses where org_id = %s", people.acme.id
+    )
     assert "secret" not in row
 
 

@@ -10,7 +10,7 @@ from starlette.responses import PlainTextResponse
 from starlette.types import Receive, Scope, Send
 
 from shared.api.http_protocol import HEAD_BYTES
-from tests.functions.serving import listening
+from tests.functions.app_server import listening
 
 
 async def body_size(scope: Scope, receive: Receive, send: Send) -> None:

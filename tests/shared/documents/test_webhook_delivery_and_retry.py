@@ -66,7 +66,7 @@ def test_a_failed_delivery_is_repeated(
     assert states(world) == [("done", 2, 200, None)]
     first, second = (json.loads(request.body) for request in moody.requests)
     assert first == second
-    assert world.sql("select failing_since, rests_until from rag.endpoints") == [(None, None)]
+    assert world.sql("select failing_since, paused_until from rag.endpoints") == [(None, None)]
 
 
 def test_the_response_body_is_not_waited_for(
@@ -141,7 +141,7 @@ def test_a_failing_endpoint_is_retried_with_growing_delays(
         bring(core, people.ann, home, f"Kiln {number}")
     moody.replies(Reply(status=503))
     assert courier.deliver().claimed == 5
-    rests = "select extract(epoch from rests_until - now()) from rag.endpoints"
+    rests = "select extract(epoch from paused_until - now()) from rag.endpoints"
     for failing, least, most in (("1 minute", 55, 66), ("1 day", 3590, 3605)):
         failing_for(world, failing)
         make_due(world)
@@ -271,7 +271,7 @@ def test_a_failure_after_a_long_pause_starts_a_new_series(
     webhook = listen(core, people, moody.url, OF_DOCUMENTS)
     moody.replies(Reply(status=500))
     bring(core, people.ann, home)
-    long_ago = "failing_since = now() - interval '9 days', rests_until = now() - interval '6 days'"
+    long_ago = "failing_since = now() - interval '9 days', paused_until = now() - interval '6 days'"
     world.sql(f"update rag.endpoints set {long_ago}")
     courier.deliver()
     row = webhooks.get(core.database, people.ada.principal, webhook.row["id"])
@@ -388,7 +388,7 @@ def test_deliveries_are_deleted_after_a_month(
     assert len(states(world)) == 1
 
 
-@pytest.mark.parametrize("arguments", [{"wanted": 0}, {"wanted": 101}, {"lease_seconds": 4}], ids=str)
+@pytest.mark.parametrize("arguments", [{"max_items": 0}, {"max_items": 101}, {"lease_seconds": 4}], ids=str)
 def test_a_claim_is_limited(courier: WebhookSender, arguments: Row):
-    with pytest.raises(Exception, match="nobody may have"):
+    with pytest.raises(Exception, match="max_items must be between"):
         courier._call("rag_claim_deliveries", arguments)

@@ -23,7 +23,7 @@ def made(world: World) -> Made:
 
     def make(org_id: str, owner: Actor | None = None, loads: str | None = None) -> str:
         ((found,),) = world.sql(
-            "insert into rag.collections (org_id, owner_id, name, loads) values (%s, %s, %s, %s) "
+            "insert into rag.collections (org_id, owner_id, name, loading_name) values (%s, %s, %s, %s) "
             "returning id::text",
             org_id,
             owner.id if owner else None,

@@ -118,7 +118,7 @@ def test_a_private_document_changes_nothing_for_others(world: World, people: Peo
 
     before = {actor.id: seen(actor) for actor in (people.alf, people.kim, people.bob)}
     relations = [("Kestrel", "LED_BY", "Wren"), ("Billing Service", "OWNED_BY", "Kestrel")]
-    named = {"name": "KESTREL", "kind": "person", "said": ["K."], "weight": 1}
+    named = {"name": "KESTREL", "kind": "person", "surfaces": ["K."], "weight": 1}
     mine = naming.put(
         world, people.ann, "Kestrel", Said("e", ["Wren", named, "Billing Service"], relations), private=True
     )

@@ -201,8 +201,8 @@ def test_the_nearest_chunks_of_a_long_document_are_reached(world: World, people:
 
 
 def test_aliases_are_other_spellings_in_documents(world: World, people: People):
-    curtiz = {"name": "Michael Curtiz", "kind": "person", "said": ["M. Curtiz", "Curtiz"], "weight": 0.9}
-    other = {"name": "MICHAEL CURTIZ", "kind": "name", "said": ["Michael Curtiz"], "weight": 0.2}
+    curtiz = {"name": "Michael Curtiz", "kind": "person", "surfaces": ["M. Curtiz", "Curtiz"], "weight": 0.9}
+    other = {"name": "MICHAEL CURTIZ", "kind": "name", "surfaces": ["Michael Curtiz"], "weight": 0.2}
     naming.put(world, people.ann, "t", Said("x", [curtiz]), Said("y", [other]))
     (entity,) = naming.graph(world, people.ann, "Michael Curtiz")["entities"]
     assert (entity["name"], entity["kind"]) == ("Michael Curtiz", "person")

@@ -29,14 +29,14 @@ CROWD = """
       array_fill(0.1, array[1536])
     from rag.documents, generate_series(0, 3) as ordinal where org_id = %(org)s and content = 'x'
       and title ~ '^Everywhere';
-    insert into rag.subjects (org_id, document_id, entity, collection_id, name, weight, sound, ending)
+    insert into rag.title_entities (org_id, document_id, entity, collection_id, name, weight, sound, ending)
     select org_id, documents.id, entity, collection_id, title, weight, sound, reverse(sound)
     from rag.documents,
       lateral (values (rag.entity_key(title), 1), ('everywhere', 0.6)) as named (entity, weight),
       rag.phonetic_key(entity) as sound
     where org_id = %(org)s and title ~ '^Everywhere';
-    insert into rag.mentions (org_id, document_id, ordinal, entity, collection_id, name, kind, said, weight,
-      sound, ending)
+    insert into rag.mentions (org_id, document_id, ordinal, entity, collection_id, name, kind, surfaces,
+      weight, sound, ending)
     select org_id, document_id, ordinal, entity, collection_id, entity, 'name', '{}', 0.5, sound,
       reverse(sound)
     from rag.chunks,
@@ -48,10 +48,10 @@ CROWD = """
     select org_id, document_id, ordinal, 'everywhere', 'PART_OF', entity, collection_id, 0.9
     from rag.mentions where org_id = %(org)s and entity ~ '^thing';
 """
-TABLES = {"subjects", "mentions", "relations", "extractions", "chunks"}
-BY_NAME = ("subjects_by_entity", "mentions_by_entity")
+TABLES = {"title_entities", "mentions", "relations", "extractions", "chunks"}
+BY_NAME = ("title_entities_by_entity", "mentions_by_entity")
 ALIASES = ("relations_aliases_by_subject", "relations_aliases_by_object")
-BY_SOUND = ("subjects_by_sound", "subjects_by_ending", "mentions_by_sound", "mentions_by_ending")
+BY_SOUND = ("title_entities_by_sound", "title_entities_by_ending", "mentions_by_sound", "mentions_by_ending")
 Crowd = tuple[World, Actor, Actor]
 
 
@@ -73,7 +73,7 @@ def crowd(stack: Stack, worker_id: str) -> Iterator[Crowd]:
         connection.execute("drop index rag.chunks_by_embedding")
         for statement in CROWD.split(";")[:-1]:
             connection.execute(statement.encode(), {"org": bob.org.id, "model": MODEL})
-    world.sql("vacuum analyze rag.chunks, rag.documents, rag.subjects, rag.mentions, rag.relations")
+    world.sql("vacuum analyze rag.chunks, rag.documents, rag.title_entities, rag.mentions, rag.relations")
     yield world, ann, bob
     world.close()
     migrations.drop_database(stack.postgres, database)

@@ -183,7 +183,7 @@ def test_filters_apply_to_seeds_hops_evidence_and_results(world: World, subtests
 def test_evidence_of_an_entity_without_an_edge_is_within_the_filters(world: World, people: People):
     """The most prominent mention of the name is in a document that the filter excludes."""
     naming.put(world, people.ann, "t", Said("a", ["Heron"]), source_type="email")
-    prominent = {"name": "Heron", "kind": "name", "said": ["Heron"], "weight": 1}
+    prominent = {"name": "Heron", "kind": "name", "surfaces": ["Heron"], "weight": 1}
     excluded = naming.put(world, people.ann, "t", Said("b", [prominent]), source_type="faq")
     assert naming.graph(world, people.ann, "Heron")["evidence"] == naming.chunk_ids(world, excluded)
     found = naming.graph(world, people.ann, "Heron", filters={"source_type": "email"})
@@ -226,7 +226,7 @@ def test_a_private_document_changes_nothing_for_others(
     before = {(mode, actor.id): seen(actor, mode) for mode in MODES for actor in everyone}
     relations = [("Kestrel", "LED_BY", "Wren"), ("Billing Service", "OWNED_BY", "Kestrel"),
                  ("Wren", "ALIAS_OF", "Kestrel")]  # fmt: skip
-    named = {"name": "KESTREL", "kind": "person", "said": ["K."], "weight": 1}
+    named = {"name": "KESTREL", "kind": "person", "surfaces": ["K."], "weight": 1}
     said = Said("secretive", ["Wren", named, "Billing Service"], relations)
     for title in ("Kestrel", "Billing Service", "Wren"):
         naming.put(world, people.ann, title, said, said, private=True)

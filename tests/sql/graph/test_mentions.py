@@ -10,11 +10,11 @@ from tests.conftest import People
 from tests.sql import naming, passages
 from tests.sql.naming import Said
 
-FULL = {"name": "Michael Curtiz", "kind": "person", "said": ["Michael Curtiz", "Curtiz"], "weight": 0.75}
+FULL = {"name": "Michael Curtiz", "kind": "person", "surfaces": ["Michael Curtiz", "Curtiz"], "weight": 0.75}
 
 
 def rows(world: World, document_id: str) -> list[tuple[Any, ...]]:
-    columns = "ordinal, entity, name, kind, said, weight"
+    columns = "ordinal, entity, name, kind, surfaces, weight"
     return world.sql(f"select {columns} from rag.mentions where document_id = %s order by 1, 2", document_id)
 
 
@@ -28,7 +28,7 @@ def test_a_name_is_stored_unchanged_and_found_by_its_folded_form(world: World, p
 def test_an_entity_has_one_row_per_chunk(world: World, people: People):
     """The most prominent writing is its name, the kind that says something its kind."""
     names = [
-        {"name": "michael curtiz", "kind": "name", "said": ["curtiz"], "weight": 0.9},
+        {"name": "michael curtiz", "kind": "name", "surfaces": ["curtiz"], "weight": 0.9},
         FULL,
         {"name": "MICHAEL CURTIZ", "kind": "place", "weight": 0.1},
     ]
@@ -97,13 +97,16 @@ ODD: dict[str, tuple[dict[str, Any], Any]] = {
     "weight that is none": ({"weight": "NaN"}, (None, None, 0.5)),
     "weight as a list": ({"weight": [1]}, (None, None, 0.5)),
     "no weight": ({"weight": None}, (None, None, 0.5)),
-    "said as text": ({"said": "Curtiz"}, (None, ["Michael Curtiz"], None)),
-    "said as an object": ({"said": {"a": 1}}, (None, ["Michael Curtiz"], None)),
-    "said nothing": ({"said": []}, (None, [], None)),
-    "said what is none": ({"said": [None, 7, "", "x" * 201, "\u202ex", ["a"], {"c": 1}]}, (None, [], None)),
-    "said partly": ({"said": [None, "Curtiz", "\u202ex"]}, (None, ["Curtiz"], None)),
-    "said twice": ({"said": ["Curtiz", "Curtiz"]}, (None, ["Curtiz"], None)),
-    "said by nobody": ({"said": None}, (None, ["Michael Curtiz"], None)),
+    "said as text": ({"surfaces": "Curtiz"}, (None, ["Michael Curtiz"], None)),
+    "said as an object": ({"surfaces": {"a": 1}}, (None, ["Michael Curtiz"], None)),
+    "said nothing": ({"surfaces": []}, (None, [], None)),
+    "said what is none": (
+        {"surfaces": [None, 7, "", "x" * 201, "\u202ex", ["a"], {"c": 1}]},
+        (None, [], None),
+    ),
+    "said partly": ({"surfaces": [None, "Curtiz", "\u202ex"]}, (None, ["Curtiz"], None)),
+    "said twice": ({"surfaces": ["Curtiz", "Curtiz"]}, (None, ["Curtiz"], None)),
+    "said by nobody": ({"surfaces": None}, (None, ["Michael Curtiz"], None)),
     "more than is known": ({"colour": "red"}, (None, None, None)),
 }  # fmt: skip
 
@@ -136,7 +139,7 @@ def test_names_that_are_not_a_list_are_ignored(world: World, people: People, sub
 def test_a_chunk_has_at_most_two_hundred_names(world: World, people: People):
     names = [f"Name {number}" for number in range(10_000)]
     said = [f"S{number}" for number in range(1000)]
-    document_id = naming.put(world, people.ann, "t", Said("x", names), Said("y", [FULL | {"said": said}]))
+    document_id = naming.put(world, people.ann, "t", Said("x", names), Said("y", [FULL | {"surfaces": said}]))
     assert naming.counts(world, document_id) == [0, 201, 0, 1]
     assert [len(row[4]) for row in rows(world, document_id) if row[0] == 1] == [20]
 
@@ -156,7 +159,9 @@ def test_a_member_cannot_write_mentions_without_the_chunk_s_document(world: Worl
     """Row security and the keys, past rag_put_document."""
     mine = naming.put(world, people.ann, "t", Said("x", ["Heron"]))
     naming.put(world, people.bob, "t", Said("x", ["Heron"]))
-    columns = "document_id, ordinal, entity, collection_id, owner_id, name, kind, said, weight, sound, ending"
+    columns = (
+        "document_id, ordinal, entity, collection_id, owner_id, name, kind, surfaces, weight, sound, ending"
+    )
     copy = f"insert into rag.mentions (org_id, {columns}) select %s, {columns} from rag.mentions "
     copy += "where document_id = %s"
     for org in (people.acme.id, people.bolt.id):

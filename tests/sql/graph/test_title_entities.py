@@ -9,7 +9,7 @@ from tests.actors import World
 from tests.conftest import People
 from tests.sql import naming, passages
 
-TABLES = ("subjects", "mentions", "relations", "extractions")
+TABLES = ("title_entities", "mentions", "relations", "extractions")
 
 
 def homes(world: World, document_id: str) -> set[tuple[Any, ...]]:
@@ -38,9 +38,9 @@ def test_a_new_title_has_new_subjects(world: World, people: People):
 
 def test_other_changes_keep_the_subjects(world: World, people: People):
     document_id = naming.put(world, people.ann, "Heron", naming.Said("y", ["Kestrel"]))
-    before = world.sql("select ctid from rag.subjects where document_id = %s", document_id)
+    before = world.sql("select ctid from rag.title_entities where document_id = %s", document_id)
     passages.call(world, people.ann, "rag_update_document", document_id=document_id, changes={"lang": "fr"})
-    assert world.sql("select ctid from rag.subjects where document_id = %s", document_id) == before
+    assert world.sql("select ctid from rag.title_entities where document_id = %s", document_id) == before
     assert world.sql("select level from rag.extractions where document_id = %s", document_id) == [(1,)]
 
 
@@ -131,7 +131,7 @@ def test_a_title_without_words_has_no_subjects(world: World, people: People):
 def test_subjects_are_visible_with_their_document(world: World, people: People):
     document_id = naming.put(world, people.ann, "Heron", naming.Said("z", ["Kestrel"]), private=True)
     for actor, count in ((people.ann, 1), (people.ada, 1), (people.alf, 0), (people.bob, 0), (people.kim, 0)):
-        for table in ("subjects", "mentions", "extractions"):
+        for table in ("title_entities", "mentions", "extractions"):
             seen = world.as_user(
                 actor, f"select count(*) from rag.{table} where document_id = %s", document_id
             )

@@ -68,7 +68,7 @@ def test_concurrent_counts_are_not_lost(people: People, world: World):
 
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(count, range(100)))
-    rows = world.sql("select sum, total from rag.measures where user_id = %s", people.ann.id)
+    rows = world.sql("select sum, total from rag.api_metrics where user_id = %s", people.ann.id)
     assert rows == [(100.0, 100)]
 
 
@@ -76,7 +76,7 @@ def test_an_index_request_is_counted_and_timed_by_outcome(people: People, world:
     people.ann.post("/index", {"index_name": "x", "documents": [{"text": "The kettle."}]})
     people.ann.post("/retrieve", {"index_name": "nowhere", "query": "x"})
     rows = world.sql(
-        "select name, label, total from rag.measures where user_id = %s order by name", people.ann.id
+        "select name, label, total from rag.api_metrics where user_id = %s order by name", people.ann.id
     )
     assert rows == [
         ("rag_index_latency_seconds", "success", 1),
@@ -92,14 +92,14 @@ def test_one_invalid_value_does_not_hide_the_others(people: People, world: World
         wrong = {"name": "rag_query_requests_total", "label": "success", "value": value}
         answer = people.ann.rpc("rag_record_metrics", {"measures": [wrong, *more]})
         assert answer.status_code == 400, answer.text
-    assert world.sql("select count(*) from rag.measures where user_id = %s", people.ann.id) == [(0,)]
+    assert world.sql("select count(*) from rag.api_metrics where user_id = %s", people.ann.id) == [(0,)]
 
 
 def test_twenty_counters_of_one_call_are_all_counted(people: People, world: World):
     one = {"name": "rag_query_latency_seconds", "value": 0.02, "label": "success"}
     assert people.ann.rpc("rag_record_metrics", {"measures": [one] * 25}).status_code == 204
     ((total, sum_of_all, buckets),) = world.sql(
-        "select total, sum, buckets from rag.measures where user_id = %s", people.ann.id
+        "select total, sum, buckets from rag.api_metrics where user_id = %s", people.ann.id
     )
     assert (total, sum_of_all) == (20, pytest.approx(0.4))
     assert buckets == [0, 0] + [20] * 14

@@ -1,4 +1,4 @@
-"""rag.events: what is noted, what is not, and what is left of it."""
+"""rag.audit_events: what is noted, what is not, and what is left of it."""
 
 import json
 from concurrent.futures import ThreadPoolExecutor
@@ -89,7 +89,8 @@ def test_an_event_and_its_metrics_are_one_transaction(people: People, world: Wor
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(lambda _: note(people.ann, measures=counted), range(20)))
     rows = world.sql(
-        "select name, sum, total, buckets from rag.measures where user_id = %s order by name", people.ann.id
+        "select name, sum, total, buckets from rag.api_metrics where user_id = %s order by name",
+        people.ann.id,
     )
     assert rows == [
         ("gateway_knowledge_chunks_retrieved_total", 60.0, 20, []),
@@ -129,31 +130,31 @@ def test_events_outlive_their_namespace_and_not_their_org(people: People, world:
     people.ann.rpc("rag_delete_collection", {"collection_id": home})
     assert [row["collection_id"] for row in listed(people.ada)] == [home]
     world.sql("delete from rag.orgs where id = %s", people.acme.id)
-    assert world.sql("select count(*) from rag.events where org_id = %s", people.acme.id) == [(0,)]
+    assert world.sql("select count(*) from rag.audit_events where org_id = %s", people.acme.id) == [(0,)]
 
 
 def test_the_readme_s_statement_prunes_events(people: People, world: World):
     note(people.ann)
     note(people.ann)
     world.sql(
-        "update rag.events set created_at = now() - interval '91 days' "
-        "where id = (select id from rag.events where org_id = %s limit 1)",
+        "update rag.audit_events set created_at = now() - interval '91 days' "
+        "where id = (select id from rag.audit_events where org_id = %s limit 1)",
         people.acme.id,
     )
-    world.sql("delete from rag.events where created_at < now() - interval '90 days'")
+    world.sql("delete from rag.audit_events where created_at < now() - interval '90 days'")
     assert len(listed(people.ada)) == 1
 
 
 @pytest.mark.parametrize("column", ["created_at", "id"])
 def test_an_event_s_time_cannot_be_set(people: People, world: World, column: str):
     with pytest.raises(psycopg.errors.InsufficientPrivilege):
-        world.as_user(people.ann, f"insert into rag.events ({column}) values (null)")
+        world.as_user(people.ann, f"insert into rag.audit_events ({column}) values (null)")
 
 
 def test_another_user_s_event_cannot_be_written_in_sql(people: People, world: World):
     statement = (
-        "insert into rag.events (org_id, owner_id, user_id, event, namespace, document_count, chunk_count) "
-        "values (%s, %s, %s, 'knowledge.query', 'x', 0, 0)"
+        "insert into rag.audit_events (org_id, owner_id, user_id, event, namespace, document_count, "
+        "chunk_count) values (%s, %s, %s, 'knowledge.query', 'x', 0, 0)"
     )
     for row in (
         (people.acme.id, None, people.alf.id),

@@ -6,7 +6,7 @@ import pytest
 from tests.actors import World, hit_arguments
 from tests.conftest import People
 
-COUNTED = "select owner_id::text, total from rag.calls where org_id = %s order by total"
+COUNTED = "select owner_id::text, total from rag.org_calls where org_id = %s order by total"
 
 
 def test_a_user_is_counted_for_their_own_calls(people: People, world: World):
@@ -18,10 +18,10 @@ def test_a_user_is_counted_for_their_own_calls(people: People, world: World):
 
 def test_calls_cannot_be_counted_for_another_user(people: People, world: World):
     people.ann.rpc("rag_check_rate_limit", hit_arguments())
-    insert = "insert into rag.calls (org_id, owner_id, day, total) values (%s, %s, current_date, 9)"
+    insert = "insert into rag.org_calls (org_id, owner_id, day, total) values (%s, %s, current_date, 9)"
     for org, owner in ((people.acme.id, people.alf.id), (people.bolt.id, people.ann.id)):
         with pytest.raises(psycopg.errors.InsufficientPrivilege):
             world.as_user(people.ann, insert, org, owner)
-    update = "update rag.calls set total = 9 where owner_id = %s returning total"
+    update = "update rag.org_calls set total = 9 where owner_id = %s returning total"
     assert world.as_user(people.ada, update, people.ann.id) == []
     assert world.as_user(people.ann, update, people.ann.id) == [(9,)]

@@ -1,76 +1,17 @@
-"""What all who look have in common: source types that are preferred, and how long each leg takes."""
-
-from typing import Any
-
-import pytest
+"""The vector and the keyword leg of a search: how long each takes."""
 
 from tests.actors import World, vector
 from tests.conftest import People
 from tests.sql import passages
 
-MODES = ["semantic", "keyword", "hybrid", "hierarchical"]
-
-
-def found(world: World, people: People, mode: str, **arguments: Any) -> list[passages.Row]:
-    """Ann looks for pumps near vector(1)."""
-    return passages.search(world, people.ann, "pump", mode=mode, query_vector=vector(1), **arguments)
-
-
-def test_a_preferred_type_keeps_its_score_and_others_keep_85_percent(
-    world: World, people: People, subtests: pytest.Subtests
-):
-    for source_type in ("doc", "issue", "email"):
-        passages.put(world, people.ann, "pump", vectors=[vector(1)], source_type=source_type)
-    for mode in MODES:
-        with subtests.test(mode=mode):
-            plain = {row["source_type"]: row["score"] for row in found(world, people, mode)}
-            rows = found(world, people, mode, prefer=["issue", "call"])
-            assert rows[0]["source_type"] == "issue"
-            assert {row["source_type"]: row["score"] for row in rows} == {
-                name: pytest.approx(score if name == "issue" else 0.85 * score)
-                for name, score in plain.items()
-            }
-
-
-def test_a_preferred_type_can_enter_the_page(world: World, people: People, subtests: pytest.Subtests):
-    for number in range(5):
-        near = [one + 0.01 * number * other for one, other in zip(vector(1), vector(2), strict=True)]
-        source_type = "issue" if number == 4 else "doc"
-        passages.put(world, people.ann, "pump", vectors=[near], source_type=source_type)
-    for mode in MODES:
-        with subtests.test(mode=mode):
-            (first,) = found(world, people, mode, top_k=1, prefer=["issue"])
-            assert first["source_type"] == "issue"
-            assert len(found(world, people, mode, top_k=3, prefer=["issue"])) == 3
-
-
-def test_a_much_better_match_stays_before_a_preferred_type(
-    world: World, people: People, subtests: pytest.Subtests
-):
-    far = [0.2 * one + other for one, other in zip(vector(1), vector(2), strict=True)]
-    passages.put(world, people.ann, "valve " * 50 + "pump", vectors=[far], source_type="issue")
-    passages.put(world, people.ann, "pump", vectors=[vector(1)], source_type="doc")
-    for mode in MODES:
-        with subtests.test(mode=mode):
-            rows = found(world, people, mode, prefer=["issue"])
-            assert [row["source_type"] for row in rows] == ["doc", "issue"]
-
-
-def test_an_absent_preferred_type_changes_no_order(world: World, people: People, subtests: pytest.Subtests):
-    for number in range(5):
-        passages.put(world, people.ann, "pump", vectors=[vector(number)])
-    ids = [row["chunk_id"] for row in found(world, people, "hybrid")]
-    preferred: list[list[str | None] | None] = [None, [], ["nothing"], [None]]
-    for prefer in preferred:
-        with subtests.test(prefer=prefer):
-            assert [row["chunk_id"] for row in found(world, people, "hybrid", prefer=prefer)] == ids
+MODES = ("semantic", "keyword", "hybrid", "hierarchical")
 
 
 def test_each_used_leg_reports_its_duration(world: World, people: People):
     passages.put(world, people.ann, "pump", vectors=[vector(1)])
     timed = {}
     for mode in MODES:
-        (row,) = found(world, people, mode)
+        (row,) = passages.search(world, people.ann, "pump", mode=mode, query_vector=vector(1))
         timed[mode] = (row["vector_ms"], row["lexical_ms"])
         assert all(0 < taken < 8000 for taken in timed[mode] if taken is not None)
     (matched,) = passages.match(world, people.ann, vector(1))

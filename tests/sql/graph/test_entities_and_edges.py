@@ -16,7 +16,7 @@ FILTERS: list[tuple[str, Row, Row]] = [
 
 
 def kestrel(surface: str) -> Said:
-    name = {"name": "Kestrel", "kind": "team", "said": ["Kestrel", surface], "weight": 0.9}
+    name = {"name": "Kestrel", "kind": "team", "surfaces": ["Kestrel", surface], "weight": 0.9}
     return Said(f"Kestrel, {surface} and Heron", [name, "Heron"])
 
 

@@ -1,5 +1,5 @@
--- Functions to create, list, change and delete collections. They run as their caller: row security decides which
--- collections a caller sees, and which documents are counted.
+-- Functions to create, list and change collections, within the tier's quota. They run as their caller: row security
+-- decides which collections a caller sees, and which documents are counted.
 
 create type rag.collection as (
   id uuid, org_id uuid, owner_id uuid, created_by uuid, name text, description text, metadata jsonb, config jsonb,
@@ -153,7 +153,7 @@ begin
           when 'document_count' then shown.document_count end, shown.id) as place
       from rag.collections
       cross join lateral rag.render(collections) as shown
-      where collections.org_id = any (array(select rag.current_org_ids())) and collections.loads is null
+      where collections.org_id = any (array(select rag.current_org_ids())) and collections.loading_name is null
     ), page as (
       select placed.*, case "order" when 'desc' then -place else place end as turn
       from placed
@@ -259,52 +259,3 @@ comment on function public.rag_update_collection is
   'Change a collection. Null leaves a field as it is. metadata takes the place of what was there; of config each '
   'key its own, and a null in it takes one out. enable_knowledge_graph has its documents read, or taken out of the '
   'graph (70_graph). PT409 for a name that is taken, and for another embedding model once there are documents.';
-
-create function public.rag_delete_collection(collection_id uuid, "cascade" boolean default false)
-returns void
-language plpgsql volatile security invoker set search_path = ''
-set statement_timeout = '60s'
-as $$
-declare
-  is_admitted constant boolean := rag.begin_write();
-  gone rag.collections := rag.get_collection(collection_id);
-begin
-  -- For the trigger that deletes the documents.
-  perform set_config('rag.cascade', coalesce("cascade", false)::text, true);
-  delete from rag.collections where org_id = gone.org_id and id = gone.id;
-  if not found then
-    raise exception 'this key may not delete collections' using errcode = 'PT403', detail = 'missing_scope';
-  end if;
-  perform set_config('rag.cascade', '', true);
-exception when lock_not_available then
-  perform rag.raise_locked();
-end;
-$$;
-
-comment on function public.rag_delete_collection is
-  'Delete a collection. cascade: its documents are deleted too; without cascade, PT409 if the collection has '
-  'documents. Unless the caller is an admin, private documents of others are neither deleted nor counted: their '
-  'owners keep the collection (documents.sql).';
-
-create policy "the worker sees deleted collections" on rag.collections
-  for select to rag_worker using (deleted_at is not null);
-
-create policy "the worker removes deleted collections" on rag.collections
-  for delete to rag_worker using (deleted_at is not null);
-
-create function public.rag_remove_deleted_collections()
-returns bigint
-language sql volatile security invoker set search_path = ''
-as $$
-  with removed as (
-    delete from rag.collections
-    where collections.deleted_at is not null and not exists (
-      select from rag.documents
-      where documents.org_id = collections.org_id and documents.collection_id = collections.id)
-    returning 1
-  )
-  select count(*) from removed;
-$$;
-
-comment on function public.rag_remove_deleted_collections is
-  'For the worker: remove the deleted collections that have no document, and return their number.';

@@ -1,84 +1,4 @@
--- Statistics for an org's admins, the schema's version, and the state of the queues for health checks.
-
-create function public.rag_stats(most integer default 500000)
-returns table (
-  total_users bigint, total_collections bigint, total_documents bigint, total_chunks bigint, total_entities bigint,
-  total_relationships bigint, storage_used_bytes bigint, api_calls_today bigint, is_complete boolean
-)
-language plpgsql stable security invoker set search_path = ''
-as $$
-#variable_conflict use_variable
-declare
-  is_admitted constant boolean := rag.begin_call();
-  own constant uuid[] := array(select rag.admin_org_ids());
-  fewer constant integer := least(most, 200000);
-  counted bigint[];
-begin
-  if cardinality(own) = 0 then
-    raise exception 'only an admin of the org, with a key that has the scope admin, may see this'
-      using errcode = 'PT403', detail = 'admin_required';
-  elsif coalesce(most, 0) not between 1 and 500000 then
-    raise exception 'most must be between 1 and 500000' using errcode = 'PT400', detail = 'invalid_most';
-  end if;
-
-  -- A user of several of these orgs is one.
-  select array[count(*)], count(distinct found.owner_id),
-    coalesce(sum(found.total) filter (where found.day = (now() at time zone 'UTC')::date), 0)
-  into counted, total_users, api_calls_today
-  from (
-    select calls.owner_id, calls.day, calls.total
-    from rag.calls
-    where calls.org_id = any (own) and (select rag.bound_collection()) is null
-    limit fewer
-  ) as found;
-
-  select count(*) into total_collections
-  from (select from rag.collections where collections.org_id = any (own) limit most) as found;
-
-  select count(*) into total_documents
-  from (select from rag.documents where documents.org_id = any (own) limit most) as found;
-
-  -- Sizes are read from where values begin, and not the values.
-  select counted || count(*), coalesce(sum(found.bytes), 0) into counted, storage_used_bytes
-  from (
-    select octet_length(documents.content) + coalesce(octet_length(originals.bytes),
-      case when originals.path is not null then documents.size_bytes end, 0)::bigint as bytes
-    from rag.documents
-    left join rag.originals on originals.org_id = documents.org_id and originals.document_id = documents.id
-    where documents.org_id = any (own)
-    limit fewer
-  ) as found;
-
-  select count(*) into total_chunks
-  from (select from rag.chunks where chunks.org_id = any (own) limit most) as found;
-
-  with named as materialized (
-    select mentions.org_id, mentions.entity from rag.mentions where mentions.org_id = any (own) limit fewer
-  ), titled as materialized (
-    select subjects.org_id, subjects.entity from rag.subjects where subjects.org_id = any (own) limit fewer
-  )
-  select counted || array[(select count(*) from named), (select count(*) from titled)],
-    (select count(*) from (select * from named union select * from titled) as either)
-  into counted, total_entities;
-
-  with stated as materialized (
-    select relations.org_id, relations.subject, relations.type, relations.object
-    from rag.relations where relations.org_id = any (own) limit fewer
-  )
-  select counted || (select count(*) from stated), (select count(*) from (select distinct * from stated) as one)
-  into counted, total_relationships;
-
-  is_complete := fewer > all (counted) and most > all (array[total_collections, total_documents, total_chunks]);
-  return next;
-end;
-$$;
-
-comment on function public.rag_stats is
-  'How many there are in the orgs that the caller administers. Of each table at most so many rows are counted, and '
-  'of what has to be read for that fewer: it must end within eight seconds. is_complete says whether that was '
-  'enough. total_users: who has ever called. Entities are distinct names, by org, relationships distinct '
-  'statements. Of a key that is bound to a collection that is all it is told of: neither users nor calls. PT403 for '
-  'who administers none.';
+-- The schema's version and the state of the worker's queues, for health checks.
 
 create function rag.version()
 returns text
@@ -122,9 +42,9 @@ as $$
       limit 100000)
       union all
       -- An upload under way is not due yet.
-      (select 'removals', false, removals.due_at
-      from rag.removals
-      where removals.due_at <= now() and (own is null or removals.org_id = any (own))
+      (select 'removals', false, object_removals.due_at
+      from rag.object_removals
+      where object_removals.due_at <= now() and (own is null or object_removals.org_id = any (own))
       limit 100000)
     ) as item on item.kind = queue.kind
     group by queue.kind
@@ -174,5 +94,3 @@ comment on function public.rag_health is
   'State of the database, and the worker''s queues: of the orgs that the caller administers, or, for the worker, of '
   'all orgs. functions_secret, for every caller: whether the guarded functions accept this call (ok), or why not '
   '(unset, wrong). This function is not guarded, so that it can report that.';
-
-create policy "the worker reads the settings" on rag.settings for select to rag_worker using (true);

@@ -102,7 +102,7 @@ begin
   set url = coalesce(rag_update_webhook.url, renewed.url),
     description = coalesce(rag_update_webhook.description, renewed.description),
     failing_since = case when not anew then renewed.failing_since end,
-    rests_until = case when not anew then renewed.rests_until end
+    paused_until = case when not anew then renewed.paused_until end
   where renewed.org_id = present.org_id and renewed.webhook_id = present.id;
   return query select * from public.rag_list_webhooks(webhook_id);
 end;
@@ -147,68 +147,3 @@ end;
 $$;
 
 comment on function public.rag_delete_webhook is 'Delete a webhook with its deliveries; PT404 for an unknown one.';
-
-create function public.rag_list_deliveries(
-  webhook_id uuid, "limit" integer default 20, "offset" integer default 0
-)
-returns jsonb
-language plpgsql stable security invoker set search_path = ''
-as $$
-#variable_conflict use_variable
-declare
-  is_admitted constant boolean := rag.begin_call();
-  webhook constant rag.webhook := rag.get_webhook(webhook_id);
-begin
-  perform rag.check_page("limit", "offset", 'desc', 'created_at', array['created_at']);
-  return (
-    with page as (
-      select deliveries.id, deliveries.event_id, deliveries.event, deliveries.object, deliveries.state,
-        deliveries.attempts, deliveries.response_status, deliveries.error, deliveries.created_at,
-        deliveries.finished_at, deliveries.due_at
-      from rag.deliveries
-      where deliveries.org_id = webhook.org_id and deliveries.webhook_id = webhook.id
-      order by deliveries.created_at desc, deliveries.id
-      limit "limit" offset "offset"
-    )
-    select jsonb_build_object(
-      'total', (select count(*) from rag.deliveries
-        where deliveries.org_id = webhook.org_id and deliveries.webhook_id = webhook.id),
-      'deliveries', coalesce(jsonb_agg(to_jsonb(page) order by page.created_at desc, page.id), '[]'))
-    from page);
-end;
-$$;
-
-comment on function public.rag_list_deliveries is
-  '{"total", "deliveries": [...]}: what was sent, or is to be, the newest first.';
-
-create function public.rag_repeat_delivery(webhook_id uuid, delivery_id uuid)
-returns void
-language plpgsql volatile security invoker set search_path = ''
-as $$
-declare
-  is_admitted constant boolean := rag.begin_call();
-  webhook constant rag.webhook := rag.get_webhook(webhook_id);
-begin
-  if not webhook.enabled then
-    raise exception 'the webhook is off' using errcode = 'PT409', detail = 'webhook_disabled';
-  end if;
-  update rag.deliveries
-  set state = 'waiting', attempts = 0, due_at = now(), response_status = null, error = null, finished_at = null
-  where deliveries.org_id = webhook.org_id and deliveries.webhook_id = webhook.id
-    and deliveries.id = delivery_id and deliveries.state in ('done', 'failed');
-  if found then
-    return;
-  elsif exists (
-    select from rag.deliveries
-    where deliveries.org_id = webhook.org_id and deliveries.webhook_id = webhook.id
-      and deliveries.id = delivery_id)
-  then
-    raise exception 'it is still under way' using errcode = 'PT409', detail = 'delivery_under_way';
-  end if;
-  raise exception 'there is no such delivery' using errcode = 'PT404', detail = 'delivery_not_found';
-end;
-$$;
-
-comment on function public.rag_repeat_delivery is
-  'Have one sent again that has ended, however it ended. PT404 for one that there is not, PT409 for one that is '
-  'still under way, and while the webhook is off.';

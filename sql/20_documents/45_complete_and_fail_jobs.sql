@@ -3,35 +3,6 @@
 -- ends in the transaction that stores its result, so after a crash the document is stored once, or the job is claimed
 -- again.
 
-create function rag.leased_job(with_document boolean default true)
-returns rag.jobs
-language plpgsql volatile security invoker set search_path = ''
-as $$
-declare
-  held rag.jobs;
-begin
-  if with_document then
-    -- The document first: every transaction that deletes or replaces one locks it before its job.
-    perform from rag.documents
-    join rag.jobs on jobs.org_id = documents.org_id and jobs.document_id = documents.id
-    where jobs.org_id = any (array(select rag.current_org_ids())) and jobs.lease = rag.lease_of_token()
-    for update of documents;
-  end if;
-  select * into held
-  from rag.jobs
-  where org_id = any (array(select rag.current_org_ids())) and lease = rag.lease_of_token() and state = 'running'
-  for update;
-  if not found then
-    raise exception 'the lease of this job is lost' using errcode = 'PT409', detail = 'lease_lost';
-  end if;
-  return held;
-end;
-$$;
-
-comment on function rag.leased_job is
-  'The job of the token''s lease, locked; PT409 if the lease is lost, because the job was claimed again, or its '
-  'document was replaced or deleted. with_document: the document is locked too.';
-
 create function public.rag_open_job(lease_seconds integer default 300)
 returns table (
   document_id uuid, document jsonb, bytes text, url text, path text, config jsonb, file_bytes bigint
@@ -40,7 +11,7 @@ language plpgsql volatile security invoker set search_path = ''
 as $$
 declare
   is_admitted constant boolean := rag.begin_call();
-  held constant rag.jobs := rag.leased_job();
+  held constant rag.jobs := rag.lock_leased(null::rag.jobs);
 begin
   update rag.jobs
   set step = case when num_nonnulls(originals.url, originals.path) > 0 then 'fetching' else 'converting' end,
@@ -69,7 +40,7 @@ language plpgsql volatile security invoker set search_path = ''
 as $$
 declare
   is_admitted constant boolean := rag.begin_call();
-  held constant rag.jobs := rag.leased_job();
+  held constant rag.jobs := rag.lock_leased(null::rag.jobs);
   stored rag.documents;
 begin
   select documents.* into stored
@@ -85,7 +56,7 @@ begin
   set step = 'converting', due_at = clock_timestamp() + make_interval(secs => lease_seconds)
   where jobs.org_id = held.org_id and jobs.id = held.id;
 exception when unique_violation then
-  raise exception 'somebody brings a document of the same content just now'
+  raise exception 'another call adds a document of the same content at this moment'
     using errcode = 'PT409', detail = 'duplicate_document';
 end;
 $$;
@@ -101,7 +72,7 @@ language plpgsql volatile security invoker set search_path = ''
 as $$
 declare
   is_admitted constant boolean := rag.begin_call();
-  held constant rag.jobs := rag.leased_job();
+  held constant rag.jobs := rag.lock_leased(null::rag.jobs);
 begin
   update rag.jobs
   set step = rag_extend_job.step, due_at = clock_timestamp() + make_interval(secs => lease_seconds)
@@ -118,7 +89,7 @@ set statement_timeout = '60s'
 as $$
 declare
   is_admitted constant boolean := rag.begin_write();
-  held constant rag.jobs := rag.leased_job();
+  held constant rag.jobs := rag.lock_leased(null::rag.jobs);
   input record;
   -- What was changed since the document was brought is not changed back.
   changed constant boolean := (
@@ -155,7 +126,8 @@ begin
     where originals.org_id = held.org_id and originals.document_id = held.document_id
       and originals.url is not null;
   end if;
-  perform rag.replace_chunks(held.org_id, array[(held.document_id, chunks, input.embedding_model)::rag.document_chunks]);
+  perform rag.replace_chunks(held.org_id, array[rag.document_chunks(
+    document_id => held.document_id, chunks => chunks, embedding_model => input.embedding_model)]);
   update rag.jobs
   set state = 'done', lease = null, step = null, error_code = null, error_message = null,
     finished_at = clock_timestamp()
@@ -177,7 +149,7 @@ language plpgsql volatile security invoker set search_path = ''
 as $$
 declare
   is_admitted constant boolean := rag.begin_call();
-  held constant rag.jobs := rag.leased_job(with_document => retry_seconds is null);
+  held constant rag.jobs := rag.lock_leased(null::rag.jobs, with_document => retry_seconds is null);
 begin
   if retry_seconds is null then
     update rag.documents

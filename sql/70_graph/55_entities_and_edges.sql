@@ -1,107 +1,134 @@
 -- Entities, edges and evidence in the response of a graph search, read under row security from documents that the
 -- caller sees.
 
-create function rag.render_entities(seeds rag.seed_entity[], neighbours rag.neighbour[], scope rag.search_scope)
-returns jsonb
+create function rag.names_in_text(entities rag.seed_entity[], scope rag.search_scope)
+returns table (org_id uuid, entity text, name text, kind text, surfaces text[])
 language plpgsql stable security invoker set search_path = ''
 set enable_sort = off
 as $$
+#variable_conflict use_column
 declare
   unfiltered constant boolean := not rag.filters_documents(scope);
-  -- Of filtered ones more are looked at than are shown.
-  read constant integer := case when unfiltered then 16 else 100 end;
+  -- With filters, more are read than are returned.
+  row_limit constant integer := case when unfiltered then 16 else 100 end;
+begin
+  return query
+  select entity.org_id, entity.entity,
+    (array_agg(mention.name order by mention.weight desc, mention.name))[1],
+    (array_agg(mention.kind order by mention.kind = 'name', mention.weight desc, mention.kind))[1],
+    array_agg(surface)
+  from unnest(entities) as entity
+  cross join lateral (
+    select found.*
+    from (
+      (select mentions.document_id, mentions.name, mentions.kind, mentions.surfaces, mentions.weight
+      from rag.mentions
+      where scope.collection_ids is null and mentions.org_id = entity.org_id and mentions.entity = entity.entity
+      order by mentions.weight desc
+      limit row_limit)
+      union all
+      (select inside.document_id, inside.name, inside.kind, inside.surfaces, inside.weight
+      from unnest(scope.collection_ids) as home (id)
+      cross join lateral (
+        select mentions.document_id, mentions.name, mentions.kind, mentions.surfaces, mentions.weight
+        from rag.mentions
+        where mentions.org_id = entity.org_id and mentions.collection_id = home.id
+          and mentions.entity = entity.entity
+        order by mentions.weight desc
+        limit row_limit
+      ) as inside
+      order by inside.weight desc
+      limit row_limit)
+    ) as found
+    where unfiltered or rag.is_document_in_scope(entity.org_id, found.document_id, scope)
+    order by found.weight desc
+    limit 16
+  ) as mention
+  left join lateral unnest(mention.surfaces || mention.name) as surface on true
+  group by entity.org_id, entity.entity;
+end;
+$$;
+
+comment on function rag.names_in_text is
+  'The names of entities in the text of documents: the most prominent name, its kind, and all spellings.';
+
+create function rag.names_in_titles(entities rag.seed_entity[], scope rag.search_scope)
+returns table (org_id uuid, entity text, name text)
+language plpgsql stable security invoker set search_path = ''
+set enable_sort = off
+as $$
+#variable_conflict use_column
+declare
+  unfiltered constant boolean := not rag.filters_documents(scope);
+  row_limit constant integer := case when unfiltered then 16 else 100 end;
+begin
+  return query
+  select entity.org_id, entity.entity, (array_agg(title.name order by title.weight desc, title.name))[1]
+  from unnest(entities) as entity
+  cross join lateral (
+    (select title_entities.document_id, title_entities.name, title_entities.weight
+    from rag.title_entities
+    where scope.collection_ids is null and title_entities.org_id = entity.org_id
+      and title_entities.entity = entity.entity
+    order by title_entities.weight desc
+    limit row_limit)
+    union all
+    (select inside.document_id, inside.name, inside.weight
+    from unnest(scope.collection_ids) as home (id)
+    cross join lateral (
+      select title_entities.document_id, title_entities.name, title_entities.weight
+      from rag.title_entities
+      where title_entities.org_id = entity.org_id and title_entities.collection_id = home.id
+        and title_entities.entity = entity.entity
+      order by title_entities.weight desc
+      limit row_limit
+    ) as inside
+    order by inside.weight desc
+    limit row_limit)
+  ) as title
+  where unfiltered or rag.is_document_in_scope(entity.org_id, title.document_id, scope)
+  group by entity.org_id, entity.entity;
+end;
+$$;
+
+comment on function rag.names_in_titles is 'The names of entities in the titles of documents, the most prominent each.';
+
+create function rag.render_entities(seeds rag.seed_entity[], neighbours rag.neighbour[], scope rag.search_scope)
+returns jsonb
+language plpgsql stable security invoker set search_path = ''
+as $$
+declare
+  entities constant rag.seed_entity[] := seeds || array(
+    select rag.seed_entity(org_id => near.org_id, entity => near.entity, weight => near.weight)
+    from unnest(neighbours) as near);
 begin
   return (
-    with wanted as (
-      select seed.org_id, seed.entity, true as is_seed, seed.weight from unnest(seeds) as seed
-      union all
-      select near.org_id, near.entity, false, near.weight from unnest(neighbours) as near
-    ), shown as (
-      select wanted.*, coalesce(text.name, title.name) as name, coalesce(text.kind, 'name') as kind,
+    select coalesce(jsonb_agg(jsonb_build_object('id', replace(shown.entity, ' ', '_'), 'org_id', shown.org_id,
+      'name', shown.name, 'kind', shown.kind, 'aliases', shown.aliases, 'seed', shown.is_seed,
+      'weight', round(shown.weight::numeric, 4)) order by shown.is_seed desc, shown.weight desc, shown.entity), '[]')
+    from (
+      select entity.org_id, entity.entity, entity.weight, entity.place <= cardinality(seeds) as is_seed,
+        coalesce(text.name, title.name) as name, coalesce(text.kind, 'name') as kind,
         array(
           select distinct surface
           from unnest(text.surfaces || title.name) as surface
           where surface is not null and surface <> coalesce(text.name, title.name)
           order by surface
           limit 10) as aliases
-      from wanted
-      cross join lateral (
-        select (array_agg(named.name order by named.weight desc, named.name))[1] as name,
-          (array_agg(named.kind order by named.kind = 'name', named.weight desc, named.kind))[1] as kind,
-          array_agg(named.surface) as surfaces
-        from (
-          select mentions.name, mentions.kind, mentions.weight, surface
-          from (
-            select text_named.name, text_named.kind, text_named.said, text_named.weight
-            from (
-              (select mentions.document_id, mentions.name, mentions.kind, mentions.said, mentions.weight
-              from rag.mentions
-              where scope.collection_ids is null and mentions.org_id = wanted.org_id and mentions.entity = wanted.entity
-              order by mentions.weight desc
-              limit read)
-              union all
-              (select inside.document_id, inside.name, inside.kind, inside.said, inside.weight
-              from unnest(scope.collection_ids) as home (id)
-              cross join lateral (
-                select mentions.document_id, mentions.name, mentions.kind, mentions.said, mentions.weight
-                from rag.mentions
-                where mentions.org_id = wanted.org_id and mentions.collection_id = home.id
-                  and mentions.entity = wanted.entity
-                order by mentions.weight desc
-                limit read
-              ) as inside
-              order by inside.weight desc
-              limit read)
-            ) as text_named
-            where unfiltered or rag.is_document_in_scope(wanted.org_id, text_named.document_id, scope)
-            order by text_named.weight desc
-            limit 16
-          ) as mentions
-          left join lateral unnest(mentions.said || mentions.name) as surface on true
-        ) as named
-      ) as text
-      left join lateral (
-        select heaviest.name
-        from (
-          select title_named.name, title_named.weight
-          from (
-            (select subjects.document_id, subjects.name, subjects.weight
-            from rag.subjects
-            where scope.collection_ids is null and subjects.org_id = wanted.org_id and subjects.entity = wanted.entity
-            order by subjects.weight desc
-            limit read)
-            union all
-            (select inside.document_id, inside.name, inside.weight
-            from unnest(scope.collection_ids) as home (id)
-            cross join lateral (
-              select subjects.document_id, subjects.name, subjects.weight
-              from rag.subjects
-              where subjects.org_id = wanted.org_id and subjects.collection_id = home.id
-                and subjects.entity = wanted.entity
-              order by subjects.weight desc
-              limit read
-            ) as inside
-            order by inside.weight desc
-            limit read)
-          ) as title_named
-          where unfiltered or rag.is_document_in_scope(wanted.org_id, title_named.document_id, scope)
-        ) as heaviest
-        order by heaviest.weight desc, heaviest.name
-        limit 1
-      ) as title on true
+      from unnest(entities) with ordinality as entity (org_id, entity, weight, start, finish, place)
+      left join rag.names_in_text(entities, scope) as text
+        on text.org_id = entity.org_id and text.entity = entity.entity
+      left join rag.names_in_titles(entities, scope) as title
+        on title.org_id = entity.org_id and title.entity = entity.entity
       where coalesce(text.name, title.name) is not null
-    )
-    select coalesce(jsonb_agg(jsonb_build_object('id', replace(shown.entity, ' ', '_'), 'org_id', shown.org_id,
-      'name', shown.name, 'kind', shown.kind, 'aliases', shown.aliases, 'seed', shown.is_seed,
-      'weight', round(shown.weight::numeric, 4)) order by shown.is_seed desc, shown.weight desc, shown.entity), '[]')
-    from shown);
+    ) as shown);
 end;
 $$;
 
 comment on function rag.render_entities is
   'The entities, by their names as documents write them most prominently, with other spellings as aliases.';
 
-create function rag.edges_among(org_id uuid, entities text[], scope rag.search_scope, wanted integer)
+create function rag.edges_among(org_id uuid, entities text[], scope rag.search_scope, row_limit integer)
 returns jsonb[]
 language plpgsql stable security invoker set search_path = ''
 set enable_sort = off
@@ -115,8 +142,9 @@ begin
       'to', replace(stated.object, ' ', '_'), 'org_id', edges_among.org_id,
       'confidence', round(stated.confidence::numeric, 4), 'evidence', stated.evidence)
     from (
-      select said.subject, said.type, said.object, least(0.99, 1 - exp(sum(ln(1 - least(0.98, said.confidence)))))
-        as confidence, (array_agg(chunks.id order by said.confidence desc, chunks.id))[:5] as evidence
+      select statement.subject, statement.type, statement.object,
+        least(0.99, 1 - exp(sum(ln(1 - least(0.98, statement.confidence))))) as confidence,
+        (array_agg(chunks.id order by statement.confidence desc, chunks.id))[:5] as evidence
       from (select distinct entity from unnest(edges_among.entities) as entity) as ends
       cross join lateral (
         select relations.subject, relations.type, relations.object, relations.confidence, relations.document_id,
@@ -126,21 +154,21 @@ begin
           and (scope.collection_ids is null or relations.collection_id = any (scope.collection_ids))
         order by relations.confidence desc
         limit 50
-      ) as said
-      join rag.chunks on chunks.org_id = edges_among.org_id and chunks.document_id = said.document_id
-        and chunks.ordinal = said.ordinal and chunks.embedding_model = scope.model
+      ) as statement
+      join rag.chunks on chunks.org_id = edges_among.org_id and chunks.document_id = statement.document_id
+        and chunks.ordinal = statement.ordinal and chunks.embedding_model = scope.model
         and (unfiltered
           or rag.is_in_scope(chunks.document_id, chunks.source_type, chunks.lang, chunks.occurred_at, scope))
-      where said.object = any (edges_among.entities)
-      group by said.subject, said.type, said.object
+      where statement.object = any (edges_among.entities)
+      group by statement.subject, statement.type, statement.object
       order by 4 desc, 1, 2, 3
-      limit wanted
+      limit row_limit
     ) as stated);
 end;
 $$;
 
 comment on function rag.edges_among is
-  'The edges between the entities that documents state, the surest first, `wanted` at most. Several chunks that say '
+  'The edges between the entities that documents state, the surest first, `row_limit` at most. Several chunks that say '
   'the same make it surer: as if each were a chance of its own.';
 
 create function rag.is_about(org_id uuid, document_id uuid, entity text)
@@ -148,9 +176,9 @@ returns boolean
 language sql stable security invoker set search_path = ''
 as $$
   select exists (
-    select from rag.subjects
-    where subjects.org_id = is_about.org_id and subjects.document_id = is_about.document_id
-      and subjects.entity = is_about.entity);
+    select from rag.title_entities
+    where title_entities.org_id = is_about.org_id and title_entities.document_id = is_about.document_id
+      and title_entities.entity = is_about.entity);
 $$;
 
 comment on function rag.is_about is 'Whether a document''s title names an entity.';
@@ -227,7 +255,7 @@ begin
   edges := rag.edges_between(stated || rag.co_occurrence_edges(near, stated), entities);
   return jsonb_build_object('entities', entities, 'edges', to_jsonb(edges),
     'evidence', coalesce((
-      select jsonb_agg(said.id order by said.place)
+      select jsonb_agg(statement.id order by statement.place)
       from (
         select id, min(place) as place
         from unnest(edges) with ordinality as edge (body, place)
@@ -235,7 +263,7 @@ begin
         group by id
         order by 2, 1
         limit 50
-      ) as said), '[]')
+      ) as statement), '[]')
     -- And of what the question names, where no edge touches it.
     || coalesce((
       select jsonb_agg(distinct named.id)

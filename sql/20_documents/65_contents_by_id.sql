@@ -44,6 +44,43 @@ $$;
 comment on function rag.first_chunks is
   'The first chunks of a document that take no more than `room` bytes together; complete: whether these are all.';
 
+create function rag.contents_by_id(org_id uuid, kinds text[], ids uuid[], collection_id uuid)
+returns table (content text, document jsonb, passage jsonb, id uuid)
+language plpgsql stable security invoker set search_path = ''
+as $$
+#variable_conflict use_column
+begin
+  return query
+  select coalesce(document.content, passage.content) as content, document.shown as document,
+    passage.shown as passage, requested.id
+  from unnest(kinds, ids) with ordinality as requested (kind, id, place)
+  left join lateral (
+    select present.content, jsonb_build_object('id', present.id, 'collection_id', present.collection_id,
+      'title', present.title, 'source_type', present.source_type, 'origin', present.origin, 'uri', present.uri,
+      'author', present.author, 'state', present.state, 'labels', present.labels,
+      'occurred_at', present.occurred_at, 'metadata', present.metadata) as shown
+    from rag.documents as present
+    where requested.kind = 'document' and present.org_id = contents_by_id.org_id and present.id = requested.id
+      and (contents_by_id.collection_id is null or present.collection_id = contents_by_id.collection_id)
+    offset 0
+  ) as document on true
+  left join lateral (
+    select present.content, jsonb_build_object('id', present.id, 'document_id', present.document_id,
+      'ordinal', present.ordinal, 'span_start', present.span_start, 'span_end', present.span_end) as shown
+    from rag.chunks as present
+    where requested.kind = 'chunk' and present.org_id = contents_by_id.org_id and present.id = requested.id
+      and (contents_by_id.collection_id is null or present.collection_id = contents_by_id.collection_id)
+    offset 0
+  ) as passage on true
+  where document.shown is not null or passage.shown is not null
+  order by requested.place;
+end;
+$$;
+
+comment on function rag.contents_by_id is
+  'The documents and chunks of these ids, in their order: the text, and the other fields as JSON. The parameters are '
+  'those of rag_get_contents.';
+
 create function public.rag_get_contents(
   org_id uuid, kinds text[], ids uuid[], collection_id uuid default null, text boolean default true,
   chunks boolean default false
@@ -70,31 +107,7 @@ begin
   if ids is null or kinds is null or cardinality(ids) > 100 or cardinality(ids) <> cardinality(kinds) then
     raise exception 'ids must be at most 100, each of a kind' using errcode = 'PT400', detail = 'invalid_ids';
   end if;
-  for own in
-    select wanted.kind, coalesce(document.content, passage.content) as content, document.shown as document,
-      passage.shown as passage, wanted.id
-    from unnest(kinds, ids) with ordinality as wanted (kind, id, place)
-    left join lateral (
-      select present.content, jsonb_build_object('id', present.id, 'collection_id', present.collection_id,
-        'title', present.title, 'source_type', present.source_type, 'origin', present.origin, 'uri', present.uri,
-        'author', present.author, 'state', present.state, 'labels', present.labels,
-        'occurred_at', present.occurred_at, 'metadata', present.metadata) as shown
-      from rag.documents as present
-      where wanted.kind = 'document' and present.org_id = rag_get_contents.org_id and present.id = wanted.id
-        and (collection_id is null or present.collection_id = rag_get_contents.collection_id)
-      offset 0
-    ) as document on true
-    left join lateral (
-      select present.content, jsonb_build_object('id', present.id, 'document_id', present.document_id,
-        'ordinal', present.ordinal, 'span_start', present.span_start, 'span_end', present.span_end) as shown
-      from rag.chunks as present
-      where wanted.kind = 'chunk' and present.org_id = rag_get_contents.org_id and present.id = wanted.id
-        and (collection_id is null or present.collection_id = rag_get_contents.collection_id)
-      offset 0
-    ) as passage on true
-    where document.shown is not null or passage.shown is not null
-    order by wanted.place
-  loop
+  for own in select * from rag.contents_by_id(org_id, kinds, ids, collection_id) loop
     room := room - octet_length(coalesce(own.document, own.passage)::text);
     -- A text far too long is not even read.
     size := case when (text or own.document is null) and octet_length(own.content) <= room

@@ -31,7 +31,7 @@ $$;
 comment on function rag.count_chunks is
   'How many chunks of its model a scope leaves that asks for no more than collections, by the log of term counts.';
 
-create function rag.exact_scan(query_embedding extensions.halfvec, scope rag.search_scope, wanted integer)
+create function rag.exact_scan(query_embedding extensions.halfvec, scope rag.search_scope, row_limit integer)
 returns rag.candidate[]
 language plpgsql stable security invoker set search_path = ''
 -- A kept plan knows no org: among few, it takes any for a large part of the table, and would read all of it.
@@ -50,7 +50,7 @@ begin
       from rag.chunks
       where org_id = any (scope.org_ids) and embedding_model = scope.model
       order by distance, id
-      limit wanted
+      limit row_limit
     ) as nearest);
 end;
 $$;
@@ -59,7 +59,7 @@ comment on function rag.exact_scan is
   'The nearest chunks of a scope without filters, by comparing all. Planning takes longer than scanning a small '
   'tenant, so this plan is cached.';
 
-create function rag.filtered_scan(query_embedding extensions.halfvec, scope rag.search_scope, wanted integer,
+create function rag.filtered_scan(query_embedding extensions.halfvec, scope rag.search_scope, row_limit integer,
   bound bigint, out candidates rag.candidate[], out considered integer)
 language plpgsql stable security invoker set search_path = ''
 -- As above: a kept plan knows neither org nor source type.
@@ -85,7 +85,7 @@ begin
       similarity => greatest(0, least(1, 1 - distance)), score => greatest(0, least(1, 1 - distance)))
         order by distance, id), (select count(*) from visible)
       into candidates, considered
-    from (select * from visible order by distance, id limit wanted) as nearest
+    from (select * from visible order by distance, id limit row_limit) as nearest
     cross join lateral (
       select document_id, ordinal, content, span_start, span_end
       from rag.chunks
@@ -114,7 +114,7 @@ begin
       offset 0
     ) as text
   $query$, rag.chunk_where_clause(scope))
-    into candidates, considered using scope, query_embedding, wanted, bound;
+    into candidates, considered using scope, query_embedding, row_limit, bound;
 end;
 $$;
 
@@ -123,7 +123,7 @@ comment on function rag.filtered_scan is
   'further than that. The commonest, one source type, keeps its plan; others are planned for the filters at hand. '
   'Texts are fetched of those that are kept: with all of them the rows would not fit into memory.';
 
-create function rag.hnsw_scan(query_embedding extensions.halfvec, scope rag.search_scope, wanted integer,
+create function rag.hnsw_scan(query_embedding extensions.halfvec, scope rag.search_scope, row_limit integer,
   fetched integer, ef_search integer, out candidates rag.candidate[], out considered integer, out complete boolean)
 language plpgsql stable security invoker set search_path = ''
 as $$
@@ -169,13 +169,13 @@ begin
   end if;
   perform set_config('enable_sort', sorting, true);
   considered := coalesce(cardinality(candidates), 0);
-  complete := considered = fetched and distances[wanted] < distances[fetched];
-  candidates := candidates[:wanted];
+  complete := considered = fetched and distances[row_limit] < distances[fetched];
+  candidates := candidates[:row_limit];
 end;
 $$;
 
 comment on function rag.hnsw_scan is
-  'The nearest chunks of a scope by the HNSW index, `fetched` of them, of which the nearest `wanted` are kept. '
+  'The nearest chunks of a scope by the HNSW index, `fetched` of them, of which the nearest `row_limit` are kept. '
   'complete: whether these are all that there need be; not when the index gave up, and not when the last that is '
   'kept is as near as the last that was fetched, since which of those it happened upon must not decide.';
 
@@ -214,7 +214,7 @@ comment on function rag.exact_threshold is
   'How many rows are few: `exact_rows`, twice as many where they are scattered over several orgs and so hard to '
   'find by the index; and no more than 4,000 of those that are most of the table, of which the index loses none.';
 
-create function rag.nearest_chunks(query_embedding extensions.halfvec, scope rag.search_scope, wanted integer,
+create function rag.nearest_chunks(query_embedding extensions.halfvec, scope rag.search_scope, row_limit integer,
   out candidates rag.candidate[], out exact boolean, out considered integer)
 language plpgsql stable security invoker set search_path = ''
 as $$
@@ -235,27 +235,27 @@ begin
   end if;
   bound := rag.exact_threshold(scope, considered, settings.exact_rows);
   if filtered and coalesce(considered <= bound, true) then
-    select * into candidates, considered from rag.filtered_scan(query_embedding, scope, wanted, bound);
+    select * into candidates, considered from rag.filtered_scan(query_embedding, scope, row_limit, bound);
   end if;
   exact := considered <= bound;
   if exact then
     if not filtered then
-      candidates := rag.exact_scan(query_embedding, scope, wanted);
+      candidates := rag.exact_scan(query_embedding, scope, row_limit);
     end if;
     return;
   end if;
 
   ef_search := rag.ef_search_for(scope, considered, settings.ef_search);
-  -- One more than wanted shows whether the last is nearer than what is left out; many more, where passages
+  -- One more than row_limit shows whether the last is nearer than what is left out; many more, where passages
   -- repeat themselves, as footers do.
   foreach more in array array[1, 100] loop
     select * into candidates, considered, complete
-    from rag.hnsw_scan(query_embedding, scope, wanted, wanted + more, ef_search);
-    exit when complete or considered < wanted + more;
+    from rag.hnsw_scan(query_embedding, scope, row_limit, row_limit + more, ef_search);
+    exit when complete or considered < row_limit + more;
   end loop;
   if not complete then
     exact := true;
-    select * into candidates, considered from rag.filtered_scan(query_embedding, scope, wanted, every_row);
+    select * into candidates, considered from rag.filtered_scan(query_embedding, scope, row_limit, every_row);
   end if;
 end;
 $$;

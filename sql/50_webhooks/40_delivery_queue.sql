@@ -39,7 +39,7 @@ comment on function rag.clear_deliveries is
   'What nobody needs any more: deliveries that ended a month ago, what waits for webhooks that are off, old '
   'secrets.';
 
-create function rag.due_deliveries(wanted integer)
+create function rag.due_deliveries(max_items integer)
 returns table (org_id uuid, id uuid, place bigint)
 language sql stable security invoker set search_path = ''
 as $$
@@ -73,9 +73,9 @@ as $$
         and deliveries.state in ('waiting', 'running') and deliveries.due_at <= now()
       -- By nothing else: the index has no more, and what happens at once is due at once.
       order by deliveries.due_at
-      limit case when endpoints.failing_since is null then wanted else 1 end
+      limit case when endpoints.failing_since is null then max_items else 1 end
     ) as found
-    where coalesce(endpoints.rests_until, '-infinity') <= now()
+    where coalesce(endpoints.paused_until, '-infinity') <= now()
   ), of_orgs as (
     select due.*, row_number() over (partition by due.org_id order by due.turn, due.due_at) as org_turn
     from due
@@ -89,7 +89,7 @@ comment on function rag.due_deliveries is
   'many as of any other, those first that wait longest. Of an address where nothing has arrived of late one, to try '
   'it with.';
 
-create function public.rag_claim_deliveries(wanted integer default 16, lease_seconds integer default 60)
+create function public.rag_claim_deliveries(max_items integer default 16, lease_seconds integer default 60)
 returns table (
   org_id uuid, delivery_id uuid, lease uuid, attempts integer, event_id uuid, event text, object jsonb,
   created_at timestamptz, url text, secret text, old_secret text
@@ -98,18 +98,13 @@ language plpgsql volatile security invoker set search_path = ''
 as $$
 #variable_conflict use_column
 begin
-  if wanted is null or wanted not between 1 and 100
-    or lease_seconds is null or lease_seconds not between 5 and 3600
-  then
-    raise exception 'so many deliveries, or so long, nobody may have'
-      using errcode = 'PT400', detail = 'invalid_claim';
-  end if;
+  perform rag.check_claim(max_items, lease_seconds);
   perform rag.clear_deliveries();
 
   return query
   with locked as materialized (
     select deliveries.org_id, deliveries.id
-    from (select due.* from rag.due_deliveries(wanted) as due order by due.place limit 4 * wanted) as due
+    from (select due.* from rag.due_deliveries(max_items) as due order by due.place limit 4 * max_items) as due
     cross join lateral (
       select deliveries.org_id, deliveries.id
       from rag.deliveries
@@ -117,13 +112,13 @@ begin
         and deliveries.state in ('waiting', 'running') and deliveries.due_at <= now()
       for update skip locked
     ) as deliveries
-    limit wanted
+    limit max_items
   ), claimed as (
     update rag.deliveries as claimed
-    set state = case when claimed.attempts < 16 then 'running' else 'failed' end,
-      lease = case when claimed.attempts < 16 then gen_random_uuid() end,
-      error = case when claimed.attempts < 16 then claimed.error else 'failed' end,
-      finished_at = case when claimed.attempts >= 16 then clock_timestamp() end,
+    set state = case when claimed.attempts < rag.max_attempts() then 'running' else 'failed' end,
+      lease = case when claimed.attempts < rag.max_attempts() then gen_random_uuid() end,
+      error = case when claimed.attempts < rag.max_attempts() then claimed.error else 'failed' end,
+      finished_at = case when claimed.attempts >= rag.max_attempts() then clock_timestamp() end,
       attempts = claimed.attempts + 1, due_at = clock_timestamp() + make_interval(secs => lease_seconds)
     from locked
     where claimed.org_id = locked.org_id and claimed.id = locked.id
@@ -139,8 +134,8 @@ end;
 $$;
 
 comment on function public.rag_claim_deliveries is
-  'Deliveries that are due, leased, with where they go and what they are signed with. One that nobody ever ended, '
-  'in sixteen attempts, ends here.';
+  'Lease due deliveries, for the worker, with their address and the secrets that sign them. After '
+  'rag.max_attempts() attempts without a result a delivery fails.';
 
 create function public.rag_end_delivery(
   org_id uuid, delivery_id uuid, lease uuid, response_status integer default null, error text default null,
@@ -179,12 +174,12 @@ begin
   if error is not null then
     -- Attempts are a day apart at most: a failure after a longer silence is a new one.
     since := coalesce(
-      case when endpoint.rests_until > clock_timestamp() - interval '26 hours' then endpoint.failing_since end,
+      case when endpoint.paused_until > clock_timestamp() - interval '26 hours' then endpoint.failing_since end,
       clock_timestamp());
   end if;
   if error is not null or endpoint.failing_since is not null then
     update rag.endpoints
-    set failing_since = since, rests_until = case when since is not null then clock_timestamp()
+    set failing_since = since, paused_until = case when since is not null then clock_timestamp()
       + least(greatest(clock_timestamp() - since, interval '5 seconds'), interval '1 hour') end
     where endpoints.org_id = rag_end_delivery.org_id and endpoints.webhook_id = webhook;
   end if;

@@ -94,7 +94,7 @@ as $$
 
   select coalesce(jsonb_agg(distinct collections.name), '[]')
   from rag.collections
-  where collections.org_id = rag.resolve_org(null) and collections.loads is null
+  where collections.org_id = rag.resolve_org(null) and collections.loading_name is null
     and collections.id = (
       select named.id from rag.collection_by_name(collections.org_id, collections.name, or_deleted => true) as named);
 $$;
@@ -121,7 +121,7 @@ set statement_timeout = '60s'
 as $$
 declare
   home rag.collections;
-  wanted rag.new_document[];
+  new rag.new_document[];
 begin
   perform rag.begin_write();
   perform rag.check_json('documents', rag_put_documents.documents);
@@ -131,16 +131,16 @@ begin
     perform rag.check_name(rag_put_documents.collection);
     home := rag.ensure_collection(rag.resolve_org(null), rag_put_documents.collection);
   end if;
-  wanted := rag.new_documents(home, rag_put_documents.documents);
+  new := rag.new_documents(home, rag_put_documents.documents);
   if rag_put_documents.only_present then
-    for place in 1..coalesce(cardinality(wanted), 0) loop
+    for place in 1..coalesce(cardinality(new), 0) loop
       -- By id alone: the one that has the name may be anybody's.
-      wanted[place].id := (
-        select found.id from rag.documents_by_name(home, array[wanted[place].external_id]) as found);
-      wanted[place].external_id := null;
+      new[place].id := (
+        select found.id from rag.documents_by_name(home, array[new[place].external_id]) as found);
+      new[place].external_id := null;
     end loop;
   end if;
-  return query select stored.* from rag.put_documents(home, wanted, rag_put_documents.only_present) as stored;
+  return query select stored.* from rag.put_documents(home, new, rag_put_documents.only_present) as stored;
 exception when lock_not_available then
   perform rag.raise_locked();
 end;

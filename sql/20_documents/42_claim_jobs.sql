@@ -1,0 +1,125 @@
+-- The claim of ingestion jobs, under the worker's role: fair among orgs, with a lease.
+
+create function rag.fail_exhausted_jobs()
+returns void
+language plpgsql volatile security invoker set search_path = ''
+as $$
+begin
+  -- Documents are locked before their jobs, in every transaction.
+  with exhausted as (
+    select documents.org_id, documents.id
+    from rag.documents
+    join rag.jobs on jobs.org_id = documents.org_id and jobs.document_id = documents.id
+    where jobs.state = 'running' and jobs.due_at <= clock_timestamp() and jobs.attempts >= rag.max_attempts()
+    for update of documents skip locked
+  ), failed as (
+    update rag.jobs
+    set state = 'failed', lease = null, step = null, finished_at = clock_timestamp(),
+      error_code = 'processing_failed', error_message = 'Nobody could finish this document.'
+    from exhausted
+    where jobs.org_id = exhausted.org_id and jobs.document_id = exhausted.id
+      and jobs.state = 'running' and jobs.due_at <= clock_timestamp()
+    returning jobs.org_id, jobs.document_id, jobs.error_code, jobs.error_message
+  )
+  update rag.documents
+  set status = 'failed', error_code = failed.error_code, error_message = failed.error_message
+  from failed
+  where documents.org_id = failed.org_id and documents.id = failed.document_id and documents.status = 'processing';
+end;
+$$;
+
+comment on function rag.fail_exhausted_jobs is
+  'Fail the jobs, and their documents, whose last lease has expired after rag.max_attempts() attempts.';
+
+create function rag.due_jobs(max_items integer)
+returns table (org_id uuid, id uuid, is_expired boolean, place bigint)
+language plpgsql stable security invoker set search_path = ''
+as $$
+#variable_conflict use_column
+begin
+  return query
+  with recursive busy (org_id) as (
+    -- The next org with a job, by the index: there may be many jobs and few orgs.
+    (select jobs.org_id from rag.jobs where jobs.state in ('waiting', 'running') order by jobs.org_id limit 1)
+    union all
+    select (
+      select jobs.org_id from rag.jobs
+      where jobs.state in ('waiting', 'running') and jobs.org_id > busy.org_id
+      order by jobs.org_id limit 1)
+    from busy
+    where busy.org_id is not null
+  ), due as (
+    select job.*, row_number() over (partition by job.org_id order by job.due_at, job.id) as turn
+    from busy
+    cross join lateral (
+      select jobs.org_id, jobs.id, jobs.due_at, jobs.state
+      from rag.jobs
+      where jobs.org_id = busy.org_id and jobs.state in ('waiting', 'running')
+        and jobs.due_at <= clock_timestamp()
+      order by jobs.due_at, jobs.id
+      limit max_items
+    ) as job
+    where busy.org_id is not null
+  )
+  select due.org_id, due.id, due.state = 'running', row_number() over (order by due.turn, due.due_at, due.id)
+  from due;
+end;
+$$;
+
+comment on function rag.due_jobs is
+  'Due jobs in the order of their claim: the same number of every org, the longest waiting first. is_expired: the job '
+  'was claimed, and its lease has expired.';
+
+create function public.rag_claim_jobs(max_items integer default 1, lease_seconds integer default 60)
+returns table (
+  job_id uuid, org_id uuid, document_id uuid, collection_id uuid, user_id uuid, as_admin boolean, lease uuid,
+  attempts integer
+)
+language plpgsql volatile security invoker set search_path = ''
+as $$
+#variable_conflict use_column
+begin
+  perform rag.check_claim(max_items, lease_seconds);
+  perform rag.fail_exhausted_jobs();
+
+  return query
+  with due as materialized (
+    select * from rag.due_jobs(max_items)
+  ), locked as materialized (
+    select jobs.org_id, jobs.id
+    from (
+      select due.*
+      from due
+      where due.is_expired or not exists (select from due as expired where expired.is_expired)
+      order by due.place
+      limit 4 * max_items
+    ) as due
+    cross join lateral (
+      select jobs.org_id, jobs.id
+      from rag.jobs
+      where jobs.org_id = due.org_id and jobs.id = due.id and jobs.state in ('waiting', 'running')
+        and jobs.due_at <= clock_timestamp()
+      for update skip locked
+    ) as jobs
+    limit case when exists (select from due where due.is_expired) then 1 else max_items end
+  ), claimed as (
+    update rag.jobs
+    set state = 'running', attempts = jobs.attempts + 1, lease = gen_random_uuid(), step = null,
+      started_at = clock_timestamp(), due_at = clock_timestamp() + make_interval(secs => lease_seconds)
+    from locked
+    where jobs.org_id = locked.org_id and jobs.id = locked.id
+    returning jobs.*
+  )
+  -- In that order: of two documents with the same text the one that came first is the one that stays.
+  select claimed.id, claimed.org_id, claimed.document_id, claimed.collection_id, claimed.user_id,
+    coalesce(claimed.owner_id <> claimed.user_id, false), claimed.lease, claimed.attempts
+  from claimed
+  join due on due.org_id = claimed.org_id and due.id = claimed.id
+  order by due.place;
+end;
+$$;
+
+comment on function public.rag_claim_jobs is
+  'Lease due jobs, for the worker, in the order of rag.due_jobs. A job whose lease has expired is claimed again, '
+  'alone, because it may have crashed its worker; the old lease can finish nothing. After rag.max_attempts() attempts '
+  'the job and its document fail. as_admin: the job''s user is an admin who works on another user''s document.';

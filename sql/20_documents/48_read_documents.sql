@@ -1,0 +1,137 @@
+-- Functions to list, read and download documents. They run as their caller.
+
+create type rag.document as (
+  id uuid, org_id uuid, collection_id uuid, owner_id uuid, created_by uuid, external_id text, title text,
+  source_type text, uri text, lang text, metadata jsonb, filename text, content_type text, size_bytes bigint, content_hash text,
+  status text, error_code text, error_message text, processing_info jsonb, chunk_count bigint,
+  total_tokens bigint, step text, attempts integer, created_at timestamptz, updated_at timestamptz,
+  processed_at timestamptz
+);
+
+comment on type rag.document is 'A document as a list returns it.';
+
+create function rag.render(document rag.documents)
+returns rag.document
+language sql stable security invoker set search_path = ''
+as $$
+  select document.id, document.org_id, document.collection_id, document.owner_id, document.created_by,
+    document.external_id, document.title, document.source_type, document.uri, document.lang, document.metadata,
+    document.filename, document.content_type, document.size_bytes,
+    -- For a failed document, the hash of its latest original, although searches may still find an earlier version.
+    coalesce(
+      case when document.status = 'failed' then (
+        select originals.content_hash from rag.originals
+        where originals.org_id = document.org_id and originals.document_id = document.id) end,
+      document.content_hash),
+    document.status,
+    -- While it is worked on: why it did not work at once.
+    coalesce(document.error_code, job.error_code), coalesce(document.error_message, job.error_message),
+    document.processing_info, counted.chunks, counted.tokens, job.step, job.attempts, document.created_at,
+    document.updated_at,
+    -- Without a job: the time of the last change.
+    case when document.status <> 'processing' then coalesce(job.finished_at, document.updated_at) end
+  from (
+    select count(*) as chunks, coalesce(sum(chunks.token_count), 0) as tokens
+    from rag.chunks
+    where chunks.org_id = document.org_id and chunks.document_id = document.id
+  ) as counted
+  left join lateral (
+    select jobs.step, jobs.attempts, jobs.error_code, jobs.error_message, jobs.finished_at
+    from rag.jobs
+    where jobs.org_id = document.org_id and jobs.document_id = document.id
+    order by jobs.created_at desc
+    limit 1
+  ) as job on true;
+$$;
+
+comment on function rag.render(rag.documents) is
+  'A document as a list returns it, with its chunks counted and its latest job.';
+
+create function rag.get_document(document_id uuid)
+returns rag.documents
+language plpgsql stable security invoker set search_path = ''
+as $$
+declare
+  found_document rag.documents;
+begin
+  select * into found_document
+  from rag.documents
+  where org_id = any (array(select rag.current_org_ids())) and id = get_document.document_id;
+  if not found then
+    raise exception 'there is no such document' using errcode = 'PT404', detail = 'document_not_found';
+  end if;
+  return found_document;
+end;
+$$;
+
+comment on function rag.get_document is 'The document of that id; PT404 for one that the caller does not see.';
+
+create function public.rag_list_documents(
+  collection_id uuid, "limit" integer default 20, "offset" integer default 0, status text default null,
+  sort_by text default 'created_at', "order" text default 'desc'
+)
+returns jsonb
+language plpgsql stable security invoker set search_path = ''
+as $$
+#variable_conflict use_variable
+declare
+  is_admitted constant boolean := rag.begin_call();
+  home constant rag.collections := rag.get_collection(collection_id);
+begin
+  perform rag.check_page("limit", "offset", "order", sort_by, array['created_at', 'title', 'size_bytes']);
+  if status not in ('processing', 'completed', 'failed') then
+    raise exception 'status must be processing, completed or failed'
+      using errcode = 'PT400', detail = 'invalid_status';
+  end if;
+  return (
+    with placed as (
+      select listed.id, row_number() over (
+        order by case sort_by when 'title' then listed.title end, case sort_by
+          when 'created_at' then listed.created_at end, case sort_by
+          when 'size_bytes' then coalesce(listed.size_bytes, 0) end, listed.id) as place
+      from rag.documents as listed
+      where listed.org_id = home.org_id and listed.collection_id = home.id
+        and (rag_list_documents.status is null or listed.status = rag_list_documents.status)
+    ), page as (
+      select placed.id, case "order" when 'desc' then -placed.place else placed.place end as turn
+      from placed
+      order by turn
+      limit "limit" offset "offset"
+    )
+    select jsonb_build_object(
+      'total', (select count(*) from placed),
+      'documents', coalesce(jsonb_agg(to_jsonb(shown) order by page.turn), '[]'))
+    from page
+    join rag.documents on documents.org_id = home.org_id and documents.id = page.id
+    cross join lateral rag.render(documents) as shown);
+end;
+$$;
+
+comment on function public.rag_list_documents is
+  '{"total", "documents": [...]}: a page of a collection''s documents, and how many there are.';
+
+create function public.rag_get_document(document_id uuid)
+returns setof rag.document
+language sql stable security invoker set search_path = ''
+as $$
+  select rag.begin_call();
+
+  select shown.* from rag.render(rag.get_document(rag_get_document.document_id)) as shown;
+$$;
+
+comment on function public.rag_get_document is 'A document; PT404 for one that the caller does not see.';
+
+create function public.rag_get_original(document_id uuid)
+returns table (filename text, content_type text, bytes text, url text, path text)
+language sql stable security invoker set search_path = ''
+as $$
+  select rag.begin_call();
+
+  select document.filename, document.content_type, encode(originals.bytes, 'base64'), originals.url,
+    originals.path
+  from rag.get_document(rag_get_original.document_id) as document
+  join rag.originals on originals.org_id = document.org_id and originals.document_id = document.id;
+$$;
+
+comment on function public.rag_get_original is
+  'The original of a document: bytes in base64, the address, or the path of the object.';

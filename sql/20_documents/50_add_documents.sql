@@ -1,0 +1,198 @@
+-- Addition of a document for ingestion: its row, its original file and its job in one transaction. The content must be
+-- new to the collection, and within the tier's limits. The functions run as their caller.
+
+create function public.rag_add_document(collection_id uuid, document jsonb)
+returns setof rag.document
+language plpgsql volatile security invoker set search_path = ''
+set statement_timeout = '60s'
+as $$
+#variable_conflict use_column
+declare
+  is_admitted constant boolean := rag.begin_write();
+  home constant rag.collections := rag.get_collection(rag_add_document.collection_id);
+  bytes bytea;
+  -- Unknown for an object or an address until the worker has read it (rag_store_content).
+  hash text;
+  input record;
+  stored rag.documents;
+begin
+  perform rag.check_json('document', rag_add_document.document - 'bytes', 100000);
+  bytes := case jsonb_typeof(document -> 'bytes') when 'string' then decode(document ->> 'bytes', 'base64') end;
+  hash := encode(sha256(bytes), 'hex');
+  select * into input from jsonb_to_record(rag_add_document.document) as fields (
+    external_id text, private boolean, source_type text, title text, uri text, lang text,
+    occurred_at timestamptz, origin text, author text, state text, labels text[], metadata jsonb,
+    filename text, content_type text, size_bytes bigint, url text, path text);
+  if home.deleted_at is not null then
+    raise exception 'the collection was deleted; it takes no more documents'
+      using errcode = 'PT409', detail = 'collection_deleted';
+  end if;
+  perform rag.check_file_size(
+    home.org_id, coalesce(length(bytes), case when input.path is not null then input.size_bytes end));
+  stored := rag.take_upload_once(home, input.path);
+  if stored.id is not null then
+    return next rag.render(stored);
+    return;
+  end if;
+
+  insert into rag.documents as present (org_id, collection_id, owner_id, external_id, source_type, title,
+    uri, lang, occurred_at, origin, author, state, labels, metadata, filename, content_type, size_bytes,
+    content, content_hash, status)
+  values (home.org_id, home.id, case when input.private then auth.uid() else home.owner_id end,
+    input.external_id, coalesce(input.source_type, 'doc'), input.title, input.uri, input.lang,
+    input.occurred_at, input.origin, input.author, input.state, coalesce(input.labels, '{}'),
+    coalesce(input.metadata, '{}'), input.filename, input.content_type, input.size_bytes, '',
+    coalesce(hash, repeat('0', 64)), 'processing')
+  -- Until the job is done, searches find the earlier version unchanged.
+  on conflict (org_id, collection_id, owner_id, external_id) where external_id is not null
+  do update set status = 'processing', error_code = null, error_message = null, updated_at = now()
+  returning present.* into stored;
+
+  perform rag.delete_failed_duplicate(stored, hash);
+  perform rag.check_document_quota(home);
+  perform rag.check_not_duplicate(stored, hash);
+
+  perform rag.store_original(stored, bytes, input.url, input.path, hash);
+  perform rag.enqueue_job(
+    stored, rag_add_document.document - array['bytes', 'url', 'path', 'private', 'external_id']);
+  return next rag.render(stored);
+exception when lock_not_available then
+  perform rag.raise_locked();
+end;
+$$;
+
+comment on function public.rag_add_document is
+  'Add a document: its row, its original and its job, all or none. document: title; optionally private, '
+  'external_id, source_type, uri, lang, occurred_at, origin, author, state, labels, metadata, filename, '
+  'content_type, size_bytes; and bytes in base64, url, or the path of an object that the caller has uploaded '
+  '(rag_begin_upload). A repeated path is the same document. A document of the same external_id replaces the older, '
+  'which searches find until the job is done. PT409 for bytes that the collection has already, with the id of the '
+  'document in hint, and for a deleted collection; PT429 for more documents and PT413 for larger files than the '
+  'org''s tier allows; PT404 for an unknown upload.';
+
+create function rag.check_file_size(org_id uuid, size_bytes bigint)
+returns void
+language plpgsql stable security invoker set search_path = ''
+as $$
+declare
+  largest constant bigint := (rag.org_tier(org_id)).file_bytes;
+begin
+  if size_bytes > largest then
+    raise exception 'this org''s tier takes files of at most % bytes', largest
+      using errcode = 'PT413', detail = 'file_too_large';
+  end if;
+end;
+$$;
+
+comment on function rag.check_file_size is 'Raises PT413 for a larger file than the org''s tier allows.';
+
+create function rag.take_upload_once(home rag.collections, path text)
+returns rag.documents
+language plpgsql volatile security invoker set search_path = ''
+as $$
+declare
+  present rag.documents;
+begin
+  if take_upload_once.path is null then
+    return null;
+  end if;
+  -- A second call for the same upload waits for the first.
+  perform pg_advisory_xact_lock(hashtextextended('rag.uploads ' || take_upload_once.path, 0));
+  select documents.* into present
+  from rag.originals
+  join rag.documents on documents.org_id = originals.org_id and documents.id = originals.document_id
+  where originals.org_id = home.org_id and originals.collection_id = home.id
+    and originals.path = take_upload_once.path and split_part(originals.path, '/', 3) = auth.uid()::text;
+  if not found then
+    perform rag.take_upload(home, take_upload_once.path);
+  end if;
+  return present;
+end;
+$$;
+
+comment on function rag.take_upload_once is
+  'The document that an earlier call made of the upload; otherwise null, and the upload, if there is one, is taken '
+  '(rag.take_upload).';
+
+create function rag.store_original(stored rag.documents, bytes bytea, url text, path text, content_hash text)
+returns void
+language plpgsql volatile security invoker set search_path = ''
+as $$
+#variable_conflict use_column
+begin
+  insert into rag.originals as present (org_id, document_id, collection_id, owner_id, bytes, url, path, content_hash)
+  values (stored.org_id, stored.id, stored.collection_id, stored.owner_id, store_original.bytes, store_original.url,
+    store_original.path, store_original.content_hash)
+  on conflict (org_id, document_id)
+  -- The content of an earlier fetch stays until the address is fetched again.
+  do update set bytes = case when excluded.url is null then excluded.bytes else present.bytes end,
+    url = excluded.url, path = excluded.path, created_at = now(),
+    content_hash = case when excluded.url is null then excluded.content_hash else present.content_hash end;
+exception when unique_violation then
+  raise exception 'another call adds a document of the same content at this moment'
+    using errcode = 'PT409', detail = 'duplicate_document';
+end;
+$$;
+
+comment on function rag.store_original is
+  'Store the original of a document; PT409 if another transaction adds the same content at this moment.';
+
+create function rag.delete_failed_duplicate(stored rag.documents, content_hash text)
+returns void
+language sql volatile security invoker set search_path = ''
+as $$
+  delete from rag.documents as failed
+  using rag.originals
+  where originals.org_id = stored.org_id and originals.collection_id = stored.collection_id
+    and originals.owner_id is not distinct from stored.owner_id
+    and originals.content_hash = delete_failed_duplicate.content_hash and originals.document_id <> stored.id
+    and failed.org_id = originals.org_id and failed.id = originals.document_id and failed.status = 'failed'
+    and not exists (
+      select from rag.chunks where chunks.org_id = failed.org_id and chunks.document_id = failed.id);
+$$;
+
+comment on function rag.delete_failed_duplicate is 'Delete a failed document of the same content that has no chunks.';
+
+create function rag.check_not_duplicate(stored rag.documents, content_hash text)
+returns void
+language plpgsql stable security invoker set search_path = ''
+as $$
+declare
+  twin uuid;
+begin
+  select originals.document_id into twin
+  from rag.originals
+  where originals.org_id = stored.org_id and originals.collection_id = stored.collection_id
+    and originals.owner_id is not distinct from stored.owner_id
+    and originals.content_hash = check_not_duplicate.content_hash and originals.document_id <> stored.id;
+  if found then
+    raise exception 'the collection has a document of the same content'
+      using errcode = 'PT409', detail = 'duplicate_document', hint = twin::text;
+  end if;
+end;
+$$;
+
+comment on function rag.check_not_duplicate is
+  'Raises PT409 if the collection has a document of the same content and owner; its id is in hint.';
+
+create function rag.check_document_quota(home rag.collections)
+returns void
+language plpgsql volatile security invoker set search_path = ''
+as $$
+declare
+  allowed constant integer := (rag.org_tier(home.org_id)).documents_per_collection;
+begin
+  if allowed is null then
+    return;
+  end if;
+  perform pg_advisory_xact_lock(hashtextextended('rag.documents ' || home.id::text, 0));
+  if allowed < (rag.render(home)).document_count then
+    raise exception 'this org''s tier has room for % documents in a collection', allowed
+      using errcode = 'PT429', detail = 'document_limit_reached';
+  end if;
+end;
+$$;
+
+comment on function rag.check_document_quota is
+  'Raises PT429 if a document that was just inserted exceeds the tier''s number. It locks, so that two concurrent '
+  'calls do not both count the last place as free.';

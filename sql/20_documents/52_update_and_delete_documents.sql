@@ -1,0 +1,54 @@
+-- Functions to change and delete documents. They run as their caller.
+
+create function public.rag_update_document(document_id uuid, changes jsonb)
+returns setof rag.document
+language plpgsql volatile security invoker set search_path = ''
+as $$
+declare
+  is_admitted constant boolean := rag.begin_call();
+  present rag.documents := rag.get_document(document_id);
+  changed rag.documents;
+begin
+  perform rag.check_json('changes', changes, 100000);
+  changed := jsonb_populate_record(present, (
+    select coalesce(jsonb_object_agg(change.key, change.value), '{}')
+    from jsonb_each(changes) as change
+    where change.value <> 'null' or (changes ? 'metadata' and change.key <> 'title')));
+  update rag.documents as renewed
+  set title = changed.title, metadata = changed.metadata, source_type = coalesce(changed.source_type, 'doc'),
+    uri = changed.uri, lang = changed.lang, occurred_at = changed.occurred_at, origin = changed.origin,
+    author = changed.author, state = changed.state, labels = changed.labels, updated_at = clock_timestamp()
+  where renewed.org_id = present.org_id and renewed.id = present.id
+  returning renewed.* into changed;
+  if changed.id is null then
+    raise exception 'this key may not change documents' using errcode = 'PT403', detail = 'missing_scope';
+  end if;
+  update rag.chunks
+  set source_type = changed.source_type, lang = changed.lang, occurred_at = changed.occurred_at
+  where chunks.org_id = changed.org_id and chunks.document_id = changed.id
+    and (chunks.source_type, chunks.lang, chunks.occurred_at)
+      is distinct from (changed.source_type, changed.lang, changed.occurred_at);
+  return next rag.render(changed);
+end;
+$$;
+
+comment on function public.rag_update_document is
+  'Change a document''s title and metadata. changes: title, metadata and the fields that metadata fill; what is not '
+  'there, or null, stays. New metadata take the place of the old, and so do the fields that they fill, null ones '
+  'too.';
+
+create function public.rag_delete_document(document_id uuid)
+returns boolean
+language sql volatile security invoker set search_path = ''
+as $$
+  select rag.begin_call();
+
+  with gone as (
+    delete from rag.documents
+    where org_id = any (array(select rag.current_org_ids())) and id = rag_delete_document.document_id
+    returning 1
+  )
+  select exists (select from gone);
+$$;
+
+comment on function public.rag_delete_document is 'Delete a document; false if the caller sees none of that id.';

@@ -1,0 +1,112 @@
+-- A collection's documents enter the graph or leave it: on request, or because the collection's config changed. The
+-- worker extracts them, and deletes the extracted rows of a collection that left the graph.
+
+create function public.rag_build_graph(collection_id uuid, again boolean default false)
+returns bigint
+language plpgsql volatile security invoker set search_path = ''
+set statement_timeout = '60s'
+as $$
+#variable_conflict use_variable
+declare
+  is_admitted constant boolean := rag.begin_write();
+  home constant rag.collections := rag.get_collection(collection_id);
+begin
+  perform rag.require_scope('documents:write');
+  if not rag.is_in_graph(home.org_id, home.id) then
+    raise exception 'the collection''s documents are kept out of the graph'
+      using errcode = 'PT409', detail = 'graph_off';
+  end if;
+  return rag.enqueue_collection(home, coalesce(again, false));
+exception when lock_not_available then
+  perform rag.raise_locked();
+end;
+$$;
+
+comment on function public.rag_build_graph is
+  'Have a collection''s documents read in the caller''s name, as far as the caller sees them: those that nobody has '
+  'asked for yet, and those that were given up; `again`: all of them, from the beginning. How many. PT409 for a '
+  'collection that is not in the graph.';
+
+create function rag.enqueue_collection(home rag.collections, again boolean)
+returns bigint
+language plpgsql volatile security invoker set search_path = ''
+as $$
+#variable_conflict use_variable
+declare
+  asked bigint;
+begin
+  -- The documents first, as everybody locks them who writes one.
+  perform from rag.documents
+  where documents.org_id = home.org_id and documents.collection_id = home.id
+  order by documents.id
+  for no key update;
+  insert into rag.extractions as known (org_id, document_id, collection_id, owner_id, user_id, level)
+  select documents.org_id, documents.id, documents.collection_id, documents.owner_id, auth.uid(), 0
+  from rag.documents
+  where documents.org_id = home.org_id and documents.collection_id = home.id
+  -- In one order, so that of two who ask for the same one waits for the other.
+  order by documents.id
+  on conflict (org_id, document_id) do update
+  set level = case when again then 0 else known.level end,
+    next_ordinal = case when again then 0 else known.next_ordinal end,
+    user_id = excluded.user_id, attempts = 0, due_at = now(), lease = null, error_code = null, error_message = null,
+    updated_at = now()
+  where again or known.user_id is null or known.due_at is null;
+  get diagnostics asked = row_count;
+  return asked;
+end;
+$$;
+
+comment on function rag.enqueue_collection is
+  'Enqueue the extraction of all documents of a collection that the caller sees; their number.';
+
+create function rag.on_graph_setting_changed(home rag.collections, was_graphed boolean)
+returns void
+language plpgsql volatile security invoker set search_path = ''
+as $$
+declare
+  at_once constant integer := 200;
+  is_graphed constant boolean := rag.is_in_graph(home.org_id, home.id);
+begin
+  if not rag.has_scope('documents:write') then
+    if is_graphed is distinct from was_graphed then
+      raise exception 'this key may not write documents' using errcode = 'PT403', detail = 'missing_scope';
+    end if;
+    return;
+  end if;
+  perform rag.enqueue_collection(home, not is_graphed);
+  if not is_graphed then
+    perform rag.delete_graph_of_document(few.org_id, few.document_id)
+    from (
+      select extractions.org_id, extractions.document_id
+      from rag.extractions
+      where extractions.org_id = home.org_id and extractions.collection_id = home.id
+      limit at_once
+    ) as few;
+  end if;
+end;
+$$;
+
+comment on function rag.on_graph_setting_changed is
+  'A collection came into the graph or left it, as far as the caller sees its documents. It is the worker that '
+  'reads them, and that forgets what was read; of a few documents it is forgotten at once.';
+
+create function rag.delete_graph_of_document(org_id uuid, document_id uuid)
+returns void
+language sql volatile security invoker set search_path = ''
+as $$
+  delete from rag.relations
+  where relations.org_id = delete_graph_of_document.org_id
+    and relations.document_id = delete_graph_of_document.document_id;
+  delete from rag.mentions
+  where mentions.org_id = delete_graph_of_document.org_id
+    and mentions.document_id = delete_graph_of_document.document_id;
+  delete from rag.title_entities
+  where title_entities.org_id = delete_graph_of_document.org_id
+    and title_entities.document_id = delete_graph_of_document.document_id;
+  delete from rag.extractions
+  where extractions.org_id = delete_graph_of_document.org_id
+    and extractions.document_id = delete_graph_of_document.document_id;
+$$;
+
+comment on function rag.delete_graph_of_document is 'Take a document out of the graph.';

@@ -1,0 +1,100 @@
+-- The graph's share in the score of a candidate. Candidates of the graph that no leg found get the score that the legs
+-- would have given them.
+
+create function rag.fuse_graph_scores(candidates rag.candidate[], graph_candidates rag.graph_candidate[],
+  share double precision, row_limit integer)
+returns rag.candidate[]
+language plpgsql stable security invoker set search_path = ''
+as $$
+begin
+  return (
+    with weighed as (
+      select candidate.*, (1 - share) * coalesce(candidate.score, 0) + share * coalesce(place.weight, 0) as joined_score
+      from unnest(candidates) as candidate
+      left join unnest(graph_candidates) as place on place.org_id = candidate.org_id
+        and place.document_id = candidate.document_id and place.ordinal = candidate.ordinal
+    ), best as (
+      select * from weighed order by joined_score desc, chunk_id limit row_limit
+    )
+    select array_agg(rag.candidate(org_id => best.org_id, document_id => best.document_id, ordinal => best.ordinal,
+      chunk_id => best.chunk_id, content => best.content, span_start => best.span_start, span_end => best.span_end,
+      similarity => best.similarity, word_score => best.word_score, score => least(1, best.joined_score))
+      order by best.joined_score desc, best.chunk_id)
+    from best);
+end;
+$$;
+
+comment on function rag.fuse_graph_scores is
+  'The hits, those that the graph reached before others, `row_limit` at most: of a score the graph''s share is how '
+  'surely the chunk was reached, the rest what the legs give it, 0 to 1 both.';
+
+create function rag.score_graph_candidates(graph_candidates rag.graph_candidate[], known rag.candidate[],
+  query_text text, query_embedding extensions.halfvec, scope rag.search_scope, mode text)
+returns rag.candidate[]
+language plpgsql stable security invoker set search_path = ''
+as $$
+declare
+  candidates rag.candidate[];
+  scored rag.candidate[];
+begin
+  candidates := array(
+    select rag.candidate(org_id => found.org_id, document_id => found.document_id, ordinal => found.ordinal,
+      chunk_id => found.id, content => found.content, span_start => found.span_start, span_end => found.span_end,
+      similarity => case when query_embedding is not null
+        then greatest(0, least(1, 1 - (found.embedding operator(extensions.<=>) query_embedding))) end)
+    from unnest(graph_candidates) as place
+    cross join lateral (
+      select chunks.*
+      from rag.chunks
+      where chunks.org_id = place.org_id and chunks.document_id = place.document_id
+        and chunks.ordinal = place.ordinal and chunks.embedding_model = scope.model
+      offset 0
+    ) as found
+    where not exists (select from unnest(known) as candidate where candidate.chunk_id = found.id));
+  if cardinality(candidates) = 0 then
+    return candidates;
+  elsif mode = 'semantic' then
+    -- No word has a part in it, and none is counted.
+    return array(
+      select rag.candidate(org_id => candidate.org_id, document_id => candidate.document_id,
+        ordinal => candidate.ordinal, chunk_id => candidate.chunk_id, content => candidate.content,
+        span_start => candidate.span_start, span_end => candidate.span_end, similarity => candidate.similarity,
+        score => candidate.similarity)
+      from unnest(candidates) as candidate);
+  end if;
+  scored := rag.score_candidates(case when mode <> 'semantic' then rag.parse_keyword_query(query_text, scope) end,
+    array(
+      select distinct (candidate.org_id, candidate.document_id)::rag.document_key
+      from unnest(candidates) as candidate),
+    candidates, query_embedding, scope, mode, 'mean', 0, 0, false);
+  return scored || array(
+    select candidate from unnest(candidates) as candidate
+    where not exists (select from unnest(scored) as other where other.chunk_id = candidate.chunk_id));
+end;
+$$;
+
+comment on function rag.score_graph_candidates is
+  'Those of the reached chunks that a leg has not brought, with the score that it would have given them; by word '
+  'alone one without any of the words has none, and was reached all the same.';
+
+create function rag.add_graph_candidates(candidates rag.candidate[], graph_candidates rag.graph_candidate[],
+  query_text text, query_embedding extensions.halfvec, scope rag.search_scope, legs text, row_limit integer)
+returns rag.candidate[]
+language plpgsql stable security invoker set search_path = ''
+as $$
+begin
+  if cardinality(graph_candidates) = 0 then
+    return candidates;
+  end if;
+  -- In hybrid search the legs scored them among their own candidates.
+  if legs <> 'hybrid' then
+    candidates := candidates
+      || rag.score_graph_candidates(graph_candidates, candidates, query_text, query_embedding, scope, legs);
+  end if;
+  return rag.fuse_graph_scores(
+    candidates, graph_candidates, (select settings.graph_share from rag.settings), row_limit);
+end;
+$$;
+
+comment on function rag.add_graph_candidates is
+  'The candidates of the legs together with those of the graph, up to row_limit, by the fused score.';

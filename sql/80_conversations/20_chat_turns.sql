@@ -1,0 +1,157 @@
+-- Turns of a chat: the session and its latest messages are read before a turn, and the turn is stored after it.
+
+create function rag.check_messages(messages jsonb)
+returns void
+language plpgsql immutable security invoker set search_path = ''
+as $$
+begin
+  if coalesce(jsonb_typeof(messages), 'null') <> 'array' or jsonb_array_length(messages) not between 1 and 1000 then
+    raise exception 'messages must be a list of 1 to 1000' using errcode = 'PT400', detail = 'invalid_messages';
+  elsif exists (
+    select from jsonb_array_elements(messages) as item (body)
+    where coalesce(item.body ->> 'role', '') not in ('user', 'assistant', 'system')
+      or coalesce(jsonb_typeof(item.body -> 'content'), '') <> 'string'
+      or not rag.is_metadata(coalesce(nullif(item.body -> 'details', 'null'), '{}')))
+  then
+    raise exception 'a message has a role, user, assistant or system, a content, and details of at most 64 KB'
+      using errcode = 'PT400', detail = 'invalid_messages';
+  elsif exists (
+    select from jsonb_array_elements(messages) as item (body) where length(item.body ->> 'content') > 100000)
+  then
+    raise exception 'a message has at most 100000 characters' using errcode = 'PT400', detail = 'message_too_long';
+  end if;
+end;
+$$;
+
+comment on function rag.check_messages is
+  'Raises PT400 for messages that nobody says: [{role, content, details}], with details an object or not there.';
+
+create function public.rag_open_session(
+  session_id uuid default null, collection_id uuid default null, history integer default 100
+)
+returns jsonb
+language plpgsql stable security invoker set search_path = ''
+as $$
+#variable_conflict use_variable
+declare
+  present rag.sessions;
+  collection rag.collections;
+begin
+  perform rag.begin_call();
+  if history is null or history not between 0 and 1000 then
+    raise exception 'history must be between 0 and 1000' using errcode = 'PT400', detail = 'invalid_history';
+  end if;
+  perform rag.require_chat_scope();
+  if session_id is not null then
+    present := rag.get_session(session_id);
+  else
+    collection_id := coalesce(collection_id, rag.bound_collection());
+  end if;
+  if collection_id <> present.collection_id then
+    raise exception 'the session is about another collection'
+      using errcode = 'PT409', detail = 'session_of_another_collection';
+  elsif present.collection_id is null then
+    collection := rag.collection_in(present.org_id, collection_id);
+  end if;
+  return jsonb_build_object(
+    'session_id', present.id,
+    'org_id', coalesce(present.org_id, collection.org_id, rag.resolve_org(null)),
+    'collection_id', coalesce(present.collection_id, collection.id),
+    'title', present.title,
+    'message_count', coalesce(present.message_count, 0),
+    'messages', (
+      select coalesce(jsonb_agg(jsonb_build_object('role', latest.role, 'content', latest.content)
+        order by latest.ordinal), '[]')
+      from (
+        -- The sizes, which are read from where the texts begin: of what is too far back no text is read.
+        select newest.*, sum(octet_length(newest.content)) over (order by newest.ordinal desc) as bytes
+        from (
+          select messages.role, messages.content, messages.ordinal
+          from rag.messages
+          where messages.org_id = present.org_id and messages.session_id = present.id
+            and messages.owner_id = present.owner_id
+          order by messages.ordinal desc
+          limit history
+        ) as newest
+      ) as latest
+      -- More than any model is told, and no less than the longest message.
+      where latest.bytes <= 400000));
+end;
+$$;
+
+comment on function public.rag_open_session is
+  'Where a turn takes place, before it: {"session_id", "org_id", "collection_id", "title", "message_count", '
+  '"messages"}, messages being the last `history` of it in their order, as {"role", "content"}, of 400,000 bytes in '
+  'all at most. A collection narrows the turn where the session has none. Without a session, a new one''s place: in '
+  'the collection, or in the caller''s only org; nothing is made yet. PT404 for a session or a collection that is '
+  'not the caller''s, PT409 for a session of another collection than the one given.';
+
+create function rag.collection_in(org_id uuid, collection_id uuid)
+returns rag.collections
+language plpgsql stable security invoker set search_path = ''
+as $$
+#variable_conflict use_variable
+declare
+  collection rag.collections;
+begin
+  if collection_id is null then
+    return null;
+  end if;
+  collection := rag.get_collection(collection_id);
+  if collection.org_id <> org_id then
+    raise exception 'there is no such collection' using errcode = 'PT404', detail = 'collection_not_found';
+  end if;
+  return collection;
+end;
+$$;
+
+comment on function rag.collection_in is
+  'The collection of that id, in the given org if any; null without an id. PT404 for one that the caller does not '
+  'see.';
+
+create function public.rag_save_turn(session_id uuid, org_id uuid, collection_id uuid, title text, messages jsonb)
+returns jsonb
+language plpgsql volatile security invoker set search_path = ''
+as $$
+#variable_conflict use_variable
+declare
+  home rag.sessions;
+  collection rag.collections;
+  added integer;
+begin
+  perform rag.begin_call();
+  perform rag.require_chat_scope();
+  perform rag.check_json('messages', messages), rag.check_messages(messages);
+  added := jsonb_array_length(messages);
+  if session_id is null then
+    home.org_id := rag.resolve_org(org_id);
+    collection := rag.collection_in(home.org_id, collection_id);
+    insert into rag.sessions (org_id, owner_id, collection_id, title, message_count)
+    values (home.org_id, auth.uid(), collection.id, coalesce(title, ''), added)
+    returning * into home;
+  else
+    home := rag.get_session(session_id);
+    -- The row is locked from here on: whoever keeps another turn of it counts from there.
+    update rag.sessions as grown
+    set message_count = grown.message_count + added,
+      last_message_at = greatest(grown.last_message_at, clock_timestamp())
+    where grown.org_id = home.org_id and grown.id = home.id
+    returning grown.* into home;
+    if not found then
+      raise exception 'there is no such session' using errcode = 'PT404', detail = 'session_not_found';
+    end if;
+  end if;
+  insert into rag.messages (org_id, session_id, ordinal, owner_id, collection_id, role, content, details)
+  select home.org_id, home.id, home.message_count - added + item.place::integer - 1, home.owner_id, home.collection_id,
+    item.body ->> 'role', item.body ->> 'content', coalesce(nullif(item.body -> 'details', 'null'), '{}')
+  from jsonb_array_elements(messages) with ordinality as item (body, place);
+  return jsonb_build_object('session_id', home.id, 'message_count', home.message_count);
+end;
+$$;
+
+comment on function public.rag_save_turn is
+  'Store the messages of a turn, in order, at the end of the session, or in a new session of that org, collection and '
+  'title if session_id is null: {"session_id", "message_count"}. A session keeps its scope: a session about the org '
+  'gets no collection later, or a key that is bound to the collection would read messages about others. Of two '
+  'concurrent turns of a session, the later is stored behind the other. PT404 for a session or a collection that was '
+  'deleted meanwhile.';

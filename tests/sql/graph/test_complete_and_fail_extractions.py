@@ -1,0 +1,234 @@
+"""Results of extractions in SQL: stored in order, for their user, until the lease ends."""
+
+import json
+import re
+
+import psycopg
+import pytest
+
+from local import ROOT
+from tests.actors import NOBODYS, World
+from tests.conftest import People
+from tests.sql.graph.extractions import TEXTS, claim, due, fail, held, keep, lost, names
+from tests.sql.passages import put
+from tests.sql.reading import graph_rows, mentions, named, relations, state
+
+
+@pytest.fixture(autouse=True)
+def _no_pending_extractions(no_jobs: None) -> None:
+    """The queue is empty at the start of each test."""
+
+
+def test_stored_results_replace_earlier_ones_chunk_by_chunk(world: World, people: People):
+    document = put(world, people.ann, *TEXTS)
+    (row,) = claim(world)
+    opened = held(world, people.ann, row, "select * from public.rag_open_extraction(2)")
+    ((document_id, level, title, first, chunks),) = opened
+    assert (str(document_id), level, title, first) == (document, 0, "A", 0)
+    assert [chunk["content"] for chunk in chunks] == list(TEXTS[:2])
+    assert keep(world, people.ann, row, 0, names("Ann Lee", "Bob Orr"))
+    assert mentions(world, document) == [(0, "ann lee"), (1, "bob orr")]
+    assert state(world, document) == (0, 2, 0, True, False, None)
+    ((*_, first, chunks),) = held(world, people.ann, row, "select * from public.rag_open_extraction(2)")
+    assert (first, len(chunks)) == (2, 1)
+    assert not keep(world, people.ann, row, 2, names("Cyd Fox"))
+    assert state(world, document) == (1, 0, 0, False, False, None)
+    assert claim(world) == []
+
+    (row,) = claim(world, with_model=True)
+    ((_, level, _, _, chunks),) = held(world, people.ann, row, "select * from public.rag_open_extraction()")
+    assert level == 1
+    assert [known["name"] for chunk in chunks for known in chunk["names"]] == [
+        "Ann Lee",
+        "Bob Orr",
+        "Cyd Fox",
+    ]
+    said = [{"names": [], "relations": []}, {}, *names("Cyd")]
+    assert not keep(world, people.ann, row, 0, said, model="m", prompt_tokens=7, completion_tokens=2)
+    # Of the second nobody could say anything.
+    assert mentions(world, document) == [(1, "bob orr"), (2, "cyd")]
+    assert state(world, document) == (2, 0, 0, False, False, None)
+    assert claim(world, with_model=True) == []
+    cost = "select model, prompt_tokens, completion_tokens from rag.extractions where document_id = %s"
+    assert world.sql(cost, document) == [("m", 7, 2)]
+
+
+def test_results_are_stored_only_in_the_order_of_the_chunks(world: World, people: People):
+    put(world, people.ann, *TEXTS)
+    (row,) = claim(world)
+    with pytest.raises(psycopg.Error) as refused:
+        keep(world, people.ann, row, 1, names("Bob Orr"))
+    assert refused.value.sqlstate == "PT409"
+
+
+def test_a_relation_is_deleted_with_its_ends(world: World, people: People):
+    chunks = named({TEXTS[0]: ["Ann Lee", ("Ann Lee", "REPORTS_TO", "Bob Orr")]}, {TEXTS[1]: ["Bob Orr"]})
+    document = put(world, people.ann, *TEXTS[:2], chunks=chunks)
+    assert relations(world, document) == [(0, "ann lee", "REPORTS_TO", "bob orr")]
+    (row,) = claim(world, with_model=True)
+    keep(world, people.ann, row, 0, [{}, {"names": []}], model="m")
+    assert relations(world, document) == []
+
+
+def test_an_error_is_kept_until_the_extraction_continues(world: World, people: People):
+    document = put(world, people.ann, *TEXTS)
+    (row,) = claim(world)
+    fail(world, people.ann, row, "reading_busy", "The model is busy.", 30, 5, 1)
+    assert state(world, document) == (0, 0, 1, False, False, "reading_busy")
+    assert claim(world) == [], "not before its time"
+    due(world, document)
+    (row,) = claim(world)
+    assert row["attempts"] == "2"
+    assert keep(world, people.ann, row, 0, [{}], code="unreadable_reply", message="Chunk 1.")
+    assert state(world, document) == (0, 1, 0, True, False, "unreadable_reply")
+    keep(world, people.ann, row, 1, names("Bob Orr", "Cyd Fox"))
+    assert state(world, document) == (1, 0, 0, False, False, "unreadable_reply")
+    assert world.sql(
+        "select prompt_tokens, completion_tokens from rag.extractions where document_id = %s", document
+    ) == [(5, 1)]
+
+
+def test_a_released_document_counts_no_attempt(world: World, people: People):
+    document = put(world, people.ann, *TEXTS)
+    (row,) = claim(world)
+    fail(world, people.ann, row)
+    assert state(world, document) == (0, 0, 0, False, False, None)
+    (row,) = claim(world)
+    fail(world, people.ann, row, "reading_failed", "No.", None)
+    assert state(world, document) == (0, 0, 1, False, True, "reading_failed")
+    assert claim(world, with_model=True) == []
+
+
+def change(world: World, people: People, document: str, how: str) -> None:
+    match how:
+        case "replaced":
+            put(world, people.alf, "Dot Kay wrote this.", external_id="x")
+        case "retitled":
+            world.as_user(
+                people.alf, "select public.rag_update_document(%s, %s)", document, '{"title": "Another"}'
+            )
+        case "deleted":
+            world.as_user(people.alf, "select public.rag_delete_document(%s)", document)
+        case "out of the graph":
+            ((home,),) = world.sql("select collection_id from rag.documents where id = %s", document)
+            config = '{"enable_knowledge_graph": false}'
+            world.as_user(people.alf, "select public.rag_update_collection(%s, config => %s)", home, config)
+        case "asked for again":
+            ((home,),) = world.sql("select collection_id from rag.documents where id = %s", document)
+            world.as_user(people.alf, "select public.rag_build_graph(%s, true)", home)
+
+
+@pytest.mark.parametrize("how", ["replaced", "retitled", "deleted", "out of the graph", "asked for again"])
+def test_a_change_to_a_document_ends_the_lease(world: World, people: People, how: str):
+    document = put(world, people.ann, *TEXTS, external_id="x")
+    (row,) = claim(world)
+    keep(world, people.ann, row, 0, names("Ann Lee"))
+    change(world, people, document, how)
+    assert lost(world, people.ann, row)
+    assert (0, "eve root") not in mentions(world, document)
+    if how in ("retitled", "replaced", "asked for again"):
+        assert state(world, document) == (0, 0, 0, False, False, None)
+        # In the name of who did that.
+        (again,) = claim(world)
+        assert again["user_id"] == people.alf.id
+    else:
+        assert graph_rows(world, document) == 0
+
+
+def test_a_document_with_a_new_owner_is_extracted_with_their_rights(world: World, people: People):
+    document = put(world, people.ann, *TEXTS)
+    (row,) = claim(world)
+    world.sql("update rag.documents set owner_id = %s where id = %s", people.ann.id, document)
+    world.sql("update rag.chunks set owner_id = %s where document_id = %s", people.ann.id, document)
+    assert lost(world, people.ann, row)
+    assert world.sql("select owner_id::text from rag.extractions where document_id = %s", document) == [
+        (people.ann.id,)
+    ]
+
+
+def test_nothing_is_extracted_for_a_former_member(world: World, people: People):
+    document = put(world, people.ann, *TEXTS)
+    (row,) = claim(world)
+    world.sql("delete from rag.members where user_id = %s", people.ann.id)
+    assert lost(world, people.ann, row)
+    assert mentions(world, document) == []
+    ((home,),) = world.sql("select collection_id from rag.documents where id = %s", document)
+    # Somebody else may ask for it.
+    world.as_user(people.alf, "select public.rag_build_graph(%s, true)", home)
+    (row,) = claim(world)
+    assert row["user_id"] == people.alf.id
+    assert keep(world, people.alf, row, 0, names("Ann Lee"))
+
+
+def test_an_admin_s_extraction_of_a_private_document_belongs_to_its_owner(world: World, people: People):
+    document = put(world, people.ann, *TEXTS[:1], private=True)
+    ((home,),) = world.sql("select collection_id from rag.documents where id = %s", document)
+    assert world.as_user(people.alf, "select public.rag_build_graph(%s, true)", home) == [(0,)]
+    assert world.as_user(people.ada, "select public.rag_build_graph(%s, true)", home) == [(1,)]
+    (row,) = claim(world)
+    assert (row["user_id"], row["as_admin"]) == (people.ada.id, "True")
+    assert lost(world, people.ada, row), "without the scope of an admin"
+    claims = {"org": row["org_id"], "scopes": ["admin"], "lease": row["lease"]}
+    statement = "select public.rag_store_extraction(0, %s)"
+    world.as_user(people.ada, statement, json.dumps(names("Ann Lee")), rag=claims)
+    assert mentions(world, document) == [(0, "ann lee")]
+    seen = "select count(*) from rag.mentions where document_id = %s"
+    assert world.as_user(people.ann, seen, document) == [(1,)]
+    assert world.as_user(people.alf, seen, document) == [(0,)]
+    assert world.as_user(people.bob, seen, document) == [(0,)]
+
+
+def test_a_user_s_token_cannot_name_a_lease(world: World, people: People):
+    document = put(world, people.ann, TEXTS[0])
+    (row,) = claim(world)
+    for token in (
+        people.ann.token(),
+        people.ann.key_token(),
+        people.ann.key_token(lease=NOBODYS),
+        # The lease in another's name, and in another org.
+        people.bob.key_token(lease=row["lease"]),
+        people.kim.key_token(lease=row["lease"], org=people.bolt.id),
+    ):
+        for function, arguments in (
+            ("rag_open_extraction", {}),
+            ("rag_store_extraction", {"first": 0, "chunks": names("Eve Root")}),
+            ("rag_fail_extraction", {"code": "reading_failed", "message": "x"}),
+        ):
+            answer = people.ann.rpc(function, arguments, token=token)
+            assert (answer.status_code, answer.json()["details"]) == (409, "lease_lost")
+    assert mentions(world, document) == []
+    with pytest.raises(psycopg.errors.InsufficientPrivilege):
+        world.as_user(
+            people.ann,
+            "update rag.extractions set lease = gen_random_uuid() where document_id = %s",
+            document,
+        )
+
+
+def test_a_private_document_s_progress_is_visible_to_its_owner_and_admins(world: World, people: People):
+    put(world, people.ann, TEXTS[0], private=True)
+    count = "select count(*) from rag.extractions where org_id = %s"
+    seen = [
+        world.as_user(actor, count, people.acme.id)[0][0]
+        for actor in (people.ann, people.ada, people.alf, people.bob, people.sam)
+    ]
+    assert seen == [1, 1, 0, 0, 0]
+
+
+def test_two_orgs_extractions_are_separate(world: World, people: People):
+    chunks = named({TEXTS[0]: ["Ann Lee"]})
+    put(world, people.ann, TEXTS[0], chunks=chunks)
+    put(world, people.bob, TEXTS[0], chunks=chunks)
+    for actor, org in ((people.ann, people.acme), (people.bob, people.bolt)):
+        rows = world.as_user(actor, "select org_id::text, entity from rag.mentions")
+        assert rows == [(org.id, "ann lee")]
+
+
+def test_a_deployer_sees_an_org_s_usage(world: World, people: People):
+    """As README says."""
+    put(world, people.ann, TEXTS[0], chunks=named({TEXTS[0]: ["Ann Lee"]}))
+    (row,) = claim(world, with_model=True)
+    keep(world, people.ann, row, 0, names("Ann Lee"), model="m", prompt_tokens=11, completion_tokens=3)
+    (spent,) = re.findall(r"    (select model, count.*?);", (ROOT / "README.md").read_text(), re.DOTALL)
+    rows = world.sql(spent.replace("'...'", "%s"), people.acme.id)
+    assert [tuple(map(str, row)) for row in rows] == [("m", "1", "11", "3")]
