@@ -10,7 +10,7 @@ from starlette.responses import PlainTextResponse
 from starlette.types import Receive, Scope, Send
 
 from shared.api.http_protocol import HEAD_BYTES
-from tests.functions.app_server import listening
+from tests.functions.app_server import serve
 
 
 async def body_size(scope: Scope, receive: Receive, send: Send) -> None:
@@ -21,7 +21,7 @@ async def body_size(scope: Scope, receive: Receive, send: Send) -> None:
 
 @pytest.fixture(scope="module")
 def connection_address() -> Iterator[tuple[str, int]]:
-    with listening(body_size) as url:
+    with serve(body_size) as url:
         parts = urlsplit(url)
         yield parts.hostname or "", parts.port or 0
 
