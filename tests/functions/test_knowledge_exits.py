@@ -184,7 +184,7 @@ def test_a_lost_event_fails_no_request(
             answer = app.post(at("support", "documents"), json=body, headers=people.ann.headers())
             found = app.post(at("support", "retrieve"), json={"query": "x"}, headers=people.ann.headers())
     finally:
-        world.sql("alter table rag.elsewhere rename to events")
+        world.sql("alter table rag.elsewhere rename to audit_events")
     assert (answer.status_code, found.status_code) == (201, 200)
     assert [record.message for record in caplog.records if "event was lost" in record.message] == [
         "an event was lost: knowledge.ingest: SQL 42P01", "an event was lost: knowledge.retrieve: SQL 42P01"
