@@ -51,21 +51,19 @@ begin
     from unnest(seeds) as seed
     where exists (
       select from (
-        (select title_entities.document_id, title_entities.weight
-        from rag.title_entities
-        where scope.collection_ids is null and title_entities.org_id = seed.org_id
-          and title_entities.entity = seed.entity
-        order by title_entities.weight desc
+        (select titles.document_id, titles.weight
+        from rag.title_entities as titles
+        where scope.collection_ids is null and titles.org_id = seed.org_id and titles.entity = seed.entity
+        order by titles.weight desc
         limit titles_each)
         union all
         (select inside.document_id, inside.weight
         from unnest(scope.collection_ids) as home (id)
         cross join lateral (
-          select title_entities.document_id, title_entities.weight
-          from rag.title_entities
-          where title_entities.org_id = seed.org_id and title_entities.collection_id = home.id
-            and title_entities.entity = seed.entity
-          order by title_entities.weight desc
+          select titles.document_id, titles.weight
+          from rag.title_entities as titles
+          where titles.org_id = seed.org_id and titles.collection_id = home.id and titles.entity = seed.entity
+          order by titles.weight desc
           limit titles_each
         ) as inside
         order by inside.weight desc
