@@ -187,13 +187,8 @@ def test_a_lost_event_fails_no_request(
             answer = app.post(at("support", "documents"), json=body, headers=people.ann.headers())
             response = app.post(at("support", "retrieve"), json={"query": "x"}, headers=people.ann.headers())
     finally:
-<<<<<<< HEAD:tests/functions/test_knowledge_moderation_and_events.py
-        world.sql("alter table rag.elsewhere rename to events")
-    assert (answer.status_code, response.status_code) == (201, 200)
-=======
         world.sql("alter table rag.elsewhere rename to audit_events")
-    assert (answer.status_code, found.status_code) == (201, 200)
->>>>>>> s23:tests/functions/test_knowledge_exits.py
+    assert (answer.status_code, response.status_code) == (201, 200)
     assert [record.message for record in caplog.records if "event was lost" in record.message] == [
         "an event was lost: knowledge.ingest: SQL 42P01", "an event was lost: knowledge.retrieve: SQL 42P01"
     ]  # fmt: skip
