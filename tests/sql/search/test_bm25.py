@@ -52,9 +52,9 @@ def bm25(world: World, seen: list[Passage], words: list[str]) -> dict[str, float
     }
 
     def score(counted: Counter[str], mean: float) -> float:
-        return sum(
-            weight[word] * saturated(counted[word], counted.total(), mean) for word in weight
-        ) / sum(weight.values())
+        return sum(weight[word] * saturated(counted[word], counted.total(), mean) for word in weight) / sum(
+            weight.values()
+        )
 
     return {
         chunk_id: (1 - DOCUMENT_SHARE) * score(counted, chunk_mean)
