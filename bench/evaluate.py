@@ -3,9 +3,10 @@
     python -m bench.evaluate FOLDER [--questions 225] [--parts graph]
 
 FOLDER is a labelled set or has several (bench/labelled_sets.py). Each corpus goes through the real ingestion
-path into a temporary stack. bench/eval_quality.py measures retrieval, bench/eval_graph.py the effect of the
-graph, bench/eval_confidence.py the confidence thresholds. bench/eval_support.py, the grounding check, needs
-only the sets.
+path into a temporary stack. bench/eval_quality.py measures retrieval, bench/eval_keyword.py keyword search
+beside BM25 by the length of questions, bench/eval_graph.py the effect of the graph,
+bench/eval_confidence.py the confidence thresholds. bench/eval_support.py, the grounding check, needs only the
+sets.
 """
 
 import argparse
@@ -15,12 +16,26 @@ from pathlib import Path
 
 from rich.console import Console
 
-from bench import chart_quality, eval_confidence, eval_graph, eval_quality, eval_support, figures
+from bench import (
+    chart_quality,
+    eval_confidence,
+    eval_graph,
+    eval_keyword,
+    eval_quality,
+    eval_support,
+    figures,
+)
 from bench.labelled_sets import IngestedSet, LabelledSet, ingest_set, sets_in
 
 # Reranking takes a second per question. All of Cranfield's questions, and a sample of SQuAD's 1,000.
 QUESTIONS = 225
-PARTS = QUALITY, GRAPH, CONFIDENCE, SUPPORT = "quality", "graph", "confidence", "support"
+PARTS = QUALITY, KEYWORD, GRAPH, CONFIDENCE, SUPPORT = (
+    "quality",
+    "keyword",
+    "graph",
+    "confidence",
+    "support",
+)
 
 
 def main() -> int:
@@ -49,6 +64,8 @@ def _search(sets: Sequence[LabelledSet], limit: int, parts: Sequence[str], conso
         with ingest_set(labelled_set, console) as ingested:
             if labelled_set.relevant and QUALITY in parts:
                 qualities[labelled_set.name] = _quality(ingested, labelled_set, limit, console)
+            if labelled_set.relevant and KEYWORD in parts:
+                eval_keyword.write(eval_keyword.measure(ingested, labelled_set, console))
             if labelled_set.relevant and GRAPH in parts:
                 graphs += eval_graph.measure(ingested, labelled_set, limit, console)
             if eval_confidence.is_labelled(labelled_set) and CONFIDENCE in parts:

@@ -1,8 +1,8 @@
 """Cost of keyword search: rag_match, and rag_search in the modes keyword and hybrid, the ten best of one
 org's 100,000 chunks of text (bench/synthetic_text.py), through PostgREST as a member, alternately.
 
-Questions are sampled like text, of common words, of one rare word, of one identifier. Also the recall and the
-time with a bounded number of postings per term.
+Questions are sampled like text, of common words, of one rare word, of one identifier, and long. Also the
+recall and the time with a bounded number of postings per term.
 """
 
 from collections.abc import Mapping, Sequence
@@ -14,6 +14,8 @@ from bench.question_sets import (
     COMMON_WORDS,
     HYBRID,
     KEYWORD,
+    LONG,
+    PASSAGE,
     SEMANTIC,
     TEXT,
     TOP_K,
@@ -31,7 +33,7 @@ from bench.text_corpus import TextCorpus, index_words, load_corpus
 CHUNKS = 100_000
 QUESTIONS = 100
 ALL_POSTINGS = 1_000_000
-GOAL = "<= 2.5"
+GOAL, KEYWORD_GOAL = "<= 2.5", "<= 50"
 
 
 def measure(console: Console, chunks: int = CHUNKS) -> list[Figure]:
@@ -46,7 +48,7 @@ def measure(console: Console, chunks: int = CHUNKS) -> list[Figure]:
             vectors = corpus.org.queries(QUESTIONS)
             taken = client.ask(texts, vectors, (SEMANTIC, KEYWORD, HYBRID))
             figures += compare(kind, taken)
-            if kind in (TEXT, COMMON_WORDS):
+            if kind in (TEXT, COMMON_WORDS, LONG, PASSAGE):
                 figures += compare_bounds(tenants, kind, client, texts, vectors, taken[KEYWORD])
             summary = ", ".join(f"{method} {one.p50_ms:.2f} ms" for method, one in taken.items())
             console.print(f"{kind}, for example {texts[0]!r}: {summary}", highlight=False)
@@ -59,6 +61,7 @@ def compare(kind: str, timings: Mapping[str, Timings]) -> list[Figure]:
     note = f"{results:.0%} of the questions found something"
     return [
         Figure(f"keyword p50, {kind}", timings[KEYWORD].p50_ms, "ms", semantic, None, note),
+        Figure(f"keyword p95, {kind}", timings[KEYWORD].p95_ms, "ms", None, KEYWORD_GOAL),
         Figure(
             f"hybrid p50, {kind}", timings[HYBRID].p50_ms, "ms", semantic, GOAL if kind == TEXT else None,
             "beside rag_match",

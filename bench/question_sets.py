@@ -1,4 +1,4 @@
-"""Questions of four kinds about synthetic text, and a client that asks them through PostgREST as a member."""
+"""Questions of several kinds about synthetic text, and a client that asks them as a member."""
 
 import json
 import random
@@ -20,7 +20,8 @@ COMMON = 100
 WARM = 10
 SEMANTIC, KEYWORD, HYBRID, GRAPH = "semantic", "keyword", "hybrid", "graph"
 TEXT, COMMON_WORDS, RARE_WORD, IDENTIFIER = "like text", "common words", "a rare word", "an identifier"
-KINDS = (TEXT, COMMON_WORDS, RARE_WORD, IDENTIFIER)
+LONG, PASSAGE = "16 to 39 words of text", "40 to 120 words of text"
+KINDS = (TEXT, COMMON_WORDS, RARE_WORD, IDENTIFIER, LONG, PASSAGE)
 IDENTIFIER_OF = re.compile(rf"\b(?:{'|'.join(IDENTIFIER_KINDS)})-\d+")
 FUNCTIONS = {SEMANTIC: "rag_match", GRAPH: "rag_graph_search"}
 Rows = list[dict[str, Any]]
@@ -41,6 +42,8 @@ def kinds(corpus: TextCorpus) -> dict[str, Draw]:
         COMMON_WORDS: lambda draw: " ".join(draw.sample(common, draw.randint(5, 8))),
         RARE_WORD: lambda draw: draw.choice(rare),
         IDENTIFIER: lambda draw: draw.choice(identifiers),
+        LONG: lambda draw: corpus.prose.passage(draw.randrange(10**9), 16, 39),
+        PASSAGE: lambda draw: corpus.prose.passage(draw.randrange(10**9), 40, 120),
     }
 
 

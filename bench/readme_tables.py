@@ -1,6 +1,6 @@
 """Markdown tables of the README for parts with many figures: python -m bench.readme_tables."""
 
-from bench import eval_graph, eval_quality
+from bench import eval_graph, eval_keyword, eval_quality
 from bench.chart_tenants import TENANTS
 from bench.eval_quality import MEASURE, METHODS
 from bench.figures import markdown, results
@@ -28,8 +28,13 @@ CUTOVER_HEAD = (
     "|---|---|---|---|---|---|",
 )
 HYBRID_HEAD = (
-    "| questions | rag_match | by word | hybrid | ratio | by word, all postings | recall@10 without them |",
-    "|---|---|---|---|---|---|---|",
+    "| questions | rag_match | by word | p95 | hybrid | ratio | by word, all postings "
+    "| recall@10 without them |",
+    "|---|---|---|---|---|---|---|---|",
+)
+KEYWORD_HEAD = (
+    "| nDCG@10 | words in a question | questions | BM25 (bm25s) | keyword | difference |",
+    "|---|---|---|---|---|---|",
 )
 GRAPH_HEAD = (
     "| questions | hybrid p50 | graph p50 | ratio | hybrid p95 | graph p95 |",
@@ -112,6 +117,23 @@ def quality() -> list[str]:
     return rows + markdown("quality")
 
 
+def keyword_quality() -> list[str]:
+    """A row a set and length of its questions; nothing when it was not measured."""
+    measured = eval_keyword.results()
+    rows = [*KEYWORD_HEAD] if measured else []
+    for line in measured:
+        cells = (
+            line["set"],
+            line["words"],
+            str(line["questions"]),
+            f"{line[eval_quality.BASELINE]:.1f}",
+            f"{line[eval_quality.KEYWORD]:.1f}",
+            line["difference"],
+        )
+        rows.append(f"| {' | '.join(cells)} |")
+    return rows
+
+
 def hybrid() -> list[str]:
     """A row a kind of question; nothing when it was not measured."""
     by_name = {result["name"]: result for result in results("hybrid")}
@@ -124,6 +146,7 @@ def hybrid() -> list[str]:
             kind,
             f"{both['baseline']:.3g} ms",
             f"{word['value']:.3g} ms",
+            f"{by_name[f'keyword p95, {kind}']['value']:.3g} ms",
             f"{both['value']:.3g} ms",
             f"{both['value'] / both['baseline']:.2f}",
             f"{whole['value']:.3g} ms" if whole else "",
@@ -188,5 +211,6 @@ def index() -> list[str]:
 
 
 if __name__ == "__main__":
-    for table in (match(), storage(), cutover(), quality(), hybrid(), index(), graph(), graph_quality()):
+    qualities = quality(), keyword_quality(), graph_quality()
+    for table in (match(), storage(), cutover(), hybrid(), index(), graph(), *qualities):
         print("\n".join([*table, ""]))

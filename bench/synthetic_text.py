@@ -78,6 +78,13 @@ class Prose:
         first = int(draw.integers(0, len(results) - count + 1))
         return " ".join(results[first : first + count])
 
+    def passage(self, number: int, shortest: int, longest: int) -> str:
+        """That many words, stop words among them, of a text that is not among the documents."""
+        draw = np.random.default_rng([SEED, number, 2])
+        own = self._ranks(draw, OWN) + OWN_FROM
+        text = " ".join(self._chunk(draw, own) for _ in range(1 + longest // CHUNK_WORDS))
+        return " ".join(text.split()[: int(draw.integers(shortest, longest + 1))])
+
     def _chunk(self, draw: np.random.Generator, own: Ranks) -> str:
         texts: list[str] = []
         length = 0

@@ -73,7 +73,7 @@ def test_the_readme_shows_the_latest_figures():
     rows = figures.markdown()
     assert rows
     rows += readme_tables.match() + readme_tables.quality() + readme_tables.hybrid() + readme_tables.index()
-    rows += readme_tables.graph() + readme_tables.graph_quality()
+    rows += readme_tables.graph() + readme_tables.graph_quality() + readme_tables.keyword_quality()
     assert [row for row in rows if row not in README] == []
 
 

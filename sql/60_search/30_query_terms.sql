@@ -1,13 +1,14 @@
--- Parsed keyword queries: the terms of a query, how rare they are, and which of them are adjacent.
+-- Parsed keyword queries: the terms of a query, how much each weighs, and which of them are adjacent.
 
 create type rag.query_term as (
-  term text, slot integer, config oid, place integer, idf double precision, chunks bigint, documents bigint
+  term text, slot integer, config oid, place integer, weight double precision, documents bigint
 );
 
 comment on type rag.query_term is
-  'A term of a question. Terms of one slot are the same word as several languages stem it, often to the same term; '
-  'place is where it stands in the question, null for identifiers. config: a regconfig, which no type should hold '
-  'that an upgrade carries over.';
+  'A term of a query. Terms of one slot are the same word as several languages stem it, often to the same term; '
+  'place is its first position in the query, null for identifiers. config: a regconfig, which no type should hold '
+  'that an upgrade carries over. weight: its IDF times its frequency in the query. documents: the number of '
+  'documents that contain it.';
 
 create type rag.word_pair as (
   config oid, first text, second text, gap integer, weight double precision
@@ -16,14 +17,14 @@ create type rag.word_pair as (
 comment on type rag.word_pair is 'Two words that follow each other in a question, that many places apart.';
 
 create type rag.keyword_query as (
-  terms rag.query_term[], pairs rag.word_pair[], idf_sum double precision,
+  terms rag.query_term[], pairs rag.word_pair[], weight_sum double precision,
   chunk_length double precision, document_length double precision, totals text[]
 );
 
 comment on type rag.keyword_query is
-  'A question taken apart: its 40 rarest words at most, rarest first; its pairs; the sum of idf that a chunk which '
-  'holds everything would have; the mean lengths, in terms, that BM25 compares with; and, where there are other '
-  'embedding models too, the terms that stand for a whole document of the one that is asked for.';
+  'A parsed query: the terms of its 100 words with the largest weights, in that order; its pairs of adjacent words; the sum of the '
+  'weights of a chunk that contains every word; the mean lengths, in terms, that BM25 compares with; and, if there '
+  'are other embedding models too, the terms that stand for a whole document of the requested one.';
 
 create function rag.parse_keyword_query(query_text text, scope rag.search_scope)
 returns rag.keyword_query
@@ -59,17 +60,33 @@ begin
       count(*) over (partition by place) = cardinality(configs) as counts_everywhere
     from unnest(configs) as languages (config), unnest(rag.words(languages.config, query_text)) as word,
       unnest(word.positions) as place
+  ), identifier as (
+    select identifiers.term, count(*) as occurrences
+    from rag.identifiers(query_text) as identifiers (term)
+    group by 1
+  ), part as (
+    -- The parts of identifiers, those of abbreviations (e.g., U.S.) twice.
+    select languages.config, word.lexeme as term, cardinality(word.positions) as occurrences
+    from (
+      select string_agg(repeat(identifier.term || ' ',
+        identifier.occurrences::integer * case when identifier.term ~ '^[[:alpha:]](\.[[:alpha:]])+$' then 2 else 1 end), '')
+      from identifier
+    ) as joined (content)
+    cross join unnest(configs) as languages (config), unnest(rag.words(languages.config, joined.content)) as word
   ), term as (
-    select word.term, min(word.place)::integer as slot, word.config, min(word.place)::integer as place
+    select word.term, min(word.place)::integer as slot, word.config, min(word.place)::integer as place,
+      count(*) - coalesce(min(part.occurrences), 0) / 2.0 as frequency
     from word
+    left join part on part.config = word.config and part.term = word.term
     where word.counts_everywhere or not exists (select from word where word.counts_everywhere)
     group by word.term, word.config
     union all
-    select found.term, -row_number() over (), null, null
-    from (select distinct identifier from rag.identifiers(query_text) as identifier) as found (term)
+    select identifier.term, -row_number() over (), null, null, identifier.occurrences / 2.0
+    from identifier
   ), known as (
-    select counts.term, sum(counts.chunks) as chunks, sum(counts.documents) as documents
-    from (select distinct term.term from term) as wanted
+    select counts.term, sum(counts.documents) as documents,
+      ln(1 + (chunk_count - sum(counts.chunks) + 0.5) / (sum(counts.chunks) + 0.5)) as idf
+    from (select distinct term.term from term where term.frequency > 0) as wanted
     cross join unnest(scope.org_ids) as org (id)
     cross join lateral (
       select term_counts.*
@@ -81,21 +98,25 @@ begin
     group by counts.term
     having sum(counts.chunks) > 0
   )
-  select array_agg((found.term, found.slot, found.config, found.place,
-      ln(1 + (chunk_count - found.chunks + 0.5) / (found.chunks + 0.5)), found.chunks, found.documents)::rag.query_term
-      order by found.chunks, found.term)
+  select array_agg((found.term, found.slot, found.config, found.place, found.weight, found.documents)::rag.query_term
+      order by found.weight desc, found.term)
     into keywords.terms
   from (
-    select slots.*, dense_rank() over (order by slots.rarest, slots.slot) as turn
+    select slots.*, dense_rank() over (order by slots.slot_weight desc, slots.slot) as turn
     from (
-      select term.*, known.chunks, known.documents, min(known.chunks) over (partition by term.slot) as rarest
-      from term join known on known.term = term.term
+      select weighted.*, max(weighted.weight) over (partition by weighted.slot) as slot_weight
+      from (
+        select term.*, known.documents, known.idf * max(term.frequency) over (partition by term.term) as weight
+        from term join known on known.term = term.term
+      ) as weighted
     ) as slots
   ) as found
-  where found.turn <= 40;
+  where found.turn <= 100;
 
-  select sum(slots.idf) into keywords.idf_sum
-  from (select max(query_term.idf) from unnest(keywords.terms) as query_term group by query_term.slot) as slots (idf);
+  select sum(slots.weight) into keywords.weight_sum
+  from (
+    select max(query_term.weight) from unnest(keywords.terms) as query_term group by query_term.slot
+  ) as slots (weight);
 
   select array_agg((neighbours.config, neighbours.term, neighbours.next_term,
       neighbours.next_place - neighbours.place, neighbours.weight)::rag.word_pair)
@@ -103,7 +124,7 @@ begin
   from (
     select query_term.config, query_term.term, query_term.place,
       lead(query_term.term) over in_order as next_term, lead(query_term.place) over in_order as next_place,
-      least(query_term.idf, lead(query_term.idf) over in_order) as weight
+      least(query_term.weight, lead(query_term.weight) over in_order) as weight
     from unnest(keywords.terms) as query_term
     where query_term.place is not null
     window in_order as (partition by query_term.config order by query_term.place)
@@ -114,9 +135,10 @@ end;
 $$;
 
 comment on function rag.parse_keyword_query is
-  'What a text asks for among the documents of a scope: only terms that some visible chunk holds. The languages are '
-  'those of the documents; each stems the text in its own way, and a word that one of them passes over ("the", '
-  '"der") counts in none.';
+  'Parses a query for the documents of a scope; a term that no visible chunk contains is left out. Each language of '
+  'the documents stems the query in its own way, and a stop word of one of them ("the", "der") counts in none. A word '
+  'weighs its IDF times its frequency in the query, as in BM25. An identifier and its parts are one word, so each '
+  'counts half; the letters of an abbreviation (e.g., U.S.) do not count.';
 
 create function rag.phrase_proximity(keywords rag.keyword_query, ids uuid[], configs oid[], contents text[])
 returns table (id uuid, closeness double precision)
@@ -135,7 +157,7 @@ begin
   )
   select one.id, sum(pair.weight / (1 + (
       select min(abs(b - a - pair.gap)) from unnest(one.positions) as a, unnest(other.positions) as b
-    ))) / keywords.idf_sum
+    ))) / keywords.weight_sum
   from unnest(keywords.pairs) as pair
   join word as one on one.config = pair.config and one.lexeme = pair.first
   join word as other on other.id = one.id and other.lexeme = pair.second

@@ -10,6 +10,8 @@ comment on type rag.document_key is 'The key of a document.';
 create function rag.rank_documents(keywords rag.keyword_query, documents rag.document_key[], wanted integer)
 returns rag.document_key[]
 language plpgsql stable security invoker set search_path = '' set enable_seqscan = off
+  -- A nested loop would compare each posting with each term of a long query.
+  set enable_nestloop = off
 as $$
 declare
   terms constant text[] := array(select distinct query_term.term from unnest(keywords.terms) as query_term);
@@ -26,9 +28,9 @@ begin
           and postings.term = any (terms)
         offset 0
       ) as postings
-      join (select distinct term, idf from unnest(keywords.terms)) as query_term on query_term.term = postings.term
+      join (select distinct term, weight from unnest(keywords.terms)) as query_term on query_term.term = postings.term
       group by 1, 2
-      order by sum(query_term.idf * postings.impact) desc, 2
+      order by sum(query_term.weight * postings.impact) desc, 2
       limit wanted
     ) as ranked);
 end;
@@ -55,11 +57,11 @@ declare
 begin
   return (with list as materialized (
     -- As arrays: windows over so many rows take longer than reading them.
-    select org.id as org_id, query_term.idf, taken.ids, taken.impacts, query_term.idf * taken.rest as rest
+    select org.id as org_id, query_term.weight, taken.ids, taken.impacts, query_term.weight * taken.rest as rest
     from (
-      select term, idf, sum(least(documents, each * orgs)) over (order by documents, term)
+      select term, weight, sum(least(documents, each * orgs)) over (order by weight desc, term)
         - least(documents, each * orgs) as read_before
-      from (select distinct term, idf, documents from unnest(keywords.terms)) as terms
+      from (select distinct term, weight, documents from unnest(keywords.terms)) as terms
     ) as query_term
     cross join unnest(scope.org_ids) as org (id)
     cross join lateral (
@@ -76,7 +78,7 @@ begin
     ) as taken
     where query_term.read_before < 8 * read
   ), scored as (
-    select list.org_id, best.document_id, sum(list.idf * best.impact - list.rest) as score
+    select list.org_id, best.document_id, sum(list.weight * best.impact - list.rest) as score
     from list, unnest(list.ids, list.impacts) as best (document_id, impact)
     where allowed is null or best.document_id in (select unnest(allowed))
     group by 1, 2
@@ -95,8 +97,8 @@ $$;
 
 comment on function rag.top_postings is
   'The documents, of those allowed (null: all), with most of what is asked, as far as a bounded number of postings '
-  'tells: of each term and org `read` with the most of it, the rarest terms first, and about eight times as many in '
-  'all.';
+  'tells: of each term and org `read` with the most of it, the terms with the largest weights first, and about eight '
+  'times as many in all.';
 
 create function rag.collection_share(scope rag.search_scope)
 returns double precision
@@ -152,10 +154,11 @@ $$;
 comment on function rag.candidate_documents is
   'The documents of a scope with most of what is asked: all that hold a term of it, or about the best `wanted`.';
 
---     idf * n * (k1 + 1) / (n + k1 * (1 - b + b * l / mean length))
+--     weight * n * (k1 + 1) / (n + k1 * (1 - b + b * l / mean length))
 create function rag.bm25_scores(keywords rag.keyword_query, documents rag.document_key[])
 returns table (org_id uuid, document_id uuid, ordinal integer, score double precision)
 language plpgsql stable security invoker set search_path = '' set enable_seqscan = off
+  set enable_nestloop = off
 as $$
 #variable_conflict use_column
 declare
@@ -176,7 +179,7 @@ begin
   -- Windows instead of joins, which the planner would nest: it expects hardly a row.
   return query
   with posting as materialized (
-    select wanted.org_id, wanted.document_id, found.places, query_term.idf / keywords.idf_sum as weight,
+    select wanted.org_id, wanted.document_id, found.places, query_term.weight / keywords.weight_sum as weight,
       fixed + by_document * found.length as holds_back, (
         select sum(place & 65535)::double precision from unnest(found.places) as place
       ) as occurrences
@@ -189,7 +192,7 @@ begin
         and postings.term = any (terms)
       offset 0
     ) as found
-    join (select distinct term, idf from unnest(keywords.terms)) as query_term on query_term.term = found.term
+    join (select distinct term, weight from unnest(keywords.terms)) as query_term on query_term.term = found.term
   ), whole as (
     select posting.*, sum(posting.weight * posting.occurrences / (posting.occurrences + posting.holds_back))
       over (partition by posting.org_id, posting.document_id) as score
