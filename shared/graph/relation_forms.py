@@ -71,7 +71,7 @@ FORMS = (
     _form(rf"{_COPULA} (?:an?|the) {_OTHER}{{1,120}}, {_PASSIVE}", PASSIVE),
     _form(rf"{_COPULA}{_PREDICATE}(?P<words>%s) by{_OBJECTS}", WORKS),
     _form(
-        rf"{_COPULA}{_PREDICATE}(?P<words>%s)(?: and (?:{_WORD}){{1,2}})? in{_OBJECTS}",
+        rf"{_COPULA}{_PREDICATE}(?P<words>%s)(?: and (?:{_WORD}){{0,1}}[a-z]+)? in{_OBJECTS}",
         dict.fromkeys(_LISTS["settlements"], "LOCATED_IN"),
     ),
     _form(_ROLE, SUBJECTS),

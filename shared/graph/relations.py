@@ -5,7 +5,7 @@ A sentence with a condition states none, nor do words before the object such as 
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import chain, product
+from itertools import product
 
 from shared.graph.alias_resolution import aliases_in
 from shared.graph.entity_types import ORGANIZATIONS, RANKS
@@ -67,10 +67,12 @@ class _Statements:
             return
         if (match := BORN.match(self._whole)) is not None:
             yield from self._relations(match, match["subjects"], {"born": "BORN_IN"}, True)
-        anywhere = (form.finditer(self._text) for form in (POSSESSIVE, APPOSITION, OF_ROLE))
-        for match in chain.from_iterable(anywhere):
-            if not is_doubtful(self._text[: match.end()]):
-                yield from self._relations(match, match["subjects"], ROLES, match["words"] in OBJECTS)
+        for form in (POSSESSIVE, APPOSITION, OF_ROLE):
+            for match in form.finditer(self._text):
+                # Anna, daughter of Carl; but: Carl's daughter Anna.
+                is_forward = form is APPOSITION or match["words"] in OBJECTS
+                if not is_doubtful(self._text[: match.end()]):
+                    yield from self._relations(match, match["subjects"], ROLES, is_forward)
         if (opening := OPENING.match(self._text)) is not None:
             yield from self._chain(opening)
 

@@ -33,11 +33,11 @@ _WORD = re.compile(r"\S+")
 _MAX_LINE = 400
 _PLACEHOLDERS = frozenset("none null unknown tbd tba todo true false yes no open pending various all".split())  # noqa: SIM905
 # The values of these keys may be one lowercase word.
-_LOWERCASE_VALUES = frozenset({"OWNED_BY", "DEPENDS_ON", "PART_OF", "REPORTS_TO"})
+_LOWERCASE_VALUES = frozenset({None, "OWNED_BY", "DEPENDS_ON", "PART_OF", "REPORTS_TO"})
 # Keys of names. In the first line of a block the name is the subject of its lines.
 _NAME_KEYS = frozenset(
-    "name service system component repository repo project app module ticket issue id".split()
-)  # noqa: SIM905
+    {"name", "service", "system", "component", "repository", "repo", "project", "app", "module", "ticket"}
+)
 _TRIM = " \t\"'`[]{}*_“”<>|"
 _CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])")
 _APART = re.compile(r"[\W_]+")
@@ -130,7 +130,7 @@ class _LineParser:
         self._list_type = KEYS.get(key) if not value.strip() else None
         if key in KEYS:
             yield from self._of_block(KEYS[key], value, start)
-        elif key in _NAME_KEYS and (names := _names_in_value(value, start, "OWNED_BY")):
+        elif key in _NAME_KEYS and (names := _names_in_value(value, start, None)):
             if not self._previous_line.strip():
                 self._subject = names[0]
             yield LineRelation(None, None, None, names)
@@ -176,8 +176,8 @@ def _cells_of(line: str) -> Iterator[tuple[int, str]]:
         start += len(cell) + 1
 
 
-def _names_in_value(value: str, start: int, type_: str) -> tuple[Mention, ...]:
-    """The names in a value; none where a part is no name."""
+def _names_in_value(value: str, start: int, type_: str | None) -> tuple[Mention, ...]:
+    """The names in a value; for a relation none where a part is no name."""
     value_end = _VALUE_END.search(value)
     value = value[: value_end.start()] if value_end else value
     mentions: list[Mention] = []
@@ -189,9 +189,9 @@ def _names_in_value(value: str, start: int, type_: str) -> tuple[Mention, ...]:
         begin = start + position + piece.find(name)
         if name.strip(HIDDEN):
             mention = _name_in_value(name, begin, type_)
-            if mention is None:
+            if mention is None and type_ is not None:
                 return ()
-            mentions.append(mention)
+            mentions += [mention] if mention else []
         position = part.end() if part else end
     if len({" " in mention.name for mention in mentions}) > 1:
         # Owner: Rosa Keane, accounts. The small word says more of her.
@@ -203,9 +203,9 @@ def _identifiers_at(text: str, start: int) -> list[Mention]:
     return [replace(each, start=start + each.start, end=start + each.end) for each in identifiers_in(text)]
 
 
-def _name_in_value(name: str, start: int, type_: str) -> Mention | None:
+def _name_in_value(name: str, start: int, type_: str | None) -> Mention | None:
     words = name.split()
-    if HIDDEN in name or not is_name(name) or len(words) > 5 or name.lower() in _PLACEHOLDERS:
+    if HIDDEN in name or ": " in name or not is_name(name) or len(words) > 5 or name.lower() in _PLACEHOLDERS:
         return None
     end = start + len(name)
     if identifiers := [each for each in _identifiers_at(name, start) if each.name == name]:
