@@ -22,7 +22,9 @@ _SPACE = re.compile(r"\s+")
 _ADJACENT = re.compile(rf"(?P<name>{NAME}) (?P<same>{NAME})")
 _OPENING_PARENTHESIS = re.compile(r" *\( *")
 _BEFORE_MARK = re.compile(r" +(?=[.,;:!?])")
-_THINGS = "|".join(sorted(word_sets(__file__)["kinds"]))
+# Nouns of things that a title names.
+NOUNS = word_sets(__file__)["nouns"]
+_THINGS = "|".join(sorted(NOUNS))
 _IT, _PERSON = re.compile(rf"(?:It|(?:The|This) (?:{_THINGS}))(?= )"), re.compile(r"(?:He|She)(?= )")
 _LIFE = re.compile(rf"{NAME}(?:.{{0,60}}\bborn\b| \([^()]*(?:[–-]|died))")
 

@@ -6,7 +6,7 @@ The subject begins the sentence; a form matches what follows it, up to the end o
 import re
 from collections.abc import Mapping
 
-from shared.graph.named_sentences import NAME
+from shared.graph.named_sentences import NAME, NOUNS
 from shared.graph.relation_words import ACTIVE, OBJECTS, PASSIVE, REVERSE, SUBJECTS, WORKS, alternatives
 from shared.text.word_lists import word_sets
 
@@ -16,6 +16,7 @@ Form = tuple[re.Pattern[str], Mapping[str, str], bool]
 ROLES = {**OBJECTS, **SUBJECTS}
 _LISTS = word_sets(__file__)
 _WORDS = {name: alternatives(words) for name, words in _LISTS.items()}
+_THINGS = alternatives(NOUNS)
 _ROLE_WORDS = alternatives(ROLES)
 _OTHER = f"[^,;:{NAME[1:-1]}]"
 _NAMES = rf"{NAME}(?:(?:, (?:the )?{NAME})*,? (?:and|&|und|et|y) (?:the )?{NAME})?"
@@ -25,7 +26,7 @@ _END = (
     rf"(?!(?:, (?:the )?{NAME})*,? or )(?!,? and (?:the )?{NAME})"
 )
 _ARTICLE = "(?i:the|an?|our|der|die|das|dem|den|le|la|el)"
-_NOUN = rf"(?:(?:{_WORDS['nouns']}|(?:Mr|Mrs|Ms|Dr)\.?) )?"
+_NOUN = rf"(?:(?:{_THINGS}|(?:Mr|Mrs|Ms|Dr)\.?) )?"
 _WORD = rf"(?!(?:{_WORDS['breaks']})\b)[^\W_][\w'’/-]*,? "
 _WHO = "(?:, (?:which|who))?"
 _COPULA = rf"{_WHO} (?:is|are|was|were|has been|have been|ist|wurde|est|a été|es|fue)"
@@ -42,7 +43,7 @@ _OBJECTS = (
     rf"|(?P<before>(?:{_WORD}){{0,4}}?)(?:{_ARTICLE} )?)(?P<objects>{_NAMES}){_END}"
 )
 _NEAR_OBJECTS = (
-    rf"(?: {_ARTICLE})? (?:late |(?:{_WORD}){{0,2}}(?:{_WORDS['nouns']}|{_WORDS['agents']}) )?"
+    rf"(?: {_ARTICLE})? (?:late |(?:{_WORD}){{0,2}}(?:{_THINGS}|{_WORDS['agents']}) )?"
     rf"(?P<objects>{_NAMES}){_END}"
 )
 _BY = alternatives(phrase.removesuffix(" by") for phrase in PASSIVE if phrase.endswith(" by"))
@@ -65,7 +66,7 @@ def _form(pattern: str, types: Mapping[str, str], is_forward: bool = True) -> Fo
     return re.compile(pattern.replace("%s", alternatives(types))), types, is_forward
 
 
-FORMS = (
+FORMS: tuple[Form, ...] = (
     _form(rf"(?:{_COPULA}|,){_ADVERBS} {_PASSIVE}", PASSIVE),
     _form(rf"{_COPULA}{_PREDICATE}{_PASSIVE}", PASSIVE),
     _form(rf"{_COPULA} (?:an?|the) {_OTHER}{{1,120}}, {_PASSIVE}", PASSIVE),
@@ -81,7 +82,7 @@ FORMS = (
 )
 # Born in Albany, New York and.
 _PLACES = f"(?:, {NAME}){{0,2}}"
-CONTINUATIONS = (
+CONTINUATIONS: tuple[Form, ...] = (
     _form(rf"{_PLACES}(?:,? and|,)(?: is| was| are| were)?{_ADVERBS} {_PASSIVE}", PASSIVE),
     _form(rf"{_PLACES},? and{_VERB}", ACTIVE),
     _form(rf"{_PLACES},? and{_VERB}", REVERSE, is_forward=False),

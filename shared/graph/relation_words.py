@@ -22,8 +22,8 @@ def _phrases(type_: str, key: str) -> Iterator[str]:
 
 
 def _nouns(type_: str, key: str) -> list[str]:
-    nouns: list[str] = RELATIONS[type_].get(key, "").split()
-    return [noun.replace("-", " ") if noun == "root-cause" else noun for noun in nouns]
+    nouns: str = RELATIONS[type_].get(key, "")
+    return [noun.replace("_", " ") for noun in nouns.split()]
 
 
 def _types_of(key: str) -> dict[str, str]:

@@ -11,6 +11,7 @@ import pytest
 
 from shared.errors import ConfigurationError, RagError, ReadingBusy, ReadingFailed
 from shared.graph.llm_extractor import SYSTEM, GraphModel, graph_model_for, total_tokens
+from shared.graph.llm_reply import Reply as ModelReply
 from shared.graph.llm_reply import parse_reply
 from shared.graph.types import KINDS, MAX_NAMES, MAX_RELATIONS, Extraction
 from shared.text.prompt_fence import Fence
@@ -205,7 +206,7 @@ SUPPORTED = [
     (TEXT, ("INC-4821", "WRITTEN_BY", "Curtiz")),
     (TABLE, ("Billing service", "OWNED_BY", "Ledger Team")),
     (
-        "The Ledger Team is the proud owner of Billing service.",
+        "The Ledger Team is the owner of Billing service.",
         ("Billing service", "OWNED_BY", "Ledger Team"),
     ),
 ]
@@ -369,5 +370,6 @@ def test_a_model_without_a_key_stops_the_start():
 
 
 def test_only_an_object_of_names_and_relations_is_a_reply():
-    assert parse_reply(json.dumps({"names": [], "relations": [], "more": 1})) == Said(names=[], relations=[])
+    empty = ModelReply(names=[], relations=[])
+    assert parse_reply(json.dumps({"names": [], "relations": [], "more": 1})) == empty
     assert parse_reply("}{") is None
