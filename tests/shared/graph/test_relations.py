@@ -81,6 +81,8 @@ NO_STATEMENTS = [
     "Does the billing-service depend on Kafka?", "The billing-service may depend on Kafka.",
     "The a-service depends on Kafka if Redis is down.", "The a-service was previously owned by Rosa Keane.",
     "Until March the a-service is owned by Rosa Keane.", "Rosa Keane is the deputy head of Frost Labs.",
+    "Frost Labs is a planned company founded by Rosa Keane.",
+    "Do not say that Alice Brown's brother Zed Brown left.",
     # Names that are cut short, and lists of alternatives.
     "The a-service is owned by the Ministry of Health and Safety.",
     "The News is published by the Society for All.",
