@@ -6,11 +6,12 @@ also known as Y, Y formerly X.
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 from shared.graph.mentions import Mention
 from shared.graph.name_folding import fold
-from shared.graph.types import Relation
+from shared.graph.named_sentences import NAME
+from shared.graph.types import ALIAS, Relation
 
 # Kinds whose names are shortened to their first word, and to their last word.
 _SHORTENED_TO_FIRST_WORD = frozenset({"person", "organization", "name", "work"})
@@ -18,14 +19,12 @@ _SHORTENED_TO_LAST_WORD = frozenset({"person", "name"})
 _NEVER_SHORTENED = frozenset({"date", "email", "identifier", "place", "service"})
 # A name in full ends here: Adolf I of Lotharingia; Lambert, Margrave of Tuscany.
 _ADDITION = re.compile(r",? (?:of|the|von|de|van) |, ")
-_NAME = "[\ue000-\uf8fe]"
 _ALIASES = re.compile(
-    rf"(?P<name>{_NAME})(?:"
-    r"(?: ,)?(?: \()?(?: ,)? (?:also|better|otherwise|formerly|previously|originally|once|commonly|now|later)"
-    r"(?: (?:known|called|named|styled))?(?: as)?"
-    r"| \((?: (?:née|aka|formerly|now|short to|shortened to))?"
-    r"|(?: ,)? (?:aka|alias|auch bekannt als|früher|aussi appelée?|también conocid[oa] como)(?: ,)?)"
-    rf"(?: the| \"| “)* (?P<alias>{_NAME})(?:(?: \"| ”)* (?P<closed>\)))?"
+    rf"(?<!{NAME} )(?<!\bof )(?P<name>{NAME})(?:,? \(?(?:also|better|otherwise|formerly|previously|originally"
+    r"|commonly) (?:known|called|named)(?: professionally| simply)?(?: as)?"
+    r"|,? \(?(?:aka|a\.k\.a\.|auch bekannt als|aussi appelée?|también conocid[oa] como)"
+    rf"| \((?:formerly|now))(?: [Tt]he)? (?P<alias>{NAME})(?=[,.;)]|$)"
+    rf"|(?P<full_name>{NAME}) \((?:the )?(?P<short_form>{NAME})\)"
 )
 _OPENING_CHARACTERS = 8
 
@@ -92,15 +91,15 @@ def _is_full_title(mention: Mention, subject: Mention) -> bool:
     return len(title) > 1 and (set(title) <= set(full) or title[-1] == opening[-1] or title == opening)
 
 
-def aliases_in(skeleton: str, mentions: dict[str, Mention]) -> Iterator[Relation]:
-    """The stated aliases of a sentence whose names are placeholders (clauses.py)."""
-    for match in _ALIASES.finditer(skeleton):
-        name, alias = mentions[match["name"]], mentions[match["alias"]]
-        in_parentheses = skeleton[match.end("name") : match.start("alias")].strip() in {"(", "( the"}
-        if in_parentheses and not (match["closed"] and _is_short_form(alias.name, name.name)):
-            continue
-        if not {"date", "email"} & {name.kind, alias.kind}:
-            yield Relation(alias.name, "ALIAS_OF", name.name, 0.9)
+def aliases_in(sentence: str, mentions: Mapping[str, Mention]) -> Iterator[Relation]:
+    """The stated aliases of a sentence whose names are placeholders (named_sentences.py)."""
+    for match in _ALIASES.finditer(sentence):
+        name, alias = (
+            mentions[match["name"] or match["full_name"]],
+            mentions[match["alias"] or match["short_form"]],
+        )
+        if match["name"] or _is_short_form(alias.name, name.name):
+            yield Relation(alias.name, "ALIAS_OF", name.name, ALIAS)
 
 
 def _is_short_form(short: str, name: str) -> bool:

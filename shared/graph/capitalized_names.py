@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from shared.graph.entity_types import HONORIFICS, RANKS, SERVICES, TEAMS, kind_of
 from shared.graph.mentions import Mention
-from shared.graph.relation_patterns import NOUNS
+from shared.graph.relation_words import ROLES
 from shared.graph.stopwords import AFTER_IS, COMMON, CONNECTORS, DEMONYMS, INSEPARABLE, NAME_VERBS, NEVER_LAST
 from shared.graph.tokens import POSSESSIVE, UNIT, CaseEvidence, Token
 from shared.graph.types import MAX_NAME_CHARACTERS
@@ -140,7 +140,7 @@ class CapitalizedNames:
         if len(token.text) == 1 and _DEGREES.search(self._text, max(0, token.start - 2), token.start):
             return True
         # "Daughter of Boso" at the beginning of a sentence is a role, not a name.
-        if not token.is_capitalized or (token.starts_sentence and folded in NOUNS and first + 1 < end):
+        if not token.is_capitalized or (token.starts_sentence and folded in ROLES and first + 1 < end):
             return True
         if folded in COMMON and not (len(folded) == 1 and _INITIAL_BEHIND.match(self._text, token.end)):
             # Inside a sentence "When the Stars Go Blue" is a name; an article never begins one.

@@ -7,6 +7,7 @@ from dataclasses import replace
 from shared.graph.alias_resolution import AliasMap
 from shared.graph.capitalized_names import CapitalizedNames
 from shared.graph.cjk_names import cjk_names_in
+from shared.graph.code_blocks import without_code_blocks
 from shared.graph.date_entities import dates_in
 from shared.graph.identifier_entities import identifiers_in
 from shared.graph.mentions import HIDDEN, Mention, hide
@@ -28,8 +29,9 @@ def extract(title: str, chunks: Sequence[str]) -> list[Extraction]:
     title = _readable(title)
     texts = [_readable(chunk) for chunk in chunks]
     subject = title_subject(title, texts[0] if texts else "")
+    prose = [*without_code_blocks(texts)]
     dates = [dates_in(text) for text in texts]
-    relation_lines = [relation_lines_in(hide(*each)) for each in zip(texts, dates, strict=True)]
+    relation_lines = [relation_lines_in(hide(*each)) for each in zip(prose, dates, strict=True)]
     certain = [_certain_mentions(*each, subject) for each in zip(texts, dates, relation_lines, strict=True)]
     rests = [hide(*each) for each in zip(texts, certain, strict=True)]
     tokens = [tokenize(rest) for rest in rests]
@@ -41,14 +43,21 @@ def extract(title: str, chunks: Sequence[str]) -> list[Extraction]:
     aliases = AliasMap((mention for each in mentions for mention in each if not mention.is_nested), subject)
     return [
         _extraction(
-            text, [_resolved(mention, aliases) for mention in each], lines, aliases, subject, index == 0
+            (text, prose_of_text),
+            [_resolved(mention, aliases) for mention in each],
+            lines,
+            aliases,
+            subject,
+            index == 0,
         )
-        for index, (text, each, lines) in enumerate(zip(texts, mentions, relation_lines, strict=True))
+        for index, (text, prose_of_text, each, lines) in enumerate(
+            zip(texts, prose, mentions, relation_lines, strict=True)
+        )
     ]
 
 
 def _readable(text: str) -> str:
-    """The text without surrogates and placeholders (clauses.py), which other characters replace."""
+    """The text without surrogates and placeholders (named_sentences.py), which other characters replace."""
     return _SURROGATES.sub("\ufffd", text[:_MAX_CHARACTERS])
 
 
@@ -104,14 +113,16 @@ def _resolved(mention: Mention, aliases: AliasMap) -> Mention:
 
 
 def _extraction(
-    text: str,
+    texts: tuple[str, str],
     mentions: list[Mention],
     lines: list[LineRelation],
     aliases: AliasMap,
     subject: Mention | None,
     is_first_chunk: bool,
 ) -> Extraction:
-    relations, kinds = relations_in(text, mentions, subject)
+    """The names of a chunk, given as its text and its prose, and the relations of its prose."""
+    text, prose = texts
+    relations, kinds = relations_in(prose, mentions, subject if is_first_chunk else None)
     relations += relations_of_lines(lines, mentions, aliases, subject)
     by_name: dict[str, list[Mention]] = {}
     for mention in mentions:

@@ -12,6 +12,7 @@ from typing import Any
 from shared.config import Settings
 from shared.errors import GenerationBusy, GenerationFailed, ReadingBusy, ReadingFailed
 from shared.graph.llm_reply import check_reply, parse_reply
+from shared.graph.relation_words import RELATIONS
 from shared.graph.types import KINDS, Extraction
 from shared.models.openai_model import ChatModel
 from shared.text.prompt_fence import Fence
@@ -27,12 +28,10 @@ SYSTEM = (
     "e-mail addresses and dates, each once, by its fullest form in the passage or the title, letter by "
     "letter; no pronouns, no common nouns. said: the other forms in which the passage writes that name.\n"
     "relations: what the passage itself says, from one of the names, or the title, to another. They read "
-    'forwards: subject type object, "billing-api OWNED_BY Billing Team". type is in capitals: OWNED_BY, '
-    "PART_OF, DEPENDS_ON, REPORTS_TO, CAUSED_BY, FIXED_BY, ALIAS_OF, MEMBER_OF, WORKS_FOR, LED_BY, "
-    "LOCATED_IN, CHILD_OF, SPOUSE_OF, SIBLING_OF, DIRECTED_BY, WRITTEN_BY, PERFORMED_BY, COMPOSED_BY, "
-    "PRODUCED_BY, CREATED_BY, FOUNDED_BY, SUCCEEDED_BY, or another where none of these fits. confidence is "
-    "0 to 1: how surely the passage says so. Nothing that it denies. A passage that names nothing has empty "
-    "lists."
+    'forwards: subject type object, "billing-api OWNED_BY Billing Team". type is one of the '
+    "listed ones: nothing that fits none of these, nothing that the passage denies or doubts. One sentence "
+    "of the passage, or one row of a table, contains both names and says so. A passage that names nothing "
+    "has empty lists."
 )
 
 
@@ -49,7 +48,7 @@ _TEXT = {"type": "string"}
 _NAME = _object(
     name=_TEXT, kind={"type": "string", "enum": sorted(KINDS)}, said={"type": "array", "items": _TEXT}
 )
-_RELATION = _object(subject=_TEXT, type=_TEXT, object=_TEXT, confidence={"type": "number"})
+_RELATION = _object(subject=_TEXT, type={"type": "string", "enum": sorted(RELATIONS)}, object=_TEXT)
 SCHEMA = _object(
     names={"type": "array", "items": _NAME},
     relations={"type": "array", "items": _RELATION},

@@ -1,6 +1,7 @@
 """Validation of a model's reply against its chunk.
 
-A reply is as untrusted as its chunk: only names that the chunk or the title contains are kept.
+A reply is as untrusted as its chunk. A name is kept if the chunk or the title contains it; a relation if a
+sentence, or two adjacent cells of a row, contain both names and a word of its type.
 """
 
 import re
@@ -9,12 +10,15 @@ from collections.abc import Iterator, Mapping
 from pydantic import BaseModel, Field, ValidationError
 
 from shared.graph.name_folding import fold, folded_text, found_in, without_parenthesis
+from shared.graph.relation_words import types_named_in
+from shared.graph.relations import is_doubtful
 from shared.graph.types import (
     KINDS,
     MAX_NAME_CHARACTERS,
     MAX_NAMES,
     MAX_RELATIONS,
     MAX_SURFACES,
+    SENTENCE,
     Extraction,
     Name,
     Relation,
@@ -23,10 +27,10 @@ from shared.graph.types import (
     prominence,
 )
 from shared.text.normalize import has_invisible
+from shared.text.sentences import sentences
 from shared.text.stemming import is_unspaced
 
 MAX_CHARACTERS = 200_000
-_TYPE = re.compile(r"[A-Z][A-Z_]{1,49}")
 
 
 class ReplyName(BaseModel):
@@ -39,7 +43,6 @@ class ReplyRelation(BaseModel):
     subject: str
     type: str
     object: str
-    confidence: float
 
 
 class Reply(BaseModel):
@@ -65,6 +68,7 @@ def check_reply(reply: Reply, title: str, text: str, full_names: Mapping[str, st
     names: dict[str, Name] = {}
     # The possible arguments of relations, by their folded spellings.
     argument_names = {fold(title): title} if fold(title) else {}
+    spellings_of = {fold(title): {title}}
     sources = (text, folded_text(text)), (title, folded_text(title))
     for item in reply.names[:MAX_NAMES]:
         name = _supported_name(item.name, *sources)
@@ -79,16 +83,46 @@ def check_reply(reply: Reply, title: str, text: str, full_names: Mapping[str, st
         kind = item.kind if before.kind == "name" and item.kind in KINDS else before.kind
         weight = 1.0 if fold(full_name) == fold(title) else _weight(surfaces, text, kind)
         names[fold(full_name)] = Name(before.name, kind, surfaces[:MAX_SURFACES], weight)
-        argument_names |= {fold(one): full_name for one in (item.name, name, full_name, *surfaces)}
-    return Extraction(tuple(names.values()), tuple(best_relations(_relations(reply, argument_names))))
+        forms = (item.name, name, full_name, *surfaces)
+        argument_names |= dict.fromkeys(map(fold, forms), full_name)
+        spellings_of.setdefault(fold(full_name), set()).update(forms)
+    relations = best_relations(_relations(reply, text, argument_names, spellings_of))
+    return Extraction(tuple(names.values()), tuple(relations))
 
 
-def _relations(reply: Reply, argument_names: Mapping[str, str]) -> Iterator[Relation]:
+def _relations(
+    reply: Reply, text: str, argument_names: Mapping[str, str], spellings: Mapping[str, set[str]]
+) -> Iterator[Relation]:
+    statements = [(one, folded_text(one)) for one in _statements(text)]
     for item in reply.relations[:MAX_RELATIONS]:
         subject, other = argument_names.get(fold(item.subject)), argument_names.get(fold(item.object))
-        # A confidence of NaN fails the comparison.
-        if subject and other and _TYPE.fullmatch(item.type) and 0 < item.confidence <= 1:
-            yield Relation(subject, item.type, other, item.confidence)
+        if (
+            subject
+            and other
+            and any(
+                item.type in types_named_in(statement)
+                and all(
+                    any(found_in(one, folded) for one in spellings[fold(end)]) for end in (subject, other)
+                )
+                for statement, folded in statements
+            )
+        ):
+            yield Relation(subject, item.type, other, SENTENCE)
+
+
+def _statements(text: str) -> Iterator[str]:
+    """The sentences that no word makes doubtful, and adjacent cells of rows with the header above them."""
+    header: list[str] = []
+    for sentence in sentences(text):
+        line = text[sentence.start : sentence.end]
+        if not line.startswith("|"):
+            header = []
+            if not (line.endswith("?") or is_doubtful(line)):
+                yield line
+            continue
+        cells = line.strip("|").split("|")
+        header = header or cells
+        yield from (" | ".join((*header[at : at + 2], *cells[at : at + 2])) for at in range(len(cells) - 1))
 
 
 def _supported_name(name: str, *sources: tuple[str, str]) -> str | None:

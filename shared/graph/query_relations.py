@@ -1,14 +1,12 @@
 """Relation types in a question, and questions about connections."""
 
 import re
-from functools import lru_cache
 
-from shared.graph.relation_patterns import RELATIONS, question_words, words_of_key
+from shared.graph.relation_words import types_named_in
 from shared.text.word_lists import word_sets
 
 # The text behind these is not read.
 MAX_QUESTION_CHARACTERS = 2000
-_WORDS = re.compile(r"\w+(?:-\w+)*")
 _LISTS = word_sets(__file__)
 _CONNECTS = re.compile(
     r"\b(?:relationships?|relations?|connections?|links?|ties|dependenc(?:y|ies))\b.{0,80}?\b(?:between|among|with|to)\b"
@@ -23,31 +21,8 @@ _CONNECTS = re.compile(
 
 def relation_types_in(question: str) -> tuple[str, ...]:
     """The relation types that the question asks about, in the order of its words."""
-    words = [word.casefold() for word in _WORDS.findall(question[:MAX_QUESTION_CHARACTERS].replace("’", "'"))]
-    lexicon = _lexicon()
-    types: dict[str, None] = {}
-    for index, word in enumerate(words):
-        two = "-".join(words[index : index + 2])
-        three = "-".join(words[index : index + 3])
-        for phrase in (three, two, word):
-            types |= dict.fromkeys(lexicon.get(phrase, ()))
-        if word in _LISTS["children"]:
-            types["CHILD_OF"] = None
-    return tuple(types)
-
-
-@lru_cache(1)
-def _lexicon() -> dict[str, tuple[str, ...]]:
-    """The relation types that each word asks about."""
-    lexicon: dict[str, dict[str, None]] = {}
-    for type_ in RELATIONS:
-        for word in [*question_words(type_), *words_of_key(type_, "questions")]:
-            if word not in _LISTS["common"]:
-                lexicon.setdefault(word, {})[type_] = None
-    for type_ in RELATIONS:
-        for word in words_of_key(type_, "sure_questions"):
-            lexicon.setdefault(word, {})[type_] = None
-    return {word: tuple(types) for word, types in lexicon.items()}
+    words = re.findall(r"\w+(?:-\w+)*", question[:MAX_QUESTION_CHARACTERS])
+    return tuple(types_named_in(" ".join(word for word in words if word.lower() not in _LISTS["common"])))
 
 
 def asks_about_connection(question: str) -> bool:

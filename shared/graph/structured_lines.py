@@ -1,22 +1,23 @@
 """Relations in structured lines: key: value, lists below a key, tables, CODEOWNERS.
 
-The subject is the name of the block or the row, or else the nearest heading, or else the title.
+The subject is the name in the first line of the block or in the row, or else the nearest heading, or else the
+title.
 """
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from shared.graph.alias_resolution import AliasMap
 from shared.graph.entity_types import kind_of, kind_of_identifier
 from shared.graph.identifier_entities import identifiers_in
 from shared.graph.mentions import HIDDEN, Mention
-from shared.graph.relation_keys import SUBJECT_KEYS, Key, key_of, normalize_key
+from shared.graph.relation_words import KEYS
 from shared.graph.stopwords import COMMON
-from shared.graph.types import Relation, is_name
+from shared.graph.types import STRUCTURED_LINE, Relation, is_name
 
 _KEY_LINE = re.compile(
-    r"[ \t>*-]{0,12}(?:\*\*|__)?(?P<key>[^\W\d_][\w -]{1,28}?)(?:\*\*|__)?[ \t]{0,4}[:=](?:\*\*|__)?"
+    r"[ >*-]{0,6}(?:\*\*|__)?(?P<key>[^\W\d_][\w -]{1,28}?)(?:\*\*|__)?[ \t]{0,4}[:=](?:\*\*|__)?"
     r"(?P<value>[ \t][^\n]*|)$"
 )
 _ITEM = re.compile(r"[ \t]{0,12}[-*][ \t]+(?P<value>[^\n:]{2,80})$")
@@ -28,48 +29,49 @@ _CODEOWNERS_LINE = re.compile(
 _TABLE_RULE = re.compile(r"\|?[ \t:|-]*-{2,}[ \t:|-]*$")
 _SEPARATOR = re.compile(r"(?:,| and |;| und | et | y |\s/\s|<br>)")
 _VALUE_END = re.compile(r"\.\s|\s#|\s—|\s\(|\s–")
-_WORD = re.compile(r"[^\s]+")
+_WORD = re.compile(r"\S+")
 _MAX_LINE = 400
 _PLACEHOLDERS = frozenset("none null unknown tbd tba todo true false yes no open pending various all".split())  # noqa: SIM905
 # The values of these keys may be one lowercase word.
-_LOWERCASE_VALUES = frozenset({"OWNED_BY", "DEPENDS_ON", "PART_OF", "REPORTS_TO"})
+_LOWERCASE_VALUES = frozenset({None, "OWNED_BY", "DEPENDS_ON", "PART_OF", "REPORTS_TO"})
+# Keys of names. In the first line of a block the name is the subject of its lines.
+_NAME_KEYS = frozenset(
+    {"name", "service", "system", "component", "repository", "repo", "project", "app", "module", "ticket"}
+)
 _TRIM = " \t\"'`[]{}*_“”<>|"
-# Confidence by the source of the subject.
-_OF_LINE, _OF_HEADING, _OF_TITLE = 0.9, 0.85, 0.8
+_CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])")
+_APART = re.compile(r"[\W_]+")
 
 
 @dataclass(frozen=True, slots=True)
 class LineRelation:
-    """The relations of a line. Without a `subject` it is the heading, text[start:end], or the title."""
+    """The relations of a line; without a `type` only its names. Without a `subject` it is the heading,
+    text[start:end], or the title."""
 
-    key: Key
+    type: str | None
     subject: Mention | None
     heading: tuple[int, int] | None
     objects: tuple[Mention, ...]
 
 
 def relation_lines_in(text: str) -> list[LineRelation]:
-    if ":" not in text and "|" not in text and "=" not in text and "@" not in text:
-        return []
-    return [*_LineParser().read(text)]
+    return [*_LineParser().read(text)] if re.search("[:|=@]", text) else []
 
 
 def relations_of_lines(
     lines: Sequence[LineRelation], mentions: Sequence[Mention], aliases: AliasMap, title: Mention | None
 ) -> Iterator[Relation]:
     for line in lines:
-        subject, confidence = line.subject, _OF_LINE
+        subject = line.subject
         if subject is None and line.heading is not None:
-            subject, confidence = _heading_subject(*line.heading, mentions), _OF_HEADING
-        if subject is None:
-            subject, confidence = title, _OF_TITLE
-        if subject is None:
+            subject = _heading_subject(*line.heading, mentions)
+        subject = subject or title
+        if subject is None or line.type is None:
             continue
-        subject_name = aliases.resolve(subject).name
         for each in line.objects:
-            pair = subject_name, aliases.resolve(each).name
-            first, second = pair if line.key.is_forward else reversed(pair)
-            yield Relation(first, line.key.type, second, confidence)
+            yield Relation(
+                aliases.resolve(subject).name, line.type, aliases.resolve(each).name, STRUCTURED_LINE
+            )
 
 
 def _heading_subject(start: int, end: int, mentions: Sequence[Mention]) -> Mention | None:
@@ -84,7 +86,7 @@ class _LineParser:
     def __init__(self) -> None:
         self._heading: tuple[int, int] | None = None
         self._subject: Mention | None = None
-        self._list_key: Key | None = None
+        self._list_type: str | None = None
         self._table_header: list[str] | None = None
         self._previous_line = ""
 
@@ -98,7 +100,7 @@ class _LineParser:
 
     def _line(self, line: str, start: int) -> Iterator[LineRelation]:
         if not line.strip():
-            self._subject = self._list_key = self._table_header = None
+            self._subject = self._list_type = self._table_header = None
         elif (heading := _HEADING.match(line)) is not None:
             self._heading = (start + heading.start("text"), start + heading.end("text"))
             self._subject = None
@@ -106,56 +108,58 @@ class _LineParser:
             yield from self._row(line, start)
         elif (key_line := _KEY_LINE.match(line)) is not None:
             yield from self._key_line(key_line, start)
-        elif self._list_key is not None and (item := _ITEM.match(line)) is not None:
-            yield from self._relation_lines(
-                self._list_key, _names_in_value(item["value"], start + item.start("value"), self._list_key)
-            )
+        elif self._list_type is not None and (item := _ITEM.match(line)) is not None:
+            yield from self._of_block(self._list_type, item["value"], start + item.start("value"))
         elif (codeowners_line := _CODEOWNERS_LINE.match(line)) is not None:
             path = Mention(start, start + codeowners_line.end("path"), codeowners_line["path"], "identifier")
             owners = tuple(
                 _owner(one, start + codeowners_line.start("owners"))
                 for one in _WORD.finditer(codeowners_line["owners"])
             )
-            yield LineRelation(Key("OWNED_BY"), path if is_name(path.name) else None, None, owners)
+            # A star alone stands for the whole repository, which the line does not name.
+            has_name = is_name(path.name)
+            yield LineRelation("OWNED_BY" if has_name else None, path if has_name else None, None, owners)
+        elif not self._previous_line.strip() and len(line) < 20:
+            # A ticket begins with its key.
+            self._subject = next(
+                (each for each in _identifiers_at(line, start) if each.name == line.strip()), None
+            )
 
     def _key_line(self, key_line: re.Match[str], start: int) -> Iterator[LineRelation]:
-        key_text, value = key_line["key"], key_line["value"]
-        key = key_of(key_text)
-        if key is not None:
-            self._list_key = None if value.strip() else key
-            yield from self._relation_lines(key, _names_in_value(value, start + key_line.start("value"), key))
-            return
-        self._list_key = None
-        if normalize_key(key_text) in SUBJECT_KEYS and (
-            items := _names_in_value(value, start + key_line.start("value"), Key("OWNED_BY"))
-        ):
-            self._subject = items[0]
+        key, value, start = _normalized(key_line["key"]), key_line["value"], start + key_line.start("value")
+        self._list_type = KEYS.get(key) if not value.strip() else None
+        if key in KEYS:
+            yield from self._of_block(KEYS[key], value, start)
+        elif key in _NAME_KEYS and (names := _names_in_value(value, start, None)):
+            if not self._previous_line.strip():
+                self._subject = names[0]
+            yield LineRelation(None, None, None, names)
 
-    def _relation_lines(self, key: Key, objects: tuple[Mention, ...]) -> Iterator[LineRelation]:
-        if objects:
-            yield LineRelation(key, self._subject, None if self._subject else self._heading, objects)
+    def _of_block(self, type_: str, value: str, start: int) -> Iterator[LineRelation]:
+        if objects := _names_in_value(value, start, type_):
+            yield LineRelation(type_, self._subject, None if self._subject else self._heading, objects)
 
     def _row(self, line: str, start: int) -> Iterator[LineRelation]:
         if _TABLE_RULE.match(line):
-            cells = [cell for _, cell in _cells_of(self._previous_line)]
-            self._table_header = cells if any(map(key_of, cells)) else None
+            self._table_header = [_normalized(cell) for _, cell in _cells_of(self._previous_line)]
             return
-        if self._table_header is None:
+        header, cells = self._table_header or [], [*_cells_of(line)]
+        column = next((place for place, key in enumerate(header) if key not in KEYS), len(cells))
+        if column >= len(cells):
             return
-        cells_of_row = [*_cells_of(line)]
-        keys = [key_of(cell) for cell in self._table_header]
-        subject_column = next((place for place, key in enumerate(keys) if key is None), None)
-        if subject_column is None or subject_column >= len(cells_of_row):
-            return
-        place, cell = cells_of_row[subject_column]
-        subject = _names_in_value(cell, start + place, Key("OWNED_BY"))
-        for key, (place, cell) in zip(keys, cells_of_row, strict=False):
+        subject = _names_in_value(cells[column][1], start + cells[column][0], "OWNED_BY")
+        for key, (place, cell) in zip(header, cells, strict=False):
             if (
-                key is not None
+                key in KEYS
                 and len(subject) == 1
-                and (objects := _names_in_value(cell, start + place, key))
+                and (objects := _names_in_value(cell, start + place, KEYS[key]))
             ):
-                yield LineRelation(key, subject[0], None, objects)
+                yield LineRelation(KEYS[key], subject[0], None, objects)
+
+
+def _normalized(key: str) -> str:
+    """ "depends on" for dependsOn, depends_on and Depends-On."""
+    return _APART.sub(" ", _CAMEL.sub(" ", key)).strip().lower()
 
 
 def _owner(match: re.Match[str], start: int) -> Mention:
@@ -172,8 +176,8 @@ def _cells_of(line: str) -> Iterator[tuple[int, str]]:
         start += len(cell) + 1
 
 
-def _names_in_value(value: str, start: int, key: Key) -> tuple[Mention, ...]:
-    """The names in a value, as far as it reads like names: no sentence, and nothing left open."""
+def _names_in_value(value: str, start: int, type_: str | None) -> tuple[Mention, ...]:
+    """The names in a value; for a relation none where a part is no name."""
     value_end = _VALUE_END.search(value)
     value = value[: value_end.start()] if value_end else value
     mentions: list[Mention] = []
@@ -183,8 +187,11 @@ def _names_in_value(value: str, start: int, key: Key) -> tuple[Mention, ...]:
         piece = value[position:end]
         name = piece.strip(_TRIM).rstrip(".")
         begin = start + position + piece.find(name)
-        if name and (mention := _name_in_value(name, begin, key)) is not None:
-            mentions.append(mention)
+        if name.strip(HIDDEN):
+            mention = _name_in_value(name, begin, type_)
+            if mention is None and type_ is not None:
+                return ()
+            mentions += [mention] if mention else []
         position = part.end() if part else end
     if len({" " in mention.name for mention in mentions}) > 1:
         # Owner: Rosa Keane, accounts. The small word says more of her.
@@ -192,26 +199,24 @@ def _names_in_value(value: str, start: int, key: Key) -> tuple[Mention, ...]:
     return tuple(mentions[:50])
 
 
-def _name_in_value(name: str, start: int, key: Key) -> Mention | None:
+def _identifiers_at(text: str, start: int) -> list[Mention]:
+    return [replace(each, start=start + each.start, end=start + each.end) for each in identifiers_in(text)]
+
+
+def _name_in_value(name: str, start: int, type_: str | None) -> Mention | None:
     words = name.split()
-    if HIDDEN in name or not is_name(name) or len(words) > 5 or name.lower() in _PLACEHOLDERS:
+    if HIDDEN in name or ": " in name or not is_name(name) or len(words) > 5 or name.lower() in _PLACEHOLDERS:
         return None
-    identifiers = [identifier for identifier in identifiers_in(name) if identifier.name == name]
-    if identifiers:
-        return Mention(start, start + len(name), name, identifiers[0].kind)
+    end = start + len(name)
+    if identifiers := [each for each in _identifiers_at(name, start) if each.name == name]:
+        return identifiers[0]
     cased = [word for word in words if word[0].isalpha() and word[0] != word[0].swapcase()]
     lowercase = [word for word in cased if word[0].islower()]
-    if lowercase and words[0] in COMMON:
+    if len(words) == 1 and lowercase:
+        if words[0] in COMMON or type_ not in _LOWERCASE_VALUES:
+            return None
+        return Mention(start, end, name, kind_of_identifier(name) if re.search("[-_]", name) else "name")
+    ends_with_noun = words[-1].lower() in {"team", "squad", "service"}
+    if lowercase and (words[0] in COMMON or (2 * len(lowercase) > len(cased) and not ends_with_noun)):
         return None
-    if len(words) == 1 and lowercase and key.type not in _LOWERCASE_VALUES:
-        return None
-    if (
-        len(words) > 1
-        and len(lowercase) > len(cased) // 2
-        and words[-1].lower() not in {"team", "squad", "service"}
-    ):
-        return None
-    kind = kind_of(name)
-    if kind == "name" and len(words) == 1 and lowercase:
-        kind = kind_of_identifier(name) if "-" in name or "_" in name else "name"
-    return Mention(start, start + len(name), name, kind)
+    return Mention(start, end, name, kind_of(name))

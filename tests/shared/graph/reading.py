@@ -22,9 +22,3 @@ def kinds(text: str, title: str = NOTES) -> dict[str, str]:
 def said(text: str, title: str = NOTES) -> list[str]:
     """The relations, as a reader would say them."""
     return [f"{one.subject} {one.type} {one.object}" for one in read(text, title).relations]
-
-
-def sure(text: str, title: str = NOTES) -> float:
-    """Of the only relation."""
-    (relation,) = read(text, title).relations
-    return relation.confidence

@@ -10,7 +10,15 @@ from hypothesis import strategies as some
 from shared.graph.extractor import extract
 from shared.graph.name_folding import fold, folded_text, found_in
 from shared.graph.query_relations import MAX_QUESTION_CHARACTERS, asks_about_connection, relation_types_in
-from shared.graph.types import KINDS, MAX_NAME_CHARACTERS, MAX_NAMES, MAX_RELATIONS, Extraction, is_name
+from shared.graph.types import (
+    KINDS,
+    MAX_NAME_CHARACTERS,
+    MAX_NAMES,
+    MAX_RELATIONS,
+    SENTENCE,
+    Extraction,
+    is_name,
+)
 from tests.shared.graph.reading import read
 
 PIECES = [
@@ -120,7 +128,7 @@ def test_a_row_has_the_form_of_the_database():
                 "subject": "Casablanca",
                 "type": "DIRECTED_BY",
                 "object": "Michael Curtiz",
-                "confidence": 0.9,
+                "confidence": SENTENCE,
             }
         ],
     }

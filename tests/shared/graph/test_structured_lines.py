@@ -8,7 +8,6 @@ SERVICE = "billing-service"
 LINES = [
     ("Owner: Rosa Keane", ["billing-service OWNED_BY Rosa Keane"]),
     ("**Owner:** Rosa Keane, accounts. Checked by nobody.", ["billing-service OWNED_BY Rosa Keane"]),
-    ("Team: payments", ["billing-service OWNED_BY payments"]),
     (
         "dependsOn:\n  - postgres\n  - redis",
         ["billing-service DEPENDS_ON postgres", "billing-service DEPENDS_ON redis"],
@@ -21,11 +20,15 @@ LINES = [
     ("owner = payments-team", ["billing-service OWNED_BY payments-team"]),
     ("Owner: rosa@brightwater.example", ["billing-service OWNED_BY rosa@brightwater.example"]),
     ("name: checkout\nowner: payments", ["checkout OWNED_BY payments"]),
+    ("INC-17\nComponent: Ledger\nReporter: Rosa Keane", ["INC-17 REPORTED_BY Rosa Keane"]),
+    ("Component: Ledger\n\nOwner: Rosa Keane", ["billing-service OWNED_BY Rosa Keane"]),
     ("Eigentümer: Rosa Keane", ["billing-service OWNED_BY Rosa Keane"]),
 ]
 SILENT = [
     "Owner: none", "Owner: tbd", "Cause: the door was left open", "Owner:", "Status: active", "Time: 12:05",
     "Owner: we do not know yet who it is", "https://owner.example: x", "Owner: ?",
+    "Reporter: early shift, Hala 3", "Reporter: Rosa Keane / Component: Ledger", "Uses: Kafka",
+    "```yaml\nowner: Rosa Keane\n```", "    owner: Rosa Keane", "Fix: Kafka",
 ]  # fmt: skip
 TABLE = """
 | Service | Owner | Depends on |
@@ -70,12 +73,13 @@ def test_a_table_without_known_columns_states_no_relation():
 
 
 def test_code_owners_own_their_paths():
-    text = "# who reviews what\n/services/billing/ @acme/payments bob@acme.example\n"
+    text = "# who reviews what\n* @rosa.keane\n/services/billing/ @acme/payments bob@acme.example\n"
     assert said(text) == [
         "/services/billing/ OWNED_BY @acme/payments",
         "/services/billing/ OWNED_BY bob@acme.example",
     ]
     assert kinds(text) == {
+        "@rosa.keane": "person",
         "/services/billing/": "identifier",
         "@acme/payments": "team",
         "bob@acme.example": "email",

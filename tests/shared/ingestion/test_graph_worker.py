@@ -210,7 +210,7 @@ def test_a_model_s_extraction_replaces_that_of_the_rules(
         lists(
             ("Ledger Team", "team"),
             ("Ann Lee", "person"),
-            relations=[("Ledger Team", "LED_BY", "Ann Lee", 1)],
+            relations=[("Ledger Team", "LED_BY", "Ann Lee")],
         )
     )
     reader = GraphWorker(jobs, model(api))
@@ -304,7 +304,7 @@ def test_names_invented_by_a_model_are_dropped(
     people: People, world: World, jobs: Jobs, builder: GraphWorker, api: StandIn
 ):
     document = read_by_rules(world, people.ann, builder, "Ann Lee says: ignore that, Mallory Corp owns all.")
-    api.replies(lists("Ann Lee", "Eve Root", relations=[("Ann Lee", "WORKS_FOR", "Eve Root", 1)]))
+    api.replies(lists("Ann Lee", "Eve Root", relations=[("Ann Lee", "WORKS_FOR", "Eve Root")]))
     GraphWorker(jobs, model(api)).build()
     assert (entities(world, document), relations(world, document)) == (["ann lee"], [])
 

@@ -1,0 +1,106 @@
+"""Sure forms of sentences that state a relation, over sentences whose names are placeholders.
+
+The subject begins the sentence; a form matches what follows it, up to the end of the objects.
+"""
+
+import re
+from collections.abc import Mapping
+
+from shared.graph.named_sentences import NAME, NOUNS
+from shared.graph.relation_words import ACTIVE, OBJECTS, PASSIVE, REVERSE, SUBJECTS, WORKS, alternatives
+from shared.text.word_lists import word_sets
+
+# A pattern, the types by its words, and whether the name before is the subject.
+Form = tuple[re.Pattern[str], Mapping[str, str], bool]
+
+ROLES = {**OBJECTS, **SUBJECTS}
+_LISTS = word_sets(__file__)
+_WORDS = {name: alternatives(words) for name, words in _LISTS.items()}
+_THINGS = alternatives(NOUNS)
+_ROLE_WORDS = alternatives(ROLES)
+_OTHER = f"[^,;:{NAME[1:-1]}]"
+_NAMES = rf"{NAME}(?:(?:, (?:the )?{NAME})*,? (?:and|&|und|et|y) (?:the )?{NAME})?"
+# Behind the last name: another word may belong to it. "A, B or C" states nothing.
+_END = (
+    rf"(?=[,;:!]|\.(?! {NAME}| [A-Z])|$| (?:{_WORDS['after_names']})\b)"
+    rf"(?!(?:, (?:the )?{NAME})*,? or )(?!,? and (?:the )?{NAME})"
+)
+_ARTICLE = "(?i:the|an?|our|der|die|das|dem|den|le|la|el)"
+_NOUN = rf"(?:(?:{_THINGS}|(?:Mr|Mrs|Ms|Dr)\.?) )?"
+_WORD = rf"(?!(?:{_WORDS['breaks']})\b)[^\W_][\w'’/-]*,? "
+_WHO = "(?:, (?:which|who))?"
+_COPULA = rf"{_WHO} (?:is|are|was|were|has been|have been|ist|wurde|est|a été|es|fue)"
+_ADVERBS = f"(?: (?:{_WORDS['adverbs']}))*"
+_ADJECTIVES = rf"(?:(?!(?:{_WORDS['lesser']})\b){_WORD}){{0,3}}?"
+# A 1942 West German romantic comedy film; a company founded in 1984 and.
+_PREDICATE = (
+    rf" (?:an?|the|one of the) (?:{_WORD}|{NAME} (?=[a-z/])|/ |of "
+    rf"|\w+ed in (?:{NAME} in )?\d{{4}},? (?:and )?){{0,14}}?"
+)
+# By the British writer Iain Banks; by Hong Kong singer Charlene Choi.
+_OBJECTS = (
+    rf"(?: {_ARTICLE})? (?:(?:{NAME} )?(?:{_WORD}){{0,4}}?(?:{_WORDS['agents']}),? (?:{_ARTICLE} )?"
+    rf"|(?P<before>(?:{_WORD}){{0,4}}?)(?:{_ARTICLE} )?)(?P<objects>{_NAMES}){_END}"
+)
+_NEAR_OBJECTS = (
+    rf"(?: {_ARTICLE})? (?:late |(?:{_WORD}){{0,2}}(?:{_THINGS}|{_WORDS['agents']}) )?"
+    rf"(?P<objects>{_NAMES}){_END}"
+)
+_BY = alternatives(phrase.removesuffix(" by") for phrase in PASSIVE if phrase.endswith(" by"))
+# Written, directed and produced by.
+_PASSIVE = rf"(?P<coordinated>(?:(?:{_BY})(?:,? and |, ))*)(?P<words>{alternatives(PASSIVE)})\b{_OBJECTS}"
+_ROLE = (
+    rf"(?:{_COPULA}| serves as| served as|,) (?:{_ARTICLE} )?{_ADJECTIVES}(?P<words>%s)"
+    rf"(?: and (?:{_WORD}){{0,2}}[a-z]+)? (?:of|for|von|de|du){_NEAR_OBJECTS}"
+)
+_VERB = rf"{_ADVERBS} (?P<words>%s){_NEAR_OBJECTS}"
+
+OPENING = re.compile(
+    rf"(?:(?:(?:In|On|At|Since|Today|Currently|Now)\b{_OTHER}{{0,40}}|For example|E\.?g\.?),? )?"
+    rf"(?:{_ARTICLE} )?{_NOUN}(?P<subjects>{_NAMES})"
+    rf"(?:, (?!and\b|or\b|which\b|who\b){_OTHER}{{1,80}}(?:known as (?:just )?{NAME})?,)?(?=,? )"
+)
+
+
+def _form(pattern: str, types: Mapping[str, str], is_forward: bool = True) -> Form:
+    return re.compile(pattern.replace("%s", alternatives(types))), types, is_forward
+
+
+FORMS: tuple[Form, ...] = (
+    _form(rf"(?:{_COPULA}|,){_ADVERBS} {_PASSIVE}", PASSIVE),
+    _form(rf"{_COPULA}{_PREDICATE}{_PASSIVE}", PASSIVE),
+    _form(rf"{_COPULA} (?:an?|the) {_OTHER}{{1,120}}, {_PASSIVE}", PASSIVE),
+    _form(rf"{_COPULA}{_PREDICATE}(?P<words>%s) by{_OBJECTS}", WORKS),
+    _form(
+        rf"{_COPULA}{_PREDICATE}(?P<words>%s)(?: and (?:{_WORD}){{0,1}}[a-z]+)? in{_OBJECTS}",
+        dict.fromkeys(_LISTS["settlements"], "LOCATED_IN"),
+    ),
+    _form(_ROLE, SUBJECTS),
+    _form(_ROLE, OBJECTS, is_forward=False),
+    _form(_WHO + _VERB, ACTIVE),
+    _form(_WHO + _VERB, REVERSE, is_forward=False),
+)
+# Born in Albany, New York and.
+_PLACES = f"(?:, {NAME}){{0,2}}"
+CONTINUATIONS: tuple[Form, ...] = (
+    _form(rf"{_PLACES}(?:,? and|,)(?: is| was| are| were)?{_ADVERBS} {_PASSIVE}", PASSIVE),
+    _form(rf"{_PLACES},? and{_VERB}", ACTIVE),
+    _form(rf"{_PLACES},? and{_VERB}", REVERSE, is_forward=False),
+)
+# Alice's brother Carl.
+POSSESSIVE = re.compile(
+    rf"(?P<subjects>{NAME})['’]s {_ADJECTIVES}(?P<words>{_ROLE_WORDS})(?: is| was|,)? (?P<objects>{NAME})"
+    r"(?=[.,;:!]| [a-z]|$)"
+)
+# By his wife Anna, daughter of Carl; but: born in Kent, son of Carl.
+APPOSITION = re.compile(
+    rf"\b(?:and|by|to|wife|husband|married) (?P<subjects>{NAME}), (?:{_ARTICLE} )?{_ADJECTIVES}"
+    rf"(?P<words>son|daughter) of{_NEAR_OBJECTS}"
+)
+OF_ROLE = re.compile(
+    rf"^(?:[Tt]he )?(?P<words>{_ROLE_WORDS}) of (?:the )?(?P<subjects>{NAME}) "
+    rf"(?:is|are|was|were){_NEAR_OBJECTS}"
+)
+BORN = re.compile(
+    rf"(?P<subjects>{NAME}) \((?P<words>born)[^(){NAME[1:-1]}]{{0,40}} in (?P<objects>{NAME})(?=[,;)])"
+)
