@@ -10,8 +10,8 @@ from collections.abc import Iterator, Mapping
 from pydantic import BaseModel, Field, ValidationError
 
 from shared.graph.name_folding import fold, folded_text, found_in, without_parenthesis
-from shared.graph.relation_words import types_named_in
 from shared.graph.relation_extraction import is_doubtful
+from shared.graph.relation_words import types_named_in
 from shared.graph.types import (
     KINDS,
     MAX_NAME_CHARACTERS,
