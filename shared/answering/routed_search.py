@@ -147,9 +147,11 @@ def retrieve(
 
 
 def _add_graph_rules(search: _Search, graph: Graph) -> None:
-    if not graph.is_seeded:
-        search.add_rule("graph_knows_none", "The graph has no name of the question and was not used.")
-    elif not graph.complete:
+    if graph.is_seeded:
+        search.add_rule("graph", "Names of the question lead to further documents.")
+    elif search.route.mode is SearchMode.GRAPH:
+        search.add_rule("graph_knows_none", "The graph has no name of the question.")
+    if not graph.complete:
         search.add_rule("graph_cut_short", "The graph was too large to search completely in time.")
 
 

@@ -15,11 +15,15 @@ from shared.graph.name_folding import fold
 from shared.graph.quoted_names import quoted_names_in
 from shared.graph.relation_extraction import relations_in
 from shared.graph.structured_lines import LineRelation, relation_lines_in, relations_of_lines
-from shared.graph.title_subject import title_subject
+from shared.graph.title_subject import defined_subject, title_subject
 from shared.graph.tokens import CaseEvidence, tokenize
 from shared.graph.types import MAX_NAMES, MAX_SURFACES, Extraction, Name, best_relations, is_name, prominence
 
+# The title occurs here in a text that is about its title.
+_OPENING_CHARACTERS = 400
 _SURROGATES = re.compile("[\ud800-\udfff\ue000-\uf8ff]")
+# Marks and an article.
+_BEFORE_SUBJECT = re.compile(r"[\W_]*(?:(?:the|a|an|der|die|das|le|la|les|el|los|las)\W+)?", re.IGNORECASE)
 # Text behind this place of a chunk is not read.
 _MAX_CHARACTERS = 500_000
 
@@ -33,6 +37,9 @@ def extract(title: str, chunks: Sequence[str]) -> list[Extraction]:
     dates = [dates_in(text) for text in texts]
     relation_lines = [relation_lines_in(hide(*each)) for each in zip(prose, dates, strict=True)]
     certain = [_certain_mentions(*each, subject) for each in zip(texts, dates, relation_lines, strict=True)]
+    if texts and (subject is None or subject.name not in texts[0][:_OPENING_CHARACTERS]):
+        # The title does not name the subject: the first words may.
+        certain[0] = [*defined_subject(texts[0]), *certain[0]]
     rests = [hide(*each) for each in zip(texts, certain, strict=True)]
     tokens = [tokenize(rest) for rest in rests]
     evidence = CaseEvidence.of(tokens, subject.name if subject else "")
@@ -130,24 +137,34 @@ def _extraction(
     title = fold(subject.name) if subject else ""
     by_name = dict(list(by_name.items())[:MAX_NAMES])
     names = by_name.keys() | {title}
+    opening = {
+        fold(each.name)
+        for each in mentions
+        if is_first_chunk and each.start <= mentions[0].start and _opens(text, each)
+    }
     between_names = (one for one in relations if {fold(one.subject), fold(one.object)} <= names)
     return Extraction(
         tuple(
-            _name(text, each, kinds.get(folded, "name"), folded == title, is_first_chunk)
+            _name(text, each, kinds.get(folded, "name"), folded in opening or folded == title, is_first_chunk)
             for folded, each in by_name.items()
         ),
         tuple(best_relations(between_names)),
     )
 
 
+def _opens(text: str, mention: Mention) -> bool:
+    """Whether a document's text begins with the mention, which is then its subject as a title would be."""
+    return mention.kind != "date" and _BEFORE_SUBJECT.fullmatch(text, 0, mention.start) is not None
+
+
 def _name(
-    text: str, mentions: list[Mention], inferred_kind: str, is_title: bool, is_first_chunk: bool
+    text: str, mentions: list[Mention], inferred_kind: str, is_subject: bool, is_first_chunk: bool
 ) -> Name:
     first = mentions[0]
     surfaces = tuple(dict.fromkeys(text[mention.start : mention.end] for mention in mentions))
     kind = first.kind if first.kind != "name" else inferred_kind
     weight = 1.0
-    if not is_title:
+    if not is_subject:
         weight = min(1.0, prominence(first.start, len(mentions)) + 0.1 * is_first_chunk)
         weight *= 0.4 if kind == "date" else 0.6 if first.is_nested else 1.0
     return Name(first.name, kind, surfaces[:MAX_SURFACES], weight)

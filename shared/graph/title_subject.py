@@ -14,6 +14,12 @@ _PARENTHESIS = re.compile(r"(?<=\S)\s*[(（]([^()（）]{0,80})[)）]\s*\Z")
 _INTRODUCTION = re.compile(
     r"[\"'”’]?\s*(?:\([^()]{0,160}\)\s*)?,?\s*(?:is|are|was|were|ist|war|sind|est|était|es|era|owns|provides|handles)\b"
 )
+# "Harry & Son (1984) is a film": a text that begins with a definition has the defined name as its subject.
+_DEFINITION = re.compile(
+    r"[\W_]*(?:The )?(?P<name>[^\s\W_][^\n(,:;]{1,80}?)\s*(?P<life>\([^()]{0,200}\))?(?:\s*,[^,\n]{0,80},)?"
+    r"\s+(?:is|are|was|were)\s+(?:a|an|the|one)\b"
+)
+_LIFE_DATES = re.compile(r"\(.*\b(?:born|died|\d{4})\b")
 _IDENTIFIER = re.compile(r"[\w@][\w./@-]*")
 _MAX_WORDS = 10
 
@@ -33,6 +39,24 @@ def title_subject(title: str, opening: str) -> Mention | None:
     if kind == "name" and _IDENTIFIER.fullmatch(name) and re.search(r"[-_./]", name):
         kind = kind_of_identifier(name)
     return Mention(0, len(name), name, kind)
+
+
+def defined_subject(text: str) -> list[Mention]:
+    """The name that the text defines with its first words. A person is also named without middle names."""
+    match = _DEFINITION.match(text[:400])
+    if match is None or not is_name(match["name"]):
+        return []
+    name, words = match["name"], WORD.findall(match["name"])
+    if not words or not (words[0][0].isupper() or words[0][0].isdigit()) or words[0].casefold() in COMMON:
+        return []
+    if len(words) > 3 and not _is_shaped(name):
+        return []
+    start, end = match.span("name")
+    subject = Mention(start, end, name, kind_of(name))
+    is_person = len(words) > 2 and all(word[0].isupper() for word in words) and " of " not in name
+    if is_person and match["life"] and _LIFE_DATES.match(match["life"]):
+        return [subject, Mention(start, end, f"{words[0]} {words[-1]}", "person", is_nested=True)]
+    return [subject]
 
 
 def _is_shaped(title: str) -> bool:

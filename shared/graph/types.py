@@ -15,10 +15,11 @@ MAX_SURFACES = 20
 _IDEOGRAPHS = re.compile(r"[\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]{2}")
 
 KINDS = word_sets(__file__)["kinds"]
-# The confidence of a relation by its source: the share that readers of 00 relations judged right.
-STRUCTURED_LINE = 0.95
-ALIAS = 0.95
-SENTENCE = 0.95
+# The confidence of a relation by its source: (right + 1) / (read + 2). Two readers judged relations of three
+# kinds of documents: 85 of 86 of structured lines were right, 24 of 24 aliases, 49 of 49 of sentences.
+STRUCTURED_LINE = 0.98
+ALIAS = 0.96
+SENTENCE = 0.98
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
 -- Vector search, keyword search, or both: the two legs that rag_search, rag_similar and rag_graph_search share.
 
 create function rag.two_leg_search(query_embedding extensions.halfvec, query_text text, scope rag.search_scope,
-  mode text, fusion text, row_limit integer, shown integer, graph_candidates rag.candidate[] default '{}',
+  mode text, fusion text, row_limit integer, shown integer,
   out candidates rag.candidate[], out exact boolean, out considered integer, out complete boolean, out vector_ms real,
   out lexical_ms real)
 language plpgsql stable security invoker set search_path = ''
@@ -34,8 +34,8 @@ begin
     candidates := rag.score_candidates(keywords,
       documents || array(
         select (candidate.org_id, candidate.document_id)::rag.document_key
-        from unnest(near || graph_candidates) as candidate),
-      near || graph_candidates, query_embedding, scope, mode, fusion, row_limit + spare, shown, false);
+        from unnest(near) as candidate),
+      near, query_embedding, scope, mode, fusion, row_limit + spare, shown, false);
     if mode = 'hierarchical' then
       candidates := rag.score_candidates(keywords, rag.best_documents(candidates, shown), null, query_embedding, scope,
         mode, fusion, row_limit, shown, true);

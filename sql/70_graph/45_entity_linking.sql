@@ -62,9 +62,8 @@ begin
     cross join lateral generate_series(1, least(16, cardinality(words) - start + 1)) as size
   )
   select org.id as org_id, gram.start, gram.size, gram.entity,
-    case when gram.size > 1 then 1.0 else 0.8 end::double precision
-      * case when capitals && string_to_array(gram.entity, ' ') or lower(gram.entity) = upper(gram.entity) then 1
-        else 0.5 end
+    case when capitals && string_to_array(gram.entity, ' ') or lower(gram.entity) = upper(gram.entity) then 1
+      else 0.5 end::double precision
   from gram
   cross join unnest(scope.org_ids) as org (id)
   -- Offset 0 keeps these look-ups of each: the planner would read all names into a table of its own.
@@ -103,13 +102,14 @@ $$;
 
 comment on function rag.known_names is
   'The runs of words of a question that documents have as names, the longest first: how surely each is meant, by its '
-  'capitals and its length. The parameters are those of rag.link_exact.';
+  'capitals. The parameters are those of rag.link_exact.';
 
 create function rag.link_exact(words text[], capitals text[], scope rag.search_scope)
 returns rag.seed_entity[]
 language plpgsql stable security invoker set search_path = ''
 as $$
 declare
+  config constant regconfig := (select rag.text_config(settings.language) from rag.settings);
   seeds rag.seed_entity[] := '{}';
   taken boolean[];
   at_org uuid;
@@ -128,7 +128,14 @@ begin
     seeds := seeds || rag.seed_entity(org_id => named.org_id, entity => named.entity, weight => named.weight,
       start => named.start, finish => named.start + named.size - 1);
   end loop;
-  return seeds;
+  return array(
+    select rag.seed_entity(org_id => seed.org_id, entity => seed.entity, start => seed.start, finish => seed.finish,
+      weight => seed.weight * known.weight)
+    from (
+      select each.org_id, each.entity, rag.name_weight(each.entity, each.entity, config, each.org_id, scope) as weight
+      from (select distinct seed.org_id, seed.entity from unnest(seeds) as seed) as each
+    ) as known
+    join unnest(seeds) as seed on seed.org_id = known.org_id and seed.entity = known.entity);
 end;
 $$;
 
@@ -182,6 +189,8 @@ begin
       ) as same
     ) as found
     group by found.org_id, found.entity
+    -- Words of less weight are no name here.
+    having max(found.weight) >= 0.2
     order by max(found.weight) desc, min(found.start), found.org_id, found.entity
     limit 32);
 end;

@@ -99,7 +99,8 @@ begin
         for place in start..start + size - 1 loop
           open[place] := false;
         end loop;
-        seeds := seeds || rag.seed_entity(org_id => at_org, entity => best.entity, weight => 0.8 * best.likeness,
+        seeds := seeds || rag.seed_entity(org_id => at_org, entity => best.entity,
+          weight => 0.8 * best.likeness * rag.name_weight(best.entity, name, config, at_org, scope),
           start => start, finish => start + size - 1);
       end loop;
     end loop;

@@ -64,7 +64,8 @@ comment on function rag.documents_about is
   'The documents whose titles name the entities, up to titles_each for each entity. It reads an org, or the scope''s '
   'collections one by one: one of the two look-ups never runs.';
 
-create function rag.chunks_mentioning(seeds rag.seed_entity[], scope rag.search_scope, mentions_each integer)
+create function rag.chunks_mentioning(seeds rag.seed_entity[], scope rag.search_scope, mentions_each integer,
+  mention_share double precision)
 returns table (org_id uuid, document_id uuid, ordinal integer, entity text, weight double precision)
 language plpgsql stable security invoker set search_path = ''
 set enable_sort = off
@@ -73,8 +74,12 @@ as $$
 begin
   return query
   select seed.org_id, mention.document_id, mention.ordinal, seed.entity,
-    seed.weight * (0.5 + 0.5 * mention.weight)
-      / sqrt(1 + count(*) over (partition by seed.org_id, seed.entity) / 24.0)
+    seed.weight * case when mention.ordinal = 0 and mention.weight = 1
+      -- The text begins with the name: it is the document's subject.
+      then 0.8 / (0.7 + 0.3 * count(*) filter (where mention.ordinal = 0 and mention.weight = 1)
+        over (partition by seed.org_id, seed.entity))
+      else mention_share * (0.5 + 0.5 * mention.weight)
+        / sqrt(1 + count(*) over (partition by seed.org_id, seed.entity) / 24.0) end
   from unnest(seeds) as seed
   cross join lateral (
     (select mentions.document_id, mentions.ordinal, mentions.weight
@@ -118,8 +123,8 @@ begin
       select about.org_id, about.document_id, null::integer as ordinal, about.entity, about.weight
       from rag.documents_about(seeds, scope, titles_each) as about
       union all
-      select named.org_id, named.document_id, named.ordinal, named.entity, mention_share * named.weight
-      from rag.chunks_mentioning(seeds, scope, mentions_each) as named
+      select named.org_id, named.document_id, named.ordinal, named.entity, named.weight
+      from rag.chunks_mentioning(seeds, scope, mentions_each, mention_share) as named
     ) as found
     group by found.org_id, found.document_id, found.ordinal);
 end;
@@ -158,7 +163,7 @@ comment on function rag.strongest_places is
   'computed where it is compared.';
 
 create function rag.co_occurring_entities(places rag.graph_candidate[], seeds rag.seed_entity[],
-  scope rag.search_scope, relation_types text[])
+  scope rag.search_scope)
 returns rag.neighbour[]
 language plpgsql stable security invoker set search_path = ''
 as $$
@@ -183,11 +188,10 @@ begin
     ), related as materialized (
       select place.org_id, place.document_id, found.ordinal, found.entity, place.weight as place_weight,
         place.entity as seed,
-        case when found.type = any (relation_types) then 0.75 + 0.25 * found.confidence
-          else 0.5 + 0.3 * found.confidence end as strength
+        0.75 + 0.25 * found.confidence as strength
       from place
       cross join lateral (
-        select relations.ordinal, ends.entity, relations.type, relations.confidence
+        select relations.ordinal, ends.entity, relations.confidence
         from rag.relations
         cross join lateral (values (relations.object, relations.subject), (relations.subject, relations.object))
           as ends (entity, other)
@@ -215,7 +219,7 @@ $$;
 
 comment on function rag.co_occurring_entities is
   'What stands with the seeds in the strongest of these places: the 48 entities that are worth most, each by its '
-  'best way. relation_types: kinds of edges that the question asks for.';
+  'best way.';
 
 create function rag.load_chunks(places rag.graph_candidate[], query_embedding extensions.halfvec,
   scope rag.search_scope, row_limit integer)
@@ -262,34 +266,50 @@ comment on function rag.load_chunks is
   'The chunks of the places, the heaviest first, `row_limit` at most: of a whole document those two of its first 32 '
   'that are nearest to what is asked.';
 
-create function rag.expand_graph(seeds rag.seed_entity[], scope rag.search_scope, query_embedding extensions.halfvec,
-  hops integer, relation_types text[], row_limit integer, started timestamptz, out chunks rag.graph_candidate[],
-  out neighbours rag.neighbour[], out complete boolean)
+create function rag.weigh_neighbours(neighbours rag.neighbour[], scope rag.search_scope)
+returns rag.seed_entity[]
+language plpgsql stable security invoker set search_path = ''
+as $$
+declare
+  config constant regconfig := (select rag.text_config(settings.language) from rag.settings);
+begin
+  return array(
+    select rag.seed_entity(org_id => near.org_id, entity => near.entity,
+      weight => near.weight * rag.name_weight(near.entity, near.entity, config, near.org_id, scope))
+    from unnest(neighbours) as near);
+end;
+$$;
+
+comment on function rag.weigh_neighbours is 'The neighbours as seeds of the next hop, each by the weight of its name.';
+
+create function rag.expand_graph(seeds rag.seed_entity[], best_hits rag.graph_candidate[], scope rag.search_scope,
+  query_embedding extensions.halfvec, hops integer, row_limit integer, started timestamptz,
+  out chunks rag.graph_candidate[], out neighbours rag.neighbour[], out complete boolean)
 language plpgsql stable security invoker set search_path = ''
 as $$
 declare
   settings rag.settings;
   first rag.graph_candidate[];
   second rag.graph_candidate[];
+  -- Names in the best hits, which lead on but are not shown: nothing connects them with the question.
+  names_of_hits rag.neighbour[] := '{}';
 begin
   select * into settings from rag.settings;
   complete := true;
   neighbours := '{}';
-  chunks := '{}';
-  if cardinality(seeds) = 0 then
-    return;
-  end if;
   first := rag.apply_scope(rag.chunks_naming(seeds, scope, 24, settings.mentions_read, 0.35), scope);
   if hops > 1 then
     complete := rag.milliseconds_since(started) < settings.graph_milliseconds;
     if complete then
-      neighbours := rag.co_occurring_entities(first, seeds, scope, relation_types);
+      neighbours := rag.co_occurring_entities(first, seeds, scope);
+      names_of_hits := rag.co_occurring_entities(best_hits, seeds, scope);
       complete := rag.milliseconds_since(started) < settings.graph_milliseconds;
     end if;
     if complete then
-      second := rag.apply_scope(rag.chunks_naming(array(
-        select rag.seed_entity(org_id => near.org_id, entity => near.entity, weight => near.weight)
-        from unnest(neighbours) as near), scope, 4, 12, 0.3), scope);
+      second := rag.apply_scope(
+        rag.chunks_naming(array(
+            select rag.seed_entity(org_id => near.org_id, entity => near.entity, weight => near.weight)
+            from unnest(neighbours) as near) || rag.weigh_neighbours(names_of_hits, scope), scope, 4, 12, 0.3), scope);
     end if;
   end if;
   chunks := rag.load_chunks(first || second, query_embedding, scope, row_limit);
@@ -297,5 +317,5 @@ end;
 $$;
 
 comment on function rag.expand_graph is
-  'What is reached from the seeds in so many hops: 1 is where they are named, 2 where those are that stand with '
-  'them. started: since when the graph''s time runs. complete: whether there was enough of it.';
+  'Chunks that the names of the question lead to in so many hops: 1, the chunks that have these names; 2, also the '
+  'chunks that have names which stand with them, or in the best hits of the legs. started: since when the graph''s time runs. complete: whether there was enough of it.';

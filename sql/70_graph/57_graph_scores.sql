@@ -77,24 +77,46 @@ comment on function rag.score_graph_candidates is
   'Those of the reached chunks that a leg has not brought, with the score that it would have given them; by word '
   'alone one without any of the words has none, and was reached all the same.';
 
+create function rag.share_of_names(query_text text, seeds rag.seed_entity[])
+returns double precision
+language sql stable security invoker set search_path = ''
+as $$
+  with word as (
+    select place
+    from rag.settings
+    cross join unnest(rag.query_words(rag.fold_text(query_text))) with ordinality as words (word, place)
+    where rag.words(rag.text_config(settings.language), word) <> ''
+  )
+  select least(1, 3 * coalesce(sum(named.weight), 0) / greatest(1, count(*)))
+  from word
+  left join lateral (
+    select max(seed.weight) as weight from unnest(seeds) as seed where word.place between seed.start and seed.finish
+  ) as named on true;
+$$;
+
+comment on function rag.share_of_names is
+  'How much a question is about names: 0 where it has none, 1 where a third of its words without stop words are '
+  'names. A word of a name counts by the weight of the name.';
+
 create function rag.add_graph_candidates(candidates rag.candidate[], graph_candidates rag.graph_candidate[],
-  query_text text, query_embedding extensions.halfvec, scope rag.search_scope, legs text, row_limit integer)
+  query_text text, query_embedding extensions.halfvec, scope rag.search_scope, legs text,
+  names double precision, row_limit integer)
 returns rag.candidate[]
 language plpgsql stable security invoker set search_path = ''
 as $$
+declare
+  -- A long text that has one name is about more than the name.
+  share constant double precision := (select settings.graph_share from rag.settings) * greatest(0.5, names);
 begin
   if cardinality(graph_candidates) = 0 then
     return candidates;
   end if;
-  -- In hybrid search the legs scored them among their own candidates.
-  if legs <> 'hybrid' then
-    candidates := candidates
-      || rag.score_graph_candidates(graph_candidates, candidates, query_text, query_embedding, scope, legs);
-  end if;
   return rag.fuse_graph_scores(
-    candidates, graph_candidates, (select settings.graph_share from rag.settings), row_limit);
+    candidates || rag.score_graph_candidates(graph_candidates, candidates, query_text, query_embedding, scope, legs),
+    graph_candidates, share, row_limit);
 end;
 $$;
 
 comment on function rag.add_graph_candidates is
-  'The candidates of the legs together with those of the graph, up to row_limit, by the fused score.';
+  'The candidates of the legs together with those of the graph, up to row_limit, by the fused score. names: how much '
+  'the question is about names (rag.share_of_names). The graph has its whole share at 1, and half of it at 0.5 and less.';

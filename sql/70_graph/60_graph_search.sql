@@ -1,5 +1,5 @@
--- Graph search: the legs of rag_search and the expanded graph, ordered together in one call. A query without known
--- entities uses the legs alone.
+-- Graph search: the legs of rag_search and the expanded graph, ordered together in one call. The graph starts at the
+-- names of the question and at those of the best hit.
 
 create function rag.render_matches(shown rag.candidate[], by_legs rag.candidate[],
   graph_candidates rag.graph_candidate[], exact boolean, considered integer, vector_ms real, lexical_ms real,
@@ -34,8 +34,7 @@ create function public.rag_graph_search(
   expand_context integer default 0,
   half_life_days double precision default null,
   prefer text[] default null,
-  hops integer default 2,
-  relation_types text[] default null
+  hops integer default 2
 )
 returns jsonb
 language plpgsql stable security invoker set search_path = ''
@@ -49,6 +48,7 @@ declare
   scope rag.search_scope;
   search record;
   seeds rag.seed_entity[];
+  names double precision;
   expansion record;
   candidates rag.candidate[];
   started timestamptz;
@@ -56,7 +56,7 @@ declare
 begin
   perform rag.begin_direct_read();
   perform rag.check_search(query_text, query_vector, legs, expand_context, half_life_days, 'mean');
-  perform rag.check_graph(query_text, top_k, hops, relation_types);
+  perform rag.check_graph(query_text, top_k, hops);
   scope := rag.resolve_filters(filters);
   if legs in ('hybrid', 'hierarchical') and not rag.uses_keywords(scope) then
     legs := 'semantic';
@@ -65,18 +65,20 @@ begin
     query_embedding := rag.to_halfvec(query_vector);
   end if;
 
+  search := rag.two_leg_search(query_embedding, query_text, scope, legs, 'mean', pool, top_k);
   started := clock_timestamp();
   seeds := rag.seeds_in_scope(
     rag.link_entities(query_text, scope), scope, 24, (select settings.mentions_read from rag.settings));
-  expansion := rag.expand_graph(seeds, scope, query_embedding, hops, relation_types, pool, started);
+  names := rag.share_of_names(query_text, seeds);
+  -- The less the question is about names, the more the names of the best hit lead on.
+  expansion := rag.expand_graph(seeds, array(
+    select (hit.org_id, hit.document_id, hit.ordinal, 0.8 * (1 - names), null)::rag.graph_candidate
+    from unnest((search.candidates)[:1]) as hit
+    where names < 1), scope, query_embedding, hops, pool, started);
   graph_ms := rag.milliseconds_since(started);
-  -- Both legs score what was reached among their own candidates, as if they had brought it.
-  search := rag.two_leg_search(query_embedding, query_text, scope, legs, 'mean', pool, top_k, array(
-    select rag.candidate(org_id => place.org_id, document_id => place.document_id, ordinal => place.ordinal)
-    from unnest(expansion.chunks) as place
-    where legs = 'hybrid'));
   candidates := rag.to_page(
-    rag.add_graph_candidates(search.candidates, expansion.chunks, query_text, query_embedding, scope, legs, pool),
+    rag.add_graph_candidates(search.candidates, expansion.chunks, query_text, query_embedding, scope, legs, names,
+      pool),
     half_life_days, prefer, top_k, expand_context);
   return rag.render_graph(seeds, expansion.neighbours, scope) || jsonb_build_object('complete', expansion.complete,
     'graph_ms', graph_ms, 'matches', rag.render_matches(candidates, (search.candidates)[:top_k], expansion.chunks,
@@ -89,11 +91,10 @@ $$;
 comment on function public.rag_graph_search is
   'Search by vector and keywords together with the graph of the query''s entities. query_text, query_vector, '
   'filters, expand_context, half_life_days and prefer as rag_search takes them. mode: graph (hybrid''s legs), or '
-  'one of rag_search''s, which the graph then enhances. hops: how far it goes, 1 or 2. relation_types: the edges '
-  'that the question asks for, which lead on most surely. Returns {matches, entities, edges, evidence, complete, '
+  'one of rag_search''s, which the graph then enhances. hops: how far it goes, 1 or 2. Returns {matches, entities, edges, evidence, complete, '
   'graph_ms}, and ignored_filters where there are any.';
 
-create function rag.check_graph(query_text text, top_k integer, hops integer, relation_types text[])
+create function rag.check_graph(query_text text, top_k integer, hops integer)
 returns void
 language plpgsql immutable security invoker set search_path = ''
 as $$
@@ -103,8 +104,6 @@ begin
     raise exception 'the graph needs query_text' using errcode = 'PT400', detail = 'missing_text';
   elsif hops is null or hops not between 1 and 2 then
     raise exception 'hops must be 1 or 2' using errcode = 'PT400', detail = 'invalid_hops';
-  elsif cardinality(relation_types) > 50 then
-    raise exception 'at most 50 types of relations' using errcode = 'PT400', detail = 'invalid_relation_types';
   end if;
 end;
 $$;

@@ -46,7 +46,7 @@ begin
       'confidence', round(stated.confidence::numeric, 4), 'evidence', stated.evidence)
     from (
       select statement.subject, statement.type, statement.object,
-        least(0.99, 1 - exp(sum(ln(1 - least(0.98, statement.confidence))))) as confidence,
+        max(statement.confidence) as confidence,
         (array_agg(chunks.id order by statement.confidence desc, chunks.id))[:5] as evidence
       from (
         (select relations.subject, relations.type, relations.object, relations.confidence, relations.document_id,

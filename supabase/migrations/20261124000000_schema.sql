@@ -6392,7 +6392,7 @@ comment on function rag.to_page is
 -- Vector search, keyword search, or both: the two legs that rag_search, rag_similar and rag_graph_search share.
 
 create function rag.two_leg_search(query_embedding extensions.halfvec, query_text text, scope rag.search_scope,
-  mode text, fusion text, row_limit integer, shown integer, graph_candidates rag.candidate[] default '{}',
+  mode text, fusion text, row_limit integer, shown integer,
   out candidates rag.candidate[], out exact boolean, out considered integer, out complete boolean, out vector_ms real,
   out lexical_ms real)
 language plpgsql stable security invoker set search_path = ''
@@ -6425,8 +6425,8 @@ begin
     candidates := rag.score_candidates(keywords,
       documents || array(
         select (candidate.org_id, candidate.document_id)::rag.document_key
-        from unnest(near || graph_candidates) as candidate),
-      near || graph_candidates, query_embedding, scope, mode, fusion, row_limit + spare, shown, false);
+        from unnest(near) as candidate),
+      near, query_embedding, scope, mode, fusion, row_limit + spare, shown, false);
     if mode = 'hierarchical' then
       candidates := rag.score_candidates(keywords, rag.best_documents(candidates, shown), null, query_embedding, scope,
         mode, fusion, row_limit, shown, true);
@@ -7796,6 +7796,108 @@ $$;
 
 comment on function rag.delete_graph_of_document is 'Take a document out of the graph.';
 
+-- Weights of names: how much a name of a question says, by the documents. A name of common words says nothing.
+
+create function rag.name_rarity(name text, config regconfig, org_id uuid, scope rag.search_scope,
+  out rarity double precision, out documents_of_rarest_word bigint)
+language sql stable security invoker set search_path = '' set enable_seqscan = off
+as $$
+  with counts as (
+    select counted.term, sum(counted.documents) as documents
+    -- The empty word stands for the totals of the org, whose terms begin with a blank.
+    from (select '' as term union all select unnest(tsvector_to_array(rag.words(config, name)))) as word
+    cross join lateral (
+      select word.term, term_counts.documents
+      from rag.term_counts
+      where term_counts.org_id = name_rarity.org_id
+        and term_counts.term >= case word.term when '' then ' ' else word.term end
+        and term_counts.term <= case word.term when '' then '!' else word.term end
+        and (scope.collection_ids is null or term_counts.collection_id = any (scope.collection_ids))
+      offset 0
+    ) as counted
+    group by counted.term
+  ), total as (
+    -- As if a hundred more documents had none of the words: a few documents do not tell how rare a word is.
+    select 100 + coalesce(sum(documents), 0) as documents from counts where term = ''
+  )
+  select coalesce(least(1, sum(ln((total.documents + 1) / (coalesce(counts.documents, 0) + 1)))
+      / ln(min(total.documents) + 1)), 0)::double precision,
+    coalesce(min(coalesce(counts.documents, 0)), 0)::bigint
+  from unnest(tsvector_to_array(rag.words(config, name))) as word (term)
+  cross join total
+  left join counts on counts.term = word.term;
+$$;
+
+comment on function rag.name_rarity is
+  'How rare the words of a name are in the documents of an org: 0 for stop words and words of every document, 1 where '
+  'by chance no document would have them all. It is the sum of their inverse document frequencies divided by that of '
+  'one document, as if words were independent. And how many documents have the rarest of them.';
+
+create function rag.places_of_name(entity text, org_id uuid, scope rag.search_scope, row_limit integer)
+returns bigint
+language sql stable security invoker set search_path = ''
+-- Of an org, or of the scope's collections one by one: one of the two look-ups never runs.
+set enable_sort = off set enable_seqscan = off
+as $$
+  select count(*)
+  from (
+    (select from rag.title_entities
+    where scope.collection_ids is null and title_entities.org_id = places_of_name.org_id
+      and title_entities.entity = places_of_name.entity
+    limit row_limit)
+    union all
+    (select from rag.mentions
+    where scope.collection_ids is null and mentions.org_id = places_of_name.org_id
+      and mentions.entity = places_of_name.entity
+    limit row_limit)
+    union all
+    (select from unnest(scope.collection_ids) as home (id)
+    cross join lateral (
+      select from rag.title_entities
+      where title_entities.org_id = places_of_name.org_id and title_entities.collection_id = home.id
+        and title_entities.entity = places_of_name.entity
+      limit row_limit
+    ) as inside
+    limit row_limit)
+    union all
+    (select from unnest(scope.collection_ids) as home (id)
+    cross join lateral (
+      select from rag.mentions
+      where mentions.org_id = places_of_name.org_id and mentions.collection_id = home.id
+        and mentions.entity = places_of_name.entity
+      limit row_limit
+    ) as inside
+    limit row_limit)
+    limit row_limit
+  ) as counted;
+$$;
+
+comment on function rag.places_of_name is 'How many titles and chunks name an entity, counted up to row_limit.';
+
+create function rag.name_weight(entity text, query_name text, config regconfig, org_id uuid, scope rag.search_scope)
+returns double precision
+language plpgsql stable security invoker set search_path = ''
+as $$
+#variable_conflict use_variable
+declare
+  in_query constant record := rag.name_rarity(query_name, config, org_id, scope);
+  documents bigint := in_query.documents_of_rarest_word;
+  -- A name in so many places is a name, however common its words are.
+  enough integer;
+begin
+  if entity <> query_name then
+    documents := (rag.name_rarity(entity, config, org_id, scope)).documents_of_rarest_word;
+  end if;
+  enough := least(20, ceil(greatest(1, documents) / 10.0));
+  return in_query.rarity * rag.places_of_name(entity, org_id, scope, enough)::double precision / enough;
+end;
+$$;
+
+comment on function rag.name_weight is
+  'How surely these words of a question mean the entity, 0 to 1: the rarity of the words, reduced where fewer than a '
+  'tenth of the documents with its rarest word name it. "Information retrieval" is a title in a library that has the '
+  'words everywhere; there it is no name.';
+
 -- Entity linking: the entities that a query names. Longer names have priority over shorter ones inside them, exact
 -- names over similar ones. Each look-up is an equality or a range in an index, and reads a bounded number of rows.
 
@@ -7860,9 +7962,8 @@ begin
     cross join lateral generate_series(1, least(16, cardinality(words) - start + 1)) as size
   )
   select org.id as org_id, gram.start, gram.size, gram.entity,
-    case when gram.size > 1 then 1.0 else 0.8 end::double precision
-      * case when capitals && string_to_array(gram.entity, ' ') or lower(gram.entity) = upper(gram.entity) then 1
-        else 0.5 end
+    case when capitals && string_to_array(gram.entity, ' ') or lower(gram.entity) = upper(gram.entity) then 1
+      else 0.5 end::double precision
   from gram
   cross join unnest(scope.org_ids) as org (id)
   -- Offset 0 keeps these look-ups of each: the planner would read all names into a table of its own.
@@ -7901,13 +8002,14 @@ $$;
 
 comment on function rag.known_names is
   'The runs of words of a question that documents have as names, the longest first: how surely each is meant, by its '
-  'capitals and its length. The parameters are those of rag.link_exact.';
+  'capitals. The parameters are those of rag.link_exact.';
 
 create function rag.link_exact(words text[], capitals text[], scope rag.search_scope)
 returns rag.seed_entity[]
 language plpgsql stable security invoker set search_path = ''
 as $$
 declare
+  config constant regconfig := (select rag.text_config(settings.language) from rag.settings);
   seeds rag.seed_entity[] := '{}';
   taken boolean[];
   at_org uuid;
@@ -7926,7 +8028,14 @@ begin
     seeds := seeds || rag.seed_entity(org_id => named.org_id, entity => named.entity, weight => named.weight,
       start => named.start, finish => named.start + named.size - 1);
   end loop;
-  return seeds;
+  return array(
+    select rag.seed_entity(org_id => seed.org_id, entity => seed.entity, start => seed.start, finish => seed.finish,
+      weight => seed.weight * known.weight)
+    from (
+      select each.org_id, each.entity, rag.name_weight(each.entity, each.entity, config, each.org_id, scope) as weight
+      from (select distinct seed.org_id, seed.entity from unnest(seeds) as seed) as each
+    ) as known
+    join unnest(seeds) as seed on seed.org_id = known.org_id and seed.entity = known.entity);
 end;
 $$;
 
@@ -7980,6 +8089,8 @@ begin
       ) as same
     ) as found
     group by found.org_id, found.entity
+    -- Words of less weight are no name here.
+    having max(found.weight) >= 0.2
     order by max(found.weight) desc, min(found.start), found.org_id, found.entity
     limit 32);
 end;
@@ -8089,7 +8200,8 @@ begin
         for place in start..start + size - 1 loop
           open[place] := false;
         end loop;
-        seeds := seeds || rag.seed_entity(org_id => at_org, entity => best.entity, weight => 0.8 * best.likeness,
+        seeds := seeds || rag.seed_entity(org_id => at_org, entity => best.entity,
+          weight => 0.8 * best.likeness * rag.name_weight(best.entity, name, config, at_org, scope),
           start => start, finish => start + size - 1);
       end loop;
     end loop;
@@ -8292,7 +8404,8 @@ comment on function rag.documents_about is
   'The documents whose titles name the entities, up to titles_each for each entity. It reads an org, or the scope''s '
   'collections one by one: one of the two look-ups never runs.';
 
-create function rag.chunks_mentioning(seeds rag.seed_entity[], scope rag.search_scope, mentions_each integer)
+create function rag.chunks_mentioning(seeds rag.seed_entity[], scope rag.search_scope, mentions_each integer,
+  mention_share double precision)
 returns table (org_id uuid, document_id uuid, ordinal integer, entity text, weight double precision)
 language plpgsql stable security invoker set search_path = ''
 set enable_sort = off
@@ -8301,8 +8414,12 @@ as $$
 begin
   return query
   select seed.org_id, mention.document_id, mention.ordinal, seed.entity,
-    seed.weight * (0.5 + 0.5 * mention.weight)
-      / sqrt(1 + count(*) over (partition by seed.org_id, seed.entity) / 24.0)
+    seed.weight * case when mention.ordinal = 0 and mention.weight = 1
+      -- The text begins with the name: it is the document's subject.
+      then 0.8 / (0.7 + 0.3 * count(*) filter (where mention.ordinal = 0 and mention.weight = 1)
+        over (partition by seed.org_id, seed.entity))
+      else mention_share * (0.5 + 0.5 * mention.weight)
+        / sqrt(1 + count(*) over (partition by seed.org_id, seed.entity) / 24.0) end
   from unnest(seeds) as seed
   cross join lateral (
     (select mentions.document_id, mentions.ordinal, mentions.weight
@@ -8346,8 +8463,8 @@ begin
       select about.org_id, about.document_id, null::integer as ordinal, about.entity, about.weight
       from rag.documents_about(seeds, scope, titles_each) as about
       union all
-      select named.org_id, named.document_id, named.ordinal, named.entity, mention_share * named.weight
-      from rag.chunks_mentioning(seeds, scope, mentions_each) as named
+      select named.org_id, named.document_id, named.ordinal, named.entity, named.weight
+      from rag.chunks_mentioning(seeds, scope, mentions_each, mention_share) as named
     ) as found
     group by found.org_id, found.document_id, found.ordinal);
 end;
@@ -8386,7 +8503,7 @@ comment on function rag.strongest_places is
   'computed where it is compared.';
 
 create function rag.co_occurring_entities(places rag.graph_candidate[], seeds rag.seed_entity[],
-  scope rag.search_scope, relation_types text[])
+  scope rag.search_scope)
 returns rag.neighbour[]
 language plpgsql stable security invoker set search_path = ''
 as $$
@@ -8411,11 +8528,10 @@ begin
     ), related as materialized (
       select place.org_id, place.document_id, found.ordinal, found.entity, place.weight as place_weight,
         place.entity as seed,
-        case when found.type = any (relation_types) then 0.75 + 0.25 * found.confidence
-          else 0.5 + 0.3 * found.confidence end as strength
+        0.75 + 0.25 * found.confidence as strength
       from place
       cross join lateral (
-        select relations.ordinal, ends.entity, relations.type, relations.confidence
+        select relations.ordinal, ends.entity, relations.confidence
         from rag.relations
         cross join lateral (values (relations.object, relations.subject), (relations.subject, relations.object))
           as ends (entity, other)
@@ -8443,7 +8559,7 @@ $$;
 
 comment on function rag.co_occurring_entities is
   'What stands with the seeds in the strongest of these places: the 48 entities that are worth most, each by its '
-  'best way. relation_types: kinds of edges that the question asks for.';
+  'best way.';
 
 create function rag.load_chunks(places rag.graph_candidate[], query_embedding extensions.halfvec,
   scope rag.search_scope, row_limit integer)
@@ -8490,34 +8606,50 @@ comment on function rag.load_chunks is
   'The chunks of the places, the heaviest first, `row_limit` at most: of a whole document those two of its first 32 '
   'that are nearest to what is asked.';
 
-create function rag.expand_graph(seeds rag.seed_entity[], scope rag.search_scope, query_embedding extensions.halfvec,
-  hops integer, relation_types text[], row_limit integer, started timestamptz, out chunks rag.graph_candidate[],
-  out neighbours rag.neighbour[], out complete boolean)
+create function rag.weigh_neighbours(neighbours rag.neighbour[], scope rag.search_scope)
+returns rag.seed_entity[]
+language plpgsql stable security invoker set search_path = ''
+as $$
+declare
+  config constant regconfig := (select rag.text_config(settings.language) from rag.settings);
+begin
+  return array(
+    select rag.seed_entity(org_id => near.org_id, entity => near.entity,
+      weight => near.weight * rag.name_weight(near.entity, near.entity, config, near.org_id, scope))
+    from unnest(neighbours) as near);
+end;
+$$;
+
+comment on function rag.weigh_neighbours is 'The neighbours as seeds of the next hop, each by the weight of its name.';
+
+create function rag.expand_graph(seeds rag.seed_entity[], best_hits rag.graph_candidate[], scope rag.search_scope,
+  query_embedding extensions.halfvec, hops integer, row_limit integer, started timestamptz,
+  out chunks rag.graph_candidate[], out neighbours rag.neighbour[], out complete boolean)
 language plpgsql stable security invoker set search_path = ''
 as $$
 declare
   settings rag.settings;
   first rag.graph_candidate[];
   second rag.graph_candidate[];
+  -- Names in the best hits, which lead on but are not shown: nothing connects them with the question.
+  names_of_hits rag.neighbour[] := '{}';
 begin
   select * into settings from rag.settings;
   complete := true;
   neighbours := '{}';
-  chunks := '{}';
-  if cardinality(seeds) = 0 then
-    return;
-  end if;
   first := rag.apply_scope(rag.chunks_naming(seeds, scope, 24, settings.mentions_read, 0.35), scope);
   if hops > 1 then
     complete := rag.milliseconds_since(started) < settings.graph_milliseconds;
     if complete then
-      neighbours := rag.co_occurring_entities(first, seeds, scope, relation_types);
+      neighbours := rag.co_occurring_entities(first, seeds, scope);
+      names_of_hits := rag.co_occurring_entities(best_hits, seeds, scope);
       complete := rag.milliseconds_since(started) < settings.graph_milliseconds;
     end if;
     if complete then
-      second := rag.apply_scope(rag.chunks_naming(array(
-        select rag.seed_entity(org_id => near.org_id, entity => near.entity, weight => near.weight)
-        from unnest(neighbours) as near), scope, 4, 12, 0.3), scope);
+      second := rag.apply_scope(
+        rag.chunks_naming(array(
+            select rag.seed_entity(org_id => near.org_id, entity => near.entity, weight => near.weight)
+            from unnest(neighbours) as near) || rag.weigh_neighbours(names_of_hits, scope), scope, 4, 12, 0.3), scope);
     end if;
   end if;
   chunks := rag.load_chunks(first || second, query_embedding, scope, row_limit);
@@ -8525,8 +8657,8 @@ end;
 $$;
 
 comment on function rag.expand_graph is
-  'What is reached from the seeds in so many hops: 1 is where they are named, 2 where those are that stand with '
-  'them. started: since when the graph''s time runs. complete: whether there was enough of it.';
+  'Chunks that the names of the question lead to in so many hops: 1, the chunks that have these names; 2, also the '
+  'chunks that have names which stand with them, or in the best hits of the legs. started: since when the graph''s time runs. complete: whether there was enough of it.';
 
 -- Entities, edges and evidence in the response of a graph search, read under row security from documents that the
 -- caller sees.
@@ -8673,7 +8805,7 @@ begin
       'confidence', round(stated.confidence::numeric, 4), 'evidence', stated.evidence)
     from (
       select statement.subject, statement.type, statement.object,
-        least(0.99, 1 - exp(sum(ln(1 - least(0.98, statement.confidence))))) as confidence,
+        max(statement.confidence) as confidence,
         (array_agg(chunks.id order by statement.confidence desc, chunks.id))[:5] as evidence
       from (select distinct entity from unnest(edges_among.entities) as entity) as ends
       cross join lateral (
@@ -8902,30 +9034,52 @@ comment on function rag.score_graph_candidates is
   'Those of the reached chunks that a leg has not brought, with the score that it would have given them; by word '
   'alone one without any of the words has none, and was reached all the same.';
 
+create function rag.share_of_names(query_text text, seeds rag.seed_entity[])
+returns double precision
+language sql stable security invoker set search_path = ''
+as $$
+  with word as (
+    select place
+    from rag.settings
+    cross join unnest(rag.query_words(rag.fold_text(query_text))) with ordinality as words (word, place)
+    where rag.words(rag.text_config(settings.language), word) <> ''
+  )
+  select least(1, 3 * coalesce(sum(named.weight), 0) / greatest(1, count(*)))
+  from word
+  left join lateral (
+    select max(seed.weight) as weight from unnest(seeds) as seed where word.place between seed.start and seed.finish
+  ) as named on true;
+$$;
+
+comment on function rag.share_of_names is
+  'How much a question is about names: 0 where it has none, 1 where a third of its words without stop words are '
+  'names. A word of a name counts by the weight of the name.';
+
 create function rag.add_graph_candidates(candidates rag.candidate[], graph_candidates rag.graph_candidate[],
-  query_text text, query_embedding extensions.halfvec, scope rag.search_scope, legs text, row_limit integer)
+  query_text text, query_embedding extensions.halfvec, scope rag.search_scope, legs text,
+  names double precision, row_limit integer)
 returns rag.candidate[]
 language plpgsql stable security invoker set search_path = ''
 as $$
+declare
+  -- A long text that has one name is about more than the name.
+  share constant double precision := (select settings.graph_share from rag.settings) * greatest(0.5, names);
 begin
   if cardinality(graph_candidates) = 0 then
     return candidates;
   end if;
-  -- In hybrid search the legs scored them among their own candidates.
-  if legs <> 'hybrid' then
-    candidates := candidates
-      || rag.score_graph_candidates(graph_candidates, candidates, query_text, query_embedding, scope, legs);
-  end if;
   return rag.fuse_graph_scores(
-    candidates, graph_candidates, (select settings.graph_share from rag.settings), row_limit);
+    candidates || rag.score_graph_candidates(graph_candidates, candidates, query_text, query_embedding, scope, legs),
+    graph_candidates, share, row_limit);
 end;
 $$;
 
 comment on function rag.add_graph_candidates is
-  'The candidates of the legs together with those of the graph, up to row_limit, by the fused score.';
+  'The candidates of the legs together with those of the graph, up to row_limit, by the fused score. names: how much '
+  'the question is about names (rag.share_of_names). The graph has its whole share at 1, and half of it at 0.5 and less.';
 
--- Graph search: the legs of rag_search and the expanded graph, ordered together in one call. A query without known
--- entities uses the legs alone.
+-- Graph search: the legs of rag_search and the expanded graph, ordered together in one call. The graph starts at the
+-- names of the question and at those of the best hit.
 
 create function rag.render_matches(shown rag.candidate[], by_legs rag.candidate[],
   graph_candidates rag.graph_candidate[], exact boolean, considered integer, vector_ms real, lexical_ms real,
@@ -8960,8 +9114,7 @@ create function public.rag_graph_search(
   expand_context integer default 0,
   half_life_days double precision default null,
   prefer text[] default null,
-  hops integer default 2,
-  relation_types text[] default null
+  hops integer default 2
 )
 returns jsonb
 language plpgsql stable security invoker set search_path = ''
@@ -8975,6 +9128,7 @@ declare
   scope rag.search_scope;
   search record;
   seeds rag.seed_entity[];
+  names double precision;
   expansion record;
   candidates rag.candidate[];
   started timestamptz;
@@ -8982,7 +9136,7 @@ declare
 begin
   perform rag.begin_direct_read();
   perform rag.check_search(query_text, query_vector, legs, expand_context, half_life_days, 'mean');
-  perform rag.check_graph(query_text, top_k, hops, relation_types);
+  perform rag.check_graph(query_text, top_k, hops);
   scope := rag.resolve_filters(filters);
   if legs in ('hybrid', 'hierarchical') and not rag.uses_keywords(scope) then
     legs := 'semantic';
@@ -8991,18 +9145,20 @@ begin
     query_embedding := rag.to_halfvec(query_vector);
   end if;
 
+  search := rag.two_leg_search(query_embedding, query_text, scope, legs, 'mean', pool, top_k);
   started := clock_timestamp();
   seeds := rag.seeds_in_scope(
     rag.link_entities(query_text, scope), scope, 24, (select settings.mentions_read from rag.settings));
-  expansion := rag.expand_graph(seeds, scope, query_embedding, hops, relation_types, pool, started);
+  names := rag.share_of_names(query_text, seeds);
+  -- The less the question is about names, the more the names of the best hit lead on.
+  expansion := rag.expand_graph(seeds, array(
+    select (hit.org_id, hit.document_id, hit.ordinal, 0.8 * (1 - names), null)::rag.graph_candidate
+    from unnest((search.candidates)[:1]) as hit
+    where names < 1), scope, query_embedding, hops, pool, started);
   graph_ms := rag.milliseconds_since(started);
-  -- Both legs score what was reached among their own candidates, as if they had brought it.
-  search := rag.two_leg_search(query_embedding, query_text, scope, legs, 'mean', pool, top_k, array(
-    select rag.candidate(org_id => place.org_id, document_id => place.document_id, ordinal => place.ordinal)
-    from unnest(expansion.chunks) as place
-    where legs = 'hybrid'));
   candidates := rag.to_page(
-    rag.add_graph_candidates(search.candidates, expansion.chunks, query_text, query_embedding, scope, legs, pool),
+    rag.add_graph_candidates(search.candidates, expansion.chunks, query_text, query_embedding, scope, legs, names,
+      pool),
     half_life_days, prefer, top_k, expand_context);
   return rag.render_graph(seeds, expansion.neighbours, scope) || jsonb_build_object('complete', expansion.complete,
     'graph_ms', graph_ms, 'matches', rag.render_matches(candidates, (search.candidates)[:top_k], expansion.chunks,
@@ -9015,11 +9171,10 @@ $$;
 comment on function public.rag_graph_search is
   'Search by vector and keywords together with the graph of the query''s entities. query_text, query_vector, '
   'filters, expand_context, half_life_days and prefer as rag_search takes them. mode: graph (hybrid''s legs), or '
-  'one of rag_search''s, which the graph then enhances. hops: how far it goes, 1 or 2. relation_types: the edges '
-  'that the question asks for, which lead on most surely. Returns {matches, entities, edges, evidence, complete, '
+  'one of rag_search''s, which the graph then enhances. hops: how far it goes, 1 or 2. Returns {matches, entities, edges, evidence, complete, '
   'graph_ms}, and ignored_filters where there are any.';
 
-create function rag.check_graph(query_text text, top_k integer, hops integer, relation_types text[])
+create function rag.check_graph(query_text text, top_k integer, hops integer)
 returns void
 language plpgsql immutable security invoker set search_path = ''
 as $$
@@ -9029,8 +9184,6 @@ begin
     raise exception 'the graph needs query_text' using errcode = 'PT400', detail = 'missing_text';
   elsif hops is null or hops not between 1 and 2 then
     raise exception 'hops must be 1 or 2' using errcode = 'PT400', detail = 'invalid_hops';
-  elsif cardinality(relation_types) > 50 then
-    raise exception 'at most 50 types of relations' using errcode = 'PT400', detail = 'invalid_relation_types';
   end if;
 end;
 $$;
@@ -9086,7 +9239,7 @@ begin
       'confidence', round(stated.confidence::numeric, 4), 'evidence', stated.evidence)
     from (
       select statement.subject, statement.type, statement.object,
-        least(0.99, 1 - exp(sum(ln(1 - least(0.98, statement.confidence))))) as confidence,
+        max(statement.confidence) as confidence,
         (array_agg(chunks.id order by statement.confidence desc, chunks.id))[:5] as evidence
       from (
         (select relations.subject, relations.type, relations.object, relations.confidence, relations.document_id,
@@ -11136,7 +11289,7 @@ begin
     select * from (values
       -- Browsers may call these with the user's token alone (rag.begin_direct_read).
       ('direct', 'rag_graph_of(uuid,uuid[],uuid,integer)'),
-      ('direct', 'rag_graph_search(text,extensions.vector,text,integer,jsonb,integer,double precision,text[],integer,text[])'),
+      ('direct', 'rag_graph_search(text,extensions.vector,text,integer,jsonb,integer,double precision,text[],integer)'),
       ('direct', 'rag_match(extensions.vector,integer,jsonb)'),
       ('direct', 'rag_search(text,extensions.vector,text,integer,jsonb,integer,double precision,text,text[])'),
       ('direct', 'rag_similar(uuid,uuid,text,integer,jsonb,text,extensions.vector,text,text[])'),

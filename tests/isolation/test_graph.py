@@ -99,7 +99,6 @@ def searched(web: Web, actor: Actor, token: str | None, question: str, **more: A
         "query_text": question,
         "query_vector": embed(web.core.embedder, [question])[0],
         "top_k": 100,
-        "relation_types": ["OWNED_BY", "LED_BY"],
         "filters": {"model": web.core.embedder.model, **more.pop("filters", {})},
         **more,
     }
@@ -323,7 +322,6 @@ def test_out_of_range_arguments_are_refused(subtests: pytest.Subtests, web: Web)
         ({"query_text": ""}, "missing_text"),
         ({"query_text": None}, "missing_text"),
         ({"query_text": "x" * 10_001}, "text_too_long"),
-        ({"relation_types": ["A_B"] * 51}, "invalid_relation_types"),
         ({"expand_context": 11}, "invalid_expand_context"),
         ({"half_life_days": -1}, "invalid_half_life"),
         ({"mode": "graph"}, "missing_vector"),

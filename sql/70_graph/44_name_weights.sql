@@ -1,0 +1,101 @@
+-- Weights of names: how much a name of a question says, by the documents. A name of common words says nothing.
+
+create function rag.name_rarity(name text, config regconfig, org_id uuid, scope rag.search_scope,
+  out rarity double precision, out documents_of_rarest_word bigint)
+language sql stable security invoker set search_path = '' set enable_seqscan = off
+as $$
+  with counts as (
+    select counted.term, sum(counted.documents) as documents
+    -- The empty word stands for the totals of the org, whose terms begin with a blank.
+    from (select '' as term union all select unnest(tsvector_to_array(rag.words(config, name)))) as word
+    cross join lateral (
+      select word.term, term_counts.documents
+      from rag.term_counts
+      where term_counts.org_id = name_rarity.org_id
+        and term_counts.term >= case word.term when '' then ' ' else word.term end
+        and term_counts.term <= case word.term when '' then '!' else word.term end
+        and (scope.collection_ids is null or term_counts.collection_id = any (scope.collection_ids))
+      offset 0
+    ) as counted
+    group by counted.term
+  ), total as (
+    -- As if a hundred more documents had none of the words: a few documents do not tell how rare a word is.
+    select 100 + coalesce(sum(documents), 0) as documents from counts where term = ''
+  )
+  select coalesce(least(1, sum(ln((total.documents + 1) / (coalesce(counts.documents, 0) + 1)))
+      / ln(min(total.documents) + 1)), 0)::double precision,
+    coalesce(min(coalesce(counts.documents, 0)), 0)::bigint
+  from unnest(tsvector_to_array(rag.words(config, name))) as word (term)
+  cross join total
+  left join counts on counts.term = word.term;
+$$;
+
+comment on function rag.name_rarity is
+  'How rare the words of a name are in the documents of an org: 0 for stop words and words of every document, 1 where '
+  'by chance no document would have them all. It is the sum of their inverse document frequencies divided by that of '
+  'one document, as if words were independent. And how many documents have the rarest of them.';
+
+create function rag.places_of_name(entity text, org_id uuid, scope rag.search_scope, row_limit integer)
+returns bigint
+language sql stable security invoker set search_path = ''
+-- Of an org, or of the scope's collections one by one: one of the two look-ups never runs.
+set enable_sort = off set enable_seqscan = off
+as $$
+  select count(*)
+  from (
+    (select from rag.title_entities
+    where scope.collection_ids is null and title_entities.org_id = places_of_name.org_id
+      and title_entities.entity = places_of_name.entity
+    limit row_limit)
+    union all
+    (select from rag.mentions
+    where scope.collection_ids is null and mentions.org_id = places_of_name.org_id
+      and mentions.entity = places_of_name.entity
+    limit row_limit)
+    union all
+    (select from unnest(scope.collection_ids) as home (id)
+    cross join lateral (
+      select from rag.title_entities
+      where title_entities.org_id = places_of_name.org_id and title_entities.collection_id = home.id
+        and title_entities.entity = places_of_name.entity
+      limit row_limit
+    ) as inside
+    limit row_limit)
+    union all
+    (select from unnest(scope.collection_ids) as home (id)
+    cross join lateral (
+      select from rag.mentions
+      where mentions.org_id = places_of_name.org_id and mentions.collection_id = home.id
+        and mentions.entity = places_of_name.entity
+      limit row_limit
+    ) as inside
+    limit row_limit)
+    limit row_limit
+  ) as counted;
+$$;
+
+comment on function rag.places_of_name is 'How many titles and chunks name an entity, counted up to row_limit.';
+
+create function rag.name_weight(entity text, query_name text, config regconfig, org_id uuid, scope rag.search_scope)
+returns double precision
+language plpgsql stable security invoker set search_path = ''
+as $$
+#variable_conflict use_variable
+declare
+  in_query constant record := rag.name_rarity(query_name, config, org_id, scope);
+  documents bigint := in_query.documents_of_rarest_word;
+  -- A name in so many places is a name, however common its words are.
+  enough integer;
+begin
+  if entity <> query_name then
+    documents := (rag.name_rarity(entity, config, org_id, scope)).documents_of_rarest_word;
+  end if;
+  enough := least(20, ceil(greatest(1, documents) / 10.0));
+  return in_query.rarity * rag.places_of_name(entity, org_id, scope, enough)::double precision / enough;
+end;
+$$;
+
+comment on function rag.name_weight is
+  'How surely these words of a question mean the entity, 0 to 1: the rarity of the words, reduced where fewer than a '
+  'tenth of the documents with its rarest word name it. "Information retrieval" is a title in a library that has the '
+  'words everywhere; there it is no name.';
