@@ -22,8 +22,6 @@ from shared.graph.types import MAX_NAMES, MAX_SURFACES, Extraction, Name, best_r
 # The title occurs here in a text that is about its title.
 _OPENING_CHARACTERS = 400
 _SURROGATES = re.compile("[\ud800-\udfff\ue000-\uf8ff]")
-# Marks and an article.
-_BEFORE_SUBJECT = re.compile(r"[\W_]*(?:(?:the|a|an|der|die|das|le|la|les|el|los|las)\W+)?", re.IGNORECASE)
 # Text behind this place of a chunk is not read.
 _MAX_CHARACTERS = 500_000
 
@@ -37,9 +35,11 @@ def extract(title: str, chunks: Sequence[str]) -> list[Extraction]:
     dates = [dates_in(text) for text in texts]
     relation_lines = [relation_lines_in(hide(*each)) for each in zip(prose, dates, strict=True)]
     certain = [_certain_mentions(*each, subject) for each in zip(texts, dates, relation_lines, strict=True)]
-    if texts and (subject is None or subject.name not in texts[0][:_OPENING_CHARACTERS]):
-        # The title does not name the subject: the first words may.
-        certain[0] = [*defined_subject(texts[0]), *certain[0]]
+    # Where the title does not name the subject, the first words may.
+    is_titled = not texts or (subject is not None and subject.name in texts[0][:_OPENING_CHARACTERS])
+    defined = [] if is_titled else defined_subject(texts[0])
+    if defined:
+        certain[0] = [*defined, *certain[0]]
     rests = [hide(*each) for each in zip(texts, certain, strict=True)]
     tokens = [tokenize(rest) for rest in rests]
     evidence = CaseEvidence.of(tokens, subject.name if subject else "")
@@ -55,6 +55,7 @@ def extract(title: str, chunks: Sequence[str]) -> list[Extraction]:
             lines,
             aliases,
             subject,
+            [] if index else defined,
             index == 0,
         )
         for index, (text, prose_of_text, each, lines) in enumerate(
@@ -125,6 +126,7 @@ def _extraction(
     lines: list[LineRelation],
     aliases: AliasMap,
     subject: Mention | None,
+    defined: list[Mention],
     is_first_chunk: bool,
 ) -> Extraction:
     """The names of a chunk, given as its text and its prose, and the relations of its prose."""
@@ -135,26 +137,17 @@ def _extraction(
     for mention in mentions:
         by_name.setdefault(fold(mention.name), []).append(mention)
     title = fold(subject.name) if subject else ""
+    subjects = {title, *(fold(mention.name) for mention in defined)}
     by_name = dict(list(by_name.items())[:MAX_NAMES])
     names = by_name.keys() | {title}
-    opening = {
-        fold(each.name)
-        for each in mentions
-        if is_first_chunk and each.start <= mentions[0].start and _opens(text, each)
-    }
     between_names = (one for one in relations if {fold(one.subject), fold(one.object)} <= names)
     return Extraction(
         tuple(
-            _name(text, each, kinds.get(folded, "name"), folded in opening or folded == title, is_first_chunk)
+            _name(text, each, kinds.get(folded, "name"), folded in subjects, is_first_chunk)
             for folded, each in by_name.items()
         ),
         tuple(best_relations(between_names)),
     )
-
-
-def _opens(text: str, mention: Mention) -> bool:
-    """Whether a document's text begins with the mention, which is then its subject as a title would be."""
-    return mention.kind != "date" and _BEFORE_SUBJECT.fullmatch(text, 0, mention.start) is not None
 
 
 def _name(

@@ -35,7 +35,7 @@ def _types_of(key: str) -> dict[str, str]:
 PASSIVE, ACTIVE, REVERSE = _types_of("passive"), _types_of("active"), _types_of("reverse")
 OBJECTS, SUBJECTS, WORKS = _types_of("objects"), _types_of("subjects"), _types_of("works")
 KEYS = {**OBJECTS, **PASSIVE, **_types_of("keys")}
-# The words that state or ask for each type.
+# The words that state each type.
 WORDS_BY_TYPE: Mapping[str, frozenset[str]] = {
     type_: frozenset(
         word

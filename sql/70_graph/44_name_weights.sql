@@ -31,9 +31,10 @@ as $$
 $$;
 
 comment on function rag.name_rarity is
-  'How rare the words of a name are in the documents of an org: 0 for stop words and words of every document, 1 where '
-  'by chance no document would have them all. It is the sum of their inverse document frequencies divided by that of '
-  'one document, as if words were independent. And how many documents have the rarest of them.';
+  'How rare the words of a name are in the documents of an org: near 0 for stop words and, in an org of thousands, '
+  'for words of every document; 1 where by chance no document would have them all. It is the sum of their inverse '
+  'document frequencies divided by that of one document, as if words were independent. And how many documents have '
+  'the rarest of them.';
 
 create function rag.places_of_name(entity text, org_id uuid, scope rag.search_scope, row_limit integer)
 returns bigint
@@ -82,20 +83,21 @@ language plpgsql stable security invoker set search_path = ''
 as $$
 #variable_conflict use_variable
 declare
-  in_query constant record := rag.name_rarity(query_name, config, org_id, scope);
-  documents bigint := in_query.documents_of_rarest_word;
+  query_rarity constant record := rag.name_rarity(query_name, config, org_id, scope);
+  documents bigint := query_rarity.documents_of_rarest_word;
   -- A name in so many places is a name, however common its words are.
-  enough integer;
+  places_needed integer;
 begin
   if entity <> query_name then
     documents := (rag.name_rarity(entity, config, org_id, scope)).documents_of_rarest_word;
   end if;
-  enough := least(20, ceil(greatest(1, documents) / 10.0));
-  return in_query.rarity * rag.places_of_name(entity, org_id, scope, enough)::double precision / enough;
+  places_needed := least(20, ceil(greatest(1, documents) / 10.0));
+  return query_rarity.rarity
+    * rag.places_of_name(entity, org_id, scope, places_needed)::double precision / places_needed;
 end;
 $$;
 
 comment on function rag.name_weight is
-  'How surely these words of a question mean the entity, 0 to 1: the rarity of the words, reduced where fewer than a '
-  'tenth of the documents with its rarest word name it. "Information retrieval" is a title in a library that has the '
-  'words everywhere; there it is no name.';
+  'How surely these words of a question mean the entity, 0 to 1: the rarity of the words, reduced where the entity has '
+  'fewer places (titles and chunks, at most 20 count) than a tenth of the documents with its rarest word. "Information '
+  'retrieval" is a title in a library that has the words everywhere; there it is no name.';

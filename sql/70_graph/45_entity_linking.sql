@@ -134,6 +134,7 @@ begin
     from (
       select each.org_id, each.entity, rag.name_weight(each.entity, each.entity, config, each.org_id, scope) as weight
       from (select distinct seed.org_id, seed.entity from unnest(seeds) as seed) as each
+      offset 0
     ) as known
     join unnest(seeds) as seed on seed.org_id = known.org_id and seed.entity = known.entity);
 end;
@@ -163,7 +164,8 @@ begin
   seeds := seeds || rag.link_fuzzy(words, capitals, seeds, scope);
   return array(
     select rag.seed_entity(org_id => found.org_id, entity => found.entity, weight => max(found.weight),
-      start => min(found.start), finish => min(found.finish))
+      start => (array_agg(found.start order by found.weight desc, found.start))[1],
+      finish => (array_agg(found.finish order by found.weight desc, found.start))[1])
     from (
       select seed.* from unnest(seeds) as seed
       union all

@@ -1,7 +1,7 @@
 -- Graph expansion: from the linked entities of a query to the chunks that may answer it. Documents about an entity
--- weigh most, then chunks that name it, and one hop further the documents about entities that these name. The weight of
--- an edge depends on its evidence: a stated relation of a requested type, a stated relation, or co-occurrence. Each
--- step reads a bounded number of rows, and starts only within the time limit.
+-- weigh most, then chunks that name it, and one hop further the documents about entities that these name. A stated
+-- relation weighs more than co-occurrence. Each step reads a bounded number of rows, and starts only within the time
+-- limit.
 
 create type rag.neighbour as (
   org_id uuid, entity text, weight double precision, seed text, document_id uuid, ordinal integer
@@ -75,7 +75,7 @@ begin
   return query
   select seed.org_id, mention.document_id, mention.ordinal, seed.entity,
     seed.weight * case when mention.ordinal = 0 and mention.weight = 1
-      -- The text begins with the name: it is the document's subject.
+      -- The subject of the document: its title, or the name that its first words define.
       then 0.8 / (0.7 + 0.3 * count(*) filter (where mention.ordinal = 0 and mention.weight = 1)
         over (partition by seed.org_id, seed.entity))
       else mention_share * (0.5 + 0.5 * mention.weight)
@@ -266,7 +266,7 @@ comment on function rag.load_chunks is
   'The chunks of the places, the heaviest first, `row_limit` at most: of a whole document those two of its first 32 '
   'that are nearest to what is asked.';
 
-create function rag.weigh_neighbours(neighbours rag.neighbour[], scope rag.search_scope)
+create function rag.next_seeds(neighbours rag.neighbour[], names_of_hit rag.neighbour[], scope rag.search_scope)
 returns rag.seed_entity[]
 language plpgsql stable security invoker set search_path = ''
 as $$
@@ -274,15 +274,23 @@ declare
   config constant regconfig := (select rag.text_config(settings.language) from rag.settings);
 begin
   return array(
-    select rag.seed_entity(org_id => near.org_id, entity => near.entity,
-      weight => near.weight * rag.name_weight(near.entity, near.entity, config, near.org_id, scope))
-    from unnest(neighbours) as near);
+    select rag.seed_entity(org_id => found.org_id, entity => found.entity, weight => max(found.weight))
+    from (
+      select near.org_id, near.entity, near.weight from unnest(neighbours) as near
+      union all
+      select near.org_id, near.entity,
+        near.weight * rag.name_weight(near.entity, near.entity, config, near.org_id, scope)
+      from unnest(names_of_hit[:12]) as near
+    ) as found
+    group by found.org_id, found.entity);
 end;
 $$;
 
-comment on function rag.weigh_neighbours is 'The neighbours as seeds of the next hop, each by the weight of its name.';
+comment on function rag.next_seeds is
+  'The seeds of the second hop, each once: the neighbours of the question''s names, and the twelve strongest names of '
+  'the best hit by the weight of the name.';
 
-create function rag.expand_graph(seeds rag.seed_entity[], best_hits rag.graph_candidate[], scope rag.search_scope,
+create function rag.expand_graph(seeds rag.seed_entity[], best_hit rag.graph_candidate[], scope rag.search_scope,
   query_embedding extensions.halfvec, hops integer, row_limit integer, started timestamptz,
   out chunks rag.graph_candidate[], out neighbours rag.neighbour[], out complete boolean)
 language plpgsql stable security invoker set search_path = ''
@@ -291,8 +299,9 @@ declare
   settings rag.settings;
   first rag.graph_candidate[];
   second rag.graph_candidate[];
-  -- Names in the best hits, which lead on but are not shown: nothing connects them with the question.
-  names_of_hits rag.neighbour[] := '{}';
+  -- They lead on but are not shown: nothing connects them with the question.
+  names_of_hit rag.neighbour[];
+  next_seeds rag.seed_entity[];
 begin
   select * into settings from rag.settings;
   complete := true;
@@ -302,14 +311,12 @@ begin
     complete := rag.milliseconds_since(started) < settings.graph_milliseconds;
     if complete then
       neighbours := rag.co_occurring_entities(first, seeds, scope);
-      names_of_hits := rag.co_occurring_entities(best_hits, seeds, scope);
+      names_of_hit := rag.co_occurring_entities(best_hit, seeds, scope);
+      next_seeds := rag.next_seeds(neighbours, names_of_hit, scope);
       complete := rag.milliseconds_since(started) < settings.graph_milliseconds;
     end if;
     if complete then
-      second := rag.apply_scope(
-        rag.chunks_naming(array(
-            select rag.seed_entity(org_id => near.org_id, entity => near.entity, weight => near.weight)
-            from unnest(neighbours) as near) || rag.weigh_neighbours(names_of_hits, scope), scope, 4, 12, 0.3), scope);
+      second := rag.apply_scope(rag.chunks_naming(next_seeds, scope, 4, 12, 0.3), scope);
     end if;
   end if;
   chunks := rag.load_chunks(first || second, query_embedding, scope, row_limit);
@@ -318,4 +325,5 @@ $$;
 
 comment on function rag.expand_graph is
   'Chunks that the names of the question lead to in so many hops: 1, the chunks that have these names; 2, also the '
-  'chunks that have names which stand with them, or in the best hits of the legs. started: since when the graph''s time runs. complete: whether there was enough of it.';
+  'chunks of names beside them or in the best hit (an array of one place, or empty). started: when the time of the '
+  'graph began. complete: whether the time sufficed.';

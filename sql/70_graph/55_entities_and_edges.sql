@@ -168,8 +168,8 @@ end;
 $$;
 
 comment on function rag.edges_among is
-  'The edges between the entities that documents state, the surest first, `row_limit` at most. Several chunks that say '
-  'the same make it surer: as if each were a chance of its own.';
+  'The edges between the entities that documents state, the surest first, `row_limit` at most. The confidence of '
+  'an edge is the highest of its statements.';
 
 create function rag.is_about(org_id uuid, document_id uuid, entity text)
 returns boolean

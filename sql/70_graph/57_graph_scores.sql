@@ -74,8 +74,8 @@ end;
 $$;
 
 comment on function rag.score_graph_candidates is
-  'Those of the reached chunks that a leg has not brought, with the score that it would have given them; by word '
-  'alone one without any of the words has none, and was reached all the same.';
+  'Those of the reached chunks that a leg has not brought, with the score that it would have given them without '
+  'regard to adjacent words; by word alone one without any of the words has none, and was reached all the same.';
 
 create function rag.share_of_names(query_text text, seeds rag.seed_entity[])
 returns double precision
@@ -100,13 +100,13 @@ comment on function rag.share_of_names is
 
 create function rag.add_graph_candidates(candidates rag.candidate[], graph_candidates rag.graph_candidate[],
   query_text text, query_embedding extensions.halfvec, scope rag.search_scope, legs text,
-  names double precision, row_limit integer)
+  names_share double precision, row_limit integer)
 returns rag.candidate[]
 language plpgsql stable security invoker set search_path = ''
 as $$
 declare
   -- A long text that has one name is about more than the name.
-  share constant double precision := (select settings.graph_share from rag.settings) * greatest(0.5, names);
+  share constant double precision := (select settings.graph_share from rag.settings) * greatest(0.5, names_share);
 begin
   if cardinality(graph_candidates) = 0 then
     return candidates;
@@ -118,5 +118,6 @@ end;
 $$;
 
 comment on function rag.add_graph_candidates is
-  'The candidates of the legs together with those of the graph, up to row_limit, by the fused score. names: how much '
-  'the question is about names (rag.share_of_names). The graph has its whole share at 1, and half of it at 0.5 and less.';
+  'The candidates of the legs together with those of the graph, up to row_limit, by the fused score. names_share: '
+  'how much the question is about names (rag.share_of_names). The graph has its whole share at 1, and half of it at '
+  '0.5 and less.';

@@ -1,5 +1,5 @@
 -- Graph search: the legs of rag_search and the expanded graph, ordered together in one call. The graph starts at the
--- names of the question and at those of the best hit.
+-- names of the question and, where less than a third of the question is names, at those of the best hit.
 
 create function rag.render_matches(shown rag.candidate[], by_legs rag.candidate[],
   graph_candidates rag.graph_candidate[], exact boolean, considered integer, vector_ms real, lexical_ms real,
@@ -48,7 +48,7 @@ declare
   scope rag.search_scope;
   search record;
   seeds rag.seed_entity[];
-  names double precision;
+  names_share double precision;
   expansion record;
   candidates rag.candidate[];
   started timestamptz;
@@ -69,15 +69,15 @@ begin
   started := clock_timestamp();
   seeds := rag.seeds_in_scope(
     rag.link_entities(query_text, scope), scope, 24, (select settings.mentions_read from rag.settings));
-  names := rag.share_of_names(query_text, seeds);
+  names_share := rag.share_of_names(query_text, seeds);
   -- The less the question is about names, the more the names of the best hit lead on.
   expansion := rag.expand_graph(seeds, array(
-    select (hit.org_id, hit.document_id, hit.ordinal, 0.8 * (1 - names), null)::rag.graph_candidate
+    select (hit.org_id, hit.document_id, hit.ordinal, 0.8 * (1 - names_share), null)::rag.graph_candidate
     from unnest((search.candidates)[:1]) as hit
-    where names < 1), scope, query_embedding, hops, pool, started);
+    where names_share < 1), scope, query_embedding, hops, pool, started);
   graph_ms := rag.milliseconds_since(started);
   candidates := rag.to_page(
-    rag.add_graph_candidates(search.candidates, expansion.chunks, query_text, query_embedding, scope, legs, names,
+    rag.add_graph_candidates(search.candidates, expansion.chunks, query_text, query_embedding, scope, legs, names_share,
       pool),
     half_life_days, prefer, top_k, expand_context);
   return rag.render_graph(seeds, expansion.neighbours, scope) || jsonb_build_object('complete', expansion.complete,
@@ -91,8 +91,8 @@ $$;
 comment on function public.rag_graph_search is
   'Search by vector and keywords together with the graph of the query''s entities. query_text, query_vector, '
   'filters, expand_context, half_life_days and prefer as rag_search takes them. mode: graph (hybrid''s legs), or '
-  'one of rag_search''s, which the graph then enhances. hops: how far it goes, 1 or 2. Returns {matches, entities, edges, evidence, complete, '
-  'graph_ms}, and ignored_filters where there are any.';
+  'one of rag_search''s, which the graph then enhances. hops: how far it goes, 1 or 2. Returns {matches, entities, '
+  'edges, evidence, complete, graph_ms}, and ignored_filters where there are any.';
 
 create function rag.check_graph(query_text text, top_k integer, hops integer)
 returns void

@@ -6440,7 +6440,7 @@ $$;
 comment on function rag.two_leg_search is
   'The hits of both legs, best first: of the nearest, and of those with most of the words, `row_limit` each. mode and '
   'fusion: as rag_search takes them. shown: how many somebody will see, whose order matters most. complete: whether '
-  'asking for more would bring no more. reached: chunks that somebody else brings, to be scored by both legs. '
+  'asking for more would bring no more. '
   'vector_ms, lexical_ms: how long each leg took; the words'' one orders both.';
 
 create function rag.uses_keywords(scope rag.search_scope)
@@ -7829,9 +7829,10 @@ as $$
 $$;
 
 comment on function rag.name_rarity is
-  'How rare the words of a name are in the documents of an org: 0 for stop words and words of every document, 1 where '
-  'by chance no document would have them all. It is the sum of their inverse document frequencies divided by that of '
-  'one document, as if words were independent. And how many documents have the rarest of them.';
+  'How rare the words of a name are in the documents of an org: near 0 for stop words and, in an org of thousands, '
+  'for words of every document; 1 where by chance no document would have them all. It is the sum of their inverse '
+  'document frequencies divided by that of one document, as if words were independent. And how many documents have '
+  'the rarest of them.';
 
 create function rag.places_of_name(entity text, org_id uuid, scope rag.search_scope, row_limit integer)
 returns bigint
@@ -7880,23 +7881,24 @@ language plpgsql stable security invoker set search_path = ''
 as $$
 #variable_conflict use_variable
 declare
-  in_query constant record := rag.name_rarity(query_name, config, org_id, scope);
-  documents bigint := in_query.documents_of_rarest_word;
+  query_rarity constant record := rag.name_rarity(query_name, config, org_id, scope);
+  documents bigint := query_rarity.documents_of_rarest_word;
   -- A name in so many places is a name, however common its words are.
-  enough integer;
+  places_needed integer;
 begin
   if entity <> query_name then
     documents := (rag.name_rarity(entity, config, org_id, scope)).documents_of_rarest_word;
   end if;
-  enough := least(20, ceil(greatest(1, documents) / 10.0));
-  return in_query.rarity * rag.places_of_name(entity, org_id, scope, enough)::double precision / enough;
+  places_needed := least(20, ceil(greatest(1, documents) / 10.0));
+  return query_rarity.rarity
+    * rag.places_of_name(entity, org_id, scope, places_needed)::double precision / places_needed;
 end;
 $$;
 
 comment on function rag.name_weight is
-  'How surely these words of a question mean the entity, 0 to 1: the rarity of the words, reduced where fewer than a '
-  'tenth of the documents with its rarest word name it. "Information retrieval" is a title in a library that has the '
-  'words everywhere; there it is no name.';
+  'How surely these words of a question mean the entity, 0 to 1: the rarity of the words, reduced where the entity has '
+  'fewer places (titles and chunks, at most 20 count) than a tenth of the documents with its rarest word. "Information '
+  'retrieval" is a title in a library that has the words everywhere; there it is no name.';
 
 -- Entity linking: the entities that a query names. Longer names have priority over shorter ones inside them, exact
 -- names over similar ones. Each look-up is an equality or a range in an index, and reads a bounded number of rows.
@@ -8034,6 +8036,7 @@ begin
     from (
       select each.org_id, each.entity, rag.name_weight(each.entity, each.entity, config, each.org_id, scope) as weight
       from (select distinct seed.org_id, seed.entity from unnest(seeds) as seed) as each
+      offset 0
     ) as known
     join unnest(seeds) as seed on seed.org_id = known.org_id and seed.entity = known.entity);
 end;
@@ -8063,7 +8066,8 @@ begin
   seeds := seeds || rag.link_fuzzy(words, capitals, seeds, scope);
   return array(
     select rag.seed_entity(org_id => found.org_id, entity => found.entity, weight => max(found.weight),
-      start => min(found.start), finish => min(found.finish))
+      start => (array_agg(found.start order by found.weight desc, found.start))[1],
+      finish => (array_agg(found.finish order by found.weight desc, found.start))[1])
     from (
       select seed.* from unnest(seeds) as seed
       union all
@@ -8339,9 +8343,9 @@ $$;
 comment on function rag.apply_scope is 'The graph candidates that are in a scope which filters documents.';
 
 -- Graph expansion: from the linked entities of a query to the chunks that may answer it. Documents about an entity
--- weigh most, then chunks that name it, and one hop further the documents about entities that these name. The weight of
--- an edge depends on its evidence: a stated relation of a requested type, a stated relation, or co-occurrence. Each
--- step reads a bounded number of rows, and starts only within the time limit.
+-- weigh most, then chunks that name it, and one hop further the documents about entities that these name. A stated
+-- relation weighs more than co-occurrence. Each step reads a bounded number of rows, and starts only within the time
+-- limit.
 
 create type rag.neighbour as (
   org_id uuid, entity text, weight double precision, seed text, document_id uuid, ordinal integer
@@ -8415,7 +8419,7 @@ begin
   return query
   select seed.org_id, mention.document_id, mention.ordinal, seed.entity,
     seed.weight * case when mention.ordinal = 0 and mention.weight = 1
-      -- The text begins with the name: it is the document's subject.
+      -- The subject of the document: its title, or the name that its first words define.
       then 0.8 / (0.7 + 0.3 * count(*) filter (where mention.ordinal = 0 and mention.weight = 1)
         over (partition by seed.org_id, seed.entity))
       else mention_share * (0.5 + 0.5 * mention.weight)
@@ -8606,7 +8610,7 @@ comment on function rag.load_chunks is
   'The chunks of the places, the heaviest first, `row_limit` at most: of a whole document those two of its first 32 '
   'that are nearest to what is asked.';
 
-create function rag.weigh_neighbours(neighbours rag.neighbour[], scope rag.search_scope)
+create function rag.next_seeds(neighbours rag.neighbour[], names_of_hit rag.neighbour[], scope rag.search_scope)
 returns rag.seed_entity[]
 language plpgsql stable security invoker set search_path = ''
 as $$
@@ -8614,15 +8618,23 @@ declare
   config constant regconfig := (select rag.text_config(settings.language) from rag.settings);
 begin
   return array(
-    select rag.seed_entity(org_id => near.org_id, entity => near.entity,
-      weight => near.weight * rag.name_weight(near.entity, near.entity, config, near.org_id, scope))
-    from unnest(neighbours) as near);
+    select rag.seed_entity(org_id => found.org_id, entity => found.entity, weight => max(found.weight))
+    from (
+      select near.org_id, near.entity, near.weight from unnest(neighbours) as near
+      union all
+      select near.org_id, near.entity,
+        near.weight * rag.name_weight(near.entity, near.entity, config, near.org_id, scope)
+      from unnest(names_of_hit[:12]) as near
+    ) as found
+    group by found.org_id, found.entity);
 end;
 $$;
 
-comment on function rag.weigh_neighbours is 'The neighbours as seeds of the next hop, each by the weight of its name.';
+comment on function rag.next_seeds is
+  'The seeds of the second hop, each once: the neighbours of the question''s names, and the twelve strongest names of '
+  'the best hit by the weight of the name.';
 
-create function rag.expand_graph(seeds rag.seed_entity[], best_hits rag.graph_candidate[], scope rag.search_scope,
+create function rag.expand_graph(seeds rag.seed_entity[], best_hit rag.graph_candidate[], scope rag.search_scope,
   query_embedding extensions.halfvec, hops integer, row_limit integer, started timestamptz,
   out chunks rag.graph_candidate[], out neighbours rag.neighbour[], out complete boolean)
 language plpgsql stable security invoker set search_path = ''
@@ -8631,8 +8643,9 @@ declare
   settings rag.settings;
   first rag.graph_candidate[];
   second rag.graph_candidate[];
-  -- Names in the best hits, which lead on but are not shown: nothing connects them with the question.
-  names_of_hits rag.neighbour[] := '{}';
+  -- They lead on but are not shown: nothing connects them with the question.
+  names_of_hit rag.neighbour[];
+  next_seeds rag.seed_entity[];
 begin
   select * into settings from rag.settings;
   complete := true;
@@ -8642,14 +8655,12 @@ begin
     complete := rag.milliseconds_since(started) < settings.graph_milliseconds;
     if complete then
       neighbours := rag.co_occurring_entities(first, seeds, scope);
-      names_of_hits := rag.co_occurring_entities(best_hits, seeds, scope);
+      names_of_hit := rag.co_occurring_entities(best_hit, seeds, scope);
+      next_seeds := rag.next_seeds(neighbours, names_of_hit, scope);
       complete := rag.milliseconds_since(started) < settings.graph_milliseconds;
     end if;
     if complete then
-      second := rag.apply_scope(
-        rag.chunks_naming(array(
-            select rag.seed_entity(org_id => near.org_id, entity => near.entity, weight => near.weight)
-            from unnest(neighbours) as near) || rag.weigh_neighbours(names_of_hits, scope), scope, 4, 12, 0.3), scope);
+      second := rag.apply_scope(rag.chunks_naming(next_seeds, scope, 4, 12, 0.3), scope);
     end if;
   end if;
   chunks := rag.load_chunks(first || second, query_embedding, scope, row_limit);
@@ -8658,7 +8669,8 @@ $$;
 
 comment on function rag.expand_graph is
   'Chunks that the names of the question lead to in so many hops: 1, the chunks that have these names; 2, also the '
-  'chunks that have names which stand with them, or in the best hits of the legs. started: since when the graph''s time runs. complete: whether there was enough of it.';
+  'chunks of names beside them or in the best hit (an array of one place, or empty). started: when the time of the '
+  'graph began. complete: whether the time sufficed.';
 
 -- Entities, edges and evidence in the response of a graph search, read under row security from documents that the
 -- caller sees.
@@ -8830,8 +8842,8 @@ end;
 $$;
 
 comment on function rag.edges_among is
-  'The edges between the entities that documents state, the surest first, `row_limit` at most. Several chunks that say '
-  'the same make it surer: as if each were a chance of its own.';
+  'The edges between the entities that documents state, the surest first, `row_limit` at most. The confidence of '
+  'an edge is the highest of its statements.';
 
 create function rag.is_about(org_id uuid, document_id uuid, entity text)
 returns boolean
@@ -9031,8 +9043,8 @@ end;
 $$;
 
 comment on function rag.score_graph_candidates is
-  'Those of the reached chunks that a leg has not brought, with the score that it would have given them; by word '
-  'alone one without any of the words has none, and was reached all the same.';
+  'Those of the reached chunks that a leg has not brought, with the score that it would have given them without '
+  'regard to adjacent words; by word alone one without any of the words has none, and was reached all the same.';
 
 create function rag.share_of_names(query_text text, seeds rag.seed_entity[])
 returns double precision
@@ -9057,13 +9069,13 @@ comment on function rag.share_of_names is
 
 create function rag.add_graph_candidates(candidates rag.candidate[], graph_candidates rag.graph_candidate[],
   query_text text, query_embedding extensions.halfvec, scope rag.search_scope, legs text,
-  names double precision, row_limit integer)
+  names_share double precision, row_limit integer)
 returns rag.candidate[]
 language plpgsql stable security invoker set search_path = ''
 as $$
 declare
   -- A long text that has one name is about more than the name.
-  share constant double precision := (select settings.graph_share from rag.settings) * greatest(0.5, names);
+  share constant double precision := (select settings.graph_share from rag.settings) * greatest(0.5, names_share);
 begin
   if cardinality(graph_candidates) = 0 then
     return candidates;
@@ -9075,11 +9087,12 @@ end;
 $$;
 
 comment on function rag.add_graph_candidates is
-  'The candidates of the legs together with those of the graph, up to row_limit, by the fused score. names: how much '
-  'the question is about names (rag.share_of_names). The graph has its whole share at 1, and half of it at 0.5 and less.';
+  'The candidates of the legs together with those of the graph, up to row_limit, by the fused score. names_share: '
+  'how much the question is about names (rag.share_of_names). The graph has its whole share at 1, and half of it at '
+  '0.5 and less.';
 
 -- Graph search: the legs of rag_search and the expanded graph, ordered together in one call. The graph starts at the
--- names of the question and at those of the best hit.
+-- names of the question and, where less than a third of the question is names, at those of the best hit.
 
 create function rag.render_matches(shown rag.candidate[], by_legs rag.candidate[],
   graph_candidates rag.graph_candidate[], exact boolean, considered integer, vector_ms real, lexical_ms real,
@@ -9128,7 +9141,7 @@ declare
   scope rag.search_scope;
   search record;
   seeds rag.seed_entity[];
-  names double precision;
+  names_share double precision;
   expansion record;
   candidates rag.candidate[];
   started timestamptz;
@@ -9149,15 +9162,15 @@ begin
   started := clock_timestamp();
   seeds := rag.seeds_in_scope(
     rag.link_entities(query_text, scope), scope, 24, (select settings.mentions_read from rag.settings));
-  names := rag.share_of_names(query_text, seeds);
+  names_share := rag.share_of_names(query_text, seeds);
   -- The less the question is about names, the more the names of the best hit lead on.
   expansion := rag.expand_graph(seeds, array(
-    select (hit.org_id, hit.document_id, hit.ordinal, 0.8 * (1 - names), null)::rag.graph_candidate
+    select (hit.org_id, hit.document_id, hit.ordinal, 0.8 * (1 - names_share), null)::rag.graph_candidate
     from unnest((search.candidates)[:1]) as hit
-    where names < 1), scope, query_embedding, hops, pool, started);
+    where names_share < 1), scope, query_embedding, hops, pool, started);
   graph_ms := rag.milliseconds_since(started);
   candidates := rag.to_page(
-    rag.add_graph_candidates(search.candidates, expansion.chunks, query_text, query_embedding, scope, legs, names,
+    rag.add_graph_candidates(search.candidates, expansion.chunks, query_text, query_embedding, scope, legs, names_share,
       pool),
     half_life_days, prefer, top_k, expand_context);
   return rag.render_graph(seeds, expansion.neighbours, scope) || jsonb_build_object('complete', expansion.complete,
@@ -9171,8 +9184,8 @@ $$;
 comment on function public.rag_graph_search is
   'Search by vector and keywords together with the graph of the query''s entities. query_text, query_vector, '
   'filters, expand_context, half_life_days and prefer as rag_search takes them. mode: graph (hybrid''s legs), or '
-  'one of rag_search''s, which the graph then enhances. hops: how far it goes, 1 or 2. Returns {matches, entities, edges, evidence, complete, '
-  'graph_ms}, and ignored_filters where there are any.';
+  'one of rag_search''s, which the graph then enhances. hops: how far it goes, 1 or 2. Returns {matches, entities, '
+  'edges, evidence, complete, graph_ms}, and ignored_filters where there are any.';
 
 create function rag.check_graph(query_text text, top_k integer, hops integer)
 returns void

@@ -276,7 +276,7 @@ def test_auto_uses_the_graph_for_questions_with_names(subtests: pytest.Subtests,
             assert told.search("how do teams set goals?", **EXPLAINED)["rationale"]["graph"] == NO_GRAPH
 
 
-def test_a_question_without_known_names_reports_it(told: Workspace):
+def test_graph_mode_reports_a_question_without_known_names(told: Workspace):
     question = "what is read in the evening?"
     body = told.search(question, mode="graph", **EXPLAINED)
     assert body["results"]

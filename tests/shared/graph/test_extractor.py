@@ -112,7 +112,7 @@ def test_titles_weigh_most_and_frequent_names_more_than_rare_ones():
 def test_a_row_has_the_form_of_the_database():
     assert read("Michael Curtiz directed Casablanca.").row() == {
         "names": [
-            {"name": "Michael Curtiz", "kind": "person", "surfaces": ["Michael Curtiz"], "weight": 1.0},
+            {"name": "Michael Curtiz", "kind": "person", "surfaces": ["Michael Curtiz"], "weight": 0.6},
             {"name": "Casablanca", "kind": "work", "surfaces": ["Casablanca"], "weight": 0.6},
         ],
         "relations": [

@@ -207,3 +207,20 @@ def test_deleted_names_are_not_linked(world: World, people: People):
     assert set(naming.link(world, people.ann, "Egret")) == {"egret"}
     world.as_user(people.ann, "select public.rag_delete_document(%s)", document_id)
     assert naming.link(world, people.ann, "Egret") == {}
+
+
+def test_a_title_of_common_words_is_no_name(world: World, people: People):
+    """The words of one title are in two hundred documents, those of another one in no other."""
+    for number in range(200):
+        naming.put(world, people.ann, f"t {number}", Said("open systems and large systems"))
+    naming.put(world, people.ann, "Open Systems", Said("x"))
+    naming.put(world, people.ann, "Marsh Heron", Said("y"))
+    linked = naming.link(world, people.ann, "Are Open Systems like Marsh Heron?")
+    assert set(linked) == {"marsh heron"}
+
+
+def test_a_name_in_many_places_is_a_name(world: World, people: People):
+    for number in range(40):
+        said = Said("Open Systems", ["Open Systems"] if number < 10 else [])
+        naming.put(world, people.ann, f"t {number}", said)
+    assert set(naming.link(world, people.ann, "Who owns Open Systems?")) == {"open systems"}
