@@ -19,6 +19,8 @@ from shared.graph.title_subject import defined_subject, title_subject
 from shared.graph.tokens import CaseEvidence, tokenize
 from shared.graph.types import MAX_NAMES, MAX_SURFACES, Extraction, Name, best_relations, is_name, prominence
 
+# Marks and an article.
+_BEFORE_SUBJECT = re.compile(r"[\W_]*(?:(?:the|a|an|der|die|das|le|la|les|el|los|las)\W+)?", re.IGNORECASE)
 # The title occurs here in a text that is about its title.
 _OPENING_CHARACTERS = 400
 _SURROGATES = re.compile("[\ud800-\udfff\ue000-\uf8ff]")
@@ -47,6 +49,8 @@ def extract(title: str, chunks: Sequence[str]) -> list[Extraction]:
         _without_overlaps([*known, *CapitalizedNames(rest, words, evidence).mentions(), *cjk_names_in(rest)])
         for rest, known, words in zip(rests, certain, tokens, strict=True)
     ]
+    if not is_titled and not defined and mentions[0] and _opens(texts[0], mentions[0][0]):
+        defined = mentions[0][:1]
     aliases = AliasMap((mention for each in mentions for mention in each if not mention.is_nested), subject)
     return [
         _extraction(
@@ -148,6 +152,12 @@ def _extraction(
         ),
         tuple(best_relations(between_names)),
     )
+
+
+def _opens(text: str, mention: Mention) -> bool:
+    """Whether the text begins with the mention, but does not address it as a greeting does."""
+    before, behind = text[: mention.start], text[mention.end : mention.end + 1]
+    return mention.kind != "date" and _BEFORE_SUBJECT.fullmatch(before) is not None and behind != ","
 
 
 def _name(

@@ -112,7 +112,7 @@ def test_titles_weigh_most_and_frequent_names_more_than_rare_ones():
 def test_a_row_has_the_form_of_the_database():
     assert read("Michael Curtiz directed Casablanca.").row() == {
         "names": [
-            {"name": "Michael Curtiz", "kind": "person", "surfaces": ["Michael Curtiz"], "weight": 0.6},
+            {"name": "Michael Curtiz", "kind": "person", "surfaces": ["Michael Curtiz"], "weight": 1.0},
             {"name": "Casablanca", "kind": "work", "surfaces": ["Casablanca"], "weight": 0.6},
         ],
         "relations": [
@@ -151,6 +151,8 @@ def test_a_definition_names_the_subject_of_a_text_with_a_neutral_title(subtests:
             "Stuart Peter Townsend (born 15 December 1972) is an actor.",
             {"Stuart Peter Townsend", "Stuart Townsend"},
         ),
+        ("Perrin Vale received a new plate.", {"Perrin Vale"}),
+        ("Perrin Vale, the plate is here.", set()),
         ("It is a film about Lisbon.", set()),
         ("Most of what we sell is a service.", set()),
     ]
