@@ -45,7 +45,7 @@ comment on column rag.collections.config is
   'chunk_overlap, embedding_model, enable_hybrid_search, enable_knowledge_graph. What is not there is the '
   'deployment''s to choose.';
 comment on column rag.collections.loading_name is
-  'While it is loaded from a snapshot: the name that it will have. Until then nobody finds it by any name.';
+  'While it is loaded from a snapshot: the name that it will have. Until then no name finds it.';
 comment on column rag.collections.deleted_at is
   'When a member deleted it. It then exists only for the owners of private documents in it and for the org''s '
   'admins, until the last of these documents goes (22_delete_collections.sql).';

@@ -19,7 +19,7 @@ create table rag.originals (
 );
 
 comment on table rag.originals is 'Original files: the bytes, address or Storage object that a document was made of.';
-comment on column rag.originals.bytes is 'Null for an address that nobody has fetched yet.';
+comment on column rag.originals.bytes is 'Null for an address that is not fetched yet.';
 comment on column rag.originals.path is 'Of the object that a large file is: org/collection/user/anything new/name.';
 comment on column rag.originals.content_hash is 'Of an object or an address it is known once the worker has read it.';
 

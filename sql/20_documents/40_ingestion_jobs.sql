@@ -34,8 +34,8 @@ comment on column rag.jobs.user_id is 'In whose name it is done: who brought the
 comment on column rag.jobs.document is
   'The document''s fields as its author sent them. The completed job stores them.';
 comment on column rag.jobs.due_at is
-  'Not before this. While it runs: when its lease ends, and anybody may claim it again.';
-comment on column rag.jobs.lease is 'Who holds this may finish it, and nobody else.';
+  'Not before this. While it runs: when its lease ends and any worker may claim it again.';
+comment on column rag.jobs.lease is 'Only the worker with this id may finish the job.';
 comment on column rag.jobs.step is 'What it is at: fetching, converting, embedding, storing.';
 
 -- Deleting a document, and showing what becomes of it.

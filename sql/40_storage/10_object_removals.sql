@@ -22,7 +22,7 @@ create table rag.object_removals (
 comment on table rag.object_removals is
   'Objects of Supabase Storage to delete, and announced uploads that no document has.';
 comment on column rag.object_removals.expected_until is
-  'Until then whoever uploads it may make a document of it; null once it was one.';
+  'Until then the user who uploads it may make a document of it; null after that.';
 comment on column rag.object_removals.storable_until is
   'Until then the link that it was uploaded by may store it once more: it is deleted again when that is over.';
 

@@ -19,11 +19,11 @@ create table rag.webhooks (
 
 comment on table rag.webhooks is 'Subscriptions to events. Members read them, because their changes cause the events.';
 comment on column rag.webhooks.owner_id is
-  'Nobody''s own: an org''s admins, who see all of its documents, keep them together.';
+  'Always null: webhooks belong to the org, and its admins manage them.';
 comment on column rag.webhooks.collection_id is
   'Null is every collection. Of one that has gone the webhook is left, to be told so.';
 comment on column rag.webhooks.enabled is
-  'Off, by an admin, or by the worker when nobody has answered there for days. What waits then ends.';
+  'Off, by an admin, or by the worker after days without a response. Waiting deliveries then end.';
 
 create table rag.endpoints (
   org_id uuid not null,

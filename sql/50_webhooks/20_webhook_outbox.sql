@@ -28,9 +28,9 @@ comment on table rag.deliveries is 'The outbox of webhooks, and the results of i
 comment on column rag.deliveries.owner_id is 'Of the document that it tells of.';
 comment on column rag.deliveries.event_id is 'The same for every address that is told.';
 comment on column rag.deliveries.due_at is
-  'Not before this. While it is being sent: when its lease ends, and anybody may send it again.';
+  'Not before this. While it is being sent: when its lease ends and any worker may send it again.';
 comment on column rag.deliveries.response_status is
-  'What the last attempt was answered, if anybody answered, and why it was not enough.';
+  'The response to the last attempt, if there was one, and why the attempt failed.';
 
 -- rag_list_deliveries, newest first; deleting a webhook.
 create index deliveries_by_webhook on rag.deliveries (org_id, webhook_id, created_at);

@@ -5,7 +5,7 @@ create type rag.webhook as (
   failing_since timestamptz, created_at timestamptz, updated_at timestamptz
 );
 
-comment on type rag.webhook is 'What a list shows of a webhook. (Its secret is nobody''s to read.)';
+comment on type rag.webhook is 'What a list shows of a webhook. (No function returns its secret.)';
 
 create function public.rag_list_webhooks(webhook_id uuid default null)
 returns setof rag.webhook

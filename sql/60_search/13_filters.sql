@@ -9,7 +9,7 @@ create type rag.filters as (
 comment on type rag.filters is
   'The filters as they come. Dates are inclusive and mean the document''s own date; lang "fr" finds fr-CA too; of a '
   'list one suffices, an empty one is none; metadata are equalities that all must hold. collection is the name of '
-  'one of the caller''s. model is the deployment''s by default. document_type is what somebody calls the document, '
+  'one of the caller''s. model is the deployment''s by default. document_type is what the uploader calls the document, '
   'or what it was read as.';
 
 create function rag.ignored_filters(filters jsonb, known jsonb)

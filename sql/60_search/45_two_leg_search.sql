@@ -48,7 +48,7 @@ $$;
 
 comment on function rag.two_leg_search is
   'The hits of both legs, best first: of the nearest, and of those with most of the words, `row_limit` each. mode and '
-  'fusion: as rag_search takes them. shown: how many somebody will see, whose order matters most. complete: whether '
+  'fusion: as rag_search takes them. shown: how many the caller will see, whose order matters most. complete: whether '
   'asking for more would bring no more. '
   'vector_ms, lexical_ms: how long each leg took; the words'' one orders both.';
 

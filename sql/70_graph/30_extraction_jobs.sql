@@ -24,12 +24,12 @@ create table rag.extractions (
 );
 
 comment on table rag.extractions is 'Progress of entity extraction, one row for each document in the graph.';
-comment on column rag.extractions.user_id is 'In whose name it is read; null: nobody''s yet (rag_build_graph).';
-comment on column rag.extractions.level is 'Who has read it all: 0 nobody, 1 the rules, 2 a model.';
+comment on column rag.extractions.user_id is 'The user in whose name the worker reads it; null until one requests it (rag_build_graph).';
+comment on column rag.extractions.level is 'What has read all of it: 0 nothing, 1 the rules, 2 a model.';
 comment on column rag.extractions.model is 'The model''s name, where one has begun or ended.';
 comment on column rag.extractions.next_ordinal is 'The chunk that comes next, while it is being read.';
 comment on column rag.extractions.due_at is
-  'Not before this. While it is read: when the lease ends, and anybody may claim it again. Null: given up.';
+  'Not before this. While it is read: when the lease ends and any worker may claim it again. Null: given up.';
 
 -- rag_claim_extractions: which orgs have some to read, and of each what is due.
 create index extractions_due on rag.extractions (level, org_id, due_at)

@@ -2,12 +2,16 @@
 
 create function rag.name_rarity(name text, config regconfig, org_id uuid, scope rag.search_scope,
   out rarity double precision, out documents_of_rarest_word bigint)
-language sql stable security invoker set search_path = '' set enable_seqscan = off
+language plpgsql stable security invoker set search_path = '' set enable_seqscan = off
 as $$
+#variable_conflict use_column
+declare
+  words constant text[] := tsvector_to_array(rag.words(config, name));
+begin
   with counts as (
     select counted.term, sum(counted.documents) as documents
     -- The empty word stands for the totals of the org, whose terms begin with a blank.
-    from (select '' as term union all select unnest(tsvector_to_array(rag.words(config, name)))) as word
+    from unnest(array[''] || words) as word (term)
     cross join lateral (
       select word.term, term_counts.documents
       from rag.term_counts
@@ -25,9 +29,11 @@ as $$
   select coalesce(least(1, sum(ln((total.documents + 1) / (coalesce(counts.documents, 0) + 1)))
       / ln(min(total.documents) + 1)), 0)::double precision,
     coalesce(min(coalesce(counts.documents, 0)), 0)::bigint
-  from unnest(tsvector_to_array(rag.words(config, name))) as word (term)
+    into rarity, documents_of_rarest_word
+  from unnest(words) as word (term)
   cross join total
   left join counts on counts.term = word.term;
+end;
 $$;
 
 comment on function rag.name_rarity is
@@ -38,11 +44,12 @@ comment on function rag.name_rarity is
 
 create function rag.places_of_name(entity text, org_id uuid, scope rag.search_scope, row_limit integer)
 returns bigint
-language sql stable security invoker set search_path = ''
+language plpgsql stable security invoker set search_path = ''
 -- Of an org, or of the scope's collections one by one: one of the two look-ups never runs.
 set enable_sort = off set enable_seqscan = off
 as $$
-  select count(*)
+begin
+  return (select count(*)
   from (
     (select from rag.title_entities
     where scope.collection_ids is null and title_entities.org_id = places_of_name.org_id
@@ -72,7 +79,8 @@ as $$
     ) as inside
     limit row_limit)
     limit row_limit
-  ) as counted;
+  ) as counted);
+end;
 $$;
 
 comment on function rag.places_of_name is 'How many titles and chunks name an entity, counted up to row_limit.';

@@ -300,7 +300,7 @@ declare
   first rag.graph_candidate[];
   second rag.graph_candidate[];
   -- They lead on but are not shown: nothing connects them with the question.
-  names_of_hit rag.neighbour[];
+  names_of_hit rag.neighbour[] := '{}';
   next_seeds rag.seed_entity[];
 begin
   select * into settings from rag.settings;
@@ -311,7 +311,9 @@ begin
     complete := rag.milliseconds_since(started) < settings.graph_milliseconds;
     if complete then
       neighbours := rag.co_occurring_entities(first, seeds, scope);
-      names_of_hit := rag.co_occurring_entities(best_hit, seeds, scope);
+      if cardinality(best_hit) > 0 then
+        names_of_hit := rag.co_occurring_entities(best_hit, seeds, scope);
+      end if;
       next_seeds := rag.next_seeds(neighbours, names_of_hit, scope);
       complete := rag.milliseconds_since(started) < settings.graph_milliseconds;
     end if;

@@ -24,7 +24,7 @@ end;
 $$;
 
 comment on function rag.check_messages is
-  'Raises PT400 for messages that nobody says: [{role, content, details}], with details an object or not there.';
+  'Raises PT400 unless the messages are [{role, content, details}], with a known role each; details may be absent.';
 
 create function public.rag_open_session(
   session_id uuid default null, collection_id uuid default null, history integer default 100

@@ -30,7 +30,7 @@ $$;
 
 comment on function rag.check_load is
   'The caller''s org, once it is certain that a snapshot may become its collection of that name. PT409 for a name '
-  'that is taken, without overwrite; PT400 for the name of somebody''s own.';
+  'that is taken, without overwrite; PT400 for the name of another user''s collection.';
 
 create function public.rag_check_load(name text, overwrite boolean default false)
 returns jsonb

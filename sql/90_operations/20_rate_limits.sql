@@ -36,7 +36,7 @@ create table rag.request_counts (
 
 comment on table rag.request_counts is
   'Requests by user, function and outcome, since ever: what /metrics sums over all users, so that its counters are '
-  'true over all instances. Each user has rows of their own, so that nobody waits for others.';
+  'true over all instances. Each user has rows of their own, so that no request waits for another user.';
 comment on column rag.request_counts.function is
   'The deployed function. A user has at most 64 names, because a direct caller may choose any (rag.count_request).';
 

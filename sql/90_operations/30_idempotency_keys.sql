@@ -29,7 +29,7 @@ comment on column rag.stored_responses.caller_id is 'The API key that asked, els
 comment on column rag.stored_responses.key_hash is 'SHA-256 of the key, and of what was asked.';
 comment on column rag.stored_responses.collection_id is 'The one that the asking key is bound to.';
 comment on column rag.stored_responses.claim is
-  'Whose work it is until it is done, and when whoever has it is taken for dead. A reply has neither.';
+  'The claim of the request that computes the response, until due_at. Both are null in a finished response.';
 comment on column rag.stored_responses.body is 'As it was sent, the order of its keys too.';
 comment on column rag.stored_responses.chunk_ids is
   'What it shows: when the caller no longer sees all of that, it was never answered.';
@@ -214,7 +214,7 @@ end;
 $$;
 
 comment on function public.rag_claim_response is
-  'Claim a request for so many seconds, in which nobody else does the same. Of any number at once one goes. A claim '
+  'Claim a request for so many seconds; an equal request waits meanwhile. Of any number at once one goes. A claim '
   'that has run out goes to the next who asks the same; what is older than 24 hours was never asked. It is kept in '
   'the org of the collection that it is about, where there is one (PT404 for one that the caller does not see), '
   'else in the one that is meant. scope: what a key needs for what is asked.';

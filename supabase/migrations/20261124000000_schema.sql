@@ -773,7 +773,7 @@ comment on column rag.collections.config is
   'chunk_overlap, embedding_model, enable_hybrid_search, enable_knowledge_graph. What is not there is the '
   'deployment''s to choose.';
 comment on column rag.collections.loading_name is
-  'While it is loaded from a snapshot: the name that it will have. Until then nobody finds it by any name.';
+  'While it is loaded from a snapshot: the name that it will have. Until then no name finds it.';
 comment on column rag.collections.deleted_at is
   'When a member deleted it. It then exists only for the owners of private documents in it and for the org''s '
   'admins, until the last of these documents goes (22_delete_collections.sql).';
@@ -1580,7 +1580,7 @@ create table rag.originals (
 );
 
 comment on table rag.originals is 'Original files: the bytes, address or Storage object that a document was made of.';
-comment on column rag.originals.bytes is 'Null for an address that nobody has fetched yet.';
+comment on column rag.originals.bytes is 'Null for an address that is not fetched yet.';
 comment on column rag.originals.path is 'Of the object that a large file is: org/collection/user/anything new/name.';
 comment on column rag.originals.content_hash is 'Of an object or an address it is known once the worker has read it.';
 
@@ -1801,8 +1801,8 @@ comment on column rag.jobs.user_id is 'In whose name it is done: who brought the
 comment on column rag.jobs.document is
   'The document''s fields as its author sent them. The completed job stores them.';
 comment on column rag.jobs.due_at is
-  'Not before this. While it runs: when its lease ends, and anybody may claim it again.';
-comment on column rag.jobs.lease is 'Who holds this may finish it, and nobody else.';
+  'Not before this. While it runs: when its lease ends and any worker may claim it again.';
+comment on column rag.jobs.lease is 'Only the worker with this id may finish the job.';
 comment on column rag.jobs.step is 'What it is at: fetching, converting, embedding, storing.';
 
 -- Deleting a document, and showing what becomes of it.
@@ -4025,7 +4025,7 @@ create table rag.object_removals (
 comment on table rag.object_removals is
   'Objects of Supabase Storage to delete, and announced uploads that no document has.';
 comment on column rag.object_removals.expected_until is
-  'Until then whoever uploads it may make a document of it; null once it was one.';
+  'Until then the user who uploads it may make a document of it; null after that.';
 comment on column rag.object_removals.storable_until is
   'Until then the link that it was uploaded by may store it once more: it is deleted again when that is over.';
 
@@ -4310,11 +4310,11 @@ create table rag.webhooks (
 
 comment on table rag.webhooks is 'Subscriptions to events. Members read them, because their changes cause the events.';
 comment on column rag.webhooks.owner_id is
-  'Nobody''s own: an org''s admins, who see all of its documents, keep them together.';
+  'Always null: webhooks belong to the org, and its admins manage them.';
 comment on column rag.webhooks.collection_id is
   'Null is every collection. Of one that has gone the webhook is left, to be told so.';
 comment on column rag.webhooks.enabled is
-  'Off, by an admin, or by the worker when nobody has answered there for days. What waits then ends.';
+  'Off, by an admin, or by the worker after days without a response. Waiting deliveries then end.';
 
 create table rag.endpoints (
   org_id uuid not null,
@@ -4442,9 +4442,9 @@ comment on table rag.deliveries is 'The outbox of webhooks, and the results of i
 comment on column rag.deliveries.owner_id is 'Of the document that it tells of.';
 comment on column rag.deliveries.event_id is 'The same for every address that is told.';
 comment on column rag.deliveries.due_at is
-  'Not before this. While it is being sent: when its lease ends, and anybody may send it again.';
+  'Not before this. While it is being sent: when its lease ends and any worker may send it again.';
 comment on column rag.deliveries.response_status is
-  'What the last attempt was answered, if anybody answered, and why it was not enough.';
+  'The response to the last attempt, if there was one, and why the attempt failed.';
 
 -- rag_list_deliveries, newest first; deleting a webhook.
 create index deliveries_by_webhook on rag.deliveries (org_id, webhook_id, created_at);
@@ -4822,7 +4822,7 @@ create type rag.webhook as (
   failing_since timestamptz, created_at timestamptz, updated_at timestamptz
 );
 
-comment on type rag.webhook is 'What a list shows of a webhook. (Its secret is nobody''s to read.)';
+comment on type rag.webhook is 'What a list shows of a webhook. (No function returns its secret.)';
 
 create function public.rag_list_webhooks(webhook_id uuid default null)
 returns setof rag.webhook
@@ -5144,7 +5144,7 @@ create type rag.filters as (
 comment on type rag.filters is
   'The filters as they come. Dates are inclusive and mean the document''s own date; lang "fr" finds fr-CA too; of a '
   'list one suffices, an empty one is none; metadata are equalities that all must hold. collection is the name of '
-  'one of the caller''s. model is the deployment''s by default. document_type is what somebody calls the document, '
+  'one of the caller''s. model is the deployment''s by default. document_type is what the uploader calls the document, '
   'or what it was read as.';
 
 create function rag.ignored_filters(filters jsonb, known jsonb)
@@ -6439,7 +6439,7 @@ $$;
 
 comment on function rag.two_leg_search is
   'The hits of both legs, best first: of the nearest, and of those with most of the words, `row_limit` each. mode and '
-  'fusion: as rag_search takes them. shown: how many somebody will see, whose order matters most. complete: whether '
+  'fusion: as rag_search takes them. shown: how many the caller will see, whose order matters most. complete: whether '
   'asking for more would bring no more. '
   'vector_ms, lexical_ms: how long each leg took; the words'' one orders both.';
 
@@ -7338,12 +7338,12 @@ create table rag.extractions (
 );
 
 comment on table rag.extractions is 'Progress of entity extraction, one row for each document in the graph.';
-comment on column rag.extractions.user_id is 'In whose name it is read; null: nobody''s yet (rag_build_graph).';
-comment on column rag.extractions.level is 'Who has read it all: 0 nobody, 1 the rules, 2 a model.';
+comment on column rag.extractions.user_id is 'The user in whose name the worker reads it; null until one requests it (rag_build_graph).';
+comment on column rag.extractions.level is 'What has read all of it: 0 nothing, 1 the rules, 2 a model.';
 comment on column rag.extractions.model is 'The model''s name, where one has begun or ended.';
 comment on column rag.extractions.next_ordinal is 'The chunk that comes next, while it is being read.';
 comment on column rag.extractions.due_at is
-  'Not before this. While it is read: when the lease ends, and anybody may claim it again. Null: given up.';
+  'Not before this. While it is read: when the lease ends and any worker may claim it again. Null: given up.';
 
 -- rag_claim_extractions: which orgs have some to read, and of each what is due.
 create index extractions_due on rag.extractions (level, org_id, due_at)
@@ -7800,12 +7800,16 @@ comment on function rag.delete_graph_of_document is 'Take a document out of the 
 
 create function rag.name_rarity(name text, config regconfig, org_id uuid, scope rag.search_scope,
   out rarity double precision, out documents_of_rarest_word bigint)
-language sql stable security invoker set search_path = '' set enable_seqscan = off
+language plpgsql stable security invoker set search_path = '' set enable_seqscan = off
 as $$
+#variable_conflict use_column
+declare
+  words constant text[] := tsvector_to_array(rag.words(config, name));
+begin
   with counts as (
     select counted.term, sum(counted.documents) as documents
     -- The empty word stands for the totals of the org, whose terms begin with a blank.
-    from (select '' as term union all select unnest(tsvector_to_array(rag.words(config, name)))) as word
+    from unnest(array[''] || words) as word (term)
     cross join lateral (
       select word.term, term_counts.documents
       from rag.term_counts
@@ -7823,9 +7827,11 @@ as $$
   select coalesce(least(1, sum(ln((total.documents + 1) / (coalesce(counts.documents, 0) + 1)))
       / ln(min(total.documents) + 1)), 0)::double precision,
     coalesce(min(coalesce(counts.documents, 0)), 0)::bigint
-  from unnest(tsvector_to_array(rag.words(config, name))) as word (term)
+    into rarity, documents_of_rarest_word
+  from unnest(words) as word (term)
   cross join total
   left join counts on counts.term = word.term;
+end;
 $$;
 
 comment on function rag.name_rarity is
@@ -7836,11 +7842,12 @@ comment on function rag.name_rarity is
 
 create function rag.places_of_name(entity text, org_id uuid, scope rag.search_scope, row_limit integer)
 returns bigint
-language sql stable security invoker set search_path = ''
+language plpgsql stable security invoker set search_path = ''
 -- Of an org, or of the scope's collections one by one: one of the two look-ups never runs.
 set enable_sort = off set enable_seqscan = off
 as $$
-  select count(*)
+begin
+  return (select count(*)
   from (
     (select from rag.title_entities
     where scope.collection_ids is null and title_entities.org_id = places_of_name.org_id
@@ -7870,7 +7877,8 @@ as $$
     ) as inside
     limit row_limit)
     limit row_limit
-  ) as counted;
+  ) as counted);
+end;
 $$;
 
 comment on function rag.places_of_name is 'How many titles and chunks name an entity, counted up to row_limit.';
@@ -8644,7 +8652,7 @@ declare
   first rag.graph_candidate[];
   second rag.graph_candidate[];
   -- They lead on but are not shown: nothing connects them with the question.
-  names_of_hit rag.neighbour[];
+  names_of_hit rag.neighbour[] := '{}';
   next_seeds rag.seed_entity[];
 begin
   select * into settings from rag.settings;
@@ -8655,7 +8663,9 @@ begin
     complete := rag.milliseconds_since(started) < settings.graph_milliseconds;
     if complete then
       neighbours := rag.co_occurring_entities(first, seeds, scope);
-      names_of_hit := rag.co_occurring_entities(best_hit, seeds, scope);
+      if cardinality(best_hit) > 0 then
+        names_of_hit := rag.co_occurring_entities(best_hit, seeds, scope);
+      end if;
       next_seeds := rag.next_seeds(neighbours, names_of_hit, scope);
       complete := rag.milliseconds_since(started) < settings.graph_milliseconds;
     end if;
@@ -9537,7 +9547,7 @@ end;
 $$;
 
 comment on function rag.check_messages is
-  'Raises PT400 for messages that nobody says: [{role, content, details}], with details an object or not there.';
+  'Raises PT400 unless the messages are [{role, content, details}], with a known role each; details may be absent.';
 
 create function public.rag_open_session(
   session_id uuid default null, collection_id uuid default null, history integer default 100
@@ -9978,7 +9988,7 @@ $$;
 
 comment on function rag.check_load is
   'The caller''s org, once it is certain that a snapshot may become its collection of that name. PT409 for a name '
-  'that is taken, without overwrite; PT400 for the name of somebody''s own.';
+  'that is taken, without overwrite; PT400 for the name of another user''s collection.';
 
 create function public.rag_check_load(name text, overwrite boolean default false)
 returns jsonb
@@ -10322,7 +10332,7 @@ create table rag.request_counts (
 
 comment on table rag.request_counts is
   'Requests by user, function and outcome, since ever: what /metrics sums over all users, so that its counters are '
-  'true over all instances. Each user has rows of their own, so that nobody waits for others.';
+  'true over all instances. Each user has rows of their own, so that no request waits for another user.';
 comment on column rag.request_counts.function is
   'The deployed function. A user has at most 64 names, because a direct caller may choose any (rag.count_request).';
 
@@ -10616,7 +10626,7 @@ comment on column rag.stored_responses.caller_id is 'The API key that asked, els
 comment on column rag.stored_responses.key_hash is 'SHA-256 of the key, and of what was asked.';
 comment on column rag.stored_responses.collection_id is 'The one that the asking key is bound to.';
 comment on column rag.stored_responses.claim is
-  'Whose work it is until it is done, and when whoever has it is taken for dead. A reply has neither.';
+  'The claim of the request that computes the response, until due_at. Both are null in a finished response.';
 comment on column rag.stored_responses.body is 'As it was sent, the order of its keys too.';
 comment on column rag.stored_responses.chunk_ids is
   'What it shows: when the caller no longer sees all of that, it was never answered.';
@@ -10801,7 +10811,7 @@ end;
 $$;
 
 comment on function public.rag_claim_response is
-  'Claim a request for so many seconds, in which nobody else does the same. Of any number at once one goes. A claim '
+  'Claim a request for so many seconds; an equal request waits meanwhile. Of any number at once one goes. A claim '
   'that has run out goes to the next who asks the same; what is older than 24 hours was never asked. It is kept in '
   'the org of the collection that it is about, where there is one (PT404 for one that the caller does not see), '
   'else in the one that is meant. scope: what a key needs for what is asked.';
