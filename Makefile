@@ -37,7 +37,7 @@ serve: .venv/ready node_modules/ready
 
 # One process runs all tests of a module, so that they share what the module creates. Four processes keep two cores
 # busy: a test often waits for its servers.
-PYTEST := $(BIN)/python -m pytest -n 4 --dist loadfile
+PYTEST := $(BIN)/python -m pytest -n 4 --dist loadfile --no-loadscope-reorder
 
 test: .venv/ready-dev node_modules/ready
 	@$(PYTEST)

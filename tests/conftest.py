@@ -29,6 +29,7 @@ from tests.storage_server import BUCKET, StorageServer
 from tests.upload_client import Uploads
 
 TESTS = ROOT / "tests"
+SLOW_FOLDERS = [TESTS / name for name in ("deploy", "local", "verify", "sdk")]
 VERSIONS = (16, 18)
 RUN, LOCK, STACK = pytest.StashKey[Run](), pytest.StashKey[TextIO](), pytest.StashKey[ProcessStack]()
 
@@ -84,6 +85,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.path.is_relative_to(ROOT / "tests" / "sql"):
             item.add_marker(pytest.mark.postgres)
+    # The modules that take longest start first, so that the run does not end with one process at work.
+    items.sort(key=lambda item: not any(item.path.is_relative_to(folder) for folder in SLOW_FOLDERS))
 
 
 @pytest.fixture(scope="session")
