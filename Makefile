@@ -6,7 +6,7 @@ export SUPABASE_TELEMETRY_DISABLED := 1
 # The tests start hundreds of Python processes: without bytecode each would compile the project again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo serve test test-postgres test-long mutants check format schema migration openapi package sdk bench eval clean
+.PHONY: help demo serve test test-postgres test-long mutants docs links check format schema migration openapi package sdk bench eval clean
 
 help:
 	@echo "make demo       documents in, questions asked, answers with citations (a stack of its own)"
@@ -16,11 +16,13 @@ help:
 	@echo "make test-long  the tests that take minutes: random kills, large snapshots, the fuzzer at full width"
 	@echo "make mutants    plants defects one at a time, and checks that a test fails (an hour;"
 	@echo "                MUTANTS='--area graph' for one area, '--help' for the options)"
-	@echo "make check      format, lint, types, tests: what CI runs"
+	@echo "make docs       build/docs, the documentation as a site, with its links and anchors checked"
+	@echo "make links      requests every external link of the documentation"
+	@echo "make check      format, lint, types, documentation, tests: what CI runs"
 	@echo "make schema     supabase/migrations, written from sql/ (one migration until the first release)"
 	@echo "make migration name=x   draft the migration from supabase/migrations to sql/"
 	@echo "make openapi    writes openapi/, what each function says of itself; a test compares it"
-	@echo "make package    build/lambda, the folder that osls packages (README.md, Deploy)"
+	@echo "make package    build/lambda, the folder that osls packages (docs/deploy.md)"
 	@echo "make sdk        build/sdk, the SDKs of the platform API as they are installed: a wheel, an npm tarball"
 	@echo "make bench      speed, cold starts, memory, load, matching among 100,000 chunks (bench/results.jsonl;"
 	@echo "                an hour; PARTS=match for one of http cold memory load match growth storage cutover"
@@ -56,6 +58,14 @@ test-long: .venv/ready-dev node_modules/ready
 mutants: .venv/ready-dev node_modules/ready
 	@$(BIN)/python -m tests.mutation --jobs 2 $(MUTANTS)
 
+docs: .venv/ready-dev
+	@# The theme announces its successor with each build.
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+
+links:
+	@grep -rhoE '\]\(https?://[^)#]+' README.md CONTRIBUTING.md docs sdk/*/README.md | cut -c3- | sort -u \
+	  | xargs -n 1 curl --silent --show-error --fail --location --retry 3 --max-time 30 --output /dev/null
+
 check: .venv/ready-dev node_modules/ready
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
@@ -65,6 +75,7 @@ check: .venv/ready-dev node_modules/ready
 	$(BIN)/hadolint Dockerfile
 	$(BIN)/zizmor --offline --quiet --persona=pedantic .github
 	$(BIN)/mypy
+	@$(MAKE) docs
 	$(PYTEST)
 
 format: .venv/ready-dev

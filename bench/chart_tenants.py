@@ -3,11 +3,10 @@
 Written as SVG without a library; the colours follow the viewer's light or dark mode.
 """
 
-from pathlib import Path
-
 from bench.figures import results
+from local import ROOT
 
-CHART = Path(__file__).parent / "results" / "tenants.svg"
+CHART = ROOT / "docs" / "images" / "tenants.svg"
 TENANTS = ("50,000 chunks", "3,000 chunks", "100 chunks", "50 orgs")
 STYLE = """
   text { font: 12px system-ui, sans-serif; fill: #1f2328 }

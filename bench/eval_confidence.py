@@ -1,9 +1,9 @@
 """Fit the confidence thresholds of the embedder at hand, and report on questions that the fit did not see:
 called by bench/evaluate.py for a set whose questions are labelled.
 
-A question's label is "answerable", "out_of_corpus" or anything else. The figures in the README are from 3,000
-questions of SQuAD 2.0 (CC BY-SA, so not kept here) over 815 of its paragraphs: 1,000 answerable, 1,000 of its
-adversarial unanswerable ones, 1,000 about articles that are not among the 815.
+A question's label is "answerable", "out_of_corpus" or anything else. The figures in docs/benchmarks.md
+are from 3,000 questions of SQuAD 2.0 (CC BY-SA, so not kept here) over 815 of its paragraphs: 1,000
+answerable, 1,000 of its adversarial unanswerable ones, 1,000 about articles that are not among the 815.
 
 Every question goes through the real search. Its number is the contract's: the mean similarity of its five
 best chunks. Half of the questions (by a hash of their id) fit two thresholds, the other half is reported:

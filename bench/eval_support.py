@@ -177,7 +177,7 @@ def report(folder: Path, console: Console) -> None:
 
 
 def table() -> list[str]:
-    """The rows that the README shows, as they were measured last."""
+    """The rows of docs/benchmarks.md, as they were measured last."""
     summary = json.loads(RESULTS.read_text())
     return [
         f"| {kind} | {side} | {share:.1%} | {count} |".replace("%", " %")

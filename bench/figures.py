@@ -14,7 +14,6 @@ from rich.console import Console
 from rich.table import Table
 
 RESULTS = Path(__file__).parent / "results.jsonl"
-PARTS_WITH_TABLES = {"match", "storage", "cutover", "quality", "hybrid", "index", "graph", "graph_quality"}
 PACKAGES = ("fastapi", "httpx", "postgrest", "slowapi", "pydantic", "openai", "uvicorn")
 
 
@@ -88,19 +87,15 @@ def _rounded(figure: Figure) -> dict[str, Any]:
     }
 
 
-def results(part: str | None = None) -> list[dict[str, Any]]:
-    """What was measured last, of one part or of all."""
-    all_results = map(json.loads, _lines(str(RESULTS)))
-    return [result for result in all_results if part in (None, result["part"])]
+def results(part: str) -> list[dict[str, Any]]:
+    """The latest results of a part."""
+    return [result for result in map(json.loads, _lines(str(RESULTS))) if result["part"] == part]
 
 
-def markdown(part: str | None = None) -> list[str]:
-    """The results as the README shows them, a row a figure: of one part, or of all but those that have tables
-    of their own (bench/readme_tables.py)."""
+def markdown(part: str) -> list[str]:
+    """The results of a part as docs/benchmarks.md shows them, a row a figure."""
     rows = []
     for result in results(part):
-        if part is None and result["part"] in PARTS_WITH_TABLES:
-            continue
         figure = Figure(**{name: result[name] for name in ("name", "value", "unit", "baseline", "goal")})
         beside = "" if figure.baseline is None else f"{figure.baseline:g} {figure.unit}".strip()
         ratio = "" if figure.baseline is None else f"{figure.compared:.2f}"

@@ -1,12 +1,12 @@
 """Labelled sets of questions, and the stack that one is measured on.
 
-A set is a folder of three files: corpus.jsonl, {"id", "title", "text"} a line; queries.jsonl, {"id", "text",
-"meta"} a line; and qrels.tsv, a heading and then "query-id corpus-id score" a line, separated by tabs, for
-the questions that the corpus answers. meta.label may say of all questions whether they are "answerable",
-"out_of_corpus" or something else. published_rankings.json, where there is one, holds what others found in the
-small corpus, the first 780 documents: {"whose": {"query-id": ["corpus-id", ...]}}. The figures in the README
-are from Cranfield, 101 questions of 2WikiMultihopQA and 3,000 of SQuAD 2.0: not ours to give away, so not
-kept here. bench/datasets/workplace is the project's own set.
+A set is a folder of three files: corpus.jsonl, {"id", "title", "text"} a line; queries.jsonl, {"id",
+"text", "meta"} a line; and qrels.tsv, a heading and then "query-id corpus-id score" a line, separated by
+tabs, for the questions that the corpus answers. meta.label may say of all questions whether they are
+"answerable", "out_of_corpus" or something else. published_rankings.json, where there is one, holds what
+others found in the small corpus, the first 780 documents: {"whose": {"query-id": ["corpus-id", ...]}}.
+The figures in docs/benchmarks.md are from Cranfield, 101 questions of 2WikiMultihopQA and 3,000 of SQuAD
+2.0: not ours to give away, so not kept here. bench/datasets/workplace is the project's own set.
 """
 
 import json

@@ -13,6 +13,7 @@ from pathlib import Path
 from rich.console import Console
 
 from local import (
+    configuration_page,
     declared_schema,
     demo,
     ingest_command,
@@ -139,6 +140,10 @@ def migration(stack: Stack, options: argparse.Namespace) -> None:
             temporary.remove()
 
 
+def write_configuration(stack: Stack, options: argparse.Namespace) -> None:
+    configuration_page.write()
+
+
 def write_openapi(stack: Stack, options: argparse.Namespace) -> None:
     print("\n".join(openapi.write()))
 
@@ -179,6 +184,7 @@ def parser() -> argparse.ArgumentParser:
     command(write_schema, "write the migration in supabase/migrations from sql/", "schema")
     command(write_sql_reference, "write docs/sql-reference.md from the comments of sql/", "sql-reference")
     command(migration, "draft the migration from supabase/migrations to sql/").add_argument("name")
+    command(write_configuration, "write docs/configuration.md from the settings", "configuration")
     command(write_openapi, "write the OpenAPI documents to openapi/", "openapi")
     return top
 

@@ -21,8 +21,7 @@ CALLERS = {
 }
 INTRODUCTION = """# SQL reference
 
-Generated from the database by `python -m local sql-reference`. [sql/README.md](../sql/README.md) explains
-the domains.
+Generated from the database by `python -m local sql-reference`. `sql/README.md` explains the domains.
 """
 RELATIONS = """
 select relname, obj_description(pg_class.oid, 'pg_class'), array(

@@ -1,37 +1,53 @@
-"""The documents say what is true: routes, settings, commands."""
+"""The documentation agrees with the code: routes, settings, commands, links, figures."""
 
 import json
 import re
+from collections.abc import Iterator
 from dataclasses import asdict
 from importlib import import_module
+from pathlib import Path
 
-from bench import eval_support, figures, readme_tables
+from bench import benchmarks_page, eval_support
 from functions.server import SLUGS
-from local import ROOT
-from shared.config import Settings
+from local import ROOT, configuration_page
+from shared.config import FORMER_NAMES, Settings
 from shared.generation.confidence import THRESHOLDS
 from shared.generation.grounding.coverage import LIMITS
 
 README = (ROOT / "README.md").read_text()
+CONTRIBUTING = (ROOT / "CONTRIBUTING.md").read_text()
+DOCS = {path: path.read_text() for path in sorted(ROOT.glob("docs/**/*.md"))}
 EXAMPLE = (ROOT / ".env.example").read_text()
+# Pages outside docs/, whose links mkdocs does not check.
+LINKING = (
+    "README.md",
+    "CONTRIBUTING.md",
+    "sql/README.md",
+    "sdk/python/README.md",
+    "sdk/typescript/README.md",
+)
 
 
-def test_the_readme_lists_exactly_the_served_routes():
+def test_the_pages_list_exactly_the_served_routes():
     served = {
-        f"{method} {getattr(route, 'path', '')}"
+        f"{method} {getattr(route, 'path', '').replace(':path}', '}')}"
         for module in SLUGS.values()
         for route in import_module(module).app.routes
         for method in getattr(route, "methods", set()) - {"HEAD"}
     }
-    assert set(re.findall(r"`((?:GET|POST|PUT|PATCH|DELETE) /[^`]*)`", README)) == served
+    listed = {
+        route
+        for text in DOCS.values()
+        for route in re.findall(r"`((?:GET|POST|PUT|PATCH|DELETE) /[^`]*)`", text)
+    }
+    assert listed == served
 
 
-def test_every_row_of_routes_names_existing_tests():
-    table = README[README.index("| route | also at |") :].split("\n\n")[0].split("\n")[2:]
-    named = [re.findall(r"`(test_\w+\.py)`", row) for row in table]
-    assert all(named)
-    functions = ROOT / "tests" / "functions"
-    assert all((functions / file).is_file() for files in named for file in files)
+def test_every_function_has_tests_of_its_name():
+    tests = {path.stem for path in (ROOT / "tests" / "functions").glob("test_*.py")}
+    assert [
+        slug for slug in SLUGS if not any(name.startswith(f"test_{slug.replace('-', '_')}") for name in tests)
+    ] == []
 
 
 def test_the_example_environment_has_exactly_the_settings_with_their_defaults():
@@ -43,15 +59,54 @@ def test_the_example_environment_has_exactly_the_settings_with_their_defaults():
         assert entry in (str(default), str(default).lower()) or float(entry) == default, name
 
 
-def test_the_readme_s_table_names_every_setting():
-    assert {name.upper() for name in Settings.model_fields} <= set(re.findall(r"`([A-Z_]+)`", README))
+def test_every_setting_has_a_comment_of_its_own():
+    assert re.findall(r"^.*\n(?:# )?[A-Z][A-Z_]+=.*\n(?:# )?([A-Z][A-Z_]+)=", EXAMPLE, re.MULTILINE) == []
+
+
+def test_the_page_of_settings_is_generated():
+    assert configuration_page.PATH.read_text() == configuration_page.page()
+
+
+def test_every_setting_in_the_pages_exists():
+    names = set(re.findall(r"\b(?:RAG|SUPABASE)_[A-Z_]+\b", README + "".join(DOCS.values())))
+    names -= {
+        "RAG_TOKEN",
+        "RAG_HOSTILE_SECONDS",
+        "RAG_EMBEDDING_",
+        "SUPABASE_ACCESS_TOKEN",
+        "SUPABASE_DB_PASSWORD",
+    }
+    former = set(FORMER_NAMES.values())
+    assert names - {"SUPABASE_PROJECT_REF"} - former <= {name.upper() for name in Settings.model_fields}
 
 
 def test_every_make_target_in_the_documents_exists():
     makefile = (ROOT / "Makefile").read_text()
-    documents = README + (ROOT / "CONTRIBUTING.md").read_text()
-    for target in set(re.findall(r"\bmake (\w+)", documents)) - {"sure"}:
+    documents = README + CONTRIBUTING + "".join(DOCS.values())
+    for target in set(re.findall(r"(?:^|`)make (\w+)", documents, re.MULTILINE)):
         assert re.search(rf"^{target}:", makefile, re.MULTILINE), target
+
+
+def _broken_links(page: Path) -> Iterator[str]:
+    for target in re.findall(r"\]\(([^)\s]+)\)", page.read_text()):
+        name, _, anchor = target.partition("#")
+        if "://" in name:
+            continue
+        path = page.parent / name if name else page
+        headings = re.findall(r"^#+ (.+)$", path.read_text(), re.MULTILINE) if path.suffix == ".md" else []
+        anchors = {re.sub(r"[^\w -]", "", heading).strip().lower().replace(" ", "-") for heading in headings}
+        if not path.exists() or (anchor and anchor not in anchors):
+            yield f"{page.name}: {target}"
+
+
+def test_links_of_pages_outside_docs_lead_somewhere():
+    assert [link for page in LINKING for link in _broken_links(ROOT / page)] == []
+
+
+def test_readme_and_contributing_stay_short():
+    assert len(README.splitlines()) <= 200
+    assert len(README.split()) <= 2200
+    assert len(CONTRIBUTING.splitlines()) <= 150
 
 
 def test_nothing_in_this_project_is_security_definer():
@@ -59,30 +114,25 @@ def test_nothing_in_this_project_is_security_definer():
         assert "security definer" not in path.read_text().lower(), path.name
 
 
-def test_the_thresholds_and_the_readme_s_figures_are_measured():
+def test_the_thresholds_are_measured():
     measured = json.loads((ROOT / "bench" / "results" / "confidence_all-MiniLM-L6-v2.json").read_text())
     thresholds = THRESHOLDS[measured["model"]]
     assert (thresholds.high, thresholds.medium) == (measured["high"], measured["medium"])
-    for label in ("answerable", "out_of_corpus", "adversarial_unanswerable"):
-        shares = (measured["answered"][label], measured["answered_with_high_confidence"][label])
-        answered, high = (f"{share:.1%}".replace("%", " %") for share in shares)
-        assert f"| {answered} | {high} |" in README
 
 
-def test_the_readme_shows_the_latest_figures():
-    rows = figures.markdown()
-    assert rows
-    rows += readme_tables.match() + readme_tables.quality() + readme_tables.hybrid() + readme_tables.index()
-    rows += readme_tables.graph() + readme_tables.graph_quality() + readme_tables.keyword_quality()
-    assert [row for row in rows if row not in README] == []
+def test_the_benchmarks_show_the_latest_figures():
+    text = benchmarks_page.PAGE.read_text()
+    assert set(re.findall(r"<!-- table: ([\w-]+) -->", text)) == set(benchmarks_page.TABLES)
+    assert text == benchmarks_page.page(text)
 
 
-def test_the_readme_shows_the_latest_figures_of_the_grounding_check():
-    measured = json.loads(eval_support.RESULTS.read_text())
-    assert measured["in_use"] == asdict(LIMITS)
-    assert [row for row in eval_support.table() if row not in README] == []
+def test_the_readme_s_figures_are_those_of_the_benchmarks():
+    table = README.partition("| Measured |")[2].partition("\n\n")[0]
+    figures = re.findall(r"\| ([\d.]+(?: %| ms)?)[; |]", table)
+    benchmarks = benchmarks_page.PAGE.read_text()
+    assert len(figures) > 10
+    assert [figure for figure in figures if figure not in benchmarks] == []
 
 
-def test_the_decisions_show_the_latest_measurements():
-    contributing = (ROOT / "CONTRIBUTING.md").read_text()
-    assert [row for row in readme_tables.storage() + readme_tables.cutover() if row not in contributing] == []
+def test_the_limits_of_the_grounding_check_are_the_measured_ones():
+    assert json.loads(eval_support.RESULTS.read_text())["in_use"] == asdict(LIMITS)

@@ -1,6 +1,6 @@
 """Local reranker: mean of cosine, late interaction and shared words, by MiniLM.
 
-Each of the three alone makes some set of questions worse; their mean does not (README.md, "Reranking,
+Each of the three alone makes some set of questions worse; their mean does not (docs/benchmarks.md, "Reranking
 measured"). Fitted weights, sentences, other layers, centred vectors and the first stage's score brought no
 lasting improvement.
 """

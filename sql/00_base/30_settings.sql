@@ -1,6 +1,6 @@
 -- Settings of a deployment: the embedding model, the bound of exact matches, the weights of ranking. The deployer
 -- writes the row in SQL; every signed-in caller reads it inside the functions. One row for all orgs. The defaults are
--- measured: CONTRIBUTING.md and bench/results.
+-- measured: docs/benchmarks.md.
 
 create table rag.settings (
   singleton boolean primary key default true check (singleton),

@@ -1,7 +1,7 @@
 -- The parts that the queues of the worker share. The queues are ingestion jobs (20_documents), extractions (70_graph),
 -- deliveries (50_webhooks) and object removals (40_storage). A claim leases due items, the same number for every org.
 -- An item whose lease has expired is due again, and after rag.max_attempts() without a result it fails. A removal has
--- no lease and never fails. The claims themselves differ by table (CONTRIBUTING.md, Decisions).
+-- no lease and never fails. The claims themselves differ by table (docs/decisions/storage.md).
 
 create function rag.check_claim(max_items integer, lease_seconds integer default 60)
 returns void

@@ -118,7 +118,7 @@ begin
   if rag.is_direct_call() then
     if not (select open_to_direct_callers from rag.settings) then
       if rag.functions_secret_status() = 'unset' then
-        raise exception 'The functions secret is not set in this database. See README.md, Functions secret.'
+        raise exception 'The functions secret is not set in this database. See docs/install.md, Functions secret.'
           using errcode = 'PT403', detail = 'functions_secret_unset';
       end if;
       raise exception 'Only this project''s functions may call this. Call the HTTP API instead.'

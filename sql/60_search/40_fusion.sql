@@ -3,7 +3,7 @@
 -- The two legs each bring their best candidates; then every candidate is scored by both, whichever leg brought
 -- it, and the mean of the two orders the list. Both scores are 0 to 1 by themselves: the cosine, and BM25 over
 -- the score of a perfect chunk. So their mean is too, and has the same meaning for every query and page. Reciprocal
--- rank fusion, which knows only ranks, was worse on the whole (CONTRIBUTING.md); a caller may choose it.
+-- rank fusion, which knows only ranks, was worse on the whole (docs/decisions/search.md); a caller may choose it.
 
 create function rag.load_candidates(keywords rag.keyword_query, documents rag.document_key[], near rag.candidate[],
   query_embedding extensions.halfvec, scope rag.search_scope, row_limit integer, whole_documents boolean)

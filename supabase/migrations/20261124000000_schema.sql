@@ -100,7 +100,7 @@ comment on function rag.check_json is
 
 -- Settings of a deployment: the embedding model, the bound of exact matches, the weights of ranking. The deployer
 -- writes the row in SQL; every signed-in caller reads it inside the functions. One row for all orgs. The defaults are
--- measured: CONTRIBUTING.md and bench/results.
+-- measured: docs/benchmarks.md.
 
 create table rag.settings (
   singleton boolean primary key default true check (singleton),
@@ -196,7 +196,7 @@ comment on function rag.check_models is
 -- The parts that the queues of the worker share. The queues are ingestion jobs (20_documents), extractions (70_graph),
 -- deliveries (50_webhooks) and object removals (40_storage). A claim leases due items, the same number for every org.
 -- An item whose lease has expired is due again, and after rag.max_attempts() without a result it fails. A removal has
--- no lease and never fails. The claims themselves differ by table (CONTRIBUTING.md, Decisions).
+-- no lease and never fails. The claims themselves differ by table (docs/decisions/storage.md).
 
 create function rag.check_claim(max_items integer, lease_seconds integer default 60)
 returns void
@@ -482,7 +482,7 @@ begin
   if rag.is_direct_call() then
     if not (select open_to_direct_callers from rag.settings) then
       if rag.functions_secret_status() = 'unset' then
-        raise exception 'The functions secret is not set in this database. See README.md, Functions secret.'
+        raise exception 'The functions secret is not set in this database. See docs/install.md, Functions secret.'
           using errcode = 'PT403', detail = 'functions_secret_unset';
       end if;
       raise exception 'Only this project''s functions may call this. Call the HTTP API instead.'
@@ -6157,7 +6157,7 @@ comment on function rag.bm25_scores is
 -- The two legs each bring their best candidates; then every candidate is scored by both, whichever leg brought
 -- it, and the mean of the two orders the list. Both scores are 0 to 1 by themselves: the cosine, and BM25 over
 -- the score of a perfect chunk. So their mean is too, and has the same meaning for every query and page. Reciprocal
--- rank fusion, which knows only ranks, was worse on the whole (CONTRIBUTING.md); a caller may choose it.
+-- rank fusion, which knows only ranks, was worse on the whole (docs/decisions/search.md); a caller may choose it.
 
 create function rag.load_candidates(keywords rag.keyword_query, documents rag.document_key[], near rag.candidate[],
   query_embedding extensions.halfvec, scope rag.search_scope, row_limit integer, whole_documents boolean)

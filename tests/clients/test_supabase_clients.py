@@ -1,5 +1,6 @@
 """Clients that nobody changed: supabase-js in Node and in Chromium, supabase-py, a browser's fetch."""
 
+import re
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
@@ -38,6 +39,29 @@ def test_supabase_js_works_unmodified(people: People, core: Services):
     assert [row["title"] for row in result["match"]] == ["Kettle manual"]
     assert result["member"] is False
     assert result["tableError"] == "PGRST205" or result["tableError"].startswith(("42", "PGRST"))
+
+
+def test_the_documented_fetch_reaches_functions_outside_the_project(
+    people: People, core: Services, tmp_path: Path
+):
+    """The example of docs/frontend.md, with a project that does not answer and the stack as the functions."""
+    tell(core, people.ann, "Kettle manual", KETTLE)
+    page = (ROOT / "docs" / "frontend.md").read_text()
+    (example,) = re.findall(r"```js\n(const PROJECT .*?)```", page, re.DOTALL)
+    example = example.replace("https://<ref>.supabase.co", "http://project.invalid")
+    example = example.replace("https://rag.example.com", people.ann.stack.url)
+    # Instead of a session, which the project would have given.
+    example = example.replace("global:", f'accessToken: async () => "{people.ann.token()}", global:')
+    (tmp_path / "node_modules").symlink_to(ROOT / "node_modules")
+    script = tmp_path / "example.mjs"
+    script.write_text(
+        f"import {{ createClient }} from '@supabase/supabase-js';\n"
+        f"const anonKey = '{people.ann.stack.anon_key}';\n{example}\n"
+        f"console.log(JSON.stringify({{ data, error }}));"
+    )
+    result = run_node(script, {})
+    assert result["error"] is None
+    assert result["data"]["status"] in ("success", "insufficient_context")
 
 
 def test_supabase_js_of_another_org_finds_nothing(people: People, core: Services):

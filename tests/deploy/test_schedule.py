@@ -1,5 +1,7 @@
-"""README's schedule for whoever lets the database call the worker. There is neither pg_cron nor pg_net
-here, so it is parsed, and not run."""
+"""The schedule in docs/deploy.md by which the database calls the worker.
+
+The local Postgres has neither pg_cron nor pg_net, so its SQL is parsed, not run.
+"""
 
 import re
 
@@ -19,8 +21,8 @@ def parse(world: World, statement: str) -> None:
     world.sql(f"create function pg_temp.parsed() returns void language plpgsql as {body}")
 
 
-def test_the_schedule_in_the_readme_is_sql(world: World):
-    (schedule,) = SCHEDULE.findall((ROOT / "README.md").read_text())
+def test_the_documented_schedule_is_sql(world: World):
+    (schedule,) = SCHEDULE.findall((ROOT / "docs" / "deploy.md").read_text())
     parse(world, schedule)
     (_, called, _) = schedule.split("$$")
     parse(world, f"{called.strip()};")

@@ -1,4 +1,4 @@
-"""serverless.yml says the same as functions/, the settings and the README: routes, timeouts, secrets."""
+"""serverless.yml agrees with functions/, the settings and docs/deploy.md: routes, time-outs, secrets."""
 
 import re
 from importlib import import_module
@@ -94,8 +94,9 @@ def test_secrets_come_only_from_the_deployer_s_environment(packaged: Package):
     assert not re.findall(r"(sk-|eyJ|-----BEGIN)", CONFIGURATION)
 
 
-def test_each_function_gets_the_secrets_that_the_readme_lists(packaged: Package):
-    section = (ROOT / "README.md").read_text().partition("## Deploy")[2].partition("\n## ")[0]
+def test_each_function_gets_the_documented_secrets(packaged: Package):
+    page = (ROOT / "docs" / "deploy.md").read_text()
+    section = page.partition("## Secrets of each function")[2].partition("\n## ")[0]
     head, _, *rows = re.findall(r"^\|(.+)\|$", section, re.MULTILINE)
     fields = {}
     names = [cell.strip().strip("`") for cell in head.split("|")][1:]

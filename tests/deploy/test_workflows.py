@@ -53,7 +53,7 @@ def test_a_push_and_a_pull_request_run_make_check_on_two_pythons_and_both_postgr
     assert set(CHECK["jobs"]) == {"check", "postgres"}
     assert commands(check) == [".ci/run"]
     assert commands(postgres) == ["make test-postgres"]
-    # The oldest that the README names as Debian's, and a newer one.
+    # The oldest, which is Debian's, and a newer one.
     oldest, newest = check["strategy"]["matrix"]["python"]
     assert oldest == "3.11.2"
     assert int(newest.split(".")[1]) > 11
@@ -61,10 +61,12 @@ def test_a_push_and_a_pull_request_run_make_check_on_two_pythons_and_both_postgr
     assert os.access(ROOT / ".ci" / "run", os.X_OK)
 
 
-def test_the_long_tests_run_every_night():
+def test_the_long_tests_and_the_external_links_run_every_night():
     assert set(NIGHTLY["on"]) == {"workflow_dispatch", "schedule"}
-    (job,) = NIGHTLY["jobs"].values()
-    assert commands(job)[-1] == "make test-long"
+    assert {name: commands(job)[-1] for name, job in NIGHTLY["jobs"].items()} == {
+        "long": "make test-long",
+        "links": "make links",
+    }
 
 
 def test_workflows_have_read_only_permissions():

@@ -23,6 +23,7 @@ from tests.functions.test_documents import FIELDS, collection
 from tests.upload_client import PATH, Uploads, digest, page
 
 Row = dict[str, Any]
+OPERATIONS = ROOT / "docs" / "operations.md"
 
 
 @pytest.fixture
@@ -465,10 +466,12 @@ def test_abandoned_uploads_are_deleted(uploading: Uploads, people: People, world
     assert uploading.paths == {uploading.path_of(document)}
 
 
-def test_the_readme_s_query_finds_orphaned_objects(
+def test_the_documented_query_finds_orphaned_objects(
     uploading: Uploads, people: People, world: World, home: str
 ):
-    (statement,) = re.findall(r"`(select name from storage.objects[^`]+)`", (ROOT / "README.md").read_text())
+    (statement,) = re.findall(
+        r"^(select name from storage.objects[^;]+);", OPERATIONS.read_text(), re.MULTILINE
+    )
     uploading.bring(people.ann, home, page("The kiln is hot."))
     uploading.put(people.ann, home, page("Still to be brought."))
     uploading.put(people.ann, home, page("Lost."), name="lost.html")

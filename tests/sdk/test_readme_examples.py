@@ -1,4 +1,4 @@
-"""The examples in the READMEs, word for word but for the key and the address, on the real stack."""
+"""The examples in the documentation of the SDKs, unchanged but for key and address, on the real stack."""
 
 import re
 import sys
@@ -32,7 +32,7 @@ def guide(folder: Path) -> None:
     canvas.save()
 
 
-@pytest.mark.parametrize("readme", ["README.md", "sdk/python/README.md"])
+@pytest.mark.parametrize("readme", ["docs/sdks.md", "sdk/python/README.md"])
 def test_the_python_examples_answer_from_a_pdf(readme: str, people: People, tmp_path: Path):
     guide(tmp_path)
     script = tmp_path / "example.py"
@@ -44,7 +44,7 @@ def test_the_python_examples_answer_from_a_pdf(readme: str, people: People, tmp_
     assert re.search(r"guide|To deploy", output)
 
 
-@pytest.mark.parametrize(("readme", "language"), [("README.md", "js"), ("sdk/typescript/README.md", "ts")])
+@pytest.mark.parametrize(("readme", "language"), [("docs/sdks.md", "js"), ("sdk/typescript/README.md", "ts")])
 def test_the_javascript_examples_answer_from_a_pdf(
     readme: str, language: str, typescript: Package, people: People
 ):

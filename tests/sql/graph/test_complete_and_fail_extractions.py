@@ -225,10 +225,11 @@ def test_two_orgs_extractions_are_separate(world: World, people: People):
 
 
 def test_a_deployer_sees_an_org_s_usage(world: World, people: People):
-    """As README says."""
+    """By the query of docs/ingestion.md."""
     put(world, people.ann, TEXTS[0], chunks=named({TEXTS[0]: ["Ann Lee"]}))
     (row,) = claim(world, with_model=True)
     keep(world, people.ann, row, 0, names("Ann Lee"), model="m", prompt_tokens=11, completion_tokens=3)
-    (spent,) = re.findall(r"    (select model, count.*?);", (ROOT / "README.md").read_text(), re.DOTALL)
-    rows = world.sql(spent.replace("'...'", "%s"), people.acme.id)
+    page = (ROOT / "docs" / "ingestion.md").read_text()
+    (spent,) = re.findall(r"^(select model, count.*?);", page, re.DOTALL | re.MULTILINE)
+    rows = world.sql(spent.replace("'…'", "%s"), people.acme.id)
     assert [tuple(map(str, row)) for row in rows] == [("m", "1", "11", "3")]

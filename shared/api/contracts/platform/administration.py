@@ -25,7 +25,7 @@ class Services(BaseModel):
 class Database(BaseModel):
     """`migration`: the database's newest migration; `expected`: the one that the functions need; `reach`:
     whether PostgREST accepts the project's key; `functions_secret`: whether the guarded SQL functions accept
-    calls of this deployment (README.md, Functions secret)."""
+    calls of this deployment (docs/install.md)."""
 
     reach: Literal["serves", "anon_key_refused"]
     postgres: str | None

@@ -1,10 +1,22 @@
-"""Markdown tables of the README for parts with many figures: python -m bench.readme_tables."""
+"""Tables of docs/benchmarks.md, written between its markers: python -m bench.benchmarks_page.
 
-from bench import eval_graph, eval_keyword, eval_quality
+The text between the tables is written by hand.
+"""
+
+import json
+import re
+from collections.abc import Callable
+
+from bench import eval_confidence, eval_graph, eval_keyword, eval_quality, eval_support
 from bench.chart_tenants import TENANTS
 from bench.eval_quality import MEASURE, METHODS
 from bench.figures import markdown, results
 from bench.question_sets import KINDS
+from local import ROOT
+
+PAGE = ROOT / "docs" / "benchmarks.md"
+TABLE = re.compile(r"<!-- table: ([\w-]+) -->\n.*?<!-- end -->", re.DOTALL)
+FIGURE_HEAD = ("| figure | value | beside | ratio | goal | |", "|---|---|---|---|---|---|")
 
 MATCH_HEAD = (
     "| the caller's | recall | full pages | p50 | best hand-written | ratio | textbook recall | rows | p50 |",
@@ -46,6 +58,13 @@ GRAPHS_HEAD = (
     "|---|---|---|---|---|---|---|---|---|",
 )
 INDEX_HEAD = ("| questions | documents | 1 client, p50 | 8 clients, p50 |", "|---|---|---|---|")
+CONFIDENCE_HEAD = ("| questions | answered (medium or high) | answered as high |", "|---|---|---|")
+LABELS = {
+    "answerable": "answerable",
+    "out_of_corpus": "about something else",
+    "adversarial_unanswerable": "on topic, but not answered by the text",
+}
+SUPPORT_HEAD = ("| sentences | | share | of |", "|---|---|---|---|")
 
 
 def match() -> list[str]:
@@ -103,7 +122,7 @@ def cutover() -> list[str]:
 
 
 def quality() -> list[str]:
-    """A row a way to search, a column a set; then what the goals name."""
+    """A row a way to search, a column a set."""
     measured = eval_quality.results()
     sets = sorted({line["set"] for line in measured})
     value = {(line["set"], line["search"]): line for line in measured}
@@ -114,7 +133,7 @@ def quality() -> list[str]:
     for method in METHODS if sets else ():
         cells = (f"{value[name, method][MEASURE]:.1f}" for name in sets)
         rows.append(f"| {' | '.join([method, *cells])} |")
-    return rows + markdown("quality")
+    return rows
 
 
 def keyword_quality() -> list[str]:
@@ -157,7 +176,7 @@ def hybrid() -> list[str]:
 
 
 def graph() -> list[str]:
-    """A row a kind of question, and then what is one figure; nothing when it was not measured."""
+    """A row a kind of question; nothing when it was not measured."""
     by_name = {result["name"]: result for result in results("graph")}
     rows = [*GRAPH_HEAD] if by_name else []
     for name, middle in by_name.items():
@@ -173,11 +192,11 @@ def graph() -> list[str]:
             f"{high['value']:.3g} ms",
         )
         rows.append(f"| {' | '.join(cells)} |")
-    return rows + [row for row in markdown("graph") if not row.startswith("| graph p")]
+    return rows
 
 
 def graph_quality() -> list[str]:
-    """A row a way to search a corpus, and whose rankings of it are published; then what the goals name."""
+    """A row a way to search a corpus, and a system with published rankings of it."""
     measured = eval_graph.results()
     rows = [*GRAPHS_HEAD] if measured else []
     for line in measured:
@@ -194,11 +213,11 @@ def graph_quality() -> list[str]:
             f"{line['p50_ms']:.3g} ms" if is_ours else "",
         )
         rows.append(f"| {' | '.join(cells)} |".replace("  ", " "))
-    return rows + markdown(eval_graph.PART)
+    return rows
 
 
 def index() -> list[str]:
-    """A row a way to ask and a size, and then what is one figure; nothing when it was not measured."""
+    """A row a way to ask and a size; nothing when it was not measured."""
     rows: dict[str, list[str]] = {}
     for result in results("index"):
         question, _, who = result["name"].rpartition(", ")
@@ -206,11 +225,59 @@ def index() -> list[str]:
             method, _, size = question.partition(", ")
             cells = rows.setdefault(question, [method, size.removesuffix(" documents")])
             cells.append(f"{result['value']:.3g} ms")
-    others = [row for row in markdown("index") if not row.startswith("| /") or "slowest" in row]
-    return [*(INDEX_HEAD if rows else ()), *(f"| {' | '.join(cells)} |" for cells in rows.values()), *others]
+    return [*(INDEX_HEAD if rows else ()), *(f"| {' | '.join(cells)} |" for cells in rows.values())]
+
+
+def confidence() -> list[str]:
+    """A row a label of questions."""
+    measured = json.loads((eval_confidence.RESULTS / "confidence_all-MiniLM-L6-v2.json").read_text())
+    rows = [*CONFIDENCE_HEAD]
+    for label, text in LABELS.items():
+        shares = measured["answered"][label], measured["answered_with_high_confidence"][label]
+        rows.append(f"| {text} | {shares[0]:.1%} | {shares[1]:.1%} |".replace("%", " %"))
+    return rows
+
+
+def figures(*parts: str, omit: Callable[[str], bool] = lambda row: False) -> list[str]:
+    """A row a figure of these parts."""
+    return [*FIGURE_HEAD, *(row for part in parts for row in markdown(part) if not omit(row))]
+
+
+TABLES: dict[str, Callable[[], list[str]]] = {
+    "confidence": confidence,
+    "quality": quality,
+    "quality-goals": lambda: figures("quality"),
+    "keyword": keyword_quality,
+    "graph-quality": graph_quality,
+    "graph-goals": lambda: figures(eval_graph.PART),
+    "graph": graph,
+    "graph-figures": lambda: figures("graph", omit=lambda row: row.startswith("| graph p")),
+    "support": lambda: [*SUPPORT_HEAD, *eval_support.table()],
+    "match": match,
+    "cutover": cutover,
+    "storage": storage,
+    "growth": lambda: figures("growth", "ingest"),
+    "hybrid": hybrid,
+    "index": index,
+    "index-figures": lambda: figures(
+        "index", omit=lambda row: row.startswith("| /") and "slowest" not in row
+    ),
+    "search": lambda: figures("search"),
+    "work": lambda: figures("work"),
+    "speed": lambda: figures("http", "load", "cold", "memory"),
+    "chat": lambda: figures("chat"),
+    "clients": lambda: figures("playground", "sdk"),
+}
+
+
+def page(text: str) -> str:
+    """The page with present figures. Raises KeyError for a marker without a table."""
+
+    def block(marker: re.Match[str]) -> str:
+        return "\n".join([f"<!-- table: {marker[1]} -->\n", *TABLES[marker[1]](), "\n<!-- end -->"])
+
+    return TABLE.sub(block, text)
 
 
 if __name__ == "__main__":
-    qualities = quality(), keyword_quality(), graph_quality()
-    for table in (match(), storage(), cutover(), hybrid(), index(), graph(), *qualities):
-        print("\n".join([*table, ""]))
+    PAGE.write_text(page(PAGE.read_text()))

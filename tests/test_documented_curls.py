@@ -1,0 +1,68 @@
+"""The curl commands of README.md and docs/, run by curl in their order on the real stack: each succeeds."""
+
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from local import ROOT
+from tests.conftest import People
+from tests.isolation.test_api_keys import make
+from tests.isolation.test_documents import bring, collection
+
+PAGES = ["README.md", *(str(path.relative_to(ROOT)) for path in sorted(ROOT.glob("docs/**/*.md")))]
+# A line that goes on ends with a backslash.
+COMMAND = re.compile(r"^curl (?:.*\\\n)*.*\n", re.MULTILINE)
+
+
+def commands(page: str) -> list[str]:
+    """All but those of large files, which need a bucket (tests/functions/test_uploads.py)."""
+    return [command for command in COMMAND.findall((ROOT / page).read_text()) if "$UPLOAD" not in command]
+
+
+def curl() -> str:
+    if path := shutil.which("curl"):
+        return path
+    if os.environ.get("CI"):
+        pytest.fail("CI has no curl: .ci/run installs it")
+    pytest.skip("no curl on this machine")
+
+
+def environment(people: People) -> dict[str, str]:
+    """The variables of docs/api/overview.md. Ann is a member, ada an admin; the key is ann's."""
+    scopes = ["documents:write", "collections:manage", "retrievals:read", "chat:read"]
+    home = collection(people.ann)
+    return {
+        "PATH": f"{Path(curl()).parent}:{os.environ['PATH']}",
+        "URL": people.ann.stack.url,
+        "TOKEN": people.ann.token(),
+        "ADMIN": people.ada.token(),
+        "KEY": make(people.ann, scopes=scopes)["key"],
+        "ORG": people.acme.id,
+        "COLLECTION": home,
+        "DOCUMENT": bring(people.ann, home),
+    }
+
+
+def test_every_curl_command_is_answered(
+    people: People, tmp_path: Path, no_jobs: None, subtests: pytest.Subtests
+):
+    variables = environment(people)
+    (tmp_path / "guide.md").write_text("# The kiln\n\nThe kiln is fired for nine hours.")
+    found = [(page, command) for page in PAGES for command in commands(page)]
+    assert len(found) > 20
+    for page, command in found:
+        with subtests.test(f"{page}: {command}"):
+            process = subprocess.run(
+                ["bash", "-c", command.strip().replace("curl ", "curl --fail-with-body ", 1)],
+                capture_output=True,
+                text=True,
+                check=False,
+                cwd=tmp_path,
+                env=variables,
+                timeout=60,
+            )
+            assert process.returncode == 0, process.stdout + process.stderr
