@@ -117,6 +117,8 @@ def _functions_secret(value: SecretStr) -> SecretStr:
 
 
 log = logging.getLogger("rag")
+# The project's name, as other services see it.
+PRODUCT = "citerow"
 # The embedding model without a key (minilm.py).
 LOCAL_MODEL = "all-MiniLM-L6-v2"
 

@@ -10,7 +10,9 @@ from typing import Any
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 
-TITLE = "Grounded answers"
+from shared.config import PRODUCT
+
+TITLE = PRODUCT.capitalize()
 SCHEMA = "#/components/schemas/"
 STYLE = """
 :root { color-scheme: light dark }

@@ -20,7 +20,6 @@ SECONDS, READ_SECONDS = 45.0, 10.0
 MAX_BYTES = 25 * 1024 * 1024
 MAX_REDIRECTS = 5
 HEADERS = {
-    "User-Agent": "rag-ingest/1",
     "Accept": "text/html, text/markdown, text/plain, application/pdf, */*;q=0.5",
     # Some servers compress nevertheless.
     "Accept-Encoding": "identity",

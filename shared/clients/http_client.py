@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import httpx
 
 from shared.clients.http_transport import deadline_at, remaining_seconds, transport_class
+from shared.config import PRODUCT
 
 if TYPE_CHECKING:
     from openai import OpenAI
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 __all__ = ["async_client", "deadline", "gateway_client", "http_client", "openai_client", "remaining_seconds"]
 
 Result = TypeVar("Result")
+HEADERS = {"User-Agent": PRODUCT}
 # Pauses before a busy or broken service is called again, in seconds; at least its Retry-After.
 SERVICE_PAUSES = (0.25, 1.0)
 RETRYABLE = {408, 409, 429, *range(500, 600)}
@@ -92,7 +94,7 @@ def http_client(
 
     new_transport = transport_class(httpx, httpcore)
     transport = new_transport(_trusted_authorities(), limits or httpx.Limits(), admits, org_id)
-    return httpx.Client(transport=transport, timeout=seconds)
+    return httpx.Client(transport=transport, timeout=seconds, headers=HEADERS)
 
 
 def async_client(seconds: float) -> httpx.AsyncClient:
@@ -101,7 +103,7 @@ def async_client(seconds: float) -> httpx.AsyncClient:
     limits = httpx.Limits(max_connections=None, max_keepalive_connections=20, keepalive_expiry=15)
     transport = httpx.AsyncHTTPTransport(verify=_trusted_authorities(), limits=limits)
     no_cookies = CookieJar(DefaultCookiePolicy(allowed_domains=[]))
-    return httpx.AsyncClient(transport=transport, timeout=seconds, cookies=no_cookies)
+    return httpx.AsyncClient(transport=transport, timeout=seconds, cookies=no_cookies, headers=HEADERS)
 
 
 def openai_client(key: str, address: str, seconds: float, **more: Any) -> "OpenAI":
@@ -115,7 +117,10 @@ def openai_client(key: str, address: str, seconds: float, **more: Any) -> "OpenA
     limits = httpx.Limits(max_connections=100, max_keepalive_connections=20)
     transport = transport_class(httpx2, httpcore2)(_trusted_authorities(), limits)
     client = httpx2.Client(transport=transport, timeout=seconds)
-    return OpenAI(api_key=key, base_url=address, http_client=client, max_retries=0, **more)
+    headers = {**HEADERS, **more.pop("default_headers", {})}
+    return OpenAI(
+        api_key=key, base_url=address, http_client=client, max_retries=0, default_headers=headers, **more
+    )
 
 
 def gateway_client(key: str, address: str, seconds: float) -> "OpenAI":

@@ -126,7 +126,6 @@ class WebhookSender:
         message = self._message_of(row)
         headers = {
             "Content-Type": "application/json",
-            "User-Agent": "rag-webhooks",
             **signature_headers(message, datetime.now(UTC), row["secret"], row["old_secret"]),
         }
         try:

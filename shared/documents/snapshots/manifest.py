@@ -13,7 +13,7 @@ from shared.clients.snapshot_paths import DATA
 from shared.documents.snapshots.half_precision_embeddings import DIMENSIONS
 from shared.errors import SnapshotRefused
 
-FORMAT, VERSION = "rag-on-supabase-snapshot", 1
+FORMAT, VERSION = "citerow-snapshot", 1
 DAMAGED = "The snapshot is damaged"
 
 Text = Annotated[str, Field(strict=True)]
@@ -37,7 +37,7 @@ class Data(Strict):
 class Manifest(Strict):
     """`checksum`: of all other fields. Without chunks there is no model."""
 
-    format: Literal["rag-on-supabase-snapshot"] = "rag-on-supabase-snapshot"
+    format: Literal["citerow-snapshot"] = "citerow-snapshot"
     version: Literal[1] = 1
     index_name: Text
     collection: dict[str, Any]

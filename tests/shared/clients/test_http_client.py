@@ -1,8 +1,9 @@
 """Waits that end: whatever a server does, and for both generations of the HTTP client."""
 
+import asyncio
 import socket
 from collections.abc import Iterator
-from contextlib import ExitStack, closing
+from contextlib import ExitStack, closing, suppress
 from time import monotonic, sleep
 
 import httpcore
@@ -10,9 +11,17 @@ import httpcore2
 import httpx
 import httpx2
 import pytest
-from openai import APITimeoutError
+from openai import APIError, APITimeoutError
 
-from shared.clients.http_client import deadline, http_client, openai_client, remaining_seconds
+from shared.clients.http_client import (
+    async_client,
+    deadline,
+    gateway_client,
+    http_client,
+    openai_client,
+    remaining_seconds,
+)
+from shared.config import PRODUCT
 from tests.stand_in_server import Reply, StandIn
 
 
@@ -117,3 +126,19 @@ def test_each_error_of_both_generations_of_httpcore_becomes_one_of_httpx():
             # httpcore catches this one itself.
             if error is not core.ConnectionNotAvailable:
                 assert issubclass(getattr(http, error.__name__), http.TransportError)
+
+
+def test_every_client_names_the_project():
+    with StandIn() as server:
+        with http_client(5) as client:
+            client.get(server.url)
+        for open_client in (openai_client, gateway_client):
+            with closing(open_client("a key", server.url, 5)) as openai, suppress(APIError):
+                openai.models.list()
+        asyncio.run(_get(server.url))
+        assert [request.headers["user-agent"] for request in server.requests] == [PRODUCT] * 4
+
+
+async def _get(url: str) -> None:
+    async with async_client(5) as client:
+        await client.get(url)
