@@ -1,4 +1,4 @@
-// How to look, as the controls say it.
+// Search options of the form.
 
 import { byId } from "./dom.js";
 
