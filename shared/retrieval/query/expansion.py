@@ -11,8 +11,7 @@ from shared.text.identifiers import whole_word
 from shared.text.word_lists import read_toml
 
 _DATA = read_toml(Path(__file__).with_suffix(".toml"))
-ABBREVIATIONS: dict[str, str] = _DATA["abbreviations"]
-NAMES = frozenset(_DATA["names"])
+ABBREVIATIONS: dict[str, str] = _DATA["both_ways"]
 RULES = "rules"
 # A question with more names is a text.
 MAX_ADDITIONS = 20
@@ -33,9 +32,11 @@ _BEGIN, _END = r"(?<![\w./:@#+&=-])", r"(?![\w@#=]|[-./:+&]\w)"
 _WORD = re.compile(rf"{_BEGIN}[^\W_]\w*{_END}")
 _SEAM = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])|_+")
 # Keys have no hyphens: their use varies.
-_OTHERS = {short.lower(): long for short, long in ABBREVIATIONS.items()} | {
-    long.replace("-", " "): short for short, long in ABBREVIATIONS.items()
-}
+_OTHERS = (
+    {short.lower(): long for short, long in ABBREVIATIONS.items()}
+    | {long.replace("-", " "): short for short, long in ABBREVIATIONS.items()}
+    | _DATA["short"]
+)
 _CAPITALS = {short.lower() for short in ABBREVIATIONS if short.upper() == short and not short[0].isdigit()}
 _FORMS = "|".join(
     re.escape(form).replace(r"\ ", r"[\s-]+") for form in sorted(_OTHERS, key=len, reverse=True)
@@ -71,8 +72,6 @@ def _other_forms(text: str, english: bool) -> Iterator[str]:
 
 def parts_of(name: str) -> str | None:
     """BillingService becomes billing service; None for a single word."""
-    if name.lower() in NAMES:
-        return None
     parts = [part.lower() for part in _SEAM.split(name) if len(part) > 1 and not part.isdigit()]
     return " ".join(parts) if len(parts) > 1 else None
 

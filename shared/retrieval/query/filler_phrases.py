@@ -6,38 +6,27 @@ from shared.retrieval.query import MAX_LENGTH
 
 # Longest thanks at the end, in characters.
 _TAIL = 60
-_PLEASE = r"(?:please|pls|kindly)\s+"
-_ME = r"(?:\s+(?:me|us))"
-_YOU = rf"(?:can|could|would|will)\s+(?:you|someone|anyone|somebody)\s+(?:{_PLEASE})?"
-_ENGLISH = (
+_PHRASES = (
     r"(?:hi|hello|hey)(?:\s+(?:there|all|everyone|team))?\s*[,!.](?!\s*world)",
     r"(?:thanks|thank\s+you)\s*[,!.]",
-    r"please|pls|kindly",
-    rf"{_YOU}(?:tell|show|give|find|help|get){_ME}(?:\s+(?:about|find|understand|out))?",
-    rf"{_YOU}(?:explain|describe)(?:\s+to{_ME})?",
-    rf"(?:tell|show|give|find|get){_ME}(?:\s+(?:about|everything\s+(?:about|on)|information\s+(?:about|on)))?",
-    r"(?:do\s+you|does\s+(?:anyone|anybody|somebody|someone))\s+(?:happen\s+to\s+)?know",
-    r"(?:i(?:\s+a|['’])m|we(?:\s+are|['’]re))\s+(?:looking\s+for|trying\s+to\s+find|searching\s+for)",
-    r"i(?:\s+woul|['’])d\s+like\s+to\s+(?:know|see|find)(?:\s+out)?(?:\s+about)?",
-    r"(?:i|we)\s+(?:want|need)\s+to\s+(?:know|find|see)(?:\s+out)?(?:\s+about)?",
-    r"(?:i|we)\s+need\s+(?:information|info|details)\s+(?:on|about)",
-    r"i\s+was\s+wondering(?:\s+(?:if|whether))?|i\s+wonder|let\s+me\s+know",
-    r"what\s+can\s+you\s+tell\s+me\s+about",
-    r"is\s+there\s+any(?:\s+(?:documentation|information|info|docs))\s+(?:on|about|for)",
+    r"please|kindly",
+    r"(?:can|could|would|will)\s+(?:you|someone|anyone)\s+(?:please\s+)?(?:tell|show|give|find|help)\s+(?:me|us)"
+    r"(?:\s+(?:about|find|understand))?",
+    r"(?:tell|show|give|find)\s+(?:me|us)(?:\s+about)?",
+    r"(?:do\s+you|does\s+(?:anyone|someone))\s+(?:happen\s+to\s+)?know",
+    r"(?:i(?:\s+a|['’])m|we(?:\s+are|['’]re))\s+(?:looking\s+for|trying\s+to\s+find)",
+    r"i(?:\s+woul|['’])d\s+like\s+to\s+(?:know|see|find)(?:\s+about)?",
+    r"(?:i|we)\s+(?:want|need)\s+to\s+(?:know|find|see)(?:\s+about)?",
+    r"(?:kannst\s+du|können\s+sie)\s+(?:mir\s+)?(?:bitte\s+)?(?:sagen|zeigen)|bitte",
+    r"(?:zeig(?:e|en\s+sie)?|sag(?:e|en\s+sie)?)\s+mir(?:\s+bitte)?",
+    r"(?:peux[\s-]tu|pouvez[\s-]vous)\s+(?:me\s+|m['’])(?:dire|montrer|expliquer)|montrez?[\s-]moi",
+    r"(?:puedes|puede)\s+(?:decirme|mostrarme|explicarme)|mu[eé]strame|por\s+favor",
 )
-_OTHERS = (
-    r"(?:kannst\s+du|könn(?:test\s+du|en\s+sie)|könnten\s+sie)\s+(?:mir\s+)?(?:bitte\s+)?(?:sagen|zeigen)",
-    r"(?:zeig(?:e|en\s+sie)?|sag(?:e|en\s+sie)?)\s+mir(?:\s+bitte)?|ich\s+suche(?:\s+nach)?|bitte",
-    r"(?:peux[\s-]tu|pouvez[\s-]vous)\s+(?:me\s+|m['’])(?:dire|montrer|expliquer)",
-    r"montrez?[\s-]moi|je\s+cherche",
-    r"(?:puedes|podrías|puede)\s+(?:decirme|mostrarme|explicarme)",
-    r"mu[eé]strame|estoy\s+buscando|por\s+favor",
-)
-_FILLER = re.compile(rf"(?:{'|'.join((*_ENGLISH, *_OTHERS))})(?![\w'’-])[\s,:;]*", re.IGNORECASE)
+_FILLER = re.compile(rf"(?:{'|'.join(_PHRASES)})(?![\w'’-])[\s,:;]*", re.IGNORECASE)
 # "a note of thanks": without a separator, thanks belong to the question.
 _THANKS = re.compile(
-    r"(?:[\s,;.!]+(?:please|pls|bitte|por\s+favor)|(?:(?<=\?)|\s*[,;.!]+|\s+[–—-]+)\s+(?:thanks(?:\s+(?:a\s+lot|in\s+advance))?"
-    r"|thank\s+you(?:\s+(?:very\s+much|in\s+advance))?|danke|merci|gracias))[\s.!?]*$",
+    r"(?:[\s,;.!]+(?:please|bitte|por\s+favor)|(?:(?<=\?)|\s*[,;.!]+|\s+[–—-]+)\s+(?:thanks|thank\s+you|danke|merci"
+    r"|gracias)(?:\s+(?:a\s+lot|very\s+much|in\s+advance))?)[\s.!?]*$",
     re.IGNORECASE,
 )
 _HAS_WORD = re.compile(r"\w")

@@ -40,7 +40,6 @@ OTHER_FORMS = [
     ("parseHTTPResponse", ("parse http response",)),
     ("k8s cluster", ("kubernetes",)),
     ("Kubernetes cluster", ("k8s",)),
-    ("the database", ("db",)),
     ("auth in the DB", ("authentication", "database")),
     ("open PRs", ("pull requests",)),
     ("pull request", ("PR",)),
@@ -49,7 +48,7 @@ OTHER_FORMS = [
     ("row-level security", ("RLS",)),
 ]
 NO_OTHER = (
-    "kettle", "iPhone", "GitHub", "MySQL", "INC-42", "db-main", "auth.users", "pre-auth", "/docs/readme",
+    "kettle", "iPhone", "the database", "INC-42", "db-main", "auth.users", "pre-auth", "/docs/readme",
     "k8s kubernetes", "Mr Smith", "rag doll", "24 hr", "db@example.com", "db=main",
     "BillingService billing service",
     "v2", "__",

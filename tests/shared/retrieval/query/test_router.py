@@ -213,7 +213,7 @@ def test_older_documents_rank_lower_by_default(subtests: pytest.Subtests):
 QUESTIONS_WITHOUT_DECAY = [
     "history of billing",
     "deployment documentation",
-    "where is it implemented",
+    "source code of the parser",
     "what does SLA mean",
 ]
 
