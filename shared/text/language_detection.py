@@ -15,11 +15,11 @@ MAX_CHARACTERS = 2_000
 _WORD = re.compile(r"[^\W\d_]+")
 # Months by their names and abbreviations in the four languages, from January.
 _MONTHS = (
-    "january jan januar jänner janvier enero", "february feb februar février febrero",
-    "march mar märz mars marzo", "april apr avril abril", "may mai mayo", "june jun juni juin junio",
-    "july jul juli juillet julio", "august aug août agosto", "september sept sep septembre septiembre",
+    "january jan januar jänner janvier enero", "february feb februar février fevrier febrero",
+    "march mar märz maerz mars marzo", "april apr avril abril", "may mai mayo", "june jun juni juin junio",
+    "july jul juli juillet julio", "august aug août aout agosto", "september sept sep septembre septiembre",
     "october oct oktober okt octobre octubre", "november nov novembre noviembre",
-    "december dec dezember dez décembre diciembre",
+    "december dec dezember dez décembre decembre diciembre",
 )  # fmt: skip
 MONTHS = {name: number for number, names in enumerate(_MONTHS, 1) for name in names.split()}
 MONTH_NAMES = "|".join(sorted(MONTHS, key=len, reverse=True))

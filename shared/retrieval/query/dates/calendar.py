@@ -3,6 +3,7 @@
 Weeks begin on Monday. A date outside the calendar raises ValueError or OverflowError.
 """
 
+from calendar import monthrange
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
@@ -38,12 +39,6 @@ class Period:
     end: datetime
     cycle: Unit | None = None
 
-    def third(self, number: int) -> "Period":
-        """Third number 1, 2 or 3 of the period, in whole days."""
-        part = (self.end - self.begin) / 3
-        begin, end = (_midnight(self.begin + part * bound) for bound in (number - 1, number))
-        return Period(begin, end if number < 3 else self.end, self.cycle)
-
 
 @dataclass(frozen=True, slots=True)
 class TimeRange:
@@ -61,15 +56,19 @@ def shift(moment: datetime, unit: Unit, count: int) -> datetime:
     if unit in _LENGTHS:
         return moment + _LENGTHS[unit] * count
     year, month = divmod(moment.year * 12 + moment.month - 1 + _MONTHS[unit] * count, 12)
-    first = moment.replace(year=year, month=month + 1, day=1)
-    following = datetime(year + (month + 1) // 12, (month + 1) % 12 + 1, 1, tzinfo=UTC)
-    last = (following - timedelta(days=1)).day
-    return first.replace(day=min(moment.day, last))
+    last = monthrange(year, month + 1)[1]
+    return moment.replace(year=year, month=month + 1, day=min(moment.day, last))
 
 
 def period_at(moment: datetime, unit: Unit) -> Period:
     """The calendar unit that contains the moment."""
-    begin = _begin(moment, unit)
+    begin = moment.replace(minute=0, second=0, microsecond=0)
+    if unit is not Unit.HOUR:
+        begin = begin.replace(hour=0)
+    if unit is Unit.WEEK:
+        begin -= timedelta(days=begin.weekday())
+    if size := _MONTHS.get(unit):
+        begin = begin.replace(month=(begin.month - 1) // size * size + 1, day=1)
     return Period(begin, shift(begin, unit, 1))
 
 
@@ -98,19 +97,3 @@ def latest_weekday(number: int, now: datetime) -> Period:
     """The latest weekday with this number that has begun; Monday is 0."""
     period = period_at(now - timedelta(days=(now.weekday() - number) % 7), Unit.DAY)
     return replace(period, cycle=Unit.WEEK)
-
-
-def _midnight(moment: datetime) -> datetime:
-    return moment.replace(hour=0, minute=0, second=0, microsecond=0)
-
-
-def _begin(moment: datetime, unit: Unit) -> datetime:
-    if unit is Unit.HOUR:
-        return moment.replace(minute=0, second=0, microsecond=0)
-    begin = _midnight(moment)
-    if unit is Unit.DAY:
-        return begin
-    if unit is Unit.WEEK:
-        return begin - timedelta(days=begin.weekday())
-    size = _MONTHS[unit]
-    return begin.replace(month=(begin.month - 1) // size * size + 1, day=1)

@@ -7,25 +7,21 @@ The libraries for this (dateparser, datefinder, parsedatetime) return moments ra
 import re
 from datetime import datetime, timedelta
 
-from shared.retrieval.query.dates.calendar import Period, TimeRange, Unit, shift
+from shared.retrieval.query.dates.calendar import Period, TimeRange
 from shared.retrieval.query.dates.exclusions import is_doubtful
 from shared.retrieval.query.dates.prepositions import COMMA, LINK, ONWARD, POSSESSIVE, Side, before
-from shared.retrieval.query.dates.relative import COUNT
-from shared.retrieval.query.dates.resolve import TIME_EXPRESSION, ends, period
+from shared.retrieval.query.dates.relative import AGO, day_ago
+from shared.retrieval.query.dates.resolve import PART, TIME_EXPRESSION, ends, period
 from shared.text.language_detection import WEEKDAYS
 
 MAX_LISTED = 12
 _TICK = timedelta(microseconds=1)
-_AGE = re.compile(
-    rf"(?<!\w)(?P<side>older|newer|younger)\s+than\s+(?P<count>{COUNT})(?!\w)(?!\s+ago\b)", re.IGNORECASE
-)
 Time = re.Match[str]
 
 
 def english_range(text: str, now: datetime, question: str | None = None) -> TimeRange | None:
     """The first time range of the text; `now` is in UTC. `question`: the original of a translated text."""
     times = list(TIME_EXPRESSION.finditer(text))
-    ranges = [time_range for time_range in [_age_range(text, now)] if time_range]
     doubted = 0
     for place, time in enumerate(times):
         if time.start() < doubted:
@@ -38,9 +34,8 @@ def english_range(text: str, now: datetime, question: str | None = None) -> Time
         if time_range and is_doubtful(time_range, text, now, question):
             doubted = time_range.end
         elif time_range:
-            ranges.append(time_range)
-            break
-    return min(ranges, key=lambda time_range: time_range.start, default=None)
+            return time_range
+    return None
 
 
 def _range(text: str, start: int, end: int, begin: datetime | None, until: datetime | None) -> TimeRange:
@@ -81,12 +76,17 @@ def _single(text: str, times: list[Time], now: datetime) -> TimeRange | None:
         return None
     phrase, end = time.group(), time.end()
     interval = period(phrase, now)
-    if phrase.lower().endswith(" ago"):
-        side = Side.BEFORE if word in ("over", "more than") else side
+    if ago := AGO.fullmatch(phrase):
+        if age := ago["age"]:
+            side = Side.BEFORE if age.lower() == "older" else Side.SINCE
+        elif word in ("over", "more than"):
+            side = Side.BEFORE
         if side in (Side.SINCE, Side.AFTER, Side.BEFORE, Side.UNTIL):
             # Exact to the day; without a preposition "a year ago" means that year.
-            begin = period(f"last {phrase[:-3].rstrip()}", now).begin
-            interval = Period(begin, shift(begin, Unit.DAY, 1))
+            interval = day_ago(ago, now)
+    elif PART.match(phrase):
+        # The part may contain the documents.
+        side = {Side.BEFORE: Side.UNTIL, Side.AFTER: Side.SINCE}.get(side, side)
     onward = ONWARD.match(text, end)
     if onward and side in (Side.FROM, Side.SINCE):
         side, end = Side.SINCE, onward.end()
@@ -127,16 +127,3 @@ def _span_of_list(text: str, times: list[Time], interval: Period, now: datetime)
     pairs = [ends(time.group(), row[-1].group(), now) for time in row[:-1]]
     whole = [part for pair in pairs for part in pair]
     return Period(min(part.begin for part in whole), max(part.end for part in whole)), row[-1].end()
-
-
-def _age_range(text: str, now: datetime) -> TimeRange | None:
-    """The range of "older than two days"."""
-    match = _AGE.search(text)
-    if match is None:
-        return None
-    try:
-        begin = period(f"last {match['count']}", now).begin
-    except (ValueError, OverflowError):
-        return None
-    older = match["side"].lower() == "older"
-    return _range(text, match.start(), match.end(), None if older else begin, begin if older else None)

@@ -9,7 +9,7 @@ from itertools import accumulate, islice
 from shared.retrieval.query import MAX_LENGTH
 from shared.retrieval.query.dates.calendar import TimeRange
 from shared.retrieval.query.dates.english import english_range
-from shared.retrieval.query.dates.german_french_spanish import DATE_LANGUAGES, DateLanguage
+from shared.retrieval.query.dates.german_french_spanish import ROWS, translate
 
 __all__ = ["TimeRange", "remove_time", "time_range"]
 
@@ -18,7 +18,6 @@ MAX_RUNS = 50
 _WORD = re.compile(r"(?<![\w./:@#&+$%=-])\w")
 _LOOKAHEAD = 40
 _SPACE = re.compile(r"\s+")
-_ROWS = [(language, language.rows()) for language in DATE_LANGUAGES]
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +33,7 @@ class _Translation:
 def time_range(text: str, now: datetime) -> TimeRange | None:
     """The first time range of the text; `now` has a time zone."""
     text, now = text[:MAX_LENGTH], now.astimezone(UTC)
-    ranges = filter(None, [*_translated_ranges(text, now), english_range(text, now)])
+    ranges = filter(None, [_translated_range(text, now), english_range(text, now)])
     return min(ranges, key=lambda time: (time.start, -time.end), default=None)
 
 
@@ -45,37 +44,26 @@ def remove_time(text: str, time: TimeRange) -> str:
     return rest if re.search(r"\w", rest) else text
 
 
-def _translated_ranges(text: str, now: datetime) -> Iterator[TimeRange | None]:
-    for language, rows in _ROWS:
-        runs = (run for run in _runs(text, language, rows) if any(item.is_changed for item in run))
-        for run in islice(runs, MAX_RUNS):
-            time = _in_english(text, run, now)
-            if time:
-                yield time
-                break
+def _translated_range(text: str, now: datetime) -> TimeRange | None:
+    runs = (run for run in _runs(text) if any(item.is_changed for item in run))
+    ranges = (_in_english(text, run, now) for run in islice(runs, MAX_RUNS))
+    return next(filter(None, ranges), None)
 
 
-def _runs(
-    text: str, language: DateLanguage, rows: list[tuple[re.Pattern[str], str]]
-) -> Iterator[list[_Translation]]:
-    """Runs of adjacent words of the language's table."""
+def _runs(text: str) -> Iterator[list[_Translation]]:
+    """Runs of adjacent words that can be translated."""
     run: list[_Translation] = []
     place = 0
     while word := _WORD.search(text, place):
-        is_separate = run and not _SPACE.fullmatch(text, run[-1].end, word.start())
-        row_match = next(
-            ((match, english) for row, english in rows if (match := row.match(text, word.start()))), None
-        )
-        if run and (is_separate or not row_match):
+        start, place = word.start(), word.end()
+        row = next(((match, english) for row, english in ROWS if (match := row.match(text, start))), None)
+        if run and (row is None or not _SPACE.fullmatch(text, run[-1].end, start)):
             yield run
             run = []
-        place = word.end()
-        if row_match:
-            match, english = row_match
-            words = {name: value or "" for name, value in match.groupdict().items()}
-            english = language.english(english, words).strip()
+        if row:
+            match, english = row[0], translate(*row)
             is_changed = english.casefold() != match.group().casefold()
-            run.append(_Translation(match.start(), match.end(), english, is_changed))
+            run.append(_Translation(start, match.end(), english, is_changed))
             place = match.end()
     if run:
         yield run

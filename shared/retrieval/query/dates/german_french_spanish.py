@@ -2,62 +2,47 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 
-from shared.text.language_detection import ENGLISH_MONTHS, WEEKDAYS
+from shared.retrieval.query.dates.absolute import MONTH
+from shared.text.language_detection import ENGLISH_MONTHS, MONTH_NAMES, MONTHS, WEEKDAYS
 from shared.text.word_lists import read_toml
 
-# Used in every language.
-_ALL_LANGUAGES = (
-    (r"[QT](?P<quarter>[1-4])", "Q{quarter}"),
-    (r"(?P<year>(?:19|20)\d\d(?:-\d\d(?:-\d\d)?)?)", "{year}"),
-)
-
-
-@dataclass(frozen=True, slots=True)
-class DateLanguage:
-    """Patterns of a language: months from January, weekdays from Monday, units, numbers, phrases."""
-
-    months: Sequence[str]
-    weekdays: Sequence[str]
-    units: Mapping[str, str]
-    numbers: Mapping[str, int]
-    phrases: Sequence[tuple[str, str]]
-
-    def rows(self) -> list[tuple[re.Pattern[str], str]]:
-        parts = {
-            "{month}": rf"(?P<month>{'|'.join(self.months)})",
-            "{weekday}": rf"(?P<weekday>{'|'.join(self.weekdays)})",
-            "{unit}": rf"(?P<unit>{'|'.join(self.units)})",
-            "{n}": rf"(?P<n>\d{{1,4}}|{'|'.join(self.numbers)})",
-        }
-        patterns = []
-        for phrase, english in (*self.phrases, *_ALL_LANGUAGES):
-            pattern = phrase.replace(" ", r"\s+")
-            for name, part in parts.items():
-                pattern = pattern.replace(name, part)
-            patterns.append((re.compile(rf"(?:{pattern})(?![\w-])", re.IGNORECASE), english))
-        return patterns
-
-    def english(self, english: str, groups: Mapping[str, str]) -> str:
-        """The English phrase with its placeholders filled from the groups."""
-        words = dict(groups)
-        if month := words.get("month"):
-            words["month"] = ENGLISH_MONTHS[_index(self.months, month)].capitalize()
-        if weekday := words.get("weekday"):
-            words["weekday"] = WEEKDAYS[_index(self.weekdays, weekday)]
-        if unit := words.get("unit"):
-            words["unit"] = list(self.units.values())[_index(tuple(self.units), unit)]
-        if (number := words.get("n")) and not number.isdecimal():
-            words["n"] = str(list(self.numbers.values())[_index(tuple(self.numbers), number)])
-        return english.format(**words)
-
-
-def _index(patterns: Sequence[str], word: str) -> int:
-    matching = (re.fullmatch(pattern, word, re.IGNORECASE) for pattern in patterns)
-    return next(index for index, match in enumerate(matching) if match)
-
-
 _DATA = read_toml(Path(__file__).with_suffix(".toml"))
-DATE_LANGUAGES = tuple(DateLanguage(**data) for data in _DATA.values())
+# The English of a word of each kind, by pattern.
+_WORDS: Mapping[str, Mapping[str, str]] = {
+    "weekday": dict(zip(_DATA["weekdays"], WEEKDAYS, strict=True)),
+    "unit": _DATA["units"],
+    "n": _DATA["numbers"],
+}
+_KINDS = {name: "|".join(words) for name, words in _WORDS.items()} | {"month": MONTH_NAMES}
+_KINDS["n"] += r"|\d{1,4}"
+
+
+def _row(phrase: str, english: str) -> tuple[re.Pattern[str], str]:
+    pattern = phrase.replace(" ", r"\s+")
+    for name, words in _KINDS.items():
+        pattern = pattern.replace(f"{{{name}}}", f"(?P<{name}>{words})")
+    return re.compile(rf"(?:{pattern})(?![\w-])", re.IGNORECASE), english
+
+
+# Patterns of phrases, each with its English.
+ROWS: Sequence[tuple[re.Pattern[str], str]] = [
+    _row(*phrase) for phrase in chain.from_iterable(_DATA["phrases"].values())
+]
+
+
+def translate(match: re.Match[str], english: str) -> str:
+    """The English of a match of one of the ROWS."""
+    words = {name: value or "" for name, value in match.groupdict().items()}
+    if month := words.get("month"):
+        # An English name remains as it is: "dec" alone has other senses.
+        is_english = re.fullmatch(MONTH, month, re.IGNORECASE)
+        words["month"] = month if is_english else ENGLISH_MONTHS[MONTHS[month.lower()] - 1].capitalize()
+    for name in _WORDS.keys() & words:
+        for pattern, word in _WORDS[name].items():
+            if re.fullmatch(pattern, words[name], re.IGNORECASE):
+                words[name] = str(word)
+                break
+    return english.format(**words).strip()

@@ -13,13 +13,13 @@ def _any(forms: Sequence[Form]) -> str:
     return "|".join(re.sub(r"\?P<\w+>", "?:", form.pattern) for form in forms)
 
 
-# "early March", "the end of 2024": a third of it.
-_THIRDS = {"early": 1, "beginning": 1, "start": 1, "mid": 2, "middle": 2, "late": 3, "end": 3}
-_PART = r"(?:early|mid|late)[\s-]+|(?:beginning|start|middle|end)\s+of\s+"
+# "early March", "the end of 2024": the whole of it, since a filter hides documents.
+_PART = r"(?:early|mid|late)[\s-]+|(?:the\s+)?(?:beginning|start|middle|end)\s+of\s+"
+PART = re.compile(_PART, re.IGNORECASE)
 _SURE = (*DATES, *RELATIVE)
 # `sure` is unambiguous, `of` a part of a period, `bare` ambiguous.
 TIME_EXPRESSION = re.compile(
-    rf"(?<![\w./:@#&+$%=])(?:(?P<part>{_PART})(?P<whole>{_any([WHOLE])})"
+    rf"(?<![\w./:@#&+$%=])(?:(?:{_PART})(?:{_any([WHOLE])})"
     rf"|(?P<of>(?:{_PART})(?:the\s+)?)?(?:(?P<sure>{_any(_SURE)})|(?P<bare>{_any(BARE)})))"
     r"(?![\w@#%=])(?![./:+&]\w)",
     re.IGNORECASE,
@@ -29,12 +29,8 @@ _FORMS = [(re.compile(form.pattern, re.IGNORECASE), form.resolve) for form in (*
 
 def period(text: str, now: datetime) -> Period:
     """The period of a time expression. Raises ValueError or OverflowError outside the calendar."""
-    part = re.match(_PART, text, re.IGNORECASE)
-    if part:
-        whole = re.sub(
-            r"^the\s+(?!(?:week|month|quarter|year)\b)", "", text[part.end() :], flags=re.IGNORECASE
-        )
-        return period(whole, now).third(_THIRDS[re.split(r"[\s-]", part.group().lower())[0]])
+    if part := PART.match(text):
+        text = text[part.end() :]
     for pattern, resolve in _FORMS:
         if match := pattern.fullmatch(text):
             return resolve(match, now)

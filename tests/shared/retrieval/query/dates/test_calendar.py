@@ -67,17 +67,6 @@ def test_an_impossible_day_is_refused():
         latest(lambda year: day(year, 2, 30), at(2026, 4, 1))
 
 
-def test_thirds_of_a_period_cover_the_whole():
-    year = period_at(at(2026, 4, 1), Unit.YEAR)
-    first, second, third = (year.third(number) for number in (1, 2, 3))
-    assert (first.begin, first.end, second.end, third.end) == (
-        year.begin,
-        second.begin,
-        third.begin,
-        year.end,
-    )
-
-
 @given(some.datetimes(at(2, 1, 1).replace(tzinfo=None), timezones=some.just(UTC)), some.sampled_from(Unit))
 def test_every_moment_is_within_its_unit(moment: datetime, unit: Unit):
     try:
