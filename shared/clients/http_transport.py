@@ -1,14 +1,12 @@
 """httpx transports whose sockets obey a deadline and connect only to admitted addresses.
 
-HTTPTransport takes no network backend, and httpcore's connection pool, on which it is built, does: so these
-transports build the pool themselves.
+HTTPTransport takes no network backend. httpcore's connection pool does: these transports replace the pool.
 """
 
 import math
 import ssl
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from contextvars import ContextVar
 from functools import cache
 from types import ModuleType
@@ -29,34 +27,8 @@ def remaining_seconds() -> float:
 @cache
 def transport_class(http: ModuleType, core: ModuleType) -> type[Any]:
     """The class of transports for httpx and httpcore, or for their next generation, httpx2 and httpcore2."""
-    errors = (
-        core.TimeoutException,
-        core.NetworkError,
-        core.ProtocolError,
-        core.ProxyError,
-        core.UnsupportedProtocol,
-    )
 
-    @contextmanager
-    def translated_errors() -> Iterator[None]:
-        """The packages have the same names for their errors."""
-        try:
-            yield
-        except errors as error:
-            raise getattr(http, type(error).__name__)(str(error)) from error
-
-    class Body(http.SyncByteStream):  # type: ignore[misc, name-defined]  # of an argument
-        def __init__(self, parts: Any) -> None:
-            self._parts = parts
-
-        def __iter__(self) -> Iterator[bytes]:
-            with translated_errors():
-                yield from self._parts
-
-        def close(self) -> None:
-            self._parts.close()
-
-    class Transport(http.BaseTransport):  # type: ignore[misc, name-defined]
+    class Transport(http.HTTPTransport):  # type: ignore[misc, name-defined]  # of an argument
         def __init__(
             self,
             ssl_context: ssl.SSLContext,
@@ -64,6 +36,9 @@ def transport_class(http: ModuleType, core: ModuleType) -> type[Any]:
             admits: Callable[[str], None] | None = None,
             org_id: str = "",
         ) -> None:
+            super().__init__(verify=ssl_context, limits=limits)
+            # An AttributeError where a version has no such pool: it would connect to any address.
+            self._pool.close()
             self._pool = core.ConnectionPool(
                 ssl_context=ssl_context,
                 max_connections=limits.max_connections,
@@ -73,27 +48,11 @@ def transport_class(http: ModuleType, core: ModuleType) -> type[Any]:
             )
 
         def handle_request(self, request: Any) -> Any:
-            url, timeouts = request.url, request.extensions.get("timeout", {})
-            with translated_errors():
-                # The wait for a free connection calls no socket.
-                timeouts = {**timeouts, "pool": _at_most(timeouts.get("pool"), core.PoolTimeout)}
-                message = core.Request(
-                    request.method,
-                    core.URL(scheme=url.raw_scheme, host=url.raw_host, port=url.port, target=url.raw_path),
-                    headers=request.headers.raw,
-                    content=request.stream,
-                    extensions={**request.extensions, "timeout": timeouts},
-                )
-                response = self._pool.handle_request(message)
-            return http.Response(
-                response.status,
-                headers=response.headers,
-                stream=Body(response.stream),
-                extensions=response.extensions,
-            )
-
-        def close(self) -> None:
-            self._pool.close()
+            # The wait for a free connection calls no socket.
+            timeouts = request.extensions.get("timeout", {})
+            pool = _at_most(timeouts.get("pool"), http.PoolTimeout)
+            request.extensions = {**request.extensions, "timeout": {**timeouts, "pool": pool}}
+            return super().handle_request(request)
 
     return Transport
 
@@ -165,11 +124,11 @@ class _Stream:
         return self._stream.get_extra_info(info)
 
 
-def _at_most(timeout: float | None, expired: type[Exception]) -> float | None:
+def _at_most(timeout: float | None, expired: Callable[[str], Exception]) -> float | None:
     """The time-out of one operation, shortened to the deadline. Raises `expired` after the deadline."""
     remaining = remaining_seconds()
     if remaining <= 0:
-        raise expired
+        raise expired("the deadline is over")
     return timeout if remaining == math.inf else min(remaining, math.inf if timeout is None else timeout)
 
 

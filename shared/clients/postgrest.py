@@ -12,7 +12,6 @@ from postgrest import SyncPostgrestClient
 from postgrest.exceptions import APIError
 
 from shared.clients.http_client import deadline, http_client, retry
-from shared.clients.row_validation import LenientResponse
 from shared.errors import DatabaseFailed, DatabaseTimedOut, RagError, error_from_sql
 from shared.types import Principal, PrincipalSource
 
@@ -72,7 +71,6 @@ class Database:
         self._transport = http_client(
             LONG_CALL_SECONDS, httpx.Limits(max_connections=64, max_keepalive_connections=32)
         )
-        self._transport.event_hooks = {"response": [_read_leniently]}
 
     def call(
         self,
@@ -178,11 +176,6 @@ class Database:
 
     def close(self) -> None:
         self._transport.close()
-
-
-def _read_leniently(response: httpx.Response) -> None:
-    """Replaces the response's json method, which the client of PostgREST calls."""
-    response.__class__ = LenientResponse
 
 
 def _status_of(code: str, status: int) -> DatabaseStatus:

@@ -7,7 +7,6 @@ from datetime import datetime
 from typing import Any
 
 from shared.clients.postgrest import Database
-from shared.clients.row_validation import object_of, readable
 from shared.errors import InvalidRequest, NotFound
 from shared.graph.query_result import graph_of
 from shared.retrieval.types import Contents, Document, Kind, Part, Place
@@ -52,10 +51,10 @@ def hydrate(
         "chunks": chunks,
     }
     contents = database.call(caller, "rag_get_contents", arguments, idempotent=True)
-    documents = readable(contents["documents"], _document)
+    documents = tuple(map(_document, contents["documents"]))
     if documents and hops is not None:
         documents = _with_graphs(database, caller, documents, arguments, hops)
-    parts = readable(contents["chunks"], _part)
+    parts = tuple(map(_part, contents["chunks"]))
     present = {
         *(("document", one.document_id) for one in documents),
         *(("chunk", one.chunk_id) for one in parts),
@@ -109,7 +108,7 @@ def _document(row: dict[str, Any]) -> Document:
         state=row["state"],
         labels=tuple(row["labels"]),
         occurred_at=datetime.fromisoformat(row["occurred_at"]) if row["occurred_at"] else None,
-        metadata=object_of(row["metadata"]),
+        metadata=row["metadata"],
         text=row["text"],
         chunks=None if row["chunks"] is None else tuple(map(_part, row["chunks"])),
         truncated=row["truncated"],

@@ -67,7 +67,7 @@ class DocumentLoader:
             row["title"],
             converted.text,
             row.get("lang"),
-            ChunkingConfig.of_collection({"config": opened["config"], "id": job.id}),
+            ChunkingConfig.of(opened["config"]),
             plan=plan,
             pages=converted.pages,
             max_chunks=MAX_CHUNKS,

@@ -15,7 +15,6 @@ from shared.models.chunk_limits import (
     MIN_SIZE,
     ChunkSizes,
     EmbedderLimits,
-    configured_sizes,
 )
 
 CollectionOrder = Literal["created_at", "name", "document_count"]
@@ -105,7 +104,7 @@ class Collection(BaseModel):
         """`model`: the default embedding model; `limits`: its limits."""
         stored = row["config"]
         # The sizes that the worker uses.
-        sizes = ChunkSizes.of(limits, *configured_sizes(stored, row["id"]))
+        sizes = ChunkSizes.of(limits, stored.get("chunk_size"), stored.get("chunk_overlap"))
         actual = {"chunk_size": sizes.size, "chunk_overlap": sizes.overlap}
         config = {**DEFAULTS, "embedding_model": model, **stored, **actual}
         return cls(**{**row, "user_id": row["created_by"], "config": config})
