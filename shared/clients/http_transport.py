@@ -37,8 +37,8 @@ def transport_class(http: ModuleType, core: ModuleType) -> type[Any]:
             org_id: str = "",
         ) -> None:
             super().__init__(verify=ssl_context, limits=limits)
-            # An AttributeError where a version has no such pool: it would connect to any address.
-            self._pool.close()
+            # A KeyError where a version has no such pool: it would connect to any address.
+            vars(self)["_pool"].close()
             self._pool = core.ConnectionPool(
                 ssl_context=ssl_context,
                 max_connections=limits.max_connections,
