@@ -5,7 +5,6 @@ report. A malformed value stops the start, and the error names its key.
 """
 
 import json
-import logging
 import os
 import re
 from collections.abc import Mapping
@@ -116,33 +115,19 @@ def _functions_secret(value: SecretStr) -> SecretStr:
     return value
 
 
-log = logging.getLogger("rag")
 # The project's name, as other services see it.
 PRODUCT = "citerow"
 # The embedding model without a key (minilm.py).
 LOCAL_MODEL = "all-MiniLM-L6-v2"
 
 SettingsType = TypeVar("SettingsType", bound="ServerSettings")
-# Former names of settings, which still work.
-FORMER_NAMES = {
+# Names that the contracts give to settings.
+CONTRACT_NAMES = {
     "RAG_LLM_API_KEY": "LOVABLE_API_KEY",
-    "RAG_LLM_URL": "RAG_GATEWAY_URL",
-    "RAG_LLM_MODEL": "RAG_GATEWAY_MODEL",
-    "RAG_LLM_TIMEOUT_SECONDS": "RAG_GATEWAY_TIMEOUT_SECONDS",
-    "RAG_QUERY_REWRITE_MODEL": "RAG_AUTOPROMPT_MODEL",
-    "RAG_QUERY_REWRITE_TIMEOUT_SECONDS": "RAG_AUTOPROMPT_TIMEOUT_SECONDS",
-    "RAG_FOLLOW_UP_TIMEOUT_SECONDS": "RAG_REWRITE_TIMEOUT_SECONDS",
-    "RAG_MULTI_STEP_MAX_QUERIES": "RAG_DEEP_QUESTIONS",
-    "RAG_MULTI_STEP_MAX_TOKENS": "RAG_DEEP_TOKENS",
-    "RAG_MULTI_STEP_MAX_SECONDS": "RAG_DEEP_SECONDS",
     "RAG_RERANK_ENABLED": "RERANK_ENABLED",
     "RAG_RERANK_PROVIDER": "RERANK_PROVIDER",
     "RAG_RERANK_MODEL": "RERANK_MODEL",
     "RAG_RERANK_API_KEY": "RERANK_API_KEY",
-    "RAG_RERANK_URL": "RERANK_URL",
-    "RAG_RATE_LIMIT_RAG": "RAG_RATE_LIMIT",
-    "RAG_RATE_LIMIT_API": "RAG_API_RATE_LIMIT",
-    "RAG_ALLOWED_PRIVATE_NETWORKS": "RAG_FETCH_NETWORKS",
 }
 Address = Annotated[str, AfterValidator(_address)]
 Rate = Annotated[str, AfterValidator(_rate)]
@@ -324,11 +309,8 @@ def read_settings(**given: Any) -> Settings:
 
 
 def _variable(name: str) -> str | None:
-    """The value of an environment variable, or of its former name."""
-    value = os.environ.get(name)
-    if not value and (former := FORMER_NAMES.get(name)) and (value := os.environ.get(former)):
-        log.warning("%s is now called %s: please rename it", former, name)
-    return value
+    """The value of an environment variable, or of that with the contract's name."""
+    return os.environ.get(name) or os.environ.get(CONTRACT_NAMES.get(name, ""))
 
 
 def _read(kind: type[SettingsType], given: Mapping[str, Any]) -> SettingsType:

@@ -39,17 +39,21 @@ class _Search:
     request: SearchRequest
     place: Place
     route: Route
-    scope: SearchScope
-    match_mode: Mode
-    time_range: TimeRange | None
-    rules: list[Rule]
     subject: SimilarTo | None
     kind: Result
+    scope: SearchScope = field(init=False)
+    match_mode: Mode = field(init=False)
+    time_range: TimeRange | None = field(init=False)
+    rules: list[Rule] = field(init=False)
     vector_ms: float = 0.0
     lexical_ms: float = 0.0
     graph_ms: float = 0.0
     uses_embedding: bool = False
     result: SearchResult = field(default_factory=lambda: SearchResult((), None, 0))
+
+    def __post_init__(self) -> None:
+        self.scope, self.match_mode = self.route.scope, self.route.match_mode
+        self.time_range, self.rules = self.route.time_range, list(self.route.rules)
 
     def run(self) -> None:
         query = self.query()
@@ -103,31 +107,8 @@ def retrieve(
     if moderator and moderator.flagged([request.text])[0]:
         raise ContentFlagged
     with step("route"):
-        router_input = RouterInput(
-            request.text,
-            request.mode,
-            request.scope,
-            expands=request.expands,
-            has_filters=request.filters != NO_FILTERS,
-            has_workspace=place.collection_id is not None,
-            reranks=core.settings.rag_rerank_enabled if request.rerank is None else request.rerank,
-            is_question=subject is None,
-        )
-        half_life = core.settings.rag_recency_half_life_days or None
-        plan = route(router_input, core.clock(), half_life, core.rewriter.expand if core.rewriter else expand)
-    search = _Search(
-        core,
-        caller,
-        request,
-        place,
-        plan,
-        plan.scope,
-        plan.match_mode,
-        plan.time_range,
-        list(plan.rules),
-        subject,
-        kind,
-    )
+        plan = _plan(core, request, place, is_question=subject is None)
+    search = _Search(core, caller, request, place, plan, subject, kind)
     search.run()
     _search_by_meaning(search)
     _search_without_time_range(search)
@@ -144,6 +125,21 @@ def retrieve(
         # The graph may only show moderated text.
         graph = restrict_to_chunks(graph, {match.chunk_id for match in matches})
     return _routed_result(search, matches, graph, started)
+
+
+def _plan(core: Services, request: SearchRequest, place: Place, *, is_question: bool) -> Route:
+    router_input = RouterInput(
+        request.text,
+        request.mode,
+        request.scope,
+        expands=request.expands,
+        has_filters=request.filters != NO_FILTERS,
+        has_workspace=place.collection_id is not None,
+        reranks=core.settings.rag_rerank_enabled if request.rerank is None else request.rerank,
+        is_question=is_question,
+    )
+    half_life = core.settings.rag_recency_half_life_days or None
+    return route(router_input, core.clock(), half_life, core.rewriter.expand if core.rewriter else expand)
 
 
 def _add_graph_rules(search: _Search, graph: Graph) -> None:

@@ -111,23 +111,10 @@ def create_app(
         app.openapi = partial(_described, app.openapi)  # type: ignore[method-assign]
     app.router.route_class = _Route
     app.state.function, app.state.searches = function, searches
-
-    def render(error: RagError) -> Response:
-        return JSONResponse(envelope.error_body(error), error.status, error.headers)
-
-    def handler_of(to_error: Callable[[Any], RagError]) -> Callable[[Request, Any], Awaitable[Response]]:
-        async def handle(request: Request, raised: Exception) -> Response:
-            error = to_error(raised)
-            trace: Trace = request.state.trace
-            trace.error = error.code
-            trace.log_reason = error.log_reason if error.status >= 500 else None
-            return render(error)
-
-        return handle
-
-    app.add_exception_handler(RagError, handler_of(lambda error: error))
-    app.add_exception_handler(RequestValidationError, handler_of(partial(_invalid, invalid_status)))
-    app.add_exception_handler(HTTPException, handler_of(_http))
+    render = partial(_rendered, envelope)
+    app.add_exception_handler(RagError, _handler(render, lambda error: error))
+    app.add_exception_handler(RequestValidationError, _handler(render, partial(_invalid, invalid_status)))
+    app.add_exception_handler(HTTPException, _handler(render, _http))
     # The last added is the outermost.
     app.add_middleware(BodyLimit, max_bytes=max_body_bytes, message=too_large)
     app.add_middleware(UnhandledErrorMiddleware, fault=lambda: render(RagError()))
@@ -140,6 +127,23 @@ def create_app(
     )
     app.add_middleware(RequestContextMiddleware, function=function)
     return app
+
+
+def _rendered(envelope: Envelope, error: RagError) -> Response:
+    return JSONResponse(envelope.error_body(error), error.status, error.headers)
+
+
+def _handler(
+    render: Callable[[RagError], Response], to_error: Callable[[Any], RagError]
+) -> Callable[[Request, Any], Awaitable[Response]]:
+    async def handle(request: Request, raised: Exception) -> Response:
+        error = to_error(raised)
+        trace: Trace = request.state.trace
+        trace.error = error.code
+        trace.log_reason = error.log_reason if error.status >= 500 else None
+        return render(error)
+
+    return handle
 
 
 class _Route(APIRoute):

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 import pytest
 from pydantic import ValidationError
 
-from shared.config import FORMER_NAMES, Settings, on_lambda, read_server_settings, read_settings
+from shared.config import CONTRACT_NAMES, Settings, on_lambda, read_server_settings, read_settings
 from shared.errors import ConfigurationError
 
 REQUIRED = {
@@ -276,19 +276,16 @@ def test_lambda_is_detected_by_its_own_variable(environment: pytest.MonkeyPatch)
     assert on_lambda()
 
 
-def test_a_former_name_of_a_setting_works_with_a_warning(
-    environment: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-):
-    environment.setenv("LOVABLE_API_KEY", "sk-former")
+def test_a_setting_may_have_the_name_of_a_contract(environment: pytest.MonkeyPatch):
+    environment.setenv("LOVABLE_API_KEY", "sk-lovable")
     environment.setenv("RERANK_PROVIDER", "cohere")
     environment.setenv("RAG_RERANK_PROVIDER", "jina")
     settings = read_settings()
     assert settings.rag_llm_api_key is not None
-    assert settings.rag_llm_api_key.get_secret_value() == "sk-former"
+    assert settings.rag_llm_api_key.get_secret_value() == "sk-lovable"
     assert settings.rag_rerank_provider == "jina"
-    assert caplog.messages == ["LOVABLE_API_KEY is now called RAG_LLM_API_KEY: please rename it"]
 
 
-def test_every_former_name_belongs_to_one_setting():
-    assert set(FORMER_NAMES) <= {name.upper() for name in Settings.model_fields}
-    assert not set(FORMER_NAMES.values()) & {name.upper() for name in Settings.model_fields}
+def test_every_name_of_a_contract_belongs_to_one_setting():
+    assert set(CONTRACT_NAMES) <= {name.upper() for name in Settings.model_fields}
+    assert not set(CONTRACT_NAMES.values()) & {name.upper() for name in Settings.model_fields}
