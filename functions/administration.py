@@ -44,7 +44,7 @@ def stats(caller: Admin, core: Core) -> wire.Stats:
 @app.get("/api/v1/orgs")
 @app.get("/v1/orgs")
 def orgs(caller: AnyCaller, core: Core) -> wire.Orgs:
-    return wire.Orgs.of(list_orgs(core.database, caller))
+    return wire.Orgs.of({"data": list_orgs(core.database, caller)})
 
 
 @app.get("/api/v1/events")

@@ -29,7 +29,7 @@ def create(caller: Manager, _: KeysOn, core: Core, body: wire.NewKeyRequest) -> 
 
 @app.get("/api/keys")
 def index(caller: Manager, core: Core) -> wire.Keys:
-    return wire.Keys.of(api_keys.list_keys(core.database, caller))
+    return wire.Keys.of({"keys": api_keys.list_keys(core.database, caller)})
 
 
 @app.post("/api/keys/{key_id}/rotate", status_code=201)

@@ -99,9 +99,7 @@ def retrieve(
 ) -> wire.RetrieveResponse:
     request = KnowledgeQuery(body.query, body.top_k, body.filters)
     passages = knowledge.retrieve(core, caller, [namespace], request)
-    return wire.RetrieveResponse(
-        chunks=[wire.Chunk.of(passage, with_citations=body.include_citations) for passage in passages]
-    )
+    return wire.RetrieveResponse(chunks=wire.chunks_of(passages, with_citations=body.include_citations))
 
 
 @app.post(PREFIX + "/{namespace:path}/query")
@@ -110,7 +108,7 @@ async def query(
 ) -> wire.QueryResponse:
     request = KnowledgeQuery(body.question, body.top_k, body.filters)
     draft, passages = await knowledge.query(core, caller, namespace, request)
-    chunks = [wire.Chunk.of(passage, with_citations=body.include_citations) for passage in passages]
+    chunks = wire.chunks_of(passages, with_citations=body.include_citations)
     return wire.QueryResponse.of(body.question, draft, chunks)
 
 

@@ -7,6 +7,7 @@ from uuid import UUID
 from pydantic import BaseModel, Field, StringConstraints, field_validator
 
 from shared.access.api_keys import NewKey
+from shared.api.contracts.shared_fields import ResponseModel
 from shared.types import Scope
 
 
@@ -63,11 +64,7 @@ class CreatedKey(Key):
         return cls(**key.row, key=key.text)
 
 
-class Keys(BaseModel):
+class Keys(ResponseModel):
     """At most 1000 keys: valid ones first, then the newest."""
 
     keys: list[Key]
-
-    @classmethod
-    def of(cls, rows: list[dict[str, Any]]) -> Self:
-        return cls(keys=[Key(**row) for row in rows])

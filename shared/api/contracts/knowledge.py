@@ -1,6 +1,7 @@
 """Wire models of the knowledge contract: documents, chunks and answers of namespaces."""
 
 import re
+from collections.abc import Sequence
 from typing import Annotated, Any, Self
 
 from pydantic import AfterValidator, BaseModel, Field, StringConstraints
@@ -8,7 +9,14 @@ from pydantic import AfterValidator, BaseModel, Field, StringConstraints
 from shared.api.contracts import fastapi_error_format
 from shared.api.contracts.fastapi_error_format import ErrorBody
 from shared.api.contracts.metadata_limits import Metadata
-from shared.api.contracts.shared_fields import MAX_DOCUMENTS, DocumentName, Flag, Question, WithoutNul
+from shared.api.contracts.shared_fields import (
+    MAX_DOCUMENTS,
+    DocumentName,
+    Flag,
+    Question,
+    ResponseModel,
+    WithoutNul,
+)
 from shared.errors import NotFound, RagError, Unauthorized
 from shared.generation.refusals import insufficient, nothing_in_namespace
 from shared.types import GeneratedText, Passage
@@ -109,7 +117,7 @@ class QueryRequest(BaseModel):
     include_citations: Flag = False
 
 
-class Citation(BaseModel):
+class Citation(ResponseModel):
     source: str | None
     uri: str | None
     page: str | None
@@ -118,7 +126,7 @@ class Citation(BaseModel):
     metadata: dict[str, Any]
 
 
-class Chunk(BaseModel):
+class Chunk(ResponseModel):
     """`citations` are null if not requested."""
 
     chunk_id: str
@@ -128,20 +136,10 @@ class Chunk(BaseModel):
     metadata: dict[str, Any]
     citations: list[Citation] | None
 
-    @classmethod
-    def of(cls, passage: Passage, *, with_citations: bool) -> Self:
-        citations = [
-            Citation(**{name: getattr(source, name) for name in Citation.model_fields})
-            for source in passage.citations
-        ]
-        return cls(
-            chunk_id=passage.chunk_id,
-            document_id=passage.document_id,
-            text=passage.text,
-            score=passage.score,
-            metadata=dict(passage.metadata),
-            citations=citations if with_citations else None,
-        )
+
+def chunks_of(passages: Sequence[Passage], *, with_citations: bool) -> list[Chunk]:
+    omitted = {} if with_citations else {"citations": None}
+    return [Chunk.of(passage).model_copy(update=omitted) for passage in passages]
 
 
 class RetrieveResponse(BaseModel):

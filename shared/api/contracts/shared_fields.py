@@ -1,8 +1,8 @@
 """Fields that several contracts share, with their limits: names, questions, flags, offsets, scores."""
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Self
 
-from pydantic import AfterValidator, BaseModel, Field, StringConstraints, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, model_validator
 
 MAX_DOCUMENTS = 1000
 
@@ -48,6 +48,19 @@ class NullAsAbsent(BaseModel):
         return {name: value for name, value in sent.items() if value is not None}
 
 
+class ResponseModel(BaseModel):
+    """Model of a response. `of` makes it of a row or an object, by the names or aliases of its fields."""
+
+    model_config = ConfigDict(from_attributes=True, validate_by_name=True, validate_by_alias=True)
+
+    @classmethod
+    def of(cls, source: object) -> Self:
+        return cls.model_validate(source)
+
+
 def rounded_score(value: float) -> float:
     """A score from 0 to 1 with six digits."""
     return round(min(1.0, max(0.0, value)), 6)
+
+
+Score = Annotated[float, AfterValidator(rounded_score)]

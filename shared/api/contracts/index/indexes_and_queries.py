@@ -7,7 +7,7 @@ import json
 from collections.abc import Set
 from typing import Annotated, Any, Self
 
-from pydantic import BaseModel, Field, StringConstraints
+from pydantic import BaseModel, BeforeValidator, Field, StringConstraints
 
 from shared.api.contracts import fastapi_error_format
 from shared.api.contracts.fastapi_error_format import ErrorBody
@@ -17,11 +17,13 @@ from shared.api.contracts.shared_fields import (
     CollectionName,
     DocumentName,
     Question,
+    ResponseModel,
+    Score,
     WithoutNul,
 )
 from shared.errors import InvalidRequest, RagError
 from shared.generation.refusals import insufficient
-from shared.types import Answer, Match, Sampling, SearchResult
+from shared.types import Answer, Sampling, SearchResult
 
 __all__ = ["ErrorBody", "error_body"]
 # A page of a hundred documents has at most ten megabytes.
@@ -82,22 +84,12 @@ class DeleteRequest(BaseModel):
     doc_ids: Annotated[list[DocumentName], Field(max_length=MAX_DOCUMENTS)]
 
 
-class Document(BaseModel):
-    doc_id: str
-    text: str
-    hash_value: str | None
+class Document(ResponseModel):
+    doc_id: str = Field(validation_alias="name")
+    text: str = Field(validation_alias="content")
+    hash_value: str | None = Field(validation_alias="content_hash")
     metadata: dict[str, Any]
-    is_truncated: bool = False
-
-    @classmethod
-    def of(cls, row: dict[str, Any]) -> Self:
-        return cls(
-            doc_id=row["name"],
-            text=row["content"],
-            hash_value=row["content_hash"],
-            metadata=row["metadata"],
-            is_truncated=row.get("is_truncated") or False,
-        )
+    is_truncated: Annotated[bool, BeforeValidator(bool)] = False
 
 
 class Documents(BaseModel):
@@ -131,22 +123,12 @@ class Confirmation(BaseModel):
     message: str
 
 
-class Node(BaseModel):
-    doc_id: str
-    node_id: str
+class Node(ResponseModel):
+    doc_id: str = Field(validation_alias="document_name")
+    node_id: str = Field(validation_alias="chunk_id")
     text: str
-    score: float
+    score: Score
     metadata: dict[str, Any]
-
-    @classmethod
-    def of(cls, match: Match) -> Self:
-        return cls(
-            doc_id=match.document_name,
-            node_id=match.chunk_id,
-            text=match.text,
-            score=round(match.score, 6),
-            metadata=match.metadata,
-        )
 
 
 class LlmParams(BaseModel):

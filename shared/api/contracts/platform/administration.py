@@ -1,13 +1,12 @@
 """Wire models of administration: health, statistics, orgs, knowledge events."""
 
 from datetime import datetime
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Literal
 
-from pydantic import BaseModel, StringConstraints
+from pydantic import BaseModel, Field, StringConstraints
 
 from shared.api.contracts.platform.pagination import Pagination
-from shared.api.contracts.shared_fields import WithoutNul
-from shared.api.health import Report
+from shared.api.contracts.shared_fields import ResponseModel, WithoutNul
 
 State = Literal["healthy", "degraded", "unhealthy", "unknown", "not_configured"]
 
@@ -76,27 +75,17 @@ class Details(BaseModel):
     queue: Queue
 
 
-class Health(BaseModel):
+class Health(ResponseModel):
     """`details` are null unless the caller is an admin."""
 
     status: Literal["healthy", "degraded", "unhealthy"]
     version: str
     services: Services
-    timestamp: datetime
+    timestamp: datetime = Field(validation_alias="at")
     details: Details | None
 
-    @classmethod
-    def of(cls, report: Report) -> Self:
-        return cls(
-            status=report.status.value,  # type: ignore[arg-type]
-            version=report.version,
-            services=Services(**report.services),  # type: ignore[arg-type]
-            timestamp=report.at,
-            details=Details(**report.details) if report.details else None,
-        )
 
-
-class Stats(BaseModel):
+class Stats(ResponseModel):
     """Statistics of the orgs that the caller administers. `total_users`: users who have called;
     `api_calls_today`: admitted calls since midnight UTC; `is_complete`: false if a table exceeds the
     count."""
@@ -111,10 +100,6 @@ class Stats(BaseModel):
     api_calls_today: int
     is_complete: bool
 
-    @classmethod
-    def of(cls, row: dict[str, Any]) -> Self:
-        return cls(**row)
-
 
 class Org(BaseModel):
     """`name` is null if the deployment has its own table of orgs."""
@@ -124,14 +109,10 @@ class Org(BaseModel):
     role: str | None
 
 
-class Orgs(BaseModel):
+class Orgs(ResponseModel):
     """In the order of their names."""
 
     data: list[Org]
-
-    @classmethod
-    def of(cls, rows: list[dict[str, Any]]) -> Self:
-        return cls(data=[Org(**row) for row in rows])
 
 
 Namespace = Annotated[str, StringConstraints(min_length=1, max_length=255), WithoutNul]

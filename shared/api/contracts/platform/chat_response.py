@@ -3,37 +3,26 @@
 from datetime import UTC, datetime
 from typing import Literal, Self
 
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 from starlette.responses import JSONResponse
 
 from shared.answering.platform_chat.types import Delta, Event, Sources, Step, SubQuery, TurnDone
 from shared.api.contracts.platform.chat_request import Request
 from shared.api.contracts.platform.error_format import error_body
-from shared.api.contracts.shared_fields import rounded_score
+from shared.api.contracts.shared_fields import ResponseModel, Score, rounded_score
 from shared.api.sse import event
 from shared.errors import RagError
 from shared.generation.citations import best_of_documents
 from shared.types import Match
 
 
-class Source(BaseModel):
+class Source(ResponseModel):
     document_id: str
     title: str
     filename: str | None
-    chunk_index: int
-    score: float
+    chunk_index: int = Field(validation_alias="ordinal")
+    score: Score
     chunk_id: str
-
-    @classmethod
-    def of(cls, match: Match) -> Self:
-        return cls(
-            document_id=match.document_id,
-            title=match.title,
-            filename=match.filename,
-            chunk_index=match.ordinal,
-            score=rounded_score(match.score),
-            chunk_id=match.chunk_id,
-        )
 
 
 class Usage(BaseModel):

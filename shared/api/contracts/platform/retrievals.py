@@ -6,8 +6,8 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import BaseModel, Field, StringConstraints, field_validator
 
 from shared.api.contracts.metadata_limits import check_metadata
-from shared.api.contracts.shared_fields import Flag, NullAsAbsent, WithoutNul, rounded_score
-from shared.types import Edge, Entity, Filters, Graph, Match, Mode, Query, SearchResult
+from shared.api.contracts.shared_fields import Flag, NullAsAbsent, ResponseModel, Score, WithoutNul
+from shared.types import Filters, Match, Mode, Query, SearchResult
 
 ModeName = Literal["semantic", "keyword", "hybrid", "hierarchical", "graph"]
 Text = Annotated[
@@ -49,8 +49,8 @@ class Request(NullAsAbsent):
         )
 
 
-class ResultDocument(BaseModel):
-    id: str
+class ResultDocument(ResponseModel):
+    id: str = Field(validation_alias="document_id")
     title: str
     filename: str | None
 
@@ -73,8 +73,8 @@ class Result(BaseModel):
     content: str
     content_hash: str
     chunk_index: int
-    score: float
-    similarity: float | None
+    score: Score
+    similarity: Score | None
     rank: int
     metadata: ResultMetadata
     document: ResultDocument
@@ -93,72 +93,43 @@ class Result(BaseModel):
             content=match.text,
             content_hash=f"sha256:{hashlib.sha256(match.text.encode()).hexdigest()}",
             chunk_index=match.ordinal,
-            score=rounded_score(match.score),
-            similarity=None if match.similarity is None else rounded_score(match.similarity),
+            score=match.score,
+            similarity=match.similarity,
             rank=rank,
             metadata=ResultMetadata(graph_sourced=match.graph_sourced),
-            document=ResultDocument(id=match.document_id, title=match.title, filename=match.filename),
+            document=ResultDocument.of(match),
             document_metadata={**match.metadata, "title": match.title, **file},
             chunk_metadata=match.place,
         )
 
 
-class GraphEntity(BaseModel):
+class GraphEntity(ResponseModel):
     """`seed`: the question names it; `weight`: relevance to the question, 0 to 1."""
 
     id: str
     name: str
-    type: str
+    type: str = Field(validation_alias="kind")
     aliases: list[str]
-    seed: bool
-    weight: float
-
-    @classmethod
-    def of(cls, entity: Entity) -> Self:
-        return cls(
-            id=entity.id,
-            name=entity.name,
-            type=entity.kind,
-            aliases=list(entity.aliases),
-            seed=entity.is_seed,
-            weight=rounded_score(entity.weight),
-        )
+    seed: bool = Field(validation_alias="is_seed")
+    weight: Score
 
 
-class GraphEdge(BaseModel):
+class GraphEdge(ResponseModel):
     """`source` and `target` are ids of entities; `type` reads from source to target."""
 
     type: str
     source: str
     target: str
-    confidence: float
+    confidence: Score
     evidence: list[str]
 
-    @classmethod
-    def of(cls, edge: Edge) -> Self:
-        return cls(
-            type=edge.type,
-            source=edge.source,
-            target=edge.target,
-            confidence=rounded_score(edge.confidence),
-            evidence=list(edge.evidence),
-        )
 
-
-class RetrievalGraph(BaseModel):
+class RetrievalGraph(ResponseModel):
     """The graph around the names in the question; `evidence`: ids of chunks."""
 
     entities: list[GraphEntity]
     edges: list[GraphEdge]
     evidence: list[str]
-
-    @classmethod
-    def of(cls, graph: Graph) -> Self:
-        return cls(
-            entities=[GraphEntity.of(entity) for entity in graph.entities],
-            edges=[GraphEdge.of(edge) for edge in graph.edges],
-            evidence=list(graph.evidence),
-        )
 
 
 class RetrievalMetadata(BaseModel):

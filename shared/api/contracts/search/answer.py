@@ -4,7 +4,7 @@ from collections import Counter
 from dataclasses import replace
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, StringConstraints
+from pydantic import AliasPath, Field, StringConstraints
 from starlette.responses import JSONResponse
 from starlette.responses import Response as HttpResponse
 
@@ -19,7 +19,7 @@ from shared.answering.cited.types import (
     Token,
 )
 from shared.api.contracts.ignored_filters import IgnoredFilters, ignored_names
-from shared.api.contracts.search.camel_case import WireModel
+from shared.api.contracts.search.camel_case import ChunkId, DocumentId, ResponsePart, WireModel
 from shared.api.contracts.search.error_format import error_body, request_id
 from shared.api.contracts.search.requests_and_limits import (
     QueryText,
@@ -75,32 +75,21 @@ class Request(RetrievalRequest):
         )
 
 
-class Citation(WireModel):
+class Citation(ResponsePart):
     """`index`: its number in the answer."""
 
-    index: int
-    document_id: str
-    chunk_id: str
-    title: str
-    url: str | None
-
-    @classmethod
-    def of(cls, citation: NumberedCitation) -> Self:
-        match = citation.match
-        return cls(
-            index=citation.number,
-            document_id=f"doc_{match.document_id}",
-            chunk_id=f"chnk_{match.chunk_id}",
-            title=match.title,
-            url=match.uri,
-        )
+    index: int = Field(validation_alias="number")
+    document_id: DocumentId = Field(validation_alias=AliasPath("match", "document_id"))
+    chunk_id: ChunkId = Field(validation_alias=AliasPath("match", "chunk_id"))
+    title: str = Field(validation_alias=AliasPath("match", "title"))
+    url: str | None = Field(validation_alias=AliasPath("match", "uri"))
 
 
 class Reference(WireModel):
     """A passage that supports a sentence."""
 
-    document_id: str
-    chunk_id: str
+    document_id: DocumentId
+    chunk_id: ChunkId
     span: Span
 
 
@@ -131,12 +120,12 @@ class Support(WireModel):
             sentences=[
                 Sentence(
                     text=answer.text[sentence.start : sentence.end],
-                    span=Span(start=sentence.start, end=sentence.end),
+                    span=Span.of(sentence),
                     references=[
                         Reference(
-                            document_id=f"doc_{matches[reference.number].document_id}",
-                            chunk_id=f"chnk_{matches[reference.number].chunk_id}",
-                            span=Span(start=reference.start, end=reference.end),
+                            document_id=matches[reference.number].document_id,
+                            chunk_id=matches[reference.number].chunk_id,
+                            span=Span.of(reference),
                         )
                         for reference in sentence.references
                     ],

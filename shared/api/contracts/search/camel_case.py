@@ -1,10 +1,22 @@
-"""Base model of the search contract, whose wire names are camelCase."""
+"""Base models of the search contract, whose wire names are camelCase, and its ids."""
 
-from pydantic import BaseModel, ConfigDict
+from typing import Annotated
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict
 from pydantic.alias_generators import to_camel
+
+from shared.api.contracts.shared_fields import ResponseModel
+
+DocumentId = Annotated[str, BeforeValidator("doc_{}".format)]
+ChunkId = Annotated[str, BeforeValidator("chnk_{}".format)]
+WorkspaceId = Annotated[str, BeforeValidator("ws_{}".format)]
 
 
 class WireModel(BaseModel):
     """Model with camelCase names. Unknown fields are ignored."""
 
     model_config = ConfigDict(alias_generator=to_camel, populate_by_name=True, serialize_by_alias=True)
+
+
+class ResponsePart(WireModel, ResponseModel):
+    """Part of a response, which is made of an object by the names of its fields or their aliases."""

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import Field
 
 from shared import types
-from shared.api.contracts.search.camel_case import WireModel
+from shared.api.contracts.search.camel_case import ChunkId, DocumentId, ResponsePart, WireModel
 from shared.api.contracts.search.error_format import request_id
 from shared.api.contracts.search.requests_and_limits import Id, RequestModel, ScopedRequest
 from shared.api.contracts.search.results import GraphEdge, Span
@@ -47,26 +47,16 @@ class Request(ScopedRequest):
         return [(reference.kind, reference.id) for reference in self.ids]
 
 
-class DocumentChunk(WireModel):
+class DocumentChunk(ResponsePart):
     """`text` is null beyond the size limit of a response."""
 
-    id: str
+    id: ChunkId = Field(validation_alias="chunk_id")
     text: str | None
     span: Span
 
-    @classmethod
-    def of(cls, chunk: retrieved.Part) -> Self:
-        start, end = chunk.span
-        return cls(id=f"chnk_{chunk.chunk_id}", text=chunk.text, span=Span(start=start, end=end))
-
 
 class Chunk(DocumentChunk):
-    document_id: str
-
-    @classmethod
-    def of(cls, chunk: retrieved.Part) -> Self:
-        part = DocumentChunk.of(chunk)
-        return cls(id=part.id, text=part.text, span=part.span, document_id=f"doc_{chunk.document_id}")
+    document_id: DocumentId
 
 
 class Graph(WireModel):

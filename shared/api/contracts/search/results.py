@@ -1,122 +1,93 @@
 """Results of the search contract: chunks, the rationale of the router, the graph, usage."""
 
 from datetime import datetime
-from typing import Literal, Self
+from typing import Any, Literal, Self
 
-from pydantic import Field
+from pydantic import AliasPath, Field, model_validator
 
-from shared.api.contracts.search.camel_case import WireModel
-from shared.api.contracts.shared_fields import rounded_score
-from shared.retrieval.query.types import Rule, SearchScope
-from shared.retrieval.types import Highlight, RoutedResult
-from shared.types import Edge, Graph, Match
+from shared.api.contracts.search.camel_case import ChunkId, DocumentId, ResponsePart, WireModel, WorkspaceId
+from shared.api.contracts.shared_fields import Score
+from shared.retrieval.query.types import SearchScope
+from shared.retrieval.types import RoutedResult
 
 
-class Span(WireModel):
+class Span(ResponsePart):
     """[start, end) in characters (code points) of the document's text."""
 
     start: int
     end: int
 
+    @model_validator(mode="before")
+    @classmethod
+    def _of_pair(cls, span: Any) -> Any:
+        return {"start": span[0], "end": span[1]} if isinstance(span, tuple) else span
 
-class Result(WireModel):
+
+class Result(ResponsePart):
     """A chunk with fields of its document."""
 
-    document_id: str
-    chunk_id: str
-    workspace_id: str
-    score: float
-    similarity: float | None
+    document_id: DocumentId
+    chunk_id: ChunkId
+    workspace_id: WorkspaceId = Field(validation_alias="collection_id")
+    score: Score
+    similarity: Score | None
     title: str | None = None
-    type: str | None = None
-    source: str | None = None
+    type: str | None = Field(None, validation_alias="source_type")
+    source: str | None = Field(None, validation_alias="origin")
     occurred_at: datetime | None = None
     author: str | None = None
-    section_label: str | None = None
+    section_label: str | None = Field(None, validation_alias=AliasPath("place", "section"))
     highlight: str | None = None
     highlight_span: Span | None = None
-    url: str | None = None
+    url: str | None = Field(None, validation_alias="uri")
 
-    @classmethod
-    def of(cls, match: Match, highlight: Highlight | None, *, document: bool = True) -> Self:
-        result = cls(
-            document_id=f"doc_{match.document_id}",
-            chunk_id=f"chnk_{match.chunk_id}",
-            workspace_id=f"ws_{match.collection_id}",
-            score=rounded_score(match.score),
-            similarity=None if match.similarity is None else rounded_score(match.similarity),
-            section_label=section_of(match),
-        )
-        if highlight:
-            result.highlight = highlight.text
-            result.highlight_span = Span(start=highlight.start, end=highlight.end)
-        if document:
-            result.title, result.type = match.title, match.source_type
-            result.source, result.url, result.author = match.origin, match.uri, match.author
-            result.occurred_at = match.occurred_at
-        return result
+
+# Fields of the document, which a request may omit.
+DOCUMENT_FIELDS = ("title", "type", "source", "url", "author", "occurred_at")
 
 
 def results(result: RoutedResult, *, document: bool = True) -> list[Result]:
-    pairs = zip(result.matches, result.highlights, strict=True)
-    return [Result.of(match, highlight, document=document) for match, highlight in pairs]
+    wire_results = list(map(Result.of, result.matches))
+    for wire_result, highlight in zip(wire_results, result.highlights, strict=True):
+        if highlight:
+            wire_result.highlight, wire_result.highlight_span = highlight.text, Span.of(highlight)
+        for name in () if document else DOCUMENT_FIELDS:
+            setattr(wire_result, name, None)
+    return wire_results
 
 
-class GraphEntity(WireModel):
+class GraphEntity(ResponsePart):
     """`seed`: the question names the entity."""
 
     id: str
     name: str
-    type: str
+    type: str = Field(validation_alias="kind")
     aliases: list[str]
-    seed: bool
+    seed: bool = Field(validation_alias="is_seed")
 
 
-class GraphEdge(WireModel):
+class GraphEdge(ResponsePart):
     """From and to are ids of entities."""
 
     type: str
     source: str = Field(serialization_alias="from")
     target: str = Field(serialization_alias="to")
-    confidence: float
-
-    @classmethod
-    def of(cls, edge: Edge) -> Self:
-        return cls(
-            type=edge.type, source=edge.source, target=edge.target, confidence=rounded_score(edge.confidence)
-        )
+    confidence: Score
 
 
-class GraphRationale(WireModel):
+class GraphRationale(ResponsePart):
     """The part of the caller's graph that the search used: empty lists if none."""
 
     entities: list[GraphEntity]
     edges: list[GraphEdge]
-    evidence_chunks: list[str]
-
-    @classmethod
-    def of(cls, graph: Graph) -> Self:
-        return cls(
-            entities=[
-                GraphEntity(
-                    id=entity.id,
-                    name=entity.name,
-                    type=entity.kind,
-                    aliases=list(entity.aliases),
-                    seed=entity.is_seed,
-                )
-                for entity in graph.entities
-            ],
-            edges=list(map(GraphEdge.of, graph.edges)),
-            evidence_chunks=[f"chnk_{chunk}" for chunk in graph.evidence],
-        )
+    evidence_chunks: list[ChunkId] = Field(validation_alias="evidence")
 
 
-class Reason(WireModel):
+class Reason(ResponsePart):
     """A rule that the router applied, and its reason."""
 
-    rule: str
-    because: str
+    rule: str = Field(validation_alias="name")
+    because: str = Field(validation_alias="reason")
 
 
 class Rationale(WireModel):
@@ -135,13 +106,9 @@ class Rationale(WireModel):
             router_mode=route.mode,
             query=route.text,
             words=route.words,
-            rules=list(map(_reason, result.rules)),
+            rules=list(map(Reason.of, result.rules)),
             graph=GraphRationale.of(result.graph),
         )
-
-
-def _reason(rule: Rule) -> Reason:
-    return Reason(rule=rule.name, because=rule.reason)
 
 
 class TimeRange(WireModel):
@@ -175,8 +142,3 @@ class Usage(WireModel):
             stages=result.stages,
             embedding_version=result.embedding_model,
         )
-
-
-def section_of(match: Match) -> str | None:
-    section = match.place.get("section")
-    return section if isinstance(section, str) and section else None
