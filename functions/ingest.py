@@ -19,7 +19,7 @@ from shared.api.dependencies import Core, get_services
 from shared.documents.webhook_delivery_and_retry import WebhookSender
 from shared.ingestion.document_worker import Worker
 from shared.ingestion.graph_worker import GraphWorker
-from shared.ingestion.job_queue import BatchResult, Jobs
+from shared.ingestion.job_queue import BatchResult, Jobs, work_until
 from shared.ingestion.storage_cleanup import remove_deleted_collections, remove_due
 
 # For how long a call claims jobs. It finishes the claimed ones afterwards.
@@ -55,13 +55,13 @@ def _work(core: Core) -> Report:
     # In parallel, so that documents do not wait for slow receivers or models, nor these for long documents.
     finished = Event()
     with ThreadPoolExecutor(2) as pool:
-        delivery = pool.submit(sender.deliver_until, finished, BUDGET_SECONDS)
-        extraction = pool.submit(graph_worker.build_until, finished, BUDGET_SECONDS)
+        delivery = pool.submit(work_until, sender.deliver, finished, BUDGET_SECONDS)
+        extraction = pool.submit(work_until, graph_worker.build, finished, BUDGET_SECONDS)
         try:
             documents, idle = _ingest_documents(worker)
         finally:
             finished.set()
-        deliveries = delivery.result()
+        deliveries, _ = delivery.result()
         extractions, all_extracted = extraction.result()
     remove_deleted_collections(core.database, signer)
     if core.storage:
@@ -70,8 +70,8 @@ def _work(core: Core) -> Report:
         completed=documents.completed,
         failed=documents.failed,
         postponed=documents.postponed,
-        delivered=deliveries.delivered,
-        undelivered=deliveries.claimed - deliveries.delivered,
+        delivered=deliveries.completed,
+        undelivered=deliveries.claimed - deliveries.completed,
         read=extractions.completed,
         idle=idle and all_extracted,
     )

@@ -102,7 +102,7 @@ def select_slugs(names: Iterable[str]) -> list[str]:
 
 def create() -> Starlette:
     """The app of the functions in RAG_FUNCTIONS. Raises ConfigurationError."""
-    functions = Functions(select_slugs(read_server_settings().functions))
+    functions = Functions(select_slugs(read_server_settings().rag_functions))
     app = Starlette(lifespan=lambda _: functions.started())
     app.router.default = functions
     return app

@@ -8,13 +8,22 @@ import json
 import os
 import re
 from collections.abc import Mapping
-from ipaddress import ip_network
+from ipaddress import IPv4Network, IPv6Network
 from typing import Annotated, Any, Literal, TypeVar
 from urllib.parse import urlsplit
 from uuid import UUID
 
 from limits import parse_many
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, SecretStr, ValidationError
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    Json,
+    SecretStr,
+    ValidationError,
+)
 
 from shared.errors import ConfigurationError
 
@@ -37,13 +46,6 @@ def _address(value: str) -> str:
     return value.rstrip("/")
 
 
-def _bucket(value: str) -> str:
-    # It becomes part of URLs without encoding.
-    if not re.fullmatch(r"[a-z0-9][a-z0-9._-]{0,62}", value):
-        raise ValueError("the name of a bucket: lower-case letters, digits, dots and dashes")
-    return value
-
-
 def _store(value: str) -> str:
     scheme, values, rest = value.partition("://")
     if not values or not rest or "::" in value or not re.fullmatch(r"[a-z][a-z0-9+.-]*", scheme):
@@ -53,37 +55,8 @@ def _store(value: str) -> str:
     return value
 
 
-def _split(value: str) -> list[str]:
-    return [part.strip() for part in value.split(",") if part.strip()]
-
-
-def _networks(value: str) -> str:
-    for text in _split(value):
-        try:
-            ip_network(text)
-        except ValueError:
-            raise ValueError("networks such as 10.1.0.0/16, separated by commas") from None
-    return value
-
-
-def _denylists(value: str) -> str:
-    _ = _denylists_of(value)
-    return value
-
-
-def _denylists_of(value: str) -> dict[str, frozenset[str]]:
-    """Metadata keys by API. Raises ValueError, also for an unknown API, whose list would hide nothing."""
-    expected = 'JSON such as {"knowledge": ["a_key"]}; for knowledge and memory'
-    try:
-        denylists = json.loads(value or "{}")
-    except (ValueError, RecursionError):
-        raise ValueError(expected) from None
-    if not isinstance(denylists, dict) or not denylists.keys() <= {"knowledge", "memory"}:
-        raise ValueError(expected)
-    for keys in denylists.values():
-        if not isinstance(keys, list) or not all(isinstance(key, str) for key in keys):
-            raise ValueError(expected)
-    return {name: frozenset(keys) for name, keys in denylists.items()}
+def _split(value: Any) -> Any:
+    return [part.strip() for part in value.split(",") if part.strip()] if isinstance(value, str) else value
 
 
 def _signing_key(value: SecretStr) -> SecretStr:
@@ -130,6 +103,10 @@ CONTRACT_NAMES = {
     "RAG_RERANK_API_KEY": "RERANK_API_KEY",
 }
 Address = Annotated[str, AfterValidator(_address)]
+# Part of URLs, without encoding.
+Bucket = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9._-]{0,62}$")]
+CommaSeparated = BeforeValidator(_split)
+Network = IPv4Network | IPv6Network
 Rate = Annotated[str, AfterValidator(_rate)]
 Share = Annotated[float, Field(ge=0, le=1)]
 Seconds = Annotated[float, Field(gt=0, le=600)]
@@ -140,20 +117,12 @@ class ServerSettings(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
-    # Comma-separated; the contract allows every origin until a deployment tightens it.
-    rag_cors_origins: str = "*"
+    # The contract allows every origin until a deployment tightens it.
+    rag_cors_origins: Annotated[list[str], CommaSeparated] = ["*"]
 
-    # One process for several functions (functions/server.py): comma-separated slugs, or all; and its port.
-    rag_functions: str = "all"
+    # One process for several functions (functions/server.py): their slugs, or all; and its port.
+    rag_functions: Annotated[list[str], CommaSeparated] = ["all"]
     port: Annotated[int, Field(ge=1, le=65535)] = 8080
-
-    @property
-    def cors_origins(self) -> list[str]:
-        return _split(self.rag_cors_origins)
-
-    @property
-    def functions(self) -> list[str]:
-        return _split(self.rag_functions)
 
 
 class Settings(ServerSettings):
@@ -247,32 +216,25 @@ class Settings(ServerSettings):
     rag_transcription_timeout_seconds: Seconds = 120
 
     # The bucket of the project's Storage for files that are too large for a request. Unset: refused.
-    rag_storage_bucket: Annotated[str, AfterValidator(_bucket)] | None = None
+    rag_storage_bucket: Bucket | None = None
 
     # The folder for snapshots of indexes, in any store of fsspec. Unset: no snapshots.
     rag_snapshot_url: Annotated[str, AfterValidator(_store)] | None = None
 
     # Internal networks from which documents may be downloaded, besides the public internet.
-    rag_allowed_private_networks: Annotated[str, AfterValidator(_networks)] = ""
+    rag_allowed_private_networks: Annotated[list[Network], CommaSeparated] = []
 
     # The member of an org as whom requests to the index API without a credential act. Both or none.
     rag_index_anonymous_org: UUID | None = None
     rag_index_anonymous_user: UUID | None = None
 
-    # Metadata keys that an API does not return; whether the knowledge API answers besides retrieving.
-    rag_metadata_denylists: Annotated[str, AfterValidator(_denylists)] = ""
+    # Metadata keys that an API does not return, by the API's name; whether the knowledge API answers besides
+    # retrieving.
+    rag_metadata_denylists: Json[dict[Literal["knowledge", "memory"], frozenset[str]]] = {}
     rag_knowledge_query_enabled: bool = True
 
     # The collector of spans.
     otel_exporter_otlp_endpoint: Address | None = None
-
-    @property
-    def allowed_private_networks(self) -> list[str]:
-        return _split(self.rag_allowed_private_networks)
-
-    def metadata_denylist(self, api: str) -> frozenset[str]:
-        """Metadata keys that the API does not return."""
-        return _denylists_of(self.rag_metadata_denylists).get(api, frozenset())
 
     @property
     def issuer(self) -> str:

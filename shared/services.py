@@ -179,7 +179,7 @@ class Services:
     @cached_property
     def networks(self) -> AddressPolicy:
         """The networks to which URLs of callers may lead."""
-        return AddressPolicy(self.settings.allowed_private_networks)
+        return AddressPolicy(self.settings.rag_allowed_private_networks)
 
     @cached_property
     def allows_anonymous(self) -> bool:

@@ -6,12 +6,11 @@ A link carries a signed payload that only its route accepts; it is not an access
 import re
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from typing import Any
 from urllib.parse import urlsplit
 
-from shared.access.signed_payload import BadSignature, dumps, loads
-from shared.access.token_signer import CALL_SECONDS, Signer
+from shared.access.token_signer import CALL_SECONDS, BadSignature, Signer
 from shared.config import Settings
 from shared.errors import PublicUrlUnset, Unauthorized
 from shared.types import Principal, Scope
@@ -36,7 +35,7 @@ class Link:
 
 def link_to(signer: Signer, link: Link) -> str:
     """The signed payload of a link."""
-    return dumps(signer, PURPOSE, [link.document_id, link.org_id, link.user_id, link.as_admin, link.expires])
+    return signer.sign(PURPOSE, astuple(link))
 
 
 def public_url(settings: Settings, scheme: str, host: str, lambda_host: str | None = None) -> str:
@@ -72,7 +71,7 @@ def principal_of(signer: Signer, payload: str, document_id: str) -> Principal:
     Raises Unauthorized for a payload that is not signed here, is another document's, or has expired.
     """
     try:
-        link = Link(*loads(signer, PURPOSE, payload))
+        link = Link(*signer.verified(PURPOSE, payload))
     except BadSignature:
         raise Unauthorized("The link is not valid.") from None
     if link.document_id != document_id:

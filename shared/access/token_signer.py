@@ -10,7 +10,7 @@ import time
 from hashlib import sha256
 from typing import Any
 
-from itsdangerous import URLSafeSerializer
+from itsdangerous import BadData, URLSafeSerializer
 from jose import jwk, jwt
 from jose.exceptions import JOSEError
 
@@ -26,8 +26,13 @@ CALL_SECONDS = 10
 UNTRUSTED = "the project does not trust the key that signs here"
 
 
+class BadSignature(ValueError):
+    """The payload was not signed with this key for this purpose."""
+
+
 class Signer:
-    """Signs tokens that the project's PostgREST accepts. Safe to use from many threads."""
+    """Signs tokens that the project's PostgREST accepts, and payloads that clients carry and return. Safe to
+    use from many threads."""
 
     def __init__(self, key: str | dict[str, Any], issuer: str, audience: str) -> None:
         """`key` is a private JWK with `alg` and `kid`, or an HS256 secret."""
@@ -43,9 +48,20 @@ class Signer:
         payload = {**self._claims, "iat": now, "exp": now + int(seconds), **claims}
         return str(jwt.encode(payload, self._key, self.algorithm, self._headers))
 
-    def serializer(self, purpose: str) -> URLSafeSerializer:
-        """Signs JSON by HMAC-SHA256 with a key that is derived for the purpose, so that no signature is valid
-        as a token's or for another purpose."""
+    def sign(self, purpose: str, value: Any) -> str:
+        """A JSON value as text for a URL or a body, which clients can read and cannot change. It is valid for
+        the purpose alone, and never as a token."""
+        return self._serializer(purpose).dumps(value)
+
+    def verified(self, purpose: str, payload: str) -> Any:
+        """The value of a signed payload. Raises BadSignature."""
+        try:
+            return self._serializer(purpose).loads(payload)
+        except (BadData, UnicodeEncodeError):
+            raise BadSignature from None
+
+    def _serializer(self, purpose: str) -> URLSafeSerializer:
+        """Signs by HMAC-SHA256 with a key that is derived for the purpose."""
         options = {"key_derivation": "hmac", "digest_method": sha256}
         return URLSafeSerializer(self._secret, salt=f"payload: {purpose}", signer_kwargs=options)
 

@@ -249,7 +249,7 @@ def _is_id(name: str) -> bool:
 
 
 def _denied(core: Services) -> frozenset[str]:
-    return core.settings.metadata_denylist("knowledge")
+    return core.settings.rag_metadata_denylists.get("knowledge", frozenset())
 
 
 def _without(denied: frozenset[str], metadata: Row) -> Row:

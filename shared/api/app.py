@@ -120,7 +120,7 @@ def create_app(
     app.add_middleware(UnhandledErrorMiddleware, fault=lambda: render(RagError()))
     app.add_middleware(
         Cors,
-        allow_origins=read_server_settings().cors_origins,
+        allow_origins=read_server_settings().rag_cors_origins,
         allow_methods=["GET", "POST", "PATCH", "DELETE", "OPTIONS"],
         allow_headers=[*CORS_HEADERS, *headers],
         expose_headers=EXPOSED_HEADERS,

@@ -95,7 +95,7 @@ def _anonymous(core: Services, request: Request, credential: str | None) -> Prin
     """The caller of a request without a credential, if the settings allow it. A request of a web page needs
     an allowed origin, since a browser in the private network also opens pages of other origins."""
     origin = request.headers.get("origin")
-    if credential is not None or (origin is not None and origin not in core.settings.cors_origins):
+    if credential is not None or (origin is not None and origin not in core.settings.rag_cors_origins):
         return None
     return anonymous_principal(core.settings, core.signer)
 

@@ -25,14 +25,15 @@ _HOST = re.compile(rb"[a-z0-9._-]+|[0-9a-f:.]+(%\w+)?")
 # Top-level names of this machine and the local network.
 LOCAL_NAMES = ("localhost", "localdomain", "local", "internal", "home.arpa")
 Address = IPv4Address | IPv6Address
+Network = IPv4Network | IPv6Network
 
 
 class AddressPolicy:
     """The public internet, and the internal networks that are `allowed`."""
 
-    def __init__(self, allowed: Iterable[str] = ()) -> None:
+    def __init__(self, allowed: Iterable[str | Network] = ()) -> None:
         """Raises ValueError for a malformed network."""
-        self._allowed: list[IPv4Network | IPv6Network] = [ip_network(text) for text in allowed]
+        self._allowed = [ip_network(network) for network in allowed]
 
     def require(self, address: str) -> None:
         """Raises AddressRefused for an IP address that is not allowed."""

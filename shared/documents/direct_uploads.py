@@ -10,8 +10,7 @@ from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any
 
-from shared.access.signed_payload import BadSignature, dumps, loads
-from shared.access.token_signer import Signer
+from shared.access.token_signer import BadSignature, Signer
 from shared.clients.postgrest import Database
 from shared.clients.supabase_storage import MAX_BYTES, Storage
 from shared.documents.documents import NewUpload, add_from_storage, file_name
@@ -75,7 +74,7 @@ class Uploads:
             "content_type": clean_line(upload.content_type or "") or None,
         }
         ticket = [caller.user_id, row["path"], expires.timestamp(), fields]
-        return PendingUpload(link, dumps(self._signer, PURPOSE, ticket), expires)
+        return PendingUpload(link, self._signer.sign(PURPOSE, ticket), expires)
 
     def collection_of(self, caller: Principal, ticket: str) -> str:
         """The collection of a ticket, which may be expired. Raises InvalidRequest, NotFound."""
@@ -105,7 +104,7 @@ class Uploads:
 
     def _parsed(self, caller: Principal, ticket: str) -> tuple[str, float, UploadRequest]:
         try:
-            user_id, path, expires, fields = loads(self._signer, PURPOSE, ticket)
+            user_id, path, expires, fields = self._signer.verified(PURPOSE, ticket)
         except BadSignature:
             raise InvalidRequest("The upload's ticket is invalid.", code="invalid_upload") from None
         if user_id != caller.user_id:

@@ -6,12 +6,10 @@ webhooks must be public, like those that are fetched.
 """
 
 import logging
-import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from threading import Event
 from typing import Any
 
 import httpx
@@ -22,6 +20,7 @@ from shared.clients.http_client import deadline, http_client
 from shared.clients.postgrest import Database
 from shared.clients.ssrf_guard import AddressPolicy
 from shared.errors import AddressRefused, RagError
+from shared.ingestion.job_queue import BatchResult
 from shared.types import Message
 
 log = logging.getLogger("rag")
@@ -29,21 +28,10 @@ log = logging.getLogger("rag")
 CLAIMED = 16
 # Of one attempt, and of a lease.
 SECONDS, LEASE_SECONDS = 10, 60
-# Before the next claim while nothing is due.
-PAUSE_SECONDS = 0.5
 # Before the next attempt, in seconds: three days in all.
 PAUSES = (5, 300, 1800, 7200, 18_000, 36_000, 50_400, 72_000, 86_400)
 GONE = 410
 Row = dict[str, Any]
-
-
-@dataclass(frozen=True, slots=True)
-class DeliveryStats:
-    claimed: int = 0
-    delivered: int = 0
-
-    def __add__(self, other: "DeliveryStats") -> "DeliveryStats":
-        return DeliveryStats(self.claimed + other.claimed, self.delivered + other.delivered)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,32 +58,15 @@ class WebhookSender:
         self._networks = networks
         self._message_of = message_of
 
-    def deliver_until(self, finished: Event, seconds: float) -> DeliveryStats:
-        """Deliver until `finished` is set, and then until nothing is due or the seconds are over. A failed
-        claim is logged."""
-        total, until = DeliveryStats(), time.monotonic() + seconds
-        while True:
-            last = finished.is_set()
-            batch = DeliveryStats()
-            try:
-                batch = self.deliver()
-            except RagError as error:
-                log.warning("nothing was delivered: %s (%s)", error.code, error.log_reason)
-            total += batch
-            if last and (not batch.claimed or time.monotonic() > until):
-                return total
-            if not batch.claimed:
-                finished.wait(PAUSE_SECONDS)
-
-    def deliver(self) -> DeliveryStats:
+    def deliver(self) -> BatchResult:
         """One round of due deliveries. Raises a RagError for a failed claim."""
         arguments = {"max_items": CLAIMED, "lease_seconds": LEASE_SECONDS}
         rows: list[Row] = self._call("rag_claim_deliveries", arguments)
         if not rows:
-            return DeliveryStats()
+            return BatchResult()
         with ThreadPoolExecutor(CLAIMED) as pool:
             delivered = sum(pool.map(self._deliver, rows))
-        return DeliveryStats(len(rows), delivered)
+        return BatchResult(len(rows), delivered)
 
     def _deliver(self, row: Row) -> bool:
         try:

@@ -4,12 +4,10 @@ A document is extracted and stored in parts. A long one is postponed now and the
 turn. Stored parts are not repeated, even if the worker dies.
 """
 
-import logging
 import time
 from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
-from threading import Event
 
 from shared.errors import RagError
 from shared.graph.extractor import extract
@@ -19,14 +17,11 @@ from shared.graph.types import Extraction
 from shared.ingestion.graph_job import ExtractionJob, Row
 from shared.ingestion.job_queue import LEASE_SECONDS, BatchResult, Job, Jobs, attempt
 
-log = logging.getLogger("rag")
 CLAIMED = 8
 # Concurrent calls of the model, and the seconds of one document before others get their turn.
 CONCURRENT_CALLS, TURN_SECONDS = 4, 15
 # The rest of a round is postponed after these.
 ROUND_SECONDS = 60
-# Before the next claim while the queue is empty.
-PAUSE_SECONDS = 0.5
 
 
 class GraphWorker:
@@ -37,23 +32,6 @@ class GraphWorker:
         # None after a failure, until the next call of the worker.
         self._model = model
         self._lease_seconds = LEASE_SECONDS + round(4 * model.seconds if model else 0)
-
-    def build_until(self, finished: Event, seconds: float) -> tuple[BatchResult, bool]:
-        """Run rounds until `finished` is set and the queue is empty, or the seconds are over. Returns the
-        results, and whether the queue is empty. A failed claim is logged."""
-        total, until = BatchResult(), time.monotonic() + seconds
-        while True:
-            last = finished.is_set()
-            batch = BatchResult()
-            try:
-                batch = self.build()
-            except RagError as error:
-                log.warning("nothing was read for names: %s (%s)", error.code, error.log_reason)
-            total += batch
-            if time.monotonic() > until or (last and not batch.claimed):
-                return total, not batch.claimed
-            if not batch.claimed:
-                finished.wait(PAUSE_SECONDS)
 
     def build(self) -> BatchResult:
         """One round: some documents, each completed, failed or postponed. Raises a RagError for a failed

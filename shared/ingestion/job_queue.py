@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import astuple, dataclass, field
 from operator import add
+from threading import Event
 from typing import Any, Protocol
 
 from shared.access.token_signer import Signer, worker_principal
@@ -26,6 +27,8 @@ FIRST_PAUSE = 2
 LONGEST_PAUSE = 600
 # Seconds after a conflict with another transaction's lock, which does not count as an attempt.
 BUSY_PAUSE = 5
+# Before the next claim while nothing is due.
+PAUSE_SECONDS = 0.5
 Row = dict[str, Any]
 
 
@@ -128,6 +131,24 @@ class LeaseRenewer:
             except RagError as error:
                 lost[job.id] = error
         return lost
+
+
+def work_until(work: Callable[[], BatchResult], finished: Event, seconds: float) -> tuple[BatchResult, bool]:
+    """Repeat rounds until `finished` is set, and then until nothing is due or the seconds are over. Returns
+    the results, and whether nothing is due. A failed claim is logged."""
+    total, until = BatchResult(), time.monotonic() + seconds
+    while True:
+        last = finished.is_set()
+        batch = BatchResult()
+        try:
+            batch = work()
+        except RagError as error:
+            log.warning("nothing was claimed: %s (%s)", error.code, error.log_reason)
+        total += batch
+        if last and (not batch.claimed or time.monotonic() > until):
+            return total, not batch.claimed
+        if not batch.claimed:
+            finished.wait(PAUSE_SECONDS)
 
 
 class FailureSink(Protocol):

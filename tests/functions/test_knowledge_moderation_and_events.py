@@ -31,7 +31,7 @@ def test_denied_metadata_is_in_no_response(people: People, settings: Settings):
     document = {"text": REFUNDS, "metadata": metadata, "source": "HIDDEN-3"}
     ingest(people.ann, {**document, "title": "t"})
     assert "HIDDEN-1" in json.dumps(retrieve(people.ann))
-    denied = json.dumps({"knowledge": [*secret, "source"], "memory": ["x"]})
+    denied = {"knowledge": frozenset({*secret, "source"}), "memory": frozenset({"x"})}
     with services(settings, rag_metadata_denylists=denied) as core, client_of(knowledge.app, core) as app:
         headers = people.ann.headers()
         # Nor does it become a title.
@@ -71,7 +71,7 @@ def test_a_title_or_uri_from_a_denied_key_is_in_no_response(
     people: People, settings: Settings, denied: str, document: dict[str, Any]
 ):
     ingest(people.ann, {"text": REFUNDS, **document})
-    denylists = json.dumps({"knowledge": [denied]})
+    denylists = {"knowledge": frozenset({denied})}
     headers = people.ann.headers()
     with StandIn() as model:
         model.replies(

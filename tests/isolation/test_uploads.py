@@ -10,7 +10,6 @@ from itsdangerous import URLSafeSerializer
 
 from local import access_tokens
 from shared.access.download_links import PURPOSE as LINKS
-from shared.access.signed_payload import dumps
 from shared.access.token_signer import Signer
 from shared.documents.direct_uploads import PURPOSE
 from shared.errors import NotFound
@@ -73,7 +72,7 @@ def test_an_edited_or_forged_ticket_is_refused(uploading: Uploads, people: Peopl
         edited(ticket, 3, {"collection_id": bobs}), edited(ticket, 3, {"private": True}),
         payload, f"{payload}.", f".{signature}", f"{payload}.{signature[:-2]}", f"{ticket}.{signature}",
         "x", "é.é", "{}.{}",
-        dumps(other, PURPOSE, texts), dumps(signer, LINKS, texts), people.bob.token(),
+        other.sign(PURPOSE, texts), signer.sign(LINKS, texts), people.bob.token(),
     ]  # fmt: skip
     for carried in forged:
         for who in (people.bob, people.ann):

@@ -65,7 +65,7 @@ def test_the_defaults_are_the_contract_s():
     assert settings.rag_embedding_model == "text-embedding-3-small"
     assert settings.rag_llm_model == "google/gemini-2.5-flash"
     assert settings.supabase_jwt_audience == "authenticated"
-    assert settings.cors_origins == ["*"]
+    assert settings.rag_cors_origins == ["*"]
     assert settings.rag_confidence_high_threshold is settings.rag_confidence_medium_threshold is None
 
 
@@ -183,10 +183,9 @@ def test_a_rate_in_another_form_is_refused(subtests: pytest.Subtests):
 
 
 def test_denied_metadata_is_listed_by_api(environment: pytest.MonkeyPatch):
-    assert read_settings().metadata_denylist("knowledge") == frozenset()
+    assert read_settings().rag_metadata_denylists == {}
     environment.setenv("RAG_METADATA_DENYLISTS", '{"knowledge": ["a", "b"], "memory": []}')
-    assert read_settings().metadata_denylist("knowledge") == {"a", "b"}
-    assert read_settings().metadata_denylist("memory") == frozenset()
+    assert read_settings().rag_metadata_denylists == {"knowledge": {"a", "b"}, "memory": frozenset()}
 
 
 def test_a_malformed_denylist_is_refused(subtests: pytest.Subtests):
@@ -260,13 +259,13 @@ def test_origins_are_separated_by_commas(subtests: pytest.Subtests):
     }
     for value, origins in values.items():
         with subtests.test(value=value), variable("RAG_CORS_ORIGINS", value):
-            assert read_server_settings().cors_origins == origins
+            assert read_server_settings().rag_cors_origins == origins
 
 
 def test_an_app_starts_before_the_project_is_configured(environment: pytest.MonkeyPatch):
     for name in REQUIRED:
         environment.delenv(name)
-    assert read_server_settings().cors_origins == ["*"]
+    assert read_server_settings().rag_cors_origins == ["*"]
 
 
 def test_lambda_is_detected_by_its_own_variable(environment: pytest.MonkeyPatch):

@@ -183,7 +183,7 @@ def test_a_document_cannot_imitate_a_marker_an_end_or_an_instruction(
 
 def test_denied_metadata_is_not_returned(core: Services, people: People, settings: Settings):
     bring(core, people.ann, REFUNDS, source="faq.md", metadata={"stage": "HIDDEN", "topic": "refunds"})
-    with services(settings, rag_metadata_denylists='{"knowledge": ["stage", "source"]}') as strict:
+    with services(settings, rag_metadata_denylists={"knowledge": frozenset({"stage", "source"})}) as strict:
         result = tool(strict, people.ann)("refunds", include_sources=True)
     assert chunks(result)[0]["metadata"] == {"topic": "refunds"}
     for hidden in ("HIDDEN", "faq.md"):

@@ -12,8 +12,9 @@ import pytest
 from shared.api.contracts.platform.webhooks import message_of
 from shared.clients.ssrf_guard import AddressPolicy
 from shared.documents import collections, documents, webhook_delivery_and_retry, webhooks
-from shared.documents.webhook_delivery_and_retry import CLAIMED, PAUSES, DeliveryStats, WebhookSender
+from shared.documents.webhook_delivery_and_retry import CLAIMED, PAUSES, WebhookSender
 from shared.ingestion.document_worker import Worker
+from shared.ingestion.job_queue import BatchResult, work_until
 from shared.services import Services
 from tests.actors import World
 from tests.conftest import People
@@ -57,12 +58,12 @@ def test_a_failed_delivery_is_repeated(
     listen(core, people, moody.url, OF_DOCUMENTS)
     bring(core, people.ann, home)
     moody.replies(reply, Reply(json={}))
-    assert courier.deliver() == DeliveryStats(claimed=1)
+    assert courier.deliver() == BatchResult(claimed=1)
     assert states(world) == [("waiting", 1, status, error)]
     # Not at once.
-    assert courier.deliver() == DeliveryStats()
+    assert courier.deliver() == BatchResult()
     make_due(world)
-    assert courier.deliver() == DeliveryStats(claimed=1, delivered=1)
+    assert courier.deliver() == BatchResult(claimed=1, completed=1)
     assert states(world) == [("done", 2, 200, None)]
     first, second = (json.loads(request.body) for request in moody.requests)
     assert first == second
@@ -75,7 +76,7 @@ def test_the_response_body_is_not_waited_for(
     listen(core, people, moody.url, OF_DOCUMENTS)
     bring(core, people.ann, home)
     moody.replies(Reply(body=b"x" * 10_000, drip=0.1))
-    assert courier.deliver() == DeliveryStats(claimed=1, delivered=1)
+    assert courier.deliver() == BatchResult(claimed=1, completed=1)
 
 
 @pytest.mark.parametrize(
@@ -88,7 +89,7 @@ def test_nothing_is_sent_into_internal_networks(
     listen(core, people, url.format(receiver.url.rpartition(":")[2]), OF_DOCUMENTS)
     bring(core, people.ann, home)
     courier = WebhookSender(core.database, core.require_signer(), AddressPolicy(), message_of)
-    assert courier.deliver() == DeliveryStats(claimed=1)
+    assert courier.deliver() == BatchResult(claimed=1)
     assert states(world) == [("waiting", 1, None, "address_refused")]
     assert receiver.requests == []
 
@@ -104,7 +105,7 @@ def test_a_gone_endpoint_is_disabled(
     moody.replies(Reply(status=410))
     courier.deliver()
     # What waited ends with the next round.
-    assert courier.deliver() == DeliveryStats()
+    assert courier.deliver() == BatchResult()
     assert sorted(states(world)) == [("failed", 0, None, "webhook_disabled"), ("failed", 1, 410, "refused")]
     ada = people.ada.principal
     assert webhooks.get(core.database, ada, webhook.row["id"])["enabled"] is False
@@ -166,7 +167,7 @@ def test_a_repeatedly_refused_delivery_is_given_up(
     courier.deliver()
     assert states(world) == [("failed", len(PAUSES) + 1, 500, "refused")]
     make_due(world)
-    assert courier.deliver() == DeliveryStats()
+    assert courier.deliver() == BatchResult()
 
 
 def test_concurrent_workers_send_nothing_twice(
@@ -194,9 +195,9 @@ def test_a_delivery_of_a_dead_worker_is_sent_by_another(
     listen(core, people, receiver.url, OF_DOCUMENTS)
     bring(core, people.ann, home)
     (claimed,) = courier._call("rag_claim_deliveries", {})
-    assert courier.deliver() == DeliveryStats()
+    assert courier.deliver() == BatchResult()
     make_due(world)
-    assert courier.deliver() == DeliveryStats(claimed=1, delivered=1)
+    assert courier.deliver() == BatchResult(claimed=1, completed=1)
     # And the first, if it was only slow, ends nothing.
     late = {name: claimed[name] for name in ("org_id", "delivery_id", "lease")}
     assert courier._call("rag_end_delivery", {**late, "error": "timed_out"}) is False
@@ -216,7 +217,7 @@ def test_deliveries_are_fair_between_orgs_and_endpoints(
     webhooks.create(core.database, bea.principal, expected)
     theirs = collections.create(core.database, people.bob.principal, {"name": "docs"})["id"]
     bring(core, people.bob, theirs)
-    assert courier.deliver() == DeliveryStats(claimed=CLAIMED, delivered=CLAIMED)
+    assert courier.deliver() == BatchResult(claimed=CLAIMED, completed=CLAIMED)
     paths = [request.path for request in receiver.requests]
     assert paths.count("/quiet") == 1
     assert len(set(paths)) == CLAIMED
@@ -231,12 +232,12 @@ def test_a_slow_endpoint_does_not_delay_documents(
     document = bring(core, people.ann, home)
     finished = Event()
     with ThreadPoolExecutor(1) as beside:
-        delivering = beside.submit(courier.deliver_until, finished, 20)
+        delivering = beside.submit(work_until, courier.deliver, finished, 20)
         worker.work()
         response = documents.get(core.database, people.ann.principal, document)
         assert (response["status"], delivering.done()) == ("completed", False)
         finished.set()
-        assert delivering.result() == DeliveryStats(claimed=2, delivered=2)
+        assert delivering.result()[0] == BatchResult(claimed=2, completed=2)
 
 
 def test_an_unexpected_error_ends_the_delivery_and_blocks_no_other(
@@ -249,7 +250,7 @@ def test_an_unexpected_error_ends_the_delivery_and_blocks_no_other(
     receiver.replies(Reply(status=302, headers={"Location": "http://xn--/"}), Reply(json={}))
     listen(core, people, f"{receiver.url}/redirects", OF_DOCUMENTS)
     bring(core, people.ann, home)
-    assert courier.deliver() == DeliveryStats(claimed=4)
+    assert courier.deliver() == BatchResult(claimed=4)
     ended = {(state, attempts, error) for state, attempts, _, error in states(world)}
     assert ended == {("waiting", 1, "address_refused"), ("waiting", 1, "failed")}
 
@@ -261,7 +262,7 @@ def test_an_abandoned_delivery_ends_after_its_lease(
     listen(core, people, "https://hooks.example/", OF_DOCUMENTS)
     bring(core, people.ann, home)
     world.sql("update rag.deliveries set state = 'running', lease = gen_random_uuid(), attempts = 16")
-    assert courier.deliver() == DeliveryStats()
+    assert courier.deliver() == BatchResult()
     assert [row[0] for row in states(world)] == ["failed"]
 
 
@@ -286,7 +287,7 @@ def test_pending_deliveries_of_a_disabled_webhook_end(
     webhook = listen(core, people, "https://hooks.example/", OF_DOCUMENTS)
     bring(core, people.ann, home)
     webhooks.update(core.database, people.ada.principal, webhook.row["id"], {"enabled": False})
-    assert courier.deliver() == DeliveryStats()
+    assert courier.deliver() == BatchResult()
     assert states(world) == [("failed", 0, None, "webhook_disabled")]
 
 
@@ -335,7 +336,7 @@ def test_a_host_that_becomes_internal_before_sending_is_refused(
     listen(core, people, f"http://hooks.example:{receiver.url.rpartition(':')[2]}/", OF_DOCUMENTS)
     bring(core, people.ann, home)
     courier = WebhookSender(core.database, core.require_signer(), AddressPolicy(), message_of)
-    assert courier.deliver() == DeliveryStats(claimed=1)
+    assert courier.deliver() == BatchResult(claimed=1)
     assert states(world) == [("waiting", 1, None, "address_refused")]
     assert receiver.requests == []
 
@@ -362,7 +363,7 @@ def test_unresolvable_hosts_delay_only_their_own_org(
     theirs = collections.create(core.database, people.bob.principal, {"name": "docs"})["id"]
     bring(core, people.bob, theirs)
     try:
-        assert courier.deliver() == DeliveryStats(claimed=13, delivered=1)
+        assert courier.deliver() == BatchResult(claimed=13, completed=1)
     finally:
         answered.set()
     assert len(receiver.requests) == 1

@@ -10,9 +10,10 @@ import pytest
 from standardwebhooks import Webhook, WebhookVerificationError
 
 from shared.documents import collections, documents, webhooks
-from shared.documents.webhook_delivery_and_retry import DeliveryStats, WebhookSender
+from shared.documents.webhook_delivery_and_retry import WebhookSender
 from shared.errors import Conflict
 from shared.ingestion.document_worker import Worker
+from shared.ingestion.job_queue import BatchResult
 from shared.ingestion.synchronous_ingestion import NewDocument, ingest
 from shared.services import Services
 from tests.actors import World
@@ -38,8 +39,8 @@ def test_document_events_are_delivered(
     document = bring(core, people.ann, home)
     worker.work()
     documents.delete(core.database, people.ann.principal, document)
-    assert courier.deliver() == DeliveryStats(claimed=3, delivered=3)
-    assert courier.deliver() == DeliveryStats()
+    assert courier.deliver() == BatchResult(claimed=3, completed=3)
+    assert courier.deliver() == BatchResult()
     started, completed, deleted = delivered_events(receiver)
     about = {"id": document, "collection_id": home}
     assert started["data"] == {"object": {**about, "status": "processing"}}
@@ -194,4 +195,4 @@ def test_a_collection_s_own_webhook_gets_its_deletion(
 ):
     listen(core, people, receiver.url, ["collection.deleted"], collection_id=home)
     collections.delete(core.database, people.ann.principal, home, cascade=False)
-    assert courier.deliver() == DeliveryStats(claimed=1, delivered=1)
+    assert courier.deliver() == BatchResult(claimed=1, completed=1)

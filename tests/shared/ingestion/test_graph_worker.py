@@ -18,7 +18,7 @@ from shared.ingestion.document_worker import Worker
 from shared.ingestion.entity_rows import extract_rows
 from shared.ingestion.graph_job import ExtractionJob
 from shared.ingestion.graph_worker import GraphWorker
-from shared.ingestion.job_queue import ATTEMPTS, BatchResult, Jobs
+from shared.ingestion.job_queue import ATTEMPTS, BatchResult, Jobs, work_until
 from shared.ingestion.synchronous_ingestion import NewDocument, ingest, ingest_many
 from shared.services import Services
 from tests.actors import Actor, World
@@ -184,7 +184,7 @@ def test_the_worker_runs_until_nothing_is_pending(people: People, world: World, 
     document = put(world, people.ann, *TEXTS)
     finished = Event()
     finished.set()
-    assert builder.build_until(finished, 30) == (BatchResult(claimed=1, completed=1), True)
+    assert work_until(builder.build, finished, 30) == (BatchResult(claimed=1, completed=1), True)
     assert len(mentions(world, document)) == 5
 
 
@@ -194,7 +194,7 @@ def test_a_database_outage_is_reported_and_ends_the_round(settings: Any, caplog:
     finished.set()
     with caplog.at_level(logging.WARNING, "rag"):
         logging.getLogger("rag").propagate = True
-        done, _ = GraphWorker(Jobs(away.database, away.require_signer())).build_until(finished, 1)
+        done, _ = work_until(GraphWorker(Jobs(away.database, away.require_signer())).build, finished, 1)
     away.close()
     assert done == BatchResult()
 
