@@ -16,7 +16,7 @@ from shared.api.contracts.shared_fields import Offset
 from shared.api.dependencies import Core, PublicUrl
 from shared.api.idempotent_execution import IdempotentRequest, Once
 from shared.documents import documents
-from shared.documents.direct_uploads import UploadRequest, Uploads
+from shared.documents.direct_uploads import Uploads
 from shared.documents.documents import NewUpload, UrlDocument
 from shared.errors import error_details
 from shared.text.uuids import id_of
@@ -93,8 +93,9 @@ def address(caller: Writer, core: Core, once: Once, body: wire.NewUrlDocument) -
 @app.post("/api/v1/documents/upload", status_code=201)
 @app.post("/v1/documents/upload", status_code=201)
 def begin_upload(caller: Writer, core: Core, body: wire.NewUpload) -> wire.Upload:
-    values = body.model_dump(exclude={"collection_id"})
-    pending = _uploads(core).begin(caller, UploadRequest(id_of(body.collection_id, "collection"), **values))
+    fields = body.model_dump(exclude={"collection_id", "size_bytes"}, exclude_none=True)
+    collection = id_of(body.collection_id, "collection")
+    pending = _uploads(core).begin(caller, collection, body.size_bytes, NewUpload(b"", **fields))
     return wire.Upload(upload_url=pending.upload_url, upload=pending.ticket, expires_at=pending.expires_at)
 
 

@@ -6,7 +6,7 @@ keeps the file's fields in a signed ticket for the user, the collection and the 
 
 import re
 import time
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from typing import Any
 
@@ -22,18 +22,6 @@ from shared.types import Principal
 # With the version of the ticket.
 PURPOSE = "uploads of originals, 1"
 Row = dict[str, Any]
-
-
-@dataclass(frozen=True, slots=True)
-class UploadRequest:
-    collection_id: str
-    filename: str
-    size_bytes: int
-    content_type: str | None = None
-    title: str | None = None
-    metadata: Row | None = None
-    private: bool = False
-    external_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,37 +41,33 @@ class Uploads:
         self._storage = storage
         self._signer = signer
 
-    def begin(self, caller: Principal, upload: UploadRequest) -> PendingUpload:
+    def begin(
+        self, caller: Principal, collection_id: str, size_bytes: int, upload: NewUpload
+    ) -> PendingUpload:
         """Raises NotFound for another org's collection, BodyTooLarge, UnsupportedFileType, Forbidden,
         StorageFailed."""
-        _require_size(upload.size_bytes)
+        _require_size(size_bytes)
         name = file_name(upload.filename)
         require_readable(name)
-        arguments = {
-            "collection_id": upload.collection_id,
-            "name": safe_name(name),
-            "size_bytes": upload.size_bytes,
-        }
-        with error_details(collection_id=upload.collection_id):
+        arguments = {"collection_id": collection_id, "name": safe_name(name), "size_bytes": size_bytes}
+        with error_details(collection_id=collection_id):
             (row,) = self._database.call(caller, "rag_begin_upload", arguments)
         expires = datetime.fromisoformat(row["expires_at"])
         link = self._storage.upload_link(caller, row["path"])
-        fields = {
-            **asdict(upload),
-            "filename": name,
-            "content_type": clean_line(upload.content_type or "") or None,
-        }
-        ticket = [caller.user_id, row["path"], expires.timestamp(), fields]
+        content_type = clean_line(upload.content_type or "") or None
+        fields = asdict(replace(upload, filename=name, content_type=content_type))
+        del fields["data"]
+        ticket = [caller.user_id, row["path"], expires.timestamp(), collection_id, fields]
         return PendingUpload(link, self._signer.sign(PURPOSE, ticket), expires)
 
     def collection_of(self, caller: Principal, ticket: str) -> str:
         """The collection of a ticket, which may be expired. Raises InvalidRequest, NotFound."""
-        return self._parsed(caller, ticket)[2].collection_id
+        return self._parsed(caller, ticket)[2]
 
     def finish(self, caller: Principal, ticket: str) -> Row:
         """The document, the same for a repeated ticket. Raises InvalidRequest for an invalid or expired
         ticket, NotFound for another user's ticket or a missing object, BodyTooLarge, and as documents.add."""
-        path, expires, upload = self._parsed(caller, ticket)
+        path, expires, collection_id, upload = self._parsed(caller, ticket)
         if expires < time.time():
             raise InvalidRequest("The upload has expired: begin it again.", code="upload_expired")
         try:
@@ -91,25 +75,16 @@ class Uploads:
         except NotFound:
             raise _not_found() from None
         _require_size(size)
-        document = NewUpload(
-            b"",
-            upload.title,
-            upload.filename,
-            upload.content_type,
-            upload.external_id,
-            upload.private,
-            upload.metadata or {},
-        )
-        return add_from_storage(self._database, caller, upload.collection_id, document, path, size)
+        return add_from_storage(self._database, caller, collection_id, upload, path, size)
 
-    def _parsed(self, caller: Principal, ticket: str) -> tuple[str, float, UploadRequest]:
+    def _parsed(self, caller: Principal, ticket: str) -> tuple[str, float, str, NewUpload]:
         try:
-            user_id, path, expires, fields = self._signer.verified(PURPOSE, ticket)
+            user_id, path, expires, collection_id, fields = self._signer.verified(PURPOSE, ticket)
         except BadSignature:
             raise InvalidRequest("The upload's ticket is invalid.", code="invalid_upload") from None
         if user_id != caller.user_id:
             raise _not_found()
-        return path, expires, UploadRequest(**fields)
+        return path, expires, collection_id, NewUpload(b"", **fields)
 
 
 def safe_name(name: str) -> str:

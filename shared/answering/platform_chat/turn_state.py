@@ -1,7 +1,7 @@
 """A turn in progress: its question, its search results, its text."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from starlette.concurrency import run_in_threadpool
 
@@ -12,7 +12,7 @@ from shared.answering.platform_chat.decomposition import SubQueryResults
 from shared.answering.platform_chat.types import Message, Session, Turn
 from shared.generation.extractive import MODEL as EXTRACTIVE
 from shared.services import Services
-from shared.types import Filters, Principal, Query, SearchResult, Usage
+from shared.types import Principal, SearchResult, Usage
 
 Caller = Callable[[], Principal]
 
@@ -41,20 +41,8 @@ class TurnState:
         return await run_in_threadpool(self._search, text)
 
     def _search(self, text: str) -> SearchResult:
-        options = self.turn.retrieval
-        query = Query(
-            truncate_question(self.core.embedder, text),
-            options.top_k,
-            Filters(
-                org_id=self.session.org_id,
-                collection_ids=(self.session.collection_id,) if self.session.collection_id else (),
-                metadata=options.metadata,
-                document_type=options.document_type,
-            ),
-            options.mode,
-            options.rerank,
-            options.neighbours,
-            with_similarity=True,
-            graph=options.graph,
-        )
+        query = self.turn.retrieval
+        collections = (self.session.collection_id,) if self.session.collection_id else ()
+        filters = replace(query.filters, org_id=self.session.org_id, collection_ids=collections)
+        query = replace(query, text=truncate_question(self.core.embedder, text), filters=filters)
         return pipeline.search(self.core, self.caller(), query)

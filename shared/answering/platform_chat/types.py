@@ -5,8 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from shared.generation.extractive import MODEL as EXTRACTIVE
-from shared.generation.generators import DEFAULT_SAMPLING
-from shared.types import Judgement, Match, Mode, Sampling, Usage
+from shared.types import Judgement, Match, Query, Sampling, Usage
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,36 +28,24 @@ class Session:
 
 
 @dataclass(frozen=True, slots=True)
-class RetrievalOptions:
-    """Search parameters of a turn. `rerank`: None for the deployment's setting."""
-
-    mode: Mode = Mode.HIERARCHICAL
-    top_k: int = 5
-    rerank: bool | None = None
-    graph: bool = True
-    neighbours: int = 1
-    metadata: Mapping[str, Any] = field(default_factory=dict)
-    document_type: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class Turn:
     """A user's question and the options of its answer; ids as clients write them. `history`: the client's
-    messages, used if the session has none; `system_messages`: the client's; `instruction`: the preset's and
-    the client's; `deep`: in several steps; `model`: None for the gateway's default."""
+    messages, used if the session has none; `system_messages`: the client's; `retrieval`: a search, without
+    its text and org; `instruction`: the preset's and the client's; `deep`: in several steps; `model`: None
+    for the gateway's default."""
 
     question: str
-    history: tuple[Message, ...] = ()
-    system_messages: tuple[str, ...] = ()
-    session_id: str | None = None
-    collection_id: str | None = None
-    is_follow_up: bool = False
-    deep: bool = False
-    retrieval: RetrievalOptions = RetrievalOptions()
-    instruction: str = ""
-    sampling: Sampling = DEFAULT_SAMPLING
-    model: str | None = None
-    streams: bool = False
+    history: tuple[Message, ...]
+    system_messages: tuple[str, ...]
+    session_id: str | None
+    collection_id: str | None
+    is_follow_up: bool
+    deep: bool
+    retrieval: Query
+    instruction: str
+    sampling: Sampling
+    model: str | None
+    streams: bool
 
 
 @dataclass(frozen=True, slots=True)

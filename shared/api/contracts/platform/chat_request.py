@@ -5,12 +5,12 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, StringConstraints, field_validator
 
 from shared.answering.platform_chat.style_presets import PRESETS
-from shared.answering.platform_chat.types import Message, RetrievalOptions, Turn
+from shared.answering.platform_chat.types import Message, Turn
 from shared.api.contracts.metadata_limits import check_metadata
 from shared.api.contracts.shared_fields import Flag, NullAsAbsent, WithoutNul
 from shared.errors import InvalidRequest
 from shared.text.chat_message import text_of
-from shared.types import Mode, Sampling
+from shared.types import Filters, Mode, Query, Sampling
 
 MAX_MESSAGE = 10_000
 # Answers in the history may be longer than questions.
@@ -59,17 +59,19 @@ class Retrieval(NullAsAbsent):
 
     _check = field_validator("metadata_filter", mode="before")(check_metadata)
 
-    def retrieval_options(self) -> RetrievalOptions:
+    def query(self) -> Query:
+        """Without its text."""
         # `hierarchical` applies to the mode hybrid alone.
         two_tiers = self.hierarchical and self.mode == "hybrid"
-        return RetrievalOptions(
-            Mode.HIERARCHICAL if two_tiers else Mode(self.mode),
+        return Query(
+            "",
             self.top_k,
+            Filters(metadata=self.metadata_filter, document_type=self.document_type),
+            Mode.HIERARCHICAL if two_tiers else Mode(self.mode),
             self.rerank,
-            self.enable_graph,
             1 if self.expand_context else 0,
-            self.metadata_filter,
-            self.document_type,
+            with_similarity=True,
+            graph=self.enable_graph,
         )
 
 
@@ -115,7 +117,7 @@ class Request(NullAsAbsent):
             self.collection_id,
             self.is_follow_up,
             self.reasoning_mode == "deep",
-            self.retrieval.retrieval_options(),
+            self.retrieval.query(),
             "\n\n".join(filter(None, (preset.instruction, (self.custom_instruction or "").strip()))),
             Sampling(
                 _first(self.temperature, self.generation.temperature, preset.temperature),
