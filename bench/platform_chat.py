@@ -17,7 +17,7 @@ from bench.soak import mib
 from local.seed_demo import principals_of
 from shared import pipeline
 from shared.answering.platform_chat.prompt import chat_request
-from shared.answering.platform_chat.types import Turn
+from shared.api.contracts.platform.chat_request import Request
 from shared.models.chat_gateway import ChatGateway
 from shared.types import Query
 
@@ -69,7 +69,7 @@ def prompt(bench: BenchStack) -> dict[str, Any]:
     result = pipeline.search(bench.core, principal, Query(QUESTION, 5, neighbours=1))
     settings = bench.core.settings
     request, _ = chat_request(
-        Turn(QUESTION),
+        Request(message=QUESTION).turn(),
         "m",
         result.matches,
         "",
