@@ -39,8 +39,6 @@ LOCAL_INGESTIONS, REMOTE_INGESTIONS = 1, 4
 
 @runtime_checkable
 class Closeable(Protocol):
-    """A service with connections."""
-
     def close(self) -> None: ...
 
 
@@ -140,7 +138,6 @@ class Services:
 
     @cached_property
     def moderator(self) -> Moderator | None:
-        """The moderation model, if any."""
         return moderator_for(self.settings)
 
     @cached_property
@@ -163,7 +160,6 @@ class Services:
 
     @cached_property
     def transcriber(self) -> Transcriber | None:
-        """The speech-to-text model, if any."""
         return transcriber_for(self.settings)
 
     @cached_property

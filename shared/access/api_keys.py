@@ -23,12 +23,10 @@ class NewKey:
 
 
 def is_key(credential: str) -> bool:
-    """Whether the credential has the form of an API key."""
     return _KEY.fullmatch(credential) is not None
 
 
 def holds_key(text: str) -> bool:
-    """Whether the text contains a key."""
     return _KEY.search(text) is not None
 
 

@@ -34,7 +34,6 @@ class Link:
 
 
 def link_to(signer: Signer, link: Link) -> str:
-    """The signed payload of a link."""
     return signer.sign(PURPOSE, astuple(link))
 
 

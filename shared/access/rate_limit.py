@@ -121,7 +121,6 @@ class RefusalCache:
         self._windows: TLRUCache[Any, dict[int, Window]] = TLRUCache(REFUSALS, _expires_at, clock)
 
     def get(self, check: RateLimitCheck) -> dict[int, Window]:
-        """The windows of the refusal; empty without one."""
         with self._lock:
             return self._windows.get(_identity(check), {})
 

@@ -49,7 +49,6 @@ Caller = Annotated[Principal, Depends(_rag_caller)]
 
 
 async def in_authorization(authorization: Authorization = None) -> str | None:
-    """The credential in Authorization."""
     return authorization
 
 

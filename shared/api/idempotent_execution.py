@@ -42,8 +42,6 @@ class IdempotentRequest:
 
 @dataclass(frozen=True, slots=True)
 class IdempotentExecutor:
-    """Executes one request."""
-
     _database: Database
     _caller: PrincipalSource
     _key: str | None = field(repr=False)

@@ -51,7 +51,6 @@ def merged(apps: Sequence[FastAPI]) -> dict[str, Any]:
 
 
 def page(document: Mapping[str, Any]) -> str:
-    """The document as HTML."""
     body = "\n".join([*_operations(document["paths"]), *_schemas(document["components"]["schemas"])])
     return (
         f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{TITLE}</title><style>{STYLE}</style>'

@@ -57,7 +57,6 @@ class Storage:
         return size
 
     def remove(self, caller: Principal, path: str) -> None:
-        """Remove the object, if it exists."""
         with self._as(caller) as bucket:
             bucket.remove([path])
 

@@ -34,8 +34,6 @@ class PendingUpload:
 
 
 class Uploads:
-    """Both calls of an upload."""
-
     def __init__(self, database: Database, storage: Storage, signer: Signer) -> None:
         self._database = database
         self._storage = storage

@@ -12,7 +12,6 @@ CHUNKS_AT_ONCE = 500
 
 
 def is_graph_enabled(config: Mapping[str, Any]) -> bool:
-    """Whether the graph includes a collection with this config."""
     return config.get("enable_knowledge_graph") is not False
 
 

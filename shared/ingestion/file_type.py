@@ -77,7 +77,6 @@ SUPPORTED = "PDF, DOCX, PPTX, XLSX, EPUB, HTML, XML, CSV, JSON, Markdown, code a
 
 
 def language_of_file(filename: str | None) -> str | None:
-    """The language of a code file, by its extension."""
     return LANGUAGES.get(PurePath(filename or "").suffix.lower())
 
 

@@ -62,7 +62,6 @@ class Fields:
         return {name: getattr(self, name) for name in self.__dataclass_fields__}
 
     def row(self) -> dict[str, Any]:
-        """The fields as columns."""
         return {**self.values(), "occurred_at": self.occurred_at.isoformat() if self.occurred_at else None}
 
 

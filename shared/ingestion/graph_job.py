@@ -50,7 +50,6 @@ class ExtractionJob:
         return bool(self._call("rag_store_extraction", arguments))
 
     def postpone(self) -> None:
-        """Postpone the rest of the document."""
         self._call("rag_fail_extraction", {})
 
     def fail(self, job: Job, code: str, message: str, pause: int | None, is_attempt: bool = True) -> None:

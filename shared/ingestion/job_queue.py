@@ -34,8 +34,6 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A claimed job and its lease."""
-
     id: str
     org_id: str
     user_id: str
@@ -109,8 +107,6 @@ class Jobs:
 
 
 class LeaseRenewer:
-    """The leases of one round."""
-
     def __init__(self, jobs: Jobs) -> None:
         self._jobs = jobs
         self._renewed = time.monotonic()

@@ -60,8 +60,6 @@ class NewDocument:
 
 @dataclass(frozen=True, slots=True)
 class StoredDocument:
-    """The result of storing a document."""
-
     document_id: str
     replaced: bool
     chunks: int

@@ -10,8 +10,6 @@ from shared.observability.tracing import step
 
 
 class Moderator(OpenAIModel):
-    """A moderation model of the gateway."""
-
     def flagged(self, texts: Sequence[str]) -> list[bool]:
         """Whether each text is harmful. Raises ModerationFailed if a result is missing."""
         from openai import OpenAIError

@@ -42,8 +42,6 @@ class OpenAIModel:
 
 
 class ChatModel(OpenAIModel):
-    """A chat model."""
-
     def complete(self, system: str, user: str, **options: Any) -> GeneratedText:
         """One completion, which may be empty. The request is sent once: a caller waits for it, and a 429 has
         a Retry-After.

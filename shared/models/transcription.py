@@ -7,8 +7,6 @@ from shared.models.openai_model import OpenAIModel
 
 
 class Transcriber(OpenAIModel):
-    """A speech-to-text model."""
-
     def text(self, data: bytes, filename: str) -> str:
         """The text of a recording, whose format the endpoint knows by the file name's ending.
 

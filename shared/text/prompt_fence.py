@@ -31,7 +31,6 @@ class Fence:
         return RULE.format(begin=begin, end=self._line("end"), nonce=self.nonce)
 
     def system_prompt(self, task: str, *labels: str) -> str:
-        """The task and the rule."""
         return f"{task}\n{self.rule(*labels)}"
 
     def _line(self, label: str) -> str:

@@ -50,7 +50,6 @@ class Conversation:
 
     @property
     def wants_usage(self) -> bool:
-        """Whether a stream ends with its usage."""
         options = self.request.get("stream_options")
         return isinstance(options, dict) and options.get("include_usage") is True
 

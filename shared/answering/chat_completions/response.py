@@ -26,12 +26,10 @@ def usage_body(usage: Usage) -> Body:
 
 
 def ends(part: Body) -> bool:
-    """Whether this part of a stream ends an answer."""
     return any(choice.get("finish_reason") for choice in choices(part))
 
 
 def completion(text: str, model: str, usage: Usage) -> Body:
-    """The text as a completion."""
     message = {"role": "assistant", "content": text}
     return {
         "id": f"chatcmpl-{uuid4().hex}",

@@ -41,7 +41,6 @@ class Composer:
         return "".join(map(self._write, (*pending, checked)))
 
     def refuse(self, text: str) -> str:
-        """Use a refusal as the answer."""
         self.sentences.append(Sentence(0, len(text), ()))
         self.text = text
         return text

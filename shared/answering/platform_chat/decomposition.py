@@ -64,8 +64,6 @@ class PlannedQuery:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Limits of all searches of a question."""
-
     queries: int
     seconds: float
 

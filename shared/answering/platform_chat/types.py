@@ -58,15 +58,11 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class SubQuery:
-    """The next search of deep reasoning."""
-
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class Sources:
-    """Matches, best first."""
-
     matches: tuple[Match, ...]
 
 

@@ -89,8 +89,6 @@ class _MeasuredFile:
 
 
 class Writer:
-    """Writes a data file."""
-
     def __init__(self, file: BinaryIO) -> None:
         self._file = _MeasuredFile(file)
         # Without a name and a date, so that the same documents make the same file.

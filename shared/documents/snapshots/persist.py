@@ -23,8 +23,6 @@ CHANGED = "A document changed while it was persisted. Please try again."
 
 
 class IndexReader:
-    """Reads one collection."""
-
     def __init__(self, database: Database, caller: PrincipalSource, index: str) -> None:
         """Raises NotFound, InvalidRequest for a private collection, and Forbidden."""
         self._database = database
@@ -44,7 +42,6 @@ class IndexReader:
                 rest = rest[rest.index(rows[-1]["id"]) + 1 :]
 
     def _whole(self, document: Row) -> Row:
-        """The document with its complete text."""
         length, texts = document.pop("length"), [document["content"]]
         count = len(texts[0])
         while count < length:

@@ -39,7 +39,6 @@ def code_language(value: object) -> str:
 
 
 def code_structure(text: str, language: str) -> CodeStructure:
-    """The structure of code in one of LANGUAGES."""
     try:
         ((_, reply),) = parse_in_subprocess("code", f"{language}\n{text}".encode())["parts"]
     except UnreadableDocument:

@@ -30,7 +30,6 @@ class ChunkingConfig:
 
     @classmethod
     def of(cls, config: Mapping[str, Any]) -> "ChunkingConfig":
-        """`config` of a collection."""
         return cls(config.get("chunk_size"), config.get("chunk_overlap"), is_graph_enabled(config))
 
 

@@ -55,7 +55,6 @@ class _Rows:
         self.leading_rows: set[int] = set()
 
     def starts_line(self, node: Node) -> bool:
-        """Whether the node is the first on its line."""
         row, column = node.start_point
         return column <= LONG_LINE and not self.lines[row][:column].strip()
 

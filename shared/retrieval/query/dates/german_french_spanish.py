@@ -34,7 +34,6 @@ ROWS: Sequence[tuple[re.Pattern[str], str]] = [
 
 
 def translate(match: re.Match[str], english: str) -> str:
-    """The English of a match of one of the ROWS."""
     words = {name: value or "" for name, value in match.groupdict().items()}
     if month := words.get("month"):
         # An English name remains as it is: "dec" alone has other senses.

@@ -55,7 +55,6 @@ def _rolling(match: re.Match[str], now: datetime) -> Period:
 
 
 def day_ago(match: re.Match[str], now: datetime) -> Period:
-    """The day of a match of AGO."""
     count, unit = _amount(match)
     return period_at(shift(now, unit, -count), Unit.DAY)
 
