@@ -1,12 +1,10 @@
 """Boundaries of papers and theses: abstract, numbered sections, references."""
 
 import re
-from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
-from shared.ingestion.chunking.boundaries import CAPITAL, START, Boundary, Break, boundary_of, span_index
-from shared.ingestion.chunking.segments import LINE
+from shared.ingestion.chunking.boundaries import CAPITAL, START, Boundary, Break, boundary_of
 
 _ABSTRACT = re.compile(
     START + r"(?P<mark>Abstract|ABSTRACT|Zusammenfassung|Résumé|Resumen)"
@@ -26,28 +24,26 @@ _SECTION = re.compile(
     rf"(?P<rest>[ \t]+{CAPITAL}[^.;\n]{{1,80}})$",
     re.MULTILINE,
 )
-_AFTER_REFERENCES = re.compile(r"^(?:#{1,6} |(?:\*\*)?(?:Appendix|APPENDIX)\b)", re.MULTILINE)
-_NUMBERED_ENTRY = re.compile(r"^[ \t]*(?:\[[0-9A-Za-z+]{1,12}\]|[0-9]{1,3}[.)])[ \t]+\S", re.MULTILINE)
-_PARAGRAPH = re.compile(r"[^\n]+(?:\n[^\n]+)*")
 
 
 def academic_boundaries(text: str) -> list[Boundary]:
     references = list(_REFERENCES.finditer(text))
-    lists = _lists(text, references)
+    # Numbers below the references are entries.
+    end = references[-1].start() if references else len(text)
     titles = [
         match
         for match in _SECTION.finditer(text)
-        if not match["rest"].rstrip(" \t*_").endswith((",", ":")) and span_index(match.start(), lists) is None
+        if not match["rest"].rstrip(" \t*_").endswith((",", ":"))
+        and (match.start() < end or match["hash"] or match["mark"].lower().startswith("appendix"))
     ]
     boundaries = []
     for match in _sections(text, titles):
         depth = _depth(match)
         boundaries.append(boundary_of(match, Break.SOFT if depth else Break.HARD, 1 + depth))
     # A later boundary replaces an earlier one of the same line: "7 References" is no section.
-    boundaries += [boundary_of(match, Break.HARD, 1) for match in [*_ABSTRACT.finditer(text), *references]]
-    for start, end in lists:
-        boundaries += _entries(text, start, end)
-    return boundaries
+    return boundaries + [
+        boundary_of(match, Break.HARD, 1) for match in [*_ABSTRACT.finditer(text), *references]
+    ]
 
 
 def is_paper(text: str) -> bool:
@@ -67,24 +63,3 @@ def _sections(text: str, titles: Sequence[re.Match[str]]) -> Iterator[re.Match[s
         if _depth(one) == _depth(following) and not text[one.end() : following.start()].strip():
             items |= {one.start(), following.start()}
     return (match for match in titles if match.start() not in items)
-
-
-def _lists(text: str, headings: Sequence[re.Match[str]]) -> list[tuple[int, int]]:
-    """The spans below headings of references, up to the next heading or appendix."""
-    if not headings:
-        return []
-    others = {match.start() for match in _AFTER_REFERENCES.finditer(text)}
-    ends = sorted({*others, *(match.start() for match in headings), len(text)})
-    return [(match.end(), ends[bisect_left(ends, match.end())]) for match in headings]
-
-
-def _entries(text: str, start: int, end: int) -> Iterator[Boundary]:
-    """A boundary for each reference. Numbers divide them, or else empty lines, or else line ends."""
-    pattern = _PARAGRAPH if "\n\n" in text[start:end].strip() else LINE
-    if _NUMBERED_ENTRY.search(text, start, end):
-        pattern = _NUMBERED_ENTRY
-    begins = [match.start() for match in pattern.finditer(text, start, end)]
-    for begin, after in pairwise([*begins, end]):
-        entry = text[begin:after].lstrip()
-        if entry:
-            yield Boundary(after - len(entry), after - len(entry), Break.NO_OVERLAP, block_end=after)

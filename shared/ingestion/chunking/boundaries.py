@@ -33,7 +33,6 @@ class Boundary:
     """text[start:end], a line or its beginning, where a part of the document begins.
 
     `title` and `level`: an entry of the outline. The embedder reads a question with each part of its answer.
-    `block_end`: the end of a block that should stay in one chunk.
     """
 
     start: int
@@ -43,7 +42,6 @@ class Boundary:
     level: int | None = None
     is_heading: bool = False
     is_question: bool = False
-    block_end: int | None = None
 
 
 def boundary_of(match: re.Match[str], break_before: Break, level: int) -> Boundary:

@@ -45,7 +45,6 @@ def split(text: str, plan: ChunkingPlan = BY_SENTENCES, lang: str | None = None)
         parts = list(lines_of_blocks(text, parts, fences))
     if boundaries := _boundaries(text, plan, fences):
         parts = list(split_at_boundaries(text, parts, boundaries))
-        blocks += [(boundary.start, boundary.block_end) for boundary in boundaries if boundary.block_end]
     table = plan.document_type == "table"
     if table or "\n|" in text:
         parts = list(with_table_headers(text, parts, fences, table))

@@ -271,13 +271,6 @@ def test_sections_of_a_paper_are_headings_and_lists_are_not():
     ]  # fmt: skip
 
 
-def test_references_are_not_split():
-    _, _, _, _, first, second = cut(PAPER, ACADEMIC, 17, 8)
-    assert first.startswith("References\n[1]")
-    assert second.startswith("[2]")
-    assert second.endswith("of it.")
-
-
 FAQ = """# Kilns
 
 Q: Is it hot? Really?
