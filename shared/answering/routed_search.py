@@ -147,8 +147,7 @@ def _add_graph_rules(search: _Search, graph: Graph) -> None:
         search.add_rule("graph", "Names of the question lead to further documents.")
     elif search.route.mode is SearchMode.GRAPH:
         search.add_rule(
-            "graph_knows_none",
-            "No document has a name of the question: the graph starts at the best result.",
+            "graph_knows_none", "No document has a name of the question: the graph starts at the best result."
         )
     if not graph.complete:
         search.add_rule("graph_cut_short", "The graph was too large to search completely in time.")

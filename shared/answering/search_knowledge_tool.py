@@ -52,12 +52,7 @@ class SearchKnowledge:
     """The tool for one turn of one caller. Thread-safe."""
 
     def __init__(
-        self,
-        core: Services,
-        caller: Principal,
-        namespace: str,
-        *others: str,
-        inline_citations: bool = False,
+        self, core: Services, caller: Principal, namespace: str, *others: str, inline_citations: bool = False
     ) -> None:
         self._core = core
         self._caller = caller

@@ -60,10 +60,7 @@ async def in_either_header(
 
 
 def with_scope(
-    *scopes: Scope,
-    credential: Any = in_authorization,
-    anonymous: bool = False,
-    besides: Scope | None = None,
+    *scopes: Scope, credential: Any = in_authorization, anonymous: bool = False, besides: Scope | None = None
 ) -> Any:
     """For `Annotated[Principal, with_scope(...)]`: a user, or an API key with one of the scopes and with
     `besides`, within the limit of all functions but the rag pair. `anonymous` also allows requests without a

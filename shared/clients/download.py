@@ -46,10 +46,7 @@ def fetch(url: str, networks: AddressPolicy, max_bytes: int | None = None, org_i
 
     Raises AddressRefused for an address that is not allowed, UnreadableDocument for content that is missing,
     too large or too slow, and FetchFailed where another attempt may succeed."""
-    with (
-        deadline(SECONDS),
-        http_client(READ_SECONDS, admits=networks.require, org_id=org_id) as client,
-    ):
+    with deadline(SECONDS), http_client(READ_SECONDS, admits=networks.require, org_id=org_id) as client:
         try:
             for _ in range(MAX_REDIRECTS + 1):
                 with client.stream("GET", networks.require_url(url), headers=HEADERS) as response:

@@ -157,11 +157,7 @@ def _embedded(
 
 
 def _chunked(
-    embedder: Embedder,
-    document: NewDocument,
-    number: int,
-    config: ChunkingConfig,
-    check: Callable[[], None],
+    embedder: Embedder, document: NewDocument, number: int, config: ChunkingConfig, check: Callable[[], None]
 ) -> tuple[dict[str, Any], ChunkedDocument]:
     """The document's row, and its chunks, which are still to be embedded."""
     document = document.with_fields_of_metadata()

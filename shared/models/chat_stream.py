@@ -9,12 +9,7 @@ from typing import Any
 
 import httpx
 
-from shared.errors import (
-    GenerationBusy,
-    GenerationFailed,
-    GenerationTimedOut,
-    RagError,
-)
+from shared.errors import GenerationBusy, GenerationFailed, GenerationTimedOut, RagError
 from shared.types import Usage
 
 Body = dict[str, Any]

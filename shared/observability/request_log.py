@@ -19,11 +19,7 @@ def configure() -> None:
     logging.getLogger("slowapi").disabled = True
     handler = logging.StreamHandler()
     handler.setFormatter(
-        JsonFormatter(
-            "%(levelname)s %(message)s",
-            rename_fields={"levelname": "level"},
-            timestamp="time",
-        )
+        JsonFormatter("%(levelname)s %(message)s", rename_fields={"levelname": "level"}, timestamp="time")
     )
     log.addHandler(handler)
     log.setLevel(logging.INFO)

@@ -104,11 +104,7 @@ async def _retrieve(state: TurnState) -> AsyncGenerator[Event]:
 
 
 def _turn_done(
-    state: TurnState,
-    judgement: Judgement,
-    started: float,
-    retrieval_ms: int,
-    generation_ms: int,
+    state: TurnState, judgement: Judgement, started: float, retrieval_ms: int, generation_ms: int
 ) -> TurnDone:
     usage = state.usage + (state.query_model.usage if state.query_model else Usage())
     session_id = _save(state, usage)

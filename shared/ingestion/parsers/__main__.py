@@ -45,11 +45,7 @@ def main() -> None:
     except MemoryError:
         reply = {"code": "file_too_large", "message": str(size_error())}
     except Exception as error:  # a library may raise anything for a broken file
-        reply = {
-            "code": UnreadableDocument.code,
-            "message": BROKEN,
-            "because": type(error).__name__,
-        }
+        reply = {"code": UnreadableDocument.code, "message": BROKEN, "because": type(error).__name__}
     sys.stdout.buffer.write(json.dumps(reply, ensure_ascii=False).encode(errors="surrogatepass"))
 
 

@@ -42,8 +42,7 @@ def pdf(data: bytes) -> ParsedFile:
     if not any(pages):
         if not is_installed():
             raise UnreadableDocument(
-                "The PDF has no text, only pictures. This deployment has no OCR (tesseract).",
-                code="no_text",
+                "The PDF has no text, only pictures. This deployment has no OCR (tesseract).", code="no_text"
             )
         pages = [
             [_Line(line, None) for line in text.splitlines() if line.strip()] for text in pages_of(document)

@@ -9,13 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_vali
 from shared.api.contracts.metadata_limits import WithMetadata
 from shared.api.contracts.platform.pagination import Pagination
 from shared.api.contracts.shared_fields import Flag, WithoutNul
-from shared.models.chunk_limits import (
-    MAX_OVERLAP,
-    MAX_SIZE,
-    MIN_SIZE,
-    ChunkSizes,
-    EmbedderLimits,
-)
+from shared.models.chunk_limits import MAX_OVERLAP, MAX_SIZE, MIN_SIZE, ChunkSizes, EmbedderLimits
 
 CollectionOrder = Literal["created_at", "name", "document_count"]
 Name = Annotated[
@@ -79,10 +73,7 @@ class GraphBuildQueued(BaseModel):
     queued: int
 
 
-DEFAULTS = {
-    "enable_hybrid_search": True,
-    "enable_knowledge_graph": True,
-}
+DEFAULTS = {"enable_hybrid_search": True, "enable_knowledge_graph": True}
 
 
 class Collection(BaseModel):

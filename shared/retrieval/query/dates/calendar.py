@@ -24,11 +24,7 @@ class Unit(StrEnum):
 
 
 _MONTHS = {Unit.MONTH: 1, Unit.QUARTER: 3, Unit.HALF: 6, Unit.YEAR: 12}
-_LENGTHS = {
-    Unit.HOUR: timedelta(hours=1),
-    Unit.DAY: timedelta(days=1),
-    Unit.WEEK: timedelta(weeks=1),
-}
+_LENGTHS = {Unit.HOUR: timedelta(hours=1), Unit.DAY: timedelta(days=1), Unit.WEEK: timedelta(weeks=1)}
 
 
 @dataclass(frozen=True, slots=True)

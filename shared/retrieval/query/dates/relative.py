@@ -5,15 +5,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from shared.retrieval.query.dates.absolute import MONTH, WEEKDAY, Form, month_number
-from shared.retrieval.query.dates.calendar import (
-    Period,
-    Unit,
-    latest,
-    latest_weekday,
-    part,
-    period_at,
-    shift,
-)
+from shared.retrieval.query.dates.calendar import Period, Unit, latest, latest_weekday, part, period_at, shift
 from shared.text.language_detection import WEEKDAYS
 
 # "a few" is generous: a filter hides documents.
