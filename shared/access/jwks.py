@@ -17,7 +17,7 @@ from typing import Any, TypeGuard
 from jose import jwk
 from jose.backends.base import Key
 
-from shared.clients.http_client import deadline, http_client
+from shared.clients.http_client import deadline, http_client, read_at_most
 from shared.errors import KeysUnavailable
 
 log = logging.getLogger("rag")
@@ -122,7 +122,6 @@ class KeySet:
 
     def _download(self) -> bytes:
         headers = {"Accept": "application/json", "Accept-Encoding": "identity"}
-        content = b""
         with (
             deadline(self._timeout),
             http_client(self._timeout) as client,
@@ -131,10 +130,9 @@ class KeySet:
             if response.status_code != 200:
                 raise ValueError("not 200")
             # Raw, so that a small response cannot be decompressed to a large one.
-            for part in response.iter_raw():
-                content += part
-                if len(content) > MAX_BYTES:
-                    raise ValueError("too large")
+            content = read_at_most(MAX_BYTES, response.iter_raw())
+        if content is None:
+            raise ValueError("too large")
         return content
 
 

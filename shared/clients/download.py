@@ -10,7 +10,7 @@ from urllib.parse import unquote
 
 import httpx
 
-from shared.clients.http_client import deadline, http_client
+from shared.clients.http_client import deadline, http_client, read_at_most
 from shared.clients.ssrf_guard import AddressPolicy
 from shared.errors import AddressRefused, FetchFailed, UnreadableDocument
 from shared.text.normalize import clean_line
@@ -82,12 +82,10 @@ def _read(response: httpx.Response, max_bytes: int) -> Download:
         raise FetchFailed(f"The address answers with status {status}.")
     if status != 200:
         raise UnreadableDocument(f"The address answers with status {status}.", code="url_refused")
-    data = bytearray()
-    for part in response.iter_raw():
-        data += part
-        if len(data) > max_bytes:
-            raise _too_large(max_bytes)
-    content = _decompressed(bytes(data), response.headers.get("Content-Encoding", ""), max_bytes)
+    data = read_at_most(max_bytes, response.iter_raw())
+    if data is None:
+        raise _too_large(max_bytes)
+    content = _decompressed(data, response.headers.get("Content-Encoding", ""), max_bytes)
     content_type = clean_line(response.headers.get("Content-Type", ""))[:255]
     media_type = content_type.partition(";")[0].strip().lower()
     name = posixpath.basename(unquote(response.url.path)) if media_type in GENERIC_TYPES else ""

@@ -131,6 +131,16 @@ def gateway_client(key: str, address: str, seconds: float) -> "OpenAI":
     return openai_client(key, address, seconds, default_headers=omitted)
 
 
+def read_at_most(limit: int, parts: Iterable[bytes]) -> bytes | None:
+    """The body of a response; None above the limit."""
+    data = bytearray()
+    for part in parts:
+        data += part
+        if len(data) > limit:
+            return None
+    return bytes(data)
+
+
 @cache
 def _trusted_authorities() -> ssl.SSLContext:
     """Read once, since reading takes longer than a request."""

@@ -12,7 +12,7 @@ from postgrest import SyncPostgrestClient
 from postgrest.exceptions import APIError
 
 from shared.clients.http_client import deadline, http_client, retry
-from shared.errors import DatabaseFailed, DatabaseTimedOut, RagError, error_from_sql
+from shared.errors import DatabaseFailed, DatabaseTimedOut, RagError, error_details, error_from_sql
 from shared.types import Principal, PrincipalSource
 
 # Time limit of long writes.
@@ -39,6 +39,11 @@ INVALID_TOKEN = "PGRST30"  # noqa: S105  # a code
 UNKNOWN_FUNCTION = {"PGRST202", "PGRST106", "42883", "3F000"}
 # The connection was lost during the call, perhaps after the commit.
 POSSIBLY_EXECUTED = {"PGRST001", "57P01", "57P02", "08000", "08003", "08006"}
+# Arguments that name the subject of a call, with their names in the details of its errors.
+SUBJECTS = {
+    **{name: name for name in ("collection_id", "document_id", "webhook_id", "session_id", "delivery_id")},
+    "collection": "name",
+}
 # Header of the functions' secret (sql/10_identity).
 SECRET_HEADER = "X-Rag-Functions-Secret"  # noqa: S105  # a name
 
@@ -86,7 +91,8 @@ class Database:
         A call that was certainly not executed, because the database restarts or the user has too many
         concurrent writes, is retried for a second. With `idempotent`, for calls that may be executed twice,
         so is a call whose connection broke. The time limit, retries included, is the time-out of the
-        settings, or over a minute with `long_timeout`. Raises a RagError, also for every error of SQL.
+        settings, or over a minute with `long_timeout`. Raises a RagError, also for every error of SQL; its
+        details name the subject of the call.
         """
 
         def attempt() -> Any:
@@ -95,7 +101,8 @@ class Database:
         def wait(error: Exception) -> float | None:
             return 0.0 if isinstance(error, _Unavailable) and (idempotent or not error.executed) else None
 
-        with deadline(LONG_CALL_SECONDS if long_timeout else self._seconds):
+        details = {name: arguments.get(argument) for argument, name in SUBJECTS.items()}
+        with error_details(**details), deadline(LONG_CALL_SECONDS if long_timeout else self._seconds):
             try:
                 return retry(attempt, PAUSES, wait)
             except _Unavailable as unavailable:

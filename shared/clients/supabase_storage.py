@@ -11,7 +11,7 @@ from urllib.parse import quote
 
 import httpx
 
-from shared.clients.http_client import deadline, http_client
+from shared.clients.http_client import deadline, http_client, read_at_most
 from shared.config import Settings
 from shared.errors import NotFound, StorageFailed, UnreadableDocument
 from shared.types import Principal
@@ -66,18 +66,16 @@ class Storage:
         limit = min(MAX_BYTES, max_bytes or MAX_BYTES)
         url = f"{self._address}/object/authenticated/{self._bucket}/{path}"
         headers = {**self._headers(caller), "Accept-Encoding": "identity"}
-        data = bytearray()
         with (
             _translated_errors(),
             deadline(DOWNLOAD_SECONDS),
             self._client.stream("GET", url, headers=headers) as response,
         ):
-            for part in response.iter_raw():
-                data += part
-                if len(data) > limit:
-                    message = f"The uploaded file is larger than {limit:,} bytes."
-                    raise UnreadableDocument(message, code="file_too_large")
-        return bytes(data)
+            data = read_at_most(limit, response.iter_raw())
+        if data is None:
+            message = f"The uploaded file is larger than {limit:,} bytes."
+            raise UnreadableDocument(message, code="file_too_large")
+        return data
 
     def close(self) -> None:
         self._client.close()

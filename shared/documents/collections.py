@@ -28,8 +28,7 @@ def list_collections(
 
 def get(database: Database, caller: Principal, collection: str) -> Row:
     """Raises NotFound."""
-    with error_details(collection_id=collection):
-        (row,) = database.call(caller, "rag_get_collection", {"collection_id": collection}, idempotent=True)
+    (row,) = database.call(caller, "rag_get_collection", {"collection_id": collection}, idempotent=True)
     return dict(row)
 
 
@@ -38,24 +37,21 @@ def update(database: Database, caller: Principal, collection: str, changes: Row)
     one by one. Raises NotFound, Conflict, InvalidRequest."""
     # This key writes a row for each document.
     switches = "enable_knowledge_graph" in (changes.get("config") or {})
-    with error_details(collection_id=collection):
-        arguments = {"collection_id": collection, **changes}
-        (row,) = database.call(caller, "rag_update_collection", arguments, long_timeout=switches)
+    arguments = {"collection_id": collection, **changes}
+    (row,) = database.call(caller, "rag_update_collection", arguments, long_timeout=switches)
     return dict(row)
 
 
 def delete(database: Database, caller: Principal, collection: str, *, cascade: bool) -> None:
     """Raises NotFound, and without `cascade` Conflict for a collection with documents. Private documents of
     others do not count; they remain, and then only their owners see the collection."""
-    with error_details(collection_id=collection):
-        arguments = {"collection_id": collection, "cascade": cascade}
-        database.call(caller, "rag_delete_collection", arguments, long_timeout=True)
+    arguments = {"collection_id": collection, "cascade": cascade}
+    database.call(caller, "rag_delete_collection", arguments, long_timeout=True)
 
 
 def build_graph(database: Database, caller: Principal, collection: str, *, again: bool) -> int:
     """Queue the collection's documents for graph extraction: those without a successful one, or with `again`
     all. Returns their number, without documents that the caller does not see. Raises NotFound; Conflict for a
     collection that is not in the graph."""
-    with error_details(collection_id=collection):
-        arguments = {"collection_id": collection, "again": again}
-        return int(database.call(caller, "rag_build_graph", arguments, long_timeout=True))
+    arguments = {"collection_id": collection, "again": again}
+    return int(database.call(caller, "rag_build_graph", arguments, long_timeout=True))

@@ -14,7 +14,7 @@ from shared.access.token_signer import BadSignature, Signer
 from shared.clients.postgrest import Database
 from shared.clients.supabase_storage import MAX_BYTES, Storage
 from shared.documents.documents import NewUpload, add_from_storage, file_name
-from shared.errors import BodyTooLarge, InvalidRequest, NotFound, error_details
+from shared.errors import BodyTooLarge, InvalidRequest, NotFound
 from shared.ingestion.file_type import require_readable
 from shared.text.normalize import clean_line
 from shared.types import Principal
@@ -48,8 +48,7 @@ class Uploads:
         name = file_name(upload.filename)
         require_readable(name)
         arguments = {"collection_id": collection_id, "name": safe_name(name), "size_bytes": size_bytes}
-        with error_details(collection_id=collection_id):
-            (row,) = self._database.call(caller, "rag_begin_upload", arguments)
+        (row,) = self._database.call(caller, "rag_begin_upload", arguments)
         expires = datetime.fromisoformat(row["expires_at"])
         link = self._storage.upload_link(caller, row["path"])
         content_type = clean_line(upload.content_type or "") or None

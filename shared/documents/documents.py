@@ -10,7 +10,7 @@ from typing import Any
 
 from shared.clients.postgrest import Database
 from shared.clients.supabase_storage import Storage
-from shared.errors import BodyTooLarge, InvalidRequest, NotFound, error_details
+from shared.errors import BodyTooLarge, InvalidRequest, NotFound
 from shared.ingestion.filter_fields import Fields
 from shared.text.normalize import clean_line
 from shared.types import Principal
@@ -149,24 +149,21 @@ def list_documents(
         "sort_by": sort_by,
         "order": order,
     }
-    with error_details(collection_id=collection):
-        page = database.call(caller, "rag_list_documents", arguments, idempotent=True)
+    page = database.call(caller, "rag_list_documents", arguments, idempotent=True)
     return page["documents"], page["total"]
 
 
 def get(database: Database, caller: Principal, document: str) -> Row:
     """Raises NotFound."""
-    with error_details(document_id=document):
-        (row,) = database.call(caller, "rag_get_document", {"document_id": document}, idempotent=True)
+    (row,) = database.call(caller, "rag_get_document", {"document_id": document}, idempotent=True)
     return dict(row)
 
 
 def original(database: Database, caller: Principal, document: str) -> Original:
     """The document's file. Raises NotFound for an unknown document, or one without a file."""
-    with error_details(document_id=document):
-        rows = database.call(caller, "rag_get_original", {"document_id": document}, idempotent=True)
-        if not rows or rows[0]["bytes"] is rows[0]["path"] is None:
-            raise _no_original()
+    rows = database.call(caller, "rag_get_original", {"document_id": document}, idempotent=True)
+    if not rows or rows[0]["bytes"] is rows[0]["path"] is None:
+        raise _no_original(document_id=document)
     (row,) = rows
     name = row["filename"] or (row["url"] or "").rstrip("/").rpartition("/")[2] or "original"
     data = None if row["bytes"] is None else base64.b64decode(row["bytes"])
@@ -189,9 +186,8 @@ def update(
     changes: Row = {"title": title_of(title, metadata or {})}
     if metadata is not None:
         changes |= {**Fields.of(metadata).row(), "metadata": metadata}
-    with error_details(document_id=document):
-        arguments = {"document_id": document, "changes": changes}
-        (row,) = database.call(caller, "rag_update_document", arguments)
+    arguments = {"document_id": document, "changes": changes}
+    (row,) = database.call(caller, "rag_update_document", arguments)
     return dict(row)
 
 
@@ -204,14 +200,13 @@ def delete(database: Database, caller: Principal, document: str) -> None:
 
 
 def _add(database: Database, caller: Principal, collection: str, document: Row) -> Row:
-    with error_details(collection_id=collection):
-        arguments = {"collection_id": collection, "document": document}
-        (row,) = database.call(caller, "rag_add_document", arguments, long_timeout=True)
+    arguments = {"collection_id": collection, "document": document}
+    (row,) = database.call(caller, "rag_add_document", arguments, long_timeout=True)
     return dict(row)
 
 
-def _no_original() -> NotFound:
-    return NotFound("There is no original of this document.", code="original_not_found")
+def _no_original(**details: str) -> NotFound:
+    return NotFound("There is no original of this document.", code="original_not_found", details=details)
 
 
 def _row(upload: NewUpload) -> Row:

@@ -60,8 +60,7 @@ def documents(
             "characters": page_request.characters,
             "metadata": page_request.metadata or {},
         }
-        with error_details(name=name):
-            page = database.call(caller, "rag_list_named", arguments, idempotent=True)
+        page = database.call(caller, "rag_list_named", arguments, idempotent=True)
         rows += page["documents"]
         # The maximum size of a response may leave fewer documents than the limit.
         is_last = page_request.offset + len(rows) >= page["total"] or not page["documents"]
@@ -73,14 +72,12 @@ def existing_documents(
     database: Database, caller: PrincipalSource, name: str, documents: Sequence[str]
 ) -> dict[str, Row]:
     """The existing documents by name: document_id, content, content_hash and metadata. Raises as find."""
-    with error_details(name=name):
-        arguments = {"collection": name, "names": list(documents)}
-        rows = database.call(caller, "rag_find_documents", arguments, idempotent=True)
+    arguments = {"collection": name, "names": list(documents)}
+    rows = database.call(caller, "rag_find_documents", arguments, idempotent=True)
     return {row["name"]: row for row in rows}
 
 
 def delete(database: Database, caller: PrincipalSource, name: str, documents: Sequence[str]) -> set[str]:
     """Delete the existing documents. Returns their names. Raises as find."""
-    with error_details(name=name):
-        arguments = {"collection": name, "names": list(documents)}
-        return set(database.call(caller, "rag_delete_named", arguments, long_timeout=True))
+    arguments = {"collection": name, "names": list(documents)}
+    return set(database.call(caller, "rag_delete_named", arguments, long_timeout=True))

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from shared.clients.postgrest import Database
-from shared.errors import NotFound, error_details
+from shared.errors import NotFound
 from shared.types import Principal
 
 Row = dict[str, Any]
@@ -43,8 +43,7 @@ def get(database: Database, caller: Principal, webhook: str) -> Row:
 
 def update(database: Database, caller: Principal, webhook: str, changes: Row) -> Row:
     """`changes`: url, events, description, enabled; None leaves a field as it is. Raises NotFound."""
-    with error_details(webhook_id=webhook):
-        (row,) = database.call(caller, "rag_update_webhook", {"webhook_id": webhook, **changes})
+    (row,) = database.call(caller, "rag_update_webhook", {"webhook_id": webhook, **changes})
     return dict(row)
 
 
@@ -52,15 +51,13 @@ def rotate(database: Database, caller: Principal, webhook: str, overlap_seconds:
     """Replace the secret; the old one signs too for `overlap_seconds`. Raises NotFound."""
     secret = _secret()
     arguments = {"webhook_id": webhook, "secret": secret, "overlap_seconds": overlap_seconds}
-    with error_details(webhook_id=webhook):
-        (row,) = database.call(caller, "rag_rotate_webhook", arguments)
+    (row,) = database.call(caller, "rag_rotate_webhook", arguments)
     return NewSecret(secret, row)
 
 
 def delete(database: Database, caller: Principal, webhook: str) -> None:
     """Delete a webhook with its pending deliveries. Raises NotFound."""
-    with error_details(webhook_id=webhook):
-        database.call(caller, "rag_delete_webhook", {"webhook_id": webhook})
+    database.call(caller, "rag_delete_webhook", {"webhook_id": webhook})
 
 
 def deliveries(
@@ -68,15 +65,13 @@ def deliveries(
 ) -> tuple[list[Row], int]:
     """A page of the webhook's deliveries, newest first, and their total. Raises NotFound."""
     arguments = {"webhook_id": webhook, "limit": limit, "offset": offset}
-    with error_details(webhook_id=webhook):
-        page = database.call(caller, "rag_list_deliveries", arguments, idempotent=True)
+    page = database.call(caller, "rag_list_deliveries", arguments, idempotent=True)
     return page["deliveries"], page["total"]
 
 
 def repeat(database: Database, caller: Principal, webhook: str, delivery: str) -> None:
     """Repeat an ended delivery. Raises NotFound; Conflict for a pending delivery or a disabled webhook."""
-    with error_details(webhook_id=webhook, delivery_id=delivery):
-        database.call(caller, "rag_repeat_delivery", {"webhook_id": webhook, "delivery_id": delivery})
+    database.call(caller, "rag_repeat_delivery", {"webhook_id": webhook, "delivery_id": delivery})
 
 
 def _secret() -> str:

@@ -14,7 +14,7 @@ from typing import Any
 
 import httpx
 
-from shared.clients.http_client import async_client, deadline, http_client
+from shared.clients.http_client import async_client, deadline, http_client, read_at_most
 from shared.config import Settings
 from shared.errors import ConfigurationError, GenerationFailed, GenerationRefused
 from shared.models.chat_stream import (
@@ -70,7 +70,6 @@ class ChatGateway:
 
     def models(self) -> list[Any]:
         """The endpoint's list of its models, unchanged. Raises GenerationFailed, GenerationTimedOut."""
-        content = bytearray()
         with (
             translate_http_errors(),
             deadline(LIST_SECONDS),
@@ -79,11 +78,10 @@ class ChatGateway:
         ):
             if answer.status_code != 200:
                 raise GenerationFailed(log_reason=f"status {answer.status_code}")
-            for data in answer.iter_bytes():
-                content += data
-                if len(content) > MAX_ANSWER_BYTES:
-                    raise GenerationFailed(log_reason="a list of models is too long")
-        models = read(bytes(content)).get("data")
+            content = read_at_most(MAX_ANSWER_BYTES, answer.iter_bytes())
+        if content is None:
+            raise GenerationFailed(log_reason="a list of models is too long")
+        models = read(content).get("data")
         if not isinstance(models, list):
             raise GenerationFailed(log_reason="no list of models")
         return models

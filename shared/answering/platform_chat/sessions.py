@@ -5,7 +5,6 @@ from typing import Any
 
 from shared.answering.platform_chat.types import Message, Session
 from shared.clients.postgrest import Database
-from shared.errors import error_details
 from shared.text.normalize import clean_line
 from shared.text.uuids import NIL, id_of
 from shared.types import Match, Principal, PrincipalSource
@@ -24,9 +23,8 @@ def open_session(
     for a session of another collection; InvalidRequest for a caller of several orgs without an id."""
     session_id = id_of(session_id, "session") if session_id and session_id != NIL else None
     collection_id = id_of(collection_id, "collection") if collection_id else None
-    with error_details(session_id=session_id, collection_id=collection_id):
-        arguments = {"session_id": session_id, "collection_id": collection_id}
-        row = database.call(caller, "rag_open_session", arguments, idempotent=True)
+    arguments = {"session_id": session_id, "collection_id": collection_id}
+    row = database.call(caller, "rag_open_session", arguments, idempotent=True)
     messages = tuple(Message(**message) for message in row["messages"])
     return Session(row["session_id"], row["org_id"], row["collection_id"], messages)
 
@@ -49,8 +47,7 @@ def save_turn(
             for message in messages
         ],
     }
-    with error_details(session_id=session.session_id):
-        row = database.call(caller, "rag_save_turn", arguments)
+    row = database.call(caller, "rag_save_turn", arguments)
     return str(row["session_id"])
 
 
@@ -65,15 +62,13 @@ def list_sessions(database: Database, caller: Principal, limit: int, offset: int
 def messages(database: Database, caller: Principal, session_id: str, limit: int, offset: int) -> list[Row]:
     """A page of the session's messages, in order. Raises NotFound."""
     arguments = {"session_id": session_id, "limit": limit, "offset": offset}
-    with error_details(session_id=session_id):
-        rows: list[Row] = database.call(caller, "rag_list_session_messages", arguments, idempotent=True)
+    rows: list[Row] = database.call(caller, "rag_list_session_messages", arguments, idempotent=True)
     return rows
 
 
 def delete(database: Database, caller: Principal, session_id: str) -> None:
     """Delete the session with its messages. Raises NotFound."""
-    with error_details(session_id=session_id):
-        database.call(caller, "rag_delete_session", {"session_id": session_id})
+    database.call(caller, "rag_delete_session", {"session_id": session_id})
 
 
 def stored_source(match: Match) -> Row:
