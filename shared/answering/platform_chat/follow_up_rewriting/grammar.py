@@ -35,12 +35,12 @@ class Grammar:
     elliptical: re.Pattern[str]
     choice: re.Pattern[str]
     noun: re.Pattern[str]
-    question_noun: re.Pattern[str]
     boundary: re.Pattern[str]
     subordinator: re.Pattern[str]
     preposition: re.Pattern[str]
     interrogative: re.Pattern[str]
     inverted: re.Pattern[str] = NONE
+    question_noun: re.Pattern[str] = NONE
     drops_subject: bool = False
 
 
@@ -61,7 +61,7 @@ def read_grammar(language: str) -> Grammar:
 
     for name, pattern in data["fragments"].items():
         fragments[name] = expand(pattern)
-    grammar = data["grammar"]
+    grammar = {"preposition": "<preposition>", **data["grammar"]}
     return Grammar(
         drops_subject=grammar.pop("drops_subject", False),
         **{name: compiled(value) for name, value in grammar.items()},
