@@ -15,4 +15,4 @@ class Preset:
     instruction: str
 
 
-PRESETS = {name: Preset(**preset) for name, preset in read_toml(Path(__file__).with_suffix(".toml")).items()}
+PRESETS = {name: Preset(*preset) for name, preset in read_toml(Path(__file__).with_suffix(".toml")).items()}
