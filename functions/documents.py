@@ -17,7 +17,7 @@ from shared.api.dependencies import Core, PublicUrl
 from shared.api.idempotent_execution import IdempotentRequest, Once
 from shared.documents import documents
 from shared.documents.direct_uploads import Uploads
-from shared.documents.documents import NewUpload, UrlDocument
+from shared.documents.documents import NewUpload
 from shared.errors import error_details
 from shared.text.uuids import id_of
 from shared.types import Principal, Scope
@@ -84,7 +84,7 @@ def address(caller: Writer, core: Core, once: Once, body: wire.NewUrlDocument) -
     with error_details(field="url"):
         url = core.networks.require_url(body.url)
     collection = id_of(body.collection_id, "collection")
-    page = UrlDocument(url, body.title, body.private, body.metadata or {})
+    page = NewUpload(b"", body.title, private=body.private, metadata=body.metadata or {}, url=url)
     operation = IdempotentRequest(Scope.DOCUMENTS_WRITE, page, collection)
     add = documents.add_from_url
     return once.make(operation, lambda: wire.Document.of(add(core.database, caller, collection, page)))

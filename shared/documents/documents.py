@@ -5,7 +5,7 @@ The worker (document_worker.py) processes added documents. Row security decides 
 
 import base64
 import hashlib
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from shared.clients.postgrest import Database
@@ -26,7 +26,7 @@ TITLE_CHARACTERS, EXTERNAL_ID_CHARACTERS = 80, 500
 
 @dataclass(frozen=True, slots=True)
 class NewUpload:
-    """The bytes of a file or a text (empty for an object in Storage), and its fields.
+    """The bytes of a file or a text (empty for an object in Storage and an address), and its fields.
 
     The default title is that in the file, or else the file's name. With an `external_id` the upload replaces
     the document of that name once the worker has processed it.
@@ -39,6 +39,7 @@ class NewUpload:
     external_id: str | None = None
     private: bool = False
     metadata: Row = field(default_factory=dict)
+    url: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,16 +50,6 @@ class Original:
     path: str | None
     filename: str
     content_type: str | None
-
-
-@dataclass(frozen=True, slots=True)
-class UrlDocument:
-    """The address of a document (AddressPolicy.require_url), and its fields."""
-
-    url: str
-    title: str | None = None
-    private: bool = False
-    metadata: Row = field(default_factory=dict)
 
 
 def add(database: Database, caller: Principal, collection: str, upload: NewUpload) -> Row:
@@ -82,18 +73,15 @@ def add_from_storage(
     return _add(database, caller, collection, {**_row(upload), **original})
 
 
-def add_from_url(database: Database, caller: Principal, collection: str, upload: UrlDocument) -> Row:
-    """Add a document for an address, which the worker fetches. A repeated address is fetched again, and
-    replaces its document. Raises as `add`."""
-    title = title_of(upload.title, upload.metadata)
+def add_from_url(database: Database, caller: Principal, collection: str, upload: NewUpload) -> Row:
+    """Add a document for an address (AddressPolicy.require_url), which the worker fetches. A repeated address
+    is fetched again, and replaces its document. Raises as `add`."""
+    url = upload.url or ""
     document = {
-        **Fields.of({"url": upload.url, **upload.metadata}).row(),
-        "external_id": external_id_of(upload.url),
-        "private": upload.private,
-        "title": _title(title or upload.url),
-        "has_title": title is not None,
-        "metadata": upload.metadata,
-        "url": upload.url,
+        **_row(replace(upload, filename=url, external_id=external_id_of(url))),
+        **Fields.of({"url": url, **upload.metadata}).row(),
+        "filename": None,
+        "url": url,
     }
     return _add(database, caller, collection, document)
 

@@ -17,7 +17,7 @@ from shared import pipeline
 from shared.clients.ssrf_guard import AddressPolicy
 from shared.config import Settings
 from shared.documents import collections, documents
-from shared.documents.documents import NewUpload, UrlDocument
+from shared.documents.documents import NewUpload
 from shared.errors import Conflict, NotFound, RagError
 from shared.ingestion.document_worker import Worker
 from shared.ingestion.job_queue import ATTEMPTS, BatchResult, Job, Jobs
@@ -232,7 +232,7 @@ def test_a_url_is_fetched_and_searchable(
     html = "<title>All of kilns</title><h1>Kilns</h1><p>The kiln is hot.</p>"
     site.replies(page(html))
     url = f"{site.url}/kilns?a=b"
-    document = documents.add_from_url(core.database, people.ann.principal, home, UrlDocument(url))
+    document = documents.add_from_url(core.database, people.ann.principal, home, NewUpload(b"", url=url))
     assert (document["title"], document["external_id"], document["uri"]) == (url, url, url)
     assert abroad.work() == BatchResult(claimed=1, completed=1)
     row = seen(core, people.ann, document)
@@ -247,9 +247,9 @@ def test_a_url_s_content_is_kept_until_it_changes(
     core: Services, people: People, abroad: Worker, home: str, site: StandIn
 ):
     site.replies(page("<p>The kiln is hot.</p>"), Reply(status=404, body=b""))
-    first = documents.add_from_url(core.database, people.ann.principal, home, UrlDocument(site.url))
+    first = documents.add_from_url(core.database, people.ann.principal, home, NewUpload(b"", url=site.url))
     abroad.work()
-    documents.add_from_url(core.database, people.ann.principal, home, UrlDocument(site.url))
+    documents.add_from_url(core.database, people.ann.principal, home, NewUpload(b"", url=site.url))
     assert abroad.work() == BatchResult(claimed=1, failed=1)
     assert found(core, people.ann, "kiln") == ["The kiln is hot."]
     assert (
@@ -263,7 +263,7 @@ def test_a_url_without_a_content_type_is_parsed_by_its_name(
 ):
     site.replies(Reply(body=b"# Kilns", headers={"Content-Type": ""}))
     document = documents.add_from_url(
-        core.database, people.ann.principal, home, UrlDocument(f"{site.url}/a%0Ab.md")
+        core.database, people.ann.principal, home, NewUpload(b"", url=f"{site.url}/a%0Ab.md")
     )
     assert abroad.work() == BatchResult(claimed=1, completed=1)
     row = seen(core, people.ann, document)
@@ -275,7 +275,7 @@ def test_a_url_without_a_file_name_is_parsed_as_its_detected_type(
 ):
     site.replies(Reply(body=b"The kiln is hot.", headers={"Content-Type": ""}))
     document = documents.add_from_url(
-        core.database, people.ann.principal, home, UrlDocument(f"{site.url}/kiln")
+        core.database, people.ann.principal, home, NewUpload(b"", url=f"{site.url}/kiln")
     )
     assert abroad.work() == BatchResult(claimed=1, completed=1)
     assert seen(core, people.ann, document)["processing_info"]["service_used"] == "text"
@@ -285,7 +285,7 @@ def test_a_url_added_again_is_fetched_again_and_replaces_its_document(
     core: Services, people: People, abroad: Worker, home: str, site: StandIn
 ):
     site.replies(page("<p>The kiln is hot.</p>"), page("<p>The kiln is cold.</p>"))
-    named = UrlDocument(f"{site.url}/{'long' * 200}", title="Mine")
+    named = NewUpload(b"", url=f"{site.url}/{'long' * 200}", title="Mine")
     first = documents.add_from_url(core.database, people.ann.principal, home, named)
     abroad.work()
     second = documents.add_from_url(core.database, people.ann.principal, home, named)
@@ -306,7 +306,7 @@ def test_urls_of_the_same_content_are_one_document(
     site.replies(hot, hot)
     caller = people.ann.principal
     first, second = (
-        documents.add_from_url(core.database, caller, home, UrlDocument(f"{site.url}/{name}"))
+        documents.add_from_url(core.database, caller, home, NewUpload(b"", url=f"{site.url}/{name}"))
         for name in "ab"
     )
     assert abroad.work() == BatchResult(claimed=2, completed=1, failed=1)
@@ -323,7 +323,9 @@ def test_jobs_are_processed_in_order_of_their_due_time(
     """Whatever order the table has: the last that ann brought is due first here."""
     caller = people.ann.principal
     ids = [
-        documents.add_from_url(core.database, caller, home, UrlDocument(f"https://a.example/{number}"))["id"]
+        documents.add_from_url(
+            core.database, caller, home, NewUpload(b"", url=f"https://a.example/{number}")
+        )["id"]
         for number in range(20)
     ]
     for late, document in enumerate(ids):
@@ -342,7 +344,9 @@ def test_an_unchanged_url_is_not_a_duplicate_of_itself(
     hot = page(HOT)
     site.replies(hot, hot)
     for _ in range(2):
-        document = documents.add_from_url(core.database, people.ann.principal, home, UrlDocument(site.url))
+        document = documents.add_from_url(
+            core.database, people.ann.principal, home, NewUpload(b"", url=site.url)
+        )
         # Nor does anybody bring that until it is fetched anew.
         if seen(core, people.ann, document)["chunk_count"]:
             with pytest.raises(Conflict):
@@ -357,7 +361,7 @@ def test_a_url_of_an_uploaded_content_is_reported_as_a_duplicate(
     hot = page(HOT)
     site.replies(hot)
     bring(core, people.ann, home, HOT)
-    document = documents.add_from_url(core.database, people.ann.principal, home, UrlDocument(site.url))
+    document = documents.add_from_url(core.database, people.ann.principal, home, NewUpload(b"", url=site.url))
     assert abroad.work() == BatchResult(claimed=2, completed=1, failed=1)
     assert seen(core, people.ann, document)["error_code"] == "duplicate_document"
 
@@ -382,7 +386,7 @@ def test_an_unfetchable_or_unreadable_url_reports_the_reason(
     for case, (reply, code) in cases.items():
         with subtests.test(case), StandIn() as site:
             site.replies(reply)
-            address = UrlDocument(f"{site.url}/{case.replace(' ', '-')}")
+            address = NewUpload(b"", url=f"{site.url}/{case.replace(' ', '-')}")
             document = documents.add_from_url(core.database, people.ann.principal, home, address)
             assert abroad.work() == BatchResult(claimed=1, failed=1)
             assert seen(core, people.ann, document)["error_code"] == code
@@ -402,7 +406,7 @@ def test_the_content_of_a_url_is_limited_by_the_tier(
         Reply(body=compressed, headers={**html_type, "Content-Encoding": "gzip"}),
     )
     for path in ("plain", "compressed"):
-        address = UrlDocument(f"{site.url}/{path}")
+        address = NewUpload(b"", url=f"{site.url}/{path}")
         document = documents.add_from_url(core.database, people.ann.principal, home, address)
         assert abroad.work() == BatchResult(claimed=1, failed=1)
         assert seen(core, people.ann, document)["error_code"] == "file_too_large"
@@ -412,7 +416,7 @@ def test_an_unresponsive_url_is_retried(
     core: Services, people: People, world: World, abroad: Worker, home: str, site: StandIn
 ):
     site.replies(Reply(status=503, body=b""), page("<p>The kiln is hot.</p>"))
-    document = documents.add_from_url(core.database, people.ann.principal, home, UrlDocument(site.url))
+    document = documents.add_from_url(core.database, people.ann.principal, home, NewUpload(b"", url=site.url))
     assert abroad.work() == BatchResult(claimed=1, postponed=1)
     waiting = seen(core, people.ann, document)
     assert (waiting["status"], waiting["error_code"]) == ("processing", "url_unreachable")
@@ -424,7 +428,7 @@ def test_a_permanently_unresponsive_url_announces_no_further_attempt(
     core: Services, people: People, world: World, abroad: Worker, home: str
 ):
     url = "http://127.0.0.1:1/"
-    document = documents.add_from_url(core.database, people.ann.principal, home, UrlDocument(url))
+    document = documents.add_from_url(core.database, people.ann.principal, home, NewUpload(b"", url=url))
     world.sql("update rag.jobs set attempts = %s where document_id = %s", ATTEMPTS - 1, document["id"])
     assert abroad.work() == BatchResult(claimed=1, failed=1)
     ended = seen(core, people.ann, document)
@@ -581,7 +585,7 @@ def test_opening_a_job_renews_its_lease_and_writes_its_step(
     """A job that waited for others of its round has a whole lease for its download and its conversion."""
     site.replies(page(HOT))
     bring(core, people.ann, home, "The kiln is hot.")
-    documents.add_from_url(core.database, people.ann.principal, home, UrlDocument(site.url))
+    documents.add_from_url(core.database, people.ann.principal, home, NewUpload(b"", url=site.url))
     text, address = jobs.claim(2)
     state = "select step, due_at > now() + interval '290 seconds' from rag.jobs where id = %s"
 
@@ -618,7 +622,7 @@ def test_a_small_document_costs_three_calls_and_a_large_one_reports_its_steps(
 
         bring(core, people.ann, home, "The kiln is hot.")
         assert calls_of_a_round() == ["claim_jobs", "open_job", "complete_job"]
-        documents.add_from_url(core.database, people.ann.principal, home, UrlDocument(site.url))
+        documents.add_from_url(core.database, people.ann.principal, home, NewUpload(b"", url=site.url))
         assert calls_of_a_round() == ["claim_jobs", "open_job", "store_content", "complete_job"]
         bring(core, people.ann, home, "The kiln is hot today and will be tomorrow. " * 1000)
         assert calls_of_a_round() == [

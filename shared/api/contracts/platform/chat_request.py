@@ -133,36 +133,30 @@ class Request(NullAsAbsent):
     def _split_messages(self) -> tuple[str, tuple[Message, ...], tuple[str, ...]]:
         """The question, the history and the system messages."""
         if (self.messages is None) == (self.message is None):
-            raise InvalidRequest(
-                "Send either messages or message.",
-                details={"field": "messages", "missing": self.messages is None},
-            )
+            raise _invalid("Send either messages or message.", missing=self.messages is None)
         if self.messages is None:
             return self.message or "", (), ()
         system_messages = tuple(
             message.content for message in self.messages if message.role in ("system", "developer")
         )
         if sum(map(len, system_messages)) > MAX_SYSTEM_CHARACTERS:
-            raise InvalidRequest(
-                f"messages: system messages have at most {MAX_SYSTEM_CHARACTERS:,} characters together",
-                details={"field": "messages", "missing": False},
-            )
+            most = f"{MAX_SYSTEM_CHARACTERS:,} characters together"
+            raise _invalid(f"messages: system messages have at most {most}")
         dialogue = [message for message in self.messages if message.role in ("user", "assistant")]
         if not dialogue or dialogue[-1].role != "user":
-            raise InvalidRequest(
-                "The last of the messages must be a user's.", details={"field": "messages", "missing": False}
-            )
+            raise _invalid("The last of the messages must be a user's.")
         *history, last = dialogue
         if len(last.content) > MAX_MESSAGE:
-            raise InvalidRequest(
-                f"messages: a question has at most {MAX_MESSAGE:,} characters",
-                details={"field": "messages", "missing": False},
-            )
+            raise _invalid(f"messages: a question has at most {MAX_MESSAGE:,} characters")
         return (
             last.content,
             tuple(Message(message.role, message.content) for message in history),
             system_messages,
         )
+
+
+def _invalid(message: str, *, missing: bool = False) -> InvalidRequest:
+    return InvalidRequest(message, details={"field": "messages", "missing": missing})
 
 
 def _first(*values: Any) -> Any:
