@@ -8,7 +8,6 @@ import hashlib
 import json
 import zlib
 from collections.abc import Iterator
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, BinaryIO
 from uuid import uuid4
@@ -93,7 +92,6 @@ class Writer:
         self._file = _MeasuredFile(file)
         # Without a name and a date, so that the same documents make the same file.
         self._gzip = gzip.GzipFile("", "wb", 6, self._file, mtime=0)
-        self._unpacked = 0
         self.documents = self.chunks = 0
 
     def document(self, document: dict[str, Any]) -> None:
@@ -106,18 +104,12 @@ class Writer:
 
     def _line(self, record: dict[str, Any]) -> None:
         line = json.dumps(record, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
-        self._unpacked += len(line)
         self._gzip.write(line)
 
     def close(self, file: str) -> Data:
         """Close the file of that name. Returns its description in the manifest."""
         self._gzip.close()
-        return Data(
-            file=file,
-            sha256=self._file.digest.hexdigest(),
-            bytes=self._file.bytes,
-            unpacked_bytes=self._unpacked,
-        )
+        return Data(file=file, sha256=self._file.digest.hexdigest(), bytes=self._file.bytes)
 
 
 def new_data_name() -> str:
@@ -125,46 +117,25 @@ def new_data_name() -> str:
     return f"data-{datetime.now(UTC):%Y%m%dT%H%M%SZ}-{uuid4().hex}.jsonl.gz"
 
 
-@dataclass(slots=True)
-class _Remaining:
-    """The documents and chunks that must follow."""
-
-    documents: int
-    chunks: int
-    of_document: int = 0
-
-    def take(self, record: Document | Chunk) -> bool:
-        if isinstance(record, Chunk):
-            self.of_document -= 1
-            self.chunks -= 1
-            return self.of_document >= 0 and self.chunks >= 0
-        complete = self.of_document == 0
-        self.of_document = record.chunks
-        self.documents -= 1
-        return complete and self.documents >= 0
-
-    def is_complete(self) -> bool:
-        return self.documents == self.chunks == self.of_document == 0
-
-
 def records(file: BinaryIO, manifest: Manifest) -> Iterator[Document | Chunk]:
     """The documents, each followed by its chunks. Raises SnapshotRefused for a difference from the manifest,
     which may show only at the end."""
     measured = _MeasuredFile(file, manifest.data.bytes)
-    remaining = _Remaining(manifest.documents, manifest.chunks)
-    unpacked = 0
+    documents = chunks = remaining = 0
     for line in _lines(measured):
-        unpacked += len(line)
-        if unpacked > manifest.data.unpacked_bytes:
-            raise SnapshotRefused(f"{DAMAGED}: its data are longer than they were.")
         record = _record(line)
-        if not remaining.take(record):
+        if isinstance(record, Chunk):
+            chunks, remaining = chunks + 1, remaining - 1
+            fits = remaining >= 0
+        else:
+            fits = remaining == 0
+            documents, remaining = documents + 1, record.chunks
+        if not fits or documents > manifest.documents or chunks > manifest.chunks:
             raise SnapshotRefused(f"{DAMAGED}: it has other documents and chunks than it says.")
         yield record
-    is_same = (measured.bytes, measured.digest.hexdigest()) == (manifest.data.bytes, manifest.data.sha256)
-    if not is_same or unpacked != manifest.data.unpacked_bytes:
+    if (measured.bytes, measured.digest.hexdigest()) != (manifest.data.bytes, manifest.data.sha256):
         raise SnapshotRefused(f"{DAMAGED}: its data are not what they were.")
-    if not remaining.is_complete():
+    if (documents, chunks, remaining) != (manifest.documents, manifest.chunks, 0):
         raise SnapshotRefused(f"{DAMAGED}: it has fewer documents or chunks than it says.")
 
 

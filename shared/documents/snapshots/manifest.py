@@ -26,12 +26,11 @@ class Strict(BaseModel):
 
 
 class Data(Strict):
-    """The data file, its digest, and its size before and after unpacking."""
+    """The data file, its digest and its size."""
 
     file: Annotated[str, Field(strict=True, pattern=f"^{DATA.pattern}$")]
     sha256: Sha256
     bytes: Count
-    unpacked_bytes: Count
 
 
 class Manifest(Strict):
