@@ -1,12 +1,11 @@
-"""Embeddings of snapshots: half precision, low byte first, base64, without zeros at the end.
+"""Embeddings of snapshots as the database writes them: half precision, base64, without zeros at the end.
 
 Nothing is rounded: a loaded embedding equals the persisted one bit for bit.
 """
 
 import binascii
 import struct
-from array import array
-from base64 import b64decode, b64encode
+from base64 import b64decode
 from functools import cache
 
 # Of every stored embedding; shorter ones have zeros at their end.
@@ -15,23 +14,17 @@ DIMENSIONS = 1536
 _NO_NUMBER = 0x7C00
 
 
-def from_database(text: str) -> str:
-    """The database has the high byte first, and may omit a last byte that is zero."""
-    raw = b64decode(text)
-    values = array("H", raw + b"\0" * (len(raw) % 2))
-    values.byteswap()
-    return b64encode(values.tobytes()).decode()
-
-
 def to_database(text: str) -> str:
     """The text of a halfvec, with its zeros. Raises ValueError for an invalid embedding."""
     try:
         raw = b64decode(text, validate=True)
     except binascii.Error:
         raise ValueError("not base64") from None
-    if not raw or len(raw) % 2 or len(raw) > 2 * DIMENSIONS:
+    # A last byte that is zero may be absent, too.
+    raw += b"\0" * (len(raw) % 2)
+    if not raw or len(raw) > 2 * DIMENSIONS:
         raise ValueError("not so many values")
-    values = struct.unpack(f"<{len(raw) // 2}H", raw)
+    values = struct.unpack(f">{len(raw) // 2}H", raw)
     if not any(value & 0x7FFF for value in values) or any(
         value & _NO_NUMBER == _NO_NUMBER for value in values
     ):

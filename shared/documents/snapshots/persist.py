@@ -10,7 +10,6 @@ from typing import Any
 from shared.clients.postgrest import Database
 from shared.clients.snapshot_paths import DATA, DEFAULT, directory_of, segments_of
 from shared.clients.snapshot_store import Folder, Store
-from shared.documents.snapshots.half_precision_embeddings import from_database
 from shared.documents.snapshots.jsonl import Writer, new_data_name
 from shared.documents.snapshots.manifest import Manifest
 from shared.errors import Conflict, error_details
@@ -126,7 +125,7 @@ def _write(writer: Writer, reading: IndexReader) -> str | None:
         }
         writer.document({**fields, "chunks": document["chunk_count"]})
         for chunk in chunks:
-            writer.chunk({**chunk, "embedding": from_database(chunk["embedding"])})
+            writer.chunk(chunk)
         models |= {document["embedding_model"]} - {None}
         if len(models) > 1:
             raise Conflict(
