@@ -1,4 +1,4 @@
-"""Times in a question that are not dates of documents: future and recurring times, numbers, names.
+"""Times in a question that are not dates of documents: future and recurring times, numbers, events of a life.
 
 A filter hides documents, so a doubt suffices.
 """
@@ -47,10 +47,6 @@ _NUMBER_RANGE = re.compile(r"\s*(?:to|until|through|and|[-–—])\s*\d", _FLAGS
 _PERSONAL_EVENT = re.compile(
     r"(?<!\w)(?:hired|born|joined|founded|built|bought|purchased|registered|published)\s+$", _FLAGS
 )
-# May Chen and Jan's: months that are first names.
-_PERSON = re.compile(
-    rf"(?<!\w)(?:Jan|April|May|June|July|August|March)(?:['’]s(?!\w)|\s+(?!(?i:{MONTH})(?!\w))[A-Z][a-z]+)"
-)
 
 
 def is_doubtful(time: TimeRange, text: str, now: datetime, question: str | None = None) -> bool:
@@ -60,7 +56,6 @@ def is_doubtful(time: TimeRange, text: str, now: datetime, question: str | None 
         or _recurs(time, text if question is None else question)
         or _is_a_number(time, text)
         or _PERSONAL_EVENT.search(text[max(0, time.start - _WINDOW) : time.start]) is not None
-        or (question is None and _is_a_person(time, text))
     )
 
 
@@ -88,7 +83,3 @@ def _is_a_number(time: TimeRange, text: str) -> bool:
     return _NUMBER_RANGE.match(after) is not None or (
         re.match(r"\s+\w", after) is not None and not _OTHER_WORD.match(after)
     )
-
-
-def _is_a_person(time: TimeRange, text: str) -> bool:
-    return any(match.start() < time.end for match in _PERSON.finditer(text, time.start, time.end + _WINDOW))

@@ -165,8 +165,6 @@ since 2027
 between Q1 and Q4 2026
 between February and May
 incidents in april
-message from May Chen
-in Jan's email
 employees hired before 2020 get which pension
 pension of employees hired before 2020
 fiscal year 2024
