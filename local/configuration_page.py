@@ -4,7 +4,7 @@ import re
 from typing import Any
 
 from local import ROOT
-from shared.config import FORMER_NAMES, Settings
+from shared.config import CONTRACT_NAMES, Settings
 
 PATH = ROOT / "docs" / "configuration.md"
 EXAMPLE = ROOT / ".env.example"
@@ -21,12 +21,12 @@ fallback. An empty variable counts as unset.
 `serverless.yml` lists which function receives which variable; [Deploy](deploy.md#secrets-of-each-function)
 lists the secrets. Settings of the database (default model, functions secret, BM25, fusion, limits of direct
 calls) are columns of `rag.settings`: [SQL reference](sql-reference.md#ragsettings)."""
-FORMER = """
-## Former names
+CONTRACTS = """
+## Names of the contracts
 
-These names still work; the start-up log asks to rename them.
+The contracts give some settings other names, which work too.
 
-| Former name | Name |
+| Name in a contract | Name |
 |---|---|"""
 
 
@@ -56,8 +56,8 @@ def page() -> str:
             comments = []
         else:
             comments.append(line.removeprefix("# ").strip())
-    former = [f"| `{old}` | `{new}` |" for new, old in FORMER_NAMES.items()]
-    return "\n".join([*parts, FORMER, *former]) + "\n"
+    names = [f"| `{given}` | `{own}` |" for own, given in CONTRACT_NAMES.items()]
+    return "\n".join([*parts, CONTRACTS, *names]) + "\n"
 
 
 def write() -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 from bench import benchmarks_page, eval_support
 from functions.server import SLUGS
 from local import ROOT, configuration_page
-from shared.config import FORMER_NAMES, Settings
+from shared.config import CONTRACT_NAMES, Settings
 from shared.generation.confidence import THRESHOLDS
 from shared.generation.grounding.coverage import LIMITS
 
@@ -55,6 +55,8 @@ def test_the_example_environment_has_exactly_the_settings_with_their_defaults():
     assert set(listed) == {name.upper() for name in Settings.model_fields}
     for name, field in Settings.model_fields.items():
         default = "" if field.is_required() or field.default is None else field.default
+        if isinstance(default, list | dict):
+            default = ",".join(default)
         entry = listed[name.upper()]
         assert entry in (str(default), str(default).lower()) or float(entry) == default, name
 
@@ -76,8 +78,8 @@ def test_every_setting_in_the_pages_exists():
         "SUPABASE_ACCESS_TOKEN",
         "SUPABASE_DB_PASSWORD",
     }
-    former = set(FORMER_NAMES.values())
-    assert names - {"SUPABASE_PROJECT_REF"} - former <= {name.upper() for name in Settings.model_fields}
+    contract_names = set(CONTRACT_NAMES.values())
+    assert names - {"SUPABASE_PROJECT_REF"} - contract_names <= {name.upper() for name in Settings.model_fields}
 
 
 def test_every_make_target_in_the_documents_exists():
