@@ -78,8 +78,8 @@ def test_every_setting_in_the_pages_exists():
         "SUPABASE_ACCESS_TOKEN",
         "SUPABASE_DB_PASSWORD",
     }
-    contract_names = set(CONTRACT_NAMES.values())
-    assert names - {"SUPABASE_PROJECT_REF"} - contract_names <= {name.upper() for name in Settings.model_fields}
+    given = set(CONTRACT_NAMES.values())
+    assert names - {"SUPABASE_PROJECT_REF"} - given <= {name.upper() for name in Settings.model_fields}
 
 
 def test_every_make_target_in_the_documents_exists():
