@@ -24,7 +24,7 @@ def bm25(documents: Sequence[Item]) -> Callable[[str], list[str]]:
         results, scores = index.retrieve(
             tokens([text]), k=min(DEPTH, len(documents)), show_progress=False, n_threads=1
         )
-        # It fills up with documents that hold nothing of what is asked.
+        # It fills up with documents without a term of the question.
         return [
             documents[int(place)].id for place, score in zip(results[0], scores[0], strict=True) if score > 0
         ]

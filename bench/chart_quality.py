@@ -29,7 +29,7 @@ KEY = 145
 
 
 def write() -> None:
-    """From what was measured last; nothing when nothing was."""
+    """The chart of the latest results; none without results."""
     if measured := results():
         CHART.write_text(draw_svg(measured))
 

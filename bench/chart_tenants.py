@@ -21,7 +21,7 @@ PANEL = 380
 
 
 def write() -> None:
-    """From what was measured last; nothing when nothing was."""
+    """The chart of the latest results; none without results."""
     measured = {result["name"]: result["value"] for result in results("match")}
     if measured:
         CHART.parent.mkdir(exist_ok=True)

@@ -18,7 +18,7 @@ ROUNDS = 20
 BASELINE = "fastapi, httpx"
 TIME_IMPORT = "import time; t = time.perf_counter(); import {}; print((time.perf_counter() - t) * 1000)"
 LARGEST = 6
-# A handler that is imported there makes its clients at once; nothing is asked of anybody yet.
+# A handler that is imported there makes its clients at once; no request is sent yet.
 LAMBDA_ENVIRONMENT = {
     "AWS_LAMBDA_FUNCTION_NAME": "rag",
     "SUPABASE_URL": "http://127.0.0.1:9",

@@ -202,7 +202,7 @@ def compare(ours: Run, theirs: Run, name: str) -> Difference:
 
 
 def lines(one: CorpusRuns) -> list[dict[str, Any]]:
-    """What is written down of a corpus, a line a way to search."""
+    """The record of a corpus, a line for each mode."""
     about = {"set": one.name, "corpus": one.corpus, "documents": one.documents, "chunks": one.chunks}
     return [
         {
@@ -228,7 +228,7 @@ def _difference_text(one: CorpusRuns, ours: str, method: str, name: str) -> str 
 
 
 def write(measured: Sequence[CorpusRuns], path: Path = RESULTS) -> None:
-    """In the place of what was there of the same sets."""
+    """Replaces the earlier lines of the same sets."""
     sets = {one.name for one in measured}
     remaining = [line for line in results(path) if line["set"] not in sets]
     summary = [line for one in measured for line in lines(one)]

@@ -91,7 +91,7 @@ def pipeline_search(ingested: IngestedSet, mode: Mode, *, rerank: bool = False) 
         query = Query(text, top_k=RERANK_CANDIDATES if rerank else CHUNKS, mode=mode, rerank=rerank)
         result = pipeline.search(ingested.core, ingested.reader, query)
         if result.rerank_failed:
-            raise RuntimeError("the reranker failed: what would be measured is not what was asked for")
+            raise RuntimeError("the reranker failed, so the run would not measure it")
         return by_best_chunk(ingested.names[match.document_id] for match in result.matches)
 
     return search
@@ -151,7 +151,7 @@ def gain(runs: Runs, ours: str, theirs: str) -> Difference:
 
 
 def lines(ingested: IngestedSet, labelled_set: LabelledSet, runs: Runs) -> list[dict[str, Any]]:
-    """What is written down of a set."""
+    """The record of a set."""
     return [
         {
             "set": labelled_set.name,
@@ -169,7 +169,7 @@ def lines(ingested: IngestedSet, labelled_set: LabelledSet, runs: Runs) -> list[
 
 
 def write(measured: Sequence[Mapping[str, Any]]) -> None:
-    """In the place of what was there of the same sets."""
+    """Replaces the earlier lines of the same sets."""
     sets = {line["set"] for line in measured}
     remaining = [line for line in results() if line["set"] not in sets]
     RESULTS.parent.mkdir(exist_ok=True)

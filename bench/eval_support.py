@@ -42,7 +42,7 @@ STEPS = [step / 20 for step in range(10, 19)]
 
 @dataclass(frozen=True)
 class Subject:
-    """What is claimed about a document, and the passages that a search for it would bring."""
+    """Sentences about a document, and the passages that a search for it would return."""
 
     id: str
     matches: Sequence[Match]
@@ -109,7 +109,7 @@ def accuracies(subjects: Iterable[Subject], limits: Limits) -> dict[str, tuple[f
 
 
 def is_right(case: Case, checked: CheckResult) -> bool:
-    """Supported as it should be; or, of what nobody said, at least not shown as a quotation."""
+    """Supported as it should be; or, for invented quotations, at least not shown as a quotation."""
     if case.quotes and '"' not in checked.text:
         return True
     return (checked.verdict is Verdict.SUPPORTED) == case.holds

@@ -24,7 +24,7 @@ from bench.tenants import TenantDatabase, small_orgs, tenant_database
 SIZES = (100, 1_000, 3_000, 5_000, 10_000, 50_000)
 ROWS = 100_000
 SMALL_ORG = 250
-# So many small orgs whose rows lie among everybody's, which is hardest for the index.
+# So many small orgs with rows scattered among all others, the hardest case for the index.
 MEMBERSHIPS = (20, 40, 100)
 QUESTIONS = 40
 # More than was asked for finds no more: what the index misses it never reached (measured up to eightfold).

@@ -118,7 +118,7 @@ def name_of(size: int) -> str:
 def questions(
     url: str, token: str, prose: Prose, route: str, size: int, clients: int, requests: int
 ) -> Outcome:
-    """Each asks its own questions, once each; the first few warm what is warmed by them."""
+    """Each asks its own questions, once each; the first few warm the caches."""
     share = requests // clients
 
     def body(number: int) -> dict[str, str]:

@@ -108,7 +108,7 @@ class Score:
         hits = 0
         for row in rows:
             org, number = row_of(row["chunk_id"])
-            if org not in workload.distances:  # a control may answer with rows that nobody asked for
+            if org not in workload.distances:  # a control may return additional rows
                 continue
             hits += bool(workload.distances[org][question, number] <= workload.page_distance[question] + TIE)
         self.page = workload.page

@@ -99,7 +99,7 @@ def recall(some: Rows, every: Rows) -> float:
 
 
 def text_figures(tenants: TenantDatabase, corpus: TextCorpus, seconds: float) -> list[Figure]:
-    """What was made up, as far as it can be told in numbers, and what it took to index it."""
+    """Figures of the synthetic text and of its index."""
     chunks = corpus.chunks
     ranked = [count / len(chunks) for _, count in corpus.chunk_counts.most_common()]
     words = sum(len(chunk.split()) for chunk in chunks)

@@ -47,7 +47,7 @@ join named as object on object.number = relating.object
 
 
 def load_graph_rows(tenants: TenantDatabase, corpus: TextCorpus) -> None:
-    """Raises TypeError for a shelf whose documents name nobody."""
+    """Raises TypeError for a set whose documents have no names."""
     if not isinstance(corpus.prose, NamedProse):
         raise TypeError("a shelf of NamedProse is wanted")
     numbers, org_id = list(range(COUNT + 1)), corpus.org.id

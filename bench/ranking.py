@@ -31,7 +31,7 @@ def measures(ranking: Sequence[str], relevant: Mapping[str, int]) -> dict[str, f
 
 
 def recalls(ranking: Sequence[str], relevant: Mapping[str, int]) -> dict[str, float]:
-    """What is told of searches that follow more than one step: Recall@5, Recall@8, and whether all relevant
+    """Measures of searches with more than one step: Recall@5, Recall@8, and whether all relevant
     documents are among eight; each 0 to 1."""
     gains = [relevant.get(document, 0) for document in ranking]
     return {

@@ -47,7 +47,7 @@ def measure(bench: BenchStack) -> list[Figure]:
 
 
 def parse(answer: httpx.Response) -> Any:
-    """What somebody without the SDK does at least."""
+    """The least that a caller without the SDK does."""
     return answer.raise_for_status().json()
 
 

@@ -17,8 +17,8 @@ from bench.tenants import LARGE, MEDIUM, SMALL, TenantDatabase, small_orgs, tena
 
 QUESTIONS = 150
 SMALL_ORG = 250
-# Rows of others at each stage, and who comes with it. Nobody's own rows count among the others', but of the
-# large tenant's the small ones notice as much.
+# Rows of others at each stage, and the tenant that comes with it. A tenant's own rows do not count, but of
+# the large tenant's the small ones notice as much.
 STAGES: tuple[tuple[int, tuple[Org, ...]], ...] = (
     (10_000, (MEDIUM, SMALL)),
     (30_000, (LARGE,)),

@@ -1,8 +1,8 @@
 """A throw-away stack with many tenants' chunks in one table: one large org, one middling, one small, and
 many other small ones.
 
-Loaded by COPY as the superuser, past the API and its triggers, the HNSW index made afterwards: what is
-measured is reading. bench/synthetic_vectors.py says what the embeddings are like.
+Loaded by COPY as the superuser, past the API and its triggers, the HNSW index created afterwards: only
+reading is measured. bench/synthetic_vectors.py says what the embeddings are like.
 """
 
 import tempfile
@@ -25,7 +25,7 @@ from local.stack import Stack
 LARGE = Org(1, 50_000, 1500)
 MEDIUM = Org(2, 3_000, 1000)
 SMALL = Org(3, 100, 100)
-# Memory for data and for building an index: more than either needs, so that neither is what is measured.
+# Memory for data and for building an index: more than either needs, so that neither limits the measurement.
 SETTINGS = {
     "shared_buffers": "6GB",
     "maintenance_work_mem": "3GB",

@@ -169,7 +169,7 @@ def time_copy(tenants: TenantDatabase, document_ids: list[str]) -> tuple[float, 
     Neither triggers nor foreign keys are minded meanwhile, as by a plain COPY.
     """
     connection, rows = tenants.connection, 0
-    # Which table and columns, and what was in them.
+    # Table, columns and rows.
     row_data: dict[str, bytes] = {}
     for table, key in KEYS.items():
         columns = stored_columns(tenants, table)

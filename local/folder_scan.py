@@ -136,7 +136,7 @@ def read_folder(path: Path, *, everything: bool = False) -> Folder:
     unsupported = [file for file in scanned if file not in supported]
     if not files:
         note = f" but {kinds_of(unsupported)}, passed over" if unsupported else ""
-        raise StackError(f"nothing to read in {one_line(str(path))}{note}; what is read: {SUPPORTED}")
+        raise StackError(f"nothing to read in {one_line(str(path))}{note}; supported types: {SUPPORTED}")
     return Folder(files, unsupported, prefix)
 
 

@@ -112,7 +112,7 @@ class SimilarTo:
 
 
 class Result(StrEnum):
-    """What is found by likeness: chunks, or documents, each by its best chunk."""
+    """The kind of similar items: chunks, or documents, each by its best chunk."""
 
     CHUNKS = "chunks"
     DOCUMENTS = "documents"

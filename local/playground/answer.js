@@ -56,7 +56,7 @@ export class Text {
   }
 }
 
-/** The paragraph up to there: what is said by that source. */
+/** The paragraph up to there: the text that cites that source. */
 function before(pill) {
   let text = "";
   for (let node = pill.previousSibling; node && !text.includes("\n"); node = node.previousSibling) {

@@ -1,6 +1,6 @@
 // The platform API over fetch: JSON, events as they come, and what went wrong in one form.
 
-/** What an API would not do. `status` is 0 where nobody answered. */
+/** An API's refusal. `status` is 0 without an answer. */
 export class Problem extends Error {
   constructor(message, status = 0, code = "unreachable") {
     super(message);
@@ -23,13 +23,13 @@ export class Problem extends Error {
 }
 
 const LOST = "The connection was lost in the middle of the answer.";
-// In milliseconds: of an answer, of a file's way there, of a look whether anybody answers; and of a stream's
+// In milliseconds: of an answer, of a file's way there, of a check whether the server answers; and of a stream's
 // silence, in which the server says something every quarter of a minute.
 const PATIENCE = 60_000;
 const PATIENCE_WITH_FILES = 600_000;
 const PATIENCE_WITH_HEALTH = 5_000;
 const SILENCE = 45_000;
-// Of somebody who has left: nothing is shown, and nothing is said to have failed.
+// After a sign-out nothing is shown, and no failure is reported.
 const never = () => new Promise(() => {});
 
 /** The API as one user. */
@@ -48,7 +48,7 @@ export class Api {
     this.#token = token;
   }
 
-  /** The user has left: whatever is still under way never comes back. */
+  /** The user has signed out: running requests never resolve. */
   end() {
     this.#left.abort();
   }
@@ -66,7 +66,7 @@ export class Api {
     return this.#json("DELETE", path);
   }
 
-  /** Whether anybody answers. */
+  /** Whether the server answers. */
   async isThere() {
     try {
       await fetch(`${this.#base}/health`, { cache: "no-store", signal: AbortSignal.timeout(PATIENCE_WITH_HEALTH) });

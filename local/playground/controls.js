@@ -8,7 +8,7 @@ const JSON_VALUE = /^(?:true|false|-?(?:0|[1-9]\d*)(?:\.\d+)?|".*")$/;
 // A wrong value behind closed controls would stop a question without a word.
 byId("controls").addEventListener("invalid", () => (byId("controls").open = true), { capture: true });
 
-/** What is asked for beside the question. Throws an Error that says what is wrong. */
+/** The options of the search. Throws an Error that names the invalid one. */
 export function looking(collection) {
   return {
     collection_id: collection?.id ?? null,

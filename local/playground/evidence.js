@@ -1,4 +1,4 @@
-// The evidence beside an answer: what was found, how it is connected, and the passage that was opened.
+// The evidence beside an answer: results, graph and the opened passage.
 
 import { byId, el, show } from "./dom.js";
 import { graph } from "./graph.js";
@@ -34,7 +34,7 @@ export class Evidence {
     this.#isReading = false;
   }
 
-  /** Search, and show what was found and how it is connected. */
+  /** Search, and show results and graph. */
   async search(question, looking) {
     const turn = ++this.#latest;
     const asked = {

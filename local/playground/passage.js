@@ -11,7 +11,7 @@ const MAX_MARKDOWN = 1_000_000;
 const VERBATIM = new Set(["code", "json"]);
 
 /** A document, as a function that fills a place with it. `cited` is the id of one of its chunks, or null; `said` what an answer says by
- * it: sentences of that which are the document's own are what is highlighted, else the chunk. Throws a Problem. */
+ * it: sentences of that which are the document's own are highlighted, else the chunk. Throws a Problem. */
 export async function passage(api, documentId, cited, said) {
   const about = await api.get(`/api/v1/documents/${encodeURIComponent(documentId)}`);
   const ids = [{ kind: "document", id: `doc_${documentId}` }];

@@ -53,7 +53,7 @@ comment on column rag.documents.origin is
 comment on column rag.documents.content_hash is
   'SHA-256 of the text; of a document with an original (30_original_files.sql), of the original''s bytes.';
 comment on column rag.documents.status is
-  'Whether what was brought last has become chunks. Until it has, those from before, if any, are found.';
+  'Whether the latest version has become chunks. Until then, searches find the chunks of the previous one.';
 comment on column rag.documents.error_code is 'Why not: a code, and a sentence for people.';
 comment on column rag.documents.filename is 'The file that it came in, if it did, and how it was read.';
 

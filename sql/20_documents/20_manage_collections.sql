@@ -256,6 +256,6 @@ end;
 $$;
 
 comment on function public.rag_update_collection is
-  'Change a collection. Null leaves a field as it is. metadata takes the place of what was there; of config each '
-  'key its own, and a null in it takes one out. enable_knowledge_graph has its documents read, or taken out of the '
+  'Change a collection. Null leaves a field as it is. metadata replaces the previous one; config is merged by '
+  'key, and a null in it takes one out. enable_knowledge_graph has its documents read, or taken out of the '
   'graph (70_graph). PT409 for a name that is taken, and for another embedding model once there are documents.';

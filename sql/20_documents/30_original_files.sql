@@ -26,12 +26,12 @@ comment on column rag.originals.content_hash is 'Of an object or an address it i
 -- Files are packed already: compressing them once more costs time and saves nothing.
 alter table rag.originals alter column bytes set storage external;
 
--- The same bytes twice are one document. The owner is part of it, so that nobody learns what another keeps.
+-- The same bytes twice are one document. The owner is part of the key, so that no user learns of another's files.
 create unique index originals_content
   on rag.originals (org_id, collection_id, owner_id, content_hash) nulls not distinct
   where content_hash is not null;
 
--- An object is one document's; and whether it is anybody's, Storage's policies ask.
+-- An object belongs to one document. Storage's policies look up whether it does.
 create unique index originals_path on rag.originals (org_id, path) where path is not null;
 
 alter table rag.originals enable row level security;
@@ -60,7 +60,7 @@ create policy "a bound key stays in its collection" on rag.originals
   using ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()))
   with check ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()));
 
--- Whoever may read a document may read its object: nobody makes theirs of an object that another uploaded.
+-- A reader of a document may read its object; so no user may add a document with another user's object.
 create policy "an object is brought by who uploaded it" on rag.originals
   as restrictive for insert to authenticated
   with check (path is null or split_part(path, '/', 3) = (select auth.uid())::text);

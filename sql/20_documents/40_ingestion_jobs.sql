@@ -60,13 +60,13 @@ create policy "members use their org's jobs" on rag.jobs
     and (owner_id is null or owner_id = (select auth.uid())
       or org_id = any (array(select rag.admin_org_ids()))));
 
--- Work is done in the name of who asks for it, and of nobody else.
+-- A job runs as the user who requests it.
 create policy "jobs are for oneself" on rag.jobs
   as restrictive for insert to authenticated
   with check (user_id = (select auth.uid()) and state = 'waiting' and attempts = 0);
 
 -- No user's own token names a lease: only the worker's for one job does.
-create policy "whoever holds the lease goes on with a job" on rag.jobs
+create policy "the holder of the lease continues a job" on rag.jobs
   as restrictive for update to authenticated
   using (lease = (select rag.lease_of_token())) with check (true);
 

@@ -15,7 +15,7 @@ begin
   ), failed as (
     update rag.jobs
     set state = 'failed', lease = null, step = null, finished_at = clock_timestamp(),
-      error_code = 'processing_failed', error_message = 'Nobody could finish this document.'
+      error_code = 'processing_failed', error_message = 'Processing failed too often; upload the document again.'
     from exhausted
     where jobs.org_id = exhausted.org_id and jobs.document_id = exhausted.id
       and jobs.state = 'running' and jobs.due_at <= clock_timestamp()

@@ -91,7 +91,7 @@ declare
   is_admitted constant boolean := rag.begin_write();
   held constant rag.jobs := rag.lock_leased(null::rag.jobs);
   input record;
-  -- What was changed since the document was brought is not changed back.
+  -- Changes since the upload are kept.
   changed constant boolean := (
     select documents.updated_at > held.created_at
     from rag.documents
@@ -137,7 +137,7 @@ end;
 $$;
 
 comment on function public.rag_complete_job is
-  'The document as it was read, in place of what was there before: found from now on. document: title, content, '
+  'Store the processed document in place of its previous version, for searches from now on. document: title, content, '
   'embedding_model, processing_info; filename, content_type, size_bytes and the fields that a search filters by, '
   'where they are known; bytes, in base64, of a document from an address. chunks: as rag_put_document takes them.';
 

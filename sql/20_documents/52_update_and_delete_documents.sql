@@ -33,8 +33,8 @@ end;
 $$;
 
 comment on function public.rag_update_document is
-  'Change a document''s title and metadata. changes: title, metadata and the fields that metadata fill; what is not '
-  'there, or null, stays. New metadata take the place of the old, and so do the fields that they fill, null ones '
+  'Change a document''s title and metadata. changes: title, metadata and the fields that metadata fill; missing '
+  'and null ones stay. New metadata take the place of the old, and so do the fields that they fill, null ones '
   'too.';
 
 create function public.rag_delete_document(document_id uuid)

@@ -139,14 +139,15 @@ begin
     from rag.resolve_documents(home, new) as found
     join unnest(new) as input on input.place = found.place
     where found.document_id = any (present);
-    -- One that was there, and that somebody deleted before it was locked, is made anew.
+    -- A document that another call deleted before it was locked is created again.
     absent := array(
       select input from unnest(new) as input
       where input.place not in (select kept.place from unnest(stored) as kept));
     exit when only_present or absent = '{}';
   end loop;
   if not only_present and absent <> '{}' then
-    raise exception 'somebody deletes these documents again and again' using errcode = 'PT409', detail = 'conflict';
+    raise exception 'concurrent calls keep deleting these documents; try again'
+        using errcode = 'PT409', detail = 'conflict';
   end if;
 
   perform rag.replace_documents(home.org_id, new, array(

@@ -134,7 +134,7 @@ begin
   new := rag.new_documents(home, rag_put_documents.documents);
   if rag_put_documents.only_present then
     for place in 1..coalesce(cardinality(new), 0) loop
-      -- By id alone: the one that has the name may be anybody's.
+      -- By id alone: the document of that name may belong to another user.
       new[place].id := (
         select found.id from rag.documents_by_name(home, array[new[place].external_id]) as found);
       new[place].external_id := null;

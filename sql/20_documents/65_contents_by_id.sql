@@ -137,4 +137,4 @@ comment on function public.rag_get_contents is
   'Documents and chunks by id. ids of documents and chunks, as their kinds say, of an org, or of one of its '
   'collections. text, chunks: whether documents come with these. In the order of the ids 4,500,000 bytes are given '
   'out: a text is whole or null, of chunks there are the first; where something did not fit, truncated is true. '
-  'What is not found is not there. PT403 for a key without a scope that reads.';
+  'Ids that are not found are omitted. PT403 for a key without a scope that reads.';

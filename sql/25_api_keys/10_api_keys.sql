@@ -21,7 +21,7 @@ create table rag.api_keys (
   revoked_at timestamptz,
   replaced_at timestamptz,
   primary key (org_id, id),
-  -- rag_open_key: a key is found by its hash, before anybody knows its org.
+  -- rag_open_key: a key is found by its hash, before its org is known.
   constraint api_keys_hash unique (hash),
   foreign key (org_id, collection_id) references rag.collections (org_id, id) on delete cascade
 );
@@ -57,7 +57,7 @@ create policy "owners and admins use their keys, and a key finds itself" on rag.
       or org_id = any (array(select rag.admin_org_ids()))))
     or hash = (select rag.lookup_hash()));
 
--- An admin's key for somebody else would act in that person's name; and a key that could make keys would
+-- An admin's key for another user would act in that person's name; and a key that could make keys would
 -- outlive its own end in them. (The caller of a key's token is the key.)
 create policy "keys are made for oneself, by oneself" on rag.api_keys
   as restrictive for insert to authenticated

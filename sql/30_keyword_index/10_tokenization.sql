@@ -55,7 +55,7 @@ $$;
 
 comment on function rag.identifiers is
   'The identifiers in a text, in small letters, as often as they stand there: runs of letters and digits with '
-  'punctuation inside, C++ and C#. One of more than 200 characters is none that anybody asks for.';
+  'punctuation inside, C++ and C#. Those of more than 200 characters are omitted.';
 
 create function rag.terms(config regconfig, content text)
 returns table (term text, occurrences integer)

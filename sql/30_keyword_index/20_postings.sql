@@ -41,7 +41,7 @@ create table rag.term_counts (
   chunks bigint not null,
   length bigint not null,
   primary key (org_id, term, id),
-  -- Not to the collection: who folds would wait for whoever deletes it, who waits for what is being folded.
+  -- No key to the collection: folding would wait for its deletion, which waits for the folded rows.
   -- A deleted collection's documents take their counts away themselves, and sums of nothing count nothing.
   foreign key (org_id) references rag.orgs (id) on delete cascade
 );
@@ -81,8 +81,8 @@ create policy "a bound key stays in its collection" on rag.postings
   using ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()))
   with check ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()));
 
--- Counts obey the same rules as what they count: a word in somebody's private document, or in a collection
--- that a key may not enter, changes nobody else's scores. Whoever may delete a collection counts its words away.
+-- Counts obey the same rules as what they count: a word in a private document, or in a collection
+-- that a key may not enter, does not change other callers' scores. Deleting a collection subtracts its words.
 create policy "members use their org's term counts" on rag.term_counts
   for all to authenticated
   using (org_id = any (array(select rag.current_org_ids()))

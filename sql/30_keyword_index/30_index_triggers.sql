@@ -38,7 +38,7 @@ begin
     array_agg((ordinal::bigint << 32) | (least(length, 65535)::bigint << 16)
       | least(occurrences, 65535)::bigint order by ordinal),
     document_length,
-    -- By the default settings, whatever they are now: it chooses what is scored, and scores nothing.
+    -- By the default settings, not the present ones: the impact selects candidates and scores nothing.
     max(occurrences / (occurrences + 1.5 * (0.15 + 0.85 * length / 100))) / 2
       + sum(occurrences) / (sum(occurrences) + 1.5 * (0.15 + 0.85 * document_length / 500)) / 2
   from measured
@@ -55,7 +55,7 @@ returns trigger
 language plpgsql volatile security invoker set search_path = ''
 as $$
 begin
-  -- Whoever stores a document by parts counts its words at the end (rag_load_chunks).
+  -- A document that is stored in parts counts its words at the end (rag_load_chunks).
   if current_setting('rag.words_later', true) = 'true' then
     return null;
   end if;
@@ -98,7 +98,7 @@ begin
   group by changed.org_id, changed.term, changed.collection_id, changed.owner_id;
 
   -- One write in sixteen, so that a term has about sixteen rows, however often it is written; and every delete, so
-  -- that a word which nobody says any more is gone from here too.
+  -- that a word without documents disappears here too.
   if tg_op = 'DELETE' or random() < 0.0625 then
     for place in
       select changed.org_id, changed.collection_id, changed.owner_id, array_agg(distinct changed.term) as terms
@@ -146,8 +146,8 @@ as $$
 $$;
 
 comment on function rag.fold_term_counts is
-  'Fold the rows of these terms into one each, and into none where nothing is left. Rows that somebody else is '
-  'folding are left to them: whoever folds what, the sums stay the same.';
+  'Fold the rows of these terms into one each, and into none where nothing is left. Rows that another '
+  'transaction is folding are skipped; the sums stay the same.';
 
 create trigger index_words_of_new_chunks after insert on rag.chunks
   referencing new table as changed

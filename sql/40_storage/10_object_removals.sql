@@ -55,7 +55,7 @@ create policy "a key removes with a scope that deletes" on rag.object_removals
   as restrictive for insert to authenticated
   with check ((select rag.has_scope('documents:write', 'collections:manage')));
 
-create policy "what was a document's goes" on rag.object_removals
+create policy "objects of deleted documents are removed" on rag.object_removals
   as restrictive for delete to authenticated
   using (expected_until is not null and (select rag.has_scope('documents:write')));
 
@@ -64,7 +64,7 @@ create policy "a bound key stays in its collection" on rag.object_removals
   using ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()))
   with check ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()));
 
-create policy "the worker sees what is to be removed" on rag.object_removals
+create policy "the worker sees objects to remove" on rag.object_removals
   for select to rag_worker using (true);
 
 create policy "the worker puts removals off" on rag.object_removals

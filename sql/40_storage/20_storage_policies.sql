@@ -46,7 +46,7 @@ begin
   end if;
   insert into storage.buckets (id, name, public, file_size_limit)
   values ('rag-originals', 'rag-originals', false, 100 << 20)
-  -- What is in a public bucket, no policy protects.
+  -- No policy protects the objects of a public bucket.
   on conflict (id) do update set public = false;
 
   create policy "rag: signed-in users use the bucket of originals" on storage.objects
@@ -69,7 +69,7 @@ begin
     as restrictive for delete to authenticated
     using (bucket_id is distinct from 'rag-originals' or name = rag.deletable_object());
 
-  create policy "rag: nobody else uses the bucket of originals" on storage.objects
+  create policy "rag: anon does not use the bucket of originals" on storage.objects
     as restrictive for all to anon
     using (bucket_id is distinct from 'rag-originals') with check (bucket_id is distinct from 'rag-originals');
 exception when insufficient_privilege then

@@ -12,7 +12,7 @@ declare
 begin
   perform rag.check_file_size(home.org_id, rag_begin_upload.size_bytes);
   path := concat_ws('/', home.org_id, home.id, auth.uid(), gen_random_uuid(), rag_begin_upload.name);
-  -- As long as Storage's own links for uploads last; what is on its way then has an hour more.
+  -- As long as Storage's own links for uploads last; an upload that is running then has an hour more.
   expires_at := now() + interval '2 hours';
   insert into rag.object_removals (org_id, path, collection_id, owner_id, expected_until, due_at)
   values (home.org_id, rag_begin_upload.path, home.id, auth.uid(), rag_begin_upload.expires_at,

@@ -92,16 +92,16 @@ create policy "admins alone see where webhooks lead" on rag.endpoints
   using (org_id = any (array(select rag.admin_org_ids())) and (select rag.bound_collection()) is null)
   with check (org_id = any (array(select rag.admin_org_ids())) and (select rag.bound_collection()) is null);
 
-create policy "the worker sees what is listened for" on rag.webhooks
+create policy "the worker sees subscriptions" on rag.webhooks
   for select to rag_worker using (true);
 
-create policy "the worker turns off what nobody hears" on rag.webhooks
+create policy "the worker disables failing webhooks" on rag.webhooks
   for update to rag_worker using (enabled) with check (not enabled);
 
 create policy "the worker knows where webhooks lead" on rag.endpoints
   for select to rag_worker using (true);
 
-create policy "the worker notes whether anybody answers" on rag.endpoints
+create policy "the worker records the results of endpoints" on rag.endpoints
   for update to rag_worker using (true) with check (true);
 
 create function rag.store_old_secret()

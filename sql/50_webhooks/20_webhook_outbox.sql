@@ -35,10 +35,10 @@ comment on column rag.deliveries.response_status is
 -- rag_list_deliveries, newest first; deleting a webhook.
 create index deliveries_by_webhook on rag.deliveries (org_id, webhook_id, created_at);
 
--- rag_claim_deliveries: whose there are, and of each what is due.
+-- rag_claim_deliveries: the webhooks with deliveries, and the due ones of each.
 create index deliveries_due on rag.deliveries (org_id, webhook_id, due_at) where state in ('waiting', 'running');
 
--- And what is so old that nobody asks for it.
+-- rag.clear_deliveries: finished deliveries that are too old to show.
 create index deliveries_finished on rag.deliveries (finished_at) where finished_at is not null;
 
 alter table rag.deliveries enable row level security;
@@ -53,14 +53,14 @@ create policy "members use their org's deliveries" on rag.deliveries
     and (owner_id is null or owner_id = (select auth.uid())
       or org_id = any (array(select rag.admin_org_ids()))));
 
--- Whoever changes something has it told, and need not see it told.
+-- The user who causes an event writes its deliveries, without seeing them.
 create policy "who changes something has it told" on rag.deliveries
   as restrictive for insert to authenticated
   with check ((select rag.has_scope('documents:write', 'collections:manage'))
     and ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()))
     and state = 'waiting' and attempts = 0);
 
-create policy "admins see what was told" on rag.deliveries
+create policy "admins see deliveries" on rag.deliveries
   as restrictive for select to authenticated
   using (org_id = any (array(select rag.admin_org_ids())) and (select rag.bound_collection()) is null);
 

@@ -87,8 +87,8 @@ begin
   if not rag.has_subscriber(document.org_id, document.collection_id, event) then
     return null;
   end if;
-  -- Nobody knows of what is being loaded: of the collection is told when it is loaded. (That one has failed, the worker
-  -- says, who sees no collections; and none is worked on that is loaded.)
+  -- No event while a snapshot is loading: the collection's event is written when it is loaded. (A failure is recorded by
+  -- the worker, which sees no collections; a document that is being loaded has no job.)
   if event <> 'document.processing_failed' then
     if exists (
       select from rag.collections

@@ -36,7 +36,7 @@ as $$
 $$;
 
 comment on function rag.clear_deliveries is
-  'What nobody needs any more: deliveries that ended a month ago, what waits for webhooks that are off, old '
+  'Delete deliveries that ended a month ago, those that wait for disabled webhooks, and old '
   'secrets.';
 
 create function rag.due_deliveries(max_items integer)
@@ -85,8 +85,8 @@ as $$
 $$;
 
 comment on function rag.due_deliveries is
-  'What is due, in the order in which it is sent: of each org as many as of any other, within it of each address as '
-  'many as of any other, those first that wait longest. Of an address where nothing has arrived of late one, to try '
+  'Due deliveries, in the order in which they are sent: of each org as many as of any other, within it of each address '
+  'as many as of any other, those first that wait longest. Of an address where nothing has arrived of late one, to try '
   'it with.';
 
 create function public.rag_claim_deliveries(max_items integer default 16, lease_seconds integer default 60)
@@ -152,7 +152,7 @@ declare
   endpoint rag.endpoints;
   since timestamptz;
 begin
-  -- In the order in which whoever changes or deletes a webhook locks them.
+  -- In the order in which changing and deleting a webhook lock them.
   perform from rag.webhooks
   where webhooks.org_id = rag_end_delivery.org_id and webhooks.id = webhook
   for no key update;
@@ -193,6 +193,6 @@ $$;
 
 comment on function public.rag_end_delivery is
   'What became of an attempt: error null is delivered. retry_seconds: after which to try again; null: never. '
-  'Nothing is changed by whoever has lost the lease. An address that fails is left alone for as long as it has '
+  'A worker that has lost the lease changes nothing. An address that fails is left alone for as long as it has '
   'failed, between five seconds and an hour; after five days of it, or when it says that it is gone, its webhook is '
   'turned off.';

@@ -31,7 +31,7 @@ end;
 $$;
 
 comment on function public.rag_list_deliveries is
-  '{"total", "deliveries": [...]}: what was sent, or is to be, the newest first.';
+  '{"total", "deliveries": [...]}: sent and waiting deliveries, the newest first.';
 
 create function public.rag_repeat_delivery(webhook_id uuid, delivery_id uuid)
 returns void

@@ -1,7 +1,7 @@
 -- Cache of query embeddings: a repeated query (a search and then an answer, the pages of a list) needs no second call
 -- of the embedding model. The functions write and read it as their user.
 --
--- Each user has a cache of their own. A shared one would tell by its speed that somebody asked the same, and
+-- Each user has a cache of their own. A shared one would reveal by its speed that another user asked the same, and
 -- would let one member store a wrong vector for the questions of all others. An API key shares its owner's,
 -- whatever it is narrowed to: an embedding follows from a text and a model, and from nothing in the database.
 
@@ -15,8 +15,8 @@ create table rag.query_embeddings (
 
 comment on table rag.query_embeddings is
   'At most 64 rows and 300 kB a user, besides what waits for a vacuum: 3 kB of vector a row, kept behind it (unlike '
-  'a chunk''s), so that what is too old or too much is found without reading any. A user who does not come back '
-  'leaves as much, which nobody recalls; a worker that sees all rows may delete what has expired.';
+  'a chunk''s), so that surplus rows are found without reading any. Rows of a user who does not come '
+  'back stay, unused; a role that sees all rows may delete the expired ones.';
 comment on column rag.query_embeddings.hash is
   'SHA-256 of the user, the model and the text, made by the functions. The text is stored nowhere.';
 comment on column rag.query_embeddings.embedding is

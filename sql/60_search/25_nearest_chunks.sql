@@ -34,7 +34,7 @@ comment on function rag.count_chunks is
 create function rag.exact_scan(query_embedding extensions.halfvec, scope rag.search_scope, row_limit integer)
 returns rag.candidate[]
 language plpgsql stable security invoker set search_path = ''
--- A kept plan knows no org: among few, it takes any for a large part of the table, and would read all of it.
+-- A cached plan knows no org: among few, it takes any for a large part of the table, and would read all of it.
 set enable_seqscan = off
 as $$
 begin
@@ -62,7 +62,7 @@ comment on function rag.exact_scan is
 create function rag.filtered_scan(query_embedding extensions.halfvec, scope rag.search_scope, row_limit integer,
   bound bigint, out candidates rag.candidate[], out considered integer)
 language plpgsql stable security invoker set search_path = ''
--- As above: a kept plan knows neither org nor source type.
+-- As above: a cached plan knows neither org nor source type.
 set enable_seqscan = off
 as $$
 declare
@@ -246,7 +246,7 @@ begin
   end if;
 
   ef_search := rag.ef_search_for(scope, considered, settings.ef_search);
-  -- One more than row_limit shows whether the last is nearer than what is left out; many more, where passages
+  -- One more than row_limit shows whether the last is nearer than the omitted ones; many more, where passages
   -- repeat themselves, as footers do.
   foreach more in array array[1, 100] loop
     select * into candidates, considered, complete

@@ -166,6 +166,6 @@ end;
 $$;
 
 comment on function rag.phrase_proximity is
-  'How much of what is asked stands together in each text as it was asked, 0 to 1: the more, the more of its words '
+  'How much of the question stands in each text in the same order, 0 to 1: the more, the more of its words '
   'follow each other as they do in the question, the rarer those are and the fewer stand between. Texts where no '
   'two do are left out.';

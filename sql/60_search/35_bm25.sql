@@ -37,7 +37,7 @@ end;
 $$;
 
 comment on function rag.rank_documents is
-  'Those of the documents that have most of what is asked, by all their postings.';
+  'The documents that match the question best, by all their postings.';
 
 -- A document that is not among them may hold the term too, about half as much as the last that is (its rest). So
 -- much less is each of those worth than where all were read, or a document would gain by common words that
@@ -96,9 +96,9 @@ end;
 $$;
 
 comment on function rag.top_postings is
-  'The documents, of those allowed (null: all), with most of what is asked, as far as a bounded number of postings '
-  'tells: of each term and org `read` with the most of it, the terms with the largest weights first, and about eight '
-  'times as many in all.';
+  'The documents, of those allowed (null: all), that match the question best, as far as a bounded number of '
+  'postings tells: of each term and org `read` with the most of it, the terms with the largest weights first, '
+  'and about eight times as many in all.';
 
 create function rag.collection_share(scope rag.search_scope)
 returns double precision
@@ -152,7 +152,7 @@ end;
 $$;
 
 comment on function rag.candidate_documents is
-  'The documents of a scope with most of what is asked: all that hold a term of it, or about the best `wanted`.';
+  'The documents of a scope that match the question best: all that hold a term of it, or about the best `wanted`.';
 
 --     weight * n * (k1 + 1) / (n + k1 * (1 - b + b * l / mean length))
 create function rag.bm25_scores(keywords rag.keyword_query, documents rag.document_key[])
@@ -212,6 +212,6 @@ end;
 $$;
 
 comment on function rag.bm25_scores is
-  'The documents'' chunks that hold something of what is asked, and their scores: 0 to 1, where 1 would be '
-  'everything that is asked, for ever repeated. A chunk''s score is in part its whole document''s, which tells what '
+  'The documents'' chunks that hold a term of the question, and their scores: 0 to 1, where 1 would be '
+  'all terms, infinitely often. A chunk''s score is in part its whole document''s, which tells what '
   'a short passage leaves unsaid. For n occurrences in a text of length l, a term''s is';

@@ -106,7 +106,7 @@ $$;
 
 comment on function public.rag_similar is
   'Chunks or documents similar to a text, or to a stored chunk or document. The subject: chunk_id, document_id, or '
-  'a text by query_text, query_vector or both, as the mode needs. It is never among what is found, nor is any chunk '
+  'a text by query_text, query_vector or both, as the mode needs. It is never in the result, nor is any chunk '
   'of a document that is the subject. mode: semantic, keyword or hybrid. result: chunks, or documents, each by its '
   'best chunk. prefer: as rag_search takes it.';
 

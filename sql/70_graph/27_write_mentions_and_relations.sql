@@ -34,7 +34,7 @@ as $$
 $$;
 
 comment on function rag.weight_value is
-  'A number in a list''s entry, no more than 1 and no less than 0; null for what is no number.';
+  'A number in a list''s entry, no more than 1 and no less than 0; null for other values.';
 
 create function rag.insert_mentions(org_id uuid, document_id uuid, chunks jsonb, first integer)
 returns void
@@ -131,6 +131,6 @@ $$;
 
 comment on function rag.insert_names is
   'Store what each chunk of a document names and relates: chunks as rag_put_document takes them, the first of them '
-  'with that ordinal. What is no name is left out, whatever stands in its place: a document is worth more than its '
+  'with that ordinal. Malformed names are omitted: a document is worth more than its '
   'names. Of one entity there is one row a chunk, and relations need both ends named in the document. At most 200 '
   'names and 200 relations a chunk.';

@@ -31,7 +31,7 @@ comment on column rag.extractions.next_ordinal is 'The chunk that comes next, wh
 comment on column rag.extractions.due_at is
   'Not before this. While it is read: when the lease ends and any worker may claim it again. Null: given up.';
 
--- rag_claim_extractions: which orgs have some to read, and of each what is due.
+-- rag_claim_extractions: the orgs with waiting rows, and the due ones of each.
 create index extractions_due on rag.extractions (level, org_id, due_at)
   where level < 2 and user_id is not null and due_at is not null;
 
@@ -73,10 +73,10 @@ create policy "documents are read in the name of who asks" on rag.extractions
   using (true)
   with check (user_id = (select auth.uid()) and (lease is null or lease = (select rag.lease_of_token())));
 
-create policy "the worker claims what is to be read" on rag.extractions
+create policy "the worker claims extractions" on rag.extractions
   for select to rag_worker using (true);
 
-create policy "the worker leases what is to be read" on rag.extractions
+create policy "the worker leases extractions" on rag.extractions
   for update to rag_worker using (true) with check (lease is not null or due_at is null);
 
 create function rag.enqueue_extraction(org_id uuid, document_id uuid, chunks jsonb, later boolean)

@@ -85,7 +85,7 @@ begin
       lease = case when not ended.is_given_up then gen_random_uuid() end,
       due_at = case when not ended.is_given_up then clock_timestamp() + make_interval(secs => lease_seconds) end,
       error_code = case when ended.is_given_up then 'reading_failed' else extractions.error_code end,
-      error_message = case when ended.is_given_up then 'Nobody could finish reading this document.'
+      error_message = case when ended.is_given_up then 'Reading this document failed too often.'
         else extractions.error_message end,
       updated_at = clock_timestamp()
     from locked

@@ -105,7 +105,7 @@ $$;
 
 comment on function public.rag_store_extraction is
   'What the chunks from `first` on name and relate (names and relations, as rag_put_document takes them), in the '
-  'place of what was known of them; a chunk without names keeps what it has. model: which one has read them; none: '
+  'place of their previous entities; a chunk without names keeps what it has. model: which one has read them; none: '
   'the rules. What it cost, in tokens. code, message: why one of them could not be read. Whether there are more: '
   'the lease then lasts so much longer, and ends otherwise.';
 

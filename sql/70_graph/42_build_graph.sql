@@ -23,9 +23,9 @@ end;
 $$;
 
 comment on function public.rag_build_graph is
-  'Have a collection''s documents read in the caller''s name, as far as the caller sees them: those that nobody has '
-  'asked for yet, and those that were given up; `again`: all of them, from the beginning. How many. PT409 for a '
-  'collection that is not in the graph.';
+  'Have a collection''s documents read in the caller''s name, as far as the caller sees them: those that have '
+  'not been requested yet, and those that were given up; `again`: all of them, from the beginning. Returns their number. '
+  'PT409 for a collection that is not in the graph.';
 
 create function rag.enqueue_collection(home rag.collections, again boolean)
 returns bigint
@@ -35,7 +35,7 @@ as $$
 declare
   asked bigint;
 begin
-  -- The documents first, as everybody locks them who writes one.
+  -- The documents first, in the order in which writers lock them.
   perform from rag.documents
   where documents.org_id = home.org_id and documents.collection_id = home.id
   order by documents.id
@@ -89,7 +89,7 @@ $$;
 
 comment on function rag.on_graph_setting_changed is
   'A collection came into the graph or left it, as far as the caller sees its documents. It is the worker that '
-  'reads them, and that forgets what was read; of a few documents it is forgotten at once.';
+  'reads them, and that removes their entities; those of a few documents are removed at once.';
 
 create function rag.delete_graph_of_document(org_id uuid, document_id uuid)
 returns void

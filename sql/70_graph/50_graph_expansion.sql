@@ -264,7 +264,7 @@ $$;
 
 comment on function rag.load_chunks is
   'The chunks of the places, the heaviest first, `row_limit` at most: of a whole document those two of its first 32 '
-  'that are nearest to what is asked.';
+  'that are nearest to the question.';
 
 create function rag.next_seeds(neighbours rag.neighbour[], names_of_hit rag.neighbour[], scope rag.search_scope)
 returns rag.seed_entity[]

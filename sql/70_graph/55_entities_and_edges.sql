@@ -290,5 +290,5 @@ end;
 $$;
 
 comment on function rag.render_graph is
-  'Entities, edges and evidence of what was reached: all seeds, and of their neighbours those that matter most, '
+  'Entities, edges and evidence of a search: all seeds, and of their neighbours those that matter most, '
   'sixteen.';

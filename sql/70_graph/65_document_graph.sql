@@ -131,7 +131,7 @@ end;
 $$;
 
 comment on function rag.graph_of_document is
-  'What a document names, and what is stated of that: what is only named together is not told here.';
+  'Entities of a document and the relations stated about them, without those that are only named together.';
 
 create function public.rag_graph_of(org_id uuid, document_ids uuid[], collection_id uuid default null,
   hops integer default 1)

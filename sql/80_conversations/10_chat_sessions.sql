@@ -12,7 +12,7 @@ create table rag.sessions (
   created_at timestamptz not null default clock_timestamp(),
   last_message_at timestamptz not null default clock_timestamp(),
   primary key (org_id, id),
-  -- What messages hang on: nobody's but the session's user's.
+  -- The key of messages, which belong to the session's user alone.
   constraint sessions_owner unique (org_id, id, owner_id),
   foreign key (org_id, collection_id) references rag.collections (org_id, id) on delete set null (collection_id)
 );

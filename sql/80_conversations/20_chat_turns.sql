@@ -63,7 +63,7 @@ begin
       select coalesce(jsonb_agg(jsonb_build_object('role', latest.role, 'content', latest.content)
         order by latest.ordinal), '[]')
       from (
-        -- The sizes, which are read from where the texts begin: of what is too far back no text is read.
+        -- The sizes, which are read from where the texts begin: texts that are too far back are not read.
         select newest.*, sum(octet_length(newest.content)) over (order by newest.ordinal desc) as bytes
         from (
           select messages.role, messages.content, messages.ordinal
@@ -131,7 +131,7 @@ begin
     returning * into home;
   else
     home := rag.get_session(session_id);
-    -- The row is locked from here on: whoever keeps another turn of it counts from there.
+    -- The row is locked from here on: another turn of the session counts from there.
     update rag.sessions as grown
     set message_count = grown.message_count + added,
       last_message_at = greatest(grown.last_message_at, clock_timestamp())

@@ -11,7 +11,7 @@ begin
   if not rag.has_scope('documents:read', 'documents:write') then
     raise exception 'this key may not read documents' using errcode = 'PT403', detail = 'missing_scope';
   elsif home.owner_id is not null then
-    raise exception 'a private index is not persisted: anybody of the org could load it'
+    raise exception 'a private index is not persisted: every member of the org could load it'
       using errcode = 'PT400', detail = 'private_collection';
   elsif home.loading_name is not null or home.deleted_at is not null then
     raise exception 'there is no such collection' using errcode = 'PT404', detail = 'collection_not_found';

@@ -107,8 +107,8 @@ end;
 $$;
 
 comment on function rag.running_load is
-  'The collection that is being loaded, held for the rest of the transaction: it is not left behind, and nobody '
-  'else ends it. PT404 when it is none, or none any more.';
+  'The collection that is being loaded, locked for the rest of the transaction, so that no other '
+  'call ends it. PT404 when it is none, or none any more.';
 
 create function rag.id_at_position(place bigint)
 returns uuid
@@ -217,7 +217,7 @@ begin
   set name = home.loading_name, loading_name = null
   where collections.org_id = home.org_id and collections.id = home.id;
 exception when unique_violation then
-  -- Somebody made it by another way, just now.
+  -- Another call has created it meanwhile.
   raise exception 'there is a collection of that name already'
     using errcode = 'PT409', detail = 'duplicate_collection';
 when lock_not_available then

@@ -29,7 +29,7 @@ create policy "calls are of oneself" on rag.org_calls
   as restrictive for insert to authenticated
   with check (owner_id = (select auth.uid()));
 
-create policy "nobody counts for another" on rag.org_calls
+create policy "users count their own calls" on rag.org_calls
   as restrictive for update to authenticated
   using (owner_id = (select auth.uid())) with check (owner_id = (select auth.uid()));
 

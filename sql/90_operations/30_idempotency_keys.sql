@@ -26,7 +26,7 @@ create table rag.stored_responses (
 
 comment on table rag.stored_responses is 'Stored responses of requests with an Idempotency-Key.';
 comment on column rag.stored_responses.caller_id is 'The API key that asked, else the user: rag.caller_id().';
-comment on column rag.stored_responses.key_hash is 'SHA-256 of the key, and of what was asked.';
+comment on column rag.stored_responses.key_hash is 'SHA-256 of the key and the request.';
 comment on column rag.stored_responses.collection_id is 'The one that the asking key is bound to.';
 comment on column rag.stored_responses.claim is
   'The claim of the request that computes the response, until due_at. Both are null in a finished response.';
@@ -51,7 +51,7 @@ create policy "members use their org's stored_responses" on rag.stored_responses
     and (owner_id is null or owner_id = (select auth.uid())
       or org_id = any (array(select rag.admin_org_ids()))));
 
-create policy "a reply is for whoever asked" on rag.stored_responses
+create policy "a response belongs to its caller" on rag.stored_responses
   as restrictive for all to authenticated
   using (owner_id = (select auth.uid()) and caller_id = (select rag.caller_id()))
   with check (owner_id = (select auth.uid()) and caller_id = (select rag.caller_id()));
@@ -75,7 +75,7 @@ create type rag.response_claim as (
 );
 
 comment on type rag.response_claim is
-  'What to do with a request: go (with a claim to end it by), replay what was answered, busy (it is being worked '
+  'What to do with a request: go (with a claim to end it by), replay the stored response, busy (it is being worked '
   'on; ask again so many seconds later), or differs (the key has been used for something else). org_id: where it is '
   'kept.';
 
@@ -215,9 +215,9 @@ $$;
 
 comment on function public.rag_claim_response is
   'Claim a request for so many seconds; an equal request waits meanwhile. Of any number at once one goes. A claim '
-  'that has run out goes to the next who asks the same; what is older than 24 hours was never asked. It is kept in '
+  'that has run out goes to the next who asks the same; claims older than 24 hours do not exist. It is kept in '
   'the org of the collection that it is about, where there is one (PT404 for one that the caller does not see), '
-  'else in the one that is meant. scope: what a key needs for what is asked.';
+  'else in the one that is meant. scope: the scope that a key needs for the request.';
 
 create function rag.delete_expired_responses(org_id uuid)
 returns void
@@ -267,7 +267,7 @@ end;
 $$;
 
 comment on function public.rag_store_response is
-  'Keep what was answered, by the claim alone that it was worked under; whether it is kept. A body above 250 kB is '
+  'Store the response, under the claim of its request only; returns whether it is stored. A body above 250 kB is '
   'not, and releases the claim. chunk_ids: what it shows, without which it is not replayed. body: as JSON, in a '
   'text: an argument that is JSON itself is refused for a null character.';
 

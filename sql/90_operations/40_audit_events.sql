@@ -21,7 +21,7 @@ comment on table rag.audit_events is 'Audit events of the knowledge API.';
 comment on column rag.audit_events.owner_id is 'Whose own the namespace is; null: the org''s.';
 comment on column rag.audit_events.user_id is 'Who did it.';
 comment on column rag.audit_events.collection_id is
-  'Null where there was none of that name. It may be gone by now: what was done remains.';
+  'Null where there was none of that name. The event remains when the collection is deleted.';
 comment on column rag.audit_events.top_score is 'Of the best chunk; null where there was none.';
 
 -- rag_list_events; and pruning, org by org.

@@ -55,7 +55,7 @@ comment on function rag.queues is
   'What waits for the worker, of these orgs, or of all where own is null, by kind: how much, how much of it is '
   'being done, and oldest_seconds: how long the one has been due that is due longest, which may be running under a '
   'lease that has ended. Of each kind at most 100,000 are looked at: a long queue must not pass for a database that '
-  'is gone. documents: to be ingested. readings: documents that nobody has read for names; those that a model is to '
+  'is gone. documents: to be ingested. readings: documents without extracted names; those that a model is to '
   'read after the rules are found by then, and whether there is a model is not known here. deliveries: of webhooks; '
   'those to an address that does not answer wait on purpose. removals: objects of Storage. Nothing else is the '
   'worker''s: snapshots, collections and keys are changed while their caller waits.';
@@ -67,7 +67,7 @@ returns table (
 language plpgsql stable security invoker set search_path = ''
 as $$
 declare
-  -- The worker's role is nobody's, and knows no orgs.
+  -- The worker's role belongs to no user and to no org.
   is_worker constant boolean := current_user = 'rag_worker';
   own uuid[] := '{}';
 begin

@@ -770,8 +770,8 @@ comment on table rag.collections is 'Named sets of documents: an index, a namesp
 comment on column rag.collections.created_by is 'The user who created it. No permission depends on this.';
 comment on column rag.collections.config is
   'How its documents are cut and embedded, and how they are searched where a request does not say: chunk_size, '
-  'chunk_overlap, embedding_model, enable_hybrid_search, enable_knowledge_graph. What is not there is the '
-  'deployment''s to choose.';
+  'chunk_overlap, embedding_model, enable_hybrid_search, enable_knowledge_graph. A missing key takes '
+  'the deployment''s default.';
 comment on column rag.collections.loading_name is
   'While it is loaded from a snapshot: the name that it will have. Until then no name finds it.';
 comment on column rag.collections.deleted_at is
@@ -967,7 +967,7 @@ comment on column rag.documents.origin is
 comment on column rag.documents.content_hash is
   'SHA-256 of the text; of a document with an original (30_original_files.sql), of the original''s bytes.';
 comment on column rag.documents.status is
-  'Whether what was brought last has become chunks. Until it has, those from before, if any, are found.';
+  'Whether the latest version has become chunks. Until then, searches find the chunks of the previous one.';
 comment on column rag.documents.error_code is 'Why not: a code, and a sentence for people.';
 comment on column rag.documents.filename is 'The file that it came in, if it did, and how it was read.';
 
@@ -1278,8 +1278,8 @@ end;
 $$;
 
 comment on function public.rag_update_collection is
-  'Change a collection. Null leaves a field as it is. metadata takes the place of what was there; of config each '
-  'key its own, and a null in it takes one out. enable_knowledge_graph has its documents read, or taken out of the '
+  'Change a collection. Null leaves a field as it is. metadata replaces the previous one; config is merged by '
+  'key, and a null in it takes one out. enable_knowledge_graph has its documents read, or taken out of the '
   'graph (70_graph). PT409 for a name that is taken, and for another embedding model once there are documents.';
 
 -- Deletion of collections, with or without their documents. Private documents of other users stay, and keep the deleted
@@ -1587,12 +1587,12 @@ comment on column rag.originals.content_hash is 'Of an object or an address it i
 -- Files are packed already: compressing them once more costs time and saves nothing.
 alter table rag.originals alter column bytes set storage external;
 
--- The same bytes twice are one document. The owner is part of it, so that nobody learns what another keeps.
+-- The same bytes twice are one document. The owner is part of the key, so that no user learns of another's files.
 create unique index originals_content
   on rag.originals (org_id, collection_id, owner_id, content_hash) nulls not distinct
   where content_hash is not null;
 
--- An object is one document's; and whether it is anybody's, Storage's policies ask.
+-- An object belongs to one document. Storage's policies look up whether it does.
 create unique index originals_path on rag.originals (org_id, path) where path is not null;
 
 alter table rag.originals enable row level security;
@@ -1621,7 +1621,7 @@ create policy "a bound key stays in its collection" on rag.originals
   using ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()))
   with check ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()));
 
--- Whoever may read a document may read its object: nobody makes theirs of an object that another uploaded.
+-- A reader of a document may read its object; so no user may add a document with another user's object.
 create policy "an object is brought by who uploaded it" on rag.originals
   as restrictive for insert to authenticated
   with check (path is null or split_part(path, '/', 3) = (select auth.uid())::text);
@@ -1827,13 +1827,13 @@ create policy "members use their org's jobs" on rag.jobs
     and (owner_id is null or owner_id = (select auth.uid())
       or org_id = any (array(select rag.admin_org_ids()))));
 
--- Work is done in the name of who asks for it, and of nobody else.
+-- A job runs as the user who requests it.
 create policy "jobs are for oneself" on rag.jobs
   as restrictive for insert to authenticated
   with check (user_id = (select auth.uid()) and state = 'waiting' and attempts = 0);
 
 -- No user's own token names a lease: only the worker's for one job does.
-create policy "whoever holds the lease goes on with a job" on rag.jobs
+create policy "the holder of the lease continues a job" on rag.jobs
   as restrictive for update to authenticated
   using (lease = (select rag.lease_of_token())) with check (true);
 
@@ -1897,7 +1897,7 @@ begin
   ), failed as (
     update rag.jobs
     set state = 'failed', lease = null, step = null, finished_at = clock_timestamp(),
-      error_code = 'processing_failed', error_message = 'Nobody could finish this document.'
+      error_code = 'processing_failed', error_message = 'Processing failed too often; upload the document again.'
     from exhausted
     where jobs.org_id = exhausted.org_id and jobs.document_id = exhausted.id
       and jobs.state = 'running' and jobs.due_at <= clock_timestamp()
@@ -2099,7 +2099,7 @@ declare
   is_admitted constant boolean := rag.begin_write();
   held constant rag.jobs := rag.lock_leased(null::rag.jobs);
   input record;
-  -- What was changed since the document was brought is not changed back.
+  -- Changes since the upload are kept.
   changed constant boolean := (
     select documents.updated_at > held.created_at
     from rag.documents
@@ -2145,7 +2145,7 @@ end;
 $$;
 
 comment on function public.rag_complete_job is
-  'The document as it was read, in place of what was there before: found from now on. document: title, content, '
+  'Store the processed document in place of its previous version, for searches from now on. document: title, content, '
   'embedding_model, processing_info; filename, content_type, size_bytes and the fields that a search filters by, '
   'where they are known; bytes, in base64, of a document from an address. chunks: as rag_put_document takes them.';
 
@@ -2551,8 +2551,8 @@ end;
 $$;
 
 comment on function public.rag_update_document is
-  'Change a document''s title and metadata. changes: title, metadata and the fields that metadata fill; what is not '
-  'there, or null, stays. New metadata take the place of the old, and so do the fields that they fill, null ones '
+  'Change a document''s title and metadata. changes: title, metadata and the fields that metadata fill; missing '
+  'and null ones stay. New metadata take the place of the old, and so do the fields that they fill, null ones '
   'too.';
 
 create function public.rag_delete_document(document_id uuid)
@@ -2786,14 +2786,15 @@ begin
     from rag.resolve_documents(home, new) as found
     join unnest(new) as input on input.place = found.place
     where found.document_id = any (present);
-    -- One that was there, and that somebody deleted before it was locked, is made anew.
+    -- A document that another call deleted before it was locked is created again.
     absent := array(
       select input from unnest(new) as input
       where input.place not in (select kept.place from unnest(stored) as kept));
     exit when only_present or absent = '{}';
   end loop;
   if not only_present and absent <> '{}' then
-    raise exception 'somebody deletes these documents again and again' using errcode = 'PT409', detail = 'conflict';
+    raise exception 'concurrent calls keep deleting these documents; try again'
+        using errcode = 'PT409', detail = 'conflict';
   end if;
 
   perform rag.replace_documents(home.org_id, new, array(
@@ -3035,7 +3036,7 @@ begin
   new := rag.new_documents(home, rag_put_documents.documents);
   if rag_put_documents.only_present then
     for place in 1..coalesce(cardinality(new), 0) loop
-      -- By id alone: the one that has the name may be anybody's.
+      -- By id alone: the document of that name may belong to another user.
       new[place].id := (
         select found.id from rag.documents_by_name(home, array[new[place].external_id]) as found);
       new[place].external_id := null;
@@ -3279,7 +3280,7 @@ comment on function public.rag_get_contents is
   'Documents and chunks by id. ids of documents and chunks, as their kinds say, of an org, or of one of its '
   'collections. text, chunks: whether documents come with these. In the order of the ids 4,500,000 bytes are given '
   'out: a text is whole or null, of chunks there are the first; where something did not fit, truncated is true. '
-  'What is not found is not there. PT403 for a key without a scope that reads.';
+  'Ids that are not found are omitted. PT403 for a key without a scope that reads.';
 
 -- Resolution of the workspace (a collection) or org that a request of the search API names. Each request resolves it
 -- once, before it costs anything; its later calls pass the resolved ids.
@@ -3342,7 +3343,7 @@ create table rag.api_keys (
   revoked_at timestamptz,
   replaced_at timestamptz,
   primary key (org_id, id),
-  -- rag_open_key: a key is found by its hash, before anybody knows its org.
+  -- rag_open_key: a key is found by its hash, before its org is known.
   constraint api_keys_hash unique (hash),
   foreign key (org_id, collection_id) references rag.collections (org_id, id) on delete cascade
 );
@@ -3378,7 +3379,7 @@ create policy "owners and admins use their keys, and a key finds itself" on rag.
       or org_id = any (array(select rag.admin_org_ids()))))
     or hash = (select rag.lookup_hash()));
 
--- An admin's key for somebody else would act in that person's name; and a key that could make keys would
+-- An admin's key for another user would act in that person's name; and a key that could make keys would
 -- outlive its own end in them. (The caller of a key's token is the key.)
 create policy "keys are made for oneself, by oneself" on rag.api_keys
   as restrictive for insert to authenticated
@@ -3667,7 +3668,7 @@ $$;
 
 comment on function rag.identifiers is
   'The identifiers in a text, in small letters, as often as they stand there: runs of letters and digits with '
-  'punctuation inside, C++ and C#. One of more than 200 characters is none that anybody asks for.';
+  'punctuation inside, C++ and C#. Those of more than 200 characters are omitted.';
 
 create function rag.terms(config regconfig, content text)
 returns table (term text, occurrences integer)
@@ -3727,7 +3728,7 @@ create table rag.term_counts (
   chunks bigint not null,
   length bigint not null,
   primary key (org_id, term, id),
-  -- Not to the collection: who folds would wait for whoever deletes it, who waits for what is being folded.
+  -- No key to the collection: folding would wait for its deletion, which waits for the folded rows.
   -- A deleted collection's documents take their counts away themselves, and sums of nothing count nothing.
   foreign key (org_id) references rag.orgs (id) on delete cascade
 );
@@ -3767,8 +3768,8 @@ create policy "a bound key stays in its collection" on rag.postings
   using ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()))
   with check ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()));
 
--- Counts obey the same rules as what they count: a word in somebody's private document, or in a collection
--- that a key may not enter, changes nobody else's scores. Whoever may delete a collection counts its words away.
+-- Counts obey the same rules as what they count: a word in a private document, or in a collection
+-- that a key may not enter, does not change other callers' scores. Deleting a collection subtracts its words.
 create policy "members use their org's term counts" on rag.term_counts
   for all to authenticated
   using (org_id = any (array(select rag.current_org_ids()))
@@ -3863,7 +3864,7 @@ begin
     array_agg((ordinal::bigint << 32) | (least(length, 65535)::bigint << 16)
       | least(occurrences, 65535)::bigint order by ordinal),
     document_length,
-    -- By the default settings, whatever they are now: it chooses what is scored, and scores nothing.
+    -- By the default settings, not the present ones: the impact selects candidates and scores nothing.
     max(occurrences / (occurrences + 1.5 * (0.15 + 0.85 * length / 100))) / 2
       + sum(occurrences) / (sum(occurrences) + 1.5 * (0.15 + 0.85 * document_length / 500)) / 2
   from measured
@@ -3880,7 +3881,7 @@ returns trigger
 language plpgsql volatile security invoker set search_path = ''
 as $$
 begin
-  -- Whoever stores a document by parts counts its words at the end (rag_load_chunks).
+  -- A document that is stored in parts counts its words at the end (rag_load_chunks).
   if current_setting('rag.words_later', true) = 'true' then
     return null;
   end if;
@@ -3923,7 +3924,7 @@ begin
   group by changed.org_id, changed.term, changed.collection_id, changed.owner_id;
 
   -- One write in sixteen, so that a term has about sixteen rows, however often it is written; and every delete, so
-  -- that a word which nobody says any more is gone from here too.
+  -- that a word without documents disappears here too.
   if tg_op = 'DELETE' or random() < 0.0625 then
     for place in
       select changed.org_id, changed.collection_id, changed.owner_id, array_agg(distinct changed.term) as terms
@@ -3971,8 +3972,8 @@ as $$
 $$;
 
 comment on function rag.fold_term_counts is
-  'Fold the rows of these terms into one each, and into none where nothing is left. Rows that somebody else is '
-  'folding are left to them: whoever folds what, the sums stay the same.';
+  'Fold the rows of these terms into one each, and into none where nothing is left. Rows that another '
+  'transaction is folding are skipped; the sums stay the same.';
 
 create trigger index_words_of_new_chunks after insert on rag.chunks
   referencing new table as changed
@@ -4058,7 +4059,7 @@ create policy "a key removes with a scope that deletes" on rag.object_removals
   as restrictive for insert to authenticated
   with check ((select rag.has_scope('documents:write', 'collections:manage')));
 
-create policy "what was a document's goes" on rag.object_removals
+create policy "objects of deleted documents are removed" on rag.object_removals
   as restrictive for delete to authenticated
   using (expected_until is not null and (select rag.has_scope('documents:write')));
 
@@ -4067,7 +4068,7 @@ create policy "a bound key stays in its collection" on rag.object_removals
   using ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()))
   with check ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()));
 
-create policy "the worker sees what is to be removed" on rag.object_removals
+create policy "the worker sees objects to remove" on rag.object_removals
   for select to rag_worker using (true);
 
 create policy "the worker puts removals off" on rag.object_removals
@@ -4211,7 +4212,7 @@ begin
   end if;
   insert into storage.buckets (id, name, public, file_size_limit)
   values ('rag-originals', 'rag-originals', false, 100 << 20)
-  -- What is in a public bucket, no policy protects.
+  -- No policy protects the objects of a public bucket.
   on conflict (id) do update set public = false;
 
   create policy "rag: signed-in users use the bucket of originals" on storage.objects
@@ -4234,7 +4235,7 @@ begin
     as restrictive for delete to authenticated
     using (bucket_id is distinct from 'rag-originals' or name = rag.deletable_object());
 
-  create policy "rag: nobody else uses the bucket of originals" on storage.objects
+  create policy "rag: anon does not use the bucket of originals" on storage.objects
     as restrictive for all to anon
     using (bucket_id is distinct from 'rag-originals') with check (bucket_id is distinct from 'rag-originals');
 exception when insufficient_privilege then
@@ -4257,7 +4258,7 @@ declare
 begin
   perform rag.check_file_size(home.org_id, rag_begin_upload.size_bytes);
   path := concat_ws('/', home.org_id, home.id, auth.uid(), gen_random_uuid(), rag_begin_upload.name);
-  -- As long as Storage's own links for uploads last; what is on its way then has an hour more.
+  -- As long as Storage's own links for uploads last; an upload that is running then has an hour more.
   expires_at := now() + interval '2 hours';
   insert into rag.object_removals (org_id, path, collection_id, owner_id, expected_until, due_at)
   values (home.org_id, rag_begin_upload.path, home.id, auth.uid(), rag_begin_upload.expires_at,
@@ -4383,16 +4384,16 @@ create policy "admins alone see where webhooks lead" on rag.endpoints
   using (org_id = any (array(select rag.admin_org_ids())) and (select rag.bound_collection()) is null)
   with check (org_id = any (array(select rag.admin_org_ids())) and (select rag.bound_collection()) is null);
 
-create policy "the worker sees what is listened for" on rag.webhooks
+create policy "the worker sees subscriptions" on rag.webhooks
   for select to rag_worker using (true);
 
-create policy "the worker turns off what nobody hears" on rag.webhooks
+create policy "the worker disables failing webhooks" on rag.webhooks
   for update to rag_worker using (enabled) with check (not enabled);
 
 create policy "the worker knows where webhooks lead" on rag.endpoints
   for select to rag_worker using (true);
 
-create policy "the worker notes whether anybody answers" on rag.endpoints
+create policy "the worker records the results of endpoints" on rag.endpoints
   for update to rag_worker using (true) with check (true);
 
 create function rag.store_old_secret()
@@ -4449,10 +4450,10 @@ comment on column rag.deliveries.response_status is
 -- rag_list_deliveries, newest first; deleting a webhook.
 create index deliveries_by_webhook on rag.deliveries (org_id, webhook_id, created_at);
 
--- rag_claim_deliveries: whose there are, and of each what is due.
+-- rag_claim_deliveries: the webhooks with deliveries, and the due ones of each.
 create index deliveries_due on rag.deliveries (org_id, webhook_id, due_at) where state in ('waiting', 'running');
 
--- And what is so old that nobody asks for it.
+-- rag.clear_deliveries: finished deliveries that are too old to show.
 create index deliveries_finished on rag.deliveries (finished_at) where finished_at is not null;
 
 alter table rag.deliveries enable row level security;
@@ -4467,14 +4468,14 @@ create policy "members use their org's deliveries" on rag.deliveries
     and (owner_id is null or owner_id = (select auth.uid())
       or org_id = any (array(select rag.admin_org_ids()))));
 
--- Whoever changes something has it told, and need not see it told.
+-- The user who causes an event writes its deliveries, without seeing them.
 create policy "who changes something has it told" on rag.deliveries
   as restrictive for insert to authenticated
   with check ((select rag.has_scope('documents:write', 'collections:manage'))
     and ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()))
     and state = 'waiting' and attempts = 0);
 
-create policy "admins see what was told" on rag.deliveries
+create policy "admins see deliveries" on rag.deliveries
   as restrictive for select to authenticated
   using (org_id = any (array(select rag.admin_org_ids())) and (select rag.bound_collection()) is null);
 
@@ -4575,8 +4576,8 @@ begin
   if not rag.has_subscriber(document.org_id, document.collection_id, event) then
     return null;
   end if;
-  -- Nobody knows of what is being loaded: of the collection is told when it is loaded. (That one has failed, the worker
-  -- says, who sees no collections; and none is worked on that is loaded.)
+  -- No event while a snapshot is loading: the collection's event is written when it is loaded. (A failure is recorded by
+  -- the worker, which sees no collections; a document that is being loaded has no job.)
   if event <> 'document.processing_failed' then
     if exists (
       select from rag.collections
@@ -4654,7 +4655,7 @@ as $$
 $$;
 
 comment on function rag.clear_deliveries is
-  'What nobody needs any more: deliveries that ended a month ago, what waits for webhooks that are off, old '
+  'Delete deliveries that ended a month ago, those that wait for disabled webhooks, and old '
   'secrets.';
 
 create function rag.due_deliveries(max_items integer)
@@ -4703,8 +4704,8 @@ as $$
 $$;
 
 comment on function rag.due_deliveries is
-  'What is due, in the order in which it is sent: of each org as many as of any other, within it of each address as '
-  'many as of any other, those first that wait longest. Of an address where nothing has arrived of late one, to try '
+  'Due deliveries, in the order in which they are sent: of each org as many as of any other, within it of each address '
+  'as many as of any other, those first that wait longest. Of an address where nothing has arrived of late one, to try '
   'it with.';
 
 create function public.rag_claim_deliveries(max_items integer default 16, lease_seconds integer default 60)
@@ -4770,7 +4771,7 @@ declare
   endpoint rag.endpoints;
   since timestamptz;
 begin
-  -- In the order in which whoever changes or deletes a webhook locks them.
+  -- In the order in which changing and deleting a webhook lock them.
   perform from rag.webhooks
   where webhooks.org_id = rag_end_delivery.org_id and webhooks.id = webhook
   for no key update;
@@ -4811,7 +4812,7 @@ $$;
 
 comment on function public.rag_end_delivery is
   'What became of an attempt: error null is delivered. retry_seconds: after which to try again; null: never. '
-  'Nothing is changed by whoever has lost the lease. An address that fails is left alone for as long as it has '
+  'A worker that has lost the lease changes nothing. An address that fails is left alone for as long as it has '
   'failed, between five seconds and an hour; after five days of it, or when it says that it is gone, its webhook is '
   'turned off.';
 
@@ -4998,7 +4999,7 @@ end;
 $$;
 
 comment on function public.rag_list_deliveries is
-  '{"total", "deliveries": [...]}: what was sent, or is to be, the newest first.';
+  '{"total", "deliveries": [...]}: sent and waiting deliveries, the newest first.';
 
 create function public.rag_repeat_delivery(webhook_id uuid, delivery_id uuid)
 returns void
@@ -5035,7 +5036,7 @@ comment on function public.rag_repeat_delivery is
 -- Cache of query embeddings: a repeated query (a search and then an answer, the pages of a list) needs no second call
 -- of the embedding model. The functions write and read it as their user.
 --
--- Each user has a cache of their own. A shared one would tell by its speed that somebody asked the same, and
+-- Each user has a cache of their own. A shared one would reveal by its speed that another user asked the same, and
 -- would let one member store a wrong vector for the questions of all others. An API key shares its owner's,
 -- whatever it is narrowed to: an embedding follows from a text and a model, and from nothing in the database.
 
@@ -5049,8 +5050,8 @@ create table rag.query_embeddings (
 
 comment on table rag.query_embeddings is
   'At most 64 rows and 300 kB a user, besides what waits for a vacuum: 3 kB of vector a row, kept behind it (unlike '
-  'a chunk''s), so that what is too old or too much is found without reading any. A user who does not come back '
-  'leaves as much, which nobody recalls; a worker that sees all rows may delete what has expired.';
+  'a chunk''s), so that surplus rows are found without reading any. Rows of a user who does not come '
+  'back stay, unused; a role that sees all rows may delete the expired ones.';
 comment on column rag.query_embeddings.hash is
   'SHA-256 of the user, the model and the text, made by the functions. The text is stored nowhere.';
 comment on column rag.query_embeddings.embedding is
@@ -5501,7 +5502,7 @@ comment on function rag.count_chunks is
 create function rag.exact_scan(query_embedding extensions.halfvec, scope rag.search_scope, row_limit integer)
 returns rag.candidate[]
 language plpgsql stable security invoker set search_path = ''
--- A kept plan knows no org: among few, it takes any for a large part of the table, and would read all of it.
+-- A cached plan knows no org: among few, it takes any for a large part of the table, and would read all of it.
 set enable_seqscan = off
 as $$
 begin
@@ -5529,7 +5530,7 @@ comment on function rag.exact_scan is
 create function rag.filtered_scan(query_embedding extensions.halfvec, scope rag.search_scope, row_limit integer,
   bound bigint, out candidates rag.candidate[], out considered integer)
 language plpgsql stable security invoker set search_path = ''
--- As above: a kept plan knows neither org nor source type.
+-- As above: a cached plan knows neither org nor source type.
 set enable_seqscan = off
 as $$
 declare
@@ -5713,7 +5714,7 @@ begin
   end if;
 
   ef_search := rag.ef_search_for(scope, considered, settings.ef_search);
-  -- One more than row_limit shows whether the last is nearer than what is left out; many more, where passages
+  -- One more than row_limit shows whether the last is nearer than the omitted ones; many more, where passages
   -- repeat themselves, as footers do.
   foreach more in array array[1, 100] loop
     select * into candidates, considered, complete
@@ -5930,7 +5931,7 @@ end;
 $$;
 
 comment on function rag.phrase_proximity is
-  'How much of what is asked stands together in each text as it was asked, 0 to 1: the more, the more of its words '
+  'How much of the question stands in each text in the same order, 0 to 1: the more, the more of its words '
   'follow each other as they do in the question, the rarer those are and the fewer stand between. Texts where no '
   'two do are left out.';
 
@@ -5973,7 +5974,7 @@ end;
 $$;
 
 comment on function rag.rank_documents is
-  'Those of the documents that have most of what is asked, by all their postings.';
+  'The documents that match the question best, by all their postings.';
 
 -- A document that is not among them may hold the term too, about half as much as the last that is (its rest). So
 -- much less is each of those worth than where all were read, or a document would gain by common words that
@@ -6032,9 +6033,9 @@ end;
 $$;
 
 comment on function rag.top_postings is
-  'The documents, of those allowed (null: all), with most of what is asked, as far as a bounded number of postings '
-  'tells: of each term and org `read` with the most of it, the terms with the largest weights first, and about eight '
-  'times as many in all.';
+  'The documents, of those allowed (null: all), that match the question best, as far as a bounded number of '
+  'postings tells: of each term and org `read` with the most of it, the terms with the largest weights first, '
+  'and about eight times as many in all.';
 
 create function rag.collection_share(scope rag.search_scope)
 returns double precision
@@ -6088,7 +6089,7 @@ end;
 $$;
 
 comment on function rag.candidate_documents is
-  'The documents of a scope with most of what is asked: all that hold a term of it, or about the best `wanted`.';
+  'The documents of a scope that match the question best: all that hold a term of it, or about the best `wanted`.';
 
 --     weight * n * (k1 + 1) / (n + k1 * (1 - b + b * l / mean length))
 create function rag.bm25_scores(keywords rag.keyword_query, documents rag.document_key[])
@@ -6148,8 +6149,8 @@ end;
 $$;
 
 comment on function rag.bm25_scores is
-  'The documents'' chunks that hold something of what is asked, and their scores: 0 to 1, where 1 would be '
-  'everything that is asked, for ever repeated. A chunk''s score is in part its whole document''s, which tells what '
+  'The documents'' chunks that hold a term of the question, and their scores: 0 to 1, where 1 would be '
+  'all terms, infinitely often. A chunk''s score is in part its whole document''s, which tells what '
   'a short passage leaves unsaid. For n occurrences in a text of length l, a term''s is';
 
 -- Fusion of vector and keyword scores.
@@ -6727,7 +6728,7 @@ $$;
 
 comment on function public.rag_similar is
   'Chunks or documents similar to a text, or to a stored chunk or document. The subject: chunk_id, document_id, or '
-  'a text by query_text, query_vector or both, as the mode needs. It is never among what is found, nor is any chunk '
+  'a text by query_text, query_vector or both, as the mode needs. It is never in the result, nor is any chunk '
   'of a document that is the subject. mode: semantic, keyword or hybrid. result: chunks, or documents, each by its '
   'best chunk. prefer: as rag_search takes it.';
 
@@ -7211,7 +7212,7 @@ as $$
 $$;
 
 comment on function rag.weight_value is
-  'A number in a list''s entry, no more than 1 and no less than 0; null for what is no number.';
+  'A number in a list''s entry, no more than 1 and no less than 0; null for other values.';
 
 create function rag.insert_mentions(org_id uuid, document_id uuid, chunks jsonb, first integer)
 returns void
@@ -7308,7 +7309,7 @@ $$;
 
 comment on function rag.insert_names is
   'Store what each chunk of a document names and relates: chunks as rag_put_document takes them, the first of them '
-  'with that ordinal. What is no name is left out, whatever stands in its place: a document is worth more than its '
+  'with that ordinal. Malformed names are omitted: a document is worth more than its '
   'names. Of one entity there is one row a chunk, and relations need both ends named in the document. At most 200 '
   'names and 200 relations a chunk.';
 
@@ -7345,7 +7346,7 @@ comment on column rag.extractions.next_ordinal is 'The chunk that comes next, wh
 comment on column rag.extractions.due_at is
   'Not before this. While it is read: when the lease ends and any worker may claim it again. Null: given up.';
 
--- rag_claim_extractions: which orgs have some to read, and of each what is due.
+-- rag_claim_extractions: the orgs with waiting rows, and the due ones of each.
 create index extractions_due on rag.extractions (level, org_id, due_at)
   where level < 2 and user_id is not null and due_at is not null;
 
@@ -7387,10 +7388,10 @@ create policy "documents are read in the name of who asks" on rag.extractions
   using (true)
   with check (user_id = (select auth.uid()) and (lease is null or lease = (select rag.lease_of_token())));
 
-create policy "the worker claims what is to be read" on rag.extractions
+create policy "the worker claims extractions" on rag.extractions
   for select to rag_worker using (true);
 
-create policy "the worker leases what is to be read" on rag.extractions
+create policy "the worker leases extractions" on rag.extractions
   for update to rag_worker using (true) with check (lease is not null or due_at is null);
 
 create function rag.enqueue_extraction(org_id uuid, document_id uuid, chunks jsonb, later boolean)
@@ -7517,7 +7518,7 @@ begin
       lease = case when not ended.is_given_up then gen_random_uuid() end,
       due_at = case when not ended.is_given_up then clock_timestamp() + make_interval(secs => lease_seconds) end,
       error_code = case when ended.is_given_up then 'reading_failed' else extractions.error_code end,
-      error_message = case when ended.is_given_up then 'Nobody could finish reading this document.'
+      error_message = case when ended.is_given_up then 'Reading this document failed too often.'
         else extractions.error_message end,
       updated_at = clock_timestamp()
     from locked
@@ -7650,7 +7651,7 @@ $$;
 
 comment on function public.rag_store_extraction is
   'What the chunks from `first` on name and relate (names and relations, as rag_put_document takes them), in the '
-  'place of what was known of them; a chunk without names keeps what it has. model: which one has read them; none: '
+  'place of their previous entities; a chunk without names keeps what it has. model: which one has read them; none: '
   'the rules. What it cost, in tokens. code, message: why one of them could not be read. Whether there are more: '
   'the lease then lasts so much longer, and ends otherwise.';
 
@@ -7708,9 +7709,9 @@ end;
 $$;
 
 comment on function public.rag_build_graph is
-  'Have a collection''s documents read in the caller''s name, as far as the caller sees them: those that nobody has '
-  'asked for yet, and those that were given up; `again`: all of them, from the beginning. How many. PT409 for a '
-  'collection that is not in the graph.';
+  'Have a collection''s documents read in the caller''s name, as far as the caller sees them: those that have '
+  'not been requested yet, and those that were given up; `again`: all of them, from the beginning. Returns their number. '
+  'PT409 for a collection that is not in the graph.';
 
 create function rag.enqueue_collection(home rag.collections, again boolean)
 returns bigint
@@ -7720,7 +7721,7 @@ as $$
 declare
   asked bigint;
 begin
-  -- The documents first, as everybody locks them who writes one.
+  -- The documents first, in the order in which writers lock them.
   perform from rag.documents
   where documents.org_id = home.org_id and documents.collection_id = home.id
   order by documents.id
@@ -7774,7 +7775,7 @@ $$;
 
 comment on function rag.on_graph_setting_changed is
   'A collection came into the graph or left it, as far as the caller sees its documents. It is the worker that '
-  'reads them, and that forgets what was read; of a few documents it is forgotten at once.';
+  'reads them, and that removes their entities; those of a few documents are removed at once.';
 
 create function rag.delete_graph_of_document(org_id uuid, document_id uuid)
 returns void
@@ -8203,7 +8204,7 @@ begin
       for start in 1..cardinality(words) - size + 1 loop
         continue when false = any (open[start:start + size - 1]);
         name := rtrim(array_to_string(words[start:start + size - 1], ''));
-        -- Nobody misspells a number; and a year is a part of many names.
+        -- Numbers are not misspelt; and a year is a part of many names.
         continue when length(name) < 4 or name !~ '[^0-9 ]';
         tried := tried + 1;
         exit when tried > 4;
@@ -8616,7 +8617,7 @@ $$;
 
 comment on function rag.load_chunks is
   'The chunks of the places, the heaviest first, `row_limit` at most: of a whole document those two of its first 32 '
-  'that are nearest to what is asked.';
+  'that are nearest to the question.';
 
 create function rag.next_seeds(neighbours rag.neighbour[], names_of_hit rag.neighbour[], scope rag.search_scope)
 returns rag.seed_entity[]
@@ -8974,7 +8975,7 @@ end;
 $$;
 
 comment on function rag.render_graph is
-  'Entities, edges and evidence of what was reached: all seeds, and of their neighbours those that matter most, '
+  'Entities, edges and evidence of a search: all seeds, and of their neighbours those that matter most, '
   'sixteen.';
 
 -- The graph's share in the score of a candidate. Candidates of the graph that no leg found get the score that the legs
@@ -9347,7 +9348,7 @@ end;
 $$;
 
 comment on function rag.graph_of_document is
-  'What a document names, and what is stated of that: what is only named together is not told here.';
+  'Entities of a document and the relations stated about them, without those that are only named together.';
 
 create function public.rag_graph_of(org_id uuid, document_ids uuid[], collection_id uuid default null,
   hops integer default 1)
@@ -9394,7 +9395,7 @@ create table rag.sessions (
   created_at timestamptz not null default clock_timestamp(),
   last_message_at timestamptz not null default clock_timestamp(),
   primary key (org_id, id),
-  -- What messages hang on: nobody's but the session's user's.
+  -- The key of messages, which belong to the session's user alone.
   constraint sessions_owner unique (org_id, id, owner_id),
   foreign key (org_id, collection_id) references rag.collections (org_id, id) on delete set null (collection_id)
 );
@@ -9586,7 +9587,7 @@ begin
       select coalesce(jsonb_agg(jsonb_build_object('role', latest.role, 'content', latest.content)
         order by latest.ordinal), '[]')
       from (
-        -- The sizes, which are read from where the texts begin: of what is too far back no text is read.
+        -- The sizes, which are read from where the texts begin: texts that are too far back are not read.
         select newest.*, sum(octet_length(newest.content)) over (order by newest.ordinal desc) as bytes
         from (
           select messages.role, messages.content, messages.ordinal
@@ -9654,7 +9655,7 @@ begin
     returning * into home;
   else
     home := rag.get_session(session_id);
-    -- The row is locked from here on: whoever keeps another turn of it counts from there.
+    -- The row is locked from here on: another turn of the session counts from there.
     update rag.sessions as grown
     set message_count = grown.message_count + added,
       last_message_at = greatest(grown.last_message_at, clock_timestamp())
@@ -9769,7 +9770,7 @@ begin
   if not rag.has_scope('documents:read', 'documents:write') then
     raise exception 'this key may not read documents' using errcode = 'PT403', detail = 'missing_scope';
   elsif home.owner_id is not null then
-    raise exception 'a private index is not persisted: anybody of the org could load it'
+    raise exception 'a private index is not persisted: every member of the org could load it'
       using errcode = 'PT400', detail = 'private_collection';
   elsif home.loading_name is not null or home.deleted_at is not null then
     raise exception 'there is no such collection' using errcode = 'PT404', detail = 'collection_not_found';
@@ -10065,8 +10066,8 @@ end;
 $$;
 
 comment on function rag.running_load is
-  'The collection that is being loaded, held for the rest of the transaction: it is not left behind, and nobody '
-  'else ends it. PT404 when it is none, or none any more.';
+  'The collection that is being loaded, locked for the rest of the transaction, so that no other '
+  'call ends it. PT404 when it is none, or none any more.';
 
 create function rag.id_at_position(place bigint)
 returns uuid
@@ -10175,7 +10176,7 @@ begin
   set name = home.loading_name, loading_name = null
   where collections.org_id = home.org_id and collections.id = home.id;
 exception when unique_violation then
-  -- Somebody made it by another way, just now.
+  -- Another call has created it meanwhile.
   raise exception 'there is a collection of that name already'
     using errcode = 'PT409', detail = 'duplicate_collection';
 when lock_not_available then
@@ -10574,7 +10575,7 @@ create policy "calls are of oneself" on rag.org_calls
   as restrictive for insert to authenticated
   with check (owner_id = (select auth.uid()));
 
-create policy "nobody counts for another" on rag.org_calls
+create policy "users count their own calls" on rag.org_calls
   as restrictive for update to authenticated
   using (owner_id = (select auth.uid())) with check (owner_id = (select auth.uid()));
 
@@ -10623,7 +10624,7 @@ create table rag.stored_responses (
 
 comment on table rag.stored_responses is 'Stored responses of requests with an Idempotency-Key.';
 comment on column rag.stored_responses.caller_id is 'The API key that asked, else the user: rag.caller_id().';
-comment on column rag.stored_responses.key_hash is 'SHA-256 of the key, and of what was asked.';
+comment on column rag.stored_responses.key_hash is 'SHA-256 of the key and the request.';
 comment on column rag.stored_responses.collection_id is 'The one that the asking key is bound to.';
 comment on column rag.stored_responses.claim is
   'The claim of the request that computes the response, until due_at. Both are null in a finished response.';
@@ -10648,7 +10649,7 @@ create policy "members use their org's stored_responses" on rag.stored_responses
     and (owner_id is null or owner_id = (select auth.uid())
       or org_id = any (array(select rag.admin_org_ids()))));
 
-create policy "a reply is for whoever asked" on rag.stored_responses
+create policy "a response belongs to its caller" on rag.stored_responses
   as restrictive for all to authenticated
   using (owner_id = (select auth.uid()) and caller_id = (select rag.caller_id()))
   with check (owner_id = (select auth.uid()) and caller_id = (select rag.caller_id()));
@@ -10672,7 +10673,7 @@ create type rag.response_claim as (
 );
 
 comment on type rag.response_claim is
-  'What to do with a request: go (with a claim to end it by), replay what was answered, busy (it is being worked '
+  'What to do with a request: go (with a claim to end it by), replay the stored response, busy (it is being worked '
   'on; ask again so many seconds later), or differs (the key has been used for something else). org_id: where it is '
   'kept.';
 
@@ -10812,9 +10813,9 @@ $$;
 
 comment on function public.rag_claim_response is
   'Claim a request for so many seconds; an equal request waits meanwhile. Of any number at once one goes. A claim '
-  'that has run out goes to the next who asks the same; what is older than 24 hours was never asked. It is kept in '
+  'that has run out goes to the next who asks the same; claims older than 24 hours do not exist. It is kept in '
   'the org of the collection that it is about, where there is one (PT404 for one that the caller does not see), '
-  'else in the one that is meant. scope: what a key needs for what is asked.';
+  'else in the one that is meant. scope: the scope that a key needs for the request.';
 
 create function rag.delete_expired_responses(org_id uuid)
 returns void
@@ -10864,7 +10865,7 @@ end;
 $$;
 
 comment on function public.rag_store_response is
-  'Keep what was answered, by the claim alone that it was worked under; whether it is kept. A body above 250 kB is '
+  'Store the response, under the claim of its request only; returns whether it is stored. A body above 250 kB is '
   'not, and releases the claim. chunk_ids: what it shows, without which it is not replayed. body: as JSON, in a '
   'text: an argument that is JSON itself is refused for a null character.';
 
@@ -10909,7 +10910,7 @@ comment on table rag.audit_events is 'Audit events of the knowledge API.';
 comment on column rag.audit_events.owner_id is 'Whose own the namespace is; null: the org''s.';
 comment on column rag.audit_events.user_id is 'Who did it.';
 comment on column rag.audit_events.collection_id is
-  'Null where there was none of that name. It may be gone by now: what was done remains.';
+  'Null where there was none of that name. The event remains when the collection is deleted.';
 comment on column rag.audit_events.top_score is 'Of the best chunk; null where there was none.';
 
 -- rag_list_events; and pruning, org by org.
@@ -11169,7 +11170,7 @@ comment on function rag.queues is
   'What waits for the worker, of these orgs, or of all where own is null, by kind: how much, how much of it is '
   'being done, and oldest_seconds: how long the one has been due that is due longest, which may be running under a '
   'lease that has ended. Of each kind at most 100,000 are looked at: a long queue must not pass for a database that '
-  'is gone. documents: to be ingested. readings: documents that nobody has read for names; those that a model is to '
+  'is gone. documents: to be ingested. readings: documents without extracted names; those that a model is to '
   'read after the rules are found by then, and whether there is a model is not known here. deliveries: of webhooks; '
   'those to an address that does not answer wait on purpose. removals: objects of Storage. Nothing else is the '
   'worker''s: snapshots, collections and keys are changed while their caller waits.';
@@ -11181,7 +11182,7 @@ returns table (
 language plpgsql stable security invoker set search_path = ''
 as $$
 declare
-  -- The worker's role is nobody's, and knows no orgs.
+  -- The worker's role belongs to no user and to no org.
   is_worker constant boolean := current_user = 'rag_worker';
   own uuid[] := '{}';
 begin

@@ -162,19 +162,19 @@ WORKER_COLUMN_GRANTS = {
 }  # fmt: skip
 WORKER_POLICIES = {
     "the worker knows where webhooks lead",
-    "the worker notes whether anybody answers",
-    "the worker sees what is listened for",
+    "the worker records the results of endpoints",
+    "the worker sees subscriptions",
     "the worker sends deliveries",
-    "the worker turns off what nobody hears",
+    "the worker disables failing webhooks",
     "the worker claims jobs",
-    "the worker claims what is to be read",
-    "the worker leases what is to be read",
+    "the worker claims extractions",
+    "the worker leases extractions",
     "the worker leases jobs",
     "the worker sees which documents there are",
     "the worker sees deleted collections",
     "the worker removes deleted collections",
     "the worker gives documents up",
-    "the worker sees what is to be removed",
+    "the worker sees objects to remove",
     "the worker puts removals off",
     "the worker ends removals",
     "the worker sees which objects documents have",
@@ -209,13 +209,13 @@ NARROWING = {
         "a key deletes with documents:write",
         "a key reads and writes with the scopes for it",
         "jobs are for oneself",
-        "whoever holds the lease goes on with a job",
+        "the holder of the lease continues a job",
     },
     "webhooks": {"admins change webhooks", "admins delete webhooks", "admins make webhooks"},
     "endpoints": {"admins alone see where webhooks lead"},
     "deliveries": {
         "admins have it told again",
-        "admins see what was told",
+        "admins see deliveries",
         "who changes something has it told",
     },
     "audit_events": {
@@ -227,14 +227,14 @@ NARROWING = {
     "stored_responses": {
         "a bound key stays in its collection",
         "a key has replies of its scopes",
-        "a reply is for whoever asked",
+        "a response belongs to its caller",
     },
     "object_removals": {
         "a bound key stays in its collection",
         "a key removes with a scope that deletes",
         "a key sees uploads with documents:write",
         "uploads are one's own",
-        "what was a document's goes",
+        "objects of deleted documents are removed",
     },
 } | {
     table: {
@@ -252,7 +252,7 @@ NARROWING |= {
     }
     for table in ("sessions", "messages")
 }
-NARROWING["org_calls"] = {"calls are of oneself", "nobody counts for another"}
+NARROWING["org_calls"] = {"calls are of oneself", "users count their own calls"}
 NARROWING["extractions"] |= {"documents are read in the name of who asks"}
 NARROWING["originals"] |= {
     "an object is brought by who uploaded it",
@@ -579,8 +579,8 @@ def test_the_storage_policies_are_the_documented_list(world: World):
         ("rag: an object is deleted by a token that names it", False, "d", ["authenticated"]),
         ("rag: an object is read by who reads its document", False, "r", ["authenticated"]),
         ("rag: an object is stored by who was told to", False, "a", ["authenticated"]),
+        ("rag: anon does not use the bucket of originals", False, "*", ["anon"]),
         ("rag: no object is changed", False, "w", ["authenticated"]),
-        ("rag: nobody else uses the bucket of originals", False, "*", ["anon"]),
         ("rag: signed-in users use the bucket of originals", True, "*", ["authenticated"]),
     ]
     buckets = world.sql("select id, public, file_size_limit from storage.buckets")

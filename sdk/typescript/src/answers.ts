@@ -37,7 +37,7 @@ export function completion(answer: Answer): ChatCompletion {
   };
 }
 
-/** Of a turn, `metadata` are the server's; what is asked for most stands beside them. */
+/** Of a turn, `metadata` are the server's; the most frequent ones stand beside them. */
 function ending(said: unknown): Ending {
   const metadata = received(said) as ChatMetadata;
   const { sessionId, confidence, confidenceDetail, isFollowUp, subQueries } = metadata;
@@ -74,7 +74,7 @@ export async function* chunks(
     }
     if (!isDone) throw new StreamInterruptedError("The stream ended before its end.", seen);
   } catch (raised) {
-    // Everything is said by then; or nobody listens any more.
+    // The answer is complete, or the caller has left.
     if (isDone || deadline.isLeft) return;
     if (!(raised instanceof APIConnectionError) || raised instanceof StreamInterruptedError) throw raised;
     throw new StreamInterruptedError(`The stream broke off: ${raised.message}`, { cause: raised, ...seen });
@@ -90,7 +90,7 @@ function parsed(data: string, seen: Seen): Record<string, unknown> {
     return isRecord(said) ? said : {};
   } catch {
     // (Its cause would quote what came, which may be the key.)
-    throw new StreamInterruptedError("The stream holds what is not JSON.", seen);
+    throw new StreamInterruptedError("The stream contains a part that is not JSON.", seen);
   }
 }
 

@@ -1,4 +1,4 @@
-// What may end a request early: the caller's signal, a time-out, and whoever reads a stream.
+// Early ends of a request: the caller's signal, a time-out, the end of reading a stream.
 
 import { APIConnectionError, APITimeoutError } from "./errors.js";
 
@@ -7,16 +7,16 @@ const LONGEST_TIMER = 2 ** 31 - 1;
 
 export class Deadline {
   readonly controller = new AbortController();
-  /** In milliseconds; what is set here counts from the next start. */
-  patience: number;
+  /** In milliseconds; a new value counts from the next start. */
+  timeLimit: number;
   readonly #signal: AbortSignal | undefined;
   readonly #follow = (): void => this.controller.abort(this.#signal?.reason);
   #timer: ReturnType<typeof setTimeout> | undefined;
   #isOver = false;
   #isLast = false;
 
-  constructor(patience: number, signal: AbortSignal | undefined) {
-    this.patience = patience;
+  constructor(timeLimit: number, signal: AbortSignal | undefined) {
+    this.timeLimit = timeLimit;
     this.#signal = signal;
     if (signal?.aborted) this.#follow();
     else signal?.addEventListener("abort", this.#follow, { once: true });
@@ -30,19 +30,19 @@ export class Deadline {
     this.#timer = setTimeout(() => {
       this.#isOver = true;
       this.controller.abort();
-    }, Math.min(this.patience, LONGEST_TIMER));
+    }, Math.min(this.timeLimit, LONGEST_TIMER));
   }
 
-  /** Nobody waits just now. */
+  /** No wait is running. */
   pause(): void {
     if (this.#isLast && this.#timer !== undefined) return;
     this.#clear();
   }
 
-  /** What is still to come has so much time altogether, from the next start, whatever pauses there are. */
+  /** The rest of the request has so much time altogether, from the next start, pauses included. */
   endWithin(milliseconds: number): void {
     this.#clear();
-    this.patience = milliseconds;
+    this.timeLimit = milliseconds;
     this.#isLast = true;
   }
 
@@ -57,13 +57,13 @@ export class Deadline {
     this.#signal?.removeEventListener("abort", this.#follow);
   }
 
-  /** What is promised, or the end of this. `what` says what did not come. */
+  /** The promise's value, or the end of this. `what` names the missing value. */
   raced<T>(promise: Promise<T>, what: string): Promise<T> {
     const { signal } = this.controller;
     return new Promise((resolve, reject) => {
       const stop = (): void => {
         if (this.#signal?.aborted) reject(this.#signal.reason);
-        else reject(new APITimeoutError(`${what} within ${this.patience} ms.`));
+        else reject(new APITimeoutError(`${what} within ${this.timeLimit} ms.`));
       };
       if (signal.aborted) stop();
       else signal.addEventListener("abort", stop, { once: true });
@@ -76,10 +76,10 @@ export class Deadline {
     return this.controller.signal.aborted && !this.#isOver && !this.#signal?.aborted;
   }
 
-  /** What is to be thrown for what fetch has thrown: a caller's own abort with the reason that it gave. */
+  /** The error to throw for an error of fetch: a caller's own abort with its reason. */
   explained(raised: unknown): unknown {
     if (this.#signal?.aborted) return this.#signal.reason;
-    if (this.#isOver) return new APITimeoutError(`No answer within ${this.patience} ms.`, { cause: raised });
+    if (this.#isOver) return new APITimeoutError(`No answer within ${this.timeLimit} ms.`, { cause: raised });
     return new APIConnectionError("The server could not be reached, or broke off.", { cause: raised });
   }
 }

@@ -61,7 +61,7 @@ export class NotFoundError extends APIError {
   override readonly name: string = "NotFoundError";
 }
 
-/** 409: what is already there does not allow it, such as a document of the same content. */
+/** 409: it conflicts with an existing object, such as a document of the same content. */
 export class ConflictError extends APIError {
   override readonly name: string = "ConflictError";
 }

@@ -21,7 +21,7 @@ interface NamedBlob {
 // Far more than the API takes in a request; a stream without an end must not fill the memory.
 const MOST_OF_A_STREAM = 64 * 1024 * 1024;
 
-/** The content, and its name: what is said, or else its own. Throws MnemosyneError for what is no file. */
+/** The content, and its name: the given one, or else its own. Throws MnemosyneError for other values than files. */
 export async function fileOf(input: FileInput, filename?: string, type?: string): Promise<NamedBlob> {
   const [given, own] = isNamed(input) ? [input.content, input.name] : [input, nameOf(input)];
   const name = filename ?? own ?? "unnamed";

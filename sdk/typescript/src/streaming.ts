@@ -6,13 +6,13 @@ import { MnemosyneError } from "./errors.js";
 /** Lines end at \n, \r\n and \r, and at nothing else: JSON may hold what other splitters take for an end. */
 const LINE_END = /\r\n|\n|\r/;
 
-/** What is iterated once. Leaving the loop, `close()` and `controller.abort()` close the connection. */
+/** A sequence that is iterated once. Leaving the loop, `close()` and `controller.abort()` close the connection. */
 export class Stream<T> implements AsyncIterable<T> {
   readonly controller: AbortController;
   readonly #items: AsyncGenerator<T>;
   #isBegun = false;
 
-  /** `end` is what is to be done once it is left, also where nobody has read any of it. */
+  /** `end` is called when it is left, also unread. */
   constructor(items: AsyncGenerator<T>, controller: AbortController, end: () => void) {
     this.#items = items;
     this.controller = controller;

@@ -1,4 +1,4 @@
-// Requests: who asks, what is sent, what is repeated, and how an answer is read.
+// Requests: credentials, bodies, retries and the reading of answers.
 
 import type { Call, PostOptions, TransportOptions } from "./calls.js";
 import { Deadline } from "./deadline.js";
@@ -67,18 +67,18 @@ export class Transport {
     // One for all attempts.
     let key = options.idempotencyKey ?? (call.isOncePerKey ? randomKey() : undefined);
     for (let attempt = 0; ; attempt++) {
-      const patience = options.timeout ?? this.#options.timeout ?? call.timeoutUnlessSaid ?? TIMEOUT;
-      const deadline = new Deadline(patience, options.signal);
+      const timeLimit = options.timeout ?? this.#options.timeout ?? call.timeoutUnlessSaid ?? TIMEOUT;
+      const deadline = new Deadline(timeLimit, options.signal);
       let token: string | undefined;
       try {
         token = await this.#token(deadline);
         return await read(await this.#send(call, key, token, deadline), deadline, token);
       } catch (raised) {
         deadline.stop();
-        // Whoever gives the key has failed, and it is not known whether asking again does any harm.
+        // The function for the key has failed; calling it again may do harm.
         if (token === undefined) throw raised;
         if (key !== options.idempotencyKey && !isPerhapsDone && isOutOfKeys(raised)) {
-          // Nobody asked for one: it goes without.
+          // The caller has set none: the request goes without.
           key = undefined;
           attempt--;
           continue;

@@ -13,15 +13,15 @@ const AS_THEY_ARE = new Set([
 
 const FIRST_WAIT = 500;
 const LONGEST_WAIT = 8_000;
-// Whoever is told to wait for longer is told so at once, and decides.
+// A longer wait is the caller's decision: the error comes at once.
 export const LONGEST_RETRY_AFTER = 60;
 
-/** The server's snake_case names as camelCase, at every depth but in what is a user's own. */
+/** The server's snake_case names as camelCase, at every depth but in the user's own values. */
 export function received(value: unknown): unknown {
   return renamed(value, (name) => name.replace(/_([a-z0-9])/g, (_, letter: string) => letter.toUpperCase()));
 }
 
-/** camelCase names as the server's; what is undefined is not sent. */
+/** camelCase names as the server's; undefined values are not sent. */
 export function sent(value: unknown): unknown {
   return renamed(value, snake);
 }

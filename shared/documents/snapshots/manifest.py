@@ -64,7 +64,7 @@ class Manifest(Strict):
             raise SnapshotRefused("This is no snapshot of an index.")
         if type(version := fields.get("version")) is int and version > VERSION:
             raise SnapshotRefused(
-                f"The snapshot's format is newer, {version}, than what is read here, {VERSION}."
+                f"The snapshot's format is newer, {version}, than the supported one, {VERSION}."
             )
         if stored_checksum != _checksum(fields):
             raise SnapshotRefused(f"{DAMAGED}: its manifest was changed.")

@@ -38,7 +38,7 @@ class ParsedFile:
 
 
 def open_archive(data: bytes) -> zipfile.ZipFile:
-    """The archive. Its declared sizes, which bound what is read, are within the limits."""
+    """The archive. Its declared sizes, which bound reading, are within the limits."""
     try:
         archive = zipfile.ZipFile(io.BytesIO(data))
     except zipfile.BadZipFile:

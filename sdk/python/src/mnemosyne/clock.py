@@ -26,12 +26,12 @@ class Deadline:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """What was done in time is done."""
+        """A response that came in time counts."""
 
     def read(self, response: httpx.Response) -> None:
         """Its whole body. Closes it."""
         if self._end is not None and isinstance(response.stream, httpx.SyncByteStream):
-            # No wait for a piece is longer than what is left now.
+            # No wait for a piece is longer than the remaining time.
             waits = response.request.extensions.get("timeout", {})
             waits["read"] = max(self._end - time.monotonic(), 0.001)
             response.stream = _Clocked(response.stream, self._end)
@@ -57,7 +57,7 @@ class _Clocked(httpx.SyncByteStream):
 
 
 def drain(response: httpx.Response, rest: Iterator[Any]) -> None:
-    """Read what is left of it, which says nothing any more, so that the connection can be used again; but not
+    """Read the rest of the response, so that the connection can be used again; but not
     for long."""
     end = time.monotonic() + DRAIN_SECONDS
     # A read that waits is ended by ending what it reads from.

@@ -11,7 +11,7 @@ import httpx
 
 from mnemosyne.errors import ConfigurationError
 
-# The local stack's, and never a stranger's: a key goes only where somebody said, or to this machine.
+# The local stack's: without a configured address a key goes to this machine only.
 LOCAL = "http://127.0.0.1:54321/api/v1"
 KEY, ADDRESS = "MNEMOSYNE_API_KEY", "MNEMOSYNE_BASE_URL"
 # An answer may take a model a minute; a connection takes no such time.
@@ -20,7 +20,7 @@ TIMEOUT = httpx.Timeout(60.0, connect=10.0)
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """`api_key`: or what gives one, asked before each attempt. `timeout` is None where nobody said any."""
+    """`api_key`: or a function that returns one, called before each attempt. `timeout` is None by default."""
 
     api_key: Any = field(repr=False)
     base_url: str
@@ -35,7 +35,7 @@ class Settings:
         timeout: float | httpx.Timeout | None,
         max_retries: int,
     ) -> "Settings":
-        """Raises ConfigurationError, which names what is wrong and never shows the key."""
+        """Raises ConfigurationError, which names the invalid value and never shows the key."""
         if max_retries < 0:
             raise ConfigurationError("max_retries: must be 0 or more")
         return cls(
@@ -55,7 +55,7 @@ class Settings:
 
 
 def key_of(value: Any) -> str:
-    """Raises ConfigurationError for what is none."""
+    """Raises ConfigurationError for another value than a key."""
     if not isinstance(value, str):
         raise ConfigurationError("api_key: must be text, or a function that returns it")
     key = value.strip()

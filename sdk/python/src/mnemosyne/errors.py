@@ -12,7 +12,7 @@ class MnemosyneError(Exception):
 
 
 class ConfigurationError(MnemosyneError):
-    """The client cannot be made of what it was given; the message names what is missing or malformed."""
+    """The client's configuration is incomplete or malformed; the message names the value."""
 
 
 class APIError(MnemosyneError):
@@ -62,11 +62,11 @@ class PermissionDeniedError(APIError):
 
 
 class NotFoundError(APIError):
-    """404: there is none, or it is somebody else's."""
+    """404: it does not exist, or belongs to another user."""
 
 
 class ConflictError(APIError):
-    """409: what is already there does not allow it; `code` says what that is."""
+    """409: it conflicts with an existing object; `code` tells which."""
 
 
 class PayloadTooLargeError(APIError):

@@ -9,8 +9,8 @@ ApiKey = str | Callable[[], str]
 
 
 def current(api_key: ApiKey) -> str:
-    """Asks for it, where it is a function. Raises ConfigurationError for what is no key, and what that
-    function raises."""
+    """Calls it, if it is a function. Raises ConfigurationError for another value than a key, and the
+    errors of that function."""
     if isinstance(api_key, str):
         return api_key
     key = api_key()

@@ -33,7 +33,7 @@ class Page(list[Item]):
         return None if self._next_offset is None else self._fetch(self._next_offset)
 
     def auto_paging_iter(self) -> Iterator[Item]:
-        """All items from this page on, a page in memory at a time. What is added meanwhile moves items to
+        """All items from this page on, a page in memory at a time. Items added meanwhile move others to
         the next page: those of the page before do not come twice."""
         page: Page[Item] | None = self
         before: set[str] = set()

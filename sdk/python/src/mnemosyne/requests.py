@@ -1,4 +1,4 @@
-"""Requests before they are sent: what is asked for, and whether it may be asked for twice."""
+"""Requests before they are sent, and whether they may be repeated."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

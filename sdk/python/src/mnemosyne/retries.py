@@ -33,7 +33,7 @@ class Late(httpx.ReadTimeout):
 
 
 def is_passing(status: int) -> bool:
-    """Of an error that may be over when somebody looks again."""
+    """Whether a later attempt may succeed."""
     return status in PASSING or status >= 500
 
 

@@ -1,5 +1,5 @@
 # Generated from aio/ by `python -m local.generate_sync_sdk`. Do not edit.
-"""A streamed answer: its parts as they come, and a connection that is closed once nobody reads them."""
+"""A streamed answer: its parts as they come, and a connection that is closed when reading ends."""
 
 from collections.abc import Callable, Iterator
 from contextlib import closing

@@ -37,7 +37,7 @@ class Transport:
         return self._attempts(request, is_whole=True)
 
     def open(self, request: Request) -> httpx.Response:
-        """A stream of which the parts are still to come; whoever asked closes it. Raises the same."""
+        """A stream before its first part; the caller closes it. Raises the same."""
         answer = self._attempts(request, is_whole=False)
         if answer.headers.get("content-type", "").partition(";")[0].strip().lower() != STREAM:
             answer.close()
@@ -45,8 +45,8 @@ class Transport:
         return answer
 
     def _attempts(self, request: Request, *, is_whole: bool) -> httpx.Response:
-        """A DELETE whose answer got lost may find nothing when it comes again: then it was done. What the API
-        keeps no more keys for goes without, since nobody here asked for one."""
+        """A DELETE whose answer got lost may find nothing when it comes again: then it was done. When the
+        API stores no more keys, the request goes without one, since the caller has set none."""
         most = self.settings.max_retries if request.tries is None else request.tries - 1
         number, perhaps_done = 0, False
         while True:
@@ -91,7 +91,7 @@ class Transport:
         return answer
 
     def _key(self, timeout: httpx.Timeout) -> str:
-        """As early as its deadline: whoever renews it may hang too."""
+        """As early as its deadline: a function that renews it may hang too."""
         try:
             with Deadline(timeout.read):
                 return current(self.settings.api_key)

@@ -24,13 +24,13 @@ class Upload:
         return self.name, self._content, self.content_type
 
     def close(self) -> None:
-        """Only what was opened here: another's file stays as it is."""
+        """Close a file that was opened here; the caller's own stays open."""
         if self._opened and not isinstance(self._content, bytes):
             self._content.close()
 
 
 def upload_of(file: File, filename: str | None = None) -> Upload:
-    """Raises TypeError for what is no file of bytes, OSError for a path that cannot be read."""
+    """Raises TypeError for another value than a file of bytes, OSError for a path that cannot be read."""
     if isinstance(file, tuple):
         return _upload(file[1], filename or file[0])
     if isinstance(file, PathLike):

@@ -9,7 +9,7 @@ export interface Health {
   readonly version: string;
   readonly services: Readonly<Record<string, State>>;
   readonly timestamp: string;
-  /** An admin's to see; null for everybody else. */
+  /** For admins; null for other users. */
   readonly details: Readonly<Record<string, Readonly<Record<string, string | number | null>>>> | null;
 }
 

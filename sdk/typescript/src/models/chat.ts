@@ -65,7 +65,7 @@ export interface Usage {
   readonly promptTokens: number;
   readonly completionTokens: number;
   readonly totalTokens: number;
-  /** Of what was read, how much are passages. */
+  /** The part of the prompt that is passages. */
   readonly retrievalTokens: number;
 }
 

@@ -76,7 +76,7 @@ export interface RetrievalMetadata {
   readonly considered: number;
 }
 
-/** What was found beside the chunks. */
+/** Results beside the chunks. */
 export interface RetrievalDetails {
   readonly query: string;
   readonly mode: RetrievalMode;

@@ -36,7 +36,7 @@ export interface GraphQueued {
   readonly queued: number;
 }
 
-/** What is left out, or null, stays as it is. */
+/** Omitted and null fields stay unchanged. */
 export interface CollectionChanges {
   name?: string | null | undefined;
   description?: string | null | undefined;

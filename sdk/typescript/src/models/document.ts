@@ -1,4 +1,4 @@
-// Documents: what is brought to be found, and what becomes of it.
+// Documents: uploads and their processing.
 
 import type { RequestOptions } from "../calls.js";
 import type { FileInput } from "../files.js";
@@ -90,7 +90,7 @@ export interface NewDocumentFromText extends Brought, Named {
   title?: string | undefined;
 }
 
-/** What is left out, or null, stays as it is. */
+/** Omitted and null fields stay unchanged. */
 export interface DocumentChanges {
   title?: string | null | undefined;
   metadata?: Metadata | null | undefined;

@@ -1,4 +1,4 @@
-// What is sent and received, as types.
+// Types of requests and responses.
 
 export type * from "./administration.js";
 export type * from "./chat.js";

@@ -77,7 +77,7 @@ export class ChatSessionsResource {
     return this.#rows("/chat/sessions", { limit: SESSIONS, ...given(params) }, options);
   }
 
-  /** What was said, in order. */
+  /** Messages, in order. */
   async messages(
     sessionId: string,
     params: ListSessions = {},

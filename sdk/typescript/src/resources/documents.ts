@@ -110,8 +110,8 @@ export class DocumentsResource {
     for (let interval = FIRST_LOOK; ; interval = Math.min(LONGEST_LOOK, interval * 1.5)) {
       let told = 0;
       try {
-        const patience = Math.min(LONGEST_LOOK, Math.max(SHORTEST_LOOK, end - Date.now()));
-        const how = { maxRetries: 0, signal, timeout: patience };
+        const timeLimit = Math.min(LONGEST_LOOK, Math.max(SHORTEST_LOOK, end - Date.now()));
+        const how = { maxRetries: 0, signal, timeout: timeLimit };
         const { value: document, key } = await this.#transport.answer<Document>(this.#look(documentId), how);
         lastStatus = document.status;
         if (lastStatus === "completed") return document;

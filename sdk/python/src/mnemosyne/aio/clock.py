@@ -39,7 +39,7 @@ class AsyncDeadline:
 
 
 async def drain(response: httpx.Response, rest: AsyncIterator[Any]) -> None:
-    """Read what is left of it, which says nothing any more, so that the connection can be used again; but not
+    """Read the rest of the response, so that the connection can be used again; but not
     for long."""
     with suppress(TimeoutError, httpx.RequestError, httpx.StreamError):
         async with asyncio.timeout(DRAIN_SECONDS):

@@ -32,7 +32,7 @@ class AsyncPage(list[Item]):
         return None if self._next_offset is None else await self._fetch(self._next_offset)
 
     async def auto_paging_iter(self) -> AsyncIterator[Item]:
-        """All items from this page on, a page in memory at a time. What is added meanwhile moves items to
+        """All items from this page on, a page in memory at a time. Items added meanwhile move others to
         the next page: those of the page before do not come twice."""
         page: AsyncPage[Item] | None = self
         before: set[str] = set()

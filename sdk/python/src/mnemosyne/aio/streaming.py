@@ -1,4 +1,4 @@
-"""A streamed answer: its parts as they come, and a connection that is closed once nobody reads them."""
+"""A streamed answer: its parts as they come, and a connection that is closed when reading ends."""
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import aclosing

@@ -36,7 +36,7 @@ class AsyncTransport:
         return await self._attempts(request, is_whole=True)
 
     async def open(self, request: Request) -> httpx.Response:
-        """A stream of which the parts are still to come; whoever asked closes it. Raises the same."""
+        """A stream before its first part; the caller closes it. Raises the same."""
         answer = await self._attempts(request, is_whole=False)
         if answer.headers.get("content-type", "").partition(";")[0].strip().lower() != STREAM:
             await answer.aclose()
@@ -44,8 +44,8 @@ class AsyncTransport:
         return answer
 
     async def _attempts(self, request: Request, *, is_whole: bool) -> httpx.Response:
-        """A DELETE whose answer got lost may find nothing when it comes again: then it was done. What the API
-        keeps no more keys for goes without, since nobody here asked for one."""
+        """A DELETE whose answer got lost may find nothing when it comes again: then it was done. When the
+        API stores no more keys, the request goes without one, since the caller has set none."""
         most = self.settings.max_retries if request.tries is None else request.tries - 1
         number, perhaps_done = 0, False
         while True:
@@ -90,7 +90,7 @@ class AsyncTransport:
         return answer
 
     async def _key(self, timeout: httpx.Timeout) -> str:
-        """As early as its deadline: whoever renews it may hang too."""
+        """As early as its deadline: a function that renews it may hang too."""
         try:
             async with AsyncDeadline(timeout.read):
                 return await current(self.settings.api_key)

@@ -47,7 +47,7 @@ class Source(Model):
 
 
 class Usage(Model):
-    """`retrieval_tokens`: of what was read, how much are passages."""
+    """`retrieval_tokens`: the part of the prompt that is passages."""
 
     prompt_tokens: int
     completion_tokens: int

@@ -1,4 +1,4 @@
-"""What is found: chunks of documents, in their order, and what the graph knows around a question."""
+"""Results of a search: ranked chunks of documents, and the graph around a question."""
 
 from typing import Any
 

@@ -155,7 +155,7 @@ class ChatSessionsResource:
         return fetch(offset)
 
     def messages(self, session_id: str, *, limit: int = 1000, offset: int = 0) -> Page[SessionMessage]:
-        """A page of what was said, in order, of at most 1000. Raises NotFoundError."""
+        """A page of messages, in order, of at most 1000. Raises NotFoundError."""
         place = path("chat", "sessions", session_id, "messages")
 
         def fetch(offset: int) -> Page[SessionMessage]:

@@ -69,7 +69,7 @@ class CollectionsResource:
         metadata: dict[str, Any] | None = None,
         config: CollectionConfigParam | None = None,
     ) -> Collection:
-        """What is not said stays as it is. Raises NotFoundError, ConflictError."""
+        """Omitted fields stay unchanged. Raises NotFoundError, ConflictError."""
         fields = without_none(name=name, description=description, metadata=metadata, config=config)
         request = Request("PATCH", path("collections", collection_id), json=fields)
         return Collection.of(self._transport.send(request))

@@ -158,7 +158,7 @@ class AsyncChatSessionsResource:
     async def messages(
         self, session_id: str, *, limit: int = 1000, offset: int = 0
     ) -> AsyncPage[SessionMessage]:
-        """A page of what was said, in order, of at most 1000. Raises NotFoundError."""
+        """A page of messages, in order, of at most 1000. Raises NotFoundError."""
         place = path("chat", "sessions", session_id, "messages")
 
         async def fetch(offset: int) -> AsyncPage[SessionMessage]:

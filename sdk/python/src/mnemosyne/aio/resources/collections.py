@@ -68,7 +68,7 @@ class AsyncCollectionsResource:
         metadata: dict[str, Any] | None = None,
         config: CollectionConfigParam | None = None,
     ) -> Collection:
-        """What is not said stays as it is. Raises NotFoundError, ConflictError."""
+        """Omitted fields stay unchanged. Raises NotFoundError, ConflictError."""
         fields = without_none(name=name, description=description, metadata=metadata, config=config)
         request = Request("PATCH", path("collections", collection_id), json=fields)
         return Collection.of(await self._transport.send(request))

@@ -145,7 +145,7 @@ class AsyncDocumentsResource:
     async def update(
         self, document_id: str, *, title: str | None = None, metadata: dict[str, Any] | None = None
     ) -> Document:
-        """New metadata take the place of the old; what is not said stays. Raises NotFoundError."""
+        """New metadata take the place of the old; omitted fields stay unchanged. Raises NotFoundError."""
         fields = without_none(title=title, metadata=metadata)
         request = Request("PATCH", path("documents", document_id), json=fields)
         return Document.of(await self._transport.send(request))
