@@ -44,7 +44,8 @@ def extract(title: str, chunks: Sequence[str]) -> list[Extraction]:
         certain[0] = [*defined, *certain[0]]
     rests = [hide(*each) for each in zip(texts, certain, strict=True)]
     tokens = [tokenize(rest) for rest in rests]
-    evidence = CaseEvidence.of(tokens, subject.name if subject else "")
+    words = (token for each in tokens for token in each)
+    evidence = CaseEvidence.of("\n".join(rests), words, subject.name if subject else "")
     mentions = [
         _without_overlaps([*known, *CapitalizedNames(rest, words, evidence).mentions(), *cjk_names_in(rest)])
         for rest, known, words in zip(rests, certain, tokens, strict=True)

@@ -12,7 +12,7 @@ from typing import Any
 from shared.config import Settings
 from shared.errors import GenerationBusy, GenerationFailed, ReadingBusy, ReadingFailed
 from shared.graph.llm_reply import check_reply, parse_reply
-from shared.graph.relation_words import RELATIONS
+from shared.graph.relation_words import WORDS_BY_TYPE
 from shared.graph.types import KINDS, Extraction
 from shared.models.openai_model import ChatModel
 from shared.text.prompt_fence import Fence
@@ -48,7 +48,7 @@ _TEXT = {"type": "string"}
 _NAME = _object(
     name=_TEXT, kind={"type": "string", "enum": sorted(KINDS)}, said={"type": "array", "items": _TEXT}
 )
-_RELATION = _object(subject=_TEXT, type={"type": "string", "enum": sorted(RELATIONS)}, object=_TEXT)
+_RELATION = _object(subject=_TEXT, type={"type": "string", "enum": sorted(WORDS_BY_TYPE)}, object=_TEXT)
 SCHEMA = _object(
     names={"type": "array", "items": _NAME},
     relations={"type": "array", "items": _RELATION},

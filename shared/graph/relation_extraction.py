@@ -12,17 +12,8 @@ from shared.graph.entity_types import ORGANIZATIONS, RANKS
 from shared.graph.mentions import Mention
 from shared.graph.name_folding import fold
 from shared.graph.named_sentences import NamedSentence, named_sentences
-from shared.graph.relation_forms import (
-    APPOSITION,
-    BORN,
-    CONTINUATIONS,
-    FORMS,
-    OF_ROLE,
-    OPENING,
-    POSSESSIVE,
-    ROLES,
-)
-from shared.graph.relation_words import OBJECTS, RELATIONS
+from shared.graph.relation_forms import APPOSITION, BORN, CONTINUATIONS, FORMS, OPENING, POSSESSIVE, ROLES
+from shared.graph.relation_words import OBJECT_KINDS, OBJECTS, SUBJECT_KINDS, SYMMETRIC
 from shared.graph.stopwords import DEMONYMS
 from shared.graph.types import SENTENCE, Relation
 from shared.text.word_lists import word_sets
@@ -67,7 +58,7 @@ class _Statements:
             return
         if (match := BORN.match(self._whole)) is not None:
             yield from self._relations(match, match["subjects"], {"born": "BORN_IN"}, True)
-        for form in (POSSESSIVE, APPOSITION, OF_ROLE):
+        for form in (POSSESSIVE, APPOSITION):
             for match in form.finditer(self._text):
                 # Anna, daughter of Carl; but: Carl's daughter Anna.
                 is_forward = form is APPOSITION or match["words"] in OBJECTS
@@ -103,9 +94,9 @@ class _Statements:
         if fold(objects[-1]) in ORGANIZATIONS and self._text.startswith((" for", " on"), match.end()):
             # The Society for Science.
             return False
-        other_end = RELATIONS[types[match["words"]]].get("ends", ("", ""))[1]
         # The Department of Health and Safety; but: the son of Anna of York and John.
-        return len(objects) != 2 or " of " not in objects[0] or other_end == "person"
+        is_of_persons = OBJECT_KINDS.get(types[match["words"]]) == "person"
+        return len(objects) != 2 or " of " not in objects[0] or is_of_persons
 
     def _relations(
         self, match: re.Match[str], subjects: str, types: Mapping[str, str], is_forward: bool
@@ -115,7 +106,7 @@ class _Statements:
             type_ = types[phrase]
             for pair in product(self._names(subjects), self._names(match["objects"])):
                 first, second = pair if is_forward else pair[::-1]
-                if RELATIONS[type_].get("symmetric") and fold(second) < fold(first):
+                if type_ in SYMMETRIC and fold(second) < fold(first):
                     first, second = second, first
                 yield Relation(first, type_, second, SENTENCE)
 
@@ -132,8 +123,7 @@ def _is_rank(name: str) -> bool:
 
 def _argument_kinds(relations: Sequence[Relation]) -> Iterator[tuple[str, str]]:
     for relation in relations:
-        subject, other = RELATIONS[relation.type].get("ends", ("", ""))
-        if subject:
-            yield fold(relation.subject), subject
-        if other:
-            yield fold(relation.object), other
+        if kind := SUBJECT_KINDS.get(relation.type):
+            yield fold(relation.subject), kind
+        if kind := OBJECT_KINDS.get(relation.type):
+            yield fold(relation.object), kind

@@ -71,10 +71,6 @@ FORMS: tuple[Form, ...] = (
     _form(rf"{_COPULA}{_PREDICATE}{_PASSIVE}", PASSIVE),
     _form(rf"{_COPULA} (?:an?|the) {_OTHER}{{1,120}}, {_PASSIVE}", PASSIVE),
     _form(rf"{_COPULA}{_PREDICATE}(?P<words>%s) by{_OBJECTS}", WORKS),
-    _form(
-        rf"{_COPULA}{_PREDICATE}(?P<words>%s)(?: and (?:{_WORD}){{0,1}}[a-z]+)? in{_OBJECTS}",
-        dict.fromkeys(_LISTS["settlements"], "LOCATED_IN"),
-    ),
     _form(_ROLE, SUBJECTS),
     _form(_ROLE, OBJECTS, is_forward=False),
     _form(_WHO + _VERB, ACTIVE),
@@ -96,10 +92,6 @@ POSSESSIVE = re.compile(
 APPOSITION = re.compile(
     rf"\b(?:and|by|to|wife|husband|married) (?P<subjects>{NAME}), (?:{_ARTICLE} )?{_ADJECTIVES}"
     rf"(?P<words>son|daughter) of{_NEAR_OBJECTS}"
-)
-OF_ROLE = re.compile(
-    rf"^(?:[Tt]he )?(?P<words>{_ROLE_WORDS}) of (?:the )?(?P<subjects>{NAME}) "
-    rf"(?:is|are|was|were){_NEAR_OBJECTS}"
 )
 BORN = re.compile(
     rf"(?P<subjects>{NAME}) \((?P<words>born)[^(){NAME[1:-1]}]{{0,40}} in (?P<objects>{NAME})(?=[,;)])"
