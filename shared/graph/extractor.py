@@ -34,8 +34,8 @@ def extract(title: str, chunks: Sequence[str]) -> list[Extraction]:
     texts = [_readable(chunk) for chunk in chunks]
     subject = title_subject(title, texts[0] if texts else "")
     prose = [*without_code_blocks(texts)]
-    dates = [dates_in(text) for text in texts]
-    relation_lines = [relation_lines_in(hide(*each)) for each in zip(prose, dates, strict=True)]
+    dates = [[*dates_in(text)] for text in texts]
+    relation_lines = [[*relation_lines_in(hide(*each))] for each in zip(prose, dates, strict=True)]
     certain = [_certain_mentions(*each, subject) for each in zip(texts, dates, relation_lines, strict=True)]
     # Where the title does not name the subject, the first words may.
     is_titled = not texts or (subject is not None and subject.name in texts[0][:_OPENING_CHARACTERS])

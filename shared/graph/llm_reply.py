@@ -14,7 +14,6 @@ from shared.graph.relation_extraction import is_doubtful
 from shared.graph.relation_words import types_named_in
 from shared.graph.types import (
     KINDS,
-    MAX_NAME_CHARACTERS,
     MAX_NAMES,
     MAX_RELATIONS,
     MAX_SURFACES,
@@ -54,21 +53,18 @@ def parse_reply(text: str) -> Reply | None:
     """The reply without prose around it; None for a text without a valid reply."""
     if len(text) > MAX_CHARACTERS:
         return None
-    for candidate in (text, text[text.find("{") : text.rfind("}") + 1]):
-        try:
-            return Reply.model_validate_json(candidate)
-        except ValidationError:
-            continue
-    return None
+    try:
+        return Reply.model_validate_json(text[text.find("{") : text.rfind("}") + 1])
+    except ValidationError:
+        return None
 
 
 def check_reply(reply: Reply, title: str, text: str, full_names: Mapping[str, str]) -> Extraction:
     """The names and relations of the reply that the chunk or the title supports. `full_names`: the names in
     full by their folded short forms."""
     names: dict[str, Name] = {}
-    # The possible arguments of relations, by their folded spellings.
-    argument_names = {fold(title): title} if fold(title) else {}
-    spellings_of = {fold(title): {title}}
+    # The names in full by each folded form, the title among them.
+    forms = {fold(title): title} if fold(title) else {}
     sources = (text, folded_text(text)), (title, folded_text(title))
     for item in reply.names[:MAX_NAMES]:
         name = _supported_name(item.name, *sources)
@@ -77,34 +73,28 @@ def check_reply(reply: Reply, title: str, text: str, full_names: Mapping[str, st
         full_name = full_names.get(fold(name), name)
         before = names.get(fold(full_name), Name(full_name, "name", (), 0.0))
         spellings = [_spelling(one, text) for one in (name, *item.said[:MAX_SURFACES])]
-        surfaces = tuple(
-            dict.fromkeys((*before.surfaces, *(one for one in spellings if one and is_name(one))))
-        )
+        surfaces = tuple(dict.fromkeys([*before.surfaces, *filter(None, spellings)]))[:MAX_SURFACES]
         kind = item.kind if before.kind == "name" and item.kind in KINDS else before.kind
         weight = 1.0 if fold(full_name) == fold(title) else _weight(surfaces, text, kind)
-        names[fold(full_name)] = Name(before.name, kind, surfaces[:MAX_SURFACES], weight)
-        forms = (item.name, name, full_name, *surfaces)
-        argument_names |= dict.fromkeys(map(fold, forms), full_name)
-        spellings_of.setdefault(fold(full_name), set()).update(forms)
-    relations = best_relations(_relations(reply, text, argument_names, spellings_of))
-    return Extraction(tuple(names.values()), tuple(relations))
+        names[fold(full_name)] = Name(before.name, kind, surfaces, weight)
+        forms |= dict.fromkeys(map(fold, (item.name, name, full_name, *surfaces)), full_name)
+    return Extraction(tuple(names.values()), tuple(best_relations(_relations(reply, text, forms))))
 
 
-def _relations(
-    reply: Reply, text: str, argument_names: Mapping[str, str], spellings: Mapping[str, set[str]]
-) -> Iterator[Relation]:
-    statements = [(one, folded_text(one)) for one in _statements(text)]
+def _relations(reply: Reply, text: str, forms: Mapping[str, str]) -> Iterator[Relation]:
+    statements = [(types_named_in(one), folded_text(one)) for one in _statements(text)]
+
+    def is_named(name: str, statement: str) -> bool:
+        return any(full_name == name and found_in(form, statement) for form, full_name in forms.items())
+
     for item in reply.relations[:MAX_RELATIONS]:
-        subject, other = argument_names.get(fold(item.subject)), argument_names.get(fold(item.object))
+        subject, other = forms.get(fold(item.subject)), forms.get(fold(item.object))
         if (
             subject
             and other
             and any(
-                item.type in types_named_in(statement)
-                and all(
-                    any(found_in(one, folded) for one in spellings[fold(end)]) for end in (subject, other)
-                )
-                for statement, folded in statements
+                item.type in types and is_named(subject, statement) and is_named(other, statement)
+                for types, statement in statements
             )
         ):
             yield Relation(subject, item.type, other, SENTENCE)
@@ -141,9 +131,7 @@ def _supported_name(name: str, *sources: tuple[str, str]) -> str | None:
 
 def _spelling(name: str, text: str) -> str | None:
     """The name as the text spells it, in whole words of any case; None where the text lacks it."""
-    if not 0 < len(name) <= MAX_NAME_CHARACTERS:
-        return None
-    match = _pattern(name).search(text)
+    match = _pattern(name).search(text) if is_name(name) else None
     return " ".join(match[0].split()) if match else None
 
 

@@ -1,7 +1,7 @@
 """Words of a text, their capitals, and the evidence of a document about its words."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Set
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -36,8 +36,8 @@ class Token(NamedTuple):
 class CaseEvidence:
     """The words that a document writes in lowercase, and those that it capitalizes inside sentences."""
 
-    lowercase: frozenset[str]
-    capitalized: frozenset[str]
+    lowercase: Set[str]
+    capitalized: Set[str]
     is_german: bool
 
     @classmethod

@@ -14,15 +14,8 @@ _EXCLUDED_KINDS = frozenset({"date", "identifier", "email"})
 _PREDICATES = {
     RELATED: "is named together with",
     "ALIAS_OF": "is another name of",
-    "REPORTS_TO": "reports to",
-    "MEMBER_OF": "is a member of",
     "BORN_IN": "was born in",
-    "CHILD_OF": "is a child of",
-    "PARENT_OF": "is a parent of",
-    "SPOUSE_OF": "is married to",
-    "SIBLING_OF": "is a sibling of",
-    "CAPITAL_OF": "is the capital of",
-    "SUBSIDIARY_OF": "is a subsidiary of",
+    "PART_OF": "is part of",
 }
 # A type that ends with one of these needs "is": is located in.
 _PREPOSITIONS = frozenset(
@@ -33,35 +26,29 @@ _PREPOSITIONS = frozenset(
 def graph_context(graph: Graph) -> str:
     """As many edges as fit, as sentences: stated relations by descending confidence, then RELATED_TO. Empty
     for a graph without edges."""
-    excluded_ids = {
-        (item.org_id, item.id) for item in graph.entities if item.kind in _EXCLUDED_KINDS and not item.is_seed
-    }
-    names = {(entity.org_id, entity.id): " ".join(entity.name.split()) for entity in graph.entities}
-    sentences: list[str] = []
-    length = 0
-    stated = [edge for edge in graph.edges if edge.type != RELATED]
-    related = [
-        edge
-        for edge in graph.edges
-        if edge.type == RELATED
-        and excluded_ids.isdisjoint({(edge.org_id, edge.source), (edge.org_id, edge.target)})
-    ]
-    for edge in (*_surest_first(stated), *_surest_first(related)[:MAX_RELATED]):
-        ends = [names.get((edge.org_id, end)) for end in (edge.source, edge.target)]
-        if None in ends:
+    entities = {(entity.org_id, entity.id): entity for entity in graph.entities}
+    stated, related = [], []
+    for edge in sorted(graph.edges, key=lambda edge: -edge.confidence):
+        source, target = (entities.get((edge.org_id, end)) for end in (edge.source, edge.target))
+        if source is None or target is None:
             continue
-        source, target = ends
-        sentence = f"{source} {predicate(edge)} {target}."
-        length += len(sentence) + 1
-        # The last sentence has no space behind it.
-        if length > MAX_CHARACTERS + 1:
+        sentence = f"{' '.join(source.name.split())} {predicate(edge)} {' '.join(target.name.split())}."
+        if edge.type != RELATED:
+            stated.append(sentence)
+        elif all(end.is_seed or end.kind not in _EXCLUDED_KINDS for end in (source, target)):
+            related.append(sentence)
+    return _joined(dict.fromkeys([*stated, *related[:MAX_RELATED]]))
+
+
+def _joined(sentences: Iterable[str]) -> str:
+    """The first sentences that fit."""
+    text = ""
+    for sentence in sentences:
+        longer = f"{text} {sentence}".strip()
+        if len(longer) > MAX_CHARACTERS:
             break
-        sentences.append(sentence)
-    return " ".join(dict.fromkeys(sentences))
-
-
-def _surest_first(edges: Iterable[Edge]) -> list[Edge]:
-    return sorted(edges, key=lambda edge: -edge.confidence)
+        text = longer
+    return text
 
 
 def predicate(edge: Edge) -> str:
@@ -69,6 +56,7 @@ def predicate(edge: Edge) -> str:
     if phrase := _PREDICATES.get(edge.type):
         return phrase
     words = edge.type.lower().split("_")
-    # depends on, uses, has; but: owned by, part of, located in.
-    is_verb = words[0].endswith("s") and not words[0].endswith("ss")
-    return " ".join(words if is_verb or words[-1] not in _PREPOSITIONS else ["is", *words])
+    # depends on, uses, has; but: owned by, located in, member of.
+    if (words[0].endswith("s") and not words[0].endswith("ss")) or words[-1] not in _PREPOSITIONS:
+        return " ".join(words)
+    return " ".join(["is a" if words[-1] == "of" else "is", *words])

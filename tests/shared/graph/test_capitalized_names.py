@@ -38,7 +38,6 @@ QUOTED = [
     ("They saw “When the Stars Go Blue” again.", ["When the Stars Go Blue"]),
     ("Man nennt es „Die Blaue Stunde“.", ["Die Blaue Stunde"]),
     ("Il lit « Les Misérables ».", ["Les Misérables"]),
-    ("a project called 'kelp' and one called \"blue kelp\"", ["blue kelp"]),
     ("他读了《红楼梦》。", ["红楼梦"]),
     ("彼は『坊っちゃん』を読んだ。", ["坊っちゃん"]),
     ("هو قرأ «ألف ليلة» أمس", ["ألف ليلة"]),

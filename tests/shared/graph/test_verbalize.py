@@ -35,7 +35,7 @@ SENTENCES = [
     ("LOCATED_IN", "is located in"),
     ("WORKS_FOR", "works for"),
     ("MEMBER_OF", "is a member of"),
-    ("SPOUSE_OF", "is married to"),
+    ("SPOUSE_OF", "is a spouse of"),
     ("ALIAS_OF", "is another name of"),
     ("RELATED_TO", "is named together with"),
     ("USES", "uses"),
