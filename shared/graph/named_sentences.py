@@ -19,7 +19,6 @@ _LIST_MARK = re.compile(r"\A\s*(?:[-*+>•]\s+|\d{1,3}[.)]\s+)*")
 _LINK = re.compile(r"\[([^\[\]]*)\]\([^()\s]*\)")
 _MARKUP = re.compile(r"[*_\[\]\"“”„«»]|`(?=" + NAME + r"`)|(?<=" + NAME + r")`")
 _SPACE = re.compile(r"\s+")
-_ADJACENT = re.compile(rf"(?P<name>{NAME}) (?P<same>{NAME})")
 _OPENING_PARENTHESIS = re.compile(r" *\( *")
 _BEFORE_MARK = re.compile(r" +(?=[.,;:!?])")
 # Nouns of things that a title names.
@@ -82,13 +81,7 @@ def _named_sentence(text: str, offset: int, mentions: Sequence[Mention]) -> Name
     plain = _MARKUP.sub("", _LINK.sub(r"\1", "".join([*pieces, text[position:]])))
     plain = _OPENING_PARENTHESIS.sub(" (", _LIST_MARK.sub("", plain, count=1))
     plain = _BEFORE_MARK.sub("", _SPACE.sub(" ", plain)).strip()
-    return NamedSentence(_ADJACENT.sub(lambda match: _once(match, names), plain), names)
-
-
-def _once(match: re.Match[str], names: dict[str, Mention]) -> str:
-    """One name for two adjacent mentions of it, such as a title in full."""
-    same = fold(names[match["name"]].name) == fold(names[match["same"]].name)
-    return match["name"] if same else match[0]
+    return NamedSentence(plain, names)
 
 
 def _with_topic(sentence: NamedSentence, topic: Mention, pronoun: re.Pattern[str]) -> NamedSentence:

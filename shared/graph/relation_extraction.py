@@ -22,7 +22,6 @@ _LISTS = word_sets(__file__)
 _PARENTHESIS = re.compile(r" ?\([^()]*\)")
 _CODE = re.compile(r"[`{}<>=\\|]|//")
 _WORD = re.compile(r"[^\W\d_]+(?:['’]t)?")
-_SINGULAR = re.compile(r"(?:, (?:which|who))? (?:is|was|has)\b")
 
 
 def relations_in(
@@ -73,30 +72,23 @@ class _Statements:
         while True:
             for pattern, types, is_forward in forms:
                 match = pattern.match(self._text, place)
-                if match is not None and self._is_sure(match, subjects, types):
+                if match is not None and self._is_sure(match):
                     yield from self._relations(match, subjects, types, is_forward)
                     place, forms = match.end(), CONTINUATIONS
                     break
             else:
                 return
 
-    def _is_sure(self, match: re.Match[str], subjects: str, types: Mapping[str, str]) -> bool:
+    def _is_sure(self, match: re.Match[str]) -> bool:
         """Whether no word before the object makes the relation doubtful, and the names are whole."""
         before = match.groupdict().get("before") or ""
-        objects = self._names(match["objects"])
         if is_doubtful(self._text[: match.end()]) or not all(
             not word[0].isupper() or word.strip(", ").lower() in DEMONYMS for word in before.split()
         ):
             return False
-        if len(self._names(subjects)) > 1 and _SINGULAR.match(match[0]):
-            # The Office of Health and Safety is.
-            return False
-        if fold(objects[-1]) in ORGANIZATIONS and self._text.startswith((" for", " on"), match.end()):
-            # The Society for Science.
-            return False
-        # The Department of Health and Safety; but: the son of Anna of York and John.
-        is_of_persons = OBJECT_KINDS.get(types[match["words"]]) == "person"
-        return len(objects) != 2 or " of " not in objects[0] or is_of_persons
+        # The Society for Science.
+        last = fold(self._names(match["objects"])[-1])
+        return last not in ORGANIZATIONS or not self._text.startswith((" for", " on"), match.end())
 
     def _relations(
         self, match: re.Match[str], subjects: str, types: Mapping[str, str], is_forward: bool

@@ -56,7 +56,6 @@ _ROLE = (
 _VERB = rf"{_ADVERBS} (?P<words>%s){_NEAR_OBJECTS}"
 
 OPENING = re.compile(
-    rf"(?:(?:(?:In|On|At|Since|Today|Currently|Now)\b{_OTHER}{{0,40}}|For example|E\.?g\.?),? )?"
     rf"(?:{_ARTICLE} )?{_NOUN}(?P<subjects>{_NAMES})"
     rf"(?:, (?!and\b|or\b|which\b|who\b){_OTHER}{{1,80}}(?:known as (?:just )?{NAME})?,)?(?=,? )"
 )

@@ -34,7 +34,7 @@ OPERATIONS = [
      ["INC-4821 FIXED_BY PR-332", "INC-4822 FIXED_BY PR-332"]),
     ("Since the move in spring and for the time being, the billing-service is owned by the\nPayments Team.",
      []),
-    ("Since spring all is well with us. Now the billing-service is owned by the\nPayments Team. So it\n"
+    ("Since spring all is well with us. The billing-service is owned by the\nPayments Team. So it\n"
      "is with the others.", ["billing-service OWNED_BY Payments Team"]),
 ]  # fmt: skip
 GENERAL = [
@@ -81,10 +81,8 @@ NO_STATEMENTS = [
     "Frost Labs is a planned company founded by Rosa Keane.",
     "Do not say that Alice Brown's brother Zed Brown left.",
     # Names that are cut short, and lists of alternatives.
-    "The a-service is owned by the Ministry of Health and Safety.",
     "The News is published by the Society for All.",
     "The film Blue Sky was made by Hong Kong duo Twins.", "The a-service requires Kafka, Redis, or RabbitMQ.",
-    "The Office of Health and Safety is part of Frost Labs.",
     # A subject that is not at the beginning, or another word between.
     "Rosa Keane asked the team responsible for Mallow.", "Hugh Grey married Guy Black's widow.",
     "They left Penshurst, Kent, eldest son of Edward Brown.",
