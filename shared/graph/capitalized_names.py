@@ -19,6 +19,7 @@ _ABBREVIATED = frozenset("st ste mt ft jr sr dr mr mrs ms prof bros co inc ltd n
 _NUMBER = re.compile(r"\d{1,3}[A-Za-z]?")
 # Lothair I was; but: in Mallow I told them.
 _BEHIND_NUMERAL = re.compile(r"\s*(?:[^\s\w]|\Z)|\s+(?:of|and|was|is|in|the|who|on|to|by|as|from|at)\b")
+_DEGREES = re.compile(r"[°\d] ?$")
 # A longer run is a list.
 _MAX_WORDS = 24
 _HEADS = TEAMS | SERVICES | {"department", "office", "cooperative", "group"}
@@ -60,7 +61,7 @@ class CapitalizedNames:
         while end < min(len(self._tokens), start + _MAX_WORDS) and self._continues(start, end):
             token = self._tokens[end]
             if not token.is_capitalized and not _NUMBER.fullmatch(token.text):
-                behind_connectors = self._behind_connectors(end)
+                behind_connectors = self._behind_connectors(start, end)
                 if behind_connectors is None:
                     break
                 end = behind_connectors
@@ -80,8 +81,12 @@ class CapitalizedNames:
             return before.folded in _ABBREVIATED or _INITIAL.fullmatch(before.text) is not None
         return between in {" ", "\u00a0", " & "}
 
-    def _behind_connectors(self, index: int) -> int | None:
+    def _behind_connectors(self, start: int, index: int) -> int | None:
         """The capitalized word behind up to three connectors."""
+        first = self._tokens[start]
+        if index == start + 1 and self._tokens[index].text == "the" and first.starts_sentence:
+            # Install the Frostline app.
+            return None
         connectors = GERMAN_CONNECTORS if self._evidence.is_german else CONNECTORS
         for place in range(index, min(index + 3, len(self._tokens) - 1)):
             if self._tokens[place].text not in connectors or self._between(place) != " ":
@@ -122,7 +127,8 @@ class CapitalizedNames:
     def _is_outside_name(self, first: int, end: int) -> bool:
         """Whether a word at the beginning of a run is no part of the name."""
         token, is_alone = self._tokens[first], first + 1 == end
-        if not token.is_capitalized:
+        is_unit = len(token.text) == 1 and _DEGREES.search(self._text, max(0, token.start - 2), token.start)
+        if not token.is_capitalized or is_unit:
             return True
         if token.folded in COMMON and not self._is_initial(token):
             # Inside a sentence "When the Stars Go Blue" is a name; an article never begins one.

@@ -29,7 +29,8 @@ NAMED = [
     ("Είδαμε τον Νίκο Καζαντζάκη.", ["Νίκο Καζαντζάκη"]),
     ("Michael Curtiz was born there. Later Curtiz left.", ["Michael Curtiz"]),
     ("During World War II it stood.", ["World War II"]),
-    ("They use the Frostline app.", ["Frostline app"]),
+    ("Install the Frostline app.", ["Frostline app"]),
+    ("Above 8 °C. Rosa Keane rejects it.", ["Rosa Keane"]),
     ("Nous aimons l'Irlande et L’assistance de Halden.", ["Irlande", "Halden"]),
     ("Dies ist nicht gut, und die Uhr ist alt. Öffnen Sie Frostline Cloud.", ["Frostline Cloud"]),
 ]
