@@ -6,7 +6,7 @@ export SUPABASE_TELEMETRY_DISABLED := 1
 # The tests start hundreds of Python processes: without bytecode each would compile the project again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo serve test test-postgres test-long mutants docs links check format schema migration openapi package sdk bench eval clean
+.PHONY: help demo serve test test-postgres test-long mutants docs links check format schema migration openapi package sdk bench eval calibrate clean
 
 help:
 	@echo "make demo       documents in, questions asked, answers with citations (a stack of its own)"
@@ -27,7 +27,8 @@ help:
 	@echo "make bench      speed, cold starts, memory, load, matching among 100,000 chunks (bench/results.jsonl;"
 	@echo "                an hour; PARTS=match for one of http cold memory load match growth storage cutover"
 	@echo "                hybrid ingest work index search graph chat sdk playground)"
-	@echo "make eval DATA=dir      how well documents are found, and the confidence thresholds, by labelled sets"
+	@echo "make eval DATA=dir      how well documents are found, and how far confidence is right, by labelled sets"
+	@echo "make calibrate DATA=dir DATABASE=url    fits confidence to your own questions, and writes rag.settings"
 
 demo: .venv/ready node_modules/ready
 	@$(BIN)/python -m local demo
@@ -101,6 +102,10 @@ sdk: .venv/ready-dev node_modules/ready
 
 bench: .venv/ready-dev node_modules/ready
 	@$(BIN)/python -m bench $(PARTS)
+
+calibrate: .venv/ready-dev node_modules/ready
+	@test -n "$(DATA)" || { echo "make calibrate DATA=folder [DATABASE=url] [BUDGET=0.05]"; exit 2; }
+	@$(BIN)/python -m bench.calibrate $(DATA) $(BUDGET:%=--budget %) $(DATABASE:%=--database "%")
 
 eval: .venv/ready-dev node_modules/ready
 	@test -n "$(DATA)" || { echo "make eval DATA=folder; what it holds: bench/labelled_sets.py"; exit 2; }

@@ -58,12 +58,11 @@ GRAPHS_HEAD = (
     "|---|---|---|---|---|---|---|---|---|",
 )
 INDEX_HEAD = ("| questions | documents | 1 client, p50 | 8 clients, p50 |", "|---|---|---|---|")
-CONFIDENCE_HEAD = ("| questions | answered (medium or high) | answered as high |", "|---|---|---|")
-LABELS = {
-    "answerable": "answerable",
-    "out_of_corpus": "about something else",
-    "adversarial_unanswerable": "on topic, but not answered by the text",
-}
+CONFIDENCE_HEAD = (
+    "| set | answered | high | hidden, high | foreign, answered | foreign, high | AUROC hidden | foreign "
+    "| calibration error |",
+    "|---|---|---|---|---|---|---|---|---|",
+)
 SUPPORT_HEAD = ("| sentences | | share | of |", "|---|---|---|---|")
 
 
@@ -229,12 +228,17 @@ def index() -> list[str]:
 
 
 def confidence() -> list[str]:
-    """A row a label of questions."""
-    measured = json.loads((eval_confidence.RESULTS / "confidence_all-MiniLM-L6-v2.json").read_text())
+    """A row a set: what a calibration gives that was fitted on the other sets."""
+    measured = json.loads(eval_confidence.RESULTS.read_text())
     rows = [*CONFIDENCE_HEAD]
-    for label, text in LABELS.items():
-        shares = measured["answered"][label], measured["answered_with_high_confidence"][label]
-        rows.append(f"| {text} | {shares[0]:.1%} | {shares[1]:.1%} |".replace("%", " %"))
+    for name, of_set in measured["sets"].items():
+        high, answered, auroc = of_set["high"], of_set["answered"], of_set["auroc"]
+        shares = (
+            answered["answerable"], high["answerable"], high["hidden"], answered["foreign"], high["foreign"],
+        )  # fmt: skip
+        cells = [f"{100 * share:.1f} %" for share in shares]
+        ranks = [f"{auroc['hidden']:.3f}", f"{auroc['foreign']:.3f}", f"{of_set['calibration_error']:.3f}"]
+        rows.append(f"| {' | '.join([name, *cells, *ranks])} |")
     return rows
 
 

@@ -1,96 +1,294 @@
-"""Fit the confidence thresholds of the embedder at hand, and report on questions that the fit did not see:
-called by bench/evaluate.py for a set whose questions are labelled.
+"""Evidence of labelled questions, the calibration of confidence fitted to it, and the errors to expect.
 
-A question's label is "answerable", "out_of_corpus" or anything else. The figures in docs/benchmarks.md
-are from 3,000 questions of SQuAD 2.0 (CC BY-SA, so not kept here) over 815 of its paragraphs: 1,000
-answerable, 1,000 of its adversarial unanswerable ones, 1,000 about articles that are not among the 815.
+Every question goes through the real search. Four kinds of questions are told apart:
 
-Every question goes through the real search. Its number is the contract's: the mean similarity of its five
-best chunks. Half of the questions (by a hash of their id) fit two thresholds, the other half is reported:
+- answerable;
+- hidden: the same questions with their documents removed from the results, so that passages on the subject
+  remain, but no answer;
+- foreign: labelled out_of_corpus, or a question of another set;
+- on_topic: any other label, such as SQuAD 2.0's adversarial questions; reported, never fitted.
 
-- medium: where questions of the corpus and questions foreign to it are told apart best (Youden's J:
-  largest difference between the shares let through);
-- high: where at most 1 % of the foreign ones are still let through.
-
-Questions that are on topic but not answered look the same to this rule as answerable ones; their share is
-reported, not fitted: no threshold on similarity can tell them apart.
+The fit: a logistic function where half of the questions are answerable; high, so that at most the budget of
+questions without an answer is called high, three quarters of them hidden; medium, so that 95 % of the
+answerable are answered; the rag contract's ceiling, so that it holds down 1 % of the answerable. Each set has
+the same weight. Each set is also reported with a calibration fitted on the other sets alone.
 """
 
 import json
-from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 from zlib import crc32
 
-from rich.console import Console
+import numpy as np
+from numpy.typing import NDArray
 
-from bench.labelled_sets import IngestedSet, LabelledSet
+from bench.labelled_sets import IngestedSet, Item, LabelledSet
 from shared import pipeline
-from shared.generation.confidence import CONTRACT_THRESHOLDS, judge
-from shared.types import Query
+from shared.generation.confidence import JUDGED, Calibration, evidence_sum, mean_similarity
+from shared.generation.evidence import evidence_of
+from shared.types import Match, Mode, Query, Thresholds
 
-RESULTS = Path(__file__).parent / "results"
-ANSWERABLE, FOREIGN = "answerable", "out_of_corpus"
-
-
-def is_labelled(labelled_set: LabelledSet) -> bool:
-    return {ANSWERABLE, FOREIGN} <= {item.label for item in labelled_set.questions}
-
-
-def measure(ingested: IngestedSet, labelled_set: LabelledSet) -> dict[str, dict[str, float]]:
-    """Each question's mean similarity by label and id."""
-    means: dict[str, dict[str, float]] = defaultdict(dict)
-    for item in labelled_set.questions:
-        result = pipeline.search(ingested.core, ingested.reader, Query(item.text, top_k=5, rerank=False))
-        mean = judge(result.matches, CONTRACT_THRESHOLDS).mean_similarity
-        means[str(item.label)][item.id] = mean
-    return means
+RESULTS = Path(__file__).parent / "results" / "confidence.json"
+ANSWERABLE, HIDDEN, FOREIGN, ON_TOPIC = "answerable", "hidden", "foreign", "on_topic"
+KINDS = ANSWERABLE, HIDDEN, FOREIGN, ON_TOPIC
+BUDGET, ANSWERED, HELD_DOWN, HIDDEN_SHARE = 0.05, 0.95, 0.01, 0.75
+# Of each kind and set at most; of each other set as foreign ones.
+QUESTIONS, FOREIGN_QUESTIONS = 500, 40
+MAX_CHARACTERS = 500
+Floats = NDArray[np.float64]
 
 
-def halves(means: dict[str, float]) -> tuple[list[float], list[float]]:
-    """The half to fit on and the half to report, by a hash of the query's id."""
-    fit = [value for name, value in means.items() if crc32(name.encode()) % 2 == 0]
-    report = [value for name, value in means.items() if crc32(name.encode()) % 2 == 1]
-    return fit, report
+@dataclass(frozen=True)
+class Observation:
+    """`total`: similarity and weighted coverage; `has_gap`: confidence is medium at most; `mean`: the rag
+    contract's mean similarity."""
+
+    kind: str
+    total: float
+    has_gap: bool
+    mean: float
 
 
-def share_from(values: Sequence[float], threshold: float) -> float:
-    return sum(value >= threshold for value in values) / len(values)
+def observe(
+    ingested: IngestedSet, labelled_set: LabelledSet, others: Sequence[LabelledSet]
+) -> list[Observation]:
+    observations: list[Observation] = []
+    for item in _sample(labelled_set.questions):
+        gold = labelled_set.relevant.get(item.id, {})
+        kind = _kind(item, gold)
+        if kind is None:
+            continue
+        matches = _search(ingested, item.text)
+        observations.append(_observation(kind, item.text, matches))
+        if kind == ANSWERABLE and gold:
+            without = [match for match in matches if ingested.names.get(match.document_id) not in gold]
+            observations.append(_observation(HIDDEN, item.text, without))
+    for other in others:
+        observations += [
+            _observation(FOREIGN, item.text, _search(ingested, item.text))
+            for item in _sample(_answerable(other), FOREIGN_QUESTIONS)
+        ]
+    return observations
 
 
-def fit(answerable: Sequence[float], foreign: Sequence[float]) -> tuple[float, float]:
-    """(high, medium), to two decimals."""
-    steps = [step / 100 for step in range(101)]
-    medium = max(steps, key=lambda step: share_from(answerable, step) - share_from(foreign, step))
-    high = next(step for step in steps if step > medium and share_from(foreign, step) <= 0.01)
-    return high, medium
+def fit(sets: Iterable[Sequence[Observation]], budget: float = BUDGET) -> Calibration:
+    """Raises ValueError where a set has no answerable questions or none without an answer."""
+    answerable, wrong = _Weighted(), _Weighted()
+    capped: list[float] = []
+    for observations in sets:
+        of_kind = {kind: [item for item in observations if item.kind == kind] for kind in KINDS}
+        without = {HIDDEN: of_kind[HIDDEN], FOREIGN: of_kind[FOREIGN]}
+        if not of_kind[ANSWERABLE] or not any(without.values()):
+            raise ValueError("a set needs answerable questions, and some that it does not answer")
+        answerable.add(of_kind[ANSWERABLE], 1.0)
+        share = HIDDEN_SHARE if all(without.values()) else 1.0
+        shares = {HIDDEN: share, FOREIGN: 1 - HIDDEN_SHARE if share < 1 else 1.0}
+        for kind, items in without.items():
+            if items:
+                wrong.add(items, shares[kind])
+    totals, weights = wrong.totals(), wrong.weights()
+    capped = [0.0 if item.has_gap else item.total for item in wrong.items]
+    slope, intercept = _logistic_fit(
+        np.concatenate([answerable.totals(), totals]),
+        np.concatenate([np.ones(len(answerable.items)), np.zeros(len(totals))]),
+        np.concatenate([answerable.weights() / answerable.weights().sum(), weights / weights.sum()]),
+    )
+    high = _quantile(np.array(capped), weights, 1 - budget)
+    medium = min(high, _quantile(answerable.totals(), answerable.weights(), 1 - ANSWERED))
+    ceilings = []
+    for least in (high, medium):
+        reached = [
+            index
+            for index, item in enumerate(answerable.items)
+            if item.total >= least and not (least == high and item.has_gap)
+        ]
+        means = np.array([answerable.items[index].mean for index in reached] or [0.0])
+        ceilings.append(_quantile(means, answerable.weights()[reached] if reached else np.ones(1), HELD_DOWN))
+
+    def score(total: float) -> float:
+        return round(float(1 / (1 + np.exp(-(slope * total + intercept)))), 3)
+
+    return Calibration(
+        round(slope, 3),
+        round(intercept, 3),
+        Thresholds(score(high), score(medium)),
+        Thresholds(round(max(ceilings), 3), round(ceilings[1], 3)),
+    )
 
 
-def report(ingested: IngestedSet, labelled_set: LabelledSet, console: Console) -> None:
-    """Fit, print and write bench/results/confidence_MODEL.json."""
-    model, means = ingested.core.embedder.model, measure(ingested, labelled_set)
-    fitted: dict[str, list[float]] = {}
-    reported: dict[str, list[float]] = {}
-    for label, values in means.items():
-        fitted[label], reported[label] = halves(values)
-    high, medium = fit(fitted[ANSWERABLE], fitted[FOREIGN])
-    contract = CONTRACT_THRESHOLDS
+def errors(observations: Sequence[Observation], calibration: Calibration) -> dict[str, Any]:
+    """What the calibration gives for these questions: by kind the shares called high and answered, AUROC of
+    answerable questions against each other kind, the calibration error in ten bins, and the shares answered
+    wrongly by the share of answerable questions answered (risk and coverage, as the threshold falls)."""
+    scores = {
+        kind: np.array([_score(item, calibration) for item in observations if item.kind == kind])
+        for kind in KINDS
+    }
+    gaps = {kind: np.array([item.has_gap for item in observations if item.kind == kind]) for kind in KINDS}
+    present = [kind for kind in KINDS if len(scores[kind])]
+    high, medium = calibration.thresholds.high, calibration.thresholds.medium
+    return {
+        "questions": {kind: len(scores[kind]) for kind in present},
+        "high": {kind: _share((scores[kind] >= high) & ~gaps[kind]) for kind in present},
+        "answered": {kind: _share(scores[kind] >= medium) for kind in present},
+        "auroc": {kind: _auroc(scores[ANSWERABLE], scores[kind]) for kind in present if kind != ANSWERABLE},
+        "calibration_error": _calibration_error(scores),
+        "risk_coverage": _risk_coverage(scores),
+    }
+
+
+def report(
+    observations: Mapping[str, Sequence[Observation]], model: str, budget: float = BUDGET
+) -> dict[str, Any]:
+    """The calibration of all sets, and each set's errors under one that was fitted on the others; also in
+    bench/results. Raises as fit."""
+    calibration = fit(observations.values(), budget)
+    by_set = {}
+    for name, own in observations.items():
+        others = [items for other, items in observations.items() if other != name]
+        by_set[name] = errors(own, fit(others, budget) if others else calibration)
     summary = {
         "model": model,
-        "dataset": labelled_set.name,
-        "fitted_on": {label: len(values) for label, values in fitted.items()},
-        "high": high,
-        "medium": medium,
-        "reported_on": {label: len(values) for label, values in reported.items()},
-        "answered": {label: round(share_from(values, medium), 3) for label, values in reported.items()},
-        "answered_with_high_confidence": {
-            label: round(share_from(values, high), 3) for label, values in reported.items()
-        },
-        "answered_at_the_contracts_numbers": {
-            label: round(share_from(values, contract.medium), 3) for label, values in reported.items()
-        },
+        "budget": budget,
+        "calibration": row_of(calibration),
+        "held_out": len(observations) > 1,
+        "sets": by_set,
     }
-    RESULTS.mkdir(exist_ok=True)
-    path = RESULTS / f"confidence_{model.replace('/', '_')}.json"
-    path.write_text(json.dumps(summary, indent=2) + "\n")
-    console.print_json(data=summary)
+    RESULTS.parent.mkdir(exist_ok=True)
+    RESULTS.write_text(json.dumps(summary, indent=1) + "\n")
+    return summary
+
+
+def row_of(calibration: Calibration) -> dict[str, float]:
+    """The calibration as rag.settings has it."""
+    return {
+        "slope": calibration.slope,
+        "intercept": calibration.intercept,
+        "high": calibration.thresholds.high,
+        "medium": calibration.thresholds.medium,
+        "ceiling_high": calibration.ceiling.high,
+        "ceiling_medium": calibration.ceiling.medium,
+    }
+
+
+class _Weighted:
+    """Observations of which each group has a weight that its members share."""
+
+    def __init__(self) -> None:
+        self.items: list[Observation] = []
+        self._weights: list[float] = []
+
+    def add(self, items: Sequence[Observation], weight: float) -> None:
+        self.items += items
+        self._weights += [weight / len(items)] * len(items)
+
+    def totals(self) -> Floats:
+        return np.array([item.total for item in self.items])
+
+    def weights(self) -> Floats:
+        return np.array(self._weights)
+
+
+def _kind(item: Item, gold: Mapping[str, int]) -> str | None:
+    if item.label is None:
+        return ANSWERABLE if gold else None
+    return {ANSWERABLE: ANSWERABLE, "out_of_corpus": FOREIGN}.get(item.label, ON_TOPIC)
+
+
+def _answerable(labelled_set: LabelledSet) -> list[Item]:
+    return [
+        item
+        for item in labelled_set.questions
+        if _kind(item, labelled_set.relevant.get(item.id, {})) == ANSWERABLE
+    ]
+
+
+def _sample(items: Iterable[Item], limit: int | None = None) -> list[Item]:
+    """Of each label at most so many, those whose ids hash lowest."""
+    by_label: dict[str | None, list[Item]] = {}
+    for item in sorted(items, key=lambda item: crc32(item.id.encode())):
+        by_label.setdefault(item.label, []).append(item)
+    return [item for group in by_label.values() for item in group[: limit or QUESTIONS]]
+
+
+def _search(ingested: IngestedSet, text: str) -> tuple[Match, ...]:
+    query = Query(text[:MAX_CHARACTERS], 2 * JUDGED, mode=Mode.GRAPH, rerank=False, with_similarity=True)
+    return pipeline.search(ingested.core, ingested.reader, query).matches
+
+
+def _observation(kind: str, question: str, matches: Sequence[Match]) -> Observation:
+    judged = matches[:JUDGED]
+    evidence = evidence_of(question, judged)
+    has_gap = bool(evidence.missing) or evidence.lacks_negation
+    return Observation(kind, evidence_sum(evidence), has_gap, mean_similarity(judged))
+
+
+def _score(item: Observation, calibration: Calibration) -> float:
+    return float(1 / (1 + np.exp(-(calibration.slope * item.total + calibration.intercept))))
+
+
+def _logistic_fit(values: Floats, labels: Floats, weights: Floats) -> tuple[float, float]:
+    """Slope and intercept by Newton's method."""
+    design = np.column_stack([values, np.ones(len(values))])
+    parameters = np.zeros(2)
+    for _ in range(50):
+        probability = 1 / (1 + np.exp(-design @ parameters))
+        gradient = design.T @ (weights * (labels - probability))
+        curvature = (design * (weights * probability * (1 - probability))[:, None]).T @ design
+        step = np.linalg.solve(curvature + 1e-9 * np.eye(2), gradient)
+        parameters += step
+        if np.abs(step).max() < 1e-9:
+            break
+    return float(parameters[0]), float(parameters[1])
+
+
+def _quantile(values: Floats, weights: Floats, share: float) -> float:
+    order = np.argsort(values)
+    cumulative = np.cumsum(weights[order]) / weights.sum()
+    return float(values[order[min(int(np.searchsorted(cumulative, share)), len(values) - 1)]])
+
+
+def _share(truth: NDArray[np.bool_]) -> float:
+    return round(float(truth.mean()), 3)
+
+
+def _auroc(positive: Floats, negative: Floats) -> float:
+    """The share of pairs in the right order, ties half."""
+    ordered = np.sort(negative)
+    below = np.searchsorted(ordered, positive, "left")
+    equal = np.searchsorted(ordered, positive, "right") - below
+    return round(float((below + equal / 2).mean() / len(negative)), 3)
+
+
+def _unanswerable(scores: Mapping[str, Floats]) -> tuple[Floats, Floats]:
+    """The scores of hidden and foreign questions, and weights, half for each kind."""
+    kinds = [scores[kind] for kind in (HIDDEN, FOREIGN) if len(scores[kind])]
+    weights = [np.full(len(values), 1 / len(values) / len(kinds)) for values in kinds]
+    return np.concatenate(kinds), np.concatenate(weights)
+
+
+def _calibration_error(scores: Mapping[str, Floats]) -> float:
+    """Expected calibration error (Naeini et al. 2015), where half of the questions are answerable."""
+    wrong, wrong_weights = _unanswerable(scores)
+    answerable = scores[ANSWERABLE]
+    values = np.concatenate([answerable, wrong])
+    labels = np.concatenate([np.ones(len(answerable)), np.zeros(len(wrong))])
+    weights = np.concatenate([np.full(len(answerable), 0.5 / len(answerable)), wrong_weights / 2])
+    bins = np.minimum((values * 10).astype(int), 9)
+    gaps = [abs((weights * (labels - values))[bins == index].sum()) for index in range(10)]
+    return round(float(sum(gaps)), 3)
+
+
+def _risk_coverage(scores: Mapping[str, Floats]) -> list[list[float]]:
+    """For each twentieth of the answerable questions: the share of the answered questions, half of all being
+    answerable, that have no answer."""
+    wrong, weights = _unanswerable(scores)
+    answerable = np.sort(scores[ANSWERABLE])[::-1]
+    points = []
+    for place in range(1, 21):
+        threshold = answerable[max(0, round(len(answerable) * place / 20) - 1)]
+        answered_wrongly = float(weights[wrong >= threshold].sum())
+        points.append([place / 20, round(answered_wrongly / (answered_wrongly + place / 20), 3)])
+    return points

@@ -1,11 +1,11 @@
-"""Measure retrieval quality and fit the confidence thresholds: `make eval`.
+"""Measure retrieval quality and confidence: `make eval`.
 
     python -m bench.evaluate FOLDER [--questions 225] [--parts graph]
 
 FOLDER is a labelled set or has several (bench/labelled_sets.py). Each corpus goes through the real ingestion
 path into a temporary stack. bench/eval_quality.py measures retrieval, bench/eval_keyword.py keyword search
 beside BM25 by the length of questions, bench/eval_graph.py the effect of the graph,
-bench/eval_confidence.py the confidence thresholds. bench/eval_support.py, the grounding check, needs only the
+bench/eval_confidence.py the confidence. bench/eval_support.py, the grounding check, needs only the
 sets.
 """
 
@@ -60,6 +60,8 @@ def _search(sets: Sequence[LabelledSet], limit: int, parts: Sequence[str], conso
     about = figures.machine()
     qualities: dict[str, eval_quality.Runs] = {}
     graphs: list[eval_graph.CorpusRuns] = []
+    observations: dict[str, list[eval_confidence.Observation]] = {}
+    model = ""
     for labelled_set in sets:
         with ingest_set(labelled_set, console) as ingested:
             if labelled_set.relevant and QUALITY in parts:
@@ -68,11 +70,15 @@ def _search(sets: Sequence[LabelledSet], limit: int, parts: Sequence[str], conso
                 eval_keyword.write(eval_keyword.measure(ingested, labelled_set, console))
             if labelled_set.relevant and GRAPH in parts:
                 graphs += eval_graph.measure(ingested, labelled_set, limit, console)
-            if eval_confidence.is_labelled(labelled_set) and CONFIDENCE in parts:
-                eval_confidence.report(ingested, labelled_set, console)
+            if CONFIDENCE in parts:
+                others = [other for other in sets if other is not labelled_set]
+                observations[labelled_set.name] = eval_confidence.observe(ingested, labelled_set, others)
+                model = ingested.core.embedder.model
     if qualities:
         _record(QUALITY, about, eval_quality.goals(qualities), console)
         chart_quality.write()
+    if observations:
+        console.print_json(data=eval_confidence.report(observations, model))
     if graphs:
         eval_graph.write(graphs)
         _record(eval_graph.PART, about, eval_graph.goals(graphs), console)

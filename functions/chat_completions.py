@@ -37,10 +37,10 @@ async def complete(
         require_scope(caller, Scope.CHAT_READ)
     if conversation.streams:
         stream = await completions.stream(core, fresh_caller, conversation)
-        encode = partial(wire.encode_part, matches=stream.matches)
+        encode = partial(wire.encode_part, sources=stream.sources)
         return EventStream(events(stream.parts, encode, wire.encode_error, wire.DONE), stream.cleanup)
     completion = await completions.complete(core, fresh_caller, conversation)
-    return Response(wire.encode_answer(completion.answer, completion.matches), media_type="application/json")
+    return Response(wire.encode_answer(completion.answer, completion.sources), media_type="application/json")
 
 
 @app.get("/v1/models")

@@ -20,8 +20,7 @@ Asker = Annotated[Principal, with_scope(Scope.RETRIEVALS_READ, Scope.CHAT_READ, 
 async def query(caller: Asker, core: Core, body: wire.QueryRequest) -> wire.QueryResponse:
     async with timed_async(core.database, caller, "query"):
         search_query = Query(body.query, body.top_k, Filters(collection=body.index_name), Mode.HYBRID)
-        # One good passage of an index suffices for an answer.
-        answer = await pipeline.answer(core, caller, search_query, body.sampling(), judged=1)
+        answer = await pipeline.answer(core, caller, search_query, body.sampling())
         return wire.QueryResponse.of(body.query, answer)
 
 

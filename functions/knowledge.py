@@ -107,9 +107,9 @@ async def query(
     caller: Asker, core: Core, namespace: Namespace, body: wire.QueryRequest
 ) -> wire.QueryResponse:
     request = KnowledgeQuery(body.question, body.top_k, body.filters)
-    draft, passages = await knowledge.query(core, caller, namespace, request)
+    draft, judgement, passages = await knowledge.query(core, caller, namespace, request)
     chunks = wire.chunks_of(passages, with_citations=body.include_citations)
-    return wire.QueryResponse.of(body.question, draft, chunks)
+    return wire.QueryResponse.of(body.question, draft, judgement, chunks)
 
 
 handler = lambda_handler(app)

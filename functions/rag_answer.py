@@ -12,7 +12,7 @@ app = create_app(rag, "rag-answer", errors=(400, 401, 413, 429, 500, 503))
 @app.post("/api/rag/answer")
 @app.post("/functions/v1/rag-answer")
 async def answer(caller: Caller, core: Core, body: rag.Request) -> rag.AnswerResponse:
-    return rag.AnswerResponse.of(body, await pipeline.answer(core, caller, body.to_query()))
+    return rag.AnswerResponse.of(body, await pipeline.answer(core, caller, body.to_query(), has_ceiling=True))
 
 
 handler = lambda_handler(app)

@@ -88,13 +88,12 @@ def show(question: Question, body: dict[str, Any], console: Console) -> None:
         for result in body["results"][:3]:
             _passage(result["rank"], result["score"], result, console)
     else:
-        answer, used = body["answer"], body["context_used"]
-        level = answer["confidence"]
-        limits = f"high from {used['thresholds']['high']}, medium from {used['thresholds']['medium']}"
+        answer, detail = body["answer"], body["confidence_detail"]
+        level, limits = answer["confidence"], detail["thresholds"]
         writer = f"written by {escape(answer['model'])}" if answer["model"] else "no model asked"
         console.print(
-            f"  [{STYLES[level]}]{level} confidence[/] (mean similarity {used['avg_relevance']:.2f}, "
-            f"{limits}), {milliseconds} ms, {writer}",
+            f"  [{STYLES[level]}]{level} confidence[/] (score {detail['score']:.2f}, "
+            f"high from {limits['high']}, medium from {limits['medium']}), {milliseconds} ms, {writer}",
             soft_wrap=True,
         )
         for paragraph in filter(None, answer["text"].split("\n")):

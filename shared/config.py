@@ -187,10 +187,6 @@ class Settings(ServerSettings):
     rag_recency_half_life_days: Annotated[float, Field(ge=0, le=100_000)] = 365
     rag_moderation_model: str | None = None
 
-    # Confidence. Unset: the thresholds of the embedding model (confidence.py).
-    rag_confidence_high_threshold: Share | None = None
-    rag_confidence_medium_threshold: Share | None = None
-
     # Callers.
     rag_rate_limit_rag: Rate = "60/minute"
     rag_rate_limit_api: Rate = "600/minute"

@@ -16,7 +16,8 @@ from starlette.concurrency import run_in_threadpool
 
 from shared.errors import GenerationFailed, GenerationRefused, InvalidRequest
 from shared.generation.citations import cite, with_snippets
-from shared.generation.confidence import CONFIDENCE_TOP_N, judge
+from shared.generation.confidence import JUDGED, held_down, judge
+from shared.generation.evidence import evidence_of
 from shared.generation.generators import (
     DEFAULT_SAMPLING,
     Generation,
@@ -25,6 +26,7 @@ from shared.generation.generators import (
     chat_request,
     collect,
 )
+from shared.generation.refusals import missing_note
 from shared.models.query_embedding_cache import embed_query
 from shared.models.reranking import rerank
 from shared.observability.tracing import milliseconds_since, step
@@ -65,18 +67,21 @@ async def answer(
     caller: Principal,
     query: Query,
     sampling: Sampling = DEFAULT_SAMPLING,
-    judged: int = CONFIDENCE_TOP_N,
     redact: Callable[[Match], Match] = lambda match: match,
+    *,
+    has_ceiling: bool = False,
 ) -> Answer:
-    """An answer with citations, or, below medium confidence, the citations alone. The confidence is that of
-    the `judged` nearest matches, also when the query has a smaller top_k. `redact` returns what the model and
-    the caller may see of a match. Raises a RagError."""
+    """An answer with citations, or, below medium confidence, the citations alone. `redact` removes from a
+    match what the model and the caller may not see. `has_ceiling`: the level is no higher than the rag
+    contract's rule permits. Raises a RagError."""
     started = time.perf_counter()
-    wider = replace(query, top_k=max(query.top_k, judged))
+    wider = replace(query, top_k=max(query.top_k, JUDGED), with_similarity=True)
     result = await run_in_threadpool(search, services, caller, wider)
     candidates = tuple(map(redact, result.matches))
-    judgement = judge_matches(services, candidates, query.text, judged)
+    judgement = await run_in_threadpool(judge_matches, services, caller, candidates, query.text)
     matches = candidates[: query.top_k]
+    if has_ceiling:
+        judgement = held_down(judgement, matches)
     citations = cite(matches)
     generation = generate(
         services.generator,
@@ -97,7 +102,8 @@ async def answer(
         # The caller chose neither the model nor the messages.
         raise GenerationFailed from refused
     if draft:
-        draft = replace(draft, text=draft.text.strip())
+        note = missing_note(query.text, judgement)
+        draft = replace(draft, text=f"{note}\n\n{draft.text}".strip())
         citations = with_snippets(citations, draft.snippets)
     return Answer(matches, judgement, citations, draft, datetime.now(UTC), milliseconds_since(started))
 
@@ -134,11 +140,13 @@ def similar(
 
 
 def judge_matches(
-    services: Services, matches: Sequence[Match], text: str, judged: int = CONFIDENCE_TOP_N
+    services: Services, caller: Principal, matches: Sequence[Match], question: str
 ) -> Judgement:
-    """The confidence in the matches for that text, by the `judged` nearest."""
+    """The confidence in the first matches for the question. Reads the calibration from the database once a
+    minute. Raises a RagError."""
     with step("judge"):
-        return judge(_with_exact_names(matches, text), services.thresholds, judged)
+        judged = _with_exact_names(matches[:JUDGED], question)
+        return judge(evidence_of(question, judged), judged, services.calibration(caller))
 
 
 def _match_identifier(services: Services, caller: Principal, query: Query) -> SearchResult | None:

@@ -1,6 +1,7 @@
 """Services of one process: settings, clients and models, created when first used and closed once."""
 
 import logging
+import time
 from collections.abc import Callable
 from datetime import UTC, datetime
 from functools import cached_property
@@ -18,15 +19,15 @@ from shared.clients.snapshot_store import Store, store_for
 from shared.clients.ssrf_guard import AddressPolicy
 from shared.clients.supabase_storage import Storage, storage_for
 from shared.config import Settings
-from shared.errors import ApiKeysOff, ConfigurationError, NoModel, SnapshotsOff, StorageOff
-from shared.generation.confidence import thresholds_for
+from shared.errors import ApiKeysOff, NoModel, SnapshotsOff, StorageOff
+from shared.generation.confidence import CALIBRATIONS, Calibration
 from shared.generation.generators import Extractive, Generator, ModelGenerator
 from shared.models.chat_gateway import ChatGateway, chat_gateway_for
 from shared.models.embeddings import Embedder, embedder_for
 from shared.models.moderation import Moderator, moderator_for
 from shared.models.reranking import Reranker, reranker_for
 from shared.models.transcription import Transcriber, transcriber_for
-from shared.types import Thresholds
+from shared.types import Principal
 
 if TYPE_CHECKING:
     from shared.graph.llm_extractor import GraphModel
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
 log = logging.getLogger("rag")
 # Ingestions of one user at the same time in a process: a local model uses all processors for one.
 LOCAL_INGESTIONS, REMOTE_INGESTIONS = 1, 4
+CALIBRATION_SECONDS = 60
 
 
 @runtime_checkable
@@ -61,6 +63,7 @@ class Services:
             secret.get_secret_value() if (secret := settings.rag_functions_secret) else None,
         )
         self.refusals = RefusalCache()
+        self._calibration: tuple[float, Calibration | None] = (0.0, None)
         # Dates such as "last week" are relative to it.
         self.clock: Callable[[], datetime] = lambda: datetime.now(UTC)
 
@@ -106,27 +109,24 @@ class Services:
 
         return graph_model_for(self.settings)
 
-    @cached_property
-    def thresholds(self) -> Thresholds:
-        """Raises ConfigurationError for a medium threshold above the high one."""
-        thresholds = thresholds_for(
-            self.embedder.model,
-            self.settings.rag_confidence_high_threshold,
-            self.settings.rag_confidence_medium_threshold,
-        )
-        if thresholds.medium > thresholds.high:
-            raise ConfigurationError(
-                f"RAG_CONFIDENCE_MEDIUM_THRESHOLD: with {self.embedder.model} medium would begin at "
-                f"{thresholds.medium} and high at {thresholds.high}; set both"
-            )
-        return thresholds
+    def calibration(self, caller: Principal) -> Calibration | None:
+        """The embedding model's calibration: the deployment's own in rag.settings, read once a minute, or the
+        built-in one, if any. Raises a RagError."""
+        expires_at, calibration = self._calibration
+        if time.monotonic() < expires_at:
+            return calibration
+        model = self.embedder.model
+        row = self.database.call(caller, "rag_get_calibration", {"model": model}, idempotent=True)
+        calibration = Calibration.of(row) if row else CALIBRATIONS.get(model)
+        self._calibration = time.monotonic() + CALIBRATION_SECONDS, calibration
+        return calibration
 
     def prepare(self) -> None:
         """Create the services of functions that search and answer, so that a wrong or missing setting stops
         the start. Raises ConfigurationError."""
-        if "thresholds" in vars(self):
+        if "generator" in vars(self):
             return
-        _ = self.thresholds, self.generator, self.reranker, self.rewriter, self.moderator
+        _ = self.embedder, self.generator, self.reranker, self.rewriter, self.moderator
         if self.settings.supabase_jwt_secret is None:
             log.info("SUPABASE_JWT_SECRET is not set: tokens must be ES256 or RS256, HS256 is refused")
         if self.settings.rag_functions_secret is None:

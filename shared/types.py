@@ -204,10 +204,14 @@ class Confidence(StrEnum):
     MEDIUM = "medium"
     LOW = "low"
 
+    @property
+    def rank(self) -> int:
+        return ("low", "medium", "high").index(self.value)
+
 
 @dataclass(frozen=True, slots=True)
 class Thresholds:
-    """The lowest mean similarity of high and of medium confidence."""
+    """The lowest value of high and of medium confidence."""
 
     high: float
     medium: float
@@ -215,11 +219,19 @@ class Thresholds:
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """The confidence in the matches, and the thresholds for it."""
+    """The confidence in matches for a question.
+
+    `score`: 0..1, which `thresholds` divide into levels; `because`: the reasons as sentences; `missing`:
+    names, numbers, dates and identifiers of the question that no match contains; `ceiling`: the rag
+    contract's thresholds of the mean similarity.
+    """
 
     confidence: Confidence
-    mean_similarity: float
+    score: float
     thresholds: Thresholds
+    because: tuple[str, ...]
+    missing: tuple[str, ...]
+    ceiling: Thresholds
 
 
 @dataclass(frozen=True, slots=True)

@@ -142,6 +142,7 @@ begin
       ('guarded', 'rag_find_collection(text)'),
       ('guarded', 'rag_find_documents(text,text[])'),
       ('guarded', 'rag_finish_load(uuid,boolean)'),
+      ('guarded', 'rag_get_calibration(text)'),
       ('guarded', 'rag_get_collection(uuid)'),
       ('guarded', 'rag_get_contents(uuid,text[],uuid[],uuid,boolean,boolean)'),
       ('guarded', 'rag_get_document(uuid)'),

@@ -11,7 +11,6 @@ from bench import benchmarks_page, eval_support
 from functions.server import SLUGS
 from local import ROOT, configuration_page
 from shared.config import CONTRACT_NAMES, Settings
-from shared.generation.confidence import THRESHOLDS
 from shared.generation.grounding.coverage import LIMITS
 
 README = (ROOT / "README.md").read_text()
@@ -114,12 +113,6 @@ def test_readme_and_contributing_stay_short():
 def test_nothing_in_this_project_is_security_definer():
     for path in (ROOT / "sql").rglob("*.sql"):
         assert "security definer" not in path.read_text().lower(), path.name
-
-
-def test_the_thresholds_are_measured():
-    measured = json.loads((ROOT / "bench" / "results" / "confidence_all-MiniLM-L6-v2.json").read_text())
-    thresholds = THRESHOLDS[measured["model"]]
-    assert (thresholds.high, thresholds.medium) == (measured["high"], measured["medium"])
 
 
 def test_the_benchmarks_show_the_latest_figures():

@@ -51,6 +51,7 @@ WITHOUT_EFFECT = {
     "POST /persist/{index_name}",
     "is_org_member",
     "rag_check_load",
+    "rag_get_calibration",
     "rag_health",
     "rag_check_rate_limit",
     "rag_store_content",

@@ -65,19 +65,20 @@ function before(pill) {
   return text.slice(text.lastIndexOf("\n") + 1);
 }
 
-/** How sure the search was, over the thresholds that were applied. */
-export function confidence({ level, avg_relevance: mean, thresholds }, withheld) {
-  const said = `mean similarity ${number(mean)}; high from ${number(thresholds.high)}, medium from ${number(thresholds.medium)}`;
+/** The level of confidence, its score beside the thresholds, and what lowered it. */
+export function confidence({ level, score, thresholds, because }, withheld) {
+  const said = `score ${number(score)}; high from ${number(thresholds.high)}, medium from ${number(thresholds.medium)}`;
   return el(
     "p",
     { class: "confidence" },
     el("span", { class: `level ${level}`, text: `${level} confidence` }),
-    scale(mean, thresholds, `Scale of confidence: ${said}`),
-    el("span", { class: "quiet", text: withheld ? `${said}: too little, so no model was asked` : said }),
+    scale(score, thresholds, `Scale of confidence: ${said}`),
+    el("span", { class: "quiet", text: withheld ? `${said}: too low for an answer` : said }),
+    ...because.slice(1).map((reason) => el("span", { class: "quiet", text: reason })),
   );
 }
 
-function scale(mean, { high, medium }, label) {
+function scale(score, { high, medium }, label) {
   const at = (value) => 4 + 112 * Math.min(1, Math.max(0, value));
   const zone = (from, to, name) => svg("rect", { x: at(from), y: 5, width: at(to) - at(from), height: 6, class: name });
   return svg(
@@ -86,7 +87,7 @@ function scale(mean, { high, medium }, label) {
     zone(0, medium, "low"),
     zone(medium, high, "medium"),
     zone(high, 1, "high"),
-    svg("circle", { cx: at(mean), cy: 8, r: 4.5, class: "dot" }),
+    svg("circle", { cx: at(score), cy: 8, r: 4.5, class: "dot" }),
   );
 }
 

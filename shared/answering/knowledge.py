@@ -29,6 +29,7 @@ from shared.text.normalize import clean_line
 from shared.types import (
     Filters,
     GeneratedText,
+    Judgement,
     Match,
     Mode,
     Passage,
@@ -173,9 +174,9 @@ def retrieve(
 
 async def query(
     core: Services, caller: Principal, namespace: str, request: KnowledgeQuery
-) -> tuple[GeneratedText | None, tuple[Passage, ...]]:
-    """An answer, None if confidence is low or nothing matches, and its passages. Raises AnswersOff, Forbidden
-    for another user's namespace, or another RagError."""
+) -> tuple[GeneratedText | None, Judgement, tuple[Passage, ...]]:
+    """An answer, None if confidence is low or nothing matches, the confidence, and the passages. Raises
+    AnswersOff, Forbidden for another user's namespace, or another RagError."""
     if not core.settings.rag_knowledge_query_enabled:
         raise AnswersOff
     event, denied = "knowledge.query", _denied(core)
@@ -183,15 +184,15 @@ async def query(
     draft: GeneratedText | None = None
     matches: tuple[Match, ...] = ()
     if any(collection_ids.values()):
-        # The thresholds of confidence were measured on semantic search without a reranker.
-        # One good passage suffices for an answer.
-        search_query = _query(collection_ids, request, Mode.SEMANTIC, rerank=False)
+        search_query = _query(collection_ids, request, Mode.HYBRID)
         try:
-            answer = await pipeline.answer(core, caller, search_query, judged=1, redact=_redaction(denied))
+            answer = await pipeline.answer(core, caller, search_query, redact=_redaction(denied))
         except RagError:
             await run_in_threadpool(record_event, core.database, caller, event, namespace)
             raise
-        draft, matches = answer.draft, answer.matches
+        draft, judgement, matches = answer.draft, answer.judgement, answer.matches
+    else:
+        judgement = await run_in_threadpool(pipeline.judge_matches, core, caller, (), request.text)
     measures: list[Measure] = []
     if draft:
         tokens = {"prompt": draft.usage.prompt_tokens, "completion": draft.usage.completion_tokens}
@@ -199,7 +200,7 @@ async def query(
     await run_in_threadpool(
         _record, core, caller, event, namespace, collection_ids[namespace], matches, measures
     )
-    return draft, tuple(passage_of(match, denied) for match in matches)
+    return draft, judgement, tuple(passage_of(match, denied) for match in matches)
 
 
 def passage_of(match: Match, denied: frozenset[str]) -> Passage:
@@ -266,12 +267,10 @@ def _query(
     collection_ids: Mapping[str, str | None],
     request: KnowledgeQuery,
     mode: Mode,
-    *,
-    rerank: bool | None = None,
 ) -> Query:
     collections = tuple(filter(None, collection_ids.values()))
     filters = Filters(collection_ids=collections, metadata=request.metadata)
-    return Query(request.text, request.top_k, filters, mode, rerank)
+    return Query(request.text, request.top_k, filters, mode)
 
 
 def _record(

@@ -18,12 +18,23 @@ from shared.retrieval.highlight import highlight
 from shared.retrieval.query.dates.extract import TimeRange
 from shared.retrieval.query.document_families import KINDS, Family
 from shared.retrieval.query.expansion import expand
-from shared.retrieval.query.router import low_recall, route
+from shared.retrieval.query.router import route
 from shared.retrieval.query.types import Route, RouterInput, Rule, SearchMode, SearchScope
 from shared.retrieval.types import NO_FILTERS, NO_GRAPH, Place, RoutedResult, SearchRequest
 from shared.retrieval.workspace_lookup import locate
 from shared.services import Services
-from shared.types import Filters, Graph, Match, Mode, Principal, Query, Result, SearchResult, SimilarTo
+from shared.types import (
+    Confidence,
+    Filters,
+    Graph,
+    Match,
+    Mode,
+    Principal,
+    Query,
+    Result,
+    SearchResult,
+    SimilarTo,
+)
 
 # Source types that `contributions` counts separately.
 OBSERVATIONS = frozenset({"observation", *KINDS[Family.INCIDENTS]})
@@ -171,12 +182,22 @@ def _search_by_meaning(search: _Search) -> None:
 def _search_whole_org(search: _Search) -> None:
     if not search.route.falls_back or search.scope is SearchScope.ORG:
         return
-    matches, medium = search.result.matches, search.core.thresholds.medium
-    if (reason := low_recall(matches, search.request.top_k, medium)) is None:
+    if (reason := _low_recall(search)) is None:
         return
     search.scope = SearchScope.ORG
     search.add_rule("org_fallback", f"In the workspace {reason}: the whole organization was searched.")
     search.run()
+
+
+def _low_recall(search: _Search) -> str | None:
+    """Why the matches do not suffice; None if they do. Matches without similarities suffice."""
+    matches = search.result.matches
+    if not matches:
+        return "nothing was found"
+    if all(match.similarity is None for match in matches):
+        return None
+    judgement = pipeline.judge_matches(search.core, search.caller, matches, search.request.text)
+    return "confidence is low" if judgement.confidence is Confidence.LOW else None
 
 
 def _search_without_time_range(search: _Search) -> None:

@@ -66,7 +66,6 @@ def deployment(core: Services) -> tuple[bool, dict[str, Any]]:
         "embedder": _embedder(settings, core.embedder.model),
         "generator": _generator(settings),
         "reranker": {**reranker_details(settings), "enabled": settings.rag_rerank_enabled},
-        "thresholds": {"high": core.thresholds.high, "medium": core.thresholds.medium},
         # Deployed by itself, this function has no signing key. Then /api/v1/health reports the queue, and
         # /api/keys/health the keys.
         "queue": _queue(core, probes.WORKERS.at(core, time.monotonic)) if reachable else State.UNKNOWN,

@@ -1,41 +1,105 @@
-"""Confidence of matches by their similarity, without I/O."""
+"""Confidence in matches: their evidence, weighed by a calibration of the embedding model, without I/O.
+
+The score is the probability that the matches answer the question, where half of the questions have an
+answer: a logistic function (Platt 1999) of the best similarity plus half of the coverage. `make calibrate`
+fits it and the thresholds to an error budget.
+"""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Self
 
+from shared.generation.evidence import Evidence
 from shared.types import Confidence, Judgement, Match, Thresholds
 
-# The mean is taken over this many matches, or fewer if there are fewer (contract: top five).
-CONFIDENCE_TOP_N = 5
-
-# Similarities mean something only within one embedding model. The contract's numbers serve OpenAI's; the
-# local model's were fitted by `make eval`, on questions that its report (in bench/results) does not use.
+# Confidence is judged by this many matches, whatever number the caller asked for.
+JUDGED = 10
+# The rag contract's mean is taken over this many, or fewer if there are fewer.
+CEILING_TOP_N = 5
+COVERAGE_WEIGHT = 0.5
 CONTRACT_THRESHOLDS = Thresholds(high=0.75, medium=0.60)
-THRESHOLDS = {
-    "text-embedding-3-small": CONTRACT_THRESHOLDS,
-    "all-MiniLM-L6-v2": Thresholds(high=0.52, medium=0.41),
+
+
+@dataclass(frozen=True, slots=True)
+class Calibration:
+    """`slope` and `intercept` make evidence a score; `thresholds` are of that score. `ceiling`: the mean
+    similarity below which the rag contract holds a level down."""
+
+    slope: float
+    intercept: float
+    thresholds: Thresholds
+    ceiling: Thresholds
+
+    @classmethod
+    def of(cls, row: Mapping[str, Any]) -> Self:
+        """A calibration as rag.settings has it."""
+        return cls(
+            row["slope"],
+            row["intercept"],
+            Thresholds(row["high"], row["medium"]),
+            Thresholds(row["ceiling_high"], row["ceiling_medium"]),
+        )
+
+
+# Fitted by `make calibrate` on the sets that bench/results/confidence.json names, with their errors.
+CALIBRATIONS = {
+    "all-MiniLM-L6-v2": Calibration(7.456, -5.722, Thresholds(0.793, 0.302), Thresholds(0.366, 0.334)),
 }
 
 
-def thresholds_for(model: str, high: float | None, medium: float | None) -> Thresholds:
-    """The model's thresholds, each replaced by the deployment's own where that is set."""
-    default = THRESHOLDS.get(model, CONTRACT_THRESHOLDS)
-    return Thresholds(
-        high=default.high if high is None else high,
-        medium=default.medium if medium is None else medium,
-    )
+def evidence_sum(evidence: Evidence) -> float:
+    """Similarity and half of the coverage, 0..1.5."""
+    return evidence.similarity + COVERAGE_WEIGHT * evidence.coverage
 
 
-def judge(matches: Sequence[Match], thresholds: Thresholds, judged: int = CONFIDENCE_TOP_N) -> Judgement:
-    """Confidence by the mean similarity of the `judged` nearest matches. No match, or a match without a
-    similarity, counts as 0."""
-    best = sorted((match.similarity or 0.0 for match in matches), reverse=True)[:judged]
-    # fsum: a mean of exactly 0.60 must not fall below it by rounding.
-    mean = math.fsum(best) / len(best) if best else 0.0
-    if best and mean >= thresholds.high:
-        confidence = Confidence.HIGH
-    elif best and mean >= thresholds.medium:
-        confidence = Confidence.MEDIUM
+def judge(evidence: Evidence, matches: Sequence[Match], calibration: Calibration | None) -> Judgement:
+    """The level by the score, at most medium where the matches lack a name, number, date, identifier or
+    negation of the question. Without a calibration the score is the rag contract's mean similarity."""
+    if calibration is None:
+        score, thresholds, ceiling = mean_similarity(matches), CONTRACT_THRESHOLDS, CONTRACT_THRESHOLDS
     else:
-        confidence = Confidence.LOW
-    return Judgement(confidence, mean, thresholds)
+        score = _logistic(calibration.slope * evidence_sum(evidence) + calibration.intercept)
+        thresholds, ceiling = calibration.thresholds, calibration.ceiling
+    level = level_of(score, thresholds) if matches else Confidence.LOW
+    because = [
+        f"The nearest passage has a similarity of {evidence.similarity:.2f}, and the best sentence has "
+        f"{evidence.coverage:.0%} of the question's words by weight."
+        if matches
+        else "No passage was found."
+    ]
+    if evidence.missing:
+        because.append(f"No passage found mentions {', '.join(evidence.missing)}.")
+    if evidence.lacks_negation:
+        because.append("No passage found denies what the question denies.")
+    if len(because) > 1 and level is Confidence.HIGH:
+        level = Confidence.MEDIUM
+    return Judgement(level, score if matches else 0.0, thresholds, tuple(because), evidence.missing, ceiling)
+
+
+def held_down(judgement: Judgement, matches: Sequence[Match]) -> Judgement:
+    """The judgement, with a level no higher than the rag contract's: the mean similarity of the five nearest
+    of the matches that the request retrieved."""
+    mean = mean_similarity(matches)
+    highest = level_of(mean, judgement.ceiling) if matches else Confidence.LOW
+    if highest.rank >= judgement.confidence.rank:
+        return judgement
+    reason = f"The mean similarity of the best chunks, {mean:.2f}, permits no more than {highest.value}."
+    return replace(judgement, confidence=highest, because=(*judgement.because, reason))
+
+
+def level_of(value: float, thresholds: Thresholds) -> Confidence:
+    if value >= thresholds.high:
+        return Confidence.HIGH
+    return Confidence.MEDIUM if value >= thresholds.medium else Confidence.LOW
+
+
+def mean_similarity(matches: Sequence[Match]) -> float:
+    """The mean over the five nearest matches, 0 without any. A match without a similarity counts as 0."""
+    best = sorted((match.similarity or 0.0 for match in matches), reverse=True)[:CEILING_TOP_N]
+    # fsum: a mean of exactly 0.60 must not fall below it by rounding.
+    return math.fsum(best) / len(best) if best else 0.0
+
+
+def _logistic(value: float) -> float:
+    return 1 / (1 + math.exp(-value))

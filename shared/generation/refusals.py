@@ -4,6 +4,7 @@ The rag contract fixes its text to the letter: it takes `INSUFFICIENT`, whatever
 """
 
 from shared.text.language_detection import ENGLISH, Language, language_of
+from shared.types import Confidence, Judgement
 
 _INSUFFICIENT: dict[Language, str] = {
     "en": (
@@ -29,12 +30,26 @@ _NOTHING_IN_NAMESPACE: dict[Language, str] = {
     "fr": "Il n'y a rien dans cet espace de noms qui réponde à cette question.",
     "es": "No hay nada en este espacio de nombres que responda a esta pregunta.",
 }
+_MISSING: dict[Language, str] = {
+    "en": "The passages found do not mention {}.",
+    "de": "Die gefundenen Textstellen erwähnen {} nicht.",
+    "fr": "Les passages trouvés ne mentionnent pas {}.",
+    "es": "Los pasajes encontrados no mencionan {}.",
+}
 INSUFFICIENT = _INSUFFICIENT[ENGLISH]
 
 
 def insufficient(question: str) -> str:
     """The refusal where confidence withholds an answer."""
     return _INSUFFICIENT[language_of(question)]
+
+
+def missing_note(question: str, judgement: Judgement) -> str:
+    """A sentence before an answer that names what the question mentions and the matches do not; empty where
+    nothing is missing, or low confidence withholds the answer."""
+    if not judgement.missing or judgement.confidence is Confidence.LOW:
+        return ""
+    return _MISSING[language_of(question)].format(", ".join(judgement.missing))
 
 
 def nothing_in_namespace(question: str) -> str:

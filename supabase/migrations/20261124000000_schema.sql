@@ -102,6 +102,24 @@ comment on function rag.check_json is
 -- writes the row in SQL; every signed-in caller reads it inside the functions. One row for all orgs. The defaults are
 -- measured: docs/benchmarks.md.
 
+create function rag.is_calibrations(value jsonb)
+returns boolean
+language sql immutable security invoker set search_path = ''
+as $$
+  select jsonb_typeof(value) = 'object' and not exists (
+    select
+    from jsonb_each(case jsonb_typeof(value) when 'object' then value else '{}' end) as model (name, fit)
+    where coalesce(not (
+      jsonb_typeof(fit) = 'object'
+      and jsonb_typeof(fit -> 'slope') = 'number' and jsonb_typeof(fit -> 'intercept') = 'number'
+      and fit -> 'slope' between '-1000' and '1000' and fit -> 'intercept' between '-1000' and '1000'
+      and '0' <= fit -> 'medium' and fit -> 'medium' <= fit -> 'high' and fit -> 'high' <= '1'
+      and '0' <= fit -> 'ceiling_medium' and fit -> 'ceiling_medium' <= fit -> 'ceiling_high'
+      and fit -> 'ceiling_high' <= '1'), true))
+$$;
+
+comment on function rag.is_calibrations is 'Whether the value is a set of calibrations by embedding model.';
+
 create table rag.settings (
   singleton boolean primary key default true check (singleton),
   embedding_model text not null default 'text-embedding-3-small'
@@ -120,6 +138,7 @@ create table rag.settings (
   graph_share real not null default 0.3 check (graph_share between 0 and 1),
   mentions_read integer not null default 100 check (mentions_read between 10 and 10000),
   graph_milliseconds integer not null default 200 check (graph_milliseconds between 1 and 10000),
+  calibrations jsonb not null default '{}' check (rag.is_calibrations(calibrations)),
   functions_secret_hashes text[] not null default '{}'
     check (cardinality(functions_secret_hashes) <= 2
       and array_to_string(functions_secret_hashes, ',', '') ~ '^([0-9a-f]{64}(,[0-9a-f]{64})?)?$'),
@@ -151,6 +170,9 @@ comment on column rag.settings.graph_share is 'How much of a score is the graph'
 comment on column rag.settings.mentions_read is
   'How many chunks that name an entity are read at most, those where it is most prominent first.';
 comment on column rag.settings.graph_milliseconds is 'After so many milliseconds the graph is followed no further.';
+comment on column rag.settings.calibrations is
+  'Calibrations of confidence by embedding model, in the place of the built-in ones: slope, intercept, high, medium, '
+  'ceiling_high, ceiling_medium; also date, set and expected errors. `make calibrate` writes them.';
 comment on column rag.settings.functions_secret_hashes is
   'SHA-256 of the secret that our functions send, in hexadecimal. Two hashes are valid during a rotation.';
 comment on column rag.settings.open_to_direct_callers is
@@ -5133,6 +5155,21 @@ $$;
 comment on function public.rag_put_query_embedding is
   'Remember a vector for the caller, in the place of an older one of that hash, and forget the caller''s that have '
   'expired and the oldest of more than 64.';
+
+-- Calibration of confidence by embedding model (rag.settings). The deployer writes it; the functions read it once a
+-- minute.
+
+create function public.rag_get_calibration(model text)
+returns jsonb
+language sql stable security invoker set search_path = ''
+as $$
+  select rag.begin_call(), rag.require_scope('retrievals:read', 'chat:read');
+
+  select settings.calibrations -> rag_get_calibration.model from rag.settings;
+$$;
+
+comment on function public.rag_get_calibration is
+  'The deployment''s calibration of confidence for an embedding model, or null.';
 
 -- Filters of a search as the caller sends them, and the keys among them that no search knows.
 
@@ -11354,6 +11391,7 @@ begin
       ('guarded', 'rag_find_collection(text)'),
       ('guarded', 'rag_find_documents(text,text[])'),
       ('guarded', 'rag_finish_load(uuid,boolean)'),
+      ('guarded', 'rag_get_calibration(text)'),
       ('guarded', 'rag_get_collection(uuid)'),
       ('guarded', 'rag_get_contents(uuid,text[],uuid[],uuid,boolean,boolean)'),
       ('guarded', 'rag_get_document(uuid)'),

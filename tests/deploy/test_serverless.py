@@ -77,9 +77,8 @@ def test_every_setting_of_the_functions_is_configurable(packaged: Package):
 def test_health_reads_settings_from_the_same_place_as_the_other_functions(packaged: Package):
     health = packaged.variables("health")
     reported = "RAG_EMBEDDING_MODEL", "RAG_EMBEDDING_URL", "RAG_LLM_MODEL", "RAG_LLM_URL"
-    thresholds = "RAG_CONFIDENCE_HIGH_THRESHOLD", "RAG_CONFIDENCE_MEDIUM_THRESHOLD"
     reranker = "RAG_RERANK_ENABLED", "RAG_RERANK_PROVIDER", "RAG_RERANK_MODEL", "RAG_RERANK_URL"
-    for name in (*reported, *thresholds, *reranker):
+    for name in (*reported, *reranker):
         assert health[name] == packaged.variables("rag-answer")[name] == f"<{name}>"
     # And a word for each key that somebody must have.
     for name in ("OPENAI_API_KEY", "RAG_LLM_API_KEY"):

@@ -10,7 +10,7 @@ from tests.actors import Actor
 PREFIX = "/api/v1/knowledge"
 REFUNDS = "Our refund policy is 30 days from purchase."
 SHIPPING = "Shipping is free for orders over $50."
-QUESTION = "how long do I have to return an item?"
+QUESTION = "how many days from the purchase does the refund policy give?"
 Row = dict[str, Any]
 
 

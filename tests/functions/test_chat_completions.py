@@ -105,6 +105,7 @@ def test_with_an_index_the_model_gets_its_documents_and_the_answer_cites_them(
     with chat_client(settings, gateway) as client:
         answer = ask(client, people.ann, index_name="kettles", top_k=1, temperature=0.3, user="u-1").json()
     (node,) = answer.pop("source_nodes")
+    assert answer.pop("confidence_detail")["level"] == "high"
     assert answer == MODEL_ANSWER
     assert (node["doc_id"], node["text"], node["metadata"]) == (kettle, KETTLE, {"n": 1})
     assert 0 < node["score"] <= 1

@@ -22,7 +22,6 @@ def test_health_names_the_effective_embedder_and_generator(stack: Stack):
     assert (body["status"], body["detail"]) == ("Healthy", None)
     assert body["embedder"] == {"model": "all-MiniLM-L6-v2", "source": "local", "stored_dimensions": 1536}
     assert body["generator"] == {"model": "extractive", "source": "local"}
-    assert body["thresholds"] == {"high": 0.52, "medium": 0.41}
     assert body["reranker"] == {
         "provider": "local",
         "model": "all-MiniLM-L6-v2-late-interaction",

@@ -39,7 +39,7 @@ def with_model(settings: Settings, api: StandIn) -> Iterator[TestClient]:
 def test_an_answer_comes_from_the_retrieved_nodes(people: People):
     index(people.ann, KETTLE, TOASTER, author="kaito")
     body = ask(people.ann).json()
-    assert set(body) == {"response", "source_nodes", "metadata"}
+    assert set(body) == {"response", "source_nodes", "metadata", "confidence_detail"}
     assert "The kettle switches off at 100 degrees." in body["response"]
     best = body["source_nodes"][0]
     assert list(best) == ["doc_id", "node_id", "text", "score", "metadata"]

@@ -230,7 +230,9 @@ def test_an_unknown_namespace_is_empty_and_is_not_created(people: People, settin
             path, body = at("nowhere", "query"), {"question": "x"}
             answer = app.post(path, json=body, headers=people.ann.headers())
         nothing = "There is nothing in this namespace that answers this question."
-        assert answer.json() == {"answer": nothing, "chunks": []}
+        body = answer.json()
+        assert (body["answer"], body["chunks"]) == (nothing, [])
+        assert (body["confidence_detail"]["level"], body["confidence_detail"]["score"]) == ("low", 0.0)
         assert gateway.requests == []
     assert people.ann.request("GET", f"{PREFIX}/namespaces").json() == {"namespaces": []}
 

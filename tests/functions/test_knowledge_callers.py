@@ -24,7 +24,7 @@ from tests.functions.knowledge_client import (
 def test_an_answer_has_the_chunks_that_it_cites(people: People):
     ingest(people.ann, {"text": REFUNDS, "source": "faq.md"}, {"text": SHIPPING})
     answer = ask(people.ann, top_k=1, include_citations=True)
-    assert set(answer) == {"answer", "chunks"}
+    assert set(answer) == {"answer", "chunks", "confidence_detail"}
     assert "30 days" in answer["answer"]
     assert [chunk["text"] for chunk in answer["chunks"]] == [REFUNDS]
     assert answer["chunks"][0]["citations"][0]["source"] == "faq.md"

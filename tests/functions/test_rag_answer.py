@@ -1,5 +1,6 @@
 """rag-answer over HTTP: sufficient and insufficient context, by extraction and through a gateway."""
 
+import json
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,12 +13,15 @@ from pydantic import SecretStr
 from functions import rag_answer
 from shared.api.dependencies import services_dependency
 from shared.config import Settings
+from shared.generation.confidence import CALIBRATIONS
 from shared.generation.refusals import INSUFFICIENT
 from shared.services import Services
+from tests.actors import World
 from tests.conftest import People
 from tests.functions.test_rag_search import tell
 from tests.stand_in_server import Reply, StandIn
 
+CALIBRATION = CALIBRATIONS["all-MiniLM-L6-v2"]
 CITATION_FIELDS = {
     "source_id", "source_type", "source_title", "source_uri", "snippet", "relevance_score", "meta",
 }  # fmt: skip
@@ -41,7 +45,15 @@ def test_sufficient_context_is_answered_with_citations(people: People, core: Ser
     answer = people.ann.answer("At how many degrees does the kettle switch off?")
     assert answer.status_code == 200
     body = answer.json()
-    assert set(body) == {"status", "query_text", "answer", "citations", "context_used", "processing_time_ms"}
+    assert set(body) == {
+        "status",
+        "query_text",
+        "answer",
+        "citations",
+        "context_used",
+        "confidence_detail",
+        "processing_time_ms",
+    }
     assert body["status"] == "success"
     assert body["answer"]["confidence"] in ("high", "medium")
     assert body["answer"]["model"] == "extractive"
@@ -51,7 +63,7 @@ def test_sufficient_context_is_answered_with_citations(people: People, core: Ser
     assert body["citations"][0]["source_id"] == source
     used = body["context_used"]
     assert (used["chunks_retrieved"], used["unique_sources"]) == (1, 1)
-    assert used["thresholds"] == {"high": 0.52, "medium": 0.41}
+    assert used["thresholds"] == {"high": CALIBRATION.ceiling.high, "medium": CALIBRATION.ceiling.medium}
 
 
 def test_insufficient_context_is_reported_and_not_answered(people: People, core: Services):
@@ -62,7 +74,7 @@ def test_insufficient_context_is_reported_and_not_answered(people: People, core:
     assert body["answer"]["confidence"] == "low"
     assert body["answer"]["model"] is None
     assert [citation["source_title"] for citation in body["citations"]] == ["Kettle manual"]
-    assert body["context_used"]["avg_relevance"] < 0.41
+    assert body["context_used"]["avg_relevance"] < CALIBRATION.ceiling.medium
 
 
 def test_an_empty_result_is_insufficient_with_relevance_zero(people: People):
@@ -99,19 +111,47 @@ def test_each_extracted_sentence_is_in_the_cited_document(people: People, core: 
         assert groups[2] in source or all(part in source for part in groups[2].split(". "))
 
 
-def test_confidence_thresholds_come_from_the_environment(people: People, core: Services, settings: Settings):
-    tell(core, people.ann, "Kettle manual", KETTLE)
-    strict = settings.model_copy(
-        update={"rag_confidence_high_threshold": 0.99, "rag_confidence_medium_threshold": 0.98}
+def test_the_database_s_calibration_replaces_the_built_in_one(
+    people: People, settings: Settings, world: World
+):
+    strict = {
+        "slope": 8, "intercept": -100, "high": 0.9, "medium": 0.5, "ceiling_high": 0.4, "ceiling_medium": 0.2,
+    }  # fmt: skip
+    world.sql(
+        "update rag.settings set calibrations = jsonb_build_object('all-MiniLM-L6-v2', %s::jsonb)",
+        json.dumps(strict),
     )
-    with deployed(strict) as client:
-        body = client.post(
-            "/api/rag/answer",
-            json={"query_text": "When does the kettle switch off?"},
-            headers=people.ann.headers(),
-        ).json()
+    try:
+        with deployed(settings) as client:
+            question = {"query_text": "When does the kettle switch off?"}
+            tell(rag_answer.app.dependency_overrides[services_dependency](), people.ann, "Kettle", KETTLE)
+            body = client.post("/api/rag/answer", json=question, headers=people.ann.headers()).json()
+    finally:
+        world.sql("update rag.settings set calibrations = '{}'")
     assert body["status"] == "insufficient_context"
-    assert body["context_used"]["thresholds"] == {"high": 0.99, "medium": 0.98}
+    assert body["confidence_detail"]["thresholds"] == {"high": 0.9, "medium": 0.5}
+    assert body["context_used"]["thresholds"] == {"high": 0.4, "medium": 0.2}
+
+
+def test_an_answer_over_a_gap_is_medium_at_most_and_names_what_is_missing(people: People, core: Services):
+    tell(core, people.ann, "Kettle manual", "The kettle K-300 switches off at 100 degrees.")
+    whole = people.ann.answer("At how many degrees does the kettle K-300 switch off?").json()
+    assert whole["answer"]["confidence"] == "high"
+    body = people.ann.answer("At how many degrees does the kettle K-900 switch off?").json()
+    assert body["answer"]["confidence"] == "medium"
+    assert body["answer"]["text"].startswith("The passages found do not mention K-900.\n\n")
+    assert "No passage found mentions K-900." in body["confidence_detail"]["because"]
+
+
+def test_relevance_is_of_the_chunks_that_the_request_retrieved(people: People, core: Services):
+    tell(core, people.ann, "Kettle manual", KETTLE)
+    for number in range(5):
+        tell(core, people.ann, f"Note {number}", f"The garden has {number} trees.")
+    question = "At how many degrees does the kettle switch off?"
+    one, many = (people.ann.answer(question, top_k=top_k).json() for top_k in (1, 8))
+    assert one["context_used"]["chunks_retrieved"] == 1
+    assert one["context_used"]["avg_relevance"] > 2 * many["context_used"]["avg_relevance"]
+    assert one["confidence_detail"]["score"] == many["confidence_detail"]["score"]
 
 
 def with_gateway(settings: Settings, gateway: StandIn) -> Settings:

@@ -60,7 +60,7 @@ def test_without_a_model_the_answer_is_extracted_from_the_documents(home: Worksp
     body = home.answer(QUESTION)
     assert set(body) == {
         "answer", "withheld", "confidence", "citations", "support", "rationale", "retrieval", "generation",
-        "usage", "requestId",
+        "usage", "requestId", "confidenceDetail",
     }  # fmt: skip
     assert "Stripe webhook retries that piled up in the queue. [1]" in body["answer"]
     assert body["generation"]["model"] == body["generation"]["answerType"] == "extractive"

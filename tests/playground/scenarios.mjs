@@ -34,7 +34,7 @@ export async function follow_a_citation(page, given) {
   assert.ok(bytes > 1000 && bytes < MOST_BYTES, `${bytes} bytes of a first visit`);
   await signIn(page, given);
   const turn = await ask(page, given.question);
-  assert.match(await turn.locator(".confidence").innerText(), /high confidence[^]*mean similarity 0\.\d\d; high from 0\.\d\d, medium from 0\.\d\d/i);
+  assert.match(await turn.locator(".confidence").innerText(), /high confidence[^]*score 0\.\d\d; high from 0\.\d\d, medium from 0\.\d\d/i);
   await turn.locator(".timing summary").click();
   assert.match(await turn.locator(".stages").innerText(), /find[^]*ms[^]*write[^]*ms/);
   const result = page.locator(".result").first();

@@ -57,7 +57,7 @@ def client(gateway: StandIn) -> Iterator[Mnemosyne]:
         ("stream", Reply(chunks=[event(type="error", error=KEY, error_detail=ECHO)])),
         ("stream", Reply(chunks=[delta("To")], drop=True)),
         ("stream", Reply(chunks=[event(type="done", metadata={
-            "confidence_detail": {"level": "x", "avg_relevance": 1, "thresholds": {KEY: "y"}}
+            "confidence_detail": {"level": "x", "score": 1, "thresholds": {KEY: "y"}}
         })])),
         ("wait", Reply(json={**DOCUMENT, "status": "failed", "error": ECHO})),
         ("wait", Reply(json={**DOCUMENT, "error": ECHO})),

@@ -108,7 +108,7 @@ def test_a_complete_answer_has_a_choice_and_every_field_of_the_api(
     assert answer.usage.total_tokens == answer.usage.prompt_tokens + answer.usage.completion_tokens > 0
     assert answer.session_id
     assert answer.confidence_detail
-    assert answer.confidence == answer.confidence_detail.avg_relevance > 0
+    assert answer.confidence == answer.confidence_detail.score > 0
     assert (answer.is_follow_up, answer.sub_queries) == (False, [])
     assert gateway.requests[-1].json["temperature"] == 0.1
 

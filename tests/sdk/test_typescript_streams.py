@@ -15,7 +15,7 @@ SOURCE = {"document_id": "d", "title": "T", "filename": None, "chunk_index": 3, 
 SAID = {
     "session_id": "s", "is_follow_up": True, "sub_queries": ["a"], "model": "m", "latency_ms": 7,
     "confidence": 0.9, "confidence_detail": {
-        "level": "high", "avg_relevance": 0.9, "thresholds": {"high": 0.75, "medium": 0.6},
+        "level": "high", "score": 0.9, "thresholds": {"high": 0.75, "medium": 0.6}, "because": ["r"],
     },
 }  # fmt: skip
 # U+2028 ends a line for those who split by more than the format says.
@@ -65,7 +65,7 @@ def test_each_chunk_has_a_choice_and_its_own_fields(typescript: Package, gateway
     assert used["usage"]["retrievalTokens"] == 1
     assert done["choices"] == [{"index": 0, "delta": {}, "finishReason": "stop"}]
     assert (done["sessionId"], done["isFollowUp"], done["subQueries"]) == ("s", True, ["a"])
-    assert done["confidence"] == done["confidenceDetail"]["avgRelevance"] == 0.9
+    assert done["confidence"] == done["confidenceDetail"]["score"] == 0.9
     assert done["metadata"]["latencyMs"] == 7
 
 

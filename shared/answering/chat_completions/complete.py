@@ -10,6 +10,7 @@ from shared import pipeline
 from shared.answering.chat_completions import response
 from shared.answering.chat_completions.conversation import Conversation, truncate_question, with_context
 from shared.errors import GenerationFailed
+from shared.generation.confidence import JUDGED
 from shared.generation.refusals import insufficient
 from shared.models.chat_stream import Body, choices, content_of
 from shared.observability.tracing import step
@@ -17,23 +18,31 @@ from shared.observability.usage_metrics_and_audit_events import RequestTimer, ti
 from shared.services import Services
 from shared.text.chat_message import count_usage
 from shared.text.token_count import count_tokens
-from shared.types import Filters, Match, Mode, Principal, Query, Usage
+from shared.types import Filters, Judgement, Match, Mode, Principal, Query, Usage
+
+
+@dataclass(frozen=True, slots=True)
+class Sources:
+    """The matches for a question and the confidence in them."""
+
+    matches: tuple[Match, ...]
+    judgement: Judgement
 
 
 @dataclass(frozen=True, slots=True)
 class Completion:
-    """A completion and its matches, None if no documents were searched."""
+    """A completion and its sources, None if no documents were searched."""
 
     answer: Body
-    matches: tuple[Match, ...] | None
+    sources: Sources | None
 
 
 @dataclass(frozen=True, slots=True)
 class CompletionStream:
-    """A streamed completion and its matches. The caller must close `cleanup`."""
+    """A streamed completion and its sources. The caller must close `cleanup`."""
 
     parts: AsyncGenerator[Body]
-    matches: tuple[Match, ...] | None
+    sources: Sources | None
     cleanup: AsyncExitStack
 
 
@@ -42,7 +51,7 @@ class _PreparedRequest:
     """The model's request, or an answer that needs no model."""
 
     request: Body
-    matches: tuple[Match, ...] | None
+    sources: Sources | None
     answer: Body | None = None
 
 
@@ -55,7 +64,7 @@ async def complete(core: Services, caller: Callable[[], Principal], conversation
             with step("generate"):
                 reply = await core.require_chat_gateway().complete(prepared.request)
             answer = await run_in_threadpool(response.with_usage, reply, prepared.request)
-        return Completion(answer, prepared.matches)
+        return Completion(answer, prepared.sources)
 
 
 async def stream(
@@ -75,7 +84,7 @@ async def stream(
         parts = await stack.enter_async_context(
             aclosing(_complete_parts(replies, conversation, prepared, timer))
         )
-        return CompletionStream(parts, prepared.matches, stack.pop_all())
+        return CompletionStream(parts, prepared.sources, stack.pop_all())
 
 
 async def _prepare(core: Services, caller: Principal, conversation: Conversation) -> _PreparedRequest:
@@ -89,26 +98,31 @@ async def _prepare(core: Services, caller: Principal, conversation: Conversation
     query = Query(question, conversation.top_k, Filters(collection=conversation.index), Mode.HYBRID)
     if gateway is None:
         return await _extract(core, caller, conversation, query)
-    matches = (await run_in_threadpool(pipeline.search, core, caller, query)).matches
+    sources = await run_in_threadpool(_search, core, caller, query)
     settings = core.settings
     request = await run_in_threadpool(
-        with_context, conversation, matches, settings.rag_context_tokens, settings.rag_history_tokens
+        with_context, conversation, sources.matches, settings.rag_context_tokens, settings.rag_history_tokens
     )
-    return _PreparedRequest(request, matches)
+    return _PreparedRequest(request, sources)
+
+
+def _search(core: Services, caller: Principal, query: Query) -> Sources:
+    wider = replace(query, top_k=max(query.top_k, JUDGED))
+    matches = pipeline.search(core, caller, wider).matches
+    return Sources(matches[: query.top_k], pipeline.judge_matches(core, caller, matches, query.text))
 
 
 async def _extract(
     core: Services, caller: Principal, conversation: Conversation, query: Query
 ) -> _PreparedRequest:
-    # As in functions/index_query.py, one good passage suffices for an answer.
-    answer = await pipeline.answer(core, caller, query, judged=1)
+    answer = await pipeline.answer(core, caller, query)
     if answer.draft:
         text, usage = answer.draft.text, answer.draft.usage
     else:
         text = insufficient(query.text)
         usage = Usage(count_tokens(query.text), count_tokens(text))
     reply = response.completion(text, core.generator.model, usage)
-    return _PreparedRequest(conversation.request, answer.matches, reply)
+    return _PreparedRequest(conversation.request, Sources(answer.matches, answer.judgement), reply)
 
 
 async def _complete_parts(

@@ -19,16 +19,13 @@ from shared.generation.generators import GenerationRequest, Generator
 from shared.generation.grounding.checker import Checker
 from shared.generation.grounding.stream import Stream
 from shared.generation.grounding.types import CheckResult, Evidence, Verdict
-from shared.generation.refusals import insufficient
+from shared.generation.refusals import insufficient, missing_note
 from shared.observability.tracing import milliseconds_since
 from shared.retrieval.highlight import highlight
 from shared.services import Services
 from shared.text.citation_marks import escape_marks
 from shared.text.token_count import count_tokens
 from shared.types import GeneratedText, Match, Principal, Usage
-
-# One good passage of a workspace suffices for an answer.
-JUDGED = 1
 
 
 async def answer(
@@ -45,6 +42,8 @@ async def answer(
     is_extractive = generator is core.extractive
     model = generator.model if is_extractive else request.model or generator.model
     usage = Usage()
+    if note := missing_note(request.search.text, retrieval.judgement):
+        yield Token(composer.write_note(note))
     async with aclosing(_check_sentences(core, request, retrieval, generator)) as sentences:
         async for sentence in sentences:
             if isinstance(sentence, GeneratedText):
@@ -53,7 +52,7 @@ async def answer(
                 yield Token(text)
     withheld = not composer.is_grounded
     if withheld:
-        yield Token(composer.refuse(insufficient(request.search.text)))
+        yield Token(composer.write_note(insufficient(request.search.text)))
     for citation in composer.citations if request.cites else ():
         yield citation
     yield AnswerDone(
@@ -69,8 +68,9 @@ async def answer(
 
 
 def _retrieve(core: Services, caller: Callable[[], Principal], request: AnswerRequest) -> RetrievalDone:
-    result = retrieve(core, caller(), request.search)
-    judgement = pipeline.judge_matches(core, result.matches, request.search.text, JUDGED)
+    principal = caller()
+    result = retrieve(core, principal, request.search)
+    judgement = pipeline.judge_matches(core, principal, result.matches, request.search.text)
     return RetrievalDone(result, judgement)
 
 

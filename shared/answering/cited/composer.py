@@ -40,10 +40,13 @@ class Composer:
         pending, self._pending = self._pending, []
         return "".join(map(self._write, (*pending, checked)))
 
-    def refuse(self, text: str) -> str:
-        self.sentences.append(Sentence(0, len(text), ()))
-        self.text = text
-        return text
+    def write_note(self, text: str) -> str:
+        """The addition of a paragraph of our own, such as a refusal, without citations."""
+        addition = f"\n\n{text}" if self.text else text
+        self.text += addition
+        self.sentences.append(Sentence(len(self.text) - len(text), len(self.text), ()))
+        self._space = "\n\n"
+        return addition
 
     def answer(self) -> ComposedAnswer:
         return ComposedAnswer(self.text, tuple(self.sentences), tuple(self.citations), tuple(self.dropped))

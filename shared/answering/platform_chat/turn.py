@@ -7,10 +7,10 @@ import logging
 import time
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
+from dataclasses import replace
 
 from starlette.concurrency import run_in_threadpool
 
-from shared import pipeline
 from shared.answering.platform_chat import sessions
 from shared.answering.platform_chat.budgeted_model import BudgetedModel
 from shared.answering.platform_chat.decomposition import Limits, search_in_steps
@@ -27,8 +27,6 @@ from shared.text.uuids import NIL
 from shared.types import Confidence, Judgement, Usage
 
 log = logging.getLogger("rag")
-# As in cited/answer.py, one good passage suffices.
-JUDGED = 1
 # Budget of a rewritten question.
 REWRITING_TOKENS = 4_000
 
@@ -83,11 +81,10 @@ def _query_model(core: Services, turn: Turn) -> BudgetedModel | None:
 
 def _judge(state: TurnState) -> Judgement:
     """The median confidence of the queries. A model's query may match well and answer nothing."""
-    judged = [
-        pipeline.judge_matches(state.core, result.matches, query, JUDGED)
-        for query, result in state.results.by_query.items()
-    ]
-    return sorted(judged, key=lambda judgement: judgement.mean_similarity)[len(judged) // 2]
+    judged = [state.judgements[query] for query in state.results.by_query]
+    median = sorted(judged, key=lambda judgement: judgement.score)[len(judged) // 2]
+    # The caller did not write what a query of the model mentions.
+    return median if len(judged) == 1 else replace(median, missing=())
 
 
 async def _retrieve(state: TurnState) -> AsyncGenerator[Event]:

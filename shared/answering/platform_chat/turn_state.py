@@ -10,9 +10,10 @@ from shared.answering.chat_completions.conversation import truncate_question
 from shared.answering.platform_chat.budgeted_model import BudgetedModel
 from shared.answering.platform_chat.decomposition import SubQueryResults
 from shared.answering.platform_chat.types import Message, Session, Turn
+from shared.generation.confidence import JUDGED
 from shared.generation.extractive import MODEL as EXTRACTIVE
 from shared.services import Services
-from shared.types import Principal, SearchResult, Usage
+from shared.types import Judgement, Principal, SearchResult, Usage
 
 Caller = Callable[[], Principal]
 
@@ -32,6 +33,8 @@ class TurnState:
     text: str = ""
     usage: Usage = field(default_factory=Usage)
     retrieval_tokens: int = 0
+    # By query.
+    judgements: dict[str, Judgement] = field(default_factory=dict)
 
     @property
     def history(self) -> tuple[Message, ...]:
@@ -41,8 +44,17 @@ class TurnState:
         return await run_in_threadpool(self._search, text)
 
     def _search(self, text: str) -> SearchResult:
+        """The matches, and the judgement of these and further ones. Raises a RagError."""
         query = self.turn.retrieval
         collections = (self.session.collection_id,) if self.session.collection_id else ()
         filters = replace(query.filters, org_id=self.session.org_id, collection_ids=collections)
-        query = replace(query, text=truncate_question(self.core.embedder, text), filters=filters)
-        return pipeline.search(self.core, self.caller(), query)
+        wider = replace(
+            query,
+            text=truncate_question(self.core.embedder, text),
+            top_k=max(query.top_k, JUDGED),
+            filters=filters,
+        )
+        caller = self.caller()
+        result = pipeline.search(self.core, caller, wider)
+        self.judgements[text] = pipeline.judge_matches(self.core, caller, result.matches, text)
+        return replace(result, matches=result.matches[: query.top_k])

@@ -10,6 +10,7 @@ from shared.answering.platform_chat.prompt import chat_request
 from shared.answering.platform_chat.turn_state import TurnState
 from shared.generation.citations import cite
 from shared.generation.generators import GenerationRequest
+from shared.generation.refusals import missing_note
 from shared.graph.verbalize import graph_context
 from shared.models.chat_stream import Body
 from shared.text.token_count import count_tokens
@@ -37,6 +38,8 @@ async def generate(state: TurnState, judgement: Judgement) -> AsyncGenerator[str
         state.turn.streams,
         result.vector if result else None,
     )
+    if note := missing_note(state.question, judgement):
+        yield f"{note}\n\n"
     async with aclosing(pipeline.generate(state.core.generator, judgement, request)) as parts:
         async for part in parts:
             if isinstance(part, str):

@@ -11,6 +11,7 @@ from shared.api.contracts.fastapi_error_format import ErrorBody
 from shared.api.contracts.metadata_limits import Metadata
 from shared.api.contracts.shared_fields import (
     MAX_DOCUMENTS,
+    ConfidenceDetail,
     DocumentName,
     Flag,
     Question,
@@ -19,7 +20,7 @@ from shared.api.contracts.shared_fields import (
 )
 from shared.errors import NotFound, RagError, Unauthorized
 from shared.generation.refusals import insufficient, nothing_in_namespace
-from shared.types import GeneratedText, Passage
+from shared.types import GeneratedText, Judgement, Passage
 
 __all__ = ["ErrorBody", "error_body"]
 
@@ -149,11 +150,18 @@ class RetrieveResponse(BaseModel):
 class QueryResponse(BaseModel):
     answer: str
     chunks: list[Chunk]
+    confidence_detail: ConfidenceDetail
 
     @classmethod
-    def of(cls, question: str, draft: GeneratedText | None, chunks: list[Chunk]) -> Self:
+    def of(
+        cls, question: str, draft: GeneratedText | None, judgement: Judgement, chunks: list[Chunk]
+    ) -> Self:
         refusal = insufficient if chunks else nothing_in_namespace
-        return cls(answer=draft.text if draft else refusal(question), chunks=chunks)
+        return cls(
+            answer=draft.text if draft else refusal(question),
+            chunks=chunks,
+            confidence_detail=ConfidenceDetail.of(judgement),
+        )
 
 
 class Namespaces(BaseModel):

@@ -7,10 +7,11 @@ from uuid import UUID
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints
 
 from shared.api.contracts.ignored_filters import IgnoredFilters, LenientFilters, ignored_names
-from shared.api.contracts.shared_fields import rounded_score
+from shared.api.contracts.shared_fields import ConfidenceDetail, ConfidenceThresholds, rounded_score
 from shared.api.contracts.timestamps import RangeEnd, RangeStart
 from shared.errors import RagError
 from shared.generation.citations import snippet
+from shared.generation.confidence import mean_similarity
 from shared.generation.refusals import INSUFFICIENT
 from shared.types import Answer, Citation, Filters, Match, Query, SearchResult
 
@@ -145,14 +146,9 @@ class AnswerCitation(BaseModel):
         )
 
 
-class ConfidenceThresholds(BaseModel):
-    """The lowest mean similarity of each confidence. Not in the contract."""
-
-    high: float
-    medium: float
-
-
 class ContextUsed(BaseModel):
+    """`thresholds`: of avg_relevance; below, the level is held down. Not in the contract."""
+
     chunks_retrieved: int
     unique_sources: int
     avg_relevance: float
@@ -165,6 +161,7 @@ class AnswerResponse(BaseModel):
     answer: AnswerText
     citations: list[AnswerCitation]
     context_used: ContextUsed
+    confidence_detail: ConfidenceDetail
     processing_time_ms: int
     ignored_filters: IgnoredFilters
 
@@ -184,11 +181,10 @@ class AnswerResponse(BaseModel):
             context_used=ContextUsed(
                 chunks_retrieved=len(answer.matches),
                 unique_sources=len({match.document_id for match in answer.matches}),
-                avg_relevance=rounded_score(judgement.mean_similarity),
-                thresholds=ConfidenceThresholds(
-                    high=judgement.thresholds.high, medium=judgement.thresholds.medium
-                ),
+                avg_relevance=rounded_score(mean_similarity(answer.matches)),
+                thresholds=ConfidenceThresholds.of(judgement.ceiling),
             ),
+            confidence_detail=ConfidenceDetail.of(judgement),
             processing_time_ms=answer.milliseconds,
             ignored_filters=ignored_names(request.filters),
         )

@@ -1,8 +1,10 @@
 """Fields that several contracts share, with their limits: names, questions, flags, offsets, scores."""
 
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, model_validator
+
+from shared.types import Judgement, Thresholds
 
 MAX_DOCUMENTS = 1000
 
@@ -56,6 +58,36 @@ class ResponseModel(BaseModel):
     @classmethod
     def of(cls, source: object) -> Self:
         return cls.model_validate(source)
+
+
+class ConfidenceThresholds(BaseModel):
+    """The lowest value of each level."""
+
+    high: float
+    medium: float
+
+    @classmethod
+    def of(cls, thresholds: Thresholds) -> Self:
+        return cls(high=thresholds.high, medium=thresholds.medium)
+
+
+class ConfidenceDetail(BaseModel):
+    """`score`: the calibrated probability, 0 to 1, that the passages answer the question, which `thresholds`
+    divide into levels; `because`: the reasons."""
+
+    level: Literal["high", "medium", "low"]
+    score: float
+    thresholds: ConfidenceThresholds
+    because: list[str]
+
+    @classmethod
+    def of(cls, judgement: Judgement) -> Self:
+        return cls(
+            level=judgement.confidence.value,
+            score=rounded_score(judgement.score),
+            thresholds=ConfidenceThresholds.of(judgement.thresholds),
+            because=list(judgement.because),
+        )
 
 
 def rounded_score(value: float) -> float:

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable
+from dataclasses import replace
 from datetime import date
 
 from shared.generation.grounding.numbers import NUMBER, Fact, number_fact
@@ -47,30 +48,30 @@ def facts_in(text: str) -> list[Fact]:
     all_facts: list[Fact] = []
 
     def address(match: re.Match[str]) -> str:
-        all_facts.append(_address(match[0]))
+        all_facts.append(replace(_address(match[0]), text=match[0]))
         return " ; "
 
     def code(match: re.Match[str]) -> str:
-        all_facts.append(_fact(match[0].rstrip(".").casefold()))
+        all_facts.append(replace(_fact(match[0].rstrip(".").casefold()), text=match[0]))
         return " ; "
 
     def clock(match: re.Match[str]) -> str:
         hour, half = int(match["hour"]), (match["half"] or "").casefold()
         if half:
             hour = hour % 12 + (12 if half == "p" else 0)
-        all_facts.append(_fact(f"{hour}:{match['minute'] or '00'}"))
+        all_facts.append(replace(_fact(f"{hour}:{match['minute'] or '00'}"), text=match[0]))
         return " ; "
 
     def dated(match: re.Match[str]) -> str:
         facts = _date(match)
-        all_facts.extend(facts)
+        all_facts.extend(replace(fact, text=match[0]) for fact in facts)
         return " ; " if facts else match[0]
 
     def token(match: re.Match[str]) -> str:
         fact = _identifier(match[0])
         if fact is None:
             return match[0]
-        all_facts.append(fact)
+        all_facts.append(replace(fact, text=match[0]))
         return " ; "
 
     text = _JOINED.sub(" ", text)

@@ -5,7 +5,7 @@ whose header names the unit.
 """
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from decimal import Decimal
 
 _COUNTED = (
@@ -75,11 +75,12 @@ NUMBER = re.compile(
 @dataclass(frozen=True, slots=True)
 class Fact:
     """A source with a fact has its `forms`; a source with one of the `accepted` forms states it. `is_soft`: a
-    count in words, which a source may leave out."""
+    count in words, which a source may leave out. `text`: the fact as written."""
 
     forms: frozenset[str]
     accepted: frozenset[str]
     is_soft: bool = False
+    text: str = field(default="", compare=False)
 
 
 def number_fact(match: re.Match[str]) -> Fact:
@@ -96,9 +97,8 @@ def number_fact(match: re.Match[str]) -> Fact:
     with_unit = [f"{unit}:{value}" for value in values] if unit else []
     bare = [f"bare:{value}" for value in values]
     is_soft = text in COUNTED and not unit
-    if unit:
-        return Fact(frozenset([*values, *with_unit]), frozenset([*with_unit, *bare]), is_soft)
-    return Fact(frozenset([*values, *bare]), frozenset(values), is_soft)
+    forms, accepted = ([*values, *with_unit], [*with_unit, *bare]) if unit else ([*values, *bare], values)
+    return Fact(frozenset(forms), frozenset(accepted), is_soft, match[0].strip())
 
 
 def _times(decimal: str, scale: int) -> str:

@@ -4,7 +4,7 @@ Pure and deterministic: a route depends on the request and the time alone. It li
 applied, in order.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime
 
@@ -16,9 +16,9 @@ from shared.retrieval.query.expansion import RULES, Expansion, expand
 from shared.retrieval.query.intents import freshness, org_level, timeless
 from shared.retrieval.query.types import Route, RouterInput, Rule, SearchMode, SearchScope
 from shared.text.identifiers import identifier_in
-from shared.types import Match, Mode
+from shared.types import Mode
 
-__all__ = ["Route", "RouterInput", "Rule", "SearchMode", "SearchScope", "low_recall", "route"]
+__all__ = ["Route", "RouterInput", "Rule", "SearchMode", "SearchScope", "route"]
 
 MODES = {
     SearchMode.KNOWLEDGE: Mode.HYBRID,
@@ -160,17 +160,3 @@ def _expand(
     if rest != text and time and time.text.lower() not in expansion.words.lower():
         expansion = replace(expansion, words=f"{expansion.words} {time.text}"[:MAX_LENGTH])
     return expansion
-
-
-def low_recall(matches: Sequence[Match], count: int, medium: float) -> str | None:
-    """Why the first `count` matches are too few or too far; None if they suffice.
-
-    `medium`: the lowest similarity of medium confidence. Any match suffices if none has a similarity.
-    """
-    best = matches[:count]
-    if not best:
-        return "nothing was found"
-    similarities = [match.similarity for match in best if match.similarity is not None]
-    if similarities and max(similarities) < medium:
-        return f"the nearest is {max(similarities):.2f} similar, and {medium:.2f} is expected"
-    return None

@@ -1,26 +1,46 @@
-"""Confidence by thresholds, on literal similarities."""
+"""Confidence by evidence, calibration and the rag contract's ceiling, on literal values."""
 
 import json
+import math
+from dataclasses import replace
 
 import pytest
 
 from local import ROOT
-from shared.generation.confidence import CONTRACT_THRESHOLDS, THRESHOLDS, judge, thresholds_for
-from shared.types import Confidence, Thresholds
-from tests.shared.examples import match, settings
+from shared.generation.confidence import (
+    CALIBRATIONS,
+    CONTRACT_THRESHOLDS,
+    Calibration,
+    held_down,
+    judge,
+    mean_similarity,
+)
+from shared.generation.evidence import Evidence
+from shared.types import Confidence, Judgement, Thresholds
+from tests.shared.examples import match
 
 CONTRACT = Thresholds(high=0.75, medium=0.60)
+# The score of evidence 0.5 is one half.
+CALIBRATION = Calibration(10, -5, Thresholds(0.8, 0.5), Thresholds(0.4, 0.3))
 
 
-def judged(*similarities: float, thresholds: Thresholds = CONTRACT) -> Confidence:
-    return judge([match(similarity=similarity) for similarity in similarities], thresholds).confidence
+def by_contract(*similarities: float) -> Confidence:
+    matches = [match(similarity=similarity) for similarity in similarities]
+    return judge(Evidence(max(similarities), 1.0), matches, None).confidence
 
 
-def test_exactly_the_threshold_is_enough_for_any_number_of_matches(subtests: pytest.Subtests):
+def calibrated(evidence: Evidence) -> Judgement:
+    return judge(evidence, [match(similarity=evidence.similarity)], CALIBRATION)
+
+
+def test_without_a_calibration_exactly_the_contract_s_threshold_is_enough(subtests: pytest.Subtests):
     for count in range(1, 9):
         with subtests.test(count=count):
-            assert judged(*[0.75] * count) is Confidence.HIGH
-            assert judged(*[0.60] * count) is Confidence.MEDIUM
+            assert by_contract(*[0.75] * count) is Confidence.HIGH
+            assert by_contract(*[0.60] * count) is Confidence.MEDIUM
+    assert by_contract(0.7499) is Confidence.MEDIUM
+    assert by_contract(0.5999) is Confidence.LOW
+    assert by_contract(*[0.6] * 4, 0.5999) is Confidence.LOW
 
 
 def test_a_mean_of_exactly_the_threshold_is_enough_despite_binary_fractions(subtests: pytest.Subtests):
@@ -37,67 +57,73 @@ def test_a_mean_of_exactly_the_threshold_is_enough_despite_binary_fractions(subt
     ]
     for similarities, confidence in cases:
         with subtests.test(similarities=similarities, confidence=confidence):
-            assert judged(*similarities) is confidence
+            assert by_contract(*similarities) is confidence
 
 
-def test_just_below_a_threshold_is_not_enough():
-    assert judged(0.7499) is Confidence.MEDIUM
-    assert judged(0.5999) is Confidence.LOW
-    assert judged(*[0.6] * 4, 0.5999) is Confidence.LOW
+def test_the_mean_is_of_the_best_five_or_of_fewer():
+    assert mean_similarity([]) == 0.0
+    assert mean_similarity([match(similarity=0.9), match(similarity=0.7)]) == pytest.approx(0.8)
+    assert mean_similarity([match(similarity=value) for value in (0.8, 0.1, 0.8, 0.8, 0.8, 0.8)]) == 0.8
+    assert mean_similarity([replace(match(), similarity=None)]) == 0.0
 
 
 def test_no_matches_are_low_confidence_at_zero():
-    judgement = judge([], CONTRACT)
-    assert judgement.confidence is Confidence.LOW
-    assert judgement.mean_similarity == 0.0
+    generous = Calibration(0, 100, Thresholds(0, 0), Thresholds(0, 0))
+    for calibration in (None, CALIBRATION, generous):
+        judgement = judge(Evidence(0.0, 0.0), [], calibration)
+        assert (judgement.confidence, judgement.score) == (Confidence.LOW, 0.0)
+        assert judgement.because == ("No passage was found.",)
+        assert held_down(judgement, []).confidence is Confidence.LOW
 
 
-def test_no_matches_are_low_confidence_for_every_threshold():
-    assert judge([], Thresholds(high=0, medium=0)).confidence is Confidence.LOW
-    assert judged(0.0, thresholds=Thresholds(high=0, medium=0)) is Confidence.HIGH
+def test_the_score_is_a_logistic_function_of_similarity_and_half_of_the_coverage():
+    assert calibrated(Evidence(0.5, 0.0)).score == pytest.approx(0.5)
+    assert calibrated(Evidence(0.3, 0.4)).score == pytest.approx(0.5)
+    assert calibrated(Evidence(0.5, 0.2)).score == pytest.approx(1 / (1 + math.exp(-1)))
 
 
-def test_only_the_best_five_count():
-    assert judged(*[0.8] * 5, *[0.0] * 45) is Confidence.HIGH
-    assert judged(*[0.8] * 4, 0.0, 0.0) is Confidence.MEDIUM
+def test_the_thresholds_divide_the_score_into_levels():
+    assert calibrated(Evidence(0.64, 0.0)).confidence is Confidence.HIGH
+    assert calibrated(Evidence(0.63, 0.0)).confidence is Confidence.MEDIUM
+    assert calibrated(Evidence(0.5, 0.0)).confidence is Confidence.MEDIUM
+    assert calibrated(Evidence(0.49, 0.0)).confidence is Confidence.LOW
+    assert calibrated(Evidence(0.49, 0.0)).thresholds == CALIBRATION.thresholds
 
 
-def test_fewer_than_five_matches_are_averaged_over_their_number():
-    judgement = judge([match(similarity=0.9), match(similarity=0.7)], CONTRACT)
-    assert judgement.mean_similarity == pytest.approx(0.8)
-    assert judgement.confidence is Confidence.HIGH
+@pytest.mark.parametrize("calibration", [CALIBRATION, None])
+def test_confidence_is_medium_at_most_over_a_gap(calibration: Calibration | None):
+    certain = [match(similarity=1.0)]
+    assert judge(Evidence(1.0, 1.0), certain, calibration).confidence is Confidence.HIGH
+    missing = judge(Evidence(1.0, 1.0, ("FL-900", "2026")), certain, calibration)
+    assert missing.confidence is Confidence.MEDIUM
+    assert missing.because[-1] == "No passage found mentions FL-900, 2026."
+    denied = judge(Evidence(1.0, 1.0, lacks_negation=True), certain, calibration)
+    assert denied.confidence is Confidence.MEDIUM
+    assert denied.because[-1] == "No passage found denies what the question denies."
 
 
-def test_a_judgement_reports_the_applied_thresholds():
-    thresholds = Thresholds(high=0.5, medium=0.4)
-    assert judge([], thresholds).thresholds == thresholds
+def test_a_gap_does_not_raise_a_low_level():
+    assert calibrated(Evidence(0.1, 0.0, ("FL-900",))).confidence is Confidence.LOW
 
 
-def test_openai_models_and_unknown_ones_have_the_contract_s_thresholds():
+def test_the_rag_contract_s_mean_holds_a_level_down_and_never_raises_it():
+    high = calibrated(Evidence(1.0, 1.0))
+    assert held_down(high, [match(similarity=0.4)]) == high
+    medium = held_down(high, [match(similarity=0.39)])
+    assert medium.confidence is Confidence.MEDIUM
+    assert medium.because[-1] == "The mean similarity of the best chunks, 0.39, permits no more than medium."
+    assert held_down(high, [match(similarity=0.29)]).confidence is Confidence.LOW
+    low = calibrated(Evidence(0.1, 0.0))
+    assert held_down(low, [match(similarity=0.9)]) == low
+
+
+def test_the_local_model_has_the_calibration_that_was_measured():
+    measured = json.loads((ROOT / "bench" / "results" / "confidence.json").read_text())
+    assert {measured["model"]: Calibration.of(measured["calibration"])} == CALIBRATIONS
+
+
+def test_each_calibration_allows_three_levels():
     assert CONTRACT_THRESHOLDS == CONTRACT
-    assert thresholds_for("text-embedding-3-small", None, None) == CONTRACT
-    assert thresholds_for("a model of tomorrow", None, None) == CONTRACT
-
-
-def test_the_local_model_has_its_fitted_thresholds():
-    fitted = json.loads((ROOT / "bench" / "results" / "confidence_all-MiniLM-L6-v2.json").read_text())
-    assert thresholds_for(fitted["model"], None, None) == Thresholds(fitted["high"], fitted["medium"])
-    assert thresholds_for(fitted["model"], None, None) != CONTRACT
-
-
-def test_each_model_s_thresholds_allow_three_levels(subtests: pytest.Subtests):
-    for model in sorted(THRESHOLDS):
-        with subtests.test(model=model):
-            thresholds = THRESHOLDS[model]
+    for calibration in CALIBRATIONS.values():
+        for thresholds in (calibration.thresholds, calibration.ceiling):
             assert 0 < thresholds.medium < thresholds.high < 1
-
-
-def test_settings_override_one_threshold_or_both():
-    one = settings(rag_confidence_high_threshold=0.9)
-    both = settings(rag_confidence_high_threshold=0.9, rag_confidence_medium_threshold=0)
-    for deployment, expected in ((one, Thresholds(0.9, 0.60)), (both, Thresholds(0.9, 0))):
-        assert expected == thresholds_for(
-            deployment.rag_embedding_model,
-            deployment.rag_confidence_high_threshold,
-            deployment.rag_confidence_medium_threshold,
-        )

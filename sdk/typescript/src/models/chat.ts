@@ -69,10 +69,12 @@ export interface Usage {
   readonly retrievalTokens: number;
 }
 
+/** The score from 0 to 1, which the thresholds divide into levels, and the reasons. */
 export interface Confidence {
   readonly level: "high" | "medium" | "low";
-  readonly avgRelevance: number;
+  readonly score: number;
   readonly thresholds: { readonly high: number; readonly medium: number };
+  readonly because: readonly string[];
 }
 
 /** How an answer came about. */

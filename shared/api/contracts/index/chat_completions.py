@@ -1,11 +1,11 @@
 """Wire models of chat completions: OpenAI's, with an index and source nodes."""
 
 import json
-from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, TypeAdapter, ValidationError
 
+from shared.answering.chat_completions.complete import Sources
 from shared.answering.chat_completions.conversation import (
     MODEL_CHARACTERS,
     RAG_MODEL,
@@ -16,11 +16,10 @@ from shared.answering.chat_completions.conversation import (
 from shared.answering.chat_completions.response import ends
 from shared.api.contracts.index import indexes_and_queries
 from shared.api.contracts.index.indexes_and_queries import Node
-from shared.api.contracts.shared_fields import CollectionName, Flag
+from shared.api.contracts.shared_fields import CollectionName, ConfidenceDetail, Flag
 from shared.api.sse import event
 from shared.errors import InvalidRequest, NotFound, RagError
 from shared.models.chat_stream import Body
-from shared.types import Match
 
 # Fields of this contract, which the gateway does not know.
 OWN_FIELDS = frozenset({"index_name", "top_k", "context_token_ratio"})
@@ -157,6 +156,7 @@ class CompletionResponse(BaseModel):
     choices: list[dict[str, Any]]
     usage: dict[str, Any]
     source_nodes: list[Node] | None
+    confidence_detail: ConfidenceDetail | None = None
 
 
 class Model(BaseModel):
@@ -171,19 +171,24 @@ class Models(BaseModel):
     data: list[Model]
 
 
-def encode_answer(reply: Body, matches: Sequence[Match] | None) -> bytes:
-    body = {**reply, "source_nodes": _nodes(matches)}
+def encode_answer(reply: Body, sources: Sources | None) -> bytes:
+    body = {**reply, **_described(sources)}
     return json.dumps(body, ensure_ascii=False, allow_nan=False).encode("utf-8", "replace")
 
 
-def encode_part(reply: Body, matches: Sequence[Match] | None) -> bytes:
+def encode_part(reply: Body, sources: Sources | None) -> bytes:
     """A part of a stream as an event; the part that ends the answer has the nodes."""
-    return event({**reply, "source_nodes": _nodes(matches)} if ends(reply) else reply)
+    return event({**reply, **_described(sources)} if ends(reply) else reply)
 
 
 def encode_error(error: RagError) -> bytes:
     return event({"error": error_body(error)["error"]})
 
 
-def _nodes(matches: Sequence[Match] | None) -> list[dict[str, Any]] | None:
-    return None if matches is None else [Node.of(match).model_dump() for match in matches]
+def _described(sources: Sources | None) -> dict[str, Any]:
+    if sources is None:
+        return {"source_nodes": None}
+    return {
+        "source_nodes": [Node.of(match).model_dump() for match in sources.matches],
+        "confidence_detail": ConfidenceDetail.of(sources.judgement).model_dump(),
+    }

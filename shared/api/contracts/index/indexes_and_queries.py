@@ -15,6 +15,7 @@ from shared.api.contracts.metadata_limits import Metadata, check_metadata
 from shared.api.contracts.shared_fields import (
     MAX_DOCUMENTS,
     CollectionName,
+    ConfidenceDetail,
     DocumentName,
     Question,
     ResponseModel,
@@ -159,6 +160,7 @@ class QueryResponse(BaseModel):
     response: str
     source_nodes: list[Node]
     metadata: dict[str, dict[str, Any]]
+    confidence_detail: ConfidenceDetail
 
     @classmethod
     def of(cls, question: str, answer: Answer) -> Self:
@@ -167,6 +169,7 @@ class QueryResponse(BaseModel):
             response=answer.draft.text if answer.draft else insufficient(question),
             source_nodes=nodes,
             metadata={node.node_id: node.metadata for node in nodes},
+            confidence_detail=ConfidenceDetail.of(answer.judgement),
         )
 
 

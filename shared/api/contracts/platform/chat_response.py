@@ -1,7 +1,7 @@
 """Wire models of a chat response, whole and as a stream."""
 
 from datetime import UTC, datetime
-from typing import Literal, Self
+from typing import Self
 
 from pydantic import BaseModel, Field
 from starlette.responses import JSONResponse
@@ -9,7 +9,7 @@ from starlette.responses import JSONResponse
 from shared.answering.platform_chat.types import Delta, Event, Sources, Step, SubQuery, TurnDone
 from shared.api.contracts.platform.chat_request import Request
 from shared.api.contracts.platform.error_format import error_body
-from shared.api.contracts.shared_fields import ResponseModel, Score, rounded_score
+from shared.api.contracts.shared_fields import ConfidenceDetail, ResponseModel, Score, rounded_score
 from shared.api.sse import event
 from shared.errors import RagError
 from shared.generation.citations import best_of_documents
@@ -45,12 +45,6 @@ class Usage(BaseModel):
         )
 
 
-class Confidence(BaseModel):
-    level: Literal["high", "medium", "low"]
-    avg_relevance: float
-    thresholds: dict[str, float]
-
-
 class Metadata(BaseModel):
     """`search_query`: the rewritten question; `withheld`: confidence was low, and the answer says so;
     `extractive`: without a model, the answer has the documents' own sentences; `kept`: the session has the
@@ -71,7 +65,7 @@ class Metadata(BaseModel):
     search_query: str
     sub_queries: list[str]
     confidence: float
-    confidence_detail: Confidence
+    confidence_detail: ConfidenceDetail
     withheld: bool
     extractive: bool
     kept: bool
@@ -94,12 +88,8 @@ class Metadata(BaseModel):
             is_follow_up=done.turn.is_follow_up or done.search_query != done.turn.question,
             search_query=done.search_query,
             sub_queries=list(done.sub_queries),
-            confidence=rounded_score(judgement.mean_similarity),
-            confidence_detail=Confidence(
-                level=judgement.confidence.value,
-                avg_relevance=rounded_score(judgement.mean_similarity),
-                thresholds={"high": judgement.thresholds.high, "medium": judgement.thresholds.medium},
-            ),
+            confidence=rounded_score(judgement.score),
+            confidence_detail=ConfidenceDetail.of(judgement),
             withheld=done.withheld,
             extractive=done.is_extractive,
             kept=done.is_saved,

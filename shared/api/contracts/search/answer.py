@@ -29,7 +29,7 @@ from shared.api.contracts.search.requests_and_limits import (
 )
 from shared.api.contracts.search.results import Rationale, Result, Span, Usage, results
 from shared.api.contracts.search.search import Mode
-from shared.api.contracts.shared_fields import Flag
+from shared.api.contracts.shared_fields import ConfidenceDetail, Flag
 from shared.api.sse import event
 from shared.errors import RagError
 
@@ -161,6 +161,7 @@ class Response(WireModel):
     answer: str
     withheld: bool
     confidence: Literal["high", "medium", "low"]
+    confidence_detail: ConfidenceDetail
     citations: list[Citation]
     support: Support
     rationale: Rationale | None = None
@@ -177,6 +178,7 @@ class Response(WireModel):
             answer=answer.text,
             withheld=done.withheld,
             confidence=retrieval.judgement.confidence.value,
+            confidence_detail=ConfidenceDetail.of(retrieval.judgement),
             citations=list(map(Citation.of, answer.citations)) if request.citations else [],
             support=Support.of(answer),
             rationale=Rationale.of(retrieval.result) if request.include.rationale else None,
@@ -199,6 +201,7 @@ class Meta(WireModel):
 
     retrieval: Retrieval
     confidence: Literal["high", "medium", "low"]
+    confidence_detail: ConfidenceDetail
     rationale: Rationale | None = None
     request_id: str
 
@@ -209,6 +212,7 @@ def encode_event(request: Request, answer_event: Event) -> bytes:
             meta = Meta(
                 retrieval=Retrieval.of(answer_event),
                 confidence=judgement.confidence.value,
+                confidence_detail=ConfidenceDetail.of(judgement),
                 rationale=Rationale.of(result) if request.include.rationale else None,
                 request_id=request_id(),
             )

@@ -12,9 +12,8 @@ from shared.retrieval.query import MAX_LENGTH
 from shared.retrieval.query.dates.extract import remove_time, time_range
 from shared.retrieval.query.document_families import KINDS, Family
 from shared.retrieval.query.expansion import Expansion
-from shared.retrieval.query.router import Route, RouterInput, SearchMode, SearchScope, low_recall, route
+from shared.retrieval.query.router import Route, RouterInput, SearchMode, SearchScope, route
 from shared.types import Mode
-from tests.shared.examples import match
 
 NOW = datetime(2026, 4, 15, 14, 30, tzinfo=UTC)
 HALF_LIFE = 90.0
@@ -326,24 +325,6 @@ def test_an_adversarial_text_is_routed_quickly(subtests: pytest.Subtests):
             started = time.monotonic()
             plan_for(part * (MAX_LENGTH // len(part)))
             assert time.monotonic() - started < 3
-
-
-def test_an_empty_result_is_insufficient():
-    assert low_recall([], 10, 0.6) == "nothing was found"
-
-
-def test_only_distant_matches_are_insufficient():
-    assert low_recall([match(similarity=0.3), match(similarity=0.59)], 10, 0.6)
-    assert low_recall([match(similarity=0.3), match(similarity=0.6)], 10, 0.6) is None
-
-
-def test_only_visible_matches_count():
-    assert low_recall([match(similarity=0.3), match(similarity=0.9)], 1, 0.6)
-
-
-def test_keyword_matches_are_sufficient():
-    assert low_recall([replace(match(), similarity=None)], 10, 0.6) is None
-    assert low_recall([replace(match(), similarity=None), match(similarity=0.2)], 10, 0.6)
 
 
 def test_a_similarity_query_is_not_interpreted():

@@ -56,9 +56,12 @@ class Usage(Model):
 
 
 class Confidence(Model):
+    """`score`: 0 to 1, which `thresholds` divide into levels; `because`: the reasons."""
+
     level: str
-    avg_relevance: float
+    score: float
     thresholds: dict[str, float] = Field(default_factory=dict)
+    because: list[str] = Field(default_factory=list)
 
 
 class ChatMetadata(Model):

@@ -1,0 +1,83 @@
+"""Evidence that matches answer a question: similarity, shared words, missing names and numbers.
+
+With the share of the question's words in the best sentence, questions that the documents do not answer differ
+more from the others than by similarity alone: bench/results/confidence.json.
+"""
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from shared.generation.grounding.coverage import claim_of
+from shared.generation.grounding.evidence_windows import Passages
+from shared.generation.grounding.negation import negations_in
+from shared.generation.grounding.terms import content_stems
+from shared.text.sentences import sentences
+from shared.text.stemming import content_words
+from shared.types import Match
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """`similarity`: of the nearest match, 0..1; `coverage`: the largest share, weighted by rarity, of the
+    question's content words in one sentence, 0..1; `missing`: names, numbers, dates and identifiers of the
+    question that no match contains, as the question writes them; `lacks_negation`: the question negates a
+    word that no match negates."""
+
+    similarity: float
+    coverage: float
+    missing: tuple[str, ...] = ()
+    lacks_negation: bool = False
+
+
+def evidence_of(question: str, matches: Sequence[Match]) -> Evidence:
+    """The evidence of the matches, in any order. A match without a similarity counts as 0."""
+    if not matches:
+        return Evidence(0.0, 0.0)
+    passages = Passages(matches)
+    return Evidence(
+        max(match.similarity or 0.0 for match in matches),
+        _coverage(content_words(question), matches),
+        _missing(question, passages),
+        _lacks_negation(question, passages),
+    )
+
+
+def _coverage(words: frozenset[str], matches: Sequence[Match]) -> float:
+    """A word's rarity is log(1 + n / (1 + f)), for f of the n sentences that contain it."""
+    stems = [
+        content_words(match.text[sentence.start : sentence.end])
+        for match in matches
+        for sentence in sentences(match.text, match.lang)
+    ]
+    frequency = Counter(stem for sentence in stems for stem in sentence & words)
+    rarity = {word: math.log(1 + len(stems) / (1 + frequency[word])) for word in words}
+    total = math.fsum(rarity.values())
+    best = max((math.fsum(rarity[word] for word in sentence & words) for sentence in stems), default=0.0)
+    return best / total if total else 0.0
+
+
+def _missing(question: str, passages: Passages) -> tuple[str, ...]:
+    # The first word has a capital in any case.
+    claim = claim_of(question[:1].lower() + question[1:])
+    facts = [fact.text for fact in claim.facts if not fact.is_soft and not fact.accepted & passages.forms]
+    names = [
+        name
+        for name in claim.names
+        if name not in passages.names and not content_stems([name]) <= passages.stems
+    ]
+    return tuple(dict.fromkeys([*facts, *(_as_written(name, question) for name in names)]))
+
+
+def _as_written(name: str, question: str) -> str:
+    start = question.casefold().find(name)
+    return question[start : start + len(name)] if start >= 0 else name
+
+
+def _lacks_negation(question: str, passages: Passages) -> bool:
+    negated = negations_in(question).negated
+    if not negated:
+        return False
+    near = (negations_in(passage.match.text).negated_nearby for passage in passages.all)
+    return not negated & frozenset[str]().union(*near)
