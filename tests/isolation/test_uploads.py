@@ -64,12 +64,12 @@ def test_an_edited_or_forged_ticket_is_refused(uploading: Uploads, people: Peopl
     home, bobs = collection(people.ann), collection(people.bob)
     ticket = uploading.put(people.ann, home, SECRET)
     payload, _, signature = ticket.rpartition(".")
-    texts = [people.bob.id, f"{people.acme.id}/x", time.time() + 60, {"collection_id": bobs}]
+    texts = [people.bob.id, f"{people.acme.id}/x", time.time() + 60, bobs, {}]
     other = Signer("another deployment's secret, of thirty-two", "https://x.example/auth/v1", "authenticated")
     signer = uploading.core.require_signer()
     forged = [
         edited(ticket, 0, people.bob.id), edited(ticket, 2, time.time() + 10**6), edited(ticket, 1, "a/b"),
-        edited(ticket, 3, {"collection_id": bobs}), edited(ticket, 3, {"private": True}),
+        edited(ticket, 3, bobs), edited(ticket, 4, {"private": True}),
         payload, f"{payload}.", f".{signature}", f"{payload}.{signature[:-2]}", f"{ticket}.{signature}",
         "x", "é.é", "{}.{}",
         other.sign(PURPOSE, texts), signer.sign(LINKS, texts), people.bob.token(),
