@@ -148,7 +148,7 @@ def hit_arguments(**more: Any) -> dict[str, Any]:
 
 
 def key_arguments(**more: Any) -> dict[str, Any]:
-    """What rag_create_key takes, for a key whose text nobody knows."""
+    """What rag_create_key takes, for a key whose text is unknown."""
     digest = hashlib.sha256(uuid4().bytes).hexdigest()
     return {
         "name": "a key",
@@ -204,7 +204,7 @@ class World:
             return cursor.fetchall() if cursor.description else []
 
     def as_role(self, role: str, statement: str, *parameters: Any) -> list[tuple[Any, ...]]:
-        """Run a statement as PostgREST would for a token of that role, and of nobody's."""
+        """Run a statement as PostgREST would for a token of that role, without a user."""
         with self._connection.transaction():
             self._connection.execute(f"set local role {role}".encode())
             cursor = self._connection.execute(statement.encode(), parameters)
@@ -236,7 +236,7 @@ class World:
 
     def user(self, *orgs: Org, role: str = "member") -> Actor:
         """A user who belongs to these orgs, and writes to the first."""
-        # Here, where nobody else makes one at the same time: of two, one would be nobody's to close.
+        # Here, where no other thread creates one at the same time: of two, one would never be closed.
         client()
         user_id = str(uuid4())
         email = f"{user_id}@test.example"

@@ -37,7 +37,7 @@ OF_CHUNKS = """
 
 @dataclass(frozen=True)
 class Snapshots:
-    """The function, and whoever asks it."""
+    """The function, and its caller."""
 
     app: TestClient
     core: Services

@@ -57,7 +57,7 @@ class StandIn:
         self.requests: list[Request] = []
         # How many connections were made.
         self.connections = 0
-        # Whether somebody has closed a connection in the middle of a stream.
+        # Whether a client has closed a connection in the middle of a stream.
         self.left = threading.Event()
         self._replies: deque[Reply] = deque()
         self._lock = threading.Lock()

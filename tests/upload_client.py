@@ -79,7 +79,7 @@ class Uploads:
 
     @property
     def paths(self) -> set[str]:
-        """Paths of what Storage has, whoever may see it."""
+        """Paths of all objects in Storage."""
         names = {name for (name,) in self.world.sql("select name from storage.objects")}
         assert {place.removeprefix(f"{BUCKET}/") for place in self.server.objects} == names
         return names

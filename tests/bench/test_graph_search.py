@@ -1,4 +1,4 @@
-"""What is asked of the graph, and how its figures are told."""
+"""Questions to the graph, and their figures."""
 
 from collections.abc import Mapping
 from typing import Any

@@ -1,4 +1,4 @@
-"""Clients that nobody changed: supabase-js in Node and in Chromium, supabase-py, a browser's fetch."""
+"""Unmodified clients: supabase-js in Node and in Chromium, supabase-py, a browser's fetch."""
 
 import re
 from pathlib import Path

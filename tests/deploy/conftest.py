@@ -91,14 +91,14 @@ def osls_package(folder: Path, *options: str, target: str | Path = ".serverless"
 
 
 def zip_of(folder: Path) -> zipfile.ZipFile:
-    """Build in `folder` what is deployed, and package it: the zip."""
+    """Build the deployment in `folder`, and package it: the zip."""
     lambda_package.build(folder)
     osls_package(folder)
     return zipfile.ZipFile(folder / ".serverless" / "rag.zip")
 
 
 def _build(folder: Path) -> None:
-    """Build what is deployed; the template is made without the libraries, which take 15 seconds to zip."""
+    """Build the deployment; the template is made without the libraries, which take 15 seconds to zip."""
     built, light = folder / "built", folder / "light"
     lambda_package.build(built)
     light.mkdir()

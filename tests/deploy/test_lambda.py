@@ -1,4 +1,4 @@
-"""The Lambda zip: what is in it, and that it answers alone with the standard library, as Lambda runs it."""
+"""The Lambda zip: its contents, and that it answers alone with the standard library, as Lambda runs it."""
 
 import base64
 import json
@@ -44,7 +44,7 @@ def asking(kind: str, path: str, token: str | None = None, **fields: Any) -> dic
     return event(kind, "POST", path, headers=headers, **{"body": question, **fields})
 
 
-# -- what is in it ------------------------------------------------------------------------------------------
+# -- contents ---------------------------------------------------------------------------------------------
 
 
 def test_the_unpacked_zip_is_far_below_lambda_s_limit(packaged: Package):

@@ -12,7 +12,7 @@ from shared.models import query_embedding_cache
 from tests.deploy.conftest import CONFIGURATION, Package
 
 every_function = pytest.mark.parametrize("slug", SLUGS)
-# Whoever has one of these can spend, sign or read as somebody.
+# The holder of one of these can spend, sign or read as a user.
 SECRETS = {
     "OPENAI_API_KEY", "RAG_LLM_API_KEY", "SUPABASE_JWT_SECRET", "RAG_SIGNING_KEY", "RAG_METRICS_TOKEN",
     "RAG_RERANK_API_KEY", "RAG_WORKER_TOKEN", "RAG_TRANSCRIPTION_KEY",
@@ -59,7 +59,7 @@ def test_no_function_ends_before_its_own_time_outs(packaged: Package):
     timeouts = {slug: entry["Timeout"] for slug, entry in packaged.functions.items()}
     assert timeouts["rag-search"] > search
     assert timeouts["rag-answer"] > search + DEFAULTS.rag_llm_timeout_seconds
-    # A key to exchange, what was done to count, and the longest stream.
+    # A key to exchange, a request to count, and the longest stream.
     chat = search + 2 * asking + DEFAULTS.rag_stream_timeout_seconds
     assert timeouts["chat-completions"] > chat
     # An API key's exchange, its count, the work.
@@ -80,7 +80,7 @@ def test_health_reads_settings_from_the_same_place_as_the_other_functions(packag
     reranker = "RAG_RERANK_ENABLED", "RAG_RERANK_PROVIDER", "RAG_RERANK_MODEL", "RAG_RERANK_URL"
     for name in (*reported, *reranker):
         assert health[name] == packaged.variables("rag-answer")[name] == f"<{name}>"
-    # And a word for each key that somebody must have.
+    # And a placeholder for each key that a function needs.
     for name in ("OPENAI_API_KEY", "RAG_LLM_API_KEY"):
         assert (name in health) == any(name in secrets_of(packaged, slug) for slug in SLUGS)
 

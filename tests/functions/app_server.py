@@ -120,7 +120,7 @@ def serve(app: ASGIApp) -> Iterator[str]:
     kind = socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP
     with socket.socket(*kind) as socket_of_server:
         socket_of_server.bind(("127.0.0.1", 0))
-        # From now on whoever comes waits, also for a server that is slow to start.
+        # From now on requests wait, also for a server that is slow to start.
         socket_of_server.listen(128)
         options = {"sockets": [socket_of_server]}
         thread = threading.Thread(target=server.run, kwargs=options, daemon=True)
@@ -134,7 +134,7 @@ def serve(app: ASGIApp) -> Iterator[str]:
 
 @contextmanager
 def proxy_to(address: str, below: str = "", lost: Collection[int] = ()) -> Iterator[tuple[str, list[str]]]:
-    """An address that passes every POST on to another one, which serves what is `below` a path, and the paths
+    """An address that passes every POST on to another one, which serves paths `below` a path, and the paths
     that were asked for. `lost`: of which POSTs, counted from 0, the connection breaks before the answer."""
     requests: list[str] = []
     with httpx.Client(base_url=address, timeout=30) as client:

@@ -1,4 +1,4 @@
-"""What the tests of the knowledge API ask of it, as whoever asks."""
+"""Requests of the tests to the knowledge API, as any caller."""
 
 from typing import Any
 from urllib.parse import quote

@@ -176,7 +176,7 @@ def test_a_database_with_another_schema_version_is_reported(
 
 
 def test_a_failed_probe_is_unhealthy(settings: Settings, world: World, no_jobs: None):
-    """As of a database that is a migration behind, and does not have what is asked."""
+    """As of a database that is a migration behind, and lacks the function."""
     world.sql("revoke execute on function public.rag_health() from rag_worker")
     try:
         body = health(settings)
@@ -230,7 +230,7 @@ def test_a_project_key_that_postgrest_rejects_is_reported_to_an_admin(
         assert key not in str(body)
         anybody = health(settings, None, **changes)
         assert (anybody["status"], anybody["details"]) == ("degraded", None)
-        # Without a key to sign with nobody has seen the database; with one that is not believed it is shut.
+        # Without a key to sign with the database is not probed; with a rejected one it is closed.
         unsigned = health(settings, None, **changes, supabase_jwt_secret=None)
         assert (unsigned["status"], unsigned["services"]["database"]) == ("degraded", "unknown")
         unbelieved = {"supabase_jwt_secret": "another secret of more than 32 characters"}
@@ -407,7 +407,7 @@ def test_calls_are_counted_by_day_and_org(people: People, world: World):
     assert (first["total_users"], first["api_calls_today"]) == (1, 1)
     for actor in (people.ann, people.ann, people.kim, people.bob):
         actor.request("GET", "/v1/collections")
-    # (Kim belongs to another org too, which is nobody's to see here.)
+    # (Kim belongs to another org too, which no caller sees here.)
     second = stats(people.ada)
     assert (second["total_users"], second["api_calls_today"]) == (2, 4)
     people.kim.request(

@@ -800,7 +800,7 @@ def test_a_full_cache_evicts_keys_and_looks_them_up_again(
 
 
 def test_a_database_outage_is_not_reported_as_an_invalid_key(settings: Settings):
-    """A 500, and not a 401 that would make somebody throw a good key away."""
+    """A 500, and not a 401 after which a user would throw a good key away."""
     with (
         services(settings, supabase_url="http://127.0.0.1:9", rag_database_timeout_seconds=0.05) as core,
         client_of(api_keys.app, core) as client,
@@ -858,7 +858,7 @@ def test_without_a_signing_key_an_error_still_has_rate_limit_headers(people: Peo
 
 
 class Clock:
-    """The wall's, until somebody sets it."""
+    """The wall clock's, until the test sets it."""
 
     offset = 0.0
 
@@ -869,7 +869,7 @@ class Clock:
 def test_a_key_is_looked_up_again_after_a_clock_change(
     subtests: pytest.Subtests, people: People, settings: Settings
 ):
-    """A machine slept, or its clock was set back: what was known then is old, since its token is."""
+    """A machine slept, or its clock was set back: an entry of before is old, since its token is."""
     for offset in [CACHED_SECONDS + 1, 3600.0, -5.0, -3600.0]:
         with subtests.test(offset=offset):
             key, clock = create(people.ann)["key"], Clock()

@@ -1,5 +1,4 @@
-"""The platform's chat over HTTP, whole: what a request may say, what the model is told, and what is
-remembered."""
+"""The platform's chat over HTTP, whole: requests, the model's input, and memory."""
 
 import json
 import time

@@ -104,7 +104,7 @@ def test_deep_reasoning_streams_each_step_and_combines_the_results(
     prompt = gateway.requests[-1].json["messages"][-1]["content"]
     assert "root cause were Stripe webhook retries" in prompt
     assert "owned by the Payments team" in prompt
-    # The plan, what is missing, and the answer.
+    # The plan, the missing parts, and the answer.
     assert chunks[-2]["usage"]["prompt_tokens"] > 100
 
 

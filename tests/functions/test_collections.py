@@ -189,7 +189,7 @@ def test_a_member_cannot_delete_another_member_s_private_documents(people: Peopl
     assert error(people.alf.request("DELETE", f"{PATH}/{made['id']}"), 409)["code"] == "collection_not_empty"
     assert people.alf.request("DELETE", f"{PATH}/{made['id']}?cascade=true").status_code == 204
     assert [match["similarity"] for match in people.ann.match(vector(1))] == [pytest.approx(1, abs=1e-3)]
-    # Its owner and the admin see the collection, with what is left of it; the admin deletes that too.
+    # Its owner and the admin see the collection, with the rest of it; the admin deletes that too.
     for actor in (people.ann, people.ada):
         assert actor.request("GET", f"{PATH}/{made['id']}").json()["document_count"] == 1
     assert error(people.ada.request("DELETE", f"{PATH}/{made['id']}"), 409)["code"] == "collection_not_empty"

@@ -78,7 +78,7 @@ def assert_told_nothing(answer: httpx.Response, status: int, code: str) -> None:
 
 @contextmanager
 def chunks_locked(stack: Stack) -> Iterator[None]:
-    """Nobody reads a chunk meanwhile."""
+    """No caller reads a chunk meanwhile."""
     with psycopg.connect(stack.database_url()) as connection:
         connection.execute("lock table rag.chunks in access exclusive mode")
         yield

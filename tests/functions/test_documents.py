@@ -253,7 +253,7 @@ def test_an_external_id_replaces_its_earlier_document(people: People, home: str,
     work(people.ann)
     assert people.ann.search("kiln").json()["results"][0]["snippet"] == text
     assert len(titles(people.ann, home)) == 1
-    # Elsewhere, or as somebody's own, the same name is another document.
+    # In another collection, or as a private document, the same name is another document.
     for other in (
         upload(people.ann, home, external_id="shelf/kiln", private="true"),
         upload(people.ann, collection(people.ann, "other"), external_id="shelf/kiln"),

@@ -144,11 +144,11 @@ KEYED = {
     "index-snapshots", "knowledge", "v1-search", "v1-contents", "v1-similar", "v1-answer",
     "chat", "retrievals", "administration",
 }  # fmt: skip
-# Anybody may ask.
+# Without a credential.
 PUBLIC = {"/health", "/api/keys/health", "/healthz", "/readyz"}
 # The same, but not with a credential that is wrong.
 OPEN = {"/api/v1/health", "/v1/health"}
-# What is well-formed succeeds here, sooner or later, for whoever may.
+# A well-formed request succeeds here, sooner or later, for an authorized caller.
 SURE = {
     ("/api/rag/search", "post"): 200,
     ("/functions/v1/rag-search", "post"): 200,

@@ -1,4 +1,4 @@
-"""health: says what is really used, to anybody, and no secret."""
+"""health: reports the effective parts, to all callers, and no secret."""
 
 import httpx
 import pytest

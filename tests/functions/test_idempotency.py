@@ -85,7 +85,7 @@ def assert_replayed(answer: httpx.Response, original: httpx.Response) -> None:
 
 @each_post
 def test_a_repeated_request_with_the_same_key_runs_once(people: People, world: World, home: str, make: Make):
-    """Under either prefix, and what is known of ann's collection is written either way."""
+    """Under either prefix, and with either spelling of ann's collection."""
     once = make(people.ann, home, **HEADER)
     first(once)
     for prefix, place in (("/api/v1", home), ("/v1", home), ("/v1", f"col_{home}")):

@@ -1,4 +1,4 @@
-"""index-snapshots over HTTP, on the real stack: what is persisted is what is loaded, or nothing is."""
+"""index-snapshots over HTTP, on the real stack: an index is loaded as it was persisted, or not at all."""
 
 import gzip
 import json
@@ -111,7 +111,7 @@ def test_loaded_documents_are_queued_for_extraction(local: Snapshots, people: Pe
         "join rag.collections on collections.id = collection_id "
         "where collections.org_id = %s order by name"
     )
-    # What was put without names is still to be read.
+    # Documents without extracted names still wait.
     assert local.world.sql(levels, people.acme.id) == [("copy", {}, 1), ("named", {}, 0)]
     off = {"enable_knowledge_graph": False}
     local.world.sql("update rag.collections set config = %s where name = 'named'", json.dumps(off))
@@ -216,7 +216,7 @@ def test_old_incomplete_data_is_removed_by_the_next_persist(running: Snapshots, 
             file.write(b"half a file")
     running.persist(people.ann, "i")
     left = running.data(people.ann, "storage", "i")
-    # The newer one somebody may be writing just now.
+    # Another process may be writing the newer one.
     assert new in left
     assert old not in left
 

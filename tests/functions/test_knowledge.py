@@ -1,4 +1,4 @@
-"""knowledge over HTTP, on the real stack: namespaces of texts, and what is retrieved of them."""
+"""knowledge over HTTP, on the real stack: namespaces of texts, and retrieval from them."""
 
 from typing import Any
 from uuid import uuid4
@@ -192,7 +192,7 @@ def test_documents_of_another_contract_are_replaced_and_deleted_by_id(people: Pe
     assert ingest(people.alf, {"text": REFUNDS, "document_id": name}) == [name]
     assert ids(people.ann) == ["shipping", name]
     assert retrieve(people.ann)[0]["document_id"] == name
-    # An id that is nobody's is a name like any other.
+    # An id without a user is a name like any other.
     new = str(uuid4())
     assert ingest(people.ann, {"text": "New.", "document_id": new}) == [new]
     assert delete(people.ann, name).status_code == 204

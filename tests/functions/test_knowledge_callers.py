@@ -1,4 +1,4 @@
-"""knowledge: who is answered, what a question gets, and what is there for nobody in particular."""
+"""knowledge: its callers, their answers, and the routes without a credential."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What leaves the knowledge API: without what is denied, counted, noted."""
+"""Responses of the knowledge API: without denied keys, counted, audited."""
 
 import json
 from typing import Any

@@ -83,7 +83,7 @@ def test_a_result_has_the_fields_of_the_contract_and_its_sdk(core: Services, peo
     assert (best["user_id"], best["owner_id"]) == (people.alf.id, people.ann.id)
     assert best["content_hash"] == f"sha256:{hashlib.sha256(best['content'].encode()).hexdigest()}"
     assert best["metadata"] == {"graph_sourced": False}
-    # What is shown works elsewhere.
+    # Ids of the response work elsewhere.
     body = people.ann.request("GET", f"/api/v1/documents/{best['document_id']}").json()
     assert (body["id"], body["user_id"], body["owner_id"]) == (stored, people.alf.id, people.ann.id)
     assert people.ann.request("GET", f"/api/v1/collections/{best['collection_id']}").json()["name"] == "docs"
@@ -114,7 +114,7 @@ def test_filters_apply_in_every_mode(subtests: pytest.Subtests, core: Services, 
             assert find(metadata_filter=both, collection_id=f"col_{docs}") == {"Ours"}
             assert find(metadata_filter={"level": 1.0, "author": "Jane Doe"}) == {"Half"}
             assert find(metadata_filter={"level": "1"}) == set()
-            # As somebody calls it, and as it was read.
+            # As its metadata name it, and as it was parsed.
             assert find(document_type="technical") == {"Called"}
             assert find(document_type="legal") == {"Called", "Read"}
             assert find(document_type="legal", metadata_filter={"document_type": "technical"}) == {"Called"}

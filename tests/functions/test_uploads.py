@@ -382,7 +382,7 @@ def test_an_object_is_deleted_with_its_document(
     assert len(uploading.paths) == 2
     assert uploading.remove() == 1
     assert uploading.paths == {uploading.path_of(other)}
-    # Until nobody can store it once more.
+    # Until it cannot be stored again.
     assert world.sql("select due_at = storable_until from rag.object_removals") == [(True,)]
     world.sql("update rag.object_removals set due_at = now(), storable_until = now()")
     assert uploading.remove() == 1

@@ -1,4 +1,4 @@
-"""/webhooks over HTTP: made, shown, changed, turned off and on, deleted; what was sent; what is refused."""
+"""/webhooks over HTTP: made, shown, changed, turned off and on, deleted; deliveries; refusals."""
 
 from typing import Any
 from uuid import uuid4

@@ -1,4 +1,4 @@
-"""Tokens that are none, and tokens of nobody, each by the fault that it has."""
+"""Invalid tokens, and tokens without a user, each by the fault that it has."""
 
 import base64
 import hashlib
@@ -33,7 +33,7 @@ def unsigned(actor: Actor, algorithm: str, signature: str = "") -> str:
 
 
 def by_a_stranger(actor: Actor, algorithm: str, **header: Any) -> str:
-    """Signed by a key pair of nobody here, with more in the header to find it by."""
+    """Signed by an unknown key pair, with more in the header to find it by."""
     key = STRANGERS[algorithm]
     head = {"alg": algorithm, "kid": key["kid"], "typ": "JWT", **header}
     message = f"{encoded(head)}.{encoded(payload_of(actor))}"
@@ -105,7 +105,7 @@ BAD_USERS: dict[str, Callable[[Actor], str]] = {
     "no role": lambda actor: actor.token(role=None),
     "the anon key": lambda actor: actor.stack.anon_key,
 }
-# Where tokens are signed by a key pair: its public half, which everybody knows, taken for a shared secret.
+# Where tokens are signed by a key pair: its public half, which is public, taken for a shared secret.
 CONFUSED: dict[str, Callable[[Actor], str]] = {
     f"HS256 with {form}{named}": lambda actor, form=form, header=header: by_secret(  # type: ignore[misc]
         actor, key_pairs.shared_secrets_of(actor.stack.signing_key)[form], **header(actor)

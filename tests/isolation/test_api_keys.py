@@ -559,7 +559,7 @@ def test_an_admin_of_another_org_cannot_manage_keys(library: Library, world: Wor
     assert eve.request("GET", PATH).json() == {"keys": []}
     assert eve.rpc("rag_revoke_key", {"key_id": key["id"]}).json() is False
     assert world.as_user(eve, "select 1 from rag.api_keys where id = %s", key["id"]) == []
-    # A plain member here, too: being admin elsewhere helps nobody.
+    # A plain member here, too: being admin elsewhere does not help.
     world.sql("insert into rag.members values (%s, %s, 'member')", people.acme.id, eve.id)
     assert eve.request("GET", PATH).json() == {"keys": []}
     assert eve.rpc("rag_revoke_key", {"key_id": key["id"]}).json() is False
@@ -596,7 +596,7 @@ def test_key_hashes_and_texts_never_leave_the_database(library: Library):
 
 
 def test_a_key_s_hash_is_not_a_key(shared_library: Library):
-    """Whoever reads the table, or a backup of it, holds no key."""
+    """A reader of the table, or of a backup, holds no key."""
     people = shared_library.people
     key = make(people.ada, scopes=["admin"])
     digest = hash_of(key["key"])
@@ -651,7 +651,7 @@ def test_the_look_up_token_is_not_a_user(library: Library):
 
 
 def test_another_key_s_quota_cannot_be_spent(library: Library, world: World):
-    """Neither a user's own token nor another key's, nor an argument, spends what is a key's."""
+    """Neither a user's own token nor another key's, nor an argument, uses up a key's limit."""
     people = library.people
     key, other = make(people.ada, scopes=["admin"]), make(people.ada, scopes=["admin"])
     for actor in (people.ada, people.ann):

@@ -34,7 +34,7 @@ def asking(actor: Actor, name: str, token: str | None = None, **more: Any) -> An
 
 
 def assert_no_such_index(answer: Any, name: str) -> None:
-    """Word for word as if nobody had one of that name."""
+    """Word for word as if there were none of that name."""
     assert answer.status_code == 404, answer.text
     assert answer.json()["detail"] == f"No such index: '{name}' exists."
     assert set(answer.json()["error"]) == {"message", "type", "code"}

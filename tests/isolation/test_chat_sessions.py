@@ -1,4 +1,4 @@
-"""Attacks on conversations: what somebody else asked and was told, and what they will be reminded of."""
+"""Attacks on conversations: another user's questions, answers and memory."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -28,7 +28,7 @@ def kept(actor: Actor, org_id: str, token: str | None = None, **more: Any) -> st
 
 
 def said(actor: Actor, session: str, token: str | None = None) -> list[str]:
-    """What there is in it, for whoever that is."""
+    """Its messages, for that caller."""
     answer = actor.rpc("rag_list_session_messages", {"session_id": session}, token=token)
     return [row["content"] for row in answer.json()] if answer.status_code == 200 else []
 
@@ -93,7 +93,7 @@ def test_another_user_s_session_is_out_of_reach_by_id(people: People, who: str):
     ids=str,
 )
 def test_a_forged_claim_is_ignored(people: People, claims: dict[str, Any]):
-    """No claim but the subject says who somebody is."""
+    """No claim but the subject identifies a user."""
     session = kept(people.ann, people.acme.id)
     for actor in (people.alf, people.ada):
         token = actor.token(**claims)
@@ -176,7 +176,7 @@ def test_a_key_bound_to_another_collection_is_refused(people: People):
 
 
 def test_a_bound_key_sees_no_messages_of_other_collections(people: People):
-    """Not even what was said of its collection, in a conversation that began elsewhere."""
+    """Not even text about its collection, in a conversation that began elsewhere."""
     home = collection(people.ann, "home")
     session = kept(people.ann, people.acme.id)
     kept(people.ann, people.acme.id, session=session, collection_id=home, text="And in here?")
@@ -222,7 +222,7 @@ def test_missing_and_expired_tokens_are_refused(people: People):
 
 
 def test_a_former_member_reads_no_session(people: People, world: World):
-    """What they said there is read by nobody, and is theirs again when they are back."""
+    """No caller reads their messages, which are theirs again when they are back."""
     session = kept(people.ann, people.acme.id)
     world.sql("delete from rag.members where user_id = %s", people.ann.id)
     for token in (None, people.ann.key_token()):

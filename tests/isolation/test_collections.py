@@ -76,7 +76,7 @@ def test_a_forged_claim_reaches_no_collection(people: People):
 
 
 def test_a_taken_private_name_is_not_revealed(people: People):
-    """Whether somebody has a collection of that name, nobody learns by trying it."""
+    """Trying a name does not reveal whether another user has a collection of it."""
     make(people.ann, "plans", private=True)
     make(people.alf, "plans", private=True)
     make(people.alf, "plans")

@@ -1,4 +1,4 @@
-"""Attacks through places and contents: ids of what is another's, in every argument."""
+"""Attacks through places and contents: ids of other owners' rows, in every argument."""
 
 from typing import Any
 from uuid import uuid4
@@ -10,7 +10,7 @@ from tests.isolation.victim_documents import SECRETS, Library, store
 
 
 def everything(library: Library, world: World) -> dict[str, list[str]]:
-    """All documents and chunks of the library, as somebody may have found out their ids."""
+    """All documents and chunks of the library, as an attacker who knows their ids."""
     documents = [library.acme_document, library.bolt_document, library.ann_document]
     rows = world.sql("select id::text from rag.chunks where document_id = any (%s::uuid[])", documents)
     chunks = [chunk for (chunk,) in rows]
@@ -26,7 +26,7 @@ def found(actor: Actor, request: dict[str, Any], token: str | None = None) -> se
 
 @pytest.mark.parametrize("text", [True, False])
 def test_contents_return_only_visible_documents(library: Library, world: World, text: bool):
-    """Everybody asks for the same of either org; each gets their own, and a stranger nothing."""
+    """All callers request the same of either org; each gets their own, and a stranger nothing."""
     people = library.people
     request: dict[str, Any] = {**everything(library, world), "text": text}
     for actor, of_acme, of_bolt in (
@@ -64,7 +64,7 @@ def test_collections_of_others_cannot_be_used_as_a_filter(library: Library, worl
 
 
 def test_a_bound_key_reads_only_its_collection(library: Library, world: World):
-    """It has what is there, whatever place it names."""
+    """It returns visible rows, whatever place it names."""
     people = library.people
     inside = store(library.core, people.ann, "the vault", collection="narrow")
     ((home,),) = world.sql("select collection_id::text from rag.documents where id = %s", inside)

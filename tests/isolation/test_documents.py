@@ -76,7 +76,7 @@ def test_documents_cannot_be_added_to_collections_of_others(people: People):
 
 
 def test_another_user_s_equal_content_is_not_revealed(people: People):
-    """Whether somebody else has a file, nobody learns by bringing it."""
+    """Uploading a file does not reveal whether another user has it."""
     bring(people.ann, collection(people.ann))
     home = collection(people.bob)
     bring(people.bob, home)
@@ -160,7 +160,7 @@ def test_an_invalid_token_is_refused(people: People):
 
 
 def claimed(people: People) -> list[dict[str, Any]]:
-    """What the worker claims; its token is signed by whoever holds the signing key."""
+    """What the worker claims; its token is signed by the holder of the signing key."""
     stack = people.ann.stack
     token = access_tokens.user_token(stack.signing_key, stack.url, "", role="rag_worker")
     answer = people.ann.rpc("rag_claim_jobs", {"max_items": 10}, token=token)

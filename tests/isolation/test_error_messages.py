@@ -52,7 +52,7 @@ def test_a_client_error_reveals_nothing(subtests: pytest.Subtests, shared_librar
 
 @every_http_route
 def test_an_error_never_echoes_the_request(shared_library: Library, route: str):
-    """It may be somebody's secret, and it may be markup."""
+    """It may be a user's secret, and it may be markup."""
     marker = "<script>marker-3141</script>"
     people = shared_library.people
     for filters in ({"org_id": marker}, {"source_type": marker}, {"date_from": marker}, {"lang": marker * 5}):

@@ -1,4 +1,4 @@
-"""Attacks on the graph: names that two orgs share, names of somebody's private documents, what is gone; over
+"""Attacks on the graph: names that two orgs share, names of private documents, deleted names; over
 HTTP and straight through PostgREST."""
 
 from collections.abc import Callable
@@ -201,7 +201,7 @@ def test_hidden_documents_do_not_change_visible_scores(web: Web, who: str):
     ],
 )
 def test_guessed_names_reveal_nothing(web: Web, question: str):
-    """What is hidden is as if it were not there."""
+    """Hidden rows are as if they were not there."""
     people = web.people
     ways = web.ways(people.alf, question=question)
     for name in ("search", "auto", "answer", "rag_graph_search"):
@@ -212,7 +212,7 @@ def test_guessed_names_reveal_nothing(web: Web, question: str):
 
 
 def test_a_bound_key_uses_only_its_collection_s_graph(web: Web):
-    """The graph is no larger than what the key sees, and does not change by what is around it."""
+    """The graph is no larger than what the key sees, and does not change by its surroundings."""
     ann = web.people.ann
     inside = NamedText(
         "Kestrel of Inside owns a Billing Service.",
@@ -291,7 +291,7 @@ def test_anon_and_users_without_an_org_find_nothing(web: Web):
 
 
 def test_a_forged_org_and_documents_of_others_find_nothing(web: Web):
-    """What is another's is what is nobody's: nothing."""
+    """Another user's name is like an unknown name: nothing."""
     people = web.people
     for org in (people.bolt.id, NOBODYS):
         body = searched(web, people.ann, None, QUESTION, filters={"org_id": org})
@@ -462,7 +462,7 @@ POISON: dict[str, Row] = {
 
 @pytest.mark.parametrize("poison", POISON)
 def test_a_poisoned_chunk_reveals_nothing(web: Web, poison: str):
-    """Stored or refused: nobody's graph breaks by it, and nothing in it is more than it may be."""
+    """Stored or refused: no graph breaks by it, and nothing in it is more than it may be."""
     people = web.people
     chunk = ACME.row(0, embed(web.core.embedder, ["x"])[0]) | POISON[poison]
     assert people.ann.org

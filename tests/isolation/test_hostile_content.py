@@ -33,7 +33,7 @@ from tests.sql import passages
     ids=lambda fields: next(iter(fields)),
 )
 def test_a_poisoned_document_is_refused_through_postgrest(people: People, fields: dict[str, Any]):
-    """A member's document must not break, or deceive, the searches of everybody else in the org."""
+    """A member's document must not break, or deceive, the searches of other members of the org."""
     refused = people.ann.rpc("rag_put_document", put_arguments(people.acme, [vector(1)], **fields))
     assert refused.status_code == 400, refused.text
     assert people.alf.match(vector(1)) == []

@@ -1,4 +1,4 @@
-"""Attacks by what is in the question."""
+"""Attacks by the text of the question."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Attacks on kept replies: what somebody else was answered, and what they will be."""
+"""Attacks on stored responses: another user's past and future ones."""
 
 import json
 from typing import Any
@@ -28,7 +28,7 @@ def keep(actor: Actor, org_id: str, held: str, token: str | None = None, **more:
 
 
 def answered(actor: Actor, org_id: str, token: str | None = None) -> None:
-    """The secret, kept for whoever that is."""
+    """The secret, stored for that caller."""
     _, found = claim(actor, org_id, token)
     assert keep(actor, org_id, found["claim"], token) is True
     assert claim(actor, org_id, token)[1]["body"] == SECRET
@@ -43,7 +43,7 @@ everybody_else = pytest.mark.parametrize("who", ["a member of her org", "its adm
 
 @everybody_else
 def test_the_same_key_and_body_replay_nothing_of_another_user(people: People, who: str):
-    """Each has replies of their own, and cannot tell whether anybody else has any."""
+    """Each has replies of their own, and cannot tell whether other users have any."""
     answered(people.ann, people.acme.id)
     status, found = claim(others(people)[who], people.acme.id)
     assert (status, found["outcome"], found["body"]) == (200, "go", None)
@@ -60,7 +60,7 @@ def test_another_org_s_id_replays_nothing(people: People, who: str):
 
 @everybody_else
 def test_a_stolen_claim_replays_nothing(people: People, who: str):
-    """Whoever has it cannot say what she will be answered, nor take her claim away."""
+    """Its holder can neither set her response nor take her claim away."""
     attacker = others(people)[who]
     _, found = claim(people.ann, people.acme.id)
     assert keep(attacker, people.acme.id, found["claim"], body="{}") is False

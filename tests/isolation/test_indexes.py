@@ -58,7 +58,7 @@ def test_an_index_of_the_same_name_in_another_org_is_separate(people: People):
 
 
 def test_another_org_s_text_is_not_revealed_by_its_id(people: People):
-    """Its name is the hash of its text: whoever guesses the text learns nothing."""
+    """Its name is the hash of its text: guessing the text reveals nothing."""
     index(people.ann, SECRET, name="plans", author="ann")
     (row,) = index(people.bob, SECRET, name="plans")
     assert row["metadata"] == {}
@@ -102,7 +102,7 @@ def test_an_index_under_a_user_s_own_name_is_private(people: People):
 
 @pytest.mark.parametrize("end", ["al", "", "ALL", "{ann}x", "0"])
 def test_a_name_that_only_starts_like_a_user_s_grants_no_access(people: People, end: str):
-    """Only the whole last segment counts, and nobody has such an id."""
+    """Only the whole last segment counts, and no user has such an id."""
     index(people.ann, SECRET, name=f"notes:u:{people.ann.id}")
     name = f"notes:u:{end.format(ann=people.ann.id)}"
     body = {"index_name": name, "documents": [{"text": "planted"}]}
@@ -173,7 +173,7 @@ def test_a_forged_claim_is_ignored(people: People):
 
 
 def test_private_documents_in_a_shared_index_are_not_listed_for_others(people: People):
-    """An admin sees it by its id; by a name of an index nobody but its owner does."""
+    """An admin sees it by its id; by the name of an index only its owner does."""
     content = {"title": "x", "content": SECRET, "embedding_model": MODEL}
     document = {**content, "external_id": "diary", "private": True, "chunks": []}
     put = people.ann.rpc("rag_put_documents", {"collection": "plans", "documents": [document]})
@@ -216,10 +216,10 @@ def test_anonymous_access_needs_a_configured_user(people: People, settings: Sett
     with services(settings, **own) as core, client_of(index_query.app, core) as client:
         answer = client.post("/retrieve", json=question)
         assert [node["text"] for node in answer.json()["results"]] == [SECRET]
-        # A credential counts, and a wrong one does not become nobody.
+        # A credential counts, and a wrong one does not become an anonymous one.
         wrong = client.post("/retrieve", json=question, headers={"Authorization": "Bearer x"})
         assert wrong.status_code == 401
-        # Nor a page that somebody in the private network opened, wherever it is from.
+        # Nor a page that a user in the private network opened, wherever it is from.
         for origin in ("https://evil.example", "null"):
             page = client.post("/retrieve", json=question, headers={"Origin": origin})
             assert page.status_code == 401

@@ -1,4 +1,4 @@
-"""Attacks on namespaces and on the trail of what was done with them: by name, by id, by filter, by key."""
+"""Attacks on namespaces and on their audit events: by name, by id, by filter, by key."""
 
 from typing import Any
 from uuid import uuid4
@@ -49,7 +49,7 @@ def assert_tells_nothing(answer: httpx.Response) -> None:
 
 
 def assert_empty(actor: Actor, namespace: str, *, token: str | None = None) -> None:
-    """As a namespace that nobody has."""
+    """As a namespace that does not exist."""
     nobodys = f"nobodys-{uuid4()}"
     for route in READING:
         answer = call(actor, namespace, route, token=token)
@@ -155,7 +155,7 @@ def test_private_documents_in_a_shared_namespace_are_hidden(people: People):
     assert ids(people.ann, "vault") == ["shared", "plan"]
     assert ids(people.alf, "vault") == ["shared"]
     assert delete(people.alf, "plan", "vault").status_code == 404
-    # Under that name alf writes what is shared, and never the private one.
+    # Under that name alf writes the shared one, and never the private one.
     ingest(people.alf, {"text": "Another.", "document_id": "plan"}, namespace="vault")
     assert delete(people.alf, "plan", "vault").status_code == 204
     assert ids(people.ann, "vault") == ["shared", "plan"]
@@ -294,7 +294,7 @@ def test_events_of_another_user_s_namespace_are_unreadable(people: People):
 
 
 def test_an_event_cannot_be_recorded_in_another_user_s_name(people: People, world: World):
-    """Whatever is sent: an event is the caller's own, in the caller's org, now."""
+    """For any arguments: an event is the caller's own, in the caller's org, now."""
     for forged in ("user_id", "org_id", "owner_id", "created_at", "id", "collection_id"):
         assert noted(people.bob, **{forged: people.ann.id}).status_code == 404
     assert noted(people.bob).status_code == 204

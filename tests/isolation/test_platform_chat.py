@@ -1,5 +1,5 @@
 """Attacks on the platform's chat: by others' collections and sessions, by credentials that are too small, by
-what was said before, by what documents tell the model."""
+earlier turns, by what documents tell the model."""
 
 from typing import Any
 
@@ -67,7 +67,7 @@ def test_another_org_s_collection_is_out_of_reach(shared_library: Library, way: 
 def test_another_user_s_session_is_out_of_reach(shared_library: Library, way: Row):
     people = shared_library.people
     session = say(people.ann).json()["metadata"]["session_id"]
-    # An admin of the org reads its private documents, and nobody's conversations.
+    # An admin of the org reads its private documents, and no conversations.
     for thief in (people.alf, people.ada, people.bob):
         answer = say(thief, session_id=session, **way)
         assert platform_error(answer, 404)["code"] == "session_not_found"

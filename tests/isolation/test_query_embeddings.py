@@ -1,4 +1,4 @@
-"""Attacks on the memory of questions: who asked what, and what somebody else's question becomes."""
+"""Attacks on the cache of questions: their users, and other users' vectors."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -45,7 +45,7 @@ def core(settings: Settings, service: StandIn) -> Iterator[Services]:
 
 @pytest.fixture
 def asked(core: Services, people: People) -> str:
-    """Ann has asked the question; the hash under which it is remembered, which everybody can work out."""
+    """Ann has asked the question; the hash under which it is cached, which any user can compute."""
     pipeline.search(core, people.ann.principal, Query(QUESTION))
     return question_hash(people.ann.principal, core.embedder.model, QUESTION)
 
@@ -98,7 +98,7 @@ def test_response_times_do_not_reveal_cached_questions(
 
 @everybody_else
 def test_a_forged_hash_recalls_nothing_through_postgrest(people: People, asked: str, who: str):
-    """Whoever knows her id, the model and the text knows the hash; it opens nothing."""
+    """Her id, the model and the text give the hash; it opens nothing."""
     assert recalled(people.ann, asked) == close_to(TRUE)
     assert recalled(others(people)[who], asked) is None
 
@@ -215,7 +215,7 @@ def test_a_bound_key_recalls_only_its_owner_s_questions(
 def test_a_cached_question_finds_only_what_is_visible_now(
     core: Services, people: People, world: World, asked: str
 ):
-    """What is remembered is where to look, never what was found."""
+    """The cache has vectors, never results."""
     people.alf.put([TRUE], embedding_model=core.embedder.model)
     assert len(pipeline.search(core, people.ann.principal, Query(QUESTION)).matches) == 1
     world.sql("delete from rag.members where user_id = %s", people.ann.id)

@@ -1,4 +1,4 @@
-"""Attacks spending what is another's: rate limits."""
+"""Attacks using up other users' rate limits."""
 
 from tests.actors import hit_arguments
 from tests.isolation.bad_tokens import BAD_TOKENS

@@ -1,4 +1,4 @@
-"""Attacks reading what is another's: through match, filters, claims, private rows."""
+"""Attacks reading other users' rows: through match, filters, claims, private rows."""
 
 from typing import Any
 from uuid import uuid4
@@ -21,7 +21,7 @@ from tests.sql import passages
 
 @pytest.mark.parametrize("route", [*ENTRY_POINTS, *ALIASES])
 def test_match_returns_only_visible_rows(shared_library: Library, route: str):
-    """Everybody asks the same; each gets their own, and a stranger nothing."""
+    """All callers ask the same; each gets their own, and a stranger nothing."""
     people = shared_library.people
     assert shared_library.secrets(route, people.ann) == {"acme", "ann"}
     assert shared_library.secrets(route, people.alf) == {"acme"}

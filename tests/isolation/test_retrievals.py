@@ -163,7 +163,7 @@ def documents_waiting(actor: Actor) -> int:
 
 
 def test_counts_do_not_reveal_private_documents(shared_library: Library):
-    """A member counts nothing, straight through PostgREST neither, and a claim makes nobody an admin."""
+    """A member counts nothing, straight through PostgREST neither, and a claim makes no user an admin."""
     people = shared_library.people
     for actor, token in (
         (people.ann, None),
@@ -196,7 +196,7 @@ def test_statistics_cannot_be_requested_for_another_user(library: Library, world
 
 
 def test_health_details_are_for_admins(shared_library: Library):
-    """Neither strangers nor members are told anything of anybody's."""
+    """Neither strangers nor members learn anything of other users."""
     for headers in ({}, shared_library.people.ann.headers(), shared_library.people.bob.headers()):
         answer = shared_library.client.get(HEALTH, headers=headers)
         assert answer.json()["details"] is None

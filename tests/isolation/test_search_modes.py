@@ -44,7 +44,7 @@ def test_every_search_returns_only_visible_rows(shared_library: Library, mode: s
 
 @every_mode
 def test_filters_with_ids_of_others_find_nothing(library: Library, world: World, mode: str):
-    """An org, a collection, a document's label or metadata: what is not there and what is hidden are one."""
+    """An org, a collection, a document's label or metadata: missing and hidden ones look the same."""
     people = library.people
     store(library.core, people.bob, SECRETS["bolt"], collection="theirs", metadata={"plan": "x"})
     ((collection,),) = world.sql(
@@ -73,7 +73,7 @@ def test_filters_with_ids_of_others_find_nothing(library: Library, world: World,
 @pytest.mark.parametrize("mode", ["semantic", "keyword", "hybrid"])
 @pytest.mark.parametrize("result", ["chunks", "documents"])
 def test_similar_accepts_no_subject_of_others(library: Library, world: World, result: str, mode: str):
-    """Another org's, another owner's and nobody's chunk or document are the same 404."""
+    """Another org's, another owner's and a missing chunk or document are the same 404."""
     people = library.people
     answers = []
     for document_id in (library.bolt_document, library.ann_document, str(uuid4())):
@@ -87,7 +87,7 @@ def test_similar_accepts_no_subject_of_others(library: Library, world: World, re
 
 
 def test_expansion_accepts_no_chunks_of_others(library: Library, world: World):
-    """Nobody's and another's chunk add nothing to what is mine."""
+    """Missing chunks and other owners' chunks add nothing to the caller's."""
     people = library.people
     documents = [library.acme_document, library.bolt_document, library.ann_document]
     chunks = world.sql("select id::text from rag.chunks where document_id = any (%s::uuid[])", documents)
@@ -141,7 +141,7 @@ def test_term_statistics_do_not_reveal_private_documents(library: Library, mode:
 
 @every_mode
 def test_a_bound_key_searches_only_its_collection(library: Library, world: World, mode: str):
-    """It finds what is there, by that collection's own statistics, and nothing around it."""
+    """It finds its documents, by that collection's own statistics, and nothing around it."""
     people = library.people
     store(library.core, people.ann, "the vault", collection="narrow")
     ((collection,),) = world.sql(
@@ -224,7 +224,7 @@ POISON: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("poison", POISON)
 def test_a_poisoned_document_affects_no_other_org(library: Library, world: World, poison: str):
-    """Stored or refused: nobody's search breaks by it, in any mode."""
+    """Stored or refused: no search breaks by it, in any mode."""
     people = library.people
     model = library.core.embedder.model
     fields = {"embedding_model": model, **POISON[poison]}

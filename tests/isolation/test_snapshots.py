@@ -1,4 +1,5 @@
-"""Attacks on snapshots: at another org's, by path, link and forged org; at what is private; by small keys."""
+"""Attacks on snapshots: at another org's, by path, link and forged org; at private documents; with small
+keys."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -97,7 +98,7 @@ def test_a_link_in_place_of_the_org_s_folder_is_refused(persisted: Snapshots, pe
 
 
 def test_a_manifest_cannot_name_data_elsewhere(persisted: Snapshots, people: People, tmp_path: Path):
-    """Copied into one's own folder, by somebody who may write there."""
+    """Copied into one's own folder, by a user who may write there."""
     root = tmp_path / "snapshots"
     theirs, own = root / people.acme.id / "storage" / "plans", root / people.bolt.id / "storage" / "plans"
     own.mkdir(parents=True)
@@ -114,7 +115,7 @@ def test_a_manifest_cannot_name_data_elsewhere(persisted: Snapshots, people: Peo
 
 
 def test_a_forged_org_is_refused(persisted: Snapshots, people: People):
-    """A claim narrows to an org, and makes nobody its member."""
+    """A claim narrows to an org, and makes no user its member."""
     stack = people.bob.stack
     claims = {"org": people.acme.id, "scopes": ["admin"]}
     for token in (
@@ -131,7 +132,7 @@ def test_a_forged_org_is_refused(persisted: Snapshots, people: People):
 
 
 def test_a_snapshot_has_no_private_documents(persisted: Snapshots, people: People, tmp_path: Path):
-    """Neither the persister's own, nor, for an admin, anybody's."""
+    """Neither the persister's own, nor, for an admin, another user's."""
     put(people.ann, "plans", external_id="mine", title="ann alone", private=True)
     for who in (people.ann, people.ada):
         persisted.persist(who, "plans")
@@ -209,7 +210,7 @@ def test_a_key_bound_to_another_index_is_refused(persisted: Snapshots, people: P
 
 
 def test_another_org_s_load_is_out_of_reach_through_postgrest(persisted: Snapshots, people: People):
-    """Neither to add to it, nor to end it, by an id that somebody guessed."""
+    """Neither to add to it, nor to end it, by a guessed id."""
     (plans,) = people.ann.rpc("rag_find_collection", {"name": "plans"}).json()
     loading = people.ann.rpc("rag_begin_load", LOADING).json()
     for collection in (loading, plans["id"]):

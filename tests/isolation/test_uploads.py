@@ -218,7 +218,7 @@ def test_a_name_through_postgrest_cannot_change_the_path(
 
 
 def test_another_user_s_path_through_postgrest_is_refused(uploading: Uploads, people: People, world: World):
-    """Nobody makes a document, and so a thing to read, of an object that another has uploaded."""
+    """No user makes a readable document of an object that another has uploaded."""
     taken = private(uploading, people)
     ann_home, alf_home = collection(people.ann), collection(people.alf, name="alf")
     uploading.put(people.ann, ann_home, page("Still to be brought."))
@@ -482,7 +482,7 @@ def test_the_existence_of_an_object_is_not_revealed(uploading: Uploads, people: 
 
 
 def test_an_admin_cannot_finish_an_upload_in_another_user_s_name(uploading: Uploads, people: People):
-    """An admin sees what is expected, and still brings nothing that another uploaded."""
+    """An admin sees announced uploads, and still brings nothing that another uploaded."""
     home = collection(people.ann)
     uploading.put(people.ann, home, SECRET)
     (path,) = uploading.paths

@@ -1,4 +1,4 @@
-"""Attacks changing what is another's: deleting, overwriting, planting."""
+"""Attacks changing other users' rows: deleting, overwriting, planting."""
 
 import re
 from uuid import uuid4

@@ -61,7 +61,7 @@ class Library:
     ann_document: str
 
     def call(self, function: str, headers: dict[str, str]) -> httpx.Response:
-        """A call that would be ann's good right, by whoever the headers make of the caller."""
+        """A call that would be ann's good right, by the caller of the headers."""
         reply = {"org_id": self.people.acme.id, "key_hash": "0" * 64, "claim": self.acme_document}
         arguments: dict[str, Any] = {
             "rag_match": {"query_vector": SHORT},
@@ -178,7 +178,7 @@ class Library:
         return embed(self.core.embedder, [QUESTION])[0]
 
     def ask(self, route: str, headers: dict[str, str], **filters: Any) -> httpx.Response:
-        """The question at that door, by whoever the headers make of the asker."""
+        """The question at that door, by the caller of the headers."""
         body: dict[str, Any] = {"query_text": QUESTION, "top_k": 50, "filters": filters}
         if route == MATCH:
             model = {"model": self.core.embedder.model, **filters}
@@ -192,7 +192,7 @@ class Library:
         return {whose for whose, secret in SECRETS.items() if secret in answer.text}
 
     def is_unchanged(self) -> bool:
-        """Whether everybody still finds what they found at first."""
+        """Whether all users still find their first results."""
         return (
             self.secrets(MATCH, self.people.ann) == {"acme", "ann"}
             and self.secrets(MATCH, self.people.alf) == {"acme"}
@@ -209,7 +209,7 @@ def store(core: Services, actor: Actor, secret: str, **fields: Any) -> str:
 
 
 def assert_tells_nothing(answer: httpx.Response, library: Library, asker: Actor | None = None) -> None:
-    """Nothing of anybody's documents, of other orgs, of tokens or keys, and no stack trace."""
+    """Nothing of documents, of other orgs, of tokens or keys, and no stack trace."""
     people = library.people
     own = asker.org.id if asker and asker.org else None
     hidden = [library.acme_document, library.bolt_document, library.ann_document, *SECRETS.values()]

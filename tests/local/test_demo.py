@@ -63,7 +63,7 @@ def test_each_question_is_answered_from_its_user_s_visible_documents(
     elif question.note == "nobody has the answer":
         assert body["status"] == "insufficient_context"
     else:
-        # Somebody else who asks the same is told: this asker must not be.
+        # Another user who asks the same gets it: this one must not.
         (secret,) = {other.expects for other in demo.questions() if other.text == question.text} - {None}
         assert str(secret) not in str(body)
 

@@ -1,4 +1,4 @@
-"""The demo's documents as they lie on disk, and what is said of one that is malformed."""
+"""The demo's documents as they lie on disk, and the error for a malformed one."""
 
 from pathlib import Path
 

@@ -120,7 +120,7 @@ def test_a_changed_file_replaces_its_document_and_a_deleted_file_s_document_stay
     printed = bring(people.ann, folder, "--prune")
     assert "1 completed, 2 unchanged, " in printed
     assert "1 documents of deleted files removed" in printed
-    # What another folder brought, and what was not brought from one, stays.
+    # Documents of another folder, and of no folder, stay.
     assert set(documents(world, people)) == {
         "shelf/notes",
         "shelf/kiln.md",
@@ -159,7 +159,7 @@ def test_an_unreadable_file_is_sent_once_and_again_after_a_change(people: People
 
     broken.write_bytes(sample_files.pdf(2))
     assert "1 completed\n" in bring(people.ann, broken)
-    # Now an earlier version is found, and what is broken is still sent once.
+    # Now an earlier version is found, and the broken one is still sent once.
     broken.write_bytes(b"no PDF any more")
     assert "0 completed, 1 failed" in bring(people.ann, broken, status=1)
     sent = jobs()
@@ -220,7 +220,7 @@ def test_an_exhausted_quota_is_reported_for_each_file(people: People, world: Wor
     printed = bring(people.ann, tmp_path, status=1)
     assert "10 completed, 2 failed\n" in printed
     assert printed.count("rate_limit_exceeded: this org's tier has room for 10 documents") == 2
-    # There is room for another version of what is there.
+    # There is room for another version of an existing one.
     path = next(iter(documents(world, people)))
     (tmp_path / Path(path).name).write_text("Changed.")
     assert "1 completed, 9 unchanged, 2 failed\n" in bring(people.ann, tmp_path, status=1)

@@ -1,5 +1,5 @@
-"""The Python SDK's key: asked for before each attempt where a function gives it, and in no error, whoever
-says it. Asked by a client with a key, of a server that repeats it."""
+"""The Python SDK's key: asked for before each attempt where a function gives it, and in no error,
+also from a server that repeats it. The caller is a client with a key."""
 
 import traceback
 from collections.abc import Callable, Iterator

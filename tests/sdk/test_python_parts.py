@@ -1,5 +1,5 @@
-"""The Python SDK's parts that do no I/O: events out of bytes, when to try again, what a client is made of,
-what is an error. Asked by this machine's own code."""
+"""The Python SDK's parts that do no I/O: events from bytes, retries, settings and errors. Without a
+caller."""
 
 import itertools
 import json

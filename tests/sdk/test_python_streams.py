@@ -245,7 +245,7 @@ async def _first(gateway: StandIn, leave: bool) -> list[str]:
             if leave:
                 break
         if leave:
-            # Before the client is closed, which closes whatever is open.
+            # Before the client is closed, which closes all open ones.
             assert await asyncio.to_thread(gateway.left.wait, 5)
     return texts
 

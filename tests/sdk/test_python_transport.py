@@ -1,5 +1,5 @@
 """The Python SDK's requests on their way, to a real server that fails as it is told: repeated, raised, and
-the key kept from everybody else. Asked by a client with a key."""
+the key kept from other hosts. Asked by a client with a key."""
 
 import io
 import logging
@@ -166,7 +166,7 @@ def test_a_late_response_is_a_time_out(gateway: StandIn):
 
 @pytest.mark.parametrize("redirects", [False, True])
 def test_a_redirect_to_another_host_never_gets_the_key(gateway: StandIn, redirects: bool):
-    """Nor where the http client that somebody brings follows them, and has an idea of its own who asks."""
+    """Nor where the caller's http client follows them, and has an idea of its own who asks."""
     with (
         StandIn() as thief,
         httpx.Client(follow_redirects=redirects, auth=("ann", "pw")) as http,

@@ -10,7 +10,7 @@ from mnemosyne import APITimeoutError, AsyncMnemosyne, DocumentFailedError, Mnem
 from tests.sdk.python_client import DOCUMENT, KEY, ran
 from tests.stand_in_server import Reply, StandIn
 
-# So that whoever is gone is gone from kept connections too.
+# So that a stopped server is gone from kept connections too.
 ONCE = {"Connection": "close"}
 PROCESSING = Reply(json=DOCUMENT, headers=ONCE)
 UNSURE = Reply(

@@ -1,5 +1,5 @@
 """The TypeScript SDK against a server that misbehaves: its errors, what it repeats, what it never tells. Who
-asks is a key that nobody has to know."""
+asks is any key."""
 
 import re
 import time

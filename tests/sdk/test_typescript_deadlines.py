@@ -1,4 +1,4 @@
-"""The TypeScript SDK ends what takes too long, and no sooner. Who asks is a key that nobody has to know."""
+"""The TypeScript SDK ends what takes too long, and no sooner. The caller is any key."""
 
 from tests.sdk.test_typescript_forms import GET, WAIT, WHOLE
 from tests.sdk.test_typescript_streams import ASK, DELTA, DONE_BYTES, event

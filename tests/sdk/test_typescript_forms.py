@@ -1,5 +1,5 @@
-"""The TypeScript SDK's answers: one of another form is said to be none, and no error shows the key, whoever
-says it. Who asks is a key that nobody has to know."""
+"""The TypeScript SDK's answers: malformed ones are errors, and no error shows the key, not even one
+that the server sends. The caller is any key."""
 
 import json
 from typing import Any

@@ -1,5 +1,5 @@
 """What the TypeScript SDK's resources promise beyond a call: pages, kinds of files, deletions that say what
-is so. Who asks is a key that nobody has to know."""
+is so. The caller is any key."""
 
 import re
 import socket
@@ -31,7 +31,7 @@ def test_sessions_and_messages_are_paged(typescript: Package, gateway: StandIn):
 
 
 def test_a_file_is_sent_with_its_metadata(typescript: Package, gateway: StandIn):
-    """By what is said, else by what the file says, else by its name."""
+    """By the given type, else by the file's, else by its name."""
     gateway.replies(Reply(json={"id": "d"}))
     table: list[tuple[Row, Row, str]] = [
         ({"kind": "file", "name": "kiln.md"}, {}, "text/markdown"),
@@ -53,7 +53,7 @@ def test_a_file_is_sent_with_its_metadata(typescript: Package, gateway: StandIn)
 
 
 def test_a_deletion_of_a_missing_document_is_an_error(typescript: Package, gateway: StandIn):
-    """After an attempt that reached nobody, and after 408; not after one that may have been done."""
+    """After an attempt that reached no server, and after 408; not after one that may have been done."""
     missing = refusal(404, "collection_not_found")
     with socket.socket() as closed:
         closed.bind(("127.0.0.1", 0))

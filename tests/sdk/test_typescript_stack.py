@@ -42,7 +42,7 @@ def one(typescript: Package, client: Row, call: str, *arguments: Any, **more: An
 
 
 def test_the_types_match_the_contract_s_examples(typescript_examples: Package):
-    """Nobody asks: it is compiled, the lines that must not compile included."""
+    """Without a caller: it is compiled, the lines that must not compile included."""
     assert (typescript_examples.folder / "types.js").exists()
 
 

@@ -1,5 +1,5 @@
 """The TypeScript SDK's streams, whatever comes in whatever packets, and however they end. Who asks is a key
-that nobody has to know."""
+of any value."""
 
 import json
 
@@ -150,5 +150,5 @@ def test_abandoned_connections_are_closed_and_a_restarted_server_works(typescrip
     assert (output["left"], output["closed"]) == (["break", "close", "unread", "returned"], [False] * 4)
     assert output["listeners"] == 0
     assert (output["before"], output["after"]) == ("processing", "completed")
-    # Two looks at nobody, then one at each state.
+    # Two attempts without a server, then one for each state.
     assert (output["asked"], output["looks"]) == (4, 3)

@@ -44,7 +44,7 @@ class Package:
         return json.loads(process.stdout)
 
     def calls(self, client: Row, *steps: Row, **how: bool) -> Row:
-        """Those calls, one after the other: what each gave, and what was waited for. `hurried` lets time pass
+        """Those calls, one after the other: results and waits. `hurried` lets time pass
         quickly, `bytewise` makes packets of a byte."""
         arguments = {"client": {"apiKey": KEY, **client}, "steps": steps, **how}
         row: Row = self.run("driver.mjs", arguments)
@@ -60,7 +60,7 @@ def install(folder: Path) -> None:
 
 
 def compile_users(package: Package) -> None:
-    """The examples, and what the types promise, by somebody who has only the package."""
+    """The examples and types, with only the package."""
     sources = [*(build_typescript_sdk.SOURCE / "examples").glob("*.ts"), *SCRIPTS.glob("*.ts")]
     for source in sources:
         (package.folder / source.name).write_text(source.read_text())

@@ -1,4 +1,4 @@
-"""Settings from the environment: what is wrong is named, and no value is ever shown."""
+"""Settings from the environment: errors name the variable, and never show a value."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

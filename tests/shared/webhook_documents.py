@@ -47,7 +47,7 @@ def states(world: World) -> list[tuple[Any, ...]]:
 
 
 def make_due(world: World) -> None:
-    """Whatever is left alone for a while, is left alone no longer."""
+    """End the pauses of all addresses."""
     world.sql("update rag.deliveries set due_at = now() where state in ('waiting', 'running')")
     world.sql("update rag.endpoints set paused_until = now() where paused_until is not null")
 

@@ -104,7 +104,7 @@ def similar(world: World, actor: Actor, *, filters: Row | None = None, **argumen
 
 @contextmanager
 def deployed_with(world: World, **settings: Any) -> Iterator[None]:
-    """With these settings of the deployment, which are everybody's, and then as before."""
+    """With these settings of the deployment, which all users share, and then as before."""
     names = ", ".join(settings)
     places = ", ".join(["%s"] * len(settings))
     before = world.sql(f"select {names} from rag.settings")[0]

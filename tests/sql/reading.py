@@ -1,4 +1,4 @@
-"""What is known of how far documents have been read, and of what they name."""
+"""The extraction state of documents, and their names."""
 
 from typing import Any
 
@@ -10,7 +10,7 @@ STATE = "level, next_ordinal, attempts, lease is not null, due_at is null, error
 
 
 def named(*chunks: dict[str, list[Any]]) -> list[Row]:
-    """Chunks that somebody has read: each a text with the names in it, and what they are related by."""
+    """Chunks that have been read: each a text with the names in it, and what they are related by."""
     texts: list[str] = []
     rows: list[Row] = []
     for chunk in chunks:

@@ -127,7 +127,7 @@ def new_people(world: World) -> People:
 
 
 class Library:
-    """Puts, replaces and deletes documents as their people, and knows what is left."""
+    """Puts, replaces and deletes documents as their people, and knows the remaining ones."""
 
     def __init__(self, world: World, seed: int) -> None:
         self.world, self.people = world, new_people(world)
@@ -149,7 +149,7 @@ class Library:
         )
 
     def put(self) -> None:
-        """One document by somebody; every third name is one that may be there already."""
+        """One document by a random user; every third name is one that may be there already."""
         draw = self.draw
         person = draw.choice([self.people.ann, self.people.alf, self.people.ada, self.people.bob])
         assert person.org is not None

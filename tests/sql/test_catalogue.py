@@ -1,5 +1,5 @@
-"""The catalogue, held against written lists: what is exposed, who may touch what, how tenants are told
-apart. Whoever adds a table or a function has to come here and say so.
+"""The catalogue, held against written lists: exposed objects, privileges, how tenants are told
+apart. A new table or function needs an entry here.
 """
 
 import httpx
@@ -50,10 +50,10 @@ GRANTS = {
     "query_embeddings": {"SELECT", "INSERT", "UPDATE", "DELETE"},
     "stored_responses": {"SELECT", "INSERT", "UPDATE", "DELETE"},
     "sessions": {"SELECT", "INSERT", "UPDATE", "DELETE"},
-    # No update: what was said was said.
+    # No update: messages are final.
     "messages": {"SELECT", "INSERT", "DELETE"},
 }
-# What is told, by whoever makes it happen; when, and what becomes of it, is not theirs to say.
+# Events are written by the user who causes them; their delivery is the worker's.
 TOLD = {"org_id", "webhook_id", "collection_id", "owner_id", "event_id", "event", "object"}
 # All columns but created_by.
 OF_COLLECTIONS = {
@@ -84,7 +84,7 @@ COLUMN_GRANTS = {
         "INSERT": {"org_id", "owner_id", "user_id", "event", "namespace", "collection_id", "document_count",
                    "chunk_count", "top_score"},
     },
-    # Nobody who is signed in reads a secret, their own neither.
+    # No signed-in user reads a secret, not even their own.
     "endpoints": {
         "SELECT": {"org_id", "webhook_id", "owner_id", "url", "description", "failing_since", "paused_until"},
         "INSERT": {"org_id", "webhook_id", "url", "description", "secret"},
@@ -263,11 +263,11 @@ UNIQUE_ACROSS_ORGS = {
     "orgs_pkey": "an org's own id is the org_id",
     "settings_pkey": "one row for the whole deployment",
     "tiers_pkey": "the same tiers for the whole deployment",
-    "api_keys_hash": "a key is looked up before anybody knows its org; whoever knows a hash knows the key",
+    "api_keys_hash": "a key is looked up before its org is known; only the key's holder knows its hash",
     "rate_limits_pkey": "a caller has one budget, whichever orgs they belong to; who it is the token says",
     "request_counts_pkey": "a user's own requests, whichever orgs they belong to",
     "api_metrics_pkey": "the same of what their requests did",
-    "query_embeddings_pkey": "a user's own questions, seen by nobody else, whichever orgs they belong to",
+    "query_embeddings_pkey": "a user's own questions, seen by no other user, whichever orgs they belong to",
 }
 MEMBERSHIP = (
     "((org_id = ANY (ARRAY( SELECT rag.current_org_ids() AS current_org_ids)))"
@@ -588,7 +588,7 @@ def test_the_storage_policies_are_the_documented_list(world: World):
 
 
 def test_unique_keys_start_with_the_org_with_documented_exceptions(world: World):
-    """What is unique across orgs tells one tenant of another's rows, and cannot be distributed."""
+    """A key that is unique across orgs tells one tenant of another's rows, and cannot be distributed."""
     rows = world.sql(
         "select indexrelid::regclass::text, attname from pg_index "
         "join pg_class on pg_class.oid = indrelid and relnamespace = 'rag'::regnamespace "

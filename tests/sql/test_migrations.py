@@ -268,7 +268,7 @@ def test_a_project_with_inaccessible_storage_gets_everything_else(
 
 def test_the_advisors_report_nothing(stack: Stack, migrated: str):
     assert cli(stack, "db", "advisors", database=migrated)["results"] == []
-    # Nor below a warning, but for indexes that nobody can have used in a database without rows.
+    # Nor below a warning, but for indexes that cannot have been used in a database without rows.
     report = cli(stack, "db", "advisors", "--type=all", "--level=info", database=migrated)
     assert [finding for finding in report["results"] if finding["name"] != "unused_index"] == []
 

@@ -1,4 +1,4 @@
-"""What a link carries, and that nobody else makes one."""
+"""The payload of a link, and that only the functions create one."""
 
 import time
 from typing import Any

@@ -1,4 +1,4 @@
-"""Requests sent again: worked on once, answered the same, each as whoever asked."""
+"""Requests sent again: worked on once, answered the same, each as its caller."""
 
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -47,7 +47,7 @@ def test_a_response_is_replayed_word_for_word(subtests: pytest.Subtests, core: S
 
 
 def test_an_error_response_is_replayed_too(core: Services, people: People):
-    """As whoever keeps it says: ann's request stays refused."""
+    """As its owner decides: ann's request stays refused."""
     assert claimed(core, people).keep(404, {"error": {"code": "NOT_FOUND"}}, "req_1")
     second = begin(core.database, people.ann.principal, people.acme.id, "a key", BODY, 60)
     assert second == StoredResponse(404, {"error": {"code": "NOT_FOUND"}}, "req_1")
@@ -202,7 +202,7 @@ def test_neither_key_nor_body_is_stored(core: Services, people: People, world: W
 
 
 def test_a_response_that_cannot_be_stored_is_still_returned(core: Services, people: People):
-    """Ann's token has become nobody's by the time that she is answered."""
+    """Ann's token is invalid by the time that she is answered."""
     ann = people.ann.principal
     tokens = iter([ann])
     begun = begin(

@@ -66,7 +66,7 @@ def unavailable(keys: KeySet, kid: str = "first") -> None:
     assert "127.0.0.1" not in f"{raised.value} {raised.value.log_reason}"
 
 
-# -- what is known, and when it is asked for ------------------------------------------------------------
+# -- cached keys, and their requests -------------------------------------------------------------------
 
 
 def test_no_keys_are_fetched_before_a_token_needs_them(api: StandIn, keys: KeySet):
@@ -345,7 +345,7 @@ def test_the_cache_works_within_an_event_loop(api: StandIn, keys: KeySet):
         return keys.key("first", "ES256") is not None
 
     api.replies(listing(FIRST))
-    # In a thread, whose loop is nobody else's.
+    # In a thread, whose loop is its own.
     with ThreadPoolExecutor(1) as pool:
         assert pool.submit(asyncio.run, ask()).result()
 
@@ -359,7 +359,7 @@ def test_no_thread_is_left_running(api: StandIn, keys: KeySet):
         time.sleep(0.01)
 
 
-# -- what is a key, and what is none ----------------------------------------------------------------------
+# -- valid and invalid keys ----------------------------------------------------------------------------
 
 OTHER_CURVE = {**public(es256("first", ec.SECP384R1())), "alg": "ES256"}
 NO_KEYS: dict[str, Any] = {

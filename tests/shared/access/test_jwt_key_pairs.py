@@ -91,7 +91,7 @@ def header_of(key: dict[str, Any], **more: Any) -> dict[str, Any]:
     return {"alg": key["alg"], "kid": key["kid"], "typ": "JWT", **more}
 
 
-# -- what is good ---------------------------------------------------------------------------------------
+# -- valid tokens ---------------------------------------------------------------------------------------
 
 
 def test_a_token_of_a_published_key_is_accepted(subtests: pytest.Subtests, both: Project):
@@ -348,7 +348,7 @@ def token_of(algorithm: str) -> str:
 def test_a_token_with_one_changed_character_is_refused_or_the_same_user_s(
     both: Project, key: dict[str, Any], data: st.DataObject
 ):
-    """The last bits of base64 mean nothing, so a few spellings stay good: never as somebody else."""
+    """The last bits of base64 mean nothing, so a few spellings stay good: never as another user."""
     good = token_of(key["alg"])
     place = data.draw(st.integers(0, len(good) - 1))
     changed = good[:place] + data.draw(st.characters()) + good[place + 1 :]

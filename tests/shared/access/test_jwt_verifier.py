@@ -55,7 +55,7 @@ def refusal(authorization: str | None) -> str:
     assert error.headers == {"WWW-Authenticate": "Bearer"}
     assert error.__cause__ is None
     for piece in (authorization or "").replace(".", " ").split():
-        # Random text may happen to be a word of the message that everybody gets.
+        # Random text may happen to be a word of the message of every refusal.
         assert len(piece) < 8 or piece in str(Unauthorized()) or piece not in str(error)
     return str(error)
 

@@ -16,7 +16,7 @@ from shared.clients.ssrf_guard import AddressPolicy
 from shared.errors import AddressRefused, FetchFailed, UnreadableDocument
 from tests.stand_in_server import Reply, StandIn
 
-# The stand-in's, which is nobody else's.
+# The stand-in's alone.
 OWN = AddressPolicy(["127.0.0.1/32"])
 
 

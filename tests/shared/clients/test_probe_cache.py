@@ -10,7 +10,7 @@ from shared.clients.probe_cache import CachedProbe
 
 
 class Thing:
-    """What is looked at."""
+    """The probed service."""
 
 
 def test_a_probe_s_result_is_cached_for_its_time():

@@ -258,7 +258,7 @@ def test_an_unexpected_error_ends_the_delivery_and_blocks_no_other(
 def test_an_abandoned_delivery_ends_after_its_lease(
     core: Services, people: People, world: World, courier: WebhookSender, home: str
 ):
-    """Whatever whoever sent it died of."""
+    """Whatever the sender died of."""
     listen(core, people, "https://hooks.example/", OF_DOCUMENTS)
     bring(core, people.ann, home)
     world.sql("update rag.deliveries set state = 'running', lease = gen_random_uuid(), attempts = 16")

@@ -1,4 +1,4 @@
-"""Names in running text: runs of capitals, what is quoted, and what scripts without case show."""
+"""Names in running text: runs of capitals, quotations, and scripts without case."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Of what kind a name is, by its own words and by what is said of it."""
+"""The type of a name, by its own words and by its context."""
 
 import pytest
 

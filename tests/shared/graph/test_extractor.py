@@ -1,4 +1,4 @@
-"""Bounds, order and shape of what is extracted, and that no text breaks it."""
+"""Bounds, order and shape of extractions, and that no text breaks it."""
 
 from itertools import pairwise
 from time import process_time

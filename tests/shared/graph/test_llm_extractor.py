@@ -1,4 +1,4 @@
-"""Chunks read by a model: what it is told of anybody's text, what of its reply is believed, how it fails."""
+"""Chunks read by a model: its input, the accepted parts of its reply, its failures."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""The graph in words: what is read, in which order, and how much of it."""
+"""The graph in words: content, order and length."""
 
 from dataclasses import replace
 

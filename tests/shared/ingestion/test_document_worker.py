@@ -1,4 +1,4 @@
-"""The worker, on the real database and the real embedder: what is brought is found, once, or says why not."""
+"""The worker, on the real database and the real embedder: an upload is found, once, or has an error."""
 
 import base64
 import gzip
@@ -347,7 +347,7 @@ def test_an_unchanged_url_is_not_a_duplicate_of_itself(
         document = documents.add_from_url(
             core.database, people.ann.principal, home, NewUpload(b"", url=site.url)
         )
-        # Nor does anybody bring that until it is fetched anew.
+        # Nor can it be added until it is fetched anew.
         if seen(core, people.ann, document)["chunk_count"]:
             with pytest.raises(Conflict):
                 bring(core, people.ann, home, HOT)
@@ -438,7 +438,7 @@ def test_a_permanently_unresponsive_url_announces_no_further_attempt(
 def test_an_internal_url_is_refused_even_if_inserted_in_sql(
     people: People, core: Services, worker: Worker, home: str, site: StandIn
 ):
-    """Straight through PostgREST: nobody has looked at it before the worker does."""
+    """Straight through PostgREST: the worker is the first to check it."""
     document = {"title": "a page", "url": f"{site.url}/page"}
     answer = people.ann.rpc("rag_add_document", {"collection_id": home, "document": document})
     assert answer.status_code == 200, answer.text
@@ -492,7 +492,7 @@ def test_a_permanently_failing_document_ends(
 
 
 class Broken:
-    """An embedder with a fault that nobody thought of."""
+    """An embedder with an unexpected fault."""
 
     model, remote, window, passage_tokens = "all-MiniLM-L6-v2", False, 256, 128
 
@@ -773,7 +773,7 @@ def test_a_synchronous_version_is_newer_than_a_pending_one(
 def test_jobs_run_with_the_rights_of_the_user_who_added_them(
     core: Services, people: People, world: World, worker: Worker, home: str
 ):
-    """Whoever is no member any more adds nothing; the job ends as one that nobody could finish."""
+    """A former member adds nothing; the job ends as one that failed too often."""
     document = bring(core, people.ann, home, "The kiln is hot.")
     world.sql("delete from rag.members where user_id = %s", people.ann.id)
     assert worker.work() == BatchResult(claimed=1)

@@ -53,7 +53,7 @@ def state(world: World, home: str) -> dict[str, tuple[Any, ...]]:
 
 
 def left(world: World) -> int:
-    """How many jobs nobody has ended; the leases of the dead run out now, and so do pauses."""
+    """How many jobs have not ended; the leases of the dead run out now, and so do pauses."""
     unfinished = "state in ('waiting', 'running')"
     # What a dead worker had asked for may be carried out after its end, and be a claim.
     world.sql(f"update rag.jobs set due_at = now() where {unfinished}")
@@ -129,7 +129,7 @@ AT_ONCE, WORKERS = 4, 2
 
 @pytest.fixture
 def mortal(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
-    """A stack that nobody else needs."""
+    """A stack for this test alone."""
     stack = Stack(tmp_path_factory.mktemp("mortal"), keys="hs256")
     try:
         # What Postgres has said is committed must be there after it was killed.
@@ -140,7 +140,7 @@ def mortal(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
 
 @pytest.fixture
 def workers(mortal: Stack) -> Iterator[deque[subprocess.Popen[bytes]]]:
-    """Those that are at work, whoever started last at the end."""
+    """Those that are at work, the newest last."""
     running = deque(worker_of(mortal) for _ in range(WORKERS))
     yield running
     for process in running:

@@ -201,7 +201,7 @@ def test_a_file_s_type_is_decided_by_its_bytes(data: bytes, name: str, kind: str
     assert convert(data, name, "text/plain").kind == kind
 
 
-# -- what is refused ----------------------------------------------------------------------------------
+# -- refused files ----------------------------------------------------------------------------------
 
 
 def test_an_unsupported_type_is_refused_with_the_supported_ones(subtests: pytest.Subtests):

@@ -324,7 +324,7 @@ def test_a_failing_model_postpones_the_document_and_is_not_called_again(
     api.replies(lists("the plan"), reply)
     reader = GraphWorker(jobs, model(api))
     assert reader.build() == BatchResult(claimed=2, postponed=2)
-    # What was read is kept, and paid for; the other was not tried.
+    # Finished chunks are stored, and paid for; the other was not tried.
     assert state(world, first) == (
         1,
         1,
@@ -396,7 +396,7 @@ def test_a_collection_outside_the_graph_is_not_extracted(
     core: Services, people: People, world: World, jobs: Jobs, api: StandIn
 ):
     document = put(world, people.ann, *TEXTS)
-    # As if somebody had switched it off who does not see the document.
+    # As if a user who does not see the document had switched it off.
     world.sql(
         "update rag.collections set config = '{\"enable_knowledge_graph\": false}' where org_id = %s",
         people.acme.id,

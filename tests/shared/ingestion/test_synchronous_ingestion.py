@@ -142,7 +142,7 @@ NOBODY = Principal(str(uuid4()), "no token")
 
 @pytest.fixture
 def nowhere() -> Iterator[Database]:
-    """A database that is not there: what is refused before it is called is refused here too."""
+    """A database that is not there: an early refusal comes here too."""
     database = Database("http://127.0.0.1:9", "no key", 1)
     yield database
     database.close()

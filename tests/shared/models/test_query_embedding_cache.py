@@ -94,7 +94,7 @@ def test_another_instance_uses_the_cached_vector(service: StandIn, made: Made, p
 
 
 def test_another_user_s_same_question_is_embedded_again(service: StandIn, remote: Services, people: People):
-    """Of the same org too: how long it takes tells nobody what somebody else asked."""
+    """Of the same org too: its duration does not reveal another user's question."""
     answers_with(service, 1, 2, 3, 4)
     requests = [embedded(remote, actor) for actor in (people.ann, people.alf, people.ada, people.bob)]
     assert requests == [vector(1), vector(2), vector(3), vector(4)]
@@ -204,7 +204,7 @@ def test_neither_the_text_nor_its_plain_hash_is_stored(
 
 
 def logged(caplog: pytest.LogCaptureFixture) -> list[str]:
-    """What was said; never what was asked, by whom, or anything that it could be guessed from."""
+    """Log lines; never the question, its user, or anything that reveals them."""
     for record in caplog.records:
         assert not [word for word in ("kiln", "eyJ") if word in f"{vars(record)}"]
     return [record.getMessage() for record in caplog.records if record.name == "rag"]

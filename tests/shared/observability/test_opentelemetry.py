@@ -189,7 +189,7 @@ print(json.dumps([status, [name for name in sys.modules if name.startswith(heavy
 
 @pytest.mark.parametrize("configured", [False, True])
 def test_no_exporter_is_imported_without_a_collector(stack: Stack, configured: bool):
-    """FastAPI imports OpenTelemetry's own interface where it is installed; what is slow is the rest."""
+    """FastAPI imports OpenTelemetry's own interface where it is installed; the rest is slow."""
     with StandIn() as stand_in:
         settings = collector(stand_in) if configured else {}
         process = subprocess.run(
@@ -219,7 +219,7 @@ print(answer.status_code)
 
 
 # FastAPI has telemetry of its own, on unless it is told otherwise: with this variable, or a provider
-# that somebody else in the process sets, it sends metrics, and spans with the path and the query as written.
+# that other code in the process sets, it sends metrics, and spans with the path and the query as written.
 def test_environment_variables_do_not_extend_the_export(stack: Stack):
     with StandIn() as stand_in:
         settings = {**collector(stand_in), "FASTAPI_OTEL_AUTO_CONFIGURE": "true"}

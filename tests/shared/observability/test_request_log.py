@@ -35,7 +35,7 @@ def log_of(stack: Stack) -> str:
 
 
 def lines(text: str) -> list[dict[str, Any]]:
-    """What is logged as JSON; uvicorn's own lines are not ours."""
+    """The log lines as JSON; uvicorn's own lines are not ours."""
     return [json.loads(line) for line in text.splitlines() if line.startswith("{")]
 
 
@@ -181,7 +181,7 @@ def test_concurrent_requests_do_not_mix_their_steps(people: People, document: st
     for request_id, method, path, _, steps in requests:
         line = line_of(people.ann.stack, request_id)
         assert (line["method"], line["route"], list(line["steps"])) == (method, path, steps)
-        # A step that was counted twice, or somebody else's, would not fit into the request.
+        # A step that was counted twice, or another request's, would not fit into the request.
         assert sum(line["steps"].values()) <= line["ms"] + 1
 
 

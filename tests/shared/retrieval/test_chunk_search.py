@@ -1,4 +1,4 @@
-"""What is asked for by its name and what is a question; and how a question reaches the database."""
+"""Identifiers and questions; and how a question reaches the database."""
 
 from typing import Any
 
@@ -87,7 +87,7 @@ def test_preferred_source_types_come_first_in_every_mode(
 
 
 def test_an_empty_result_has_no_leg_durations(core: Services, people: People):
-    """Ann asks for what nobody has."""
+    """Ann asks for an unknown identifier."""
     query = Query("pump", filters=Filters(source_types=("none",)))
     result = pipeline.search(core, people.ann.principal, query)
     assert (result.matches, result.vector_ms, result.lexical_ms) == ((), 0, 0)

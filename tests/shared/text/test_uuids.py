@@ -1,4 +1,4 @@
-"""Ids as clients write them: no test here asks anybody."""
+"""Ids as clients write them: without a caller."""
 
 import pytest
 

@@ -1,5 +1,5 @@
 """API keys in SQL: made for oneself, shown without their hash, rotated once, revoked for good, and opened by
-nobody but the functions."""
+the functions alone."""
 
 import threading
 import time
@@ -455,7 +455,7 @@ def test_an_invalid_overlap_rotates_nothing(people: People, subtests: pytest.Sub
 
 @pytest.mark.parametrize("who", ["admin", "member", "outsider", "owner who left"])
 def test_only_the_owner_can_rotate_a_key(people: People, world: World, who: str):
-    """An admin's rotation would put a key that acts as somebody else into the admin's hands."""
+    """An admin's rotation would put a key that acts as another user into the admin's hands."""
     key = created(people.ann)
     actors = {
         "admin": people.ada,

@@ -1,4 +1,4 @@
-"""Sessions and their messages, straight through PostgREST and in SQL: what is kept, in which order, within
+"""Sessions and their messages, straight through PostgREST and in SQL: content, order, within
 which bounds, and what becomes of it when what it hangs on goes."""
 
 import re
@@ -261,7 +261,7 @@ def test_a_session_outlives_its_collection_and_cannot_change_it(people: People):
     kept(people.ann, session, said(1), collection_id=other)
     assert listed(people.ann)[0]["collection_id"] is None
     assert [row["content"] for row in messages(people.ann, session)] == ["How?", "So.", "1"]
-    # A turn that began in what is gone by now.
+    # A turn that began in a deleted session.
     assert refused(keep(people.ann, None, collection_id=home)) == (404, "collection_not_found")
 
 

@@ -151,7 +151,7 @@ def test_a_private_document_in_a_shared_collection_stays_private(people: People)
     assert {row["title"] for row in people.alf.match(vector(1))} == shared
     assert {row["title"] for row in people.kim.match(vector(1))} == shared
     assert {row["title"] for row in people.ann.match(vector(1))} == shared | {"ann's own"}
-    # Nor does the count of what was searched betray it.
+    # Nor does the count of considered rows reveal it.
     assert {row["considered"] for row in people.alf.match(vector(1))} == {2}
     assert {row["considered"] for row in people.ann.match(vector(1))} == {3}
 
@@ -215,7 +215,7 @@ TRANSFERS = [
 
 
 def test_rows_cannot_change_their_owner_in_sql(people: People, subtests: pytest.Subtests):
-    """A member neither gives a row to another org nor puts it in somebody else's name."""
+    """A member neither gives a row to another org nor puts it in another user's name."""
     for statement in TRANSFERS:
         with subtests.test(statement=statement):
             document_id = people.alf.put([vector(1)])
@@ -224,7 +224,7 @@ def test_rows_cannot_change_their_owner_in_sql(people: People, subtests: pytest.
 
 
 def test_the_copied_columns_in_chunks_match_the_documents(people: People, world: World):
-    """Filters read the chunk, what is shown comes from the document: they must say the same."""
+    """Filters read the chunk, responses show the document: they must say the same."""
     people.ann.put([vector(1), vector(2)], source_type="faq", lang="de", occurred_at="2026-01-01T00:00:00Z")
     people.ann.put([vector(3)], private=True, collection="other")
     people.ann.put([vector(4)], external_id="x", lang="en")

@@ -129,7 +129,7 @@ def test_an_admin_s_put_does_not_replace_a_member_s_private_document(people: Peo
 
 @pytest.mark.parametrize("owner", ["owner_id", "user_id", "created_by"])
 def test_a_member_cannot_write_private_rows_for_another_user(people: People, world: World, owner: str):
-    """There is no field to say it in: whatever is said, the writer is the owner."""
+    """There is no field to say it in: the writer is always the owner."""
     people.alf.put([vector(1)], private=True, **{owner: people.ann.id})
     people.alf.put([vector(1)], **{owner: people.ann.id})
     owners = world.sql(
@@ -161,7 +161,7 @@ def test_another_org_s_id_is_not_found(people: People, world: World):
 
 
 def test_another_org_s_id_gets_the_response_of_a_missing_one(people: People):
-    """So nobody learns which orgs there are."""
+    """So no caller learns which orgs exist."""
     real, invented = put(people.ann, people.bolt, range(1)), put(people.ann, Org(str(uuid4()), ""), range(1))
     assert (real.status_code, real.json()) == (invented.status_code, invented.json())
 
@@ -381,7 +381,7 @@ def test_a_tier_limits_documents_and_collections(people: People, world: World):
         assert put(people.ann, people.acme, range(1), external_id=f"d{number}").status_code == 200
     full = put(people.ann, people.acme, range(1), external_id="d2")
     assert (full.status_code, full.json()["details"]) == (429, "document_limit_reached")
-    # What is there already may change, and other collections have room of their own.
+    # Existing ones may change, and other collections have room of their own.
     assert put(people.ann, people.acme, range(2), external_id="d1").status_code == 200
     assert put(people.ann, people.acme, range(1), collection="second").status_code == 200
     another = put(people.ann, people.acme, range(1), collection="third")

@@ -55,7 +55,7 @@ def due(world: World, *documents: str, ago: str = "0") -> None:
 
 
 def lost(world: World, actor: Actor, row: Row) -> bool:
-    """Whether whoever holds that lease can do nothing with it any more."""
+    """Whether that lease is useless to its holder."""
     refused = 0
     for act in (
         lambda: held(world, actor, row, "select * from public.rag_open_extraction()"),

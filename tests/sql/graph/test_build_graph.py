@@ -18,7 +18,7 @@ def _no_pending_extractions(no_jobs: None) -> None:
 
 
 def test_existing_documents_are_extracted_on_request(world: World, people: People):
-    """Documents of before the graph have a row that is nobody's, or none at all."""
+    """Documents of before the graph have a row without a user, or none at all."""
     first, second = (put(world, people.ann, text, title="Reports") for text in TEXTS[:2])
     world.sql("update rag.extractions set user_id = null where document_id = %s", first)
     world.sql("delete from rag.extractions where document_id = %s", second)
@@ -96,7 +96,7 @@ def test_the_graph_setting_needs_the_right_to_write_documents(world: World, peop
     token = people.ann.key_token(scopes=["collections:manage"])
     assert switch(people.ann, home, False, token).status_code == 403
     assert graph_rows(world, document) > 0
-    # To say again what is so turns nothing.
+    # Setting the same value again changes nothing.
     assert switch(people.ann, home, True, token).status_code == 200
     refused = people.ann.rpc("rag_build_graph", {"collection_id": home}, token=token)
     assert (refused.status_code, refused.json()["details"]) == (403, "missing_scope")

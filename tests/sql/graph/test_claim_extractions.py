@@ -112,7 +112,7 @@ def test_the_worker_s_role_reads_no_names_and_no_text(world: World, people: Peop
 
 
 def test_a_claim_reads_few_rows_whatever_is_done(world: World, people: People):
-    """By the index, which those that are done are not in, nor those that nobody has asked for."""
+    """By the index, which those that are done are not in, nor those that were not requested."""
     world.sql(
         "insert into rag.documents (org_id, collection_id, title, content, content_hash) "
         "select %s, (select id from rag.collections where org_id = %s limit 1), 'x', 'x', repeat('0', 64) "

@@ -45,7 +45,7 @@ def test_stored_results_replace_earlier_ones_chunk_by_chunk(world: World, people
     ]
     said = [{"names": [], "relations": []}, {}, *names("Cyd")]
     assert not keep(world, people.ann, row, 0, said, model="m", prompt_tokens=7, completion_tokens=2)
-    # Of the second nobody could say anything.
+    # The second one could not be read.
     assert mentions(world, document) == [(1, "bob orr"), (2, "cyd")]
     assert state(world, document) == (2, 0, 0, False, False, None)
     assert claim(world, with_model=True) == []
@@ -153,7 +153,7 @@ def test_nothing_is_extracted_for_a_former_member(world: World, people: People):
     assert lost(world, people.ann, row)
     assert mentions(world, document) == []
     ((home,),) = world.sql("select collection_id from rag.documents where id = %s", document)
-    # Somebody else may ask for it.
+    # Another user may request it.
     world.as_user(people.alf, "select public.rag_build_graph(%s, true)", home)
     (row,) = claim(world)
     assert row["user_id"] == people.alf.id

@@ -99,7 +99,7 @@ ALPHABETS = [
 
 
 def test_folding_an_entity_is_idempotent(world: World):
-    """Whatever is in it: two thousand names of any characters."""
+    """For any text: two thousand names of any characters."""
     draw = random.Random(34)  # noqa: S311  # not a secret
 
     def name() -> str:

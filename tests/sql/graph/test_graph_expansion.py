@@ -1,4 +1,4 @@
-"""From the entities of a question to chunks: hops, what leads before what, what is reached twice; and what is
+"""From the entities of a question to chunks: hops, order of paths, chunks reached twice; and those
 shown of the way, entities and edges with their evidence."""
 
 from collections.abc import Iterator

@@ -45,7 +45,7 @@ def test_other_changes_keep_the_subjects(world: World, people: People):
 
 
 def test_a_new_title_deletes_the_old_title_s_relations(world: World, people: People):
-    """What was said of names in the text stays; and all of it is to be read again."""
+    """Mentions in the text stay; and all of it is to be read again."""
     said = naming.Said(
         "z", ["Kestrel", "Oslo"], [("Heron", "OWNED_BY", "Kestrel"), ("Kestrel", "LOCATED_IN", "Oslo")]
     )

@@ -277,7 +277,7 @@ def test_an_adopter_s_memberships_replace_the_default_ones(people: People, teams
     for actor, current, admin in (
         (people.sam, [(people.acme.id,)], []),
         (people.bob, [(people.bolt.id,)], [(people.bolt.id,)]),
-        (people.alf, [], []),  # left the team, and is a member by a table of ours that nobody asks now
+        (people.alf, [], []),  # left the team, and is a member by a table of ours that is not read now
         (people.ann, [], []),
     ):
         assert teams.ask(actor, "select id::text from rag.current_org_ids() as ids (id)") == current
@@ -289,7 +289,7 @@ def test_an_adopter_s_memberships_replace_the_default_ones(people: People, teams
 
 
 def test_every_policy_and_function_uses_an_adopter_s_memberships(people: People, teams: Teams):
-    """Sam's team is Acme; ann, a member by our table, is nobody here."""
+    """Sam's team is Acme; ann, a member by our table, is a stranger here."""
     teams.joins(people.sam, people.acme)
     teams.joins(people.ada, people.acme, is_owner=True)
     teams.joins(people.bob, people.bolt)

@@ -1,4 +1,4 @@
-"""Postings and counts follow the chunks: whatever is put, replaced, folded or deleted, by however many."""
+"""Postings and counts follow the chunks: after any put, replacement, fold or deletion."""
 
 import random
 import time

@@ -1,4 +1,4 @@
-"""rag.audit_events: what is noted, what is not, and what is left of it."""
+"""rag.audit_events: recorded events, omitted ones, and their retention."""
 
 import json
 from concurrent.futures import ThreadPoolExecutor
@@ -47,7 +47,7 @@ def test_only_the_org_s_admin_reads_a_member_s_event(people: People):
 def test_an_event_of_a_private_namespace_belongs_to_its_owner(people: People):
     people.ann.rpc("rag_create_collection", {"name": "support", "private": True})
     note(people.ann)
-    # The same name means the org's to everybody else.
+    # The same name means the org's to all others.
     note(people.alf)
     assert [row["owner_id"] for row in listed(people.ada)] == [None, people.ann.id]
 

@@ -15,7 +15,7 @@ def test_admins_see_their_orgs_pending_work_by_kind(people: People, world: World
     for number in range(3):
         people.ann.put([vector(number)], title=f"Document {number}")
     (home, first), *_ = world.sql("select collection_id, id from rag.documents where org_id = %s", acme)
-    # Of two that nobody has read for names one has been given up; the third has been read by the rules.
+    # Of two without extracted names one has been given up; the third has been read by the rules.
     world.sql(
         "update rag.extractions set level = (title = 'Document 2')::int, "
         "due_at = case title when 'Document 1' then null else now() - interval '20 minutes' end "
@@ -53,7 +53,7 @@ def test_admins_see_their_orgs_pending_work_by_kind(people: People, world: World
 
 
 def queues(actor: Actor) -> Row:
-    """Of each kind what waits, what is being done, and for how many minutes the oldest has been due."""
+    """Of each kind waiting and running items, and for how many minutes the oldest has been due."""
     (told,) = ok(actor.rpc("rag_health"))
     return {
         kind: (

@@ -16,7 +16,7 @@ PLENTY = 1_000_000
 
 
 def hit(actor: Actor, bucket: Any = "rag", window_seconds: Any = 60, **more: Any) -> httpx.Response:
-    """Under a limit that nobody reaches, unless `requests` says so."""
+    """Under an unreachable limit, unless `requests` says so."""
     arguments = {"bucket": bucket, "window_seconds": window_seconds, "requests": PLENTY, **more}
     return actor.rpc("rag_check_rate_limit", hit_arguments(**arguments))
 
@@ -570,7 +570,7 @@ def test_users_see_and_change_only_their_own_counters_even_in_sql(people: People
 
 
 def test_the_metrics_token_reads_sums_and_changes_nothing(people: People, world: World):
-    """Over all users and without them; for nobody else."""
+    """Over all users and without them; for no other caller."""
     claims: dict[str, Any] = {"sub": None, "rag": {"metrics": True}}
     read = "select labels ->> 'function', labels ->> 'outcome', value from public.rag_metrics()"
 

@@ -1,6 +1,6 @@
 """Which indexes the functions' own statements use, as a signed-in user: counted by Postgres, call by call.
 
-Under row security only leakproof conditions enter an index; the rest would scan everybody's rows.
+Under row security only leakproof conditions enter an index; the rest would scan all rows.
 """
 
 from collections import Counter

@@ -1,4 +1,4 @@
-"""rag_similar: what is like a text, a chunk or a document, and never the subject."""
+"""rag_similar: items like a text, a chunk or a document, and never the subject."""
 
 from itertools import product
 from typing import Any

@@ -1,4 +1,4 @@
-"""Persisting and loading in SQL: names that nobody finds yet, limits, what is left, who is told what."""
+"""Persisting and loading in SQL: names that are not found yet, limits, leftovers, events."""
 
 from typing import Any
 
@@ -115,7 +115,7 @@ def test_an_hour_old_abandoned_load_is_reported_to_its_org_only(people: People, 
     old = "update rag.collections set updated_at = now() - interval '61 minutes' where id = %s"
     world.sql(old, left)
     world.sql(old, fresh)
-    # What is still worked on is not left.
+    # Running loads are not leftovers.
     fill(people.ann, fresh, document("a"))
     assert people.alf.rpc("rag_check_load", {"name": "x"}).json()["left_behind"] == [left]
     assert people.bob.rpc("rag_check_load", {"name": "x"}).json()["left_behind"] == []

@@ -1,4 +1,4 @@
-"""Conversations: what is asked of documents, what passes them by, what a model is told, what it costs."""
+"""Conversations: retrieval, pass-through, the model's input, and its cost."""
 
 from typing import Any
 

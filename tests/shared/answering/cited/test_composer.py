@@ -1,4 +1,4 @@
-"""Answers put together from checked sentences: numbers, spaces and what was left out."""
+"""Answers put together from checked sentences: numbers, spaces and omissions."""
 
 import pytest
 from hypothesis import given

@@ -1,4 +1,4 @@
-"""What is told of an answer's sentence, checked against the passages that it was written from."""
+"""Verdicts on an answer's sentence, checked against the passages that it was written from."""
 
 from datetime import UTC, datetime
 

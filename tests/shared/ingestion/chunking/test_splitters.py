@@ -1,4 +1,4 @@
-"""What is kept whole, and where chunks begin, by plan: spans exact, nothing lost, whatever the text."""
+"""Undivided parts, and where chunks begin, by plan: spans exact, nothing lost, whatever the text."""
 
 from itertools import pairwise
 from typing import get_args, get_type_hints

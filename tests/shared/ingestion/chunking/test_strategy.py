@@ -1,4 +1,4 @@
-"""How a document is cut: by what is said of it, or else by what it looks like."""
+"""How a document is cut: by its metadata, or else by its lines."""
 
 import time
 from typing import Any

@@ -1,4 +1,4 @@
-"""Families of documents, told by anybody's question."""
+"""Kinds of documents, recognized in questions."""
 
 from itertools import chain
 

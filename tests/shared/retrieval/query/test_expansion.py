@@ -1,4 +1,4 @@
-"""Anybody's questions, made fit for searching by the rules."""
+"""Questions, expanded for the search by rules."""
 
 import pytest
 from hypothesis import given

@@ -1,4 +1,4 @@
-"""Questions rewritten by a model: what it is told of anybody's question, and what happens when it fails."""
+"""Questions rewritten by a model: its input, and its failures."""
 
 import re
 import time

@@ -1,4 +1,4 @@
-"""Where anybody's question goes, and the rules that say so; asked on Wednesday, 15 April 2026."""
+"""The route of a question, and the rules for it; asked on Wednesday, 15 April 2026."""
 
 import time
 from dataclasses import replace

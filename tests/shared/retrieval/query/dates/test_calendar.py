@@ -1,4 +1,4 @@
-"""The calendar that times are read by; nobody asks."""
+"""The calendar of time expressions; without a caller."""
 
 from datetime import UTC, datetime
 

@@ -1,4 +1,4 @@
-"""Times that questions speak of, asked by anybody on Wednesday, 15 April 2026, half past two p.m.
+"""Times in questions, asked on Wednesday, 15 April 2026, half past two p.m.
 
 Cases read: the question, the expression in it, after and before (both inclusive; - is open, bare dates are
 whole days)."""
