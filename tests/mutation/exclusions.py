@@ -16,6 +16,7 @@ EXCLUSIONS = (
     "tests/shared/test_errors.py::test_every_error_class_has_a_docstring_a_status_and_its_own_code",
     "tests/shared/test_errors.py::test_every_code_in_sql_has_its_error_class",
     "tests/test_docs.py",
+    "tests/test_prose.py",
 )
 
 
