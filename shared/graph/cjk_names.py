@@ -10,6 +10,8 @@ from collections.abc import Iterator
 from shared.graph.mentions import Mention, mention_of
 from shared.text.word_lists import word_sets
 
+# A text without one of these has no such name. This test takes a hundredth of the time of the search.
+_CJK = re.compile(r"[\u30a0-\u30ff\u4e00-\u9fff\uac00-\ud7a3]")
 _LOANWORDS = word_sets(__file__)["loanwords"]
 _KATAKANA = r"\u30a1-\u30fa\u30fc"
 # Characters that precede names in Chinese sentences, and that few names contain.
@@ -48,6 +50,8 @@ _NAMES = re.compile(
 
 
 def cjk_names_in(text: str) -> Iterator[Mention]:
+    if not _CJK.search(text):
+        return
     for match in _NAMES.finditer(text):
         name, kind = match[0], str(match.lastgroup).rpartition("_")[2]
         if name in _LOANWORDS or (kind == "katakana" and len(name.strip("ー")) < 3):
