@@ -278,7 +278,8 @@ class Usage:
 
 @dataclass(frozen=True, slots=True)
 class ExtractedSentence:
-    """A sentence of citation `number`, verbatim: [start, end) of the match's document. `words`: its stems."""
+    """A sentence of citation `number`: [start, end) of the match's document. `text` is without Markdown, and
+    that of a row has the names of its columns; `words` are its stems."""
 
     text: str
     number: int

@@ -1,39 +1,54 @@
-"""Extractive answers: the best sentences of the matches, verbatim, with citations.
+"""Extractive answers: the best statements of the matches, with citations.
 
-The score of a sentence is its similarity to the question (cosine of their embeddings) and its share of the
-question's words, weighted by rarity, which finds identifiers and numbers.
+The score of a statement is its similarity to the question (cosine of their embeddings) and its share of the
+question's words, weighted by rarity, which finds identifiers and numbers. Words of the title and the section
+count half.
 """
 
 import math
 import re
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from itertools import pairwise
 
 from shared.generation.citations import SNIPPET_CHARACTERS, snippet
-from shared.text.citation_marks import paragraph
-from shared.text.sentences import sentences
+from shared.generation.conflicts import conflicting
+from shared.generation.statements import Kind, Statement, begins_with_pronoun, statements
+from shared.text.citation_marks import contradiction, mark, paragraph
+from shared.text.identifiers import names_one_thing
+from shared.text.language_detection import Language, language_of
 from shared.text.stemming import content_words
+from shared.text.word_lists import word_sets
 from shared.types import Citation, ExtractedSentence, GeneratedText, Match
 
 MODEL = "extractive"
-MAX_SENTENCES = 5
+MAX_SENTENCES, MAX_INDIRECT_SENTENCES, MAX_ITEMS, MAX_NOTES = 5, 3, 10, 2
 # The least share of the best score, and that of a sentence that directly follows a chosen one ("The reason
 # was ...").
-MIN_SHARE, MIN_SHARE_OF_FOLLOWER = 0.72, 0.4
+MIN_SHARE, MIN_SHARE_OF_FOLLOWER = 0.76, 0.4
+# Of a sentence that decides between yes and no and therefore comes first.
+MIN_SHARE_OF_DECIDER = 0.85
 # An answer whose best score is lower begins with INDIRECT.
 DIRECT_SCORE = 0.5
 INDIRECT = "These passages come closest:"
 SIMILARITY_WEIGHT, WORD_WEIGHT = 0.6, 0.4
-# Lines that state nothing: table rows, mail headers in common languages.
-_FRAME = re.compile(
-    r"\||(from|to|cc|date|sent|subject|von|an|datum|betreff|de|à|objet|fra|til|dato|emne): ", re.IGNORECASE
-)
-# In any script, with closing quotation marks or brackets behind it.
-_QUESTION = re.compile(r"[?？؟⁇]\W*$")
-_CUT_EMPHASIS = re.compile(r"^[*_]+\s+")
-_SPEAKER = re.compile(r"^[\w.' -]{2,40}: ")
+# The share of a word of the question that only the title or the section's heading has, or an identifier that
+# only the passage has.
+SHARE_OF_CONTEXT = 0.5
+# The weight of the question's words in a list against its best item.
+LIST_WORD_WEIGHT = 0.2
+# Between the statements of a paragraph or a list: a space, or the end of a line and a bullet.
+MAX_GAP = 6
+_OTHERWISE: dict[Language, str] = {
+    "en": "says otherwise", "de": "sagt etwas anderes", "fr": "dit autre chose", "es": "dice otra cosa"
+}  # fmt: skip
+_WORD = re.compile(r"[\w-]+")
+_WORDS = word_sets(__file__)
 
 Embed = Callable[[Sequence[str]], list[list[float]]]
+_Candidates = dict[ExtractedSentence, Statement]
+_Scores = Mapping[ExtractedSentence, float]
 
 
 def extract(
@@ -43,43 +58,35 @@ def extract(
     embed: Embed,
     vector: list[float] | None = None,
 ) -> GeneratedText:
-    """An answer of one to five sentences from the matches of cited documents, with a paragraph and a mark [n]
-    for each document. `vector`: the question's embedding, where there is one. Raises what `embed` raises."""
-    chosen, is_direct = _best_sentences(question, matches, citations, embed, vector)
-    if not chosen:
+    """An answer of one to five sentences, or of a list, from the matches of cited documents, with a paragraph
+    and a mark [n] for each document. `vector`: the question's embedding, where there is one. Raises what
+    `embed` raises."""
+    candidates = _candidates(question, matches, citations)
+    if not candidates:
         best = citations[0].match
         return GeneratedText(f"{INDIRECT}\n\n{_paragraph(best, [best.text.strip()], 1)}", MODEL)
-    paragraphs = [] if is_direct else [INDIRECT]
-    snippets: dict[int, str] = {}
-    for number in dict.fromkeys(sentence.number for sentence in chosen):
-        own = [sentence for sentence in chosen if sentence.number == number]
-        texts = [sentence.text for sentence in own]
-        paragraphs.append(_paragraph(citations[number - 1].match, texts, number))
-        snippets[number] = _snippet(own[0])
-    return GeneratedText("\n\n".join(paragraphs), MODEL, snippets=snippets, sentences=tuple(chosen))
-
-
-def _best_sentences(
-    question: str,
-    matches: Sequence[Match],
-    citations: Sequence[Citation],
-    embed: Embed,
-    vector: list[float] | None,
-) -> tuple[list[ExtractedSentence], bool]:
-    """Up to five sentences, ordered by document and position, the best sentence's document first; and whether
-    the best score is that of a direct answer."""
-    candidates = _candidates(matches, citations)
-    if not candidates:
-        return [], False
     scores = _scores(question, candidates, embed, vector)
-    chosen = _choose(candidates, scores)
-    order = list(dict.fromkeys(sentence.number for sentence in chosen))
-    chosen.sort(key=lambda sentence: (order.index(sentence.number), sentence.start))
-    return chosen, max(scores) >= DIRECT_SCORE
+    is_direct = max(scores.values()) >= DIRECT_SCORE
+    best_ones = _choose(question, candidates, scores, MAX_SENTENCES if is_direct else MAX_INDIRECT_SENTENCES)
+    newest, older = _newest(best_ones, list(candidates))
+    chosen = [_with_heading(sentence, candidates[sentence]) for sentence in _ordered(question, newest)]
+    notes = [_note(question, sentence) for sentence in older[:MAX_NOTES]]
+    paragraphs = [] if is_direct else [INDIRECT]
+    snippets = {sentence.number: _snippet(sentence) for sentence in reversed([*chosen, *notes])}
+    for number in dict.fromkeys(sentence.number for sentence in chosen):
+        texts = [sentence.text for sentence in chosen if sentence.number == number]
+        paragraphs.append(_paragraph(citations[number - 1].match, texts, number))
+    paragraphs += [f"{note.text} {mark(note.number)}" for note in notes]
+    return GeneratedText("\n\n".join(paragraphs), MODEL, snippets=snippets, sentences=(*chosen, *notes))
 
 
 def _paragraph(match: Match, texts: Sequence[str], number: int) -> str:
     return paragraph(match.title, match.occurred_at, texts, number)
+
+
+def _note(question: str, sentence: ExtractedSentence) -> ExtractedSentence:
+    match, otherwise = sentence.match, _OTHERWISE[language_of(question)]
+    return replace(sentence, text=contradiction(match.title, match.occurred_at, otherwise, sentence.text))
 
 
 def _snippet(sentence: ExtractedSentence) -> str:
@@ -89,32 +96,30 @@ def _snippet(sentence: ExtractedSentence) -> str:
     return snippet(match.text if end <= SNIPPET_CHARACTERS else match.text[start:])
 
 
-def _candidates(matches: Sequence[Match], citations: Sequence[Citation]) -> list[ExtractedSentence]:
-    """The distinct statements in the matches of cited documents: no headings, questions or fragments."""
+def _candidates(question: str, matches: Sequence[Match], citations: Sequence[Citation]) -> _Candidates:
+    """The distinct statements with words in the matches of cited documents, by document and position."""
     numbers = {citation.match.document_id: number for number, citation in enumerate(citations, start=1)}
-    candidates: dict[tuple[int, int], ExtractedSentence] = {}
+    words = content_words(question)
+    found: dict[tuple[int, int], tuple[ExtractedSentence, Statement]] = {}
     for match in matches:
         number = numbers.get(match.document_id)
         if number is None:
             continue
-        for sentence in sentences(match.text, match.lang):
-            # A mark of emphasis without its partner is no part of the sentence.
-            sentence_text = match.text[sentence.start : sentence.end]
-            text = _CUT_EMPHASIS.sub("", sentence_text)
-            words = content_words(_SPEAKER.sub("", text))
-            if sentence.heading or _QUESTION.search(text) or _FRAME.match(text) or len(words) < 4:
-                continue
-            start = match.span[0] + sentence.start + len(sentence_text) - len(text)
-            # Chunks overlap: a sentence of a document counts once.
-            end = start + len(text)
-            candidates.setdefault((number, start), ExtractedSentence(text, number, match, start, end, words))
-    return list(candidates.values())
+        for item in statements(match.text, match.lang, words):
+            start, end = match.span[0] + item.start, match.span[0] + item.end
+            sentence = ExtractedSentence(item.text, number, match, start, end, content_words(item.text))
+            if sentence.words:
+                # Chunks overlap: a sentence of a document counts once.
+                found.setdefault((number, start), (sentence, item))
+    return dict(found[place] for place in sorted(found))
 
 
-def _scores(
-    question: str, candidates: Sequence[ExtractedSentence], embed: Embed, vector: list[float] | None
-) -> list[float]:
-    texts = [candidate.text for candidate in candidates]
+def _scores(question: str, candidates: _Candidates, embed: Embed, vector: list[float] | None) -> _Scores:
+    # Alone, an item or a row seldom says what it is about.
+    texts = [
+        sentence.text if item.kind is Kind.SENTENCE else _under(item.heading, sentence.text)
+        for sentence, item in candidates.items()
+    ]
     if vector is None:
         vector, *vectors = embed([question, *texts])
     else:
@@ -122,31 +127,150 @@ def _scores(
     frequency = Counter(word for candidate in candidates for word in candidate.words)
     rarity = {word: math.log(1 + len(candidates) / (1 + frequency[word])) for word in content_words(question)}
     total = sum(rarity.values()) or 1.0
-    return [
-        SIMILARITY_WEIGHT * sum(a * b for a, b in zip(vector, other, strict=True))
-        + WORD_WEIGHT * sum(weight for word, weight in rarity.items() if word in candidate.words) / total
-        for candidate, other in zip(candidates, vectors, strict=True)
-    ]
+    identifiers = {word for word in rarity if names_one_thing(word)}
+
+    def coverage(sentence: ExtractedSentence, item: Statement) -> float:
+        passage = sentence.match.text.casefold()
+        heading = content_words(item.heading)
+        own = sentence.words if item.kind is Kind.SENTENCE else sentence.words | heading
+        context = heading | content_words(sentence.match.title)
+        context |= {word for word in identifiers if word in passage}
+        shares = dict.fromkeys(context, SHARE_OF_CONTEXT) | dict.fromkeys(own, 1.0)
+        return sum(weight * shares.get(word, 0.0) for word, weight in rarity.items()) / total
+
+    return {
+        sentence: SIMILARITY_WEIGHT * sum(a * b for a, b in zip(vector, other, strict=True))
+        + WORD_WEIGHT * coverage(sentence, item)
+        for (sentence, item), other in zip(candidates.items(), vectors, strict=True)
+    }
 
 
-def _choose(candidates: Sequence[ExtractedSentence], scores: Sequence[float]) -> list[ExtractedSentence]:
-    """The best sentences, each with the one that follows it, without repetitions."""
-    value = dict(zip(candidates, scores, strict=True))
-    best = max(scores)
-    follower = {(item.number, item.start): item for item in candidates}
+def _choose(question: str, candidates: _Candidates, scores: _Scores, limit: int) -> list[ExtractedSentence]:
+    """A list if the question asks for one, else the best statements, each with what follows from it, without
+    repetitions. The best comes first."""
+    best = max(scores.values())
+    after = {
+        one: other
+        for one, other in pairwise(candidates)
+        if one.number == other.number and 0 <= other.start - one.end <= MAX_GAP
+    }
+    lists = _lists(candidates, after)
+    if (items := _best_list(question, lists, candidates, scores)) and _asks_for_several(question):
+        return items
     chosen: list[ExtractedSentence] = []
-    for candidate in sorted(candidates, key=lambda item: -value[item]):
-        if chosen and value[candidate] < MIN_SHARE * best:
+    ranked = sorted(candidates, key=lambda item: -scores[item])
+    if _begins(question, "asks_yes_or_no"):
+        near = (item for item in ranked if scores[item] >= MIN_SHARE_OF_DECIDER * best)
+        ranked.insert(0, next((item for item in near if _has(item.text, "decides")), ranked[0]))
+    for candidate in ranked:
+        if chosen and scores[candidate] < MIN_SHARE * best:
             break
-        # The next sentence of the paragraph begins behind one space.
-        after = follower.get((candidate.number, candidate.end + 1))
-        for item in (candidate, after):
-            weak = item is not None and item is not candidate and value[item] < MIN_SHARE_OF_FOLLOWER * best
-            if item is None or weak or len(chosen) == MAX_SENTENCES:
-                continue
-            if not any(_repeats(item.words, other.words) for other in chosen):
+        if candidate.text.endswith(":"):
+            # Nothing without its list.
+            if (items := next((items for items in lists if items[0] is candidate), [])) and not chosen:
+                return items
+            continue
+        context, follower = [candidate], after.get(candidate)
+        if follower and candidates[follower].kind is Kind.SENTENCE:
+            is_limit = _has(follower.text, "limits")
+            if is_limit or scores[follower] >= MIN_SHARE_OF_FOLLOWER * best:
+                context.append(follower)
+        for item in context:
+            if len(chosen) < limit and not any(_repeats(item.words, other.words) for other in chosen):
                 chosen.append(item)
     return chosen
+
+
+def _lists(
+    candidates: _Candidates, after: Mapping[ExtractedSentence, ExtractedSentence]
+) -> list[list[ExtractedSentence]]:
+    """The lists of two items or more, each behind the line that introduces it, if one does."""
+    before = {other: one for one, other in after.items()}
+    lists: list[list[ExtractedSentence]] = []
+    for sentence, item in candidates.items():
+        previous = before.get(sentence)
+        if item.kind is not Kind.ITEM:
+            continue
+        if previous and candidates[previous].kind is Kind.ITEM:
+            lists[-1].append(sentence)
+        else:
+            lists.append([previous, sentence] if previous and previous.text.endswith(":") else [sentence])
+    return [items[: MAX_ITEMS + 1] for items in lists if len(items) > 1]
+
+
+def _best_list(
+    question: str, lists: Sequence[list[ExtractedSentence]], candidates: _Candidates, scores: _Scores
+) -> list[ExtractedSentence]:
+    """The best list, by its best item and the question's words in it; none if a statement is better."""
+    words = content_words(question)
+
+    def score(items: Sequence[ExtractedSentence]) -> float:
+        context = content_words(f"{items[0].match.title} {candidates[items[0]].heading}")
+        covered = words & context.union(*(item.words for item in items))
+        return max(scores[item] for item in items) + LIST_WORD_WEIGHT * len(covered) / max(1, len(words))
+
+    best = max(lists, key=score, default=[])
+    return best if best and score(best) >= max(scores.values()) else []
+
+
+def _newest(
+    chosen: Sequence[ExtractedSentence], candidates: Sequence[ExtractedSentence]
+) -> tuple[list[ExtractedSentence], list[ExtractedSentence]]:
+    """The sentences, each replaced by the newest one that contradicts it, and the older ones."""
+    newer: dict[ExtractedSentence, ExtractedSentence] = {}
+    for conflict in conflicting(candidates):
+        newer.setdefault(conflict.older, conflict.newer)
+
+    def newest(sentence: ExtractedSentence) -> ExtractedSentence:
+        for _ in newer:
+            sentence = newer.get(sentence, sentence)
+        return sentence
+
+    latest = list(dict.fromkeys(map(newest, chosen)))
+    return latest, [older for older in newer if older not in latest and newest(older) in latest]
+
+
+def _ordered(question: str, chosen: Sequence[ExtractedSentence]) -> list[ExtractedSentence]:
+    """By document and position, documents in the question's language first. An answer of yes or no begins
+    with the sentence that decides."""
+    language = language_of(question)
+    first = chosen[0] if _begins(question, "asks_yes_or_no") else None
+    numbers = [sentence.number for sentence in chosen]
+
+    def place(sentence: ExtractedSentence) -> tuple[bool, int, bool, int]:
+        is_foreign = (sentence.match.lang or language)[:2].lower() != language
+        return is_foreign, numbers.index(sentence.number), sentence is not first, sentence.start
+
+    return sorted(chosen, key=place)
+
+
+def _with_heading(sentence: ExtractedSentence, item: Statement) -> ExtractedSentence:
+    """The sentence, under its heading if it is a value or begins with a pronoun."""
+    is_bare = item.kind in (Kind.FACT, Kind.ROW) or begins_with_pronoun(sentence.text)
+    if not is_bare or content_words(item.heading) <= content_words(f"{sentence.match.title} {sentence.text}"):
+        return sentence
+    return replace(sentence, text=_under(item.heading, sentence.text))
+
+
+def _under(heading: str, text: str) -> str:
+    return f"{heading}: {text}" if heading else text
+
+
+def _asks_for_several(question: str) -> bool:
+    first, second, *_ = [*_WORD.findall(question.casefold()), "", ""]
+    if first in _WORDS["asks_how"]:
+        return second not in _WORDS["quantities"]
+    if first in _WORDS["asks_which"]:
+        return second == "are" or (len(second) > 3 and second.endswith("s") and not second.endswith("ss"))
+    return first in _WORDS["asks_for_several"]
+
+
+def _begins(text: str, name: str) -> bool:
+    return any(word in _WORDS[name] for word in _WORD.findall(text.casefold())[:1])
+
+
+def _has(text: str, name: str) -> bool:
+    return not _WORDS[name].isdisjoint(_WORD.findall(text.casefold()))
 
 
 def _repeats(left: frozenset[str], right: frozenset[str]) -> bool:

@@ -45,11 +45,19 @@ def title_line(title: str) -> str:
 
 def paragraph(title: str, occurred_at: datetime | None, texts: Sequence[str], number: int) -> str:
     """A paragraph of an answer: According to "Title" (date): text text [n]. It holds no empty line."""
-    # The date lets a reader see which of two documents that contradict each other is the newer.
-    dated = f" ({occurred_at:%Y-%m-%d})" if occurred_at else ""
     # Escaped together: two sentences may form a mark.
     text = re.sub(r"\s*\n\s*", "\n", escape_marks(" ".join(texts)))
-    return f'According to "{title_line(title)}"{dated}: {text} {mark(number)}'
+    return f"According to {_dated(title, occurred_at)}: {text} {mark(number)}"
+
+
+def contradiction(title: str, occurred_at: datetime | None, otherwise: str, text: str) -> str:
+    """A note on a document that contradicts the answer: "Title" (date) says otherwise: "text"."""
+    return f'{_dated(title, occurred_at)} {otherwise}: "{title_line(text)}"'
+
+
+def _dated(title: str, occurred_at: datetime | None) -> str:
+    # The date lets a reader see which of two documents that contradict each other is the newer.
+    return f'"{title_line(title)}"' + (f" ({occurred_at:%Y-%m-%d})" if occurred_at else "")
 
 
 def with_marks(text: str, numbers: Sequence[int]) -> tuple[str, str]:

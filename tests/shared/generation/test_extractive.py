@@ -11,11 +11,11 @@ import pytest
 from local import ROOT
 from local.seed_demo import demo_files
 from shared.generation.citations import cite
-from shared.generation.extractive import INDIRECT, MAX_SENTENCES, MODEL, extract
+from shared.generation.extractive import INDIRECT, MAX_ITEMS, MAX_SENTENCES, MODEL, extract
+from shared.generation.statements import plain
 from shared.ingestion.chunking.passages import chunk_document
 from shared.models.embeddings import Embedder, embed
 from shared.text.normalize import clean
-from shared.text.sentences import sentences
 from shared.text.stemming import content_words
 from shared.types import GeneratedText, Match
 from tests.shared.examples import match
@@ -30,30 +30,27 @@ def answer(embedder: Embedder, question: str, *matches: Match) -> GeneratedText:
 
 
 def told(draft: GeneratedText, matches: Sequence[Match]) -> list[tuple[int, str]]:
-    """The answer taken apart: each sentence with its citation's number. Fails unless each sentence stands,
-    letter for letter, in a match of the document of that number and title."""
+    """Each sentence with its citation's number. Fails unless each paragraph cites the document of its title,
+    and each sentence has the words that stand at its place in that document."""
     citations = cite(matches)
-    results: list[tuple[int, str]] = []
     for paragraph in draft.text.removeprefix(f"{INDIRECT}\n\n").split("\n\n"):
-        parts = re.fullmatch(r'According to "(.+?)"(?: \(([\d-]{10})\))?: (.+) \[(\d)\]', paragraph)
+        parts = re.fullmatch(
+            r'(?:According to )?"(.+?)"(?: \(([\d-]{10})\))?(?:: | says otherwise: ")(.+) \[(\d)\]', paragraph
+        )
         assert parts, paragraph
-        _, date, rest, number = parts.groups()
-        cited = citations[int(number) - 1].match
+        cited = citations[int(parts[4]) - 1].match
         assert cited.title == parts[1]
-        assert date == (cited.occurred_at.date().isoformat() if cited.occurred_at else None)
-        known = [
-            # Emphasis that a sentence boundary cut in two is left out.
-            re.sub(r"^[*_]+\s+", "", item.text[sentence.start : sentence.end])
-            for item in matches
-            if item.document_id == cited.document_id
-            for sentence in sentences(item.text, item.lang)
-        ]
-        while rest:
-            first = max((sentence for sentence in known if rest.startswith(sentence)), key=len, default="")
-            assert first, f"not in {cited.title}: {rest}"
-            results.append((int(number), first))
-            rest = rest.removeprefix(first).lstrip()
-    return results
+        assert parts[2] == (cited.occurred_at.date().isoformat() if cited.occurred_at else None)
+    for sentence in draft.sentences:
+        hit = sentence.match
+        assert hit in matches
+        assert hit.document_id == citations[sentence.number - 1].match.document_id
+        source = hit.text[sentence.start - hit.span[0] : sentence.end - hit.span[0]]
+        assert sentence.words, source
+        if not source.startswith("|"):
+            assert plain(source).rstrip(".") in sentence.text
+        assert sentence.words <= content_words(f"{hit.text}")
+    return [(sentence.number, sentence.text) for sentence in draft.sentences]
 
 
 @pytest.fixture(scope="module")
@@ -93,11 +90,11 @@ def test_every_sentence_about_the_demo_corpus_is_in_the_cited_document(
             draft = answer(embedder, question, *best)
             spoken = told(draft, best)
             assert draft.model == MODEL == "extractive"
-            assert 1 <= len(spoken) <= MAX_SENTENCES
+            assert 1 <= len(spoken) <= MAX_ITEMS + 1
             assert len(set(spoken)) == len(spoken)
             for _, sentence in spoken:
                 assert not sentence.endswith("?")
-                assert not sentence.startswith(("#", "|"))
+                assert not re.search(r"^[#|*-]|\*\*|`|\]\(", sentence)
 
 
 def test_the_answering_sentence_cites_its_document_s_number(embedder: Embedder):
@@ -110,11 +107,10 @@ def test_the_answering_sentence_cites_its_document_s_number(embedder: Embedder):
     assert INDIRECT not in draft.text
 
 
-def test_headings_questions_and_table_rows_are_not_answers(embedder: Embedder):
+def test_headings_and_questions_are_not_answers(embedder: Embedder):
     text = (
         "## The battery of the FL-300 logger lasts how long\n"
         "How long does the battery of the FL-300 logger last?\n"
-        "| The battery of the FL-300 logger | lasts five years |\n"
         "Anna: So how long does the battery of the FL-300 logger last, then?\n"
         "The battery of the FL-300 logger lasts five years."
     )
@@ -135,14 +131,6 @@ def test_a_question_in_any_markup_is_not_an_answer(subtests: pytest.Subtests, em
             matches = (match(f"{request}\nThe battery of the logger lasts five years.", "Guide"),)
             draft = answer(embedder, "How long does the battery of the logger last?", *matches)
             assert told(draft, matches) == [(1, "The battery of the logger lasts five years.")]
-
-
-def test_an_indented_table_row_is_not_an_answer(embedder: Embedder):
-    matches = (
-        match("  | battery of the logger | lasts five years |\nThe battery lasts five years.", "Guide"),
-    )
-    draft = answer(embedder, "How long does the battery of the logger last?", *matches)
-    assert told(draft, matches) == [(1, "The battery lasts five years.")]
 
 
 def test_a_sentence_in_two_overlapping_chunks_is_used_once(embedder: Embedder):
@@ -171,7 +159,6 @@ def test_sentences_that_differ_in_a_number_are_both_used(subtests: pytest.Subtes
     cases: list[tuple[str, str]] = [
         ("A logger of 2025 has 24 months of warranty.", "A logger of 2026 has 36 months of warranty."),
         ("The FL-200 logger accepts 6 °C in the tank.", "The FL-300 logger accepts 6 °C in the tank."),
-        ("The price of the milk was 41.2 cents a litre.", "The price of the milk was 41.7 cents a litre."),
     ]  # fmt: skip
     for one, other in cases:
         with subtests.test(one=one):
@@ -190,7 +177,7 @@ def test_an_indirect_answer_is_introduced_as_such(embedder: Embedder):
 def test_without_a_suitable_sentence_the_best_passage_is_shown_as_indirect(
     subtests: pytest.Subtests, embedder: Embedder
 ):
-    for text in ("## Kettle", "Is it hot?\nWho knows?", "| a | b |", "Yes.\nNo."):
+    for text in ("## Kettle", "Is it hot?\nWho knows?", "|---|---|", "Yes.\nNo."):
         with subtests.test(text=text):
             draft = answer(embedder, "How hot is it?", match(text, "Kettle"), match("## Other", "Other"))
             assert draft == GeneratedText(f'{INDIRECT}\n\nAccording to "Kettle": {text} [1]', MODEL)
@@ -244,3 +231,89 @@ def test_a_document_that_is_not_cited_is_not_quoted(embedder: Embedder):
     draft = answer(embedder, "At how many degrees does the kettle switch off?", *matches)
     assert {number for number, _ in told(draft, matches)} <= {1, 2, 3, 4, 5}
     assert answering.text not in draft.text
+
+
+def test_a_row_is_told_with_the_names_of_the_columns_that_the_question_names(embedder: Embedder):
+    text = (
+        "| Model | Wheels | Maximum load | Range | Price | Deposit |\n|---|---|---|---|---|---|\n"
+        "| M1 Swift | 2 | 80 kg | 60 km | 24 € | 100 € |\n| M2 Carry | 3 | 180 kg | 45 km | 39 € | 200 € |"
+    )
+    matches = (match(text, "Bikes"),)
+    draft = answer(embedder, "What is the maximum load of the M1 Swift?", *matches)
+    assert told(draft, matches)[0] == (1, "M1 Swift: Maximum load 80 kg.")
+    assert text[draft.sentences[0].start :].startswith("| M1 Swift | 2 |")
+
+
+def test_a_limit_is_quoted_with_what_it_limits(embedder: Embedder):
+    text = (
+        "Employees park free of charge. Beside the gate, spaces are meant for electric cars only. It rains."
+    )
+    matches = (match(text, "House rules"),)
+    spoken = told(answer(embedder, "Do employees park free of charge?", *matches), matches)
+    assert " ".join(sentence for _, sentence in spoken) == text.removesuffix(" It rains.")
+
+
+def test_a_question_for_yes_or_no_begins_with_the_sentence_that_decides(embedder: Embedder):
+    text = "Resetting a device takes a minute. Resetting a device never deletes its measurements."
+    matches = (match(text, "Devices"),)
+    spoken = told(answer(embedder, "Does resetting a device delete its measurements?", *matches), matches)
+    assert spoken[0] == (1, "Resetting a device never deletes its measurements.")
+
+
+def test_a_list_is_quoted_whole_and_in_order(embedder: Embedder):
+    items = [f"{number}. Step with a {name}." for number, name in enumerate(("badge", "desk", "rule"), 1)]
+    lead = "A new colleague goes through onboarding like this:"
+    matches = (match("\n".join([lead, "", *items, "", "Lunch is at noon for all colleagues."]), "Start"),)
+    draft = answer(embedder, "What are the steps of onboarding?", *matches)
+    assert [sentence for _, sentence in told(draft, matches)] == [lead, *items]
+
+
+def test_a_long_list_is_cut(embedder: Embedder):
+    items = "\n".join(f"- Onboarding step with tool number {number}" for number in range(40))
+    draft = answer(embedder, "List the steps of onboarding", match(items, "Start"))
+    assert len(draft.sentences) == MAX_ITEMS + 1
+
+
+def test_items_without_words_are_left_out(embedder: Embedder):
+    matches = (match("- the\n- a\n- The kettle switches off at 100 degrees", "Kettle"),)
+    spoken = told(answer(embedder, "At how many degrees does the kettle switch off?", *matches), matches)
+    assert spoken == [(1, "The kettle switches off at 100 degrees.")]
+
+
+def test_a_fact_stands_under_its_heading(embedder: Embedder):
+    text = (
+        "# Pump P-210\nMotor power: 5.5 kW\nWeight: 96 kg\n\n# Pump P-310\nMotor power: 9 kW\nWeight: 120 kg"
+    )
+    matches = (match(text, "Data sheets"),)
+    spoken = told(answer(embedder, "What is the motor power of pump P-310?", *matches), matches)
+    assert (1, "Pump P-310: Motor power: 9 kW.") in spoken
+
+
+def test_documents_in_the_language_of_the_question_come_first(embedder: Embedder):
+    english = match("The leave is 30 days a year.", "Leave", lang="en")
+    german = match("Der Urlaub (leave) beträgt 30 Tage im Jahr.", "Urlaub", lang="de")
+    draft = answer(
+        embedder, "Wie viele Tage im Jahr beträgt der Urlaub, leave of 30 days a year?", english, german
+    )
+    assert draft.sentences[0].number == 2
+
+
+def test_the_newest_value_leads_and_the_older_one_is_noted(subtests: pytest.Subtests, embedder: Embedder):
+    old = match(
+        "The small room costs 45 euros a day.", "Prices 2025", occurred_at=datetime(2025, 3, 1, tzinfo=UTC)
+    )
+    new = match(
+        "The small room costs 55 euros a day.", "Prices 2026", occurred_at=datetime(2026, 3, 1, tzinfo=UTC)
+    )
+    cases = [
+        ("What does the small room cost a day?", "says otherwise"),
+        ("Was kostet der small room pro day in euros?", "sagt etwas anderes"),
+    ]
+    for question, otherwise in cases:
+        with subtests.test(question=question):
+            draft = answer(embedder, question, old, new)
+            assert draft.text.removeprefix(f"{INDIRECT}\n\n") == (
+                'According to "Prices 2026" (2026-03-01): The small room costs 55 euros a day. [2]\n\n'
+                f'"Prices 2025" (2025-03-01) {otherwise}: "The small room costs 45 euros a day." [1]'
+            )
+            assert [sentence.number for sentence in draft.sentences] == [2, 1]

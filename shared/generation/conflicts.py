@@ -1,0 +1,140 @@
+"""Conflicts of sentences: two documents give other values (numbers or dates) for the same thing.
+
+Two sentences conflict if they differ in values alone, or if one has all words of the other and other values
+of a unit, and their documents are versions of one: the titles differ by a year or a revision.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import combinations
+
+from shared.generation.grounding.numbers import COUNTED, UNITS
+from shared.generation.statements import begins_with_pronoun
+from shared.text.language_detection import FUNCTION_WORDS, MONTHS
+from shared.text.stemming import STOPWORDS, stem
+from shared.text.word_lists import word_sets
+from shared.types import ExtractedSentence
+
+# The least number of words of two equal sentences, and of two others.
+MIN_WORDS, MIN_WORDS_OF_VERSION = 2, 3
+_TOKEN = re.compile(r"\w+(?:[-./,:'’]\w+)*|[%€$£°]\w*")
+_NUMBER = re.compile(r"\d+(?:[-./,:'’]\d+)*")
+_YEAR = re.compile(r"(?:19|20)\d\d(?:-\d\d)*")
+_REVISION = re.compile(r"(?:v|r|rev)\.?\d+(?:\.\d+)*")
+_KEY = re.compile(r"[^.:]{1,60}: ")
+_FUNCTION_WORDS: frozenset[str] = frozenset().union(*FUNCTION_WORDS.values())
+_REVISION_WORDS = word_sets(__file__)["revision"]
+
+
+@dataclass(frozen=True, slots=True)
+class Conflict:
+    """The newer sentence by the dates of the documents, else by years and revisions in their titles, else by
+    years in the sentences, else the first."""
+
+    newer: ExtractedSentence
+    older: ExtractedSentence
+
+
+@dataclass(frozen=True, slots=True)
+class _Reading:
+    """`frame`: the tokens, with a zero for each value; `values`: each value with its unit; `title`: its words
+    without years and revisions, which are its `version`."""
+
+    sentence: ExtractedSentence
+    frame: tuple[str, ...]
+    values: tuple[tuple[str, str], ...]
+    words: frozenset[str]
+    years: frozenset[str]
+    title: frozenset[str]
+    version: tuple[tuple[int, ...], ...]
+
+
+def conflicting(sentences: Sequence[ExtractedSentence]) -> tuple[Conflict, ...]:
+    """Each pair of sentences that conflict, in their order."""
+    readings = [reading for sentence in sentences if (reading := _read(sentence))]
+    pairs = [(one, other) for one, other in combinations(readings, 2) if _conflict(one, other)]
+    return tuple(_by_age(one, other) for one, other in pairs)
+
+
+def _conflict(one: _Reading, other: _Reading) -> bool:
+    changed = [pair for pair in zip(one.values, other.values, strict=False) if pair[0][0] != pair[1][0]]
+    # Each of two sentences may be about its own year.
+    own_years = one.years and other.years and one.years != other.years and len(changed) > 1
+    if own_years or not changed or one.sentence.match.document_id == other.sentence.match.document_id:
+        return False
+    if one.title == other.title:
+        if one.frame == other.frame:
+            # The number of a row is its name.
+            return one.frame[0] != "0"
+        fewer, more = sorted((one, other), key=lambda reading: len(reading.words))
+        return len(fewer.words) >= MIN_WORDS_OF_VERSION and fewer.words <= more.words and _differ(one, other)
+    # Documents on two products say the same of each. A row or a pronoun is about the subject of its document.
+    are_siblings = len(one.title & other.title) * 2 >= min(len(one.title), len(other.title))
+    has_subject = len(one.words) >= MIN_WORDS and not (
+        _KEY.match(one.sentence.text) or begins_with_pronoun(one.sentence.text)
+    )
+    has_units = all(unit for (_, unit), _ in changed)
+    return one.frame == other.frame and has_subject and has_units and not are_siblings
+
+
+def _differ(one: _Reading, other: _Reading) -> bool:
+    """Whether the sentences have values of one unit, and none in common."""
+    units = {unit for _, unit in one.values if unit} & {unit for _, unit in other.values}
+    return any(not {pair for pair in one.values if pair[1] == unit} & set(other.values) for unit in units)
+
+
+def _read(sentence: ExtractedSentence) -> _Reading | None:
+    """None for a sentence without values."""
+    tokens = [token.casefold() for token in _TOKEN.findall(sentence.text)]
+    places = [place for place in range(len(tokens)) if _is_value(tokens, place)]
+    if not places:
+        return None
+    frame = tuple("0" if place in places else token for place, token in enumerate(tokens))
+    values = tuple((tokens[place], _unit(tokens, place)) for place in places)
+    words = frozenset(stem(word) for word in frame if word not in STOPWORDS) - {"0"}
+    years = frozenset(value for value, _ in values if _YEAR.fullmatch(value))
+    return _Reading(sentence, frame, values, words, years, *_title(sentence.match.title))
+
+
+def _is_value(tokens: Sequence[str], place: int) -> bool:
+    token = tokens[place]
+    if token in MONTHS:
+        return any(map(_NUMBER.fullmatch, tokens[max(0, place - 1) : place + 2]))
+    return token in COUNTED or _NUMBER.fullmatch(token) is not None
+
+
+def _unit(tokens: Sequence[str], place: int) -> str:
+    """The unit of a value. A number behind a word of content may be a label ("truck 27"): it has none."""
+    before, value, after = ("", *tokens, "")[place : place + 3]
+    if ":" in value or _YEAR.fullmatch(value) or {before, value, after} & MONTHS.keys():
+        return "time"
+    counted = after if before in _FUNCTION_WORDS and after not in _FUNCTION_WORDS else ""
+    return UNITS.get(after) or UNITS.get(before) or counted
+
+
+@lru_cache(maxsize=64)
+def _title(title: str) -> tuple[frozenset[str], tuple[tuple[int, ...], ...]]:
+    tokens = [token.casefold() for token in _TOKEN.findall(title)]
+    dated = [token for token in tokens if _YEAR.fullmatch(token)]
+    revised = [
+        token
+        for before, token in zip(["", *tokens], tokens, strict=False)
+        if _REVISION.fullmatch(token) or (before in _REVISION_WORDS and _NUMBER.fullmatch(token))
+    ]
+    words = {*tokens} - {*dated, *revised} - _REVISION_WORDS - MONTHS.keys() - STOPWORDS
+    numbers = (
+        tuple(int(part) for text in texts for part in re.findall(r"\d+", text)) for texts in (dated, revised)
+    )
+    return frozenset(words), tuple(numbers)
+
+
+def _by_age(one: _Reading, other: _Reading) -> Conflict:
+    dates = one.sentence.match.occurred_at, other.sentence.match.occurred_at
+    is_newer = one.version >= other.version
+    if one.version == other.version and one.years and other.years:
+        is_newer = max(one.years) >= max(other.years)
+    if dates[0] and dates[1] and dates[0] != dates[1]:
+        is_newer = dates[0] > dates[1]
+    return Conflict(one.sentence, other.sentence) if is_newer else Conflict(other.sentence, one.sentence)

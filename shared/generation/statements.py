@@ -1,0 +1,133 @@
+"""Statements of a passage: sentences, items of lists, rows of tables and lines "key: value"."""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from enum import Enum, auto
+
+from shared.generation.grounding.markup import without_tags
+from shared.text.sentences import sentences
+from shared.text.stemming import content_words
+from shared.text.word_lists import word_sets
+
+# A row of more cells shows only those whose columns the question names, if it names any.
+MAX_CELLS = 4
+MIN_WORDS = 3
+_LINE = re.compile(r"[^\n]+")
+_HEADING = re.compile(r"#{1,6} +")
+_INDENT = re.compile(r"[ \t]*(?:>[ \t]*)*")
+_BULLET = re.compile(r"[-*+•–][ \t]+(?:\[[ xX]\][ \t]+)?")
+_NUMBERED = re.compile(r"\d{1,2}[.)][ \t]+")
+_RULE = re.compile(r"[|\s]*:?-{2,}[-:|\s]*")
+# Key and value are no sentences.
+_FACT = re.compile(r"[*_]*(\w[^:|.?!\n]{0,39})[*_]*:[*_]*[ \t]+\S.{0,80}(?<![.?!])")
+# Headers of mails, in common languages.
+_FRAME = re.compile(
+    r"(from|to|cc|date|sent|subject|von|an|datum|betreff|de|à|objet|fra|til|dato|emne): ", re.IGNORECASE
+)
+# In any script, with closing quotation marks or brackets behind it.
+_QUESTION = re.compile(r"[?？؟⁇]\W*$")
+_SPEAKER = re.compile(r"^[\w.' -]{2,40}: ")
+_MARKUP = re.compile(
+    r"(?P<ticks>`+)(?P<code>.+?)(?P=ticks)|!?\[(?P<link>[^\]\n]*)\]\([^)\s]*(?:\s+\"[^\"]*\")?\)|\*{2,3}"
+    r"|(?<!\w)_{1,3}(?=\w)|(?<=[\w.!,;:])_{1,3}(?!\w)|(?<![\w*])\*(?=[^\s*])(?P<emphasis>[^*\n]+)(?<=\S)\*(?!\w)"
+)
+_PRONOUNS = word_sets(__file__)["pronouns"]
+
+
+class Kind(Enum):
+    SENTENCE = auto()
+    ITEM = auto()
+    ROW = auto()
+    FACT = auto()
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """text[start:end] of a passage; `text` has no Markdown, and a row's has the names of its columns.
+    `heading`: the section's, or the question before it."""
+
+    text: str
+    start: int
+    end: int
+    heading: str
+    kind: Kind
+
+
+def begins_with_pronoun(text: str) -> bool:
+    return any(word.casefold() in _PRONOUNS for word in re.findall(r"\w+", text)[:1])
+
+
+def plain(text: str) -> str:
+    """The text without the marks of Markdown and HTML: the words of links, code without ticks."""
+    shown = _MARKUP.sub(
+        lambda mark: mark["code"] or plain(mark["link"] or mark["emphasis"] or ""), without_tags(text)
+    )
+    return re.sub(r"[ \t]{2,}", " ", shown).strip()
+
+
+def statements(text: str, lang: str | None, question: frozenset[str]) -> Iterator[Statement]:
+    """The statements in order, without headings, questions and fragments. `question`: its stems."""
+    lines = [(match.start(), match.group()) for match in _LINE.finditer(text)]
+    facts = _facts(lines)
+    heading, header = "", [""]
+    for place, (start, whole_line) in enumerate(lines):
+        indent = len(_INDENT.match(whole_line)[0])  # type: ignore[index]
+        begin, line = start + indent, whole_line[indent:].rstrip()
+        if line.startswith("|"):
+            if any(_RULE.fullmatch(following) for _, following in lines[place + 1 : place + 2]):
+                header = _cells(line)
+            elif not _RULE.fullmatch(line) and (row := _row(_cells(line), header, question)):
+                yield Statement(_closed(row), begin, begin + len(line), heading, Kind.ROW)
+            continue
+        header = [""]
+        if mark := _HEADING.match(line):
+            heading = plain(line[mark.end() :])
+            continue
+        bullet = _BULLET.match(line)
+        if bullet or _NUMBERED.match(line) or start in facts:
+            skip = bullet.end() if bullet else 0
+            kind = Kind.FACT if start in facts else Kind.ITEM
+            yield Statement(_closed(plain(line[skip:])), begin + skip, begin + len(line), heading, kind)
+            continue
+        for item in () if _FRAME.match(line) else sentences(line, lang):
+            shown = plain(line[item.start : item.end])
+            if _QUESTION.search(shown):
+                heading = shown
+            elif shown.endswith(":") or len(content_words(_SPEAKER.sub("", shown))) >= MIN_WORDS:
+                yield Statement(shown, begin + item.start, begin + item.end, heading, Kind.SENTENCE)
+
+
+def _facts(lines: Sequence[tuple[int, str]]) -> set[int]:
+    """The starts of lines "key: value": two or more in a row, with different keys. Speakers of a transcript
+    repeat."""
+    found: set[int] = set()
+    run: dict[str, int] = {}
+    end = -1
+    for start, line in lines:
+        fact = None if _FRAME.match(line) else _FACT.fullmatch(line.strip())
+        if not fact or start != end + 1 or fact[1] in run:
+            run = {}
+        if fact:
+            run[fact[1]] = start
+            found |= set(run.values()) if len(run) > 1 else set()
+        end = start + len(line)
+    return found
+
+
+def _cells(line: str) -> list[str]:
+    return [plain(cell) for cell in re.split(r"(?<!\\)\|", line.strip("|"))]
+
+
+def _row(cells: list[str], header: list[str], question: frozenset[str]) -> str:
+    """The row's name, and its cells with the names of their columns."""
+    names = header if len(header) == len(cells) else [""] * len(cells)
+    rest = [(name, cell) for name, cell in list(zip(names, cells, strict=True))[1:] if cell]
+    if len(rest) > MAX_CELLS:
+        rest = [pair for pair in rest if question & content_words(pair[0])] or rest
+    values = ", ".join(f"{name} {cell}".strip() for name, cell in rest)
+    return ": ".join(filter(None, (cells[0], values)))
+
+
+def _closed(text: str) -> str:
+    return text if not text or text[-1] in ".!?:;,…" else f"{text}."

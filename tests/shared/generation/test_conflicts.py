@@ -1,0 +1,84 @@
+"""Conflicts: other values for the same thing, and none between rows, products, labels or years."""
+
+from datetime import UTC, datetime
+
+import pytest
+
+from shared.generation.conflicts import conflicting
+from shared.text.stemming import content_words
+from shared.types import ExtractedSentence
+from tests.shared.examples import match
+
+
+def sentence(
+    text: str, title: str, year: int | None = None, document: str | None = None
+) -> ExtractedSentence:
+    moment = datetime(year, 1, 1, tzinfo=UTC) if year else None
+    source = match(text, document or f"{title} {year} {text}", title=title, occurred_at=moment)
+    return ExtractedSentence(text, 1, source, 0, len(text), content_words(text))
+
+
+def test_other_values_for_the_same_thing_conflict(subtests: pytest.Subtests):
+    cases = [
+        ("The canteen closes at 13:45.", "House rules", "The canteen closes at 14:00.", "Guide for guests"),
+        ("The deposit is 100 euros a bike.", "Rental", "The deposit is 150 euros a bike.", "Questions"),
+        ("The next audit begins on 3 May.", "Audit", "The next audit begins on 9 June.", "Calendar"),
+        ("The warranty is 24 months.", "Manual", "The warranty is 36 months.", "Manual, revision 2"),
+        ("Descale it every three months.", "Manual v1", "Descale it every two months.", "Manual v2"),
+        ("M1 Swift: Price 24 €.", "Price list 2025", "M1 Swift: Price 29 €.", "Price list 2026"),
+        (
+            "Standard costs 3.90 euros a month in 2025.", "Prices 2025",
+            "Standard costs 4.50 euros a month.", "Prices",
+        ),
+        (
+            "Die Kündigungsfrist beträgt 30 Tage.", "AGB, Stand März 2025",
+            "Die Kündigungsfrist beträgt 60 Tage.", "AGB, Stand Mai 2026",
+        ),
+    ]  # fmt: skip
+    for one, title, other, other_title in cases:
+        with subtests.test(one=one):
+            assert len(conflicting([sentence(one, title), sentence(other, other_title)])) == 1
+
+
+def test_other_things_do_not_conflict(subtests: pytest.Subtests):
+    cases = [
+        ("The pump weighs 96 kg.", "Pump P-210", "The pump weighs 96 kg.", "Pump P-210, revision 2"),
+        ("The pump weighs 96 kg.", "Pump P-210 data", "The pump weighs 120 kg.", "Pump P-310 data"),
+        ("M1 Swift: Price 24 €.", "Bikes", "M1 Swift: Price 29 €.", "Scooters"),
+        ("M1 Swift: Price 24 €.", "Prices 2025", "M2 Carry: Price 29 €.", "Prices 2026"),
+        ("It costs 5 euros a day.", "Lockers", "It costs 7 euros a day.", "Parking"),
+        ("The FL-200 logger accepts 6 °C.", "Limits", "The FL-300 logger accepts 8 °C.", "Guide"),
+        ("Truck 27 was cleaned in Mallow.", "Monday", "Truck 31 was cleaned in Mallow.", "Tuesday"),
+        ("In 2025 sales were 5 million euros.", "Report", "In 2026 sales were 6 million euros.", "Review"),
+        ("Standard costs 4.50 euros.", "Prices 2025", "Plus costs 7.20 euros.", "Prices 2026"),
+        ("Milk above 8 °C is rejected.", "Rules 2025", "Milk is stirred for 5 minutes.", "Rules 2026"),
+    ]  # fmt: skip
+    for one, title, other, other_title in cases:
+        with subtests.test(one=one, other=other):
+            assert conflicting([sentence(one, title), sentence(other, other_title)]) == ()
+
+
+def test_sentences_of_one_document_do_not_conflict():
+    texts = ("Bay 3 opens at 08:00.", "Bay 3 opens at 09:00.")
+    assert conflicting([sentence(text, "Bays", document="bays") for text in texts]) == ()
+
+
+def test_the_newer_is_told_by_date_then_title_then_sentence(subtests: pytest.Subtests):
+    old, new = "The room costs 45 euros a day.", "The room costs 55 euros a day."
+    cases = [
+        ("date", sentence(new, "Prices 2025", 2026), sentence(old, "Prices 2026", 2025)),
+        ("year", sentence(new, "Prices 2026"), sentence(old, "Prices 2025")),
+        ("revision", sentence(new, "Prices, revision 10"), sentence(old, "Prices, revision 9")),
+        (
+            "sentence",
+            sentence("The next audit is in 2027.", "Audit"),
+            sentence("The next audit is in 2026.", "Audit"),
+        ),
+        ("order", sentence(new, "Prices"), sentence(old, "Prices")),
+    ]
+    for case, newer, older in cases:
+        with subtests.test(case):
+            pairs = [(newer, older)] if case == "order" else [(newer, older), (older, newer)]
+            for pair in pairs:
+                (conflict,) = conflicting(pair)
+                assert (conflict.newer, conflict.older) == (newer, older)

@@ -1,0 +1,73 @@
+"""Statements: their texts without Markdown, at their exact places."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from shared.generation.statements import Kind, plain, statements
+
+LINES = st.lists(
+    st.sampled_from(
+        ["# One", "| a | b |", "|---|---|", "| c **d** | | e |", "- [ ] item `x`", "3. third",
+         "> It is quoted.", "Key: 5", "Other key: 6 kg", "From: me",
+         "Ann: did it stop? It did stop there.", "", "```", "*", "_"]
+    )
+)  # fmt: skip
+
+
+def told(text: str, question: str = "") -> list[tuple[str, Kind]]:
+    return [(item.text, item.kind) for item in statements(text, "en", frozenset(question.split()))]
+
+
+@given(LINES.map("\n".join) | st.text(max_size=200))
+def test_places_are_ordered_disjoint_and_within_a_line(text: str):
+    end = 0
+    for item in statements(text, "en", frozenset()):
+        assert end <= item.start < item.end <= len(text)
+        assert "\n" not in text[item.start : item.end]
+        end = item.end
+
+
+def test_marks_of_markdown_are_removed(subtests: pytest.Subtests):
+    cases = {
+        "**Never** mix *acid* and __base__.": "Never mix acid and base.",
+        "See [the guide](https://a.example/b) and ![a picture](c.png).": "See the guide and a picture.",
+        "Call `rag_match(**x)` now.": "Call rag_match(**x) now.",
+        "snake_case_name and 5 * 3 * 2 stay.": "snake_case_name and 5 * 3 * 2 stay.",
+        "**Note.": "Note.",
+    }
+    for text, expected in cases.items():
+        with subtests.test(text):
+            assert plain(text) == expected
+
+
+def test_rows_have_the_names_of_their_columns():
+    text = "| | Standard | Plus |\n|---|---|---|\n| Users | 25 | no limit |\n| Storage | | 7 years |"
+    assert told(text) == [
+        ("Users: Standard 25, Plus no limit.", Kind.ROW),
+        ("Storage: Plus 7 years.", Kind.ROW),
+    ]
+
+
+def test_a_wide_row_has_only_the_columns_of_the_question():
+    text = "| M | Load | B | C | D | E |\n|---|---|---|---|---|---|\n| M1 | 80 kg | 2 | 3 | 4 | 5 |"
+    assert told(text, "load") == [("M1: Load 80 kg.", Kind.ROW)]
+    assert told(text, "colour") == [("M1: Load 80 kg, B 2, C 3, D 4, E 5.", Kind.ROW)]
+
+
+def test_lines_of_keys_are_facts_and_turns_of_speakers_are_not():
+    assert told("Weight: 96 kg\nColour: blue") == [
+        ("Weight: 96 kg.", Kind.FACT),
+        ("Colour: blue.", Kind.FACT),
+    ]
+    assert told("Ann: no\nBen: yes\nAnn: no") == [("Ann: no.", Kind.FACT), ("Ben: yes.", Kind.FACT)]
+    assert told("Ann: The kettle stopped at noon.\nBen: It started at once.")[0][1] is Kind.SENTENCE
+
+
+def test_headers_of_mails_are_left_out():
+    assert told("From: Ann of the sales team\nSubject: the new price list\nDate: today") == []
+
+
+def test_a_question_is_the_heading_of_its_answer():
+    (item,) = statements("**Is there a trial?** Yes, a trial takes 45 days.", "en", frozenset())
+    assert (item.heading, item.text) == ("Is there a trial?", "Yes, a trial takes 45 days.")
