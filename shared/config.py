@@ -108,7 +108,6 @@ Bucket = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9._-]{0,62}$")]
 CommaSeparated = BeforeValidator(_split)
 Network = IPv4Network | IPv6Network
 Rate = Annotated[str, AfterValidator(_rate)]
-Share = Annotated[float, Field(ge=0, le=1)]
 Seconds = Annotated[float, Field(gt=0, le=600)]
 
 

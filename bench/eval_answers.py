@@ -1,0 +1,166 @@
+"""Answers and confidence over the demo's documents and a handbook: bench/datasets/confidence.
+
+    python -m bench.eval_answers [--write]
+
+Each of the 209 questions is asked as its asker, without a model, through the searches of three APIs: rag
+(semantic, with the contract's ceiling), index and knowledge (hybrid), platform (graph). The report has the
+level by kind of question, whether an answer has the evidence, and how often the APIs agree. The set fits
+nothing.
+"""
+
+import argparse
+import asyncio
+import json
+import re
+import sys
+import tempfile
+from collections import Counter, defaultdict
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import psycopg
+from rich.console import Console
+
+from local.demo_corpus import ORGS
+from local.seed_demo import Authorise, demo_files, ingest_files, make_services, principals_of
+from local.stack import Stack
+from shared import pipeline
+from shared.ingestion.synchronous_ingestion import NewDocument, ingest
+from shared.services import Services
+from shared.types import Filters, Mode, Query
+
+DATASET = Path(__file__).parent / "datasets" / "confidence"
+RESULTS = Path(__file__).parent / "results" / "answers.json"
+MERROW = str(uuid4())
+APIS = {
+    "rag": (Query("", 8), True),
+    "index": (Query("", 5, mode=Mode.HYBRID), False),
+    "platform": (Query("", 5, mode=Mode.GRAPH), False),
+}
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        prog="python -m bench.eval_answers",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--write", type=Path, help="a file that gets each question with its answers")
+    parser.add_argument("--dataset", type=Path, default=DATASET)
+    arguments = parser.parse_args()
+    console = Console()
+    questions = _lines(arguments.dataset / "queries.jsonl")
+    with tempfile.TemporaryDirectory(prefix="rag-eval-") as folder:
+        stack = Stack(Path(folder), keys="hs256")
+        try:
+            stack.up(0, durable=False)
+            services = make_services(stack)
+            try:
+                _add_merrow(stack)
+                principal = principals_of(stack)
+                ingest_files(services, demo_files(), principal, console)
+                _ingest_handbook(services, principal, arguments.dataset)
+                answered = [_asked(services, principal, question) for question in questions]
+            finally:
+                services.close()
+        finally:
+            stack.remove()
+    if arguments.write:
+        arguments.write.write_text("".join(json.dumps(line, ensure_ascii=False) + "\n" for line in answered))
+    summary = summarize(answered)
+    if arguments.dataset == DATASET:
+        RESULTS.write_text(json.dumps(summary, indent=1) + "\n")
+    console.print_json(data=summary)
+    return 0
+
+
+def summarize(answered: list[dict[str, Any]]) -> dict[str, Any]:
+    """By way of unanswerable and kind of answerable questions: how many, called high, answered, and, of the
+    answerable, with the evidence in the answer; for the rag API. `agreement`: equal levels of all APIs."""
+    groups: dict[str, list[dict[str, Any]]] = defaultdict(list)
+    for line in answered:
+        groups["answerable" if line["answerable"] else "unanswerable"].append(line)
+        groups[line["way"] or line["kind"]].append(line)
+    levels = [{name: api["level"] for name, api in line["apis"].items()} for line in answered]
+    return {
+        "groups": {
+            name: {
+                "questions": len(lines),
+                "high": sum(line["apis"]["rag"]["level"] == "high" for line in lines),
+                "answered": sum(line["apis"]["rag"]["level"] != "low" for line in lines),
+                "with_evidence": sum(line["apis"]["rag"]["has_evidence"] for line in lines),
+            }
+            for name, lines in groups.items()
+        },
+        "agreement": {
+            "index and platform": sum(each["index"] == each["platform"] for each in levels),
+            "all": sum(len(set(each.values())) == 1 for each in levels),
+            "rag lower": sum(line["apis"]["rag"]["held_down"] for line in answered),
+            "questions": len(levels),
+        },
+        "levels": Counter(each["rag"] for each in levels),
+    }
+
+
+def _asked(services: Services, principal: Authorise, question: Mapping[str, Any]) -> dict[str, Any]:
+    about = question["meta"]
+    org_id = {**ORGS, "merrow": MERROW}[about["org"]]
+    apis = {}
+    for name, (query, has_ceiling) in APIS.items():
+        asked = replace(query, text=question["text"], filters=Filters(org_id=org_id))
+        caller = principal(about["asker"])
+        answer = asyncio.run(pipeline.answer(services, caller, asked, has_ceiling=has_ceiling))
+        text = answer.draft.text if answer.draft else ""
+        apis[name] = {
+            "level": answer.judgement.confidence.value,
+            "score": round(answer.judgement.score, 3),
+            "because": answer.judgement.because,
+            "held_down": answer.judgement.because[-1].startswith("The mean similarity"),
+            "has_evidence": all(_plain(part) in _plain(text) for part in about.get("evidence") or ["\0"]),
+            "text": text,
+        }
+    kept = {name: about.get(name) for name in ("answerable", "way", "kind", "answer", "evidence", "reason")}
+    return {"id": question["id"], "question": question["text"], **kept, "apis": apis}
+
+
+def _plain(text: str) -> str:
+    return re.sub(r"[\s*_`|]+", " ", text).casefold()
+
+
+def _add_merrow(stack: Stack) -> None:
+    with psycopg.connect(stack.database_url(), autocommit=True) as connection:
+        connection.execute("insert into rag.orgs (id, name) values (%s, 'Merrow')", [MERROW])
+        for email, role in (("hugo@merrow.example", "admin"), ("lotte@merrow.example", "member")):
+            user = str(uuid4())
+            connection.execute("insert into auth.users (id, email) values (%s, %s)", [user, email])
+            connection.execute(
+                "insert into rag.members (org_id, user_id, role) values (%s, %s, %s)", [MERROW, user, role]
+            )
+
+
+def _ingest_handbook(services: Services, principal: Authorise, dataset: Path) -> None:
+    for line in _lines(dataset / "corpus.jsonl"):
+        about = line["meta"]
+        date = about.get("date")
+        document = NewDocument(
+            MERROW,
+            line["title"],
+            line["text"],
+            external_id=line["id"],
+            source_type=about.get("source_type"),
+            lang=about.get("lang"),
+            occurred_at=datetime.fromisoformat(f"{date}T00:00:00+00:00") if date else None,
+        )
+        ingest(services.database, services.embedder, principal("hugo@merrow.example"), document)
+
+
+def _lines(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+if __name__ == "__main__":
+    sys.exit(main())
