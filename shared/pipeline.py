@@ -16,8 +16,9 @@ from starlette.concurrency import run_in_threadpool
 
 from shared.errors import GenerationFailed, GenerationRefused, InvalidRequest
 from shared.generation.citations import cite, with_snippets
-from shared.generation.confidence import JUDGED, held_down, judge
+from shared.generation.confidence import JUDGED, after_abstention, after_check, held_down, judge
 from shared.generation.evidence import evidence_of
+from shared.generation.extractive import MODEL as EXTRACTIVE
 from shared.generation.generators import (
     DEFAULT_SAMPLING,
     Generation,
@@ -26,6 +27,7 @@ from shared.generation.generators import (
     chat_request,
     collect,
 )
+from shared.generation.grounding.unsupported import unsupported_sentences
 from shared.generation.refusals import missing_note
 from shared.models.query_embedding_cache import embed_query
 from shared.models.reranking import rerank
@@ -101,7 +103,12 @@ async def answer(
     except GenerationRefused as refused:
         # The caller chose neither the model nor the messages.
         raise GenerationFailed from refused
+    if draft and draft.is_abstention:
+        draft, judgement = None, after_abstention(judgement)
     if draft:
+        if draft.model != EXTRACTIVE:
+            unsupported = await run_in_threadpool(unsupported_sentences, draft.text, matches)
+            judgement = after_check(judgement, unsupported)
         note = missing_note(query.text, judgement)
         draft = replace(draft, text=f"{note}\n\n{draft.text}".strip())
         citations = with_snippets(citations, draft.snippets)

@@ -223,7 +223,8 @@ class Judgement:
 
     `score`: 0..1, which `thresholds` divide into levels; `because`: the reasons as sentences; `missing`:
     names, numbers, dates and identifiers of the question that no match contains; `ceiling`: the rag
-    contract's thresholds of the mean similarity.
+    contract's thresholds of the mean similarity; `unsupported`: sentences of the model's answer that no match
+    supports.
     """
 
     confidence: Confidence
@@ -232,6 +233,7 @@ class Judgement:
     because: tuple[str, ...]
     missing: tuple[str, ...]
     ceiling: Thresholds
+    unsupported: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -292,13 +294,15 @@ class ExtractedSentence:
 @dataclass(frozen=True, slots=True)
 class GeneratedText:
     """An answer, the generator that wrote it, and the tokens that it used. `snippets`: by the number of a
-    citation, the passage that its mark refers to; `sentences`: those of an extracted answer."""
+    citation, the passage that its mark refers to; `sentences`: those of an extracted answer; `is_abstention`:
+    the model found no answer, and the text is empty."""
 
     text: str
     model: str
     usage: Usage = Usage()
     snippets: Mapping[int, str] = field(default_factory=dict)
     sentences: tuple[ExtractedSentence, ...] = ()
+    is_abstention: bool = False
 
 
 @dataclass(frozen=True, slots=True)

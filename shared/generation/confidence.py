@@ -88,6 +88,21 @@ def held_down(judgement: Judgement, matches: Sequence[Match]) -> Judgement:
     return replace(judgement, confidence=highest, because=(*judgement.because, reason))
 
 
+def after_abstention(judgement: Judgement) -> Judgement:
+    """The judgement where the model found no answer in the matches."""
+    because = (*judgement.because, "The model found no answer in the passages.")
+    return replace(judgement, confidence=Confidence.LOW, because=because)
+
+
+def after_check(judgement: Judgement, unsupported: tuple[str, ...]) -> Judgement:
+    """The judgement, medium at most where the matches do not support these sentences of the answer."""
+    if not unsupported:
+        return judgement
+    level = Confidence.MEDIUM if judgement.confidence is Confidence.HIGH else judgement.confidence
+    because = (*judgement.because, "The passages do not support every sentence of the answer.")
+    return replace(judgement, confidence=level, because=because, unsupported=unsupported)
+
+
 def level_of(value: float, thresholds: Thresholds) -> Confidence:
     if value >= thresholds.high:
         return Confidence.HIGH

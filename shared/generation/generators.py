@@ -27,6 +27,9 @@ TEMPERATURE = 0.2
 DEFAULT_SAMPLING = Sampling()
 
 TASK = "You answer questions from excerpts of the user's documents, each with its title first."
+# The whole reply of a model that finds no answer.
+ABSTENTION = "NO_ANSWER"
+ABSTAIN = f" If neither they nor the conversation contain the answer, reply with exactly {ABSTENTION}."
 QUESTION = (
     "Context:\n{context}\n\nQuestion: {question}\n\n"
     "Instructions: Answer the question based ONLY on the context above. If the context doesn't contain "
@@ -111,18 +114,24 @@ class ModelGenerator:
     async def write(self, request: GenerationRequest) -> Generation:
         body = await run_in_threadpool(request.chat_request)
         usage: Usage | None = None
-        text = ""
+        text, sent = "", 0
         pairs = SurrogateJoiner()
         async with aclosing(self._stream(body) if request.streams else self._complete(body)) as replies:
             async for reply, content in replies:
                 usage = usage_in(reply) or usage
-                if part := pairs.joined(content):
-                    text += part
-                    yield part
+                text += pairs.joined(content)
+                if sent < len(text) and not _may_be_abstention(text):
+                    yield text[sent:]
+                    sent = len(text)
         if not text.strip():
             raise GenerationFailed
         if usage is None:
             usage = await run_in_threadpool(count_usage, body["messages"], text)
+        if _is_abstention(text):
+            yield GeneratedText("", body["model"], usage, is_abstention=True)
+            return
+        if sent < len(text):
+            yield text[sent:]
         yield GeneratedText(text, body["model"], usage)
 
     async def _stream(self, body: Body) -> AsyncGenerator[tuple[Body, str]]:
@@ -165,16 +174,25 @@ def chat_request(
     return {
         "model": model,
         "messages": [
-            {"role": "system", "content": system_prompt(fence)},
+            {"role": "system", "content": system_prompt(fence, may_abstain=True)},
             {"role": "user", "content": template.format(context=context, question=question)},
         ],
         **{"temperature": TEMPERATURE, **sampling.specified()},
     }
 
 
-def system_prompt(fence: Fence) -> str:
-    """The task of a model that answers over `render_context`."""
-    return fence.system_prompt(TASK, "source")
+def system_prompt(fence: Fence, *, may_abstain: bool = False) -> str:
+    """The task of a model that answers over `render_context`; whether it may reply ABSTENTION."""
+    return fence.system_prompt(TASK + ABSTAIN if may_abstain else TASK, "source")
+
+
+def _may_be_abstention(text: str) -> bool:
+    """Whether the reply so far may become an abstention."""
+    return ABSTENTION.startswith(text.strip()) or _is_abstention(text)
+
+
+def _is_abstention(text: str) -> bool:
+    return text.strip().strip(".`'\"*") == ABSTENTION
 
 
 def render_context(matches: Sequence[Match], fence: Fence, budget: int, *, numbered: bool = False) -> str:

@@ -124,6 +124,15 @@ def test_deep_reasoning_works_without_a_model(settings: Settings, home: Workspac
             assert paragraph.startswith(f'According to "{titles[number - 1]}"')
 
 
+def test_an_abstention_in_a_stream_is_a_refusal(settings: Settings, home: Workspace, gateway: StandIn):
+    gateway.replies(streams("NO_", "ANSW", "ER"))
+    with chat_client(settings, gateway) as client:
+        chunks = chunks_of(say(client, home.actor, stream=True))
+    assert text_of(chunks) == INSUFFICIENT
+    metadata = chunks[-1]["metadata"]
+    assert (metadata["withheld"], metadata["confidence_detail"]["level"]) == (True, "low")
+
+
 def test_a_model_that_loops_in_deep_reasoning_is_stopped(
     settings: Settings, home: Workspace, gateway: StandIn
 ):

@@ -99,6 +99,14 @@ def test_an_answer_without_supported_sentences_is_withheld(
     assert (body["answer"], body["withheld"], body["citations"]) == (INSUFFICIENT, True, [])
 
 
+def test_a_model_s_abstention_is_a_refusal(home: Workspace, settings: Settings, gateway: StandIn):
+    gateway.replies(says("NO_ANSWER"))
+    with answering(settings, gateway) as client:
+        body = ask(client, home)
+    assert (body["withheld"], body["answer"], body["citations"]) == (True, INSUFFICIENT, [])
+    assert (body["confidence"], body["confidenceDetail"]["level"]) == ("low", "low")
+
+
 def test_a_question_without_matches_does_not_reach_the_model(
     home: Workspace, settings: Settings, gateway: StandIn
 ):

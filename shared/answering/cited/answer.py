@@ -6,6 +6,7 @@ retrieve -> judge -> generate -> check -> compose
 import time
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
+from dataclasses import replace
 
 from starlette.concurrency import run_in_threadpool
 
@@ -15,6 +16,7 @@ from shared.answering.cited.prompt import chat_request
 from shared.answering.cited.types import AnswerDone, AnswerRequest, Event, RetrievalDone, Token
 from shared.answering.routed_search import retrieve
 from shared.generation.citations import cite
+from shared.generation.confidence import after_abstention
 from shared.generation.generators import GenerationRequest, Generator
 from shared.generation.grounding.checker import Checker
 from shared.generation.grounding.stream import Stream
@@ -48,6 +50,9 @@ async def answer(
         async for sentence in sentences:
             if isinstance(sentence, GeneratedText):
                 usage = sentence.usage
+                if sentence.is_abstention:
+                    judgement = after_abstention(retrieval.judgement)
+                    retrieval = replace(retrieval, judgement=judgement)
             elif text := composer.add(sentence):
                 yield Token(text)
     withheld = not composer.is_grounded
@@ -106,8 +111,8 @@ async def _check_sentences(
                     stream = await run_in_threadpool(_stream, matches)
                 for sentence in await run_in_threadpool(stream.feed, part):
                     yield sentence
-            elif stream:
-                for sentence in await run_in_threadpool(stream.close):
+            else:
+                for sentence in await run_in_threadpool(stream.close) if stream else ():
                     yield sentence
                 yield part
 

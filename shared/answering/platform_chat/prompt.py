@@ -28,7 +28,7 @@ def chat_request(
     if connections:
         # Its names are from documents, so it is data too.
         context = "\n".join([context, excerpt(CONNECTIONS, connections, fence).rstrip("\n")])
-    system = "\n\n".join(filter(None, (system_prompt(fence), turn.instruction)))
+    system = "\n\n".join(filter(None, (system_prompt(fence, may_abstain=True), turn.instruction)))
     messages = [
         _message("system", system),
         *(_message("system", text) for text in turn.system_messages),

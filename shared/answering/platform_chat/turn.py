@@ -20,6 +20,9 @@ from shared.answering.platform_chat.turn_text import generate
 from shared.answering.platform_chat.types import Delta, Event, Message, Sources, Turn, TurnDone
 from shared.errors import RagError
 from shared.generation.citations import best_of_documents
+from shared.generation.confidence import after_abstention, after_check
+from shared.generation.extractive import MODEL as EXTRACTIVE
+from shared.generation.grounding.unsupported import unsupported_sentences
 from shared.generation.refusals import insufficient
 from shared.observability.tracing import milliseconds_since, step
 from shared.services import Services
@@ -59,9 +62,11 @@ async def converse(core: Services, caller: Caller, turn: Turn) -> AsyncGenerator
         async for text in texts:
             state.text += text
             yield Delta(text)
+    judgement = await run_in_threadpool(_judge_text, state, judgement)
     if judgement.confidence is Confidence.LOW:
-        state.text = insufficient(turn.question)
-        yield Delta(state.text)
+        refusal = insufficient(turn.question)
+        state.text += refusal
+        yield Delta(refusal)
     yield await run_in_threadpool(
         _turn_done, state, judgement, started, retrieval_ms, milliseconds_since(generation_start)
     )
@@ -85,6 +90,16 @@ def _judge(state: TurnState) -> Judgement:
     median = sorted(judged, key=lambda judgement: judgement.score)[len(judged) // 2]
     # The caller did not write what a query of the model mentions.
     return median if len(judged) == 1 else replace(median, missing=())
+
+
+def _judge_text(state: TurnState, judgement: Judgement) -> Judgement:
+    """The judgement after the model abstained or its sentences were checked."""
+    generated = state.generated
+    if generated is None or generated.model == EXTRACTIVE:
+        return judgement
+    if generated.is_abstention:
+        return after_abstention(judgement)
+    return after_check(judgement, unsupported_sentences(generated.text, state.results.matches()))
 
 
 async def _retrieve(state: TurnState) -> AsyncGenerator[Event]:

@@ -13,7 +13,7 @@ from shared.answering.platform_chat.types import Message, Session, Turn
 from shared.generation.confidence import JUDGED
 from shared.generation.extractive import MODEL as EXTRACTIVE
 from shared.services import Services
-from shared.types import Judgement, Principal, SearchResult, Usage
+from shared.types import GeneratedText, Judgement, Principal, SearchResult, Usage
 
 Caller = Callable[[], Principal]
 
@@ -33,6 +33,7 @@ class TurnState:
     text: str = ""
     usage: Usage = field(default_factory=Usage)
     retrieval_tokens: int = 0
+    generated: GeneratedText | None = None
     # By query.
     judgements: dict[str, Judgement] = field(default_factory=dict)
 

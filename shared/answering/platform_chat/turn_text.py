@@ -46,6 +46,7 @@ async def generate(state: TurnState, judgement: Judgement) -> AsyncGenerator[str
                 yield part
                 continue
             state.usage = part.usage
+            state.generated = part
             state.retrieval_tokens = await run_in_threadpool(_retrieval_tokens, state, context, part)
 
 

@@ -73,12 +73,14 @@ class ConfidenceThresholds(BaseModel):
 
 class ConfidenceDetail(BaseModel):
     """`score`: the calibrated probability, 0 to 1, that the passages answer the question, which `thresholds`
-    divide into levels; `because`: the reasons."""
+    divide into levels; `because`: the reasons; `unsupported`: sentences of a model's answer that the passages
+    do not support."""
 
     level: Literal["high", "medium", "low"]
     score: float
     thresholds: ConfidenceThresholds
     because: list[str]
+    unsupported: list[str] = []
 
     @classmethod
     def of(cls, judgement: Judgement) -> Self:
@@ -87,6 +89,7 @@ class ConfidenceDetail(BaseModel):
             score=rounded_score(judgement.score),
             thresholds=ConfidenceThresholds.of(judgement.thresholds),
             because=list(judgement.because),
+            unsupported=list(judgement.unsupported),
         )
 
 

@@ -11,6 +11,8 @@ from shared.generation.confidence import (
     CALIBRATIONS,
     CONTRACT_THRESHOLDS,
     Calibration,
+    after_abstention,
+    after_check,
     held_down,
     judge,
     mean_similarity,
@@ -115,6 +117,17 @@ def test_the_rag_contract_s_mean_holds_a_level_down_and_never_raises_it():
     assert held_down(high, [match(similarity=0.29)]).confidence is Confidence.LOW
     low = calibrated(Evidence(0.1, 0.0))
     assert held_down(low, [match(similarity=0.9)]) == low
+
+
+def test_an_abstention_is_low_and_unsupported_sentences_are_medium_at_most():
+    high = calibrated(Evidence(1.0, 1.0))
+    abstained = after_abstention(high)
+    assert abstained.confidence is Confidence.LOW
+    assert abstained.because[-1] == "The model found no answer in the passages."
+    assert after_check(high, ()) == high
+    checked = after_check(high, ("It holds 9 litres.",))
+    assert (checked.confidence, checked.unsupported) == (Confidence.MEDIUM, ("It holds 9 litres.",))
+    assert after_check(calibrated(Evidence(0.1, 0.0)), ("x",)).confidence is Confidence.LOW
 
 
 def test_the_local_model_has_the_calibration_that_was_measured():
