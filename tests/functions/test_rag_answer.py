@@ -193,14 +193,14 @@ def test_a_model_s_abstention_is_insufficient_context(
     people: People, core: Services, settings: Settings, gateway: StandIn, subtests: pytest.Subtests
 ):
     tell(core, people.ann, "Kettle manual", KETTLE)
-    for reply in ("NO_ANSWER", " NO_ANSWER.\n", "`NO_ANSWER`"):
+    replies = "NO_ANSWER", " NO_ANSWER.\n", "`NO_ANSWER`"
+    gateway.replies(*map(completion, replies), completion("NO_ANSWER is the name of a flag of the kettle."))
+    for reply in replies:
         with subtests.test(reply=reply):
-            gateway.replies(completion(reply))
             body = ask_through(settings, gateway, people, "When does the kettle switch off?").json()
             assert (body["status"], body["answer"]["text"]) == ("insufficient_context", INSUFFICIENT)
             assert (body["answer"]["confidence"], body["answer"]["model"]) == ("low", None)
             assert body["confidence_detail"]["because"][-1] == "The model found no answer in the passages."
-    gateway.replies(completion("NO_ANSWER is the name of a flag of the kettle."))
     body = ask_through(settings, gateway, people, "When does the kettle switch off?").json()
     assert body["answer"]["text"].startswith("NO_ANSWER is")
 
@@ -210,11 +210,11 @@ def test_unsupported_sentences_of_a_model_are_listed_and_the_level_is_medium_at_
 ):
     tell(core, people.ann, "Kettle manual", KETTLE)
     question = "At how many degrees does the kettle switch off?"
-    gateway.replies(completion("The kettle switches off at 100 degrees. It was made in Norway in 1974."))
+    supported = "The kettle switches off at 100 degrees."
+    gateway.replies(completion(f"{supported} It was made in Norway in 1974."), completion(supported))
     body = ask_through(settings, gateway, people, question).json()
     assert body["confidence_detail"]["unsupported"] == ["It was made in Norway in 1974."]
     assert body["answer"]["confidence"] == "medium"
-    gateway.replies(completion("The kettle switches off at 100 degrees."))
     body = ask_through(settings, gateway, people, question).json()
     assert (body["confidence_detail"]["unsupported"], body["answer"]["confidence"]) == ([], "high")
 
