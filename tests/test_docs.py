@@ -21,6 +21,7 @@ EXAMPLE = (ROOT / ".env.example").read_text()
 LINKING = (
     "README.md",
     "CONTRIBUTING.md",
+    "SECURITY.md",
     "sql/README.md",
     "sdk/python/README.md",
     "sdk/typescript/README.md",
