@@ -14,6 +14,7 @@ from shared.api.contracts.platform.pagination import Limit, Order, Pagination
 from shared.api.contracts.shared_fields import Offset
 from shared.api.dependencies import Core
 from shared.api.idempotent_execution import IdempotentRequest, Once
+from shared.clients.row_validation import readable
 from shared.documents import collections
 from shared.errors import InvalidRequest
 from shared.models.embeddings import embedder_limits_of, model_of
@@ -55,7 +56,7 @@ def index(
 ) -> wire.Collections:
     rows, total = collections.list_collections(core.database, caller, limit, offset, sort_by, order)
     return wire.Collections(
-        data=list(map(partial(_to_wire, core), rows)),
+        data=list(readable(rows, partial(_to_wire, core))),
         pagination=Pagination.of(total, limit, offset),
     )
 

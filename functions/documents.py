@@ -15,6 +15,7 @@ from shared.api.contracts.platform.pagination import Limit, Order, Pagination
 from shared.api.contracts.shared_fields import Offset
 from shared.api.dependencies import Core, PublicUrl
 from shared.api.idempotent_execution import IdempotentRequest, Once
+from shared.clients.row_validation import readable
 from shared.documents import documents
 from shared.documents.direct_uploads import Uploads
 from shared.documents.documents import NewUpload
@@ -128,7 +129,7 @@ def index(
         core.database, caller, collection, limit, offset, status, sort_by, order
     )
     return wire.Documents(
-        data=list(map(wire.Document.of, rows)), pagination=Pagination.of(total, limit, offset)
+        data=list(readable(rows, wire.Document.of)), pagination=Pagination.of(total, limit, offset)
     )
 
 

@@ -13,6 +13,7 @@ from shared.api.contracts.platform.pagination import Limit
 from shared.api.contracts.shared_fields import CollectionName, Offset
 from shared.api.dependencies import Core
 from shared.api.ingestion_guard import guard_from
+from shared.clients.row_validation import readable
 from shared.documents import indexes, named_collections
 from shared.documents.documents import MAX_BYTES
 from shared.documents.indexes import IndexDocument
@@ -65,7 +66,7 @@ def documents(
             limit, offset, max_text_length, wire.filters_of(metadata_filter)
         )
         rows, total = named_collections.documents(core.database, caller, index_name, page)
-        entries = list(map(wire.Document.of, rows))
+        entries = list(readable(rows, wire.Document.of))
         return wire.Documents(documents=entries, count=len(entries), total_items=total)
 
 

@@ -15,6 +15,7 @@ from shared.api.contracts import knowledge as wire
 from shared.api.contracts.shared_fields import CollectionName, DocumentName, Offset
 from shared.api.dependencies import Core
 from shared.api.ingestion_guard import guard_from
+from shared.clients.row_validation import readable
 from shared.documents import named_collections
 from shared.documents.documents import MAX_BYTES
 from shared.types import Principal, Scope
@@ -82,7 +83,7 @@ def documents(
     offset: Offset = 0,
 ) -> wire.Documents:
     rows, total = knowledge.documents(core, caller, namespace, limit, offset)
-    return wire.Documents(documents=list(map(wire.Document.of, rows)), total=total)
+    return wire.Documents(documents=list(readable(rows, wire.Document.of)), total=total)
 
 
 @app.delete(PREFIX + "/{namespace:path}/documents/{document_id:path}", status_code=204)

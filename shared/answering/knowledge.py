@@ -15,6 +15,7 @@ from starlette.concurrency import run_in_threadpool
 
 from shared import pipeline
 from shared.access.concurrent_ingestion_limit import UNGUARDED, Guard
+from shared.clients.row_validation import object_of, readable
 from shared.documents import named_collections
 from shared.documents.documents import TITLE_CHARACTERS, first_words, title_of
 from shared.documents.named_collections import Row
@@ -87,7 +88,7 @@ def ingest(
     document replaces the one with its name. Creates a new namespace. Raises Forbidden for another user's
     namespace, and as store_many."""
     collection = named_collections.find_or_none(core.database, caller, namespace)
-    config = ChunkingConfig.of(collection["config"] if collection else {})
+    config = ChunkingConfig.of_collection(collection)
     names = [text.name or text.generated_name() for text in texts]
     documents = {
         name: text.document(name, _denied(core))
@@ -134,14 +135,14 @@ def documents(
         return [], 0
 
     def redact(row: Row) -> Row:
-        metadata = _without(denied, row["metadata"])
+        metadata = _without(denied, object_of(row["metadata"]))
         return {
             **row,
             "metadata": metadata,
             "title": first_words(row["content"]) if needs_new_title else row["title"],
         }
 
-    return list(map(redact, page)), total
+    return list(readable(page, redact)), total
 
 
 def delete(core: Services, caller: Principal, namespace: str, name: str) -> None:

@@ -12,6 +12,7 @@ from postgrest import SyncPostgrestClient
 from postgrest.exceptions import APIError
 
 from shared.clients.http_client import deadline, http_client, retry
+from shared.clients.row_validation import LenientResponse
 from shared.errors import DatabaseFailed, DatabaseTimedOut, RagError, error_details, error_from_sql
 from shared.types import Principal, PrincipalSource
 
@@ -76,6 +77,7 @@ class Database:
         self._transport = http_client(
             LONG_CALL_SECONDS, httpx.Limits(max_connections=64, max_keepalive_connections=32)
         )
+        self._transport.event_hooks = {"response": [_read_leniently]}
 
     def call(
         self,
@@ -183,6 +185,11 @@ class Database:
 
     def close(self) -> None:
         self._transport.close()
+
+
+def _read_leniently(response: httpx.Response) -> None:
+    """Replaces the response's json method, which the client of PostgREST calls."""
+    response.__class__ = LenientResponse
 
 
 def _status_of(code: str, status: int) -> DatabaseStatus:

@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import Any
 
 from shared.clients.postgrest import Database
+from shared.clients.row_validation import object_of, readable
 from shared.errors import InvalidRequest, NotFound
 from shared.graph.query_result import graph_of
 from shared.retrieval.types import Contents, Document, Kind, Part, Place
@@ -51,10 +52,10 @@ def hydrate(
         "chunks": chunks,
     }
     contents = database.call(caller, "rag_get_contents", arguments, idempotent=True)
-    documents = tuple(map(_document, contents["documents"]))
+    documents = readable(contents["documents"], _document)
     if documents and hops is not None:
         documents = _with_graphs(database, caller, documents, arguments, hops)
-    parts = tuple(map(_part, contents["chunks"]))
+    parts = readable(contents["chunks"], _part)
     present = {
         *(("document", one.document_id) for one in documents),
         *(("chunk", one.chunk_id) for one in parts),
@@ -108,7 +109,7 @@ def _document(row: dict[str, Any]) -> Document:
         state=row["state"],
         labels=tuple(row["labels"]),
         occurred_at=datetime.fromisoformat(row["occurred_at"]) if row["occurred_at"] else None,
-        metadata=row["metadata"],
+        metadata=object_of(row["metadata"]),
         text=row["text"],
         chunks=None if row["chunks"] is None else tuple(map(_part, row["chunks"])),
         truncated=row["truncated"],

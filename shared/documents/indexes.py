@@ -68,7 +68,7 @@ def add(
     rows = {name: text.row() for name, text in by_name.items()}
     equal = {name: row for name, row in existing.items() if _has_text(row, rows[name])}
     new = [text for name, text in by_name.items() if name not in equal]
-    config = ChunkingConfig.of(collection["config"] if collection else {})
+    config = ChunkingConfig.of_collection(collection)
     ingest_many(database, embedder, caller, index, _documents(new), config=config, guard=guard)
     unchanged = {name: {**rows[name], "metadata": row["metadata"]} for name, row in equal.items()}
     return [unchanged.get(text.name) or rows[text.name] for text in texts]
@@ -100,7 +100,7 @@ def change(
         caller,
         index,
         _documents(other),
-        config=ChunkingConfig.of(collection["config"]),
+        config=ChunkingConfig.of_collection(collection),
         only_present=True,
         guard=guard,
     )

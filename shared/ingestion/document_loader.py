@@ -67,7 +67,7 @@ class DocumentLoader:
             row["title"],
             converted.text,
             row.get("lang"),
-            ChunkingConfig.of(opened["config"]),
+            ChunkingConfig.of_collection({"config": opened["config"], "id": job.id}),
             plan=plan,
             pages=converted.pages,
             max_chunks=MAX_CHUNKS,

@@ -11,8 +11,9 @@ log = logging.getLogger("rag")
 CHUNKS_AT_ONCE = 500
 
 
-def is_graph_enabled(config: Mapping[str, Any]) -> bool:
-    return config.get("enable_knowledge_graph") is not False
+def is_graph_enabled(config: object) -> bool:
+    """Whether the graph includes a collection with this config."""
+    return not isinstance(config, Mapping) or config.get("enable_knowledge_graph") is not False
 
 
 def extract_rows(

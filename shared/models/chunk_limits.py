@@ -1,6 +1,10 @@
 """Sizes of chunks, from the collection's settings and the embedder's limits."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
+
+from shared.clients.row_validation import warn
 
 # Limits of a collection's chunk_size and chunk_overlap, as in SQL (rag.is_config).
 MIN_SIZE, MAX_SIZE, MAX_OVERLAP = 32, 8000, 4000
@@ -36,3 +40,20 @@ class ChunkSizes:
     def within(self, room: int) -> "ChunkSizes":
         size = min(self.size, room)
         return ChunkSizes(size, min(self.overlap, size // 2))
+
+
+def configured_sizes(config: object, row_id: str) -> tuple[int | None, int | None]:
+    """chunk_size and chunk_overlap of a collection's config. An invalid value is None, and logged with the
+    row's id."""
+    if not isinstance(config, Mapping):
+        warn(row_id, "its config is no object")
+        return None, None
+    size = _bounded(config.get("chunk_size"), MIN_SIZE, MAX_SIZE, row_id)
+    return size, _bounded(config.get("chunk_overlap"), 0, MAX_OVERLAP, row_id)
+
+
+def _bounded(value: Any, minimum: int, maximum: int, row_id: str) -> int | None:
+    if value is None or (type(value) is int and minimum <= value <= maximum):
+        return value
+    warn(row_id, "an invalid chunk size")
+    return None

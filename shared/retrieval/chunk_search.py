@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import Any
 
 from shared.clients.postgrest import Database
+from shared.clients.row_validation import object_of, readable
 from shared.errors import error_details
 from shared.graph.query_result import graph_of
 from shared.text.identifiers import whole_word
@@ -109,7 +110,7 @@ def _page(rows: Sequence[dict[str, Any]]) -> SearchResult:
         return SearchResult((), exact=True, considered=0)
     first = rows[0]
     return SearchResult(
-        matches=tuple(map(_match, rows)),
+        matches=readable(rows, _match),
         exact=first["exact"],
         considered=first["considered"],
         vector_ms=first["vector_ms"] or 0,
@@ -136,14 +137,14 @@ def _match(row: dict[str, Any]) -> Match:
         uri=row["uri"],
         lang=row["lang"],
         occurred_at=datetime.fromisoformat(row["occurred_at"]) if row["occurred_at"] else None,
-        metadata=row["metadata"],
+        metadata=object_of(row["metadata"]),
         collection_id=row["collection_id"],
         origin=row["origin"],
         author=row["author"],
         state=row["state"],
         labels=tuple(row["labels"]),
         document_name=row["external_id"] or row["document_id"],
-        place=row["place"],
+        place=object_of(row["place"]),
         created_by=row["created_by"],
         graph_sourced=row.get("graph_sourced", False),
         filename=row.get("filename"),

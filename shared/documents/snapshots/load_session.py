@@ -44,6 +44,7 @@ class LoadSession:
         """Create the collection, and delete those of the org's loads that broke off long ago."""
         self._delete(self._abandoned)
         self._model = manifest.embedding_model
+        self._graphed = is_graph_enabled(manifest.collection.get("config"))
         self._collection = self._call(
             "rag_begin_load",
             name=self._index,
@@ -51,8 +52,6 @@ class LoadSession:
             documents=manifest.documents,
             collection=manifest.collection,
         )
-        # The database has checked it.
-        self._graphed = is_graph_enabled(manifest.collection.get("config") or {})
 
     def take(self, record: Document | Chunk) -> None:
         if isinstance(record, Chunk):

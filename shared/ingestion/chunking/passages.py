@@ -11,7 +11,7 @@ from shared.ingestion.chunking.packer import Chunk, chunk
 from shared.ingestion.chunking.splitters import headings
 from shared.ingestion.chunking.strategy import BY_SENTENCES, ChunkingPlan
 from shared.ingestion.entity_rows import extract_rows, is_graph_enabled
-from shared.models.chunk_limits import ChunkSizes, EmbedderLimits
+from shared.models.chunk_limits import ChunkSizes, EmbedderLimits, configured_sizes
 from shared.models.embeddings import Embedder
 
 # Of the title, which precedes every passage: a chunk alone often does not name its subject.
@@ -29,8 +29,12 @@ class ChunkingConfig:
     is_graph_enabled: bool = True
 
     @classmethod
-    def of(cls, config: Mapping[str, Any]) -> "ChunkingConfig":
-        return cls(config.get("chunk_size"), config.get("chunk_overlap"), is_graph_enabled(config))
+    def of_collection(cls, row: Mapping[str, Any] | None) -> "ChunkingConfig":
+        """The collection's `config`; the default for a new collection. A warning about an invalid value names
+        the `id`."""
+        if row is None:
+            return cls()
+        return cls(*configured_sizes(row["config"], row["id"]), is_graph_enabled(row["config"]))
 
 
 DEFAULT_CHUNKING = ChunkingConfig()

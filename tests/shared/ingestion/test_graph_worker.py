@@ -112,7 +112,7 @@ def test_nothing_is_extracted_with_the_graph_off(
     upload = bring(core, people.ann, home["id"], "The Ledger Team owns it.")
     worker.work()
     document = NewDocument(None, "Billing", "The Ledger Team owns it.", external_id="b")
-    config = ChunkingConfig.of(home["config"])
+    config = ChunkingConfig.of_collection(home)
     (stored,) = ingest_many(core.database, core.embedder, caller, "off", [document], config=config)
     assert stored
     assert [graph_rows(world, one) for one in (upload["id"], stored.document_id)] == [0, 0]

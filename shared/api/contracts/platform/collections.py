@@ -9,7 +9,14 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_vali
 from shared.api.contracts.metadata_limits import WithMetadata
 from shared.api.contracts.platform.pagination import Pagination
 from shared.api.contracts.shared_fields import Flag, WithoutNul
-from shared.models.chunk_limits import MAX_OVERLAP, MAX_SIZE, MIN_SIZE, ChunkSizes, EmbedderLimits
+from shared.models.chunk_limits import (
+    MAX_OVERLAP,
+    MAX_SIZE,
+    MIN_SIZE,
+    ChunkSizes,
+    EmbedderLimits,
+    configured_sizes,
+)
 
 CollectionOrder = Literal["created_at", "name", "document_count"]
 Name = Annotated[
@@ -95,7 +102,7 @@ class Collection(BaseModel):
         """`model`: the default embedding model; `limits`: its limits."""
         stored = row["config"]
         # The sizes that the worker uses.
-        sizes = ChunkSizes.of(limits, stored.get("chunk_size"), stored.get("chunk_overlap"))
+        sizes = ChunkSizes.of(limits, *configured_sizes(stored, row["id"]))
         actual = {"chunk_size": sizes.size, "chunk_overlap": sizes.overlap}
         config = {**DEFAULTS, "embedding_model": model, **stored, **actual}
         return cls(**{**row, "user_id": row["created_by"], "config": config})
