@@ -18,6 +18,7 @@ from local import (
     demo,
     ingest_command,
     keys_command,
+    messages_page,
     migrations,
     openapi,
     search_command,
@@ -140,6 +141,10 @@ def migration(stack: Stack, options: argparse.Namespace) -> None:
             temporary.remove()
 
 
+def write_messages(stack: Stack, options: argparse.Namespace) -> None:
+    messages_page.write()
+
+
 def write_configuration(stack: Stack, options: argparse.Namespace) -> None:
     configuration_page.write()
 
@@ -184,6 +189,7 @@ def parser() -> argparse.ArgumentParser:
     command(write_schema, "write the migration in supabase/migrations from sql/", "schema")
     command(write_sql_reference, "write docs/sql-reference.md from the comments of sql/", "sql-reference")
     command(migration, "draft the migration from supabase/migrations to sql/").add_argument("name")
+    command(write_messages, "write docs/messages.md from the errors that Python and SQL raise", "messages")
     command(write_configuration, "write docs/configuration.md from the settings", "configuration")
     command(write_openapi, "write the OpenAPI documents to openapi/", "openapi")
     return top

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from bench import benchmarks_page, eval_support
 from functions.server import SLUGS
-from local import ROOT, configuration_page
+from local import ROOT, configuration_page, messages_page
 from shared.config import CONTRACT_NAMES, Settings
 from shared.generation.grounding.coverage import LIMITS
 
@@ -67,6 +67,10 @@ def test_every_setting_has_a_comment_of_its_own():
 
 def test_the_page_of_settings_is_generated():
     assert configuration_page.PATH.read_text() == configuration_page.page()
+
+
+def test_the_page_of_messages_is_generated():
+    assert messages_page.PATH.read_text() == messages_page.page()
 
 
 def test_every_setting_in_the_pages_exists():
