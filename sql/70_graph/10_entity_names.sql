@@ -116,3 +116,26 @@ $$;
 comment on function rag.title_names is
   'What a title names, and how surely: itself, with and without what it has in parentheses, and its parts. '
   '"Incident 42: Billing outage" is about both.';
+
+create function rag.path_name(path text)
+returns text
+language sql immutable security invoker set search_path = ''
+as $$
+  select case when length(part.name) between 2 and 80 and rag.fold_text(part.name) ~ '[[:alpha:]].*[[:alpha:]]'
+    and part.name !~ '^[0-9A-Fa-f-]{16,}$|[\n\t]' and rag.is_visible_text(part.name) then part.name end
+  from (select regexp_replace(regexp_replace(left(path, 2000), '^https?://[^/]*|[?#].*$', '', 'g'), '/+$', ''))
+    as address (path)
+  cross join lateral (
+    -- The file, or of a file that every folder may have, the folder.
+    select regexp_replace(address.path, '(?:^|/)(?:readme|index|codeowners|main|default)(?:\.[a-z]{1,5})?$', '', 'i')
+  ) as place (path)
+  cross join lateral (
+    -- Without the ending, and the date before the name.
+    select btrim(regexp_replace(regexp_replace(translate(regexp_replace(place.path, '^.*/', ''), '_+', '  '),
+      '\.[A-Za-z][A-Za-z0-9]{0,4}$', ''), '^[0-9]{4}-?[0-9]{2}(?:-?[0-9]{2})?[- ]+', '')) as name
+  ) as part;
+$$;
+
+comment on function rag.path_name is
+  'The name that a path or URL ends with, without date and ending: notes/2025-03-04-marram.md is about marram, '
+  'inkwell/README.md about inkwell. Null for a number or a hash.';

@@ -6910,8 +6910,32 @@ comment on function rag.title_names is
   'What a title names, and how surely: itself, with and without what it has in parentheses, and its parts. '
   '"Incident 42: Billing outage" is about both.';
 
--- Subjects: the entities that a document's title names. Triggers on documents write them. A graph search goes from an
--- entity to the documents about it, and from the entities that these name to the documents about those.
+create function rag.path_name(path text)
+returns text
+language sql immutable security invoker set search_path = ''
+as $$
+  select case when length(part.name) between 2 and 80 and rag.fold_text(part.name) ~ '[[:alpha:]].*[[:alpha:]]'
+    and part.name !~ '^[0-9A-Fa-f-]{16,}$|[\n\t]' and rag.is_visible_text(part.name) then part.name end
+  from (select regexp_replace(regexp_replace(left(path, 2000), '^https?://[^/]*|[?#].*$', '', 'g'), '/+$', ''))
+    as address (path)
+  cross join lateral (
+    -- The file, or of a file that every folder may have, the folder.
+    select regexp_replace(address.path, '(?:^|/)(?:readme|index|codeowners|main|default)(?:\.[a-z]{1,5})?$', '', 'i')
+  ) as place (path)
+  cross join lateral (
+    -- Without the ending, and the date before the name.
+    select btrim(regexp_replace(regexp_replace(translate(regexp_replace(place.path, '^.*/', ''), '_+', '  '),
+      '\.[A-Za-z][A-Za-z0-9]{0,4}$', ''), '^[0-9]{4}-?[0-9]{2}(?:-?[0-9]{2})?[- ]+', '')) as name
+  ) as part;
+$$;
+
+comment on function rag.path_name is
+  'The name that a path or URL ends with, without date and ending: notes/2025-03-04-marram.md is about marram, '
+  'inkwell/README.md about inkwell. Null for a number or a hash.';
+
+-- Subjects: the entities that a document's title, file name, external_id and URL name. Triggers on documents write
+-- them. A graph search goes from an entity to the documents about it, and from the entities that these name to the
+-- documents about those.
 
 create table rag.title_entities (
   org_id uuid not null,
@@ -6927,7 +6951,7 @@ create table rag.title_entities (
   foreign key (org_id, document_id) references rag.documents (org_id, id) on delete cascade
 );
 
-comment on table rag.title_entities is 'Entities that documents'' titles name.';
+comment on table rag.title_entities is 'Entities that documents'' titles, file names, external_ids and URLs name.';
 comment on column rag.title_entities.weight is '1 is the whole title.';
 
 -- rag.link_entities and rag.expand_graph: the documents about an entity.
@@ -6980,6 +7004,25 @@ $$;
 comment on function rag.is_in_graph is
   'Whether the documents of a collection are in the graph: unless its config excludes them.';
 
+create function rag.subject_names(document rag.documents)
+returns table (entity text, name text, weight real)
+language sql immutable security invoker set search_path = ''
+as $$
+  select found.entity, (array_agg(found.name order by found.weight desc, found.place))[1], max(found.weight)
+  from (
+    select titled.entity, titled.name, titled.weight, 0 as place
+    from rag.title_names(document.title) as titled
+    union all
+    select rag.entity_key(named.name), named.name, 0.9::real, path.place
+    from (values (document.filename, 1), (document.external_id, 2), (document.uri, 3)) as path (path, place)
+    cross join lateral (select rag.path_name(path.path)) as named (name)
+    where named.name is not null
+  ) as found
+  group by found.entity;
+$$;
+
+comment on function rag.subject_names is 'The names of a document by its title, file name, external_id and URL.';
+
 create function rag.add_title_entities(document rag.documents)
 returns void
 language sql volatile security invoker set search_path = ''
@@ -6987,13 +7030,13 @@ as $$
   insert into rag.title_entities (org_id, document_id, entity, collection_id, owner_id, name, weight, sound, ending)
   select document.org_id, document.id, found.entity, document.collection_id, document.owner_id, found.name,
     found.weight, heard.sound, reverse(heard.sound)
-  from rag.title_names(document.title) as found
+  from rag.subject_names(document) as found
   cross join lateral (select rag.phonetic_key(found.entity)) as heard (sound)
   where rag.is_in_graph(document.org_id, document.collection_id)
   on conflict do nothing;
 $$;
 
-comment on function rag.add_title_entities is 'Insert the entities that a document''s title names.';
+comment on function rag.add_title_entities is 'Insert the subjects of a document.';
 
 create function rag.index_title_entities()
 returns trigger
@@ -7004,7 +7047,8 @@ begin
     delete from rag.title_entities where title_entities.org_id = new.org_id and title_entities.document_id = new.id;
   end if;
   perform rag.add_title_entities(new);
-  if tg_op = 'UPDATE' then
+  if tg_op = 'UPDATE' and (old.title, old.collection_id, old.owner_id)
+    is distinct from (new.title, new.collection_id, new.owner_id) then
     perform rag.requeue_extraction(new.org_id, new.id);
   end if;
   return null;
@@ -7017,9 +7061,10 @@ create trigger index_title_entities_of_new_documents after insert on rag.documen
   for each row execute function rag.index_title_entities();
 
 create trigger index_title_entities_of_changed_documents
-  after update of title, collection_id, owner_id on rag.documents
+  after update of title, collection_id, owner_id, external_id, filename, uri on rag.documents
   for each row
-  when ((old.title, old.collection_id, old.owner_id) is distinct from (new.title, new.collection_id, new.owner_id))
+  when ((old.title, old.collection_id, old.owner_id, old.external_id, old.filename, old.uri)
+    is distinct from (new.title, new.collection_id, new.owner_id, new.external_id, new.filename, new.uri))
   execute function rag.index_title_entities();
 
 -- Mentions: the entities that a chunk names, which are the evidence that an entity exists. Rows come with the chunks

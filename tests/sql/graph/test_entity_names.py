@@ -174,3 +174,30 @@ def test_a_long_title_has_at_most_ten_entities(world: World):
         rows = world.sql("select entity from rag.title_names(%s)", title)
         assert 1 <= len(rows) <= 10
         assert all(len(entity) <= 200 for (entity,) in rows)
+
+
+PATHS = {
+    "runbooks/wherry.md": "wherry",
+    "repos/inkwell/CODEOWNERS": "inkwell",
+    "inkwell/README.md": "inkwell",
+    "meetings/2025-06-17-marram.md": "marram",
+    "chat/20250617_marram.txt": "marram",
+    "tickets/INC-4821": "INC-4821",
+    "https://wiki.example/handbook/fjord-syn/?page=2#top": "fjord-syn",
+    "https://wiki.example/handbook/index.html": "handbook",
+    "https://wiki.example": None,
+    "mail/2025-03/0114.eml": None,
+    "README.md": None,
+    "9f86d081884c7d659a2feaa0c55ad015": None,
+    "a/" + "x" * 81: None,
+    "a/bad\u202ename": None,
+    "a/two\nlines": None,
+    "🚀": None,
+    "": None,
+}
+
+
+def test_a_path_names_its_file_or_folder(world: World, subtests: pytest.Subtests):
+    for path, name in PATHS.items():
+        with subtests.test(path=path):
+            assert world.sql("select rag.path_name(%s)", path) == [(name,)]

@@ -25,14 +25,33 @@ def test_a_document_s_subjects_are_its_title_and_its_parts(world: World, people:
     )
 
 
+def test_external_id_and_url_also_name_the_subject(world: World, people: People):
+    uri = "https://wiki.example/ops/Frostline+Cloud?page=2"
+    document_id = naming.put(world, people.ann, "Note 17", "x", external_id="tickets/INC-4821", uri=uri)
+    assert naming.subjects(world, document_id) == pytest.approx(
+        {"note 17": 1, "inc 4821": 0.9, "frostline cloud": 0.9}
+    )
+
+
+def test_a_new_url_changes_the_subjects_and_repeats_no_extraction(world: World, people: People):
+    document_id = naming.put(world, people.ann, "Note 17", naming.Said("y", ["Kestrel"]))
+    extraction = "select level, updated_at from rag.extractions where document_id = %s"
+    before = world.sql(extraction, document_id)
+    world.sql("update rag.documents set uri = 'https://x.example/wherry.html' where id = %s", document_id)
+    assert naming.subjects(world, document_id) == pytest.approx({"note 17": 1, "wherry": 0.9})
+    assert world.sql(extraction, document_id) == before
+    world.sql("update rag.documents set uri = null, filename = 'quoin.pdf' where id = %s", document_id)
+    assert naming.subjects(world, document_id) == pytest.approx({"note 17": 1, "quoin": 0.9})
+
+
 def test_a_new_title_has_new_subjects(world: World, people: People):
     document_id = naming.put(world, people.ann, "Heron", "x")
     passages.call(
         world, people.ann, "rag_update_document", document_id=document_id, changes={"title": "Kestrel"}
     )
     assert naming.subjects(world, document_id) == {"kestrel": 1}
-    naming.put(world, people.ann, "Osprey", "x", external_id="one")
-    again = naming.put(world, people.ann, "Petrel", "x", external_id="one")
+    naming.put(world, people.ann, "Osprey", "x", external_id="1")
+    again = naming.put(world, people.ann, "Petrel", "x", external_id="1")
     assert naming.subjects(world, again) == {"petrel": 1}
 
 
