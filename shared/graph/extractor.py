@@ -15,7 +15,7 @@ from shared.graph.name_folding import fold
 from shared.graph.quoted_names import quoted_names_in
 from shared.graph.relation_extraction import relations_in
 from shared.graph.structured_lines import LineRelation, relation_lines_in, relations_of_lines
-from shared.graph.title_subject import defined_subject, title_subject
+from shared.graph.title_subject import defined_subject, stated_subjects, title_subject
 from shared.graph.tokens import CaseEvidence, tokenize
 from shared.graph.types import MAX_NAMES, MAX_SURFACES, Extraction, Name, best_relations, is_name, prominence
 
@@ -37,6 +37,9 @@ def extract(title: str, chunks: Sequence[str]) -> list[Extraction]:
     dates = [[*dates_in(text)] for text in texts]
     relation_lines = [[*relation_lines_in(hide(*each))] for each in zip(prose, dates, strict=True)]
     certain = [_certain_mentions(*each, subject) for each in zip(texts, dates, relation_lines, strict=True)]
+    stated = stated_subjects(texts[0]) if texts else []
+    if stated:
+        certain[0] = [*stated, *_apart_from(stated, certain[0])]
     # Where the title does not name the subject, the first words may.
     is_titled = not texts or (subject is not None and subject.name in texts[0][:_OPENING_CHARACTERS])
     defined = [] if is_titled else defined_subject(texts[0])
@@ -52,6 +55,7 @@ def extract(title: str, chunks: Sequence[str]) -> list[Extraction]:
     ]
     if not is_titled and not defined and mentions[0] and _opens(texts[0], mentions[0][0]):
         defined = mentions[0][:1]
+    defined = [*stated, *defined]
     aliases = AliasMap((mention for each in mentions for mention in each if not mention.is_nested), subject)
     return [
         _extraction(
@@ -100,6 +104,13 @@ def _title_mentions(text: str, subject: Mention) -> Iterator[Mention]:
         if not (text[start - 1 : start].isalnum() or text[end : end + 1].isalnum()):
             yield Mention(start, end, subject.name, subject.kind)
         start = text.find(subject.name, end)
+
+
+def _apart_from(chosen: list[Mention], mentions: list[Mention]) -> Iterator[Mention]:
+    """The mentions that overlap none of the chosen ones."""
+    for mention in mentions:
+        if all(mention.end <= each.start or each.end <= mention.start for each in chosen):
+            yield mention
 
 
 def _without_overlaps(mentions: list[Mention]) -> list[Mention]:

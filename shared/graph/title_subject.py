@@ -1,9 +1,9 @@
-"""The entity that a document's title names; pronouns in the text may refer to it."""
+"""Subjects of a document by its title and its first lines; pronouns may refer to that of the title."""
 
 import re
 
 from shared.graph.entity_types import kind_of, kind_of_identifier
-from shared.graph.mentions import Mention
+from shared.graph.mentions import Mention, mention_of
 from shared.graph.name_folding import fold
 from shared.graph.stopwords import COMMON, LOWERCASE_IN_TITLES
 from shared.graph.tokens import WORD
@@ -20,6 +20,13 @@ _DEFINITION = re.compile(
     r"\s+(?:is|are|was|were)\s+(?:a|an|the|one)\b"
 )
 _LIFE_DATES = re.compile(r"\(.*\b(?:born|died|\d{4})\b")
+# "Marram (one flow of trays)": the text explains its first name.
+_EXPLANATION = re.compile(r"[\W_]*(?P<name>[^\W_][^\n(,:;]{1,80}?) \([^()\s]{1,80} [^()\n]{1,160}\)")
+# The header of a mail.
+_MAIL_HEADER = re.compile(r"(?:[A-Z][\w-]{0,30}:[^\n]{0,998}(?:\n|\Z)){2,40}")
+_SENDER = re.compile(
+    r"^From:[ \t]{0,8}\"?(?P<name>[^\n<>@\"]{2,100}?)\"?[ \t]{0,8}<[^<>\s]{3,320}>", re.MULTILINE
+)
 _IDENTIFIER = re.compile(r"[\w@][\w./@-]*")
 _MAX_WORDS = 10
 
@@ -57,6 +64,18 @@ def defined_subject(text: str) -> list[Mention]:
     if is_person and match["life"] and _LIFE_DATES.match(match["life"]):
         return [subject, Mention(start, end, f"{words[0]} {words[-1]}", "person", is_nested=True)]
     return [subject]
+
+
+def stated_subjects(text: str) -> list[Mention]:
+    """The subject that the first lines of a text have by their form: the sender of a mail, or the first name
+    where parentheses explain it."""
+    if header := _MAIL_HEADER.match(text):
+        sender = _SENDER.search(header[0])
+        return [mention_of(sender, "person", "name")] if sender and is_name(sender["name"]) else []
+    explanation = _EXPLANATION.match(text[:400])
+    if explanation is None or not _is_shaped(explanation["name"]):
+        return []
+    return [mention_of(explanation, kind_of(explanation["name"]), "name")]
 
 
 def _is_shaped(title: str) -> bool:

@@ -74,6 +74,7 @@ def test_any_name_can_be_searched(name: str, text: str):
 ADVERSE = [
     "A", "Ab ", '"', "“", "`", "(", "「", "A.", "a.", "a/", "a_", "A-1", "a@", "公司", "가", "Ab (",
     "Ab owns Bc and ", "owner: ", "owner:\n", "Ab's ", "\n", "| a ", "- a\n", "1", "may 1 ", "Ab of ", "[",
+    "From: a\n", "From: Ab <", "Ab (c d) ",
 ]  # fmt: skip
 
 
@@ -100,6 +101,27 @@ def test_the_length_of_a_name_is_bounded():
     assert [is_name(name) for name in ("", "a", "é", "a1", "東芝", "東", "!?", "IT")] == [
         False, False, False, True, True, False, False, True,
     ]  # fmt: skip
+
+
+SUBJECTS = {
+    "From: Gareth Pugh <gareth@x.example>\nTo: Ann Lee <ann@x.example>\n\nHi": {"Gareth Pugh"},
+    'Date: 3 May 2026\nFrom: "Pugh, Gareth" <gareth@x.example>\n\nHi': {"Pugh, Gareth"},
+    "From: gareth@x.example\nTo: Ann Lee <ann@x.example>\n\nHi": set(),
+    "Hi Ann,\n\nFrom: Gareth Pugh <gareth@x.example>\nTo: Ann Lee <ann@x.example>\n": set(),
+    "From: " + "x" * 300 + " <gareth@x.example>\nTo: Ann Lee\n": set(),
+    "Marram (one flow of trays from Porto)\n\nChair: Celeste Aubin": {"Marram"},
+    "# Frostline Cloud (formerly Aurora)\n\nIt stores files.": {"Frostline Cloud"},
+    "Please note the change (as always in May). Celeste Aubin agrees.": set(),
+    "INC-4821\nReporter: Kaja Rebane": {"INC-4821"},
+}
+
+
+def test_the_first_lines_have_the_subject_by_their_form(subtests: pytest.Subtests):
+    for text, subjects in SUBJECTS.items():
+        with subtests.test(text=text[:60]):
+            found = read(text, "note 17")
+            assert {name.name for name in found.names if name.weight == 1} == subjects
+            bounded(found)
 
 
 def test_titles_weigh_most_and_frequent_names_more_than_rare_ones():
