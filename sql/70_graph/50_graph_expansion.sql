@@ -65,7 +65,7 @@ comment on function rag.documents_about is
   'collections one by one: one of the two look-ups never runs.';
 
 create function rag.chunks_mentioning(seeds rag.seed_entity[], scope rag.search_scope, mentions_each integer,
-  mention_share double precision)
+  mention_share double precision, rare_share double precision)
 returns table (org_id uuid, document_id uuid, ordinal integer, entity text, weight double precision)
 language plpgsql stable security invoker set search_path = ''
 set enable_sort = off
@@ -78,8 +78,8 @@ begin
       -- The subject of the document: its title, or the name that its first words define.
       then 0.8 / (0.7 + 0.3 * count(*) filter (where mention.ordinal = 0 and mention.weight = 1)
         over (partition by seed.org_id, seed.entity))
-      else mention_share * (0.5 + 0.5 * mention.weight)
-        / sqrt(1 + count(*) over (partition by seed.org_id, seed.entity) / 24.0) end
+      else (mention_share + rare_share / count(*) over (partition by seed.org_id, seed.entity))
+        * (0.5 + 0.5 * mention.weight) / sqrt(1 + count(*) over (partition by seed.org_id, seed.entity) / 24.0) end
   from unnest(seeds) as seed
   cross join lateral (
     (select mentions.document_id, mentions.ordinal, mentions.weight
@@ -105,10 +105,11 @@ $$;
 
 comment on function rag.chunks_mentioning is
   'The chunks that name the entities, up to mentions_each for each entity, read as in rag.documents_about. An entity '
-  'that more chunks name has less weight; no more are counted than are read.';
+  'that more chunks name has less weight; no more are counted than are read. A name that only two chunks have '
+  'connects these: each of n chunks gets rare_share / n besides its mention_share.';
 
 create function rag.chunks_naming(seeds rag.seed_entity[], scope rag.search_scope, titles_each integer,
-  mentions_each integer, mention_share double precision)
+  mentions_each integer, mention_share double precision, rare_share double precision)
 returns rag.graph_candidate[]
 language plpgsql stable security invoker set search_path = ''
 as $$
@@ -124,14 +125,14 @@ begin
       from rag.documents_about(seeds, scope, titles_each) as about
       union all
       select named.org_id, named.document_id, named.ordinal, named.entity, named.weight
-      from rag.chunks_mentioning(seeds, scope, mentions_each, mention_share) as named
+      from rag.chunks_mentioning(seeds, scope, mentions_each, mention_share, rare_share) as named
     ) as found
     group by found.org_id, found.document_id, found.ordinal);
 end;
 $$;
 
 comment on function rag.chunks_naming is
-  'The documents about the entities, and the chunks that name them, with the share of a mention in the weight.';
+  'The documents about the entities, and the chunks that name them, with the shares of a mention in the weight.';
 
 create function rag.strongest_places(places rag.graph_candidate[], scope rag.search_scope)
 returns table (
@@ -306,7 +307,7 @@ begin
   select * into settings from rag.settings;
   complete := true;
   neighbours := '{}';
-  first := rag.apply_scope(rag.chunks_naming(seeds, scope, 24, settings.mentions_read, 0.35), scope);
+  first := rag.apply_scope(rag.chunks_naming(seeds, scope, 24, settings.mentions_read, 0.35, 0), scope);
   if hops > 1 then
     complete := rag.milliseconds_since(started) < settings.graph_milliseconds;
     if complete then
@@ -318,7 +319,7 @@ begin
       complete := rag.milliseconds_since(started) < settings.graph_milliseconds;
     end if;
     if complete then
-      second := rag.apply_scope(rag.chunks_naming(next_seeds, scope, 4, 12, 0.3), scope);
+      second := rag.apply_scope(rag.chunks_naming(next_seeds, scope, 4, 12, 0.3, 0.6), scope);
     end if;
   end if;
   chunks := rag.load_chunks(first || second, query_embedding, scope, row_limit);

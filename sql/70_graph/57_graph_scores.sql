@@ -98,15 +98,33 @@ comment on function rag.share_of_names is
   'How much a question is about names: 0 where it has none, 1 where a third of its words without stop words are '
   'names. A word of a name counts by the weight of the name.';
 
+create function rag.lead_of_best_hit(candidates rag.candidate[])
+returns double precision
+language sql immutable security invoker set search_path = ''
+as $$
+  select case when max(document.score) > 0 then least(1, 2 - 2 / max(document.score)
+    * coalesce((array_agg(document.score order by document.score desc))[5], 0)) else 0 end
+  from (
+    select max(candidate.score) as score
+    from unnest(candidates) as candidate
+    where candidate.score is not null
+    group by candidate.org_id, candidate.document_id
+  ) as document;
+$$;
+
+comment on function rag.lead_of_best_hit is
+  'How much better the best hit is than the fifth document, 0 to 1: 1 where its score is at least twice as high. Where '
+  'many documents answer a question equally well, the names of the best one say little about the question.';
+
 create function rag.add_graph_candidates(candidates rag.candidate[], graph_candidates rag.graph_candidate[],
   query_text text, query_embedding extensions.halfvec, scope rag.search_scope, legs text,
-  names_share double precision, row_limit integer)
+  certainty double precision, row_limit integer)
 returns rag.candidate[]
 language plpgsql stable security invoker set search_path = ''
 as $$
 declare
   -- A long text that has one name is about more than the name.
-  share constant double precision := (select settings.graph_share from rag.settings) * greatest(0.5, names_share);
+  share constant double precision := (select settings.graph_share from rag.settings) * greatest(0.5, certainty);
 begin
   if cardinality(graph_candidates) = 0 then
     return candidates;
@@ -118,6 +136,6 @@ end;
 $$;
 
 comment on function rag.add_graph_candidates is
-  'The candidates of the legs together with those of the graph, up to row_limit, by the fused score. names_share: '
-  'how much the question is about names (rag.share_of_names). The graph has its whole share at 1, and half of it at '
-  '0.5 and less.';
+  'The candidates of the legs together with those of the graph, up to row_limit, by the fused score. certainty: '
+  'how much the question is about names (rag.share_of_names), or how far the best hit leads (rag.lead_of_best_hit). '
+  'The graph has its whole share at 1, and half of it at 0.5 and less.';

@@ -49,6 +49,7 @@ declare
   search record;
   seeds rag.seed_entity[];
   names_share double precision;
+  lead double precision;
   expansion record;
   candidates rag.candidate[];
   started timestamptz;
@@ -70,15 +71,16 @@ begin
   seeds := rag.seeds_in_scope(
     rag.link_entities(query_text, scope), scope, 24, (select settings.mentions_read from rag.settings));
   names_share := rag.share_of_names(query_text, seeds);
-  -- The less the question is about names, the more the names of the best hit lead on.
+  lead := rag.lead_of_best_hit(search.candidates);
+  -- The less the question is about names, and the better the best hit, the more its names lead on.
   expansion := rag.expand_graph(seeds, array(
-    select (hit.org_id, hit.document_id, hit.ordinal, 0.8 * (1 - names_share), null)::rag.graph_candidate
+    select (hit.org_id, hit.document_id, hit.ordinal, lead * (1 - names_share), null)::rag.graph_candidate
     from unnest((search.candidates)[:1]) as hit
     where names_share < 1), scope, query_embedding, hops, pool, started);
   graph_ms := rag.milliseconds_since(started);
   candidates := rag.to_page(
-    rag.add_graph_candidates(search.candidates, expansion.chunks, query_text, query_embedding, scope, legs, names_share,
-      pool),
+    rag.add_graph_candidates(search.candidates, expansion.chunks, query_text, query_embedding, scope, legs,
+      greatest(names_share, lead), pool),
     half_life_days, prefer, top_k, expand_context);
   return rag.render_graph(seeds, expansion.neighbours, scope) || jsonb_build_object('complete', expansion.complete,
     'graph_ms', graph_ms, 'matches', rag.render_matches(candidates, (search.candidates)[:top_k], expansion.chunks,

@@ -8500,7 +8500,7 @@ comment on function rag.documents_about is
   'collections one by one: one of the two look-ups never runs.';
 
 create function rag.chunks_mentioning(seeds rag.seed_entity[], scope rag.search_scope, mentions_each integer,
-  mention_share double precision)
+  mention_share double precision, rare_share double precision)
 returns table (org_id uuid, document_id uuid, ordinal integer, entity text, weight double precision)
 language plpgsql stable security invoker set search_path = ''
 set enable_sort = off
@@ -8513,8 +8513,8 @@ begin
       -- The subject of the document: its title, or the name that its first words define.
       then 0.8 / (0.7 + 0.3 * count(*) filter (where mention.ordinal = 0 and mention.weight = 1)
         over (partition by seed.org_id, seed.entity))
-      else mention_share * (0.5 + 0.5 * mention.weight)
-        / sqrt(1 + count(*) over (partition by seed.org_id, seed.entity) / 24.0) end
+      else (mention_share + rare_share / count(*) over (partition by seed.org_id, seed.entity))
+        * (0.5 + 0.5 * mention.weight) / sqrt(1 + count(*) over (partition by seed.org_id, seed.entity) / 24.0) end
   from unnest(seeds) as seed
   cross join lateral (
     (select mentions.document_id, mentions.ordinal, mentions.weight
@@ -8540,10 +8540,11 @@ $$;
 
 comment on function rag.chunks_mentioning is
   'The chunks that name the entities, up to mentions_each for each entity, read as in rag.documents_about. An entity '
-  'that more chunks name has less weight; no more are counted than are read.';
+  'that more chunks name has less weight; no more are counted than are read. A name that only two chunks have '
+  'connects these: each of n chunks gets rare_share / n besides its mention_share.';
 
 create function rag.chunks_naming(seeds rag.seed_entity[], scope rag.search_scope, titles_each integer,
-  mentions_each integer, mention_share double precision)
+  mentions_each integer, mention_share double precision, rare_share double precision)
 returns rag.graph_candidate[]
 language plpgsql stable security invoker set search_path = ''
 as $$
@@ -8559,14 +8560,14 @@ begin
       from rag.documents_about(seeds, scope, titles_each) as about
       union all
       select named.org_id, named.document_id, named.ordinal, named.entity, named.weight
-      from rag.chunks_mentioning(seeds, scope, mentions_each, mention_share) as named
+      from rag.chunks_mentioning(seeds, scope, mentions_each, mention_share, rare_share) as named
     ) as found
     group by found.org_id, found.document_id, found.ordinal);
 end;
 $$;
 
 comment on function rag.chunks_naming is
-  'The documents about the entities, and the chunks that name them, with the share of a mention in the weight.';
+  'The documents about the entities, and the chunks that name them, with the shares of a mention in the weight.';
 
 create function rag.strongest_places(places rag.graph_candidate[], scope rag.search_scope)
 returns table (
@@ -8741,7 +8742,7 @@ begin
   select * into settings from rag.settings;
   complete := true;
   neighbours := '{}';
-  first := rag.apply_scope(rag.chunks_naming(seeds, scope, 24, settings.mentions_read, 0.35), scope);
+  first := rag.apply_scope(rag.chunks_naming(seeds, scope, 24, settings.mentions_read, 0.35, 0), scope);
   if hops > 1 then
     complete := rag.milliseconds_since(started) < settings.graph_milliseconds;
     if complete then
@@ -8753,7 +8754,7 @@ begin
       complete := rag.milliseconds_since(started) < settings.graph_milliseconds;
     end if;
     if complete then
-      second := rag.apply_scope(rag.chunks_naming(next_seeds, scope, 4, 12, 0.3), scope);
+      second := rag.apply_scope(rag.chunks_naming(next_seeds, scope, 4, 12, 0.3, 0.6), scope);
     end if;
   end if;
   chunks := rag.load_chunks(first || second, query_embedding, scope, row_limit);
@@ -9160,15 +9161,33 @@ comment on function rag.share_of_names is
   'How much a question is about names: 0 where it has none, 1 where a third of its words without stop words are '
   'names. A word of a name counts by the weight of the name.';
 
+create function rag.lead_of_best_hit(candidates rag.candidate[])
+returns double precision
+language sql immutable security invoker set search_path = ''
+as $$
+  select case when max(document.score) > 0 then least(1, 2 - 2 / max(document.score)
+    * coalesce((array_agg(document.score order by document.score desc))[5], 0)) else 0 end
+  from (
+    select max(candidate.score) as score
+    from unnest(candidates) as candidate
+    where candidate.score is not null
+    group by candidate.org_id, candidate.document_id
+  ) as document;
+$$;
+
+comment on function rag.lead_of_best_hit is
+  'How much better the best hit is than the fifth document, 0 to 1: 1 where its score is at least twice as high. Where '
+  'many documents answer a question equally well, the names of the best one say little about the question.';
+
 create function rag.add_graph_candidates(candidates rag.candidate[], graph_candidates rag.graph_candidate[],
   query_text text, query_embedding extensions.halfvec, scope rag.search_scope, legs text,
-  names_share double precision, row_limit integer)
+  certainty double precision, row_limit integer)
 returns rag.candidate[]
 language plpgsql stable security invoker set search_path = ''
 as $$
 declare
   -- A long text that has one name is about more than the name.
-  share constant double precision := (select settings.graph_share from rag.settings) * greatest(0.5, names_share);
+  share constant double precision := (select settings.graph_share from rag.settings) * greatest(0.5, certainty);
 begin
   if cardinality(graph_candidates) = 0 then
     return candidates;
@@ -9180,9 +9199,9 @@ end;
 $$;
 
 comment on function rag.add_graph_candidates is
-  'The candidates of the legs together with those of the graph, up to row_limit, by the fused score. names_share: '
-  'how much the question is about names (rag.share_of_names). The graph has its whole share at 1, and half of it at '
-  '0.5 and less.';
+  'The candidates of the legs together with those of the graph, up to row_limit, by the fused score. certainty: '
+  'how much the question is about names (rag.share_of_names), or how far the best hit leads (rag.lead_of_best_hit). '
+  'The graph has its whole share at 1, and half of it at 0.5 and less.';
 
 -- Graph search: the legs of rag_search and the expanded graph, ordered together in one call. The graph starts at the
 -- names of the question and, where less than a third of the question is names, at those of the best hit.
@@ -9235,6 +9254,7 @@ declare
   search record;
   seeds rag.seed_entity[];
   names_share double precision;
+  lead double precision;
   expansion record;
   candidates rag.candidate[];
   started timestamptz;
@@ -9256,15 +9276,16 @@ begin
   seeds := rag.seeds_in_scope(
     rag.link_entities(query_text, scope), scope, 24, (select settings.mentions_read from rag.settings));
   names_share := rag.share_of_names(query_text, seeds);
-  -- The less the question is about names, the more the names of the best hit lead on.
+  lead := rag.lead_of_best_hit(search.candidates);
+  -- The less the question is about names, and the better the best hit, the more its names lead on.
   expansion := rag.expand_graph(seeds, array(
-    select (hit.org_id, hit.document_id, hit.ordinal, 0.8 * (1 - names_share), null)::rag.graph_candidate
+    select (hit.org_id, hit.document_id, hit.ordinal, lead * (1 - names_share), null)::rag.graph_candidate
     from unnest((search.candidates)[:1]) as hit
     where names_share < 1), scope, query_embedding, hops, pool, started);
   graph_ms := rag.milliseconds_since(started);
   candidates := rag.to_page(
-    rag.add_graph_candidates(search.candidates, expansion.chunks, query_text, query_embedding, scope, legs, names_share,
-      pool),
+    rag.add_graph_candidates(search.candidates, expansion.chunks, query_text, query_embedding, scope, legs,
+      greatest(names_share, lead), pool),
     half_life_days, prefer, top_k, expand_context);
   return rag.render_graph(seeds, expansion.neighbours, scope) || jsonb_build_object('complete', expansion.complete,
     'graph_ms', graph_ms, 'matches', rag.render_matches(candidates, (search.candidates)[:top_k], expansion.chunks,

@@ -146,6 +146,16 @@ def test_several_documents_of_one_title_share_its_weight(world: World, people: P
     assert len(set(scores)) == 3
 
 
+def test_a_name_of_two_chunks_connects_them_more_than_a_frequent_name(world: World, people: People):
+    naming.put(world, people.ann, "Log 1", Said("grebe dives", ["Grebe", "Wherry", "Harbour"]))
+    naming.put(world, people.ann, "Log 2", Said("first", ["Wherry"]))
+    naming.put(world, people.ann, "Log 3", Said("second", ["Harbour"]))
+    for number in range(4, 10):
+        naming.put(world, people.ann, f"Log {number}", Said(f"more {number}", ["Harbour"]))
+    scores = reached(naming.graph(world, people.ann, "Grebe", top_k=100))
+    assert scores["grebe dives"] > scores["first"] > 1.3 * scores["second"] > 0
+
+
 def test_a_relation_in_several_chunks_has_the_highest_confidence_and_all_evidence(
     world: World, people: People
 ):

@@ -2,6 +2,7 @@
 
 import random
 from typing import Any
+from uuid import UUID
 
 import pytest
 
@@ -84,6 +85,30 @@ def test_a_question_without_names_uses_the_legs_only(world: World, shelf: People
                 assert passages.untimed(found["matches"]) == [row | rest for row in passages.untimed(alone)]
                 assert (found["entities"], found["edges"], found["evidence"]) == ([], [], [])
                 assert found["complete"] is True
+
+
+def test_the_names_of_the_best_hit_count_by_its_lead(world: World, subtests: pytest.Subtests):
+    """A second chunk of the best document is no other document."""
+    for scores, lead in {
+        (): 0,
+        (0.0,): 0,
+        (0.6,): 1,
+        (0.6, 0.6, 0.6, 0.6, 0.6): 0,
+        (0.6, 0.5, 0.5, 0.5, 0.45, 0.4): 0.5,
+        (0.6, 0.5, 0.4, 0.3, 0.2): 1,
+    }.items():
+        with subtests.test(scores=scores):
+            documents = (
+                [str(UUID(int=place % len(scores))) for place in range(len(scores) + 1)] if scores else []
+            )
+            found = world.sql(
+                "select rag.lead_of_best_hit(array(select rag.candidate(org_id => %s, document_id => id, "
+                "ordinal => 0, score => score) from unnest(%s::uuid[], %s::float8[]) as hit (id, score)))",
+                str(UUID(int=0)),
+                documents,
+                [*scores, *scores[:1]],
+            )
+            assert found == [(pytest.approx(lead),)]
 
 
 def test_keyword_mode_needs_no_vector(world: World, shelf: People):
