@@ -4,7 +4,7 @@ bench/chart_tenants.py."""
 from typing import Any
 
 from bench.chart_tenants import text
-from bench.eval_quality import BASELINE, HYBRID, KEYWORD, MEASURE, RERANKED_HYBRID, SEMANTIC, results
+from bench.eval_quality import BASELINE, HYBRID, KEYWORD, MEASURE, SEMANTIC, results
 from local import ROOT
 
 CHART = ROOT / "docs" / "images" / "quality.svg"
@@ -14,15 +14,14 @@ METHODS_WITH_CLASSES = {
     KEYWORD: "word",
     SEMANTIC: "mean",
     HYBRID: "both",
-    RERANKED_HYBRID: "rank",
 }
 STYLE = """
   text { font: 12px system-ui, sans-serif; fill: #1f2328 } line { stroke: #d1d9e0 }
-  .base { fill: #8c959f } .word { fill: #bc4c00 } .mean { fill: #0969da } .both { fill: #1a7f37 } .rank { fill: #8250df }
+  .base { fill: #8c959f } .word { fill: #bc4c00 } .mean { fill: #0969da } .both { fill: #1a7f37 }
   @media (prefers-color-scheme: dark) {
     text { fill: #f0f6fc } line { stroke: #3d444d }
-    .base { fill: #6e7681 } .word { fill: #f0883e } .mean { fill: #58a6ff } .both { fill: #3fb950 } .rank { fill: #bc8cff }
-  }"""  # noqa: E501  # a rule of CSS a line
+    .base { fill: #6e7681 } .word { fill: #f0883e } .mean { fill: #58a6ff } .both { fill: #3fb950 }
+  }"""
 WIDTH, HEIGHT, LEFT, BAR, GAP = 760, 300, 20, 32, 6
 TOP, BASE = 60, 250
 KEY = 145

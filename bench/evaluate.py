@@ -27,7 +27,7 @@ from bench import (
 )
 from bench.labelled_sets import IngestedSet, LabelledSet, ingest_set, sets_in
 
-# Reranking takes a second per question. All of Cranfield's questions, and a sample of SQuAD's 1,000.
+# All of Cranfield's questions, and a sample of SQuAD's 1,000.
 QUESTIONS = 225
 PARTS = QUALITY, KEYWORD, GRAPH, CONFIDENCE, SUPPORT = (
     "quality",

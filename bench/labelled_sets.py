@@ -121,7 +121,7 @@ def ingest_set(labelled_set: LabelledSet, console: Console) -> Iterator[Ingested
         stack = Stack(Path(folder), keys="hs256")
         try:
             stack.up(0, durable=False)
-            # Quality is measured, whatever else the machine does.
+            # Quality is measured, not time: a slow reranker or a rate limit is waited for.
             core = make_services(stack, rag_rerank_timeout_seconds=60)
             try:
                 some = labelled_set.documents[: SMALL if labelled_set.published else 0]

@@ -57,7 +57,7 @@ def show(result: SearchResult, console: Console) -> None:
     if result.graph and (context := graph_context(result.graph)):
         console.print(f"{escape(context)}\n", highlight=False)
     order = f"; reranked by {result.reranked_by}" if result.reranked_by else ""
-    order = "; the reranker failed, the order is that of the search" if result.rerank_failed else order
+    order = "; not reranked: the reranker failed or is not configured" if result.rerank_failed else order
     console.print(
         f"{len(result.matches)} found in {result.milliseconds} ms{comparison}{order}",
         style="dim",

@@ -82,6 +82,15 @@ def _shared_secret(value: SecretStr) -> SecretStr:
     return value
 
 
+def _rerank_provider(value: str | None) -> str | None:
+    if value in ("local", "flashrank"):
+        raise ValueError(
+            "the local rerankers were removed: set cohere, jina, voyage or mixedbread with "
+            "RAG_RERANK_API_KEY, or remove all settings RAG_RERANK_* to search without a reranker"
+        )
+    return value
+
+
 def _functions_secret(value: SecretStr) -> SecretStr:
     if not re.fullmatch(r"[!-~]{32,}", value.get_secret_value()):
         raise ValueError("at least 32 characters, all printable ASCII: openssl rand -hex 32")
@@ -109,6 +118,7 @@ CommaSeparated = BeforeValidator(_split)
 Network = IPv4Network | IPv6Network
 Rate = Annotated[str, AfterValidator(_rate)]
 Seconds = Annotated[float, Field(gt=0, le=600)]
+RerankProvider = Literal["cohere", "jina", "voyage", "mixedbread"]
 
 
 class ServerSettings(BaseModel):
@@ -172,10 +182,11 @@ class Settings(ServerSettings):
     rag_graph_model: str | None = None
     rag_graph_timeout_seconds: Seconds = 30
 
-    # Reranking. `enabled` is the default of requests that do not set it.
+    # Reranking by a hosted model, none without a provider. `enabled` is the default of requests that do not
+    # set it.
     rag_rerank_enabled: bool = False
-    rag_rerank_provider: Literal["local", "flashrank", "cohere", "jina", "voyage", "mixedbread"] = "local"
-    # Unset: the provider's default (reranking.py, hosted_rerankers.py).
+    rag_rerank_provider: Annotated[RerankProvider | None, BeforeValidator(_rerank_provider)] = None
+    # Unset: the provider's default (hosted_rerankers.py).
     rag_rerank_model: str | None = None
     rag_rerank_api_key: SecretStr | None = None
     rag_rerank_url: Address | None = None

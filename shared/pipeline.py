@@ -30,7 +30,7 @@ from shared.generation.generators import (
 from shared.generation.grounding.unsupported import unsupported_sentences
 from shared.generation.refusals import missing_note
 from shared.models.query_embedding_cache import embed_query
-from shared.models.reranking import rerank
+from shared.models.reranking import Reranker, rerank
 from shared.observability.tracing import milliseconds_since, step
 from shared.retrieval.chunk_search import has_identifier, match, widen
 from shared.retrieval.chunk_search import similar as match_similar
@@ -131,8 +131,8 @@ def similar(
     """The chunks most similar to the subject, whose text the query has, or documents by their best chunk.
     Raises a RagError, NotFound for a subject that the caller cannot see."""
     started = time.perf_counter()
-    is_reranked = _is_reranked(services, query)
-    wider = replace(query, top_k=max(query.top_k, RERANK_CANDIDATES)) if is_reranked else query
+    reranker = services.reranker if _is_reranked(services, query) else None
+    wider = replace(query, top_k=max(query.top_k, RERANK_CANDIDATES)) if reranker else query
     vector = None
     if subject.kind == "text" and query.mode is not Mode.KEYWORD:
         vector = _embed(services, caller, query.text)
@@ -140,8 +140,8 @@ def similar(
         result = match_similar(
             services.database, caller, subject, vector, services.embedder.model, wider, kind
         )
-    if is_reranked:
-        result = _rerank(services, query, result)
+    if reranker:
+        result = _rerank(reranker, query, result)
     matches = result.matches[: query.top_k]
     return replace(result, matches=matches, milliseconds=milliseconds_since(started))
 
@@ -168,9 +168,11 @@ def _match_identifier(services: Services, caller: Principal, query: Query) -> Se
 
 
 def _match_and_rerank(services: Services, caller: Principal, query: Query) -> SearchResult:
+    if services.reranker is None:
+        return replace(_match(services, caller, query), rerank_failed=True)
     # A reranker gets more matches than the caller asked for, and without their neighbours.
     wider = replace(query, top_k=max(query.top_k, RERANK_CANDIDATES), neighbours=0)
-    result = _rerank(services, query, _match(services, caller, wider))
+    result = _rerank(services.reranker, query, _match(services, caller, wider))
     matches = result.matches[: query.top_k]
     if query.neighbours:
         with step("match"):
@@ -187,11 +189,9 @@ def _is_reranked(services: Services, query: Query) -> bool:
     return False
 
 
-def _rerank(services: Services, query: Query, result: SearchResult) -> SearchResult:
-    if services.reranker is None:
-        return replace(result, rerank_failed=True)
+def _rerank(reranker: Reranker, query: Query, result: SearchResult) -> SearchResult:
     with step("rerank"):
-        return rerank(services.reranker, query.text, result)
+        return rerank(reranker, query.text, result)
 
 
 def _match(services: Services, caller: Principal, query: Query) -> SearchResult:

@@ -312,8 +312,8 @@ class SearchResult:
     `exact`: whether the query was compared with every candidate, None for a search by words alone;
     `considered`: the number of chunks whose vectors were compared; `vector_ms`, `lexical_ms`, `graph_ms`: the
     database's time for each part of the search, 0 for an unused part; `graph`: None if unused; `reranked_by`:
-    the reranker that made the order; `rerank_failed`: the reranker failed; `vector`: the query's embedding,
-    if any.
+    the reranker that made the order; `rerank_failed`: the reranker failed, or there is none; `vector`: the
+    query's embedding, if any.
     """
 
     matches: tuple[Match, ...]

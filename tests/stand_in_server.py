@@ -14,9 +14,10 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Reply:
-    """What to answer: JSON or raw bytes, after `delay` seconds; `drop` closes the connection instead, and
-    `drip` waits so many seconds before each byte of the body, `drip_head` before those of the head too.
-    `chunks` are a stream instead: what to send, and seconds to wait in between; with `drop` it breaks off."""
+    """What to answer: JSON, or a function that makes it of the request, or raw bytes, after `delay` seconds;
+    `drop` closes the connection instead, and `drip` waits so many seconds before each byte of the body,
+    `drip_head` before those of the head too. `chunks` are a stream instead: what to send, and seconds to wait
+    in between; with `drop` it breaks off."""
 
     json: Any = None
     status: int = 200
@@ -136,7 +137,8 @@ class StandIn:
             handler.close_connection = True
             handler.connection.close()
             return
-        content = reply.body if reply.body is not None else jsonlib.dumps(reply.json).encode()
+        value = reply.json(request) if callable(reply.json) else reply.json
+        content = reply.body if reply.body is not None else jsonlib.dumps(value).encode()
         if reply.drip_head:
             head = f"HTTP/1.1 {reply.status} slowly\r\nContent-Length: {len(content)}\r\n\r\n"
             content = head.encode() + content

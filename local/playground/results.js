@@ -17,7 +17,7 @@ export function results(place, answer, open) {
     `${count(how.considered, "chunk")} considered`,
     how.exact && "all compared",
     how.reranked_by && `reranked by ${how.reranked_by}`,
-    how.rerank_failed && "reranking failed",
+    how.rerank_failed && "not reranked",
   ];
   show(
     place,

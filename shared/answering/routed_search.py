@@ -139,6 +139,7 @@ def retrieve(
 
 
 def _plan(core: Services, request: SearchRequest, place: Place, *, is_question: bool) -> Route:
+    reranks = core.settings.rag_rerank_enabled if request.rerank is None else request.rerank
     router_input = RouterInput(
         request.text,
         request.mode,
@@ -146,7 +147,8 @@ def _plan(core: Services, request: SearchRequest, place: Place, *, is_question: 
         expands=request.expands,
         has_filters=request.filters != NO_FILTERS,
         has_workspace=place.collection_id is not None,
-        reranks=core.settings.rag_rerank_enabled if request.rerank is None else request.rerank,
+        # Without a reranker the order remains that of the search, which knows dates.
+        reranks=reranks and core.reranker is not None,
         is_question=is_question,
     )
     half_life = core.settings.rag_recency_half_life_days or None

@@ -9,12 +9,10 @@ import json
 import os
 import sys
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -33,18 +31,7 @@ BATCH_TOKENS = 256
 # A tenth of the processor time of a thread with niceness 0, when both compete.
 BACKGROUND_NICENESS = 10
 
-T = TypeVar("T")
 Floats = npt.NDArray[np.float32]
-Rows = Sequence[list[int]]
-
-
-@dataclass(frozen=True, slots=True)
-class TextEncoding:
-    """A text's unit vector; the ids of its tokens without special ones, and their contextual vectors."""
-
-    vector: Floats
-    ids: list[int]
-    tokens: Floats
 
 
 class MiniLM:
@@ -75,22 +62,18 @@ class MiniLM:
     def embed(self, texts: Sequence[str], *, background: bool = False) -> list[list[float]]:
         """One unit vector of 384 floats for each text, in order, from its first 254 tokens. `background`: at
         a lower priority, on systems with priorities of threads."""
-        vectors = np.empty((len(texts), self.dimensions), np.float32)
+        rows = [[START, *self._tokenize(text).ids[: self.window - 2], END] for text in texts]
+        batches = list(_batches([len(row) for row in rows]))
+        # Parallel batches use two cores better than one batch on both. A single batch, such as a query, runs
+        # in its caller's thread and does not wait for an ingestion.
         pool = self._background if background else self._pool
-        for batch, batch_vectors in self._in_batches(texts, self._vectors, pool):
+        run = pool.map if len(batches) > 1 else map
+        results = run(self._vectors, [[rows[index] for index in batch] for batch in batches])
+        vectors = np.empty((len(texts), self.dimensions), np.float32)
+        for batch, batch_vectors in zip(batches, results, strict=True):
             vectors[batch] = batch_vectors
         result: list[list[float]] = vectors.tolist()
         return result
-
-    def encode(self, texts: Sequence[str], use: Callable[[TextEncoding], T]) -> list[T]:
-        """The result of `use` for each text, in order. The encodings of all texts would take too much
-        memory."""
-        results: dict[int, T] = {}
-        for batch, batch_results in self._in_batches(
-            texts, lambda rows: list(map(use, self._encodings(rows))), self._pool
-        ):
-            results.update(zip(batch, batch_results, strict=True))
-        return [results[index] for index in range(len(texts))]
 
     def count_tokens(self, text: str) -> int:
         """Without special tokens and truncation. A text of at most window - 2 tokens is embedded whole."""
@@ -103,32 +86,13 @@ class MiniLM:
     def _tokenize(self, text: str) -> Encoding:
         return self._tokenizer.encode(text, add_special_tokens=False)
 
-    def _in_batches(
-        self, texts: Sequence[str], work: Callable[[Rows], T], pool: ThreadPoolExecutor
-    ) -> Iterator[tuple[list[int], T]]:
-        """Indices of texts of similar length, and the result of `work` for their tokens."""
-        rows = [[START, *self._tokenize(text).ids[: self.window - 2], END] for text in texts]
-        batches = list(_batches([len(row) for row in rows]))
-        # Parallel batches use two cores better than one batch on both. A single batch, such as a query, runs
-        # in its caller's thread and does not wait for an ingestion.
-        run = pool.map if len(batches) > 1 else map
-        return zip(batches, run(work, [[rows[index] for index in batch] for batch in batches]), strict=True)
-
-    def _vectors(self, rows: Rows) -> Floats:
-        return self._run(rows, ["vectors"])[0][:, 0]
-
-    def _encodings(self, rows: Rows) -> Iterator[TextEncoding]:
-        vectors, states = self._run(rows, ["vectors", "states6"])
-        for row, vector, tokens in zip(rows, vectors[:, 0], states, strict=True):
-            yield TextEncoding(vector, row[1:-1], tokens[1 : len(row) - 1])
-
-    def _run(self, rows: Rows, outputs: list[str]) -> list[Floats]:
+    def _vectors(self, rows: Sequence[list[int]]) -> Floats:
         tokens, mask = np.zeros((2, len(rows), max(map(len, rows))), np.int32)
         for index, row in enumerate(rows):
             tokens[index, : len(row)] = row
             mask[index, : len(row)] = 1
-        results: list[Floats] = self._session.run(outputs, {"tokens": tokens, "mask": mask})
-        return results
+        vectors: Floats = self._session.run(None, {"tokens": tokens, "mask": mask})[0]
+        return vectors[:, 0]
 
 
 def _batches(lengths: Sequence[int]) -> Iterator[list[int]]:
@@ -209,12 +173,11 @@ def _model(file: Path) -> bytes:
     return serialised
 
 
-# The last states are also an output, for TextEncoding, and copied only on request. Weights have their names
-# in the file. FusedMatMul reads them transposed, as the file stores them.
+# Weights have their names in the file. FusedMatMul reads them transposed, as the file stores them.
 _HEAD = """
 <ir_version: 9, opset_import: ["": 20, "com.microsoft": 1]>
 minilm (int32[batch, length] tokens, int32[batch, length] mask)
-    => (float[batch, 1, 384] vectors, float[batch, length, 384] states6) {
+    => (float[batch, 1, 384] vectors) {
     states0, unused = com.microsoft.EmbedLayerNormalization <epsilon = 1e-12> (
         tokens, , "embeddings.word_embeddings.weight", positions, ,
         "embeddings.LayerNorm.weight", "embeddings.LayerNorm.bias")

@@ -1,29 +1,23 @@
 """Reranking of matches by the reranker that the settings select.
 
-If a reranker fails, the matches keep their order, and the response says so. A wrong setting or a missing
-model stops the start.
+If a reranker fails, the matches keep their order, and the response says so. A wrong setting stops the start.
 """
 
 import logging
 import math
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import cache
-from pathlib import Path
 from typing import Protocol
 from urllib.parse import urlsplit
 
 from shared.config import Settings
 from shared.errors import ConfigurationError, RerankFailed
-from shared.models.embeddings import local_model
 from shared.models.hosted_rerankers import APIS, HostedReranker
 from shared.types import SearchResult
 
 log = logging.getLogger("rag")
-
-FLASHRANK_MODEL = "ms-marco-MiniLM-L-12-v2"
-# FlashRank's folder for models. Other users may write to it, so that the setting accepts a folder, too.
-FLASHRANK_FOLDER = Path("/tmp")  # noqa: S108
+# Settings without effect unless there is a provider.
+SETTINGS_OF_A_PROVIDER = ("rag_rerank_enabled", "rag_rerank_model", "rag_rerank_api_key", "rag_rerank_url")
 
 
 class Reranker(Protocol):
@@ -64,75 +58,33 @@ def rerank(reranker: Reranker, query_text: str, result: SearchResult) -> SearchR
 
 
 def reranker_for(settings: Settings) -> Reranker | None:
-    """The reranker that the settings select; None without a selection and without the local model.
-
-    Raises ConfigurationError for invalid settings.
-    """
+    """The reranker of the settings; None without a provider. Raises ConfigurationError for settings that need
+    another."""
     provider, key = settings.rag_rerank_provider, settings.rag_rerank_api_key
-    if provider in APIS:
-        if key is None:
-            raise ConfigurationError(
-                f"RAG_RERANK_API_KEY: not set, but RAG_RERANK_PROVIDER is {provider}; "
-                "an endpoint without keys accepts any value"
-            )
-        api, seconds = APIS[provider], settings.rag_rerank_timeout_seconds
-        url, model = settings.rag_rerank_url or api.url, settings.rag_rerank_model or api.model
-        return HostedReranker(api, url, key.get_secret_value(), model, seconds)
-    for name in ("rag_rerank_api_key", "rag_rerank_url"):
-        if getattr(settings, name) is not None:
-            raise ConfigurationError(
-                f"{name.upper()}: set, but RAG_RERANK_PROVIDER is {provider}, which runs locally"
-            )
-    return _flashrank(settings) if provider == "flashrank" else _local(settings)
+    if provider is None:
+        for name in SETTINGS_OF_A_PROVIDER:
+            if getattr(settings, name):
+                raise ConfigurationError(
+                    f"{name.upper()}: set, but RAG_RERANK_PROVIDER is not; set RAG_RERANK_PROVIDER to one of "
+                    f"{', '.join(APIS)}, or remove {name.upper()}"
+                )
+        return None
+    if key is None:
+        raise ConfigurationError(
+            f"RAG_RERANK_API_KEY: not set, but RAG_RERANK_PROVIDER is {provider}; "
+            "an endpoint without keys accepts any value"
+        )
+    api, seconds = APIS[provider], settings.rag_rerank_timeout_seconds
+    url, model = settings.rag_rerank_url or api.url, settings.rag_rerank_model or api.model
+    return HostedReranker(api, url, key.get_secret_value(), model, seconds)
 
 
 def reranker_details(settings: Settings) -> dict[str, str | None]:
     """Provider, model and host of the reranker, all None without one. Needs no key, which the function health
-    does not have.
-
-    Raises ConfigurationError for other invalid settings.
-    """
+    does not have."""
     provider = settings.rag_rerank_provider
-    if provider in APIS:
-        api = APIS[provider]
-        host = urlsplit(settings.rag_rerank_url or api.url).hostname
-        return {"provider": provider, "model": settings.rag_rerank_model or api.model, "source": host}
-    if (reranker := reranker_for(settings)) is None:
+    if provider is None:
         return dict.fromkeys(("provider", "model", "source"))
-    return {"provider": provider, "model": reranker.model, "source": "local"}
-
-
-def _flashrank(settings: Settings) -> Reranker:
-    """From a folder, or by FlashRank's name of the model."""
-    name = settings.rag_rerank_model or FLASHRANK_MODEL
-    try:
-        return _cross_encoder(FLASHRANK_FOLDER / name, settings.rag_rerank_timeout_seconds)
-    except Exception as error:  # broken files raise errors of many types
-        raise ConfigurationError(
-            f"RAG_RERANK_MODEL: FlashRank's model {name} cannot be read ({error})"
-        ) from error
-
-
-@cache
-def _cross_encoder(folder: Path, timeout_seconds: float) -> Reranker:
-    from shared.models.flashrank import CrossEncoder
-
-    return CrossEncoder(folder, timeout_seconds)
-
-
-def _local(settings: Settings) -> Reranker | None:
-    try:
-        from shared.models.local_reranker import LocalReranker
-
-        reranker = LocalReranker(local_model(), settings.rag_rerank_timeout_seconds)
-    except (ImportError, FileNotFoundError) as error:
-        if settings.rag_rerank_enabled or "rag_rerank_provider" in settings.model_fields_set:
-            raise ConfigurationError(
-                f"RAG_RERANK_PROVIDER: local, but the local model is not installed ({error})"
-            ) from error
-        return None
-    if settings.rag_rerank_model not in (None, reranker.model):
-        raise ConfigurationError(
-            f"RAG_RERANK_MODEL: RAG_RERANK_PROVIDER is local, whose only model is {reranker.model}"
-        )
-    return reranker
+    api = APIS[provider]
+    host = urlsplit(settings.rag_rerank_url or api.url).hostname
+    return {"provider": provider, "model": settings.rag_rerank_model or api.model, "source": host}

@@ -48,7 +48,8 @@ def platform_error(answer: httpx.Response, status: int) -> dict[str, Any]:
 def services(settings: Settings, **changes: Any) -> Iterator[Services]:
     """A pipeline with some settings changed; strings of secrets become secrets."""
     secret = {
-        "openai_api_key", "rag_llm_api_key", "rag_metrics_token", "rag_signing_key", "supabase_jwt_secret",
+        "openai_api_key", "rag_llm_api_key", "rag_metrics_token", "rag_rerank_api_key", "rag_signing_key",
+        "supabase_jwt_secret",
     }  # fmt: skip
     update = {
         name: SecretStr(value) if name in secret and value is not None else value

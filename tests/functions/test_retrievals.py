@@ -5,7 +5,7 @@ from functools import partial
 from typing import Any
 
 import pytest
-from pydantic import SecretStr
+from fastapi.testclient import TestClient
 
 from functions import retrievals
 from shared.config import Settings
@@ -15,6 +15,7 @@ from tests.actors import NOBODYS, Actor, World
 from tests.conftest import People
 from tests.functions.app_server import NO_METADATA, client_of, platform_error, services
 from tests.functions.search_workspace import OUTAGE, Workspace, put
+from tests.hosted_reranker import MODEL, hosted_reranker
 
 PATH = "/api/v1/retrievals"
 QUESTION = "what was the root cause of the billing outage?"
@@ -123,32 +124,38 @@ def test_filters_apply_in_every_mode(subtests: pytest.Subtests, core: Services, 
 
 
 def test_a_reranker_orders_on_request_and_its_failure_is_tolerated(settings: Settings, home: Workspace):
-    plain = retrieve(home.actor, mode="hybrid", rerank=False)
-    reranked = retrieve(home.actor, mode="hybrid", rerank=True)
-    assert plain["retrieval_metadata"]["reranked_by"] is None
-    assert reranked["retrieval_metadata"]["reranked_by"] == "all-MiniLM-L6-v2-late-interaction"
-    assert reranked["results"][0]["document"]["title"] == "Billing outage"
-    with services(settings, rag_rerank_enabled=True) as core, client_of(retrievals.app, core) as client:
-
-        def by(**body: Any) -> Any:
-            request = {"query": QUESTION, **body}
-            answer = client.post(PATH, json=request, headers=home.actor.headers()).json()
-            return answer["retrieval_metadata"]["reranked_by"]
-
-        # Unsaid it is as the deployment says.
-        assert by() == by(rerank=None) == by(rerank=True) is not None
-        assert by(rerank=False) is None
-    broken: Row = {
-        "rag_rerank_api_key": SecretStr("sk-reranker"),
-        "rag_rerank_provider": "cohere",
-        "rag_rerank_url": "http://127.0.0.1:9",
-        "rag_rerank_timeout_seconds": 1,
-    }
+    with hosted_reranker("lentil soup") as reranker:
+        with services(settings, **reranker) as core, client_of(retrievals.app, core) as client:
+            assert by_reranker(client, home, rerank=True) == (MODEL, "Canteen")
+            assert (
+                by_reranker(client, home)
+                == by_reranker(client, home, rerank=False)
+                == (None, "Billing outage")
+            )
+        enabled = services(settings, **reranker, rag_rerank_enabled=True)
+        with enabled as core, client_of(retrievals.app, core) as client:
+            assert by_reranker(client, home) == by_reranker(client, home, rerank=None) == (MODEL, "Canteen")
+            assert by_reranker(client, home, rerank=False) == (None, "Billing outage")
+    broken = {**reranker, "rag_rerank_url": "http://127.0.0.1:9", "rag_rerank_timeout_seconds": 1}
     with services(settings, **broken) as core, client_of(retrievals.app, core) as client:
         request = {"query": QUESTION, "rerank": True}
         answer = client.post(PATH, json=request, headers=home.actor.headers()).json()
     assert answer["retrieval_metadata"]["rerank_failed"] is True
     assert answer["results"][0]["document"]["title"] == "Billing outage"
+
+
+def by_reranker(client: TestClient, home: Workspace, **body: Any) -> tuple[str | None, str]:
+    """The model that ordered the results, and the title of the first."""
+    request = {"query": QUESTION, **body}
+    answer = client.post(PATH, json=request, headers=home.actor.headers()).json()
+    return answer["retrieval_metadata"]["reranked_by"], answer["results"][0]["document"]["title"]
+
+
+def test_without_a_reranker_the_order_is_kept_and_reported(home: Workspace):
+    plain, requested = (retrieve(home.actor, mode="hybrid", rerank=rerank) for rerank in (False, True))
+    assert requested["results"] == plain["results"]
+    how = requested["retrieval_metadata"]
+    assert (how["reranked_by"], how["rerank_failed"]) == (None, True)
 
 
 def test_graph_results_are_added_and_marked(subtests: pytest.Subtests, core: Services, people: People):

@@ -13,6 +13,7 @@ from tests.actors import NOBODYS, World, vector
 from tests.conftest import People
 from tests.functions.app_server import client_of, services
 from tests.functions.search_workspace import NOW, OUTAGE, Row, Workspace, at, error_of, ok, put, workspace_id
+from tests.hosted_reranker import hosted_reranker
 from tests.stand_in_server import Reply, StandIn
 
 MODES = ["auto", "knowledge", "graph", "hybrid", "keyword", "neural", "fast"]
@@ -218,31 +219,27 @@ MODES_OF_THE_GRAPH = [("graph", "graph"), ("auto", "hybrid")]
 
 def test_graph_results_are_found_and_explained(subtests: pytest.Subtests, told: Workspace):
     for mode, router in MODES_OF_THE_GRAPH:
-        for rerank in [False, True]:
-            with subtests.test(mode=mode, rerank=rerank):
-                body = told.search(
-                    graph_documents.QUESTION, mode=mode, topK=3, quality={"rerank": rerank}, **EXPLAINED
-                )
-                if not rerank:
-                    assert graph_documents.TEAM in {result["title"] for result in body["results"]}
-                assert body["rationale"]["routerMode"] == router
-                graph = body["rationale"]["graph"]
-                entities = {entity["id"]: entity for entity in graph["entities"]}
-                assert entities["billing_service"] == {
-                    "id": "billing_service",
-                    "name": "Billing Service",
-                    "type": "name",
-                    "aliases": [],
-                    "seed": True,
-                }
-                assert (entities["kestrel"]["type"], entities["kestrel"]["seed"]) == ("team", False)
-                owned = {"type": "OWNED_BY", "from": "billing_service", "to": "kestrel", "confidence": 0.9}
-                assert graph["edges"][0] == owned
-                assert {end for edge in graph["edges"] for end in (edge["from"], edge["to"])} <= set(entities)
-                texts = [chunk["text"] for chunk in told.contents(*graph["evidenceChunks"])["chunks"]]
-                assert len(texts) == len(graph["evidenceChunks"])
-                assert any("Kestrel looks after it" in text for text in texts)
-                assert body["usage"]["stages"]["graph"] > 0
+        with subtests.test(mode=mode):
+            body = told.search(graph_documents.QUESTION, mode=mode, topK=3, **EXPLAINED)
+            assert graph_documents.TEAM in {result["title"] for result in body["results"]}
+            assert body["rationale"]["routerMode"] == router
+            graph = body["rationale"]["graph"]
+            entities = {entity["id"]: entity for entity in graph["entities"]}
+            assert entities["billing_service"] == {
+                "id": "billing_service",
+                "name": "Billing Service",
+                "type": "name",
+                "aliases": [],
+                "seed": True,
+            }
+            assert (entities["kestrel"]["type"], entities["kestrel"]["seed"]) == ("team", False)
+            owned = {"type": "OWNED_BY", "from": "billing_service", "to": "kestrel", "confidence": 0.9}
+            assert graph["edges"][0] == owned
+            assert {end for edge in graph["edges"] for end in (edge["from"], edge["to"])} <= set(entities)
+            texts = [chunk["text"] for chunk in told.contents(*graph["evidenceChunks"])["chunks"]]
+            assert len(texts) == len(graph["evidenceChunks"])
+            assert any("Kestrel looks after it" in text for text in texts)
+            assert body["usage"]["stages"]["graph"] > 0
 
 
 def test_new_documents_are_queued_for_extraction(own_home: Workspace):
@@ -304,11 +301,31 @@ def test_without_a_rationale_the_graph_is_not_explained(told: Workspace):
     assert graph_documents.TEAM in {result["title"] for result in body["results"]}
 
 
-def test_a_reranker_orders_on_request(home: Workspace):
-    body = home.search(QUESTION, quality={"rerank": True})
-    assert body["results"][0]["title"] == "Billing outage"
-    assert body["usage"]["stages"]["rerank"] > 0
-    assert home.search(QUESTION)["usage"]["stages"]["rerank"] == 0
+def test_a_reranker_orders_on_request(settings: Settings, home: Workspace):
+    with (
+        hosted_reranker("lentil soup") as reranker,
+        services(settings, **reranker) as core,
+        client_of(v1_search.app, core) as client,
+    ):
+
+        def search(quality: Row) -> Row:
+            request = {"workspaceId": home.id, "q": QUESTION, "quality": quality, **EXPLAINED}
+            return ok(client.post("/v1/search", json=request, headers=home.actor.headers()))
+
+        plain, reranked = search({}), search({"rerank": True})
+    assert (plain["results"][0]["title"], reranked["results"][0]["title"]) == ("Billing outage", "Canteen")
+    assert plain["usage"]["stages"]["rerank"] == 0 < reranked["usage"]["stages"]["rerank"]
+    assert "decay" in rules(plain)
+    assert "no_decay" in rules(reranked)
+    assert reranked["rationale"]["graph"] == plain["rationale"]["graph"]
+
+
+def test_without_a_reranker_a_request_for_one_has_no_effect(home: Workspace):
+    plain, requested = (
+        home.search(QUESTION, quality={"rerank": rerank}, **EXPLAINED) for rerank in (False, True)
+    )
+    assert requested["results"] == plain["results"]
+    assert rules(requested) == rules(plain)
 
 
 def test_the_same_question_gets_the_same_answer(home: Workspace):

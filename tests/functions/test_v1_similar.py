@@ -2,10 +2,14 @@
 
 import pytest
 
+from functions import v1_similar
+from shared.config import Settings
 from shared.services import Services
 from tests.actors import NOBODYS
 from tests.conftest import People
-from tests.functions.search_workspace import Row, Workspace, error_of, put, workspace
+from tests.functions.app_server import client_of, services
+from tests.functions.search_workspace import Row, Workspace, error_of, ok, put, workspace
+from tests.hosted_reranker import hosted_reranker
 
 TEXT = {"kind": "text", "text": "webhook retries piled up and billing went down"}
 LIKE = "Stripe webhook retries piled up in the queue once more, and the billing service was slow for an hour."
@@ -72,9 +76,21 @@ def test_a_subject_in_another_workspace_has_similar_results_in_this_one(
     assert body["matches"][0]["documentId"] == home.documents["Again"]
 
 
-def test_a_reranker_orders_on_request(home: Workspace):
-    body = home.similar(TEXT, quality={"rerank": True})
+def test_a_reranker_orders_on_request(settings: Settings, home: Workspace):
+    with (
+        hosted_reranker("lentil soup") as reranker,
+        services(settings, **reranker) as core,
+        client_of(v1_similar.app, core) as client,
+    ):
+        request = {"workspaceId": home.id, "subject": TEXT, "quality": {"rerank": True}}
+        body = ok(client.post("/v1/similar", json=request, headers=home.actor.headers()))
+    assert body["matches"][0]["title"] == "Canteen"
     assert body["usage"]["stages"]["rerank"] > 0
+
+
+def test_without_a_reranker_a_request_for_one_has_no_effect(home: Workspace):
+    plain, requested = (home.similar(TEXT, quality={"rerank": rerank}) for rerank in (False, True))
+    assert requested["matches"] == plain["matches"]
 
 
 UNKNOWN_SUBJECTS: list[Row] = [

@@ -9,13 +9,14 @@ from local.stack import Stack
 from shared.ingestion.synchronous_ingestion import NewDocument, ingest
 from shared.services import Services
 from tests.actors import World
+from tests.hosted_reranker import MODEL, hosted_reranker
 from tests.local.command_line import run_local
 
 READER = "tomas@halden.example"
 
 
-def search(stack: Stack, *arguments: str) -> CompletedProcess[str]:
-    return run_local(stack.folder, "search", *arguments)
+def search(stack: Stack, *arguments: str, **variables: str) -> CompletedProcess[str]:
+    return run_local(stack.folder, "search", *arguments, **variables)
 
 
 @pytest.fixture
@@ -41,8 +42,12 @@ def test_a_name_is_found_with_neighbours_and_reranking(stack: Stack, manual: str
         stack, "ZX-81", "--user", READER, "--top-k", "1", "--neighbours", "1", "--half-life", "900"
     )
     assert f"1. {manual} (doc)" in result.stdout
-    result = search(stack, "closing the valve", "--user", READER, "--rerank", "--source-type", "doc")
-    assert "; reranked by all-MiniLM-L6-v2" in result.stdout
+    arguments = "closing the valve", "--user", READER, "--rerank", "--source-type", "doc"
+    assert "; not reranked: the reranker failed or is not configured" in search(stack, *arguments).stdout
+    with hosted_reranker("ZX-81") as reranker:
+        variables = {name.upper(): value for name, value in reranker.items()}
+        result = search(stack, *arguments, **variables)
+    assert f"; reranked by {MODEL}" in result.stdout
 
 
 def test_an_invalid_search_is_reported_in_one_line(stack: Stack):

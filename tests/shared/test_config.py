@@ -270,6 +270,17 @@ def test_lambda_is_detected_by_its_own_variable(environment: pytest.MonkeyPatch)
     assert on_lambda()
 
 
+def test_a_removed_local_reranker_is_refused_with_its_replacement(subtests: pytest.Subtests):
+    for name in ("RAG_RERANK_PROVIDER", "RERANK_PROVIDER"):
+        for value in ("local", "flashrank"):
+            with subtests.test(name=name, value=value), variable(name, value):
+                assert fault() == (
+                    "RAG_RERANK_PROVIDER: the local rerankers were removed: set cohere, jina, voyage or "
+                    "mixedbread with RAG_RERANK_API_KEY, or remove all settings RAG_RERANK_* to search "
+                    "without a reranker"
+                )
+
+
 def test_a_setting_may_have_the_name_of_a_contract(environment: pytest.MonkeyPatch):
     environment.setenv("LOVABLE_API_KEY", "sk-lovable")
     environment.setenv("RERANK_PROVIDER", "cohere")

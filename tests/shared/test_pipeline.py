@@ -197,10 +197,10 @@ def test_a_reranker_overrides_recency(ask: Ask, made: Made, service: StandIn):
         ask("kiln ovens", Mode.SEMANTIC, half_life_days=0.0)
 
 
-def test_the_local_reranker_orders_too(ask: Ask):
-    results = ask("How hot does the kiln become?", rerank=True)
-    assert titles(results)[0] == "Kiln"
-    assert results.reranked_by is not None
+def test_without_a_reranker_the_order_is_kept_and_reported(ask: Ask):
+    plain, requested = (ask("kiln ovens", rerank=rerank, neighbours=1) for rerank in (False, True))
+    assert requested.matches == plain.matches
+    assert (requested.reranked_by, requested.rerank_failed) == (None, True)
 
 
 def test_a_search_reports_whether_it_was_exact_and_over_how_many_chunks(ask: Ask):

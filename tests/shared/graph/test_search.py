@@ -5,10 +5,13 @@ from dataclasses import replace
 import pytest
 
 from shared import pipeline
+from shared.config import Settings
 from shared.services import Services
 from shared.types import Filters, Graph, Mode, Query, SearchResult
 from tests.conftest import People
+from tests.functions.app_server import services
 from tests.graph_documents import QUESTION, TEAM, NamedText, put, put_all
+from tests.hosted_reranker import MODEL, hosted_reranker
 
 LEGS = [Mode.SEMANTIC, Mode.KEYWORD, Mode.HYBRID, Mode.HIERARCHICAL]
 ASKED = Query(QUESTION, top_k=3)
@@ -66,10 +69,12 @@ def test_without_known_names_the_graph_is_empty_and_the_best_hit_stays(core: Ser
     assert found.graph == Graph()
 
 
-def test_a_reranker_also_orders_graph_results(core: Services, told: People):
-    found = pipeline.search(core, told.ann.principal, replace(ASKED, mode=Mode.GRAPH, rerank=True, top_k=8))
-    assert found.reranked_by
-    assert TEAM in titles(found)
+def test_a_reranker_also_orders_graph_results(settings: Settings, told: People):
+    query = replace(ASKED, mode=Mode.GRAPH, rerank=True, top_k=8)
+    with hosted_reranker(f"{TEAM}\n") as reranker, services(settings, **reranker) as core:
+        found = pipeline.search(core, told.ann.principal, query)
+    assert found.reranked_by == MODEL
+    assert titles(found)[0] == TEAM
     assert found.graph
     assert found.graph.is_seeded
 

@@ -94,28 +94,6 @@ def test_results_are_the_same_in_eight_threads(minilm: MiniLM) -> None:
         list(threads.map(work, range(8)))
 
 
-def test_an_encoding_has_the_text_s_vector_and_one_per_token(minilm: MiniLM) -> None:
-    vectors = minilm.embed(MIXED)
-    encodings = minilm.encode(MIXED, lambda encoding: encoding)
-    assert same([encoding.vector.tolist() for encoding in encodings], vectors)
-    for text, encoding in zip(MIXED, encodings, strict=True):
-        count = min(minilm.count_tokens(text), minilm.window - 2)
-        assert encoding.tokens.shape == (count, 384)
-        assert len(encoding.ids) == count
-    # In context: the same word in another place is another vector, of the same word's id.
-    first, second = minilm.encode(["river bank", "bank account"], lambda encoding: encoding)
-    assert first.ids[1] == second.ids[0]
-    assert not same([first.tokens[1].tolist()], [second.tokens[0].tolist()])
-
-
-def test_encodings_are_in_the_order_of_the_texts_and_errors_are_raised(minilm: MiniLM) -> None:
-    counts = [min(minilm.count_tokens(text), 254) for text in MIXED]
-    assert minilm.encode(MIXED, lambda encoding: len(encoding.ids)) == counts
-    assert minilm.encode([], lambda encoding: encoding) == []
-    with pytest.raises(ZeroDivisionError):
-        minilm.encode(MIXED, lambda encoding: 1 // len(encoding.ids))
-
-
 def test_tokens_are_counted_without_special_ones_and_beyond_the_window(minilm: MiniLM) -> None:
     assert minilm.count_tokens("lamp") == 1
     assert minilm.count_tokens("lamp " * 1000) == 1000

@@ -2,16 +2,13 @@
 
 import logging
 import math
-import sys
 from collections.abc import Sequence
 from typing import Any
 
 import pytest
 
 from shared.errors import ConfigurationError, RerankFailed
-from shared.models.embeddings import local_model
 from shared.models.hosted_rerankers import APIS, HostedReranker
-from shared.models.local_reranker import LocalReranker
 from shared.models.reranking import Reranker, rerank, reranker_details, reranker_for
 from shared.types import SearchResult
 from tests.shared.examples import match, opened, settings
@@ -113,10 +110,9 @@ def refusal(**fields: Any) -> str:
     return str(raised.value)
 
 
-def test_the_local_model_is_the_default_reranker():
-    reranker = chosen()
-    assert isinstance(reranker, LocalReranker)
-    assert reranker.model == "all-MiniLM-L6-v2-late-interaction"
+def test_without_a_provider_there_is_no_reranker():
+    assert chosen() is None
+    assert reranker_details(settings()) == {"provider": None, "model": None, "source": None}
 
 
 def test_a_provider_with_a_key_uses_its_default_or_the_configured_model(
@@ -144,44 +140,21 @@ def test_a_provider_without_a_key_is_always_refused(
                 assert message.startswith("RAG_RERANK_API_KEY: not set")
 
 
-def test_settings_without_effect_on_a_local_reranker_are_refused(subtests: pytest.Subtests):
-    for provider in ("local", "flashrank"):
-        for name in ("rag_rerank_api_key", "rag_rerank_url"):
-            with subtests.test(provider=provider, name=name):
-                value = "https://rerank.example/7f3x"
-                message = refusal(**{"rag_rerank_provider": provider, name: value})
-                assert message.startswith(f"{name.upper()}: set, but RAG_RERANK_PROVIDER is {provider}")
-                assert "7f3x" not in message
-
-
-def test_a_key_without_a_provider_is_refused():
-    assert refusal(rag_rerank_api_key="key-7f3x").startswith(
-        "RAG_RERANK_API_KEY: set, but RAG_RERANK_PROVIDER is local"
-    )
-
-
-def test_the_local_reranker_has_one_model():
-    assert chosen(rag_rerank_model="all-MiniLM-L6-v2-late-interaction") is not None
-    assert refusal(rag_rerank_model="rerank-english-v3.0").startswith(
-        "RAG_RERANK_MODEL: RAG_RERANK_PROVIDER is local"
-    )
-
-
-@pytest.fixture
-def no_local_model(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As in the Lambda zip: Python is told that what the model needs cannot be imported."""
-    # Not the cached one: other tests have loaded it.
-    monkeypatch.setattr("shared.models.reranking.local_model", local_model.__wrapped__)
-    monkeypatch.setitem(sys.modules, "shared.models.minilm", None)
-
-
-@pytest.mark.usefixtures("no_local_model")
-def test_without_the_local_model_there_is_no_reranker_unless_it_was_configured():
-    assert chosen() is None
-    assert refusal(rag_rerank_provider="local").startswith("RAG_RERANK_PROVIDER: local, but")
-    assert refusal(rag_rerank_enabled=True).startswith("RAG_RERANK_PROVIDER: local, but")
-    assert reranker_details(settings()) == {"provider": None, "model": None, "source": None}
-    assert chosen(rag_rerank_provider="cohere", rag_rerank_api_key="key") is not None
+def test_settings_without_effect_are_refused(subtests: pytest.Subtests):
+    values = {
+        "enabled": True,
+        "api_key": "key-7f3x",
+        "url": "https://rerank.example/7f3x",
+        "model": "another-7f3x",
+    }
+    for field, value in values.items():
+        name = f"rag_rerank_{field}"
+        with subtests.test(name=name):
+            message = refusal(**{name: value})
+            assert message == (
+                f"{name.upper()}: set, but RAG_RERANK_PROVIDER is not; set RAG_RERANK_PROVIDER to one of "
+                f"cohere, jina, voyage, mixedbread, or remove {name.upper()}"
+            )
 
 
 def test_health_names_a_provider_s_host_without_its_key():
@@ -189,7 +162,6 @@ def test_health_names_a_provider_s_host_without_its_key():
         settings(rag_rerank_provider="voyage", rag_rerank_url="https://proxy.example/team-7f3x/rerank")
     )
     assert message == {"provider": "voyage", "model": "rerank-2.5", "source": "proxy.example"}
-    assert reranker_details(settings())["source"] == "local"
 
 
 def test_no_text_of_a_reranker_shows_its_key():

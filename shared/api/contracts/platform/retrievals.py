@@ -133,9 +133,9 @@ class RetrievalGraph(ResponseModel):
 
 
 class RetrievalMetadata(BaseModel):
-    """`reranked_by`: the reranker's model, null without one; `rerank_failed`: the reranker failed; `exact`:
-    whether every candidate's vector was compared, null for a keyword search; `considered`: the number of
-    compared chunks."""
+    """`reranked_by`: the reranker's model, null without one; `rerank_failed`: a reranker was requested, but
+    it failed or none is configured; `exact`: whether every candidate's vector was compared, null for a
+    keyword search; `considered`: the number of compared chunks."""
 
     mode: ModeName
     total_results: int

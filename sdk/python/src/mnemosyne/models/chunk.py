@@ -70,8 +70,9 @@ class Graph(Model):
 
 
 class RetrievalMetadata(Model):
-    """`reranked_by`: the model that made the order; `rerank_failed`: one was asked to and could not. `exact`:
-    everything that might be found was compared by its vector. `considered`: how many chunks were."""
+    """`reranked_by`: the model that made the order; `rerank_failed`: a reranker was requested, but it
+    failed or none is configured. `exact`: everything that might be found was compared by its vector.
+    `considered`: how many chunks were."""
 
     mode: str
     total_results: int
