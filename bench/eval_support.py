@@ -140,9 +140,9 @@ def questions_in(folder: Path) -> dict[str, list[QuestionAnswer]]:
     by_name: dict[str, list[QuestionAnswer]] = defaultdict(list)
     for line in (folder / "queries.jsonl").read_text().splitlines():
         item: dict[str, Any] = json.loads(line)
-        about = item["meta"].get("source_doc")
-        answers = item["meta"].get("answers") or []
-        if about and (answers or item["meta"].get("answerable") is False):
+        meta = item.get("meta", {})
+        about, answers = meta.get("source_doc"), meta.get("answers") or []
+        if about and (answers or meta.get("answerable") is False):
             by_name[about].append(QuestionAnswer(item["text"], answers[0] if answers else None))
     return by_name
 
