@@ -16,7 +16,14 @@ from starlette.concurrency import run_in_threadpool
 
 from shared.errors import GenerationFailed, GenerationRefused, InvalidRequest
 from shared.generation.citations import cite, with_snippets
-from shared.generation.confidence import JUDGED, after_abstention, after_check, held_down, judge
+from shared.generation.confidence import (
+    JUDGED,
+    after_abstention,
+    after_check,
+    after_conflict,
+    held_down,
+    judge,
+)
 from shared.generation.evidence import evidence_of
 from shared.generation.extractive import MODEL as EXTRACTIVE
 from shared.generation.generators import (
@@ -39,6 +46,7 @@ from shared.text.identifiers import is_identifier
 from shared.types import (
     Answer,
     Confidence,
+    GeneratedText,
     Judgement,
     Match,
     Mode,
@@ -103,12 +111,11 @@ async def answer(
     except GenerationRefused as refused:
         # The caller chose neither the model nor the messages.
         raise GenerationFailed from refused
-    if draft and draft.is_abstention:
-        draft, judgement = None, after_abstention(judgement)
     if draft:
-        if draft.model != EXTRACTIVE:
-            unsupported = await run_in_threadpool(unsupported_sentences, draft.text, matches)
-            judgement = after_check(judgement, unsupported)
+        judgement = await run_in_threadpool(judge_draft, judgement, draft, matches)
+    if draft and draft.is_abstention:
+        draft = None
+    if draft:
         note = missing_note(query.text, judgement)
         draft = replace(draft, text=f"{note}\n\n{draft.text}".strip())
         citations = with_snippets(citations, draft.snippets)
@@ -154,6 +161,18 @@ def judge_matches(
     with step("judge"):
         judged = _with_exact_names(matches[:JUDGED], question)
         return judge(evidence_of(question, judged), judged, services.calibration(caller))
+
+
+def judge_draft(judgement: Judgement, draft: GeneratedText, matches: Sequence[Match] | None) -> Judgement:
+    """The judgement, lowered where the model abstained, documents conflict, or a sentence of the model has no
+    support in the matches; without matches its sentences are not checked."""
+    if draft.is_abstention:
+        return after_abstention(judgement)
+    if draft.has_conflict:
+        judgement = after_conflict(judgement)
+    if draft.model == EXTRACTIVE or matches is None:
+        return judgement
+    return after_check(judgement, unsupported_sentences(draft.text, matches))
 
 
 def _match_identifier(services: Services, caller: Principal, query: Query) -> SearchResult | None:

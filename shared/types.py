@@ -295,7 +295,7 @@ class ExtractedSentence:
 class GeneratedText:
     """An answer, the generator that wrote it, and the tokens that it used. `snippets`: by the number of a
     citation, the passage that its mark refers to; `sentences`: those of an extracted answer; `is_abstention`:
-    the model found no answer, and the text is empty."""
+    the model found no answer, and the text is empty; `has_conflict`: documents give different values."""
 
     text: str
     model: str
@@ -303,6 +303,7 @@ class GeneratedText:
     snippets: Mapping[int, str] = field(default_factory=dict)
     sentences: tuple[ExtractedSentence, ...] = ()
     is_abstention: bool = False
+    has_conflict: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -72,8 +72,8 @@ def judge(evidence: Evidence, matches: Sequence[Match], calibration: Calibration
         because.append(f"No passage found mentions {', '.join(evidence.missing)}.")
     if evidence.lacks_negation:
         because.append("No passage found denies what the question denies.")
-    if len(because) > 1 and level is Confidence.HIGH:
-        level = Confidence.MEDIUM
+    if len(because) > 1:
+        level = _at_most_medium(level)
     return Judgement(level, score if matches else 0.0, thresholds, tuple(because), evidence.missing, ceiling)
 
 
@@ -94,12 +94,18 @@ def after_abstention(judgement: Judgement) -> Judgement:
     return replace(judgement, confidence=Confidence.LOW, because=because)
 
 
+def after_conflict(judgement: Judgement) -> Judgement:
+    """The judgement, medium at most, where documents give different values for the same thing."""
+    because = (*judgement.because, "Documents give different values: the newest comes first.")
+    return replace(judgement, confidence=_at_most_medium(judgement.confidence), because=because)
+
+
 def after_check(judgement: Judgement, unsupported: tuple[str, ...]) -> Judgement:
     """The judgement, medium at most where the matches do not support these sentences of the answer."""
     if not unsupported:
         return judgement
-    level = Confidence.MEDIUM if judgement.confidence is Confidence.HIGH else judgement.confidence
     because = (*judgement.because, "The passages do not support every sentence of the answer.")
+    level = _at_most_medium(judgement.confidence)
     return replace(judgement, confidence=level, because=because, unsupported=unsupported)
 
 
@@ -114,6 +120,10 @@ def mean_similarity(matches: Sequence[Match]) -> float:
     best = sorted((match.similarity or 0.0 for match in matches), reverse=True)[:CEILING_TOP_N]
     # fsum: a mean of exactly 0.60 must not fall below it by rounding.
     return math.fsum(best) / len(best) if best else 0.0
+
+
+def _at_most_medium(level: Confidence) -> Confidence:
+    return Confidence.MEDIUM if level is Confidence.HIGH else level
 
 
 def _logistic(value: float) -> float:

@@ -77,7 +77,13 @@ def extract(
         texts = [sentence.text for sentence in chosen if sentence.number == number]
         paragraphs.append(_paragraph(citations[number - 1].match, texts, number))
     paragraphs += [f"{note.text} {mark(note.number)}" for note in notes]
-    return GeneratedText("\n\n".join(paragraphs), MODEL, snippets=snippets, sentences=(*chosen, *notes))
+    return GeneratedText(
+        "\n\n".join(paragraphs),
+        MODEL,
+        snippets=snippets,
+        sentences=(*chosen, *notes),
+        has_conflict=bool(older),
+    )
 
 
 def _paragraph(match: Match, texts: Sequence[str], number: int) -> str:

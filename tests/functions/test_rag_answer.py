@@ -144,6 +144,19 @@ def test_an_answer_over_a_gap_is_medium_at_most_and_names_what_is_missing(people
     assert "No passage found mentions K-900." in body["confidence_detail"]["because"]
 
 
+def test_documents_with_different_values_are_medium_at_most_and_the_newest_comes_first(
+    people: People, core: Services
+):
+    for year, price in ((2025, 45), (2026, 55)):
+        tell(core, people.ann, f"Prices {year}", f"The small meeting room costs {price} euros a day.")
+    body = people.ann.answer("What does the small meeting room cost a day?").json()
+    text = body["answer"]["text"]
+    assert text.index("55 euros") < text.index("says otherwise") < text.index("45 euros")
+    assert body["answer"]["confidence"] == "medium"
+    because = body["confidence_detail"]["because"]
+    assert "Documents give different values: the newest comes first." in because
+
+
 def test_relevance_is_of_the_chunks_that_the_request_retrieved(people: People, core: Services):
     tell(core, people.ann, "Kettle manual", KETTLE)
     for number in range(5):

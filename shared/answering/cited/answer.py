@@ -16,7 +16,6 @@ from shared.answering.cited.prompt import chat_request
 from shared.answering.cited.types import AnswerDone, AnswerRequest, Event, RetrievalDone, Token
 from shared.answering.routed_search import retrieve
 from shared.generation.citations import cite
-from shared.generation.confidence import after_abstention
 from shared.generation.generators import GenerationRequest, Generator
 from shared.generation.grounding.checker import Checker
 from shared.generation.grounding.stream import Stream
@@ -50,9 +49,9 @@ async def answer(
         async for sentence in sentences:
             if isinstance(sentence, GeneratedText):
                 usage = sentence.usage
-                if sentence.is_abstention:
-                    judgement = after_abstention(retrieval.judgement)
-                    retrieval = replace(retrieval, judgement=judgement)
+                # The composer has removed unsupported sentences.
+                judgement = pipeline.judge_draft(retrieval.judgement, sentence, None)
+                retrieval = replace(retrieval, judgement=judgement)
             elif text := composer.add(sentence):
                 yield Token(text)
     withheld = not composer.is_grounded

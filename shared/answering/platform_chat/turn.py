@@ -11,6 +11,7 @@ from dataclasses import replace
 
 from starlette.concurrency import run_in_threadpool
 
+from shared import pipeline
 from shared.answering.platform_chat import sessions
 from shared.answering.platform_chat.budgeted_model import BudgetedModel
 from shared.answering.platform_chat.decomposition import Limits, search_in_steps
@@ -20,9 +21,6 @@ from shared.answering.platform_chat.turn_text import generate
 from shared.answering.platform_chat.types import Delta, Event, Message, Sources, Turn, TurnDone
 from shared.errors import RagError
 from shared.generation.citations import best_of_documents
-from shared.generation.confidence import after_abstention, after_check
-from shared.generation.extractive import MODEL as EXTRACTIVE
-from shared.generation.grounding.unsupported import unsupported_sentences
 from shared.generation.refusals import insufficient
 from shared.observability.tracing import milliseconds_since, step
 from shared.services import Services
@@ -93,13 +91,10 @@ def _judge(state: TurnState) -> Judgement:
 
 
 def _judge_text(state: TurnState, judgement: Judgement) -> Judgement:
-    """The judgement after the model abstained or its sentences were checked."""
-    generated = state.generated
-    if generated is None or generated.model == EXTRACTIVE:
+    """The judgement of the matches and of the text, if there is one."""
+    if state.generated is None:
         return judgement
-    if generated.is_abstention:
-        return after_abstention(judgement)
-    return after_check(judgement, unsupported_sentences(generated.text, state.results.matches()))
+    return pipeline.judge_draft(judgement, state.generated, state.results.matches())
 
 
 async def _retrieve(state: TurnState) -> AsyncGenerator[Event]:
