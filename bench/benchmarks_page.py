@@ -7,7 +7,7 @@ import json
 import re
 from collections.abc import Callable
 
-from bench import eval_confidence, eval_graph, eval_keyword, eval_quality, eval_support
+from bench import eval_answers, eval_confidence, eval_graph, eval_keyword, eval_quality, eval_support
 from bench.chart_tenants import TENANTS
 from bench.eval_quality import MEASURE, METHODS
 from bench.figures import markdown, results
@@ -62,6 +62,10 @@ CONFIDENCE_HEAD = (
     "| set | answered | high | hidden, high | foreign, answered | foreign, high | AUROC hidden | foreign "
     "| calibration error |",
     "|---|---|---|---|---|---|---|---|---|",
+)
+ANSWERS_HEAD = (
+    "| questions | of | answered | high | with the evidence in the answer |",
+    "|---|---|---|---|---|",
 )
 SUPPORT_HEAD = ("| sentences | | share | of |", "|---|---|---|---|")
 
@@ -242,6 +246,19 @@ def confidence() -> list[str]:
     return rows
 
 
+def answers() -> list[str]:
+    """A row a kind of question over the demo's documents and the handbook."""
+    groups = json.loads(eval_answers.RESULTS.read_text())["groups"]
+    return [
+        *ANSWERS_HEAD,
+        *(
+            f"| {name.replace('_', ' ')} | {group['questions']} | {group['answered']} | {group['high']} "
+            f"| {group['with_evidence']} |"
+            for name, group in groups.items()
+        ),
+    ]
+
+
 def figures(*parts: str, omit: Callable[[str], bool] = lambda row: False) -> list[str]:
     """A row a figure of these parts."""
     return [*FIGURE_HEAD, *(row for part in parts for row in markdown(part) if not omit(row))]
@@ -249,6 +266,7 @@ def figures(*parts: str, omit: Callable[[str], bool] = lambda row: False) -> lis
 
 TABLES: dict[str, Callable[[], list[str]]] = {
     "confidence": confidence,
+    "answers": answers,
     "quality": quality,
     "quality-goals": lambda: figures("quality"),
     "keyword": keyword_quality,

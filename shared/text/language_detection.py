@@ -12,7 +12,8 @@ from shared.text.word_lists import word_sets
 Language = Literal["en", "de", "fr", "es"]
 ENGLISH: Language = "en"
 MAX_CHARACTERS = 2_000
-_WORD = re.compile(r"[^\W\d_]+")
+# Not the letters of E14 or S18.
+_WORD = re.compile(r"\b[^\W\d_]+\b")
 # Months by their names and abbreviations in the four languages, from January.
 _MONTHS = (
     "january jan januar jänner janvier enero", "february feb februar février fevrier febrero",
