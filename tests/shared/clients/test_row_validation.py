@@ -15,7 +15,7 @@ LONG = "9" * 5000
 
 @pytest.fixture
 def logged() -> Iterator[list[str]]:
-    """What is logged as rag, whether or not that is passed on."""
+    """The records of the logger rag, whether or not it propagates them."""
     messages: list[str] = []
     handler = logging.Handler()
     handler.emit = lambda record: messages.append(record.getMessage())  # type: ignore[method-assign]

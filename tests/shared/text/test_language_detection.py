@@ -32,6 +32,10 @@ def test_a_question_s_language_is_detected_by_its_function_words(subtests: pytes
                 assert language_of(question) == language
 
 
+def test_the_letters_of_an_identifier_are_no_words():
+    assert language_of("autoclave Velta S18 error E14") == "en"
+
+
 def test_refusals_differ_by_language_and_default_to_english():
     assert len({insufficient(questions[0]) for questions in QUESTIONS.values()}) == len(QUESTIONS)
     assert insufficient("Quanto costa?") == INSUFFICIENT
