@@ -102,7 +102,7 @@ def _require_model(core: Core, config: wire.Config | None) -> None:
     model = model_of(core.settings)
     if config and config.embedding_model not in (None, model):
         raise InvalidRequest(
-            f"config.embedding_model: {model} is what embeds here",
+            f"config.embedding_model: {model} is the only model of this deployment",
             details={"field": "config.embedding_model", "missing": False},
         )
 

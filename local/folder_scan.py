@@ -42,7 +42,7 @@ class TooLarge(UnreadableFile):
 
 
 def too_large_error(limit: int) -> TooLarge:
-    return TooLarge("file_too_large", f"A file may have {limit // 2**20} MB.")
+    return TooLarge("file_too_large", f"A file may have at most {limit // 2**20} MB.")
 
 
 @dataclass(frozen=True)

@@ -29,8 +29,7 @@ LITERAL = r"'(?:[^']|'')*'"
 RAISED = rf"raise exception\s+({LITERAL}(?:\s+{LITERAL})*)[^;]*?errcode = ([^;]*?), detail = '(\w+)'"
 # Messages that a function collects and raises in one place (rag.check_search).
 COLLECTED = rf"then array\['(\w+)', (?:format\()?({LITERAL})"
-# Code, status and message.
-Message = tuple[str, str, str]
+Message = tuple[str, str, str]  # code, status, message
 
 
 def _texts(node: ast.expr, tree: ast.Module, names: dict[str, object]) -> list[str]:
@@ -80,13 +79,13 @@ def _from_sql(path: Path) -> Iterator[Message]:
 
 def page() -> str:
     """The whole page."""
-    sources = {
-        "shared/**/*.py": _from_python,
-        "functions/*.py": _from_python,
-        "sql/**/*.sql": _from_sql,
-    }
+    sources = (
+        ("shared/**/*.py", _from_python),
+        ("functions/*.py", _from_python),
+        ("sql/**/*.sql", _from_sql),
+    )
     places = defaultdict[Message, list[str]](list)
-    for pattern, messages in sources.items():
+    for pattern, messages in sources:
         for path in sorted(ROOT.glob(pattern)):
             for message in dict.fromkeys(messages(path)):
                 places[message].append(f"`{path.relative_to(ROOT)}`")

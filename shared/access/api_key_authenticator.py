@@ -65,7 +65,7 @@ class ApiKeyAuthenticator:
         since = self._clock()
         rows = self._look_up(digest)
         if not rows:
-            raise Unauthorized("The API key is not valid.")
+            raise Unauthorized("The API key is not valid. Check that it is complete and not revoked.")
         (key,) = rows
         remaining = _seconds_until(key["expires_at"])
         claims = {

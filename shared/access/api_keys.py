@@ -53,7 +53,7 @@ def rotate(database: Database, caller: Principal, key_id: str, overlap_seconds: 
     """A new key that replaces one of the caller, which still works for `overlap_seconds`. Raises NotFound."""
     rows = list_keys(database, caller, key_id)
     if not rows:
-        raise NotFound("There is no such key.", code="key_not_found")
+        raise NotFound("There is no such key. Check its id.", code="key_not_found")
     prefix = next(start for start in PREFIXES.values() if rows[0]["prefix"].startswith(start))
     arguments = {"key_id": key_id, "overlap_seconds": overlap_seconds}
     return _new_key(database, caller, prefix, "rag_rotate_key", arguments)
@@ -62,7 +62,7 @@ def rotate(database: Database, caller: Principal, key_id: str, overlap_seconds: 
 def revoke(database: Database, caller: Principal, key_id: str) -> None:
     """Revoke a key, which may be revoked already. Raises NotFound."""
     if not database.call(caller, "rag_revoke_key", {"key_id": key_id}, idempotent=True):
-        raise NotFound("There is no such key.", code="key_not_found")
+        raise NotFound("There is no such key. Check its id.", code="key_not_found")
 
 
 def _new_key(

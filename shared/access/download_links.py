@@ -76,7 +76,7 @@ def principal_of(signer: Signer, payload: str, document_id: str) -> Principal:
     if link.document_id != document_id:
         raise Unauthorized("The link is not valid.")
     if link.expires < time.time():
-        raise Unauthorized("The link has expired.")
+        raise Unauthorized("The link has expired. Request another.")
     scopes = [Scope.DOCUMENTS_READ, *([Scope.ADMIN] if link.as_admin else [])]
     claims = {"org": link.org_id, "scopes": scopes}
     token = signer.token(CALL_SECONDS, sub=link.user_id, rag=claims)

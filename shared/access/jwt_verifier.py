@@ -69,7 +69,7 @@ class Verifier:
                 token, key, [algorithm], options=options, audience=self._audience, issuer=self._issuer
             )
         except ExpiredSignatureError:
-            raise Unauthorized("The token has expired.") from None
+            raise Unauthorized("The token has expired. Sign in again.") from None
         except (JOSEError, TypeError, ValueError, AttributeError, RecursionError):
             # For claims of a wrong type (an exp that is a list) jose raises Python's own errors.
             raise Unauthorized("The token is not valid.") from None

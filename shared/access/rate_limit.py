@@ -233,5 +233,7 @@ def check_text_limit(
     check = RateLimitCheck(database, principal, function, "ingest", rate, amount)
     check.count()
     if not check.tightest.admitted:
-        message = f"More text than {rate.amount} KB a minute. Please wait, or send less at once."
+        message = (
+            f"You sent more than {rate.amount} KB of text in a minute. Please wait, or send less at once."
+        )
         raise RateLimited(message, headers=check.retry_after)

@@ -27,7 +27,9 @@ def find_similar(
     ids = [(subject.kind, subject.value)]
     contents = hydrate(core.database, caller, place, ids, chunks=False, text=True, whole_org=True)
     if contents.missing:
-        raise NotFound("There is no such subject.", code="subject_not_found", details={"field": "subject"})
+        raise NotFound(
+            "There is no such subject. Check its id.", code="subject_not_found", details={"field": "subject"}
+        )
     if contents.documents:
         document = contents.documents[0]
         subject_id, text = document.document_id, document.text or document.title

@@ -84,7 +84,9 @@ def with_scope(
 def require_scope(caller: Principal, *scopes: Scope) -> None:
     """Raises Forbidden without one of the scopes."""
     if not caller.may(*scopes):
-        raise Forbidden(f"The API key lacks the scope {' or '.join(scopes)}.", code="missing_scope")
+        raise Forbidden(
+            f"The API key lacks the scope {' or '.join(scopes)}. Use a key that has it.", code="missing_scope"
+        )
 
 
 def _anonymous(core: Services, request: Request, credential: str | None) -> Principal | None:

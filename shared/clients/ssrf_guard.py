@@ -49,7 +49,7 @@ class AddressPolicy:
         url = _parsed(text)
         if url.scheme not in ("http", "https") or len(str(url)) > MAX_LENGTH:
             raise AddressRefused(
-                f"A URL begins with http:// or https:// and has at most {MAX_LENGTH} characters."
+                f"A URL must begin with http:// or https:// and have at most {MAX_LENGTH} characters."
             )
         if not _HOST.fullmatch(url.raw_host) or (url.port or 0) > 65535:
             raise AddressRefused("The URL is not valid.")

@@ -66,7 +66,7 @@ class Uploads:
         ticket, NotFound for another user's ticket or a missing object, BodyTooLarge, and as documents.add."""
         path, expires, collection_id, upload = self._parsed(caller, ticket)
         if expires < time.time():
-            raise InvalidRequest("The upload has expired: begin it again.", code="upload_expired")
+            raise InvalidRequest("The upload has expired. Begin it again.", code="upload_expired")
         try:
             size = self._storage.size_of(caller, path)
         except NotFound:
@@ -78,7 +78,9 @@ class Uploads:
         try:
             user_id, path, expires, collection_id, fields = self._signer.verified(PURPOSE, ticket)
         except BadSignature:
-            raise InvalidRequest("The upload's ticket is invalid.", code="invalid_upload") from None
+            raise InvalidRequest(
+                "The ticket of the upload is not valid. Begin the upload again.", code="invalid_upload"
+            ) from None
         if user_id != caller.user_id:
             raise _not_found()
         return path, expires, collection_id, NewUpload(b"", **fields)
@@ -94,9 +96,9 @@ def safe_name(name: str) -> str:
 
 
 def _not_found() -> NotFound:
-    return NotFound("There is no such upload.", code="upload_not_found")
+    return NotFound("There is no such upload. Check its id, or begin another.", code="upload_not_found")
 
 
 def _require_size(size: int) -> None:
     if size > MAX_BYTES:
-        raise BodyTooLarge(f"A file may have {MAX_BYTES // 2**20} MB.", code="file_too_large")
+        raise BodyTooLarge(f"A file may have at most {MAX_BYTES // 2**20} MB.", code="file_too_large")

@@ -19,7 +19,8 @@ Row = dict[str, Any]
 # Of a file or a text, by the limits of Lambda and of originals in Postgres.
 MAX_BYTES = 6 * 1024 * 1024
 TOO_LARGE = (
-    f"A file may have {MAX_BYTES // 2**20} MB here; POST /documents/upload takes larger ones, where it is on."
+    f"A file may have at most {MAX_BYTES // 2**20} MB here. "
+    "Send a larger file with POST /documents/upload, if this deployment has storage."
 )
 TITLE_CHARACTERS, EXTERNAL_ID_CHARACTERS = 80, 500
 
@@ -183,7 +184,9 @@ def delete(database: Database, caller: Principal, document: str) -> None:
     """Delete a document with its chunks, names and original. Raises NotFound."""
     if not database.call(caller, "rag_delete_document", {"document_id": document}, long_timeout=True):
         raise NotFound(
-            "There is no such document.", code="document_not_found", details={"document_id": document}
+            "There is no such document. Check its id.",
+            code="document_not_found",
+            details={"document_id": document},
         )
 
 

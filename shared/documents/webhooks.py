@@ -37,7 +37,11 @@ def get(database: Database, caller: Principal, webhook: str) -> Row:
     """Raises NotFound."""
     rows = database.call(caller, "rag_list_webhooks", {"webhook_id": webhook}, idempotent=True)
     if not rows:
-        raise NotFound("There is no such webhook.", code="webhook_not_found", details={"webhook_id": webhook})
+        raise NotFound(
+            "There is no such webhook. Check its id.",
+            code="webhook_not_found",
+            details={"webhook_id": webhook},
+        )
     return dict(rows[0])
 
 

@@ -112,7 +112,7 @@ def _kind_by_content(data: bytes, filename: str) -> str:
     if _PAGE.match(data):
         return "html"
     if not is_text(data):
-        raise UnsupportedFileType(f"This is no text in UTF-8 or UTF-16. Supported are {SUPPORTED}.")
+        raise UnsupportedFileType(f"The file is not text in UTF-8 or UTF-16. Supported are {SUPPORTED}.")
     return "text"
 
 

@@ -18,5 +18,5 @@ def id_of(text: str, noun: str) -> str:
         return str(UUID(text.lower().removeprefix(f"{prefix}_")))
     except ValueError:
         raise NotFound(
-            f"There is no such {noun}.", code=f"{noun}_not_found", details={f"{noun}_id": text}
+            f"There is no such {noun}. Check its id.", code=f"{noun}_not_found", details={f"{noun}_id": text}
         ) from None

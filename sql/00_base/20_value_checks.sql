@@ -64,7 +64,7 @@ begin
   if pg_column_size(value) > bytes then
     raise exception '% must have at most % bytes', name, bytes using errcode = 'PT400', detail = 'json_too_large';
   elsif not rag.has_readable_numbers(value) then
-    raise exception '%: a number has at most 300 digits on either side of the point', name
+    raise exception '%: a number must have at most 300 digits on each side of the decimal point', name
       using errcode = 'PT400', detail = 'number_out_of_range';
   end if;
 end;

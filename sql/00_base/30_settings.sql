@@ -105,7 +105,8 @@ begin
   where candidate.model <> all (settings.embedding_model || settings.other_embedding_models)
   limit 1;
   if found and auth.uid() is not null then
-    raise exception '% is not an embedding model of this deployment', left(unknown, 100)
+    raise exception '% is not an embedding model of this deployment. Ask its operator for their names.',
+      left(unknown, 100)
       using errcode = 'PT400', detail = 'unknown_embedding_model';
   end if;
 end;

@@ -43,7 +43,7 @@ begin
   end if;
   execute format('select leased.* from %s as leased where %s for update', pg_typeof(queue), condition) into queue;
   if queue is null then
-    raise exception 'the lease is lost' using errcode = 'PT409', detail = 'lease_lost';
+    raise exception 'The lease has ended. Claim the item again.' using errcode = 'PT409', detail = 'lease_lost';
   end if;
   return queue;
 end;

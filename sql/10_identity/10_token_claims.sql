@@ -28,7 +28,7 @@ language plpgsql stable security invoker set search_path = ''
 as $$
 begin
   if not rag.has_scope(variadic scopes) then
-    raise exception 'the key lacks the scope %', array_to_string(scopes, ' or ')
+    raise exception 'The API key lacks the scope %. Use a key that has it.', array_to_string(scopes, ' or ')
       using errcode = 'PT403', detail = 'missing_scope';
   end if;
   return true;

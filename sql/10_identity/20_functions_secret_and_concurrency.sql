@@ -63,7 +63,7 @@ language plpgsql stable security invoker set search_path = ''
 as $$
 begin
   if not exists (select from rag.current_org_ids()) then
-    raise exception 'You belong to no org.' using errcode = 'PT403', detail = 'no_org';
+    raise exception 'You belong to no org. Ask an admin to add you to one.' using errcode = 'PT403', detail = 'no_org';
   end if;
 end;
 $$;

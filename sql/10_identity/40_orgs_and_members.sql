@@ -93,11 +93,12 @@ declare
   own constant uuid[] := array(select rag.current_org_ids());
 begin
   if org_id is null and cardinality(own) > 1 then
-    raise exception 'org_id must say which of your orgs' using errcode = 'PT400', detail = 'org_required';
+    raise exception 'You belong to several orgs. Set org_id to one of them.'
+      using errcode = 'PT400', detail = 'org_required';
   elsif coalesce(org_id, own[1]) = any (own) then
     return coalesce(org_id, own[1]);
   end if;
-  raise exception 'no such org' using errcode = 'PT404', detail = 'org_not_found';
+  raise exception 'There is no such org. Check its id.' using errcode = 'PT404', detail = 'org_not_found';
 end;
 $$;
 

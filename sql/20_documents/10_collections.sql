@@ -114,7 +114,8 @@ begin
   if name ~ ':u:[^:]*$' and rag.owner_in_name(name) is distinct from auth.uid()
     and check_owner_in_name.org_id not in (select rag.admin_org_ids())
   then
-    raise exception 'this name belongs to another user' using errcode = 'PT403', detail = 'another_users_name';
+    raise exception 'This name belongs to another user. Choose another name.'
+      using errcode = 'PT403', detail = 'another_users_name';
   end if;
 end;
 $$;
@@ -129,7 +130,7 @@ as $$
 begin
   perform rag.check_owner_in_name(new_collection_owner.org_id, new_collection_owner.name);
   if new_collection_owner.name ~ ':u:[^:]*$' and rag.owner_in_name(new_collection_owner.name) is null then
-    raise exception 'the name ends in no user''s id' using errcode = 'PT400', detail = 'invalid_name';
+    raise exception 'after :u:, the name must end in the id of a user' using errcode = 'PT400', detail = 'invalid_name';
   end if;
   return rag.owner_in_name(new_collection_owner.name);
 end;

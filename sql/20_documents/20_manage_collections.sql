@@ -32,7 +32,8 @@ begin
   from rag.collections
   where org_id = any (array(select rag.current_org_ids())) and id = get_collection.collection_id;
   if not found then
-    raise exception 'there is no such collection' using errcode = 'PT404', detail = 'collection_not_found';
+    raise exception 'There is no such collection. Check its id or name.'
+      using errcode = 'PT404', detail = 'collection_not_found';
   end if;
   return found_collection;
 end;
@@ -65,7 +66,7 @@ begin
   on conflict do nothing
   returning * into made;
   if made.id is null then
-    raise exception 'there is a collection of that name already'
+    raise exception 'A collection of this name already exists. Choose another name.'
       using errcode = 'PT409', detail = 'duplicate_collection';
   end if;
   return next rag.render(made);
@@ -100,7 +101,7 @@ language plpgsql immutable security invoker set search_path = ''
 as $$
 begin
   if not rag.is_visible_text(name) then
-    raise exception 'a name has no invisible characters' using errcode = 'PT400', detail = 'invalid_name';
+    raise exception 'a name must not have invisible characters' using errcode = 'PT400', detail = 'invalid_name';
   end if;
 end;
 $$;
@@ -125,7 +126,7 @@ begin
     from rag.collections
     where collections.org_id = check_collection_quota.org_id and collections.deleted_at is null
   ) then
-    raise exception 'this org''s tier has room for % collections', allowed
+    raise exception 'The tier of your org allows % collections. Delete a collection, or ask for a larger tier.', allowed
       using errcode = 'PT429', detail = 'collection_limit_reached';
   end if;
 end;
@@ -220,14 +221,14 @@ begin
   perform rag.check_json('metadata', metadata, 65536), rag.check_json('config', config, 2000);
   perform rag.check_config(jsonb_strip_nulls(present.config || coalesce(config, '{}')), config), rag.check_name(name);
   if rag.new_collection_owner(present.org_id, name) <> coalesce(present.owner_id, '00000000-0000-0000-0000-000000000000') then
-    raise exception 'a name that ends in :u: and a user''s id is for a collection of that user'
+    raise exception 'a name that ends in :u: and the id of a user must belong to a private collection of that user'
       using errcode = 'PT400', detail = 'invalid_name';
   end if;
   if config ? 'embedding_model'
     and config -> 'embedding_model' is distinct from present.config -> 'embedding_model'
     and (rag.render(present)).document_count > 0
   then
-    raise exception 'its documents are embedded by another model'
+    raise exception 'The collection has documents of another embedding model. Create another collection for this model.'
       using errcode = 'PT409', detail = 'collection_not_empty';
   end if;
   begin
@@ -240,11 +241,12 @@ begin
     where renewed.org_id = present.org_id and renewed.id = present.id
     returning renewed.* into changed;
   exception when unique_violation then
-    raise exception 'there is a collection of that name already'
+    raise exception 'A collection of this name already exists. Choose another name.'
       using errcode = 'PT409', detail = 'duplicate_collection';
   end;
   if changed.id is null then
-    raise exception 'this key may not change collections' using errcode = 'PT403', detail = 'missing_scope';
+    raise exception 'The API key may not change this collection. Check its scopes and its collection.'
+      using errcode = 'PT403', detail = 'missing_scope';
   end if;
   if config ? 'enable_knowledge_graph' then
     perform rag.on_graph_setting_changed(changed, was_graphed);

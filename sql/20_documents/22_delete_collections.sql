@@ -14,7 +14,8 @@ begin
   perform set_config('rag.cascade', coalesce("cascade", false)::text, true);
   delete from rag.collections where org_id = gone.org_id and id = gone.id;
   if not found then
-    raise exception 'this key may not delete collections' using errcode = 'PT403', detail = 'missing_scope';
+    raise exception 'The API key may not delete this collection. Check its scopes and its collection.'
+      using errcode = 'PT403', detail = 'missing_scope';
   end if;
   perform set_config('rag.cascade', '', true);
 exception when lock_not_available then
@@ -52,7 +53,7 @@ begin
   perform set_config('rag.deleted_collection', old.id::text, true);
   delete from rag.documents where documents.org_id = old.org_id and documents.collection_id = old.id;
   if found and current_setting('rag.cascade', true) = 'false' then
-    raise exception 'the collection has documents; cascade deletes them with it'
+    raise exception 'The collection has documents. Delete them first, or set cascade to delete them too.'
       using errcode = 'PT409', detail = 'collection_not_empty';
   end if;
   perform set_config('rag.deleted_collection', '', true);

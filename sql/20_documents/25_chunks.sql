@@ -122,11 +122,11 @@ begin
     select from unnest(starts, ends) as span (first, last)
     where (span.first >= 0 and span.last > span.first and span.last <= characters) is not true)
   then
-    raise exception 'a chunk''s span is not within its document' using errcode = 'PT400', detail = 'span_outside';
+    raise exception 'the span of a chunk must be within its document' using errcode = 'PT400', detail = 'span_outside';
   elsif (select sum(span.last - span.first) from unnest(starts, ends) as span (first, last))
     > greatest(8::bigint * characters, 1000000)
   then
-    raise exception 'the chunks repeat the document''s text more than eight times'
+    raise exception 'the chunks must have at most eight times the length of their document'
       using errcode = 'PT400', detail = 'spans_too_long';
   end if;
   return array(

@@ -56,7 +56,7 @@ begin
   set step = 'converting', due_at = clock_timestamp() + make_interval(secs => lease_seconds)
   where jobs.org_id = held.org_id and jobs.id = held.id;
 exception when unique_violation then
-  raise exception 'another call adds a document of the same content at this moment'
+  raise exception 'Another call is adding a document of the same content. Wait for its result.'
     using errcode = 'PT409', detail = 'duplicate_document';
 end;
 $$;

@@ -58,7 +58,7 @@ begin
   from rag.documents
   where org_id = any (array(select rag.current_org_ids())) and id = get_document.document_id;
   if not found then
-    raise exception 'there is no such document' using errcode = 'PT404', detail = 'document_not_found';
+    raise exception 'There is no such document. Check its id.' using errcode = 'PT404', detail = 'document_not_found';
   end if;
   return found_document;
 end;

@@ -24,7 +24,7 @@ begin
     occurred_at timestamptz, origin text, author text, state text, labels text[], metadata jsonb,
     filename text, content_type text, size_bytes bigint, url text, path text);
   if home.deleted_at is not null then
-    raise exception 'the collection was deleted; it takes no more documents'
+    raise exception 'The collection was deleted. Choose another collection.'
       using errcode = 'PT409', detail = 'collection_deleted';
   end if;
   perform rag.check_file_size(
@@ -78,7 +78,7 @@ declare
   largest constant bigint := (rag.org_tier(org_id)).file_bytes;
 begin
   if size_bytes > largest then
-    raise exception 'this org''s tier takes files of at most % bytes', largest
+    raise exception 'The tier of your org allows files of at most % bytes. Send a smaller file.', largest
       using errcode = 'PT413', detail = 'file_too_large';
   end if;
 end;
@@ -129,7 +129,7 @@ begin
     url = excluded.url, path = excluded.path, created_at = now(),
     content_hash = case when excluded.url is null then excluded.content_hash else present.content_hash end;
 exception when unique_violation then
-  raise exception 'another call adds a document of the same content at this moment'
+  raise exception 'Another call is adding a document of the same content. Wait for its result.'
     using errcode = 'PT409', detail = 'duplicate_document';
 end;
 $$;
@@ -166,7 +166,7 @@ begin
     and originals.owner_id is not distinct from stored.owner_id
     and originals.content_hash = check_not_duplicate.content_hash and originals.document_id <> stored.id;
   if found then
-    raise exception 'the collection has a document of the same content'
+    raise exception 'The collection already has a document of the same content. Delete that document to replace it.'
       using errcode = 'PT409', detail = 'duplicate_document', hint = twin::text;
   end if;
 end;
@@ -187,7 +187,8 @@ begin
   end if;
   perform pg_advisory_xact_lock(hashtextextended('rag.documents ' || home.id::text, 0));
   if allowed < (rag.render(home)).document_count then
-    raise exception 'this org''s tier has room for % documents in a collection', allowed
+    raise exception 'The tier of your org allows % documents in a collection. Delete some, or ask for a larger tier.',
+      allowed
       using errcode = 'PT429', detail = 'document_limit_reached';
   end if;
 end;

@@ -21,7 +21,8 @@ begin
   where renewed.org_id = present.org_id and renewed.id = present.id
   returning renewed.* into changed;
   if changed.id is null then
-    raise exception 'this key may not change documents' using errcode = 'PT403', detail = 'missing_scope';
+    raise exception 'The API key may not change this document. Check its scopes and its collection.'
+      using errcode = 'PT403', detail = 'missing_scope';
   end if;
   update rag.chunks
   set source_type = changed.source_type, lang = changed.lang, occurred_at = changed.occurred_at

@@ -41,7 +41,7 @@ begin
   org_id := rag_put_document.document ->> 'org_id';
   -- Row security would refuse the rows as well, but with an error that reads like a fault of ours.
   if org_id is null or org_id not in (select rag.current_org_ids()) then
-    raise exception 'no such org' using errcode = 'PT404', detail = 'org_not_found';
+    raise exception 'There is no such org. Check its id.' using errcode = 'PT404', detail = 'org_not_found';
   end if;
   home := rag.ensure_collection(org_id, coalesce(rag_put_document.document ->> 'collection', 'default'));
   return query
@@ -119,7 +119,8 @@ begin
     select from unnest(new) as input
     where octet_length(input.content) > (rag.org_tier(home.org_id)).file_bytes
   ) then
-    raise exception 'this org''s tier takes no texts of that size' using errcode = 'PT413', detail = 'file_too_large';
+    raise exception 'The text is larger than the tier of your org allows. Send a shorter text.'
+      using errcode = 'PT413', detail = 'file_too_large';
   end if;
   for attempt in 1..10 loop
     if not only_present then
@@ -146,7 +147,7 @@ begin
     exit when only_present or absent = '{}';
   end loop;
   if not only_present and absent <> '{}' then
-    raise exception 'concurrent calls keep deleting these documents; try again'
+    raise exception 'Other calls are deleting these documents. Please try again.'
         using errcode = 'PT409', detail = 'conflict';
   end if;
 

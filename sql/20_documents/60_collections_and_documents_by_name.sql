@@ -22,7 +22,8 @@ begin
   perform rag.check_owner_in_name(org_id, require_collection.name);
   select * into home from rag.collection_by_name(org_id, require_collection.name, or_deleted => true);
   if not found then
-    raise exception 'there is no such collection' using errcode = 'PT404', detail = 'collection_not_found';
+    raise exception 'There is no such collection. Check its id or name.'
+      using errcode = 'PT404', detail = 'collection_not_found';
   end if;
   return home;
 end;

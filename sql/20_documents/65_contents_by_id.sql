@@ -105,7 +105,8 @@ declare
 begin
   perform rag.begin_call(), rag.require_scope('documents:read', 'retrievals:read', 'chat:read');
   if ids is null or kinds is null or cardinality(ids) > 100 or cardinality(ids) <> cardinality(kinds) then
-    raise exception 'ids must be at most 100, each of a kind' using errcode = 'PT400', detail = 'invalid_ids';
+    raise exception 'ids must have at most 100 ids, and kinds a kind for each'
+      using errcode = 'PT400', detail = 'invalid_ids';
   end if;
   for own in select * from rag.contents_by_id(org_id, kinds, ids, collection_id) loop
     room := room - octet_length(coalesce(own.document, own.passage)::text);

@@ -16,7 +16,8 @@ declare
     else array[rag.resolve_org(rag_resolve_workspace.org_id)] end;
 begin
   if workspace_id is null and rag_resolve_workspace.org_id is null then
-    raise exception 'a workspace or an org must be named' using errcode = 'PT400', detail = 'workspace_required';
+    raise exception 'The request must name a workspace or an org.'
+      using errcode = 'PT400', detail = 'workspace_required';
   elsif workspace_id is null then
     return query select org_ids[1], null::uuid;
     return;
@@ -26,7 +27,7 @@ begin
   from rag.collections
   where collections.org_id = any (org_ids) and collections.id = workspace_id and collections.loading_name is null;
   if not found then
-    raise exception 'There is no such workspace.' using errcode = 'PT404', detail = 'workspace_not_found';
+    raise exception 'There is no such workspace. Check its id.' using errcode = 'PT404', detail = 'workspace_not_found';
   end if;
 end;
 $$;

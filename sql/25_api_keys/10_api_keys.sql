@@ -82,7 +82,8 @@ begin
     or new.replaced_at is distinct from coalesce(old.replaced_at, new.replaced_at)
     or coalesce(new.expires_at, 'infinity') > coalesce(old.expires_at, 'infinity')
   then
-    raise exception 'a key that has ended stays so' using errcode = 'PT400', detail = 'key_ended';
+    raise exception 'A revoked or replaced key cannot be used again, and its expiry cannot be later. Create another key.'
+      using errcode = 'PT400', detail = 'key_ended';
   end if;
   return new;
 end;

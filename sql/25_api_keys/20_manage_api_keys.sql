@@ -45,7 +45,7 @@ language plpgsql volatile security invoker set search_path = ''
 as $$
 begin
   if rag.caller_id() <> auth.uid() then
-    raise exception 'API keys are made with a user''s own token'
+    raise exception 'An API key cannot create or rotate keys. Use your own token.'
       using errcode = 'PT403', detail = 'user_required';
   end if;
   perform pg_advisory_xact_lock(hashtextextended('rag.api_keys ' || auth.uid()::text, 0));
@@ -55,7 +55,7 @@ begin
     where api_keys.org_id = check_key_quota.org_id and owner_id = auth.uid()
       and revoked_at is null and (expires_at is null or expires_at > now())
   ) then
-    raise exception 'there are 100 working keys already; revoke one first'
+    raise exception 'You already have 100 valid API keys in this org. Revoke one first.'
       using errcode = 'PT400', detail = 'too_many_keys';
   end if;
 end;
@@ -80,10 +80,10 @@ begin
   perform rag.begin_call();
   org_id := rag.resolve_org(org_id);
   if 'admin' = any (scopes) and org_id not in (select rag.admin_org_ids()) then
-    raise exception 'the scope admin is for the org''s admins'
+    raise exception 'Only admins of the org may give a key the scope admin. Choose other scopes.'
       using errcode = 'PT403', detail = 'admin_required';
   elsif expires_at <= now() then
-    raise exception 'expires_at is in the past' using errcode = 'PT400', detail = 'invalid_expiry';
+    raise exception 'expires_at must be in the future' using errcode = 'PT400', detail = 'invalid_expiry';
   end if;
   perform rag.check_key_quota(org_id);
 
@@ -95,7 +95,8 @@ begin
     order by named.owner_id nulls last
     limit 1;
     if bound is null then
-      raise exception 'no such collection' using errcode = 'PT404', detail = 'collection_not_found';
+      raise exception 'There is no such collection. Check its id or name.'
+        using errcode = 'PT404', detail = 'collection_not_found';
     end if;
   end if;
 
@@ -135,7 +136,7 @@ begin
     and (present.expires_at is null or present.expires_at > now())
   for update;
   if not found then
-    raise exception 'no such key' using errcode = 'PT404', detail = 'key_not_found';
+    raise exception 'There is no such key. Check its id.' using errcode = 'PT404', detail = 'key_not_found';
   end if;
 
   update rag.api_keys as ending

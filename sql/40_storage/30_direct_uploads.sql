@@ -35,7 +35,8 @@ begin
     and object_removals.path = take_upload.path
     and object_removals.expected_until > now() and split_part(object_removals.path, '/', 3) = auth.uid()::text;
   if not found then
-    raise exception 'there is no such upload' using errcode = 'PT404', detail = 'upload_not_found';
+    raise exception 'There is no such upload. Check its id, or begin another.'
+      using errcode = 'PT404', detail = 'upload_not_found';
   end if;
 end;
 $$;

@@ -33,7 +33,7 @@ declare
 begin
   select * into found_webhook from public.rag_list_webhooks(get_webhook.webhook_id) where webhook_id is not null;
   if not found then
-    raise exception 'there is no such webhook' using errcode = 'PT404', detail = 'webhook_not_found';
+    raise exception 'There is no such webhook. Check its id.' using errcode = 'PT404', detail = 'webhook_not_found';
   end if;
   return found_webhook;
 end;
@@ -60,13 +60,15 @@ begin
   end if;
   org_id := rag.resolve_org(org_id);
   if org_id not in (select rag.admin_org_ids()) or rag.bound_collection() is not null then
-    raise exception 'webhooks are for the org''s admins' using errcode = 'PT403', detail = 'admin_required';
+    raise exception 'Only admins of the org may manage webhooks, without a key bound to a collection.'
+      using errcode = 'PT403', detail = 'admin_required';
   elsif home.org_id <> org_id then
-    raise exception 'there is no such collection' using errcode = 'PT404', detail = 'collection_not_found';
+    raise exception 'There is no such collection. Check its id or name.'
+      using errcode = 'PT404', detail = 'collection_not_found';
   end if;
   perform pg_advisory_xact_lock(hashtextextended('rag.webhooks ' || org_id::text, 0));
   if 20 <= (select count(*) from rag.webhooks where webhooks.org_id = rag_create_webhook.org_id) then
-    raise exception 'there are 20 webhooks already; delete one first'
+    raise exception 'The org already has 20 webhooks. Delete one first.'
       using errcode = 'PT400', detail = 'too_many_webhooks';
   end if;
   insert into rag.webhooks (org_id, collection_id, events) values (org_id, collection_id, events)

@@ -42,7 +42,7 @@ declare
   webhook constant rag.webhook := rag.get_webhook(webhook_id);
 begin
   if not webhook.enabled then
-    raise exception 'the webhook is off' using errcode = 'PT409', detail = 'webhook_disabled';
+    raise exception 'The webhook is disabled. Enable it first.' using errcode = 'PT409', detail = 'webhook_disabled';
   end if;
   update rag.deliveries
   set state = 'waiting', attempts = 0, due_at = now(), response_status = null, error = null, finished_at = null
@@ -55,9 +55,10 @@ begin
     where deliveries.org_id = webhook.org_id and deliveries.webhook_id = webhook.id
       and deliveries.id = delivery_id)
   then
-    raise exception 'it is still under way' using errcode = 'PT409', detail = 'delivery_under_way';
+    raise exception 'The delivery is still in progress. Please wait until it ends.'
+      using errcode = 'PT409', detail = 'delivery_under_way';
   end if;
-  raise exception 'there is no such delivery' using errcode = 'PT404', detail = 'delivery_not_found';
+  raise exception 'There is no such delivery. Check its id.' using errcode = 'PT404', detail = 'delivery_not_found';
 end;
 $$;
 

@@ -59,7 +59,7 @@ declare
   needle extensions.halfvec(1536);
 begin
   if caller is null then
-    raise exception 'only users have their questions remembered'
+    raise exception 'The cache of query embeddings needs the token of a user.'
       using errcode = 'PT403', detail = 'user_required';
   elsif hash is null or hash !~ '^[0-9a-f]{64}$' then
     raise exception 'hash must be 64 hexadecimal digits' using errcode = 'PT400', detail = 'invalid_hash';
@@ -67,12 +67,12 @@ begin
     raise exception 'max_age_seconds must be between 1 and 86400'
       using errcode = 'PT400', detail = 'invalid_max_age';
   elsif dimensions is distinct from 1536 then
-    raise exception 'embedding has % dimensions, not 1536', dimensions
+    raise exception 'embedding must have 1536 dimensions, not %', dimensions
       using errcode = 'PT400', detail = 'wrong_dimensions', hint = 'pad shorter embeddings with zeros';
   end if;
   needle := embedding::extensions.halfvec(1536);
   if extensions.l2_norm(needle) = 0 then
-    raise exception 'embedding has no direction' using errcode = 'PT400', detail = 'zero_vector';
+    raise exception 'embedding must not be all zeros' using errcode = 'PT400', detail = 'zero_vector';
   end if;
 
   -- One at a time for each user: two at once would lock the same rows in different orders, and neither

@@ -63,13 +63,13 @@ declare
   query_embedding extensions.halfvec(1536);
 begin
   if dimensions is distinct from 1536 then
-    raise exception 'query_vector has % dimensions, not 1536', dimensions
+    raise exception 'query_vector must have 1536 dimensions, not %', dimensions
       using errcode = 'PT400', detail = 'wrong_dimensions', hint = 'pad shorter embeddings with zeros';
   end if;
   query_embedding := query_vector::extensions.halfvec(1536);
   -- Asked of the half-precision vector: a tiny one may have become zero.
   if extensions.l2_norm(query_embedding) = 0 then
-    raise exception 'query_vector has no direction' using errcode = 'PT400', detail = 'zero_vector';
+    raise exception 'query_vector must not be all zeros' using errcode = 'PT400', detail = 'zero_vector';
   end if;
   return query_embedding;
 end;

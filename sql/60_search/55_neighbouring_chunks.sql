@@ -53,7 +53,7 @@ declare
   org_ids constant uuid[] := array(select rag.current_org_ids());
 begin
   if chunk_ids is null or cardinality(chunk_ids) > 100 then
-    raise exception 'chunk_ids must be at most 100' using errcode = 'PT400', detail = 'too_many_chunks';
+    raise exception 'chunk_ids must have at most 100 ids' using errcode = 'PT400', detail = 'too_many_chunks';
   elsif neighbours is null or neighbours not between 0 and 10 then
     raise exception 'neighbours must be between 0 and 10' using errcode = 'PT400', detail = 'invalid_neighbours';
   end if;

@@ -23,7 +23,7 @@ begin
     from rag.chunks
     where chunks.org_id = any (org_ids) and (chunks.id = chunk_id or chunks.document_id = document_id);
     if query_vector is null then
-      raise exception 'no such subject' using errcode = 'PT404', detail = 'subject_not_found';
+      raise exception 'There is no such subject. Check its id.' using errcode = 'PT404', detail = 'subject_not_found';
     end if;
     subject.words := left(case when chunk_id is not null
       then (select chunks.content from rag.chunks where chunks.org_id = any (org_ids) and chunks.id = chunk_id)
@@ -117,7 +117,7 @@ language plpgsql immutable security invoker set search_path = ''
 as $$
 begin
   if num_nonnulls(chunk_id, document_id, coalesce(query_text, query_vector::text)) <> 1 then
-    raise exception 'one of chunk_id, document_id and a text is needed'
+    raise exception 'exactly one of chunk_id, document_id and a text must be given'
       using errcode = 'PT400', detail = 'invalid_subject';
   elsif result is null or result not in ('chunks', 'documents') then
     raise exception 'result must be chunks or documents' using errcode = 'PT400', detail = 'invalid_result';

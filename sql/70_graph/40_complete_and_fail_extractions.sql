@@ -73,7 +73,8 @@ declare
 begin
   perform rag.check_json('chunks', chunks);
   if first is distinct from held.next_ordinal then
-    raise exception 'other chunks are next' using errcode = 'PT409', detail = 'out_of_turn';
+    raise exception 'The chunks must continue at the next chunk of the lease. Claim the item again.'
+      using errcode = 'PT409', detail = 'out_of_turn';
   end if;
   delete from rag.relations
   where relations.org_id = held.org_id and relations.document_id = held.document_id

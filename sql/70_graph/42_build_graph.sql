@@ -13,7 +13,7 @@ declare
 begin
   perform rag.require_scope('documents:write');
   if not rag.is_in_graph(home.org_id, home.id) then
-    raise exception 'the collection''s documents are kept out of the graph'
+    raise exception 'The collection has no graph. Set enable_knowledge_graph in its config first.'
       using errcode = 'PT409', detail = 'graph_off';
   end if;
   return rag.enqueue_collection(home, coalesce(again, false));
@@ -70,7 +70,8 @@ declare
 begin
   if not rag.has_scope('documents:write') then
     if is_graphed is distinct from was_graphed then
-      raise exception 'this key may not write documents' using errcode = 'PT403', detail = 'missing_scope';
+      raise exception 'The API key may not change documents. Check its scopes.'
+        using errcode = 'PT403', detail = 'missing_scope';
     end if;
     return;
   end if;

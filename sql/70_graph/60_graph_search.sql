@@ -103,7 +103,7 @@ as $$
 begin
   perform rag.check_top_k(top_k);
   if coalesce(query_text, '') = '' then
-    raise exception 'the graph needs query_text' using errcode = 'PT400', detail = 'missing_text';
+    raise exception 'a graph search needs query_text' using errcode = 'PT400', detail = 'missing_text';
   elsif hops is null or hops not between 1 and 2 then
     raise exception 'hops must be 1 or 2' using errcode = 'PT400', detail = 'invalid_hops';
   end if;

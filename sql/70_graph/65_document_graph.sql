@@ -145,7 +145,7 @@ declare
 begin
   perform rag.begin_direct_read(), rag.require_scope('documents:read', 'retrievals:read', 'chat:read');
   if document_ids is null or cardinality(document_ids) > 20 then
-    raise exception 'document_ids must be at most 20' using errcode = 'PT400', detail = 'invalid_ids';
+    raise exception 'document_ids must have at most 20 ids' using errcode = 'PT400', detail = 'invalid_ids';
   elsif hops is null or hops not between 0 and 2 then
     raise exception 'hops must be 0, 1 or 2' using errcode = 'PT400', detail = 'invalid_hops';
   end if;

@@ -112,7 +112,8 @@ language plpgsql stable security invoker set search_path = ''
 as $$
 begin
   if not rag.has_scope('chat:read') then
-    raise exception 'the key lacks the scope chat:read' using errcode = 'PT403', detail = 'missing_scope';
+    raise exception 'The API key lacks the scope chat:read. Use a key that has it.'
+      using errcode = 'PT403', detail = 'missing_scope';
   end if;
 end;
 $$;
@@ -131,7 +132,7 @@ begin
   from rag.sessions
   where org_id = any (array(select rag.current_org_ids())) and id = get_session.session_id;
   if not found then
-    raise exception 'there is no such session' using errcode = 'PT404', detail = 'session_not_found';
+    raise exception 'There is no such session. Check its id.' using errcode = 'PT404', detail = 'session_not_found';
   end if;
   return found_session;
 end;

@@ -6,7 +6,8 @@ language plpgsql immutable security invoker set search_path = ''
 as $$
 begin
   if coalesce(jsonb_typeof(messages), 'null') <> 'array' or jsonb_array_length(messages) not between 1 and 1000 then
-    raise exception 'messages must be a list of 1 to 1000' using errcode = 'PT400', detail = 'invalid_messages';
+    raise exception 'messages must be a list of 1 to 1000 messages'
+      using errcode = 'PT400', detail = 'invalid_messages';
   elsif exists (
     select from jsonb_array_elements(messages) as item (body)
     where coalesce(item.body ->> 'role', '') not in ('user', 'assistant', 'system')
@@ -18,7 +19,8 @@ begin
   elsif exists (
     select from jsonb_array_elements(messages) as item (body) where length(item.body ->> 'content') > 100000)
   then
-    raise exception 'a message has at most 100000 characters' using errcode = 'PT400', detail = 'message_too_long';
+    raise exception 'a message must have at most 100,000 characters'
+      using errcode = 'PT400', detail = 'message_too_long';
   end if;
 end;
 $$;
@@ -48,7 +50,7 @@ begin
     collection_id := coalesce(collection_id, rag.bound_collection());
   end if;
   if collection_id <> present.collection_id then
-    raise exception 'the session is about another collection'
+    raise exception 'The session belongs to another collection. Begin another session.'
       using errcode = 'PT409', detail = 'session_of_another_collection';
   elsif present.collection_id is null then
     collection := rag.collection_in(present.org_id, collection_id);
@@ -99,7 +101,8 @@ begin
   end if;
   collection := rag.get_collection(collection_id);
   if collection.org_id <> org_id then
-    raise exception 'there is no such collection' using errcode = 'PT404', detail = 'collection_not_found';
+    raise exception 'There is no such collection. Check its id or name.'
+      using errcode = 'PT404', detail = 'collection_not_found';
   end if;
   return collection;
 end;
@@ -138,7 +141,7 @@ begin
     where grown.org_id = home.org_id and grown.id = home.id
     returning grown.* into home;
     if not found then
-      raise exception 'there is no such session' using errcode = 'PT404', detail = 'session_not_found';
+      raise exception 'There is no such session. Check its id.' using errcode = 'PT404', detail = 'session_not_found';
     end if;
   end if;
   insert into rag.messages (org_id, session_id, ordinal, owner_id, collection_id, role, content, details)

@@ -9,12 +9,14 @@ declare
   home constant rag.collections := rag.get_collection(snapshot_collection.collection_id);
 begin
   if not rag.has_scope('documents:read', 'documents:write') then
-    raise exception 'this key may not read documents' using errcode = 'PT403', detail = 'missing_scope';
+    raise exception 'The API key may not read documents. Check its scopes.'
+      using errcode = 'PT403', detail = 'missing_scope';
   elsif home.owner_id is not null then
-    raise exception 'a private index is not persisted: every member of the org could load it'
+    raise exception 'A private index cannot be persisted, because all members of the org could load the snapshot.'
       using errcode = 'PT400', detail = 'private_collection';
   elsif home.loading_name is not null or home.deleted_at is not null then
-    raise exception 'there is no such collection' using errcode = 'PT404', detail = 'collection_not_found';
+    raise exception 'There is no such collection. Check its id or name.'
+      using errcode = 'PT404', detail = 'collection_not_found';
   end if;
   return home;
 end;
@@ -188,7 +190,7 @@ begin
       and documents.id = rag_read_snapshot_chunks.document_id
       and documents.updated_at = rag_read_snapshot_chunks.updated_at
   ) then
-    raise exception 'a document changed while it was persisted; please try again'
+    raise exception 'A document changed while it was persisted. Please try again.'
       using errcode = 'PT409', detail = 'document_changed';
   end if;
   return rag.snapshot_chunks(home.org_id, rag_read_snapshot_chunks.document_id, "first", 1000);

@@ -11,17 +11,18 @@ declare
 begin
   if rag.bound_collection() is not null
     or not (rag.has_scope('documents:write') and rag.has_scope('collections:manage')) then
-    raise exception 'this key may not make collections' using errcode = 'PT403', detail = 'missing_scope';
+    raise exception 'The API key may not create collections. Check its scopes and its collection.'
+      using errcode = 'PT403', detail = 'missing_scope';
   elsif coalesce(length(check_load.name), 0) not between 1 and 255 then
-    raise exception 'a name has 1 to 255 characters' using errcode = 'PT400', detail = 'invalid_name';
+    raise exception 'a name must have 1 to 255 characters' using errcode = 'PT400', detail = 'invalid_name';
   end if;
   perform rag.check_name(check_load.name), rag.check_owner_in_name(org_id, check_load.name);
   select * into present from rag.collection_by_name(org_id, check_load.name);
   if found and not coalesce(check_load.overwrite, false) then
-    raise exception 'there is a collection of that name already'
+    raise exception 'A collection of this name already exists. Choose another name.'
       using errcode = 'PT409', detail = 'duplicate_collection';
   elsif present.owner_id is not null or check_load.name ~ ':u:[^:]*$' then
-    raise exception 'a private index is not loaded: a snapshot is the whole org''s'
+    raise exception 'A snapshot belongs to the whole org and cannot become a private index. Choose another name.'
       using errcode = 'PT400', detail = 'private_collection';
   end if;
   return org_id;
@@ -67,7 +68,8 @@ begin
   from jsonb_to_record(rag_begin_load.collection) as given (description text, metadata jsonb, config jsonb);
   perform rag.check_config(coalesce(fields.config, '{}'), coalesce(fields.config, '{}'));
   if rag_begin_load.documents > tier.documents_per_collection then
-    raise exception 'this org''s tier has room for % documents in a collection', tier.documents_per_collection
+    raise exception 'The tier of your org allows % documents in a collection. Delete some, or ask for a larger tier.',
+      tier.documents_per_collection
       using errcode = 'PT429', detail = 'document_limit_reached';
   elsif not exists (select from rag.collection_by_name(home_id, rag_begin_load.name))
     or tier.collections < (
@@ -100,7 +102,8 @@ begin
     and collections.loading_name is not null and collections.deleted_at is null and collections.owner_id is null
   returning collections.* into home;
   if not found then
-    raise exception 'nothing is loaded there' using errcode = 'PT404', detail = 'collection_not_found';
+    raise exception 'No load into this collection is running. Begin the load again.'
+      using errcode = 'PT404', detail = 'collection_not_found';
   end if;
   return home;
 end;
@@ -140,7 +143,8 @@ begin
   end loop;
   select array_agg(kept order by kept.place) into stored from rag.put_documents(home, new) as kept;
   if exists (select from unnest(stored) as kept where kept.replaced) then
-    raise exception 'two documents have one name' using errcode = 'PT400', detail = 'duplicate_document';
+    raise exception 'Two documents of the snapshot have the same name. Persist the index again.'
+      using errcode = 'PT400', detail = 'duplicate_document';
   end if;
   update rag.documents as loaded
   set filename = fields.filename, content_type = fields.content_type, size_bytes = fields.size_bytes,
@@ -179,7 +183,7 @@ begin
     where documents.org_id = home.org_id and documents.collection_id = home.id
       and documents.id = rag_load_chunks.document_id
   ) then
-    raise exception 'there is no such document' using errcode = 'PT404', detail = 'document_not_found';
+    raise exception 'There is no such document. Check its id.' using errcode = 'PT404', detail = 'document_not_found';
   end if;
   select count(*) into present
   from rag.chunks as stored
@@ -218,7 +222,7 @@ begin
   where collections.org_id = home.org_id and collections.id = home.id;
 exception when unique_violation then
   -- Another call has created it meanwhile.
-  raise exception 'there is a collection of that name already'
+  raise exception 'A collection of this name already exists. Choose another name.'
     using errcode = 'PT409', detail = 'duplicate_collection';
 when lock_not_available then
   perform rag.raise_locked();

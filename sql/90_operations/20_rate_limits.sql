@@ -162,7 +162,8 @@ begin
     or coalesce(amount, 0) not between 1 and (case bucket when 'ingest' then 10000 else 1000 end) then
     return;
   elsif bucket not in ('rag', 'api', 'ingest') or window_seconds not in (1, 60, 3600, 86400) then
-    raise exception 'unknown bucket or window' using errcode = 'PT400', detail = 'invalid_limit';
+    raise exception 'bucket must be rag, api or ingest, and window_seconds 1, 60, 3600 or 86400'
+      using errcode = 'PT400', detail = 'invalid_limit';
   elsif bucket = 'ingest' then
     -- This call belongs to a request that has been counted.
     return query

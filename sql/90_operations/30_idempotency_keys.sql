@@ -114,7 +114,8 @@ begin
     raise exception 'scope must be chat:read, documents:write or collections:manage'
       using errcode = 'PT400', detail = 'invalid_scope';
   elsif not rag.has_scope(scope) then
-    raise exception 'the key lacks the scope %', scope using errcode = 'PT403', detail = 'missing_scope';
+    raise exception 'The API key lacks the scope %. Use a key that has it.', scope
+      using errcode = 'PT403', detail = 'missing_scope';
   elsif lease_seconds is null or lease_seconds not between 1 and 3600 then
     raise exception 'lease_seconds must be between 1 and 3600' using errcode = 'PT400', detail = 'invalid_lease';
   elsif rag.has_too_many_responses(home) and not exists (
@@ -123,7 +124,7 @@ begin
       and present.key_hash = check_response_claim.key_hash
   ) then
     -- Stored responses are still replayed: none is deleted before its time.
-    raise exception 'too many answers are kept: send fewer requests with an Idempotency-Key'
+    raise exception 'Too many responses are stored. Send fewer requests with an Idempotency-Key.'
       using errcode = 'PT429', detail = 'too_many_replies';
   end if;
 end;

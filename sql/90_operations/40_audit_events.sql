@@ -97,7 +97,7 @@ begin
   perform rag.begin_call();
   perform rag.check_page("limit", "offset", 'desc', 'created_at', array['created_at']);
   if not exists (select from rag.admin_org_ids()) then
-    raise exception 'only an admin of the org, with a key that has the scope admin, may see this'
+    raise exception 'Only admins of the org may see this. An API key also needs the scope admin.'
       using errcode = 'PT403', detail = 'admin_required';
   end if;
   return (

@@ -45,7 +45,7 @@ declare
   counted bigint[];
 begin
   if cardinality(own) = 0 then
-    raise exception 'only an admin of the org, with a key that has the scope admin, may see this'
+    raise exception 'Only admins of the org may see this. An API key also needs the scope admin.'
       using errcode = 'PT403', detail = 'admin_required';
   elsif coalesce(max_rows, 0) not between 1 and 500000 then
     raise exception 'max_rows must be between 1 and 500000' using errcode = 'PT400', detail = 'invalid_max_rows';

@@ -88,7 +88,7 @@ begin
   if pg_column_size(value) > bytes then
     raise exception '% must have at most % bytes', name, bytes using errcode = 'PT400', detail = 'json_too_large';
   elsif not rag.has_readable_numbers(value) then
-    raise exception '%: a number has at most 300 digits on either side of the point', name
+    raise exception '%: a number must have at most 300 digits on each side of the decimal point', name
       using errcode = 'PT400', detail = 'number_out_of_range';
   end if;
 end;
@@ -205,7 +205,8 @@ begin
   where candidate.model <> all (settings.embedding_model || settings.other_embedding_models)
   limit 1;
   if found and auth.uid() is not null then
-    raise exception '% is not an embedding model of this deployment', left(unknown, 100)
+    raise exception '% is not an embedding model of this deployment. Ask its operator for their names.',
+      left(unknown, 100)
       using errcode = 'PT400', detail = 'unknown_embedding_model';
   end if;
 end;
@@ -260,7 +261,7 @@ begin
   end if;
   execute format('select leased.* from %s as leased where %s for update', pg_typeof(queue), condition) into queue;
   if queue is null then
-    raise exception 'the lease is lost' using errcode = 'PT409', detail = 'lease_lost';
+    raise exception 'The lease has ended. Claim the item again.' using errcode = 'PT409', detail = 'lease_lost';
   end if;
   return queue;
 end;
@@ -301,7 +302,7 @@ language plpgsql stable security invoker set search_path = ''
 as $$
 begin
   if not rag.has_scope(variadic scopes) then
-    raise exception 'the key lacks the scope %', array_to_string(scopes, ' or ')
+    raise exception 'The API key lacks the scope %. Use a key that has it.', array_to_string(scopes, ' or ')
       using errcode = 'PT403', detail = 'missing_scope';
   end if;
   return true;
@@ -449,7 +450,7 @@ language plpgsql stable security invoker set search_path = ''
 as $$
 begin
   if not exists (select from rag.current_org_ids()) then
-    raise exception 'You belong to no org.' using errcode = 'PT403', detail = 'no_org';
+    raise exception 'You belong to no org. Ask an admin to add you to one.' using errcode = 'PT403', detail = 'no_org';
   end if;
 end;
 $$;
@@ -691,11 +692,12 @@ declare
   own constant uuid[] := array(select rag.current_org_ids());
 begin
   if org_id is null and cardinality(own) > 1 then
-    raise exception 'org_id must say which of your orgs' using errcode = 'PT400', detail = 'org_required';
+    raise exception 'You belong to several orgs. Set org_id to one of them.'
+      using errcode = 'PT400', detail = 'org_required';
   elsif coalesce(org_id, own[1]) = any (own) then
     return coalesce(org_id, own[1]);
   end if;
-  raise exception 'no such org' using errcode = 'PT404', detail = 'org_not_found';
+  raise exception 'There is no such org. Check its id.' using errcode = 'PT404', detail = 'org_not_found';
 end;
 $$;
 
@@ -864,7 +866,8 @@ begin
   if name ~ ':u:[^:]*$' and rag.owner_in_name(name) is distinct from auth.uid()
     and check_owner_in_name.org_id not in (select rag.admin_org_ids())
   then
-    raise exception 'this name belongs to another user' using errcode = 'PT403', detail = 'another_users_name';
+    raise exception 'This name belongs to another user. Choose another name.'
+      using errcode = 'PT403', detail = 'another_users_name';
   end if;
 end;
 $$;
@@ -879,7 +882,7 @@ as $$
 begin
   perform rag.check_owner_in_name(new_collection_owner.org_id, new_collection_owner.name);
   if new_collection_owner.name ~ ':u:[^:]*$' and rag.owner_in_name(new_collection_owner.name) is null then
-    raise exception 'the name ends in no user''s id' using errcode = 'PT400', detail = 'invalid_name';
+    raise exception 'after :u:, the name must end in the id of a user' using errcode = 'PT400', detail = 'invalid_name';
   end if;
   return rag.owner_in_name(new_collection_owner.name);
 end;
@@ -1076,7 +1079,8 @@ begin
   from rag.collections
   where org_id = any (array(select rag.current_org_ids())) and id = get_collection.collection_id;
   if not found then
-    raise exception 'there is no such collection' using errcode = 'PT404', detail = 'collection_not_found';
+    raise exception 'There is no such collection. Check its id or name.'
+      using errcode = 'PT404', detail = 'collection_not_found';
   end if;
   return found_collection;
 end;
@@ -1109,7 +1113,7 @@ begin
   on conflict do nothing
   returning * into made;
   if made.id is null then
-    raise exception 'there is a collection of that name already'
+    raise exception 'A collection of this name already exists. Choose another name.'
       using errcode = 'PT409', detail = 'duplicate_collection';
   end if;
   return next rag.render(made);
@@ -1144,7 +1148,7 @@ language plpgsql immutable security invoker set search_path = ''
 as $$
 begin
   if not rag.is_visible_text(name) then
-    raise exception 'a name has no invisible characters' using errcode = 'PT400', detail = 'invalid_name';
+    raise exception 'a name must not have invisible characters' using errcode = 'PT400', detail = 'invalid_name';
   end if;
 end;
 $$;
@@ -1169,7 +1173,7 @@ begin
     from rag.collections
     where collections.org_id = check_collection_quota.org_id and collections.deleted_at is null
   ) then
-    raise exception 'this org''s tier has room for % collections', allowed
+    raise exception 'The tier of your org allows % collections. Delete a collection, or ask for a larger tier.', allowed
       using errcode = 'PT429', detail = 'collection_limit_reached';
   end if;
 end;
@@ -1264,14 +1268,14 @@ begin
   perform rag.check_json('metadata', metadata, 65536), rag.check_json('config', config, 2000);
   perform rag.check_config(jsonb_strip_nulls(present.config || coalesce(config, '{}')), config), rag.check_name(name);
   if rag.new_collection_owner(present.org_id, name) <> coalesce(present.owner_id, '00000000-0000-0000-0000-000000000000') then
-    raise exception 'a name that ends in :u: and a user''s id is for a collection of that user'
+    raise exception 'a name that ends in :u: and the id of a user must belong to a private collection of that user'
       using errcode = 'PT400', detail = 'invalid_name';
   end if;
   if config ? 'embedding_model'
     and config -> 'embedding_model' is distinct from present.config -> 'embedding_model'
     and (rag.render(present)).document_count > 0
   then
-    raise exception 'its documents are embedded by another model'
+    raise exception 'The collection has documents of another embedding model. Create another collection for this model.'
       using errcode = 'PT409', detail = 'collection_not_empty';
   end if;
   begin
@@ -1284,11 +1288,12 @@ begin
     where renewed.org_id = present.org_id and renewed.id = present.id
     returning renewed.* into changed;
   exception when unique_violation then
-    raise exception 'there is a collection of that name already'
+    raise exception 'A collection of this name already exists. Choose another name.'
       using errcode = 'PT409', detail = 'duplicate_collection';
   end;
   if changed.id is null then
-    raise exception 'this key may not change collections' using errcode = 'PT403', detail = 'missing_scope';
+    raise exception 'The API key may not change this collection. Check its scopes and its collection.'
+      using errcode = 'PT403', detail = 'missing_scope';
   end if;
   if config ? 'enable_knowledge_graph' then
     perform rag.on_graph_setting_changed(changed, was_graphed);
@@ -1320,7 +1325,8 @@ begin
   perform set_config('rag.cascade', coalesce("cascade", false)::text, true);
   delete from rag.collections where org_id = gone.org_id and id = gone.id;
   if not found then
-    raise exception 'this key may not delete collections' using errcode = 'PT403', detail = 'missing_scope';
+    raise exception 'The API key may not delete this collection. Check its scopes and its collection.'
+      using errcode = 'PT403', detail = 'missing_scope';
   end if;
   perform set_config('rag.cascade', '', true);
 exception when lock_not_available then
@@ -1358,7 +1364,7 @@ begin
   perform set_config('rag.deleted_collection', old.id::text, true);
   delete from rag.documents where documents.org_id = old.org_id and documents.collection_id = old.id;
   if found and current_setting('rag.cascade', true) = 'false' then
-    raise exception 'the collection has documents; cascade deletes them with it'
+    raise exception 'The collection has documents. Delete them first, or set cascade to delete them too.'
       using errcode = 'PT409', detail = 'collection_not_empty';
   end if;
   perform set_config('rag.deleted_collection', '', true);
@@ -1552,11 +1558,11 @@ begin
     select from unnest(starts, ends) as span (first, last)
     where (span.first >= 0 and span.last > span.first and span.last <= characters) is not true)
   then
-    raise exception 'a chunk''s span is not within its document' using errcode = 'PT400', detail = 'span_outside';
+    raise exception 'the span of a chunk must be within its document' using errcode = 'PT400', detail = 'span_outside';
   elsif (select sum(span.last - span.first) from unnest(starts, ends) as span (first, last))
     > greatest(8::bigint * characters, 1000000)
   then
-    raise exception 'the chunks repeat the document''s text more than eight times'
+    raise exception 'the chunks must have at most eight times the length of their document'
       using errcode = 'PT400', detail = 'spans_too_long';
   end if;
   return array(
@@ -2086,7 +2092,7 @@ begin
   set step = 'converting', due_at = clock_timestamp() + make_interval(secs => lease_seconds)
   where jobs.org_id = held.org_id and jobs.id = held.id;
 exception when unique_violation then
-  raise exception 'another call adds a document of the same content at this moment'
+  raise exception 'Another call is adding a document of the same content. Wait for its result.'
     using errcode = 'PT409', detail = 'duplicate_document';
 end;
 $$;
@@ -2261,7 +2267,7 @@ begin
   from rag.documents
   where org_id = any (array(select rag.current_org_ids())) and id = get_document.document_id;
   if not found then
-    raise exception 'there is no such document' using errcode = 'PT404', detail = 'document_not_found';
+    raise exception 'There is no such document. Check its id.' using errcode = 'PT404', detail = 'document_not_found';
   end if;
   return found_document;
 end;
@@ -2365,7 +2371,7 @@ begin
     occurred_at timestamptz, origin text, author text, state text, labels text[], metadata jsonb,
     filename text, content_type text, size_bytes bigint, url text, path text);
   if home.deleted_at is not null then
-    raise exception 'the collection was deleted; it takes no more documents'
+    raise exception 'The collection was deleted. Choose another collection.'
       using errcode = 'PT409', detail = 'collection_deleted';
   end if;
   perform rag.check_file_size(
@@ -2419,7 +2425,7 @@ declare
   largest constant bigint := (rag.org_tier(org_id)).file_bytes;
 begin
   if size_bytes > largest then
-    raise exception 'this org''s tier takes files of at most % bytes', largest
+    raise exception 'The tier of your org allows files of at most % bytes. Send a smaller file.', largest
       using errcode = 'PT413', detail = 'file_too_large';
   end if;
 end;
@@ -2470,7 +2476,7 @@ begin
     url = excluded.url, path = excluded.path, created_at = now(),
     content_hash = case when excluded.url is null then excluded.content_hash else present.content_hash end;
 exception when unique_violation then
-  raise exception 'another call adds a document of the same content at this moment'
+  raise exception 'Another call is adding a document of the same content. Wait for its result.'
     using errcode = 'PT409', detail = 'duplicate_document';
 end;
 $$;
@@ -2507,7 +2513,7 @@ begin
     and originals.owner_id is not distinct from stored.owner_id
     and originals.content_hash = check_not_duplicate.content_hash and originals.document_id <> stored.id;
   if found then
-    raise exception 'the collection has a document of the same content'
+    raise exception 'The collection already has a document of the same content. Delete that document to replace it.'
       using errcode = 'PT409', detail = 'duplicate_document', hint = twin::text;
   end if;
 end;
@@ -2528,7 +2534,8 @@ begin
   end if;
   perform pg_advisory_xact_lock(hashtextextended('rag.documents ' || home.id::text, 0));
   if allowed < (rag.render(home)).document_count then
-    raise exception 'this org''s tier has room for % documents in a collection', allowed
+    raise exception 'The tier of your org allows % documents in a collection. Delete some, or ask for a larger tier.',
+      allowed
       using errcode = 'PT429', detail = 'document_limit_reached';
   end if;
 end;
@@ -2561,7 +2568,8 @@ begin
   where renewed.org_id = present.org_id and renewed.id = present.id
   returning renewed.* into changed;
   if changed.id is null then
-    raise exception 'this key may not change documents' using errcode = 'PT403', detail = 'missing_scope';
+    raise exception 'The API key may not change this document. Check its scopes and its collection.'
+      using errcode = 'PT403', detail = 'missing_scope';
   end if;
   update rag.chunks
   set source_type = changed.source_type, lang = changed.lang, occurred_at = changed.occurred_at
@@ -2710,7 +2718,7 @@ begin
   org_id := rag_put_document.document ->> 'org_id';
   -- Row security would refuse the rows as well, but with an error that reads like a fault of ours.
   if org_id is null or org_id not in (select rag.current_org_ids()) then
-    raise exception 'no such org' using errcode = 'PT404', detail = 'org_not_found';
+    raise exception 'There is no such org. Check its id.' using errcode = 'PT404', detail = 'org_not_found';
   end if;
   home := rag.ensure_collection(org_id, coalesce(rag_put_document.document ->> 'collection', 'default'));
   return query
@@ -2788,7 +2796,8 @@ begin
     select from unnest(new) as input
     where octet_length(input.content) > (rag.org_tier(home.org_id)).file_bytes
   ) then
-    raise exception 'this org''s tier takes no texts of that size' using errcode = 'PT413', detail = 'file_too_large';
+    raise exception 'The text is larger than the tier of your org allows. Send a shorter text.'
+      using errcode = 'PT413', detail = 'file_too_large';
   end if;
   for attempt in 1..10 loop
     if not only_present then
@@ -2815,7 +2824,7 @@ begin
     exit when only_present or absent = '{}';
   end loop;
   if not only_present and absent <> '{}' then
-    raise exception 'concurrent calls keep deleting these documents; try again'
+    raise exception 'Other calls are deleting these documents. Please try again.'
         using errcode = 'PT409', detail = 'conflict';
   end if;
 
@@ -2946,7 +2955,8 @@ begin
   perform rag.check_owner_in_name(org_id, require_collection.name);
   select * into home from rag.collection_by_name(org_id, require_collection.name, or_deleted => true);
   if not found then
-    raise exception 'there is no such collection' using errcode = 'PT404', detail = 'collection_not_found';
+    raise exception 'There is no such collection. Check its id or name.'
+      using errcode = 'PT404', detail = 'collection_not_found';
   end if;
   return home;
 end;
@@ -3270,7 +3280,8 @@ declare
 begin
   perform rag.begin_call(), rag.require_scope('documents:read', 'retrievals:read', 'chat:read');
   if ids is null or kinds is null or cardinality(ids) > 100 or cardinality(ids) <> cardinality(kinds) then
-    raise exception 'ids must be at most 100, each of a kind' using errcode = 'PT400', detail = 'invalid_ids';
+    raise exception 'ids must have at most 100 ids, and kinds a kind for each'
+      using errcode = 'PT400', detail = 'invalid_ids';
   end if;
   for own in select * from rag.contents_by_id(org_id, kinds, ids, collection_id) loop
     room := room - octet_length(coalesce(own.document, own.passage)::text);
@@ -3322,7 +3333,8 @@ declare
     else array[rag.resolve_org(rag_resolve_workspace.org_id)] end;
 begin
   if workspace_id is null and rag_resolve_workspace.org_id is null then
-    raise exception 'a workspace or an org must be named' using errcode = 'PT400', detail = 'workspace_required';
+    raise exception 'The request must name a workspace or an org.'
+      using errcode = 'PT400', detail = 'workspace_required';
   elsif workspace_id is null then
     return query select org_ids[1], null::uuid;
     return;
@@ -3332,7 +3344,7 @@ begin
   from rag.collections
   where collections.org_id = any (org_ids) and collections.id = workspace_id and collections.loading_name is null;
   if not found then
-    raise exception 'There is no such workspace.' using errcode = 'PT404', detail = 'workspace_not_found';
+    raise exception 'There is no such workspace. Check its id.' using errcode = 'PT404', detail = 'workspace_not_found';
   end if;
 end;
 $$;
@@ -3426,7 +3438,8 @@ begin
     or new.replaced_at is distinct from coalesce(old.replaced_at, new.replaced_at)
     or coalesce(new.expires_at, 'infinity') > coalesce(old.expires_at, 'infinity')
   then
-    raise exception 'a key that has ended stays so' using errcode = 'PT400', detail = 'key_ended';
+    raise exception 'A revoked or replaced key cannot be used again, and its expiry cannot be later. Create another key.'
+      using errcode = 'PT400', detail = 'key_ended';
   end if;
   return new;
 end;
@@ -3486,7 +3499,7 @@ language plpgsql volatile security invoker set search_path = ''
 as $$
 begin
   if rag.caller_id() <> auth.uid() then
-    raise exception 'API keys are made with a user''s own token'
+    raise exception 'An API key cannot create or rotate keys. Use your own token.'
       using errcode = 'PT403', detail = 'user_required';
   end if;
   perform pg_advisory_xact_lock(hashtextextended('rag.api_keys ' || auth.uid()::text, 0));
@@ -3496,7 +3509,7 @@ begin
     where api_keys.org_id = check_key_quota.org_id and owner_id = auth.uid()
       and revoked_at is null and (expires_at is null or expires_at > now())
   ) then
-    raise exception 'there are 100 working keys already; revoke one first'
+    raise exception 'You already have 100 valid API keys in this org. Revoke one first.'
       using errcode = 'PT400', detail = 'too_many_keys';
   end if;
 end;
@@ -3521,10 +3534,10 @@ begin
   perform rag.begin_call();
   org_id := rag.resolve_org(org_id);
   if 'admin' = any (scopes) and org_id not in (select rag.admin_org_ids()) then
-    raise exception 'the scope admin is for the org''s admins'
+    raise exception 'Only admins of the org may give a key the scope admin. Choose other scopes.'
       using errcode = 'PT403', detail = 'admin_required';
   elsif expires_at <= now() then
-    raise exception 'expires_at is in the past' using errcode = 'PT400', detail = 'invalid_expiry';
+    raise exception 'expires_at must be in the future' using errcode = 'PT400', detail = 'invalid_expiry';
   end if;
   perform rag.check_key_quota(org_id);
 
@@ -3536,7 +3549,8 @@ begin
     order by named.owner_id nulls last
     limit 1;
     if bound is null then
-      raise exception 'no such collection' using errcode = 'PT404', detail = 'collection_not_found';
+      raise exception 'There is no such collection. Check its id or name.'
+        using errcode = 'PT404', detail = 'collection_not_found';
     end if;
   end if;
 
@@ -3576,7 +3590,7 @@ begin
     and (present.expires_at is null or present.expires_at > now())
   for update;
   if not found then
-    raise exception 'no such key' using errcode = 'PT404', detail = 'key_not_found';
+    raise exception 'There is no such key. Check its id.' using errcode = 'PT404', detail = 'key_not_found';
   end if;
 
   update rag.api_keys as ending
@@ -4303,7 +4317,8 @@ begin
     and object_removals.path = take_upload.path
     and object_removals.expected_until > now() and split_part(object_removals.path, '/', 3) = auth.uid()::text;
   if not found then
-    raise exception 'there is no such upload' using errcode = 'PT404', detail = 'upload_not_found';
+    raise exception 'There is no such upload. Check its id, or begin another.'
+      using errcode = 'PT404', detail = 'upload_not_found';
   end if;
 end;
 $$;
@@ -4873,7 +4888,7 @@ declare
 begin
   select * into found_webhook from public.rag_list_webhooks(get_webhook.webhook_id) where webhook_id is not null;
   if not found then
-    raise exception 'there is no such webhook' using errcode = 'PT404', detail = 'webhook_not_found';
+    raise exception 'There is no such webhook. Check its id.' using errcode = 'PT404', detail = 'webhook_not_found';
   end if;
   return found_webhook;
 end;
@@ -4900,13 +4915,15 @@ begin
   end if;
   org_id := rag.resolve_org(org_id);
   if org_id not in (select rag.admin_org_ids()) or rag.bound_collection() is not null then
-    raise exception 'webhooks are for the org''s admins' using errcode = 'PT403', detail = 'admin_required';
+    raise exception 'Only admins of the org may manage webhooks, without a key bound to a collection.'
+      using errcode = 'PT403', detail = 'admin_required';
   elsif home.org_id <> org_id then
-    raise exception 'there is no such collection' using errcode = 'PT404', detail = 'collection_not_found';
+    raise exception 'There is no such collection. Check its id or name.'
+      using errcode = 'PT404', detail = 'collection_not_found';
   end if;
   perform pg_advisory_xact_lock(hashtextextended('rag.webhooks ' || org_id::text, 0));
   if 20 <= (select count(*) from rag.webhooks where webhooks.org_id = rag_create_webhook.org_id) then
-    raise exception 'there are 20 webhooks already; delete one first'
+    raise exception 'The org already has 20 webhooks. Delete one first.'
       using errcode = 'PT400', detail = 'too_many_webhooks';
   end if;
   insert into rag.webhooks (org_id, collection_id, events) values (org_id, collection_id, events)
@@ -5032,7 +5049,7 @@ declare
   webhook constant rag.webhook := rag.get_webhook(webhook_id);
 begin
   if not webhook.enabled then
-    raise exception 'the webhook is off' using errcode = 'PT409', detail = 'webhook_disabled';
+    raise exception 'The webhook is disabled. Enable it first.' using errcode = 'PT409', detail = 'webhook_disabled';
   end if;
   update rag.deliveries
   set state = 'waiting', attempts = 0, due_at = now(), response_status = null, error = null, finished_at = null
@@ -5045,9 +5062,10 @@ begin
     where deliveries.org_id = webhook.org_id and deliveries.webhook_id = webhook.id
       and deliveries.id = delivery_id)
   then
-    raise exception 'it is still under way' using errcode = 'PT409', detail = 'delivery_under_way';
+    raise exception 'The delivery is still in progress. Please wait until it ends.'
+      using errcode = 'PT409', detail = 'delivery_under_way';
   end if;
-  raise exception 'there is no such delivery' using errcode = 'PT404', detail = 'delivery_not_found';
+  raise exception 'There is no such delivery. Check its id.' using errcode = 'PT404', detail = 'delivery_not_found';
 end;
 $$;
 
@@ -5116,7 +5134,7 @@ declare
   needle extensions.halfvec(1536);
 begin
   if caller is null then
-    raise exception 'only users have their questions remembered'
+    raise exception 'The cache of query embeddings needs the token of a user.'
       using errcode = 'PT403', detail = 'user_required';
   elsif hash is null or hash !~ '^[0-9a-f]{64}$' then
     raise exception 'hash must be 64 hexadecimal digits' using errcode = 'PT400', detail = 'invalid_hash';
@@ -5124,12 +5142,12 @@ begin
     raise exception 'max_age_seconds must be between 1 and 86400'
       using errcode = 'PT400', detail = 'invalid_max_age';
   elsif dimensions is distinct from 1536 then
-    raise exception 'embedding has % dimensions, not 1536', dimensions
+    raise exception 'embedding must have 1536 dimensions, not %', dimensions
       using errcode = 'PT400', detail = 'wrong_dimensions', hint = 'pad shorter embeddings with zeros';
   end if;
   needle := embedding::extensions.halfvec(1536);
   if extensions.l2_norm(needle) = 0 then
-    raise exception 'embedding has no direction' using errcode = 'PT400', detail = 'zero_vector';
+    raise exception 'embedding must not be all zeros' using errcode = 'PT400', detail = 'zero_vector';
   end if;
 
   -- One at a time for each user: two at once would lock the same rows in different orders, and neither
@@ -5449,13 +5467,13 @@ declare
   query_embedding extensions.halfvec(1536);
 begin
   if dimensions is distinct from 1536 then
-    raise exception 'query_vector has % dimensions, not 1536', dimensions
+    raise exception 'query_vector must have 1536 dimensions, not %', dimensions
       using errcode = 'PT400', detail = 'wrong_dimensions', hint = 'pad shorter embeddings with zeros';
   end if;
   query_embedding := query_vector::extensions.halfvec(1536);
   -- Asked of the half-precision vector: a tiny one may have become zero.
   if extensions.l2_norm(query_embedding) = 0 then
-    raise exception 'query_vector has no direction' using errcode = 'PT400', detail = 'zero_vector';
+    raise exception 'query_vector must not be all zeros' using errcode = 'PT400', detail = 'zero_vector';
   end if;
   return query_embedding;
 end;
@@ -6638,7 +6656,7 @@ declare
   org_ids constant uuid[] := array(select rag.current_org_ids());
 begin
   if chunk_ids is null or cardinality(chunk_ids) > 100 then
-    raise exception 'chunk_ids must be at most 100' using errcode = 'PT400', detail = 'too_many_chunks';
+    raise exception 'chunk_ids must have at most 100 ids' using errcode = 'PT400', detail = 'too_many_chunks';
   elsif neighbours is null or neighbours not between 0 and 10 then
     raise exception 'neighbours must be between 0 and 10' using errcode = 'PT400', detail = 'invalid_neighbours';
   end if;
@@ -6682,7 +6700,7 @@ begin
     from rag.chunks
     where chunks.org_id = any (org_ids) and (chunks.id = chunk_id or chunks.document_id = document_id);
     if query_vector is null then
-      raise exception 'no such subject' using errcode = 'PT404', detail = 'subject_not_found';
+      raise exception 'There is no such subject. Check its id.' using errcode = 'PT404', detail = 'subject_not_found';
     end if;
     subject.words := left(case when chunk_id is not null
       then (select chunks.content from rag.chunks where chunks.org_id = any (org_ids) and chunks.id = chunk_id)
@@ -6776,7 +6794,7 @@ language plpgsql immutable security invoker set search_path = ''
 as $$
 begin
   if num_nonnulls(chunk_id, document_id, coalesce(query_text, query_vector::text)) <> 1 then
-    raise exception 'one of chunk_id, document_id and a text is needed'
+    raise exception 'exactly one of chunk_id, document_id and a text must be given'
       using errcode = 'PT400', detail = 'invalid_subject';
   elsif result is null or result not in ('chunks', 'documents') then
     raise exception 'result must be chunks or documents' using errcode = 'PT400', detail = 'invalid_result';
@@ -7701,7 +7719,8 @@ declare
 begin
   perform rag.check_json('chunks', chunks);
   if first is distinct from held.next_ordinal then
-    raise exception 'other chunks are next' using errcode = 'PT409', detail = 'out_of_turn';
+    raise exception 'The chunks must continue at the next chunk of the lease. Claim the item again.'
+      using errcode = 'PT409', detail = 'out_of_turn';
   end if;
   delete from rag.relations
   where relations.org_id = held.org_id and relations.document_id = held.document_id
@@ -7781,7 +7800,7 @@ declare
 begin
   perform rag.require_scope('documents:write');
   if not rag.is_in_graph(home.org_id, home.id) then
-    raise exception 'the collection''s documents are kept out of the graph'
+    raise exception 'The collection has no graph. Set enable_knowledge_graph in its config first.'
       using errcode = 'PT409', detail = 'graph_off';
   end if;
   return rag.enqueue_collection(home, coalesce(again, false));
@@ -7838,7 +7857,8 @@ declare
 begin
   if not rag.has_scope('documents:write') then
     if is_graphed is distinct from was_graphed then
-      raise exception 'this key may not write documents' using errcode = 'PT403', detail = 'missing_scope';
+      raise exception 'The API key may not change documents. Check its scopes.'
+        using errcode = 'PT403', detail = 'missing_scope';
     end if;
     return;
   end if;
@@ -9308,7 +9328,7 @@ as $$
 begin
   perform rag.check_top_k(top_k);
   if coalesce(query_text, '') = '' then
-    raise exception 'the graph needs query_text' using errcode = 'PT400', detail = 'missing_text';
+    raise exception 'a graph search needs query_text' using errcode = 'PT400', detail = 'missing_text';
   elsif hops is null or hops not between 1 and 2 then
     raise exception 'hops must be 1 or 2' using errcode = 'PT400', detail = 'invalid_hops';
   end if;
@@ -9465,7 +9485,7 @@ declare
 begin
   perform rag.begin_direct_read(), rag.require_scope('documents:read', 'retrievals:read', 'chat:read');
   if document_ids is null or cardinality(document_ids) > 20 then
-    raise exception 'document_ids must be at most 20' using errcode = 'PT400', detail = 'invalid_ids';
+    raise exception 'document_ids must have at most 20 ids' using errcode = 'PT400', detail = 'invalid_ids';
   elsif hops is null or hops not between 0 and 2 then
     raise exception 'hops must be 0, 1 or 2' using errcode = 'PT400', detail = 'invalid_hops';
   end if;
@@ -9598,7 +9618,8 @@ language plpgsql stable security invoker set search_path = ''
 as $$
 begin
   if not rag.has_scope('chat:read') then
-    raise exception 'the key lacks the scope chat:read' using errcode = 'PT403', detail = 'missing_scope';
+    raise exception 'The API key lacks the scope chat:read. Use a key that has it.'
+      using errcode = 'PT403', detail = 'missing_scope';
   end if;
 end;
 $$;
@@ -9617,7 +9638,7 @@ begin
   from rag.sessions
   where org_id = any (array(select rag.current_org_ids())) and id = get_session.session_id;
   if not found then
-    raise exception 'there is no such session' using errcode = 'PT404', detail = 'session_not_found';
+    raise exception 'There is no such session. Check its id.' using errcode = 'PT404', detail = 'session_not_found';
   end if;
   return found_session;
 end;
@@ -9633,7 +9654,8 @@ language plpgsql immutable security invoker set search_path = ''
 as $$
 begin
   if coalesce(jsonb_typeof(messages), 'null') <> 'array' or jsonb_array_length(messages) not between 1 and 1000 then
-    raise exception 'messages must be a list of 1 to 1000' using errcode = 'PT400', detail = 'invalid_messages';
+    raise exception 'messages must be a list of 1 to 1000 messages'
+      using errcode = 'PT400', detail = 'invalid_messages';
   elsif exists (
     select from jsonb_array_elements(messages) as item (body)
     where coalesce(item.body ->> 'role', '') not in ('user', 'assistant', 'system')
@@ -9645,7 +9667,8 @@ begin
   elsif exists (
     select from jsonb_array_elements(messages) as item (body) where length(item.body ->> 'content') > 100000)
   then
-    raise exception 'a message has at most 100000 characters' using errcode = 'PT400', detail = 'message_too_long';
+    raise exception 'a message must have at most 100,000 characters'
+      using errcode = 'PT400', detail = 'message_too_long';
   end if;
 end;
 $$;
@@ -9675,7 +9698,7 @@ begin
     collection_id := coalesce(collection_id, rag.bound_collection());
   end if;
   if collection_id <> present.collection_id then
-    raise exception 'the session is about another collection'
+    raise exception 'The session belongs to another collection. Begin another session.'
       using errcode = 'PT409', detail = 'session_of_another_collection';
   elsif present.collection_id is null then
     collection := rag.collection_in(present.org_id, collection_id);
@@ -9726,7 +9749,8 @@ begin
   end if;
   collection := rag.get_collection(collection_id);
   if collection.org_id <> org_id then
-    raise exception 'there is no such collection' using errcode = 'PT404', detail = 'collection_not_found';
+    raise exception 'There is no such collection. Check its id or name.'
+      using errcode = 'PT404', detail = 'collection_not_found';
   end if;
   return collection;
 end;
@@ -9765,7 +9789,7 @@ begin
     where grown.org_id = home.org_id and grown.id = home.id
     returning grown.* into home;
     if not found then
-      raise exception 'there is no such session' using errcode = 'PT404', detail = 'session_not_found';
+      raise exception 'There is no such session. Check its id.' using errcode = 'PT404', detail = 'session_not_found';
     end if;
   end if;
   insert into rag.messages (org_id, session_id, ordinal, owner_id, collection_id, role, content, details)
@@ -9871,12 +9895,14 @@ declare
   home constant rag.collections := rag.get_collection(snapshot_collection.collection_id);
 begin
   if not rag.has_scope('documents:read', 'documents:write') then
-    raise exception 'this key may not read documents' using errcode = 'PT403', detail = 'missing_scope';
+    raise exception 'The API key may not read documents. Check its scopes.'
+      using errcode = 'PT403', detail = 'missing_scope';
   elsif home.owner_id is not null then
-    raise exception 'a private index is not persisted: every member of the org could load it'
+    raise exception 'A private index cannot be persisted, because all members of the org could load the snapshot.'
       using errcode = 'PT400', detail = 'private_collection';
   elsif home.loading_name is not null or home.deleted_at is not null then
-    raise exception 'there is no such collection' using errcode = 'PT404', detail = 'collection_not_found';
+    raise exception 'There is no such collection. Check its id or name.'
+      using errcode = 'PT404', detail = 'collection_not_found';
   end if;
   return home;
 end;
@@ -10050,7 +10076,7 @@ begin
       and documents.id = rag_read_snapshot_chunks.document_id
       and documents.updated_at = rag_read_snapshot_chunks.updated_at
   ) then
-    raise exception 'a document changed while it was persisted; please try again'
+    raise exception 'A document changed while it was persisted. Please try again.'
       using errcode = 'PT409', detail = 'document_changed';
   end if;
   return rag.snapshot_chunks(home.org_id, rag_read_snapshot_chunks.document_id, "first", 1000);
@@ -10073,17 +10099,18 @@ declare
 begin
   if rag.bound_collection() is not null
     or not (rag.has_scope('documents:write') and rag.has_scope('collections:manage')) then
-    raise exception 'this key may not make collections' using errcode = 'PT403', detail = 'missing_scope';
+    raise exception 'The API key may not create collections. Check its scopes and its collection.'
+      using errcode = 'PT403', detail = 'missing_scope';
   elsif coalesce(length(check_load.name), 0) not between 1 and 255 then
-    raise exception 'a name has 1 to 255 characters' using errcode = 'PT400', detail = 'invalid_name';
+    raise exception 'a name must have 1 to 255 characters' using errcode = 'PT400', detail = 'invalid_name';
   end if;
   perform rag.check_name(check_load.name), rag.check_owner_in_name(org_id, check_load.name);
   select * into present from rag.collection_by_name(org_id, check_load.name);
   if found and not coalesce(check_load.overwrite, false) then
-    raise exception 'there is a collection of that name already'
+    raise exception 'A collection of this name already exists. Choose another name.'
       using errcode = 'PT409', detail = 'duplicate_collection';
   elsif present.owner_id is not null or check_load.name ~ ':u:[^:]*$' then
-    raise exception 'a private index is not loaded: a snapshot is the whole org''s'
+    raise exception 'A snapshot belongs to the whole org and cannot become a private index. Choose another name.'
       using errcode = 'PT400', detail = 'private_collection';
   end if;
   return org_id;
@@ -10129,7 +10156,8 @@ begin
   from jsonb_to_record(rag_begin_load.collection) as given (description text, metadata jsonb, config jsonb);
   perform rag.check_config(coalesce(fields.config, '{}'), coalesce(fields.config, '{}'));
   if rag_begin_load.documents > tier.documents_per_collection then
-    raise exception 'this org''s tier has room for % documents in a collection', tier.documents_per_collection
+    raise exception 'The tier of your org allows % documents in a collection. Delete some, or ask for a larger tier.',
+      tier.documents_per_collection
       using errcode = 'PT429', detail = 'document_limit_reached';
   elsif not exists (select from rag.collection_by_name(home_id, rag_begin_load.name))
     or tier.collections < (
@@ -10162,7 +10190,8 @@ begin
     and collections.loading_name is not null and collections.deleted_at is null and collections.owner_id is null
   returning collections.* into home;
   if not found then
-    raise exception 'nothing is loaded there' using errcode = 'PT404', detail = 'collection_not_found';
+    raise exception 'No load into this collection is running. Begin the load again.'
+      using errcode = 'PT404', detail = 'collection_not_found';
   end if;
   return home;
 end;
@@ -10202,7 +10231,8 @@ begin
   end loop;
   select array_agg(kept order by kept.place) into stored from rag.put_documents(home, new) as kept;
   if exists (select from unnest(stored) as kept where kept.replaced) then
-    raise exception 'two documents have one name' using errcode = 'PT400', detail = 'duplicate_document';
+    raise exception 'Two documents of the snapshot have the same name. Persist the index again.'
+      using errcode = 'PT400', detail = 'duplicate_document';
   end if;
   update rag.documents as loaded
   set filename = fields.filename, content_type = fields.content_type, size_bytes = fields.size_bytes,
@@ -10241,7 +10271,7 @@ begin
     where documents.org_id = home.org_id and documents.collection_id = home.id
       and documents.id = rag_load_chunks.document_id
   ) then
-    raise exception 'there is no such document' using errcode = 'PT404', detail = 'document_not_found';
+    raise exception 'There is no such document. Check its id.' using errcode = 'PT404', detail = 'document_not_found';
   end if;
   select count(*) into present
   from rag.chunks as stored
@@ -10280,7 +10310,7 @@ begin
   where collections.org_id = home.org_id and collections.id = home.id;
 exception when unique_violation then
   -- Another call has created it meanwhile.
-  raise exception 'there is a collection of that name already'
+  raise exception 'A collection of this name already exists. Choose another name.'
     using errcode = 'PT409', detail = 'duplicate_collection';
 when lock_not_available then
   perform rag.raise_locked();
@@ -10562,7 +10592,8 @@ begin
     or coalesce(amount, 0) not between 1 and (case bucket when 'ingest' then 10000 else 1000 end) then
     return;
   elsif bucket not in ('rag', 'api', 'ingest') or window_seconds not in (1, 60, 3600, 86400) then
-    raise exception 'unknown bucket or window' using errcode = 'PT400', detail = 'invalid_limit';
+    raise exception 'bucket must be rag, api or ingest, and window_seconds 1, 60, 3600 or 86400'
+      using errcode = 'PT400', detail = 'invalid_limit';
   elsif bucket = 'ingest' then
     -- This call belongs to a request that has been counted.
     return query
@@ -10815,7 +10846,8 @@ begin
     raise exception 'scope must be chat:read, documents:write or collections:manage'
       using errcode = 'PT400', detail = 'invalid_scope';
   elsif not rag.has_scope(scope) then
-    raise exception 'the key lacks the scope %', scope using errcode = 'PT403', detail = 'missing_scope';
+    raise exception 'The API key lacks the scope %. Use a key that has it.', scope
+      using errcode = 'PT403', detail = 'missing_scope';
   elsif lease_seconds is null or lease_seconds not between 1 and 3600 then
     raise exception 'lease_seconds must be between 1 and 3600' using errcode = 'PT400', detail = 'invalid_lease';
   elsif rag.has_too_many_responses(home) and not exists (
@@ -10824,7 +10856,7 @@ begin
       and present.key_hash = check_response_claim.key_hash
   ) then
     -- Stored responses are still replayed: none is deleted before its time.
-    raise exception 'too many answers are kept: send fewer requests with an Idempotency-Key'
+    raise exception 'Too many responses are stored. Send fewer requests with an Idempotency-Key.'
       using errcode = 'PT429', detail = 'too_many_replies';
   end if;
 end;
@@ -11089,7 +11121,7 @@ begin
   perform rag.begin_call();
   perform rag.check_page("limit", "offset", 'desc', 'created_at', array['created_at']);
   if not exists (select from rag.admin_org_ids()) then
-    raise exception 'only an admin of the org, with a key that has the scope admin, may see this'
+    raise exception 'Only admins of the org may see this. An API key also needs the scope admin.'
       using errcode = 'PT403', detail = 'admin_required';
   end if;
   return (
@@ -11163,7 +11195,7 @@ declare
   counted bigint[];
 begin
   if cardinality(own) = 0 then
-    raise exception 'only an admin of the org, with a key that has the scope admin, may see this'
+    raise exception 'Only admins of the org may see this. An API key also needs the scope admin.'
       using errcode = 'PT403', detail = 'admin_required';
   elsif coalesce(max_rows, 0) not between 1 and 500000 then
     raise exception 'max_rows must be between 1 and 500000' using errcode = 'PT400', detail = 'invalid_max_rows';

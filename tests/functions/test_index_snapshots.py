@@ -284,17 +284,20 @@ DAMAGES: dict[str, tuple[Callable[[Any], None], str]] = {
     "half the data": (_with_data(lambda data: data[: len(data) // 2]), "damaged"),
     "a bit of the data": (_with_data(lambda data: data[:99] + bytes([data[99] ^ 1]) + data[100:]), "damaged"),
     "more data": (_with_data(lambda data: data + b"x"), "damaged"),
-    "another title": (_with_data(_with_another_title), "its data are not what they were"),
+    "another title": (_with_data(_with_another_title), "its data do not match their checksum"),
     "no JSON": (lambda folder: folder.replace_manifest(b"{"), "damaged"),
     "half the manifest": (lambda folder: folder.replace_manifest(folder.manifest()[:99]), "damaged"),
     "another count": (_with_manifest(documents=2), "manifest was changed"),
     "another model by hand": (_with_manifest(embedding_model="other"), "manifest was changed"),
     "a newer format": (_with_manifest(version=2), "newer, 2, than the supported one, 1"),
-    "another format": (_with_manifest(format="zip"), "no snapshot"),
+    "another format": (_with_manifest(format="zip"), "not a snapshot"),
     "another model": (lambda folder: rewrite_manifest(folder, embedding_model="other"), "embedded by other"),
     "other dimensions": (lambda folder: rewrite_manifest(folder, dimensions=768), "768 dimensions"),
     "fewer documents": (lambda folder: rewrite_manifest(folder, documents=3), "fewer documents"),
-    "more chunks": (lambda folder: rewrite_manifest(folder, chunks=1), "other documents and chunks"),
+    "more chunks": (
+        lambda folder: rewrite_manifest(folder, chunks=1),
+        "documents and chunks are not",
+    ),
 }
 
 

@@ -355,7 +355,7 @@ def test_an_invalid_index_name_is_422(subtests: pytest.Subtests, people: People)
 
 def test_a_name_with_invisible_characters_is_refused(people: People):
     answer = people.ann.post("/index", {"index_name": "a\u202eb", "documents": [{"text": "x"}]})
-    assert detail(answer, 400) == "a name has no invisible characters"
+    assert detail(answer, 400) == "a name must not have invisible characters"
 
 
 def test_more_than_a_thousand_documents_in_one_request_are_refused(people: People):

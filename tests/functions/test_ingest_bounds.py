@@ -177,7 +177,7 @@ def test_a_user_s_ingested_bytes_per_minute_are_limited(people: People, world: W
             namespace.post(KNOWLEDGE, json={"documents": [{"text": f"{LONG}4"}]}, headers=headers),
         ):
             assert refused.status_code == 429, refused.text
-            words = "More text than 4 KB a minute. Please wait, or send less at once."
+            words = "You sent more than 4 KB of text in a minute. Please wait, or send less at once."
             assert refused.json() == {"detail": words}
             assert 1 <= int(refused.headers["Retry-After"]) <= 61
         # A text that is there is not stored again; a small one has room; other users have their own.

@@ -115,7 +115,10 @@ def test_another_user_s_namespace_is_out_of_reach_by_name(
         bring(people.ann, name)
     for thief in (people.alf, people.bob):
         answer = call(thief, name, (method, rest, body))
-        assert (answer.status_code, answer.json()) == (403, {"detail": "this name belongs to another user"})
+        assert (answer.status_code, answer.json()) == (
+            403,
+            {"detail": "This name belongs to another user. Choose another name."},
+        )
         assert thief.request("GET", f"{PREFIX}/namespaces").json() == {"namespaces": []}
     assert ids(people.ann, name) == (["plan"] if exists else [])
 

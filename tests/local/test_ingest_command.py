@@ -143,7 +143,7 @@ def test_an_unreadable_file_is_sent_once_and_again_after_a_change(people: People
     printed = bring(people.ann, folder, status=1)
     assert "3 completed, 1 skipped, 1 failed" in printed
     assert f"failed: {reason}" in printed
-    assert "skipped: shelf/]0;x.txt: file_too_large: A file may have 6 MB.\n" in printed
+    assert "skipped: shelf/]0;x.txt: file_too_large: A file may have at most 6 MB.\n" in printed
     assert "error: 1 of 5 files failed\n" in printed
     assert documents(world, people)["shelf/broken.pdf"][1] == "failed"
 
@@ -219,7 +219,7 @@ def test_an_exhausted_quota_is_reported_for_each_file(people: People, world: Wor
         (tmp_path / f"{number}.txt").write_text(f"Shelf number {number}.")
     printed = bring(people.ann, tmp_path, status=1)
     assert "10 completed, 2 failed\n" in printed
-    assert printed.count("rate_limit_exceeded: this org's tier has room for 10 documents") == 2
+    assert printed.count("rate_limit_exceeded: The tier of your org allows 10 documents") == 2
     # There is room for another version of an existing one.
     path = next(iter(documents(world, people)))
     (tmp_path / Path(path).name).write_text("Changed.")

@@ -103,7 +103,7 @@ def test_refused_files_are_reported_one_by_one(deployment: str, people: People, 
     printed = bring(people.ann, deployment, folder)
     assert "1 completed, 2 skipped" in printed
     assert (
-        f"skipped: shelf/kiln.html: file_too_large: this org's tier takes files of at most {MAX_BYTES}"
+        f"skipped: shelf/kiln.html: file_too_large: The tier of your org allows files of at most {MAX_BYTES}"
         in printed
     )
-    assert "skipped: shelf/huge.txt: file_too_large: A file may have 100 MB.\n" in printed
+    assert "skipped: shelf/huge.txt: file_too_large: A file may have at most 100 MB.\n" in printed

@@ -52,6 +52,9 @@ def test_another_deployment_needs_its_url_and_the_owner_s_token(stack: Stack):
 def test_an_api_error_is_printed_in_one_line(stack: Stack):
     refused = keys(stack, "create", "--user", "tomas@halden.example", "--name", "x", "--scope", "admin")
     assert (refused.returncode, refused.stdout) == (1, "")
-    assert refused.stderr == "error: 403: the scope admin is for the org's admins\n"
+    assert (
+        refused.stderr
+        == "error: 403: Only admins of the org may give a key the scope admin. Choose other scopes.\n"
+    )
     assert "Traceback" not in keys(stack, "revoke", "not-an-id", "--user", OWNER).stderr
     assert keys(stack, "list").stderr == "error: whose keys? --user EMAIL\n"

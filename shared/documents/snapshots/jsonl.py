@@ -76,7 +76,7 @@ class _MeasuredFile:
         data = self._file.read(size)
         self._count(data)
         if self._most is not None and self.bytes > self._most:
-            raise SnapshotRefused(f"{DAMAGED}: its data are longer than they were.")
+            raise SnapshotRefused(f"{DAMAGED}: its data are longer than its manifest states.")
         return data
 
     def _count(self, data: bytes) -> None:
@@ -131,12 +131,12 @@ def records(file: BinaryIO, manifest: Manifest) -> Iterator[Document | Chunk]:
             fits = remaining == 0
             documents, remaining = documents + 1, record.chunks
         if not fits or documents > manifest.documents or chunks > manifest.chunks:
-            raise SnapshotRefused(f"{DAMAGED}: it has other documents and chunks than it says.")
+            raise SnapshotRefused(f"{DAMAGED}: its documents and chunks are not those of its manifest.")
         yield record
     if (measured.bytes, measured.digest.hexdigest()) != (manifest.data.bytes, manifest.data.sha256):
-        raise SnapshotRefused(f"{DAMAGED}: its data are not what they were.")
+        raise SnapshotRefused(f"{DAMAGED}: its data do not match their checksum.")
     if (documents, chunks, remaining) != (manifest.documents, manifest.chunks, 0):
-        raise SnapshotRefused(f"{DAMAGED}: it has fewer documents or chunks than it says.")
+        raise SnapshotRefused(f"{DAMAGED}: it has fewer documents or chunks than its manifest states.")
 
 
 def _lines(file: _MeasuredFile) -> Iterator[bytes]:

@@ -95,7 +95,8 @@ def _read(folder: Folder, manifest: Manifest, take: Callable[[Document | Chunk],
             for record in records(file, manifest):
                 if isinstance(record, Document) and not _is_of(record, manifest):
                     raise SnapshotRefused(
-                        "The snapshot has documents of another embedding model than it says."
+                        "Persist the index again, because its documents have another embedding model than "
+                        "its manifest."
                     )
                 take(record)
     except FileNotFoundError:

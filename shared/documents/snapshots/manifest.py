@@ -14,7 +14,7 @@ from shared.documents.snapshots.half_precision_embeddings import DIMENSIONS
 from shared.errors import SnapshotRefused
 
 FORMAT, VERSION = "citerow-snapshot", 1
-DAMAGED = "The snapshot is damaged"
+DAMAGED = "Persist the index again, because the snapshot is damaged"
 
 Text = Annotated[str, Field(strict=True)]
 Count = Annotated[int, Field(strict=True, ge=0)]
@@ -61,7 +61,7 @@ class Manifest(Strict):
         except (ValueError, RecursionError, AttributeError, KeyError, TypeError):
             raise SnapshotRefused(f"{DAMAGED}: its manifest cannot be read.") from None
         if fields.get("format") != FORMAT:
-            raise SnapshotRefused("This is no snapshot of an index.")
+            raise SnapshotRefused("This is not a snapshot of an index. Check the path.")
         if type(version := fields.get("version")) is int and version > VERSION:
             raise SnapshotRefused(
                 f"The snapshot's format is newer, {version}, than the supported one, {VERSION}."

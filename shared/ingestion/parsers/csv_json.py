@@ -29,7 +29,9 @@ def csv(data: bytes) -> ParsedFile:
     try:
         return ParsedFile([(None, table(lines.reader(io.StringIO(text, newline=""), dialect)))])
     except lines.Error:
-        raise UnreadableDocument("The file is not CSV.", code="not_csv") from None
+        raise UnreadableDocument(
+            "The file is not CSV. Save it as CSV, or give it another type.", code="not_csv"
+        ) from None
 
 
 def json(data: bytes) -> ParsedFile:

@@ -81,7 +81,9 @@ def tree(data: bytes) -> Any:
     try:
         return etree.fromstring(data, parser)
     except etree.XMLSyntaxError:
-        raise UnreadableDocument("This is not well-formed XML.") from None
+        raise UnreadableDocument(
+            "The file is not well-formed XML. Correct it, and upload it again."
+        ) from None
 
 
 def markdown(text: str) -> str:

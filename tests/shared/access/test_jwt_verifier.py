@@ -87,7 +87,7 @@ def test_another_scheme_is_refused(subtests: pytest.Subtests):
 
 
 def test_an_expired_token_is_refused():
-    assert refusal(f"Bearer {token(exp=int(time.time()) - 60)}") == "The token has expired."
+    assert refusal(f"Bearer {token(exp=int(time.time()) - 60)}") == "The token has expired. Sign in again."
 
 
 def test_a_token_that_expired_within_the_leeway_is_accepted():

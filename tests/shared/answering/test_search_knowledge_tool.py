@@ -110,7 +110,7 @@ def test_invalid_arguments_are_explained_to_the_model(
 def test_a_failure_is_reported_without_internals(core: Services, people: People, settings: Settings):
     denied = tool(core, people.alf, f"notes:u:{people.ann.id}")("x")
     assert denied.error == "another_users_name"
-    assert denied.text == "The search failed: this name belongs to another user"
+    assert denied.text == "The search failed: This name belongs to another user. Choose another name."
     with services(settings, supabase_url="http://127.0.0.1:9") as broken:
         gone = tool(broken, people.ann)("x")
     assert gone.error == "database_error"
