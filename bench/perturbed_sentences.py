@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from bench.labelled_sets import Item
+from shared.text.language_detection import MONTHS
 from shared.text.sentences import sentences
 
 # What must stay where a sentence is to say the same.
@@ -62,7 +63,8 @@ def claims_about(
         cases.append(Case("two joined", f"{one.rstrip('.')}, while {_lower(other)}", True))
         one, other = (_inflect_words(_drop_words(text, draw), draw) for text in (one, other))
         cases.append(Case("two joined, words left out", f"{one.rstrip('.')}, while {_lower(other)}", True))
-    cases += _question_cases(questions, draw)
+    names = _names_of(context[0].text)
+    cases += _question_cases(questions, names, draw)
     for item, kind in (
         (unseen[0] if unseen else None, "of a similar document"),
         (far, "of another document"),
@@ -75,6 +77,12 @@ def claims_about(
         Case(kind, text, False)
         for kind, text in _false_variants(sentences_of_document, context[0], far, draw)
     ]
+    for text in draw.sample(sentences_of_document, len(sentences_of_document)):
+        if exchanged := _exchange_name(text, names, draw):
+            cases.append(Case("name of elsewhere in it", exchanged, False))
+            text = _inflect_words(_drop_words(exchanged, draw), draw)
+            cases.append(Case("name of elsewhere in it, words left out", text, False))
+            break
     return cases
 
 
@@ -121,13 +129,18 @@ def _inflect(word: str, draw: random.Random) -> str:
     return f"{word}s" if draw.random() < 0.5 else word
 
 
-def _question_cases(questions: Sequence[QuestionAnswer], draw: random.Random) -> Iterator[Case]:
+def _question_cases(
+    questions: Sequence[QuestionAnswer], names: Sequence[str], draw: random.Random
+) -> Iterator[Case]:
     answers = [item.answer for item in questions if item.answer]
     for item in questions[:4]:
         rest = _QUESTION_WORDS.sub("", item.question.strip().rstrip("?")).strip()
         others = [answer for answer in answers if item.answer and not _overlaps(answer, item.answer, rest)]
         if item.answer:
-            yield Case("question with its answer", f"{rest[:1].upper()}{rest[1:]}: {item.answer}.", True)
+            statement = f"{rest[:1].upper()}{rest[1:]}: {item.answer}."
+            yield Case("question with its answer", statement, True)
+            if exchanged := _exchange_name(statement, names, draw):
+                yield Case("question with a name of elsewhere", exchanged, False)
             if others:
                 wrong = draw.choice(others)
                 yield Case("question with another's answer", f"{rest[:1].upper()}{rest[1:]}: {wrong}.", False)
@@ -196,6 +209,22 @@ def _swap_names(sentences_of_document: Sequence[str], draw: random.Random) -> It
         text, (one, other) = draw.choice(pairs)
         parts = (text[: one.start()], other.group(), text[one.end() : other.start()], one.group())
         yield "two names exchanged", "".join(parts) + text[other.end() :]
+
+
+def _names_of(text: str) -> list[str]:
+    """The names of a text, without months, which are parts of dates."""
+    return sorted({name for name in _NAME.findall(text) if not _words(name) & MONTHS.keys()})
+
+
+def _exchange_name(text: str, names: Sequence[str], draw: random.Random) -> str | None:
+    """The text with another name of its document instead of one of its names."""
+    own = [match for match in _NAME.finditer(text) if match.group() in names]
+    others = [name for name in names if not _words(name) & _words(text)]
+    return _replace_match(text, draw.choice(own), draw.choice(others)) if own and others else None
+
+
+def _words(text: str) -> set[str]:
+    return set(re.findall(r"\w+", text.casefold()))
 
 
 def _replace_match(text: str, match: re.Match[str], replacement: str) -> str:
