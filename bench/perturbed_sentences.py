@@ -80,8 +80,8 @@ def claims_about(
     for text in draw.sample(sentences_of_document, len(sentences_of_document)):
         if exchanged := _exchange_name(text, names, draw):
             cases.append(Case("name of elsewhere in it", exchanged, False))
-            text = _inflect_words(_drop_words(exchanged, draw), draw)
-            cases.append(Case("name of elsewhere in it, words left out", text, False))
+            fewer_words = _inflect_words(_drop_words(exchanged, draw), draw)
+            cases.append(Case("name of elsewhere in it, words left out", fewer_words, False))
             break
     return cases
 

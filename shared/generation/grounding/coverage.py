@@ -6,6 +6,7 @@ from heapq import nlargest
 from itertools import chain, combinations
 
 from shared.generation.grounding.cjk_overlap import covers_unspaced_text
+from shared.generation.grounding.context import is_out_of_context
 from shared.generation.grounding.evidence_windows import Passage, Passages, Window, window_spans
 from shared.generation.grounding.facts import facts_in
 from shared.generation.grounding.negation import Negations, contradicts, is_modal, negations_in
@@ -83,7 +84,10 @@ def claim_of(text: str) -> Claim:
 
 def judge(claim: Claim, passages: Passages, limits: Limits = LIMITS) -> Judgement:
     """The best windows that support the claim alone, else the best two that do together, else the reasons."""
-    return _Comparison(claim, passages, limits).judge()
+    judgement = _Comparison(claim, passages, limits).judge()
+    if judgement.windows and is_out_of_context(claim.text, claim.names, passages):
+        return Judgement((), ("out_of_context",))
+    return judgement
 
 
 def contradictions(claim: Claim, passages: Passages) -> tuple[str, ...]:

@@ -21,10 +21,11 @@ MAX_SENTENCES = 3
 
 @dataclass(frozen=True, slots=True)
 class Sentence:
-    """The span [start, end) of a match's text, and the stems of its content words."""
+    """The span [start, end) of a match's text, its words in order, and the stems of its content words."""
 
     start: int
     end: int
+    words: tuple[str, ...]
     stems: frozenset[str]
 
 
@@ -36,16 +37,18 @@ class Passage:
         self.match = match
         title_words = words_in(match.title)
         self.title = content_stems(title_words)
+        self.heading = frozenset([*title_words, *words_in(match.author or "")])
         self.sentences = [
-            Sentence(item.start, item.end, content_stems(words_in(match.text[item.start : item.end])))
+            Sentence(item.start, item.end, words, content_stems(words))
             for item in sentences(match.text, match.lang)
+            for words in [tuple(words_in(match.text[item.start : item.end]))]
         ]
         self.stems = self.title.union(*(item.stems for item in self.sentences))
+        # Every word of the text, title and author.
+        self.names = self.heading.union(*(item.words for item in self.sentences))
 
-    @cached_property
-    def names(self) -> frozenset[str]:
-        """Every word of the text, title and author."""
-        return frozenset(words_in(f"{self.match.title}\n{self.match.text}\n{self.match.author or ''}"))
+    def text_of(self, sentence: Sentence) -> str:
+        return self.match.text[sentence.start : sentence.end]
 
     @cached_property
     def context(self) -> frozenset[str]:
@@ -106,6 +109,11 @@ class Passages:
 
     def rarity(self, stem: str) -> float:
         return math.log(1 + (1 + self._count) / (1 + self._frequency[stem]))
+
+    def share(self, stems: frozenset[str], wanted: frozenset[str]) -> float:
+        """The share of the wanted stems, weighted by rarity, that these stems have; 1 if none is wanted."""
+        total = sum(map(self.rarity, wanted))
+        return sum(map(self.rarity, wanted & stems)) / total if total else 1.0
 
     @cached_property
     def stems(self) -> frozenset[str]:

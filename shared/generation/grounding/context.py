@@ -1,0 +1,96 @@
+"""Context of names and values: the words around them in a claim and in the passages.
+
+A window may have all words of a claim in which a name is exchanged for another name of the passage. So the
+sentences that have the claim's name are compared with those that have another one: the name belongs where
+most of the words around it are. The same holds for the value of "label: value".
+"""
+
+from collections.abc import Callable, Collection, Iterator
+from functools import partial
+
+from shared.generation.grounding.evidence_windows import Passage, Passages, Sentence
+from shared.generation.grounding.facts import facts_in, forms_of
+from shared.generation.grounding.proper_names import names_in
+from shared.generation.grounding.terms import content_stems, is_function_word, words_in
+from shared.text.word_lists import word_sets
+
+# The content words on each side of a name that are its context.
+WIDTH = 3
+# By how much a sentence without the name, or the value, must exceed those with it in their share of the
+# context. Fitted on one half of the data of bench/eval_support.py.
+NAME_MARGIN, VALUE_MARGIN = 0.5, 0.1
+# A shorter label has too few words to compare; a longer value is a sentence.
+MIN_LABEL_STEMS, MAX_VALUE_WORDS = 3, 8
+# The share of its words that a sentence with the value has.
+MIN_VALUE_SHARE = 0.6
+# A pronoun among so many first words of a sentence may stand for a name among those of the sentence before.
+PRONOUN_WORDS, SUBJECT_WORDS = 4, 5
+_PRONOUNS = word_sets(__file__)["pronouns"]
+
+
+def is_out_of_context(text: str, names: Collection[str], passages: Passages) -> bool:
+    """Whether a sentence without a name, or without the value, of the text shares clearly more of its context
+    than each sentence with it. A sentence without the name must have another one instead."""
+    words = words_in(text)
+    return _is_value_out_of_context(text, passages) or any(
+        not {*names_in(passage.text_of(sentence))} <= {*words}
+        for name, context in _names_with_context(words, names)
+        for passage, sentence in _nearer(context, passages, NAME_MARGIN, partial(_has_name, name))
+    )
+
+
+def _names_with_context(
+    words: list[str], names: Collection[str]
+) -> Iterator[tuple[list[str], frozenset[str]]]:
+    """The words of each name, and the stems around them."""
+    end = 0
+    for start in range(len(words)):
+        if start < end or words[start] not in names:
+            continue
+        end = next((place for place in range(start, len(words)) if words[place] not in names), len(words))
+        before = [word for word in words[:start] if not is_function_word(word)][-WIDTH:]
+        after = [word for word in words[end:] if not is_function_word(word)][:WIDTH]
+        name = words[start:end]
+        yield name, content_stems([*before, *after]) - content_stems(name)
+
+
+def _has_name(name: list[str], passage: Passage, index: int) -> bool:
+    """Whether the sentence has the last word of the name or a pronoun for it, or the title a word of it."""
+    words = passage.sentences[index].words
+    if index and not _PRONOUNS.isdisjoint(words[:PRONOUN_WORDS]):
+        words += passage.sentences[index - 1].words[:SUBJECT_WORDS]
+    return name[-1] in words or not passage.heading.isdisjoint(name)
+
+
+def _is_value_out_of_context(text: str, passages: Passages) -> bool:
+    label, _, value = text.rpartition(": ")
+    context, stems, facts = content_stems(words_in(label)), content_stems(words_in(value)), facts_in(value)
+    if len(context) < max(MIN_LABEL_STEMS, len(stems)) or len(value.split()) > MAX_VALUE_WORDS:
+        return False
+
+    def has_value(passage: Passage, index: int) -> bool:
+        sentence = passage.sentences[index]
+        if passages.share(sentence.stems, stems) < MIN_VALUE_SHARE:
+            return False
+        forms = forms_of(facts_in(passage.text_of(sentence))) if facts else frozenset[str]()
+        return all(fact.accepted & forms for fact in facts)
+
+    return any(_nearer(context, passages, VALUE_MARGIN, has_value))
+
+
+def _nearer(
+    context: frozenset[str], passages: Passages, margin: float, has_part: Callable[[Passage, int], bool]
+) -> list[tuple[Passage, Sentence]]:
+    """The sentences without the part that share more of the context, by this margin, than each with it."""
+    shares_with: list[float] = []
+    without: list[tuple[float, Passage, Sentence]] = []
+    for passage in passages.all:
+        for index, sentence in enumerate(passage.sentences):
+            share = passages.share(sentence.stems | passage.title, context)
+            if has_part(passage, index):
+                shares_with.append(share)
+            else:
+                without.append((share, passage, sentence))
+    if not shares_with:
+        return []
+    return [(passage, sentence) for share, passage, sentence in without if share > max(shares_with) + margin]
