@@ -16,7 +16,7 @@ import random
 import sys
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import fmean
 from time import perf_counter
@@ -123,16 +123,16 @@ def balanced_accuracy(subjects: Sequence[Subject], limits: Limits) -> float:
 
 
 def fit(subjects: Sequence[Subject]) -> Limits:
-    """The limits one after the other: two places, or another part of a passage, never need less than one."""
+    """The limits one after the other: two windows never need less than one."""
 
     def strictest(steps: Sequence[float], limits: Callable[[float], Limits]) -> float:
         by_name = {step: balanced_accuracy(subjects, limits(step)) for step in steps}
         return max(step for step in steps if by_name[step] >= max(by_name.values()) - TOLERANCE)
 
-    alone = strictest(STEPS, lambda step: Limits(step, max(step, 0.75), max(step, 0.75)))
-    higher = [step for step in STEPS if step >= alone]
-    together = strictest(higher, lambda step: Limits(alone, step, max(alone, 0.75)))
-    return Limits(alone, together, strictest(higher, lambda step: Limits(alone, together, step)))
+    alone = strictest(STEPS, lambda step: Limits(step, max(step, 0.75)))
+    return Limits(
+        alone, strictest([step for step in STEPS if step >= alone], lambda step: Limits(alone, step))
+    )
 
 
 def questions_in(folder: Path) -> dict[str, list[QuestionAnswer]]:
@@ -165,8 +165,8 @@ def report(folder: Path, console: Console) -> None:
     summary = {
         "datasets": names,
         "fitted_on": sum(len(subject.cases) for subject in fitting),
-        "fitted": {"alone": fitted.alone, "together": fitted.together, "distant": fitted.distant},
-        "in_use": {"alone": LIMITS.alone, "together": LIMITS.together, "distant": LIMITS.distant},
+        "fitted": asdict(fitted),
+        "in_use": asdict(LIMITS),
         "reported_on": sum(count for _, count in accuracy.values()),
         "milliseconds_a_sentence": round(1000 * elapsed / sum(count for _, count in accuracy.values()), 2),
         "kept": {kind: [round(share, 3), n] for kind, (share, n) in accuracy.items() if holds[kind]},

@@ -30,7 +30,7 @@ from shared.types import Match
 MAX_BACKING = 3
 # A shorter statement that something is missing is not checked.
 MIN_STEMS = 3
-_EXACT = Limits(alone=1.0, together=1.0, distant=1.0)
+_EXACT = Limits(alone=1.0, together=1.0)
 _LEAD = re.compile(r"\s*(?:>[ \t]*)*")
 _HEADING = re.compile(r"(?:^|\n)[ \t]*#{1,6}[ \t]+$")
 _FENCE = ("```", "~~~")

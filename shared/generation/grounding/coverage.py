@@ -16,10 +16,6 @@ from shared.generation.grounding.role_order import has_swapped_roles
 from shared.generation.grounding.terms import content_stems, words_in
 from shared.text.language_detection import MONTHS
 
-# The weight of a word elsewhere in the passage.
-PASSAGE_SHARE = 0.5
-# For each further sentence: a wider window has more words by chance.
-SENTENCE_PENALTY = 0.02
 # The share that each window of a pair must add.
 MIN_GAIN = 0.15
 # The share that a window may have less than the nearest one.
@@ -37,16 +33,14 @@ _NUMBER_WORDS = content_stems(
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Least shares of a sentence's words, weighted by rarity: of one window; of two together; of a window
-    whose passage has a number of the sentence elsewhere."""
+    """Least shares of a sentence's words, weighted by rarity: of one window; of two together."""
 
     alone: float
     together: float
-    distant: float
 
 
 # Fitted by bench/eval_support.py on one half of the data; it reports on the other.
-LIMITS = Limits(alone=0.6, together=0.75, distant=0.9)
+LIMITS = Limits(alone=0.6, together=0.75)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,12 +62,10 @@ class Judgement:
 
 @dataclass(frozen=True, slots=True)
 class _Candidate:
-    """One or two windows, their stems, and their shares of the claim's stems: of the windows alone, and with
-    the rest of the passage."""
+    """One or two windows, their stems, and their share of the claim's stems."""
 
     windows: tuple[Window, ...]
     stems: frozenset[str]
-    inside: float
     share: float
 
 
@@ -107,11 +99,11 @@ class _Comparison:
         self._passages = passages
         self._limits = limits
         self._weights = {stem: passages.rarity(stem) for stem in claim.stems}
-        best_of_each = (nlargest(CANDIDATES_PER_PASSAGE, self._scored(one), _score) for one in passages.all)
-        self._best = [candidate for _, candidate in sorted(chain(*best_of_each), key=_score, reverse=True)]
+        best_of_each = (nlargest(CANDIDATES_PER_PASSAGE, self._windows(one), _share) for one in passages.all)
+        self._best = sorted(chain(*best_of_each), key=_share, reverse=True)
 
     def near_windows(self) -> list[Window]:
-        return [item.windows[0] for item in self._best[:CANDIDATES] if item.inside >= MIN_SHARED]
+        return [item.windows[0] for item in self._best[:CANDIDATES] if item.share >= MIN_SHARED]
 
     def judge(self) -> Judgement:
         best, limits = self._best, self._limits
@@ -134,18 +126,13 @@ class _Comparison:
         fewest = min((self._faults(item, limits.alone) for item in best[:3]), key=len)
         return Judgement((), fewest or self._faults(best[0], limits.alone))
 
-    def _scored(self, passage: Passage) -> Iterator[tuple[float, _Candidate]]:
-        """The windows of a passage, each with its score."""
+    def _windows(self, passage: Passage) -> Iterator[_Candidate]:
         title = frozenset(self._weights.keys() & passage.title)
-        of_passage = self._share(frozenset(self._weights.keys() & passage.stems))
         hits = [sentence.stems & self._weights.keys() for sentence in passage.sentences]
         for first, last in window_spans(len(hits)):
             if not self._weights or _needs_both_ends(hits[first : last + 1]):
                 stems = title.union(*hits[first : last + 1])
-                inside = self._share(stems)
-                share = inside + PASSAGE_SHARE * (of_passage - inside)
-                window = self._passages.window(passage, first, last)
-                yield share - SENTENCE_PENALTY * (last - first), _Candidate((window,), stems, inside, share)
+                yield _Candidate((self._passages.window(passage, first, last),), stems, self._share(stems))
 
     def _pairs(self, minimum: float) -> list[_Candidate]:
         """The best pairs with this share, of which each window adds to the other."""
@@ -153,10 +140,10 @@ class _Comparison:
         for one, other in combinations(self._best[: 2 * CANDIDATES], 2):
             stems = one.stems | other.stems
             share = self._share(stems)
-            adds = share - max(one.inside, other.inside) >= MIN_GAIN or not self._weights
+            adds = share - max(one.share, other.share) >= MIN_GAIN or not self._weights
             if share >= minimum and adds:
-                pairs.append(_Candidate(one.windows + other.windows, stems, share, share))
-        return nlargest(CANDIDATES, pairs, key=lambda pair: pair.share)
+                pairs.append(_Candidate(one.windows + other.windows, stems, share))
+        return nlargest(CANDIDATES, pairs, _share)
 
     def _share(self, stems: frozenset[str]) -> float:
         """The weight of these stems among the claim's; 1 for a claim of facts alone."""
@@ -167,23 +154,22 @@ class _Comparison:
     def _faults(self, candidate: _Candidate, threshold: float) -> tuple[str, ...]:
         """The reasons why these windows do not support the claim."""
         claim, windows = self._claim, candidate.windows
-        missing = _missing(claim, windows)
-        needed = max(threshold, self._limits.distant) if missing else threshold
+        forms = frozenset[str]().union(*(window.forms for window in windows))
         return _reasons(
-            number_not_found=bool(missing) and not _stated_around(claim, missing, windows),
+            number_not_found=not all(_states(fact, forms) for fact in claim.facts),
             name_not_found=any(
                 all(name not in each.passage.names for each in windows) for name in claim.names
             ),
             negation=any(contradicts(claim.negations, window.negations) for window in windows),
             roles_swapped=any(has_swapped_roles(claim.text, window.text) for window in windows),
             too_little_in_common=not covers_unspaced_text(claim.text, candidate.stems)
-            or candidate.share < needed
+            or candidate.share < threshold
             or not (claim.stems or claim.facts),
         )
 
 
-def _score(scored: tuple[float, _Candidate]) -> float:
-    return scored[0]
+def _share(candidate: _Candidate) -> float:
+    return candidate.share
 
 
 def _reasons(**faults: bool) -> tuple[str, ...]:
@@ -198,25 +184,11 @@ def _needs_both_ends(hits: Sequence[frozenset[str]]) -> bool:
     )
 
 
-def _missing(claim: Claim, windows: Sequence[Window]) -> list[Fact]:
-    forms = frozenset[str]().union(*(window.forms for window in windows))
-    return [fact for fact in claim.facts if not _states(fact, forms)]
-
-
 def _states(fact: Fact, forms: frozenset[str]) -> bool:
     """Whether a source with these forms states the fact. A source without numbers may leave out a count."""
     return bool(fact.accepted & forms) or (
         fact.is_soft and not any(form.startswith("bare:") for form in forms)
     )
-
-
-def _stated_around(claim: Claim, missing: Iterable[Fact], windows: Sequence[Window]) -> bool:
-    """Whether the rest of the passages states the missing facts, and the windows no others in their place."""
-    claimed = frozenset[str]().union(*(fact.forms for fact in claim.facts))
-    own = [fact for window in windows for fact in window.facts]
-    if len(own) >= len(claim.facts) or any(not fact.forms & claimed for fact in own):
-        return False
-    return all(any(_states(fact, window.passage.forms) for window in windows) for fact in missing)
 
 
 def _without_overlaps(windows: Iterable[Window]) -> tuple[Window, ...]:

@@ -10,7 +10,6 @@ from shared.generation.grounding import citation_markers
 from shared.generation.grounding.facts import date_facts, facts_in, forms_of
 from shared.generation.grounding.markup import plain
 from shared.generation.grounding.negation import Negations, negations_in
-from shared.generation.grounding.numbers import Fact
 from shared.generation.grounding.terms import content_stems, words_in
 from shared.generation.grounding.types import Evidence
 from shared.text.sentences import sentences
@@ -74,12 +73,8 @@ class Window:
         return self.passage.match.text[self.start : self.end]
 
     @cached_property
-    def facts(self) -> list[Fact]:
-        return facts_in(self.text)
-
-    @cached_property
     def forms(self) -> frozenset[str]:
-        return forms_of(self.facts) | self.passage.context
+        return forms_of(facts_in(self.text)) | self.passage.context
 
     @cached_property
     def negations(self) -> Negations:
