@@ -236,3 +236,5 @@ def _other_number(number: str, known: Sequence[str], draw: random.Random) -> str
         other = re.sub(r"\d", lambda _: str(draw.randrange(1, 10)), number)
         if other not in known and other != number:
             return other
+        # The text may have every number of so many digits.
+        number += "0"

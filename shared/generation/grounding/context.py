@@ -15,10 +15,10 @@ from shared.generation.grounding.terms import content_stems, is_function_word, w
 from shared.text.word_lists import word_sets
 
 # The content words on each side of a name that are its context.
-WIDTH = 3
+WIDTH = 4
 # By how much a sentence without the name, or the value, must exceed those with it in their share of the
 # context. Fitted on one half of the data of bench/eval_support.py.
-NAME_MARGIN, VALUE_MARGIN = 0.5, 0.1
+NAME_MARGIN, VALUE_MARGIN = 0.5, 0.3
 # A shorter label has too few words to compare; a longer value is a sentence.
 MIN_LABEL_STEMS, MAX_VALUE_WORDS = 3, 8
 # The share of its words that a sentence with the value has.
