@@ -44,9 +44,10 @@ PrincipalSource = Principal | Callable[[], Principal]
 class Filters:
     """Filters of a search. An empty filter matches all documents.
 
-    A document matches a list by one of its values, and metadata by all of them. Dates are inclusive and
-    compared with the document's own date. A language matches its variants too. `collection` is a collection's
-    name; `document_type` is the type that the caller set or that the parser detected.
+    A document matches a list by one of its values, and metadata by all of its values and operators
+    (rag.metadata_operations). Dates are inclusive and compared with the document's own date. A language
+    matches its variants too. `collection` is a collection's name; `document_type` is the type that the caller
+    set or that the parser detected.
     """
 
     source_types: tuple[str, ...] = ()

@@ -1,6 +1,7 @@
 -- Facets: the filterable values of a document besides its own columns (origin, author, state, labels, type, each entry
--- of its metadata). The operators of jsonb are not leakproof, and under row security would scan the whole org; so each
--- value is a row that a search finds by equality. A trigger writes facets, rag.resolve_filters reads them.
+-- of its metadata). The operators of jsonb and numeric are not leakproof, and under row security would scan the whole
+-- org; so each value is a row that a search finds by equality, and a value of the metadata by order too. A trigger
+-- writes facets, rag.resolve_filters reads them.
 
 create table rag.facets (
   org_id uuid not null,
@@ -8,16 +9,25 @@ create table rag.facets (
   document_id uuid not null,
   collection_id uuid not null,
   owner_id uuid,
+  metadata_key uuid,
+  sort_key text collate "C",
   primary key (org_id, document_id, facet),
   foreign key (org_id, document_id) references rag.documents (org_id, id) on delete cascade
 );
 
-comment on table rag.facets is 'Filterable values of documents, as hashes that a search finds by equality.';
+comment on table rag.facets is
+  'Filterable values of documents: hashes that a search finds by equality, and sort keys that it finds by range.';
 comment on column rag.facets.facet is
   'A hash of kind and value (rag.facet_hash): as long for a long value as for a short one.';
+comment on column rag.facets.metadata_key is 'A hash of the key of the metadata (rag.facet_hash); null for other fields.';
+comment on column rag.facets.sort_key is 'The value of the metadata by order (rag.sort_key); null for other fields.';
 
 -- rag.resolve_filters: the documents with a facet.
 create index facets_by_value on rag.facets (org_id, facet) include (document_id, collection_id, owner_id);
+
+-- rag.resolve_filters: the documents with a key in their metadata, and a value within a range.
+create index facets_by_order on rag.facets (org_id, metadata_key, sort_key)
+  include (document_id, collection_id, owner_id) where metadata_key is not null;
 
 alter table rag.facets enable row level security;
 alter table rag.facets force row level security;
@@ -77,11 +87,38 @@ $$;
 comment on function rag.facet_hash is
   'The first 128 bits of SHA-256 over kind and value. No document''s value is deeper than 32 levels.';
 
-create function rag.document_facets(document rag.documents)
-returns setof uuid
+create function rag.sort_key(value jsonb)
+returns text
 language sql immutable security invoker set search_path = ''
 as $$
-  select distinct rag.facet_hash(found.kind, found.value)
+  select case jsonb_typeof(value)
+    when 'string' then 's' || left(value #>> '{}', 201)
+    when 'number' then (
+      select 'n' || case sign(number)
+        when 1 then '2' || 500 + exponent || digits
+        when 0 then '1'
+        -- Of negative numbers, the larger comes first, and the more digits.
+        else '0' || 500 - exponent || translate(digits, '0123456789', '9876543210') || '~'
+      end
+      from (
+        select number, length(significant) - scale(number), rtrim(significant, '0')
+        from (select value::numeric, ltrim(replace(abs(value::numeric)::text, '.', ''), '0'))
+          as plain (number, significant)
+      ) as scientific (number, exponent, digits))
+    else ''
+  end;
+$$;
+
+comment on function rag.sort_key is
+  'A text whose order, collate "C", is that of numbers among numbers (exactly: sign, exponent, digits) and of strings '
+  'among strings (their first 201 characters); empty for another value. Numbers have at most 300 digits on either side '
+  'of the point (rag.is_metadata).';
+
+create function rag.document_facets(document rag.documents)
+returns table (facet uuid, metadata_key uuid, sort_key text)
+language sql immutable security invoker set search_path = ''
+as $$
+  select distinct rag.facet_hash(found.kind, found.value), null::uuid, null
   from (
     select field.kind, to_jsonb(field.value)
     from (values ('origin', document.origin), ('author', document.author), ('state', document.state))
@@ -90,13 +127,15 @@ as $$
     union all
     select 'label', to_jsonb(label) from unnest(document.labels) as label
     union all
-    select 'metadata.' || entry.key, entry.value from jsonb_each(document.metadata) as entry
-    union all
     select 'document_type', said.value
     from (values (document.metadata -> 'document_type'), (document.processing_info -> 'document_type'))
       as said (value)
     where jsonb_typeof(said.value) = 'string'
-  ) as found (kind, value);
+  ) as found (kind, value)
+  union all
+  select rag.facet_hash('metadata.' || entry.key, entry.value), rag.facet_hash('metadata key', to_jsonb(entry.key)),
+    rag.sort_key(entry.value)
+  from jsonb_each(document.metadata) as entry;
 $$;
 
 comment on function rag.document_facets is
@@ -111,9 +150,9 @@ begin
   if tg_op = 'UPDATE' then
     delete from rag.facets where facets.org_id = new.org_id and facets.document_id = new.id;
   end if;
-  insert into rag.facets (org_id, facet, document_id, collection_id, owner_id)
-  select new.org_id, facet, new.id, new.collection_id, new.owner_id
-  from rag.document_facets(new) as facet;
+  insert into rag.facets (org_id, facet, document_id, collection_id, owner_id, metadata_key, sort_key)
+  select new.org_id, facet, new.id, new.collection_id, new.owner_id, metadata_key, sort_key
+  from rag.document_facets(new);
   return null;
 end;
 $$;

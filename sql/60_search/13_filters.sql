@@ -8,9 +8,9 @@ create type rag.filters as (
 
 comment on type rag.filters is
   'The filters as they come. Dates are inclusive and mean the document''s own date; lang "fr" finds fr-CA too; of a '
-  'list one suffices, an empty one is none; metadata are equalities that all must hold. collection is the name of '
-  'one of the caller''s. model is the deployment''s by default. document_type is what the uploader calls the document, '
-  'or what it was read as.';
+  'list one suffices, an empty one is none. metadata: values that the document''s must equal, or operators '
+  '(rag.metadata_operations), of which all must hold. collection is the name of one of the caller''s. model is the '
+  'deployment''s by default. document_type is what the uploader calls the document, or what it was read as.';
 
 create function rag.ignored_filters(filters jsonb, known jsonb)
 returns text[]
@@ -39,48 +39,66 @@ comment on function rag.ignored_filters is
   'search. At most twenty, with ? for each character that a header may not have: they are in a header as well, '
   'since an empty result has no row.';
 
-create function rag.documents_with_facets(org_ids uuid[], filters rag.filters)
-returns uuid[]
+create function rag.find_by_facets(org_ids uuid[], filters rag.filters,
+  out document_ids uuid[], out excluded_document_ids uuid[])
 language plpgsql stable security invoker set search_path = ''
 as $$
 declare
-  groups integer[];
-  facets uuid[];
+  conditions rag.facet_condition[];
+  required integer;
 begin
   if num_nonnulls(filters.origins, filters.authors, filters.states, filters.labels, filters.metadata,
     filters.document_type) = 0 then
-    return null;
+    return;
   end if;
-  -- A document needs one facet of each group. A null in a list is no document's.
-  select array_agg(requested.number), array_agg(rag.facet_hash(requested.kind, coalesce(requested.value, 'null')))
-    into groups, facets
+  -- A null in a list is no document's.
+  conditions := array(
+    select (requested.number, false, rag.facet_hash(requested.kind, coalesce(requested.value, 'null')), null, null,
+      null)::rag.facet_condition
+    from (
+      select -1, 'origin', to_jsonb(value) from unnest(filters.origins) as value
+      union all select -2, 'author', to_jsonb(value) from unnest(filters.authors) as value
+      union all select -3, 'state', to_jsonb(value) from unnest(filters.states) as value
+      union all select -4, 'label', to_jsonb(value) from unnest(filters.labels) as value
+      union all select -5, 'document_type', to_jsonb(filters.document_type) where filters.document_type is not null
+    ) as requested (number, kind, value)
+    union all
+    select condition from rag.metadata_conditions(nullif(filters.metadata, 'null')) as condition);
+  if conditions = '{}' then
+    return;
+  end if;
+  required := (select count(distinct number) filter (where not excludes) from unnest(conditions));
+
+  select array_agg(document_id) filter (where satisfied = required and not is_excluded),
+      array_agg(document_id) filter (where is_excluded)
+    into document_ids, excluded_document_ids
   from (
-    select 1, 'origin', to_jsonb(value) from unnest(filters.origins) as value
-    union all select 2, 'author', to_jsonb(value) from unnest(filters.authors) as value
-    union all select 3, 'state', to_jsonb(value) from unnest(filters.states) as value
-    union all select 4, 'label', to_jsonb(value) from unnest(filters.labels) as value
-    union all select 5, 'document_type', to_jsonb(filters.document_type) where filters.document_type is not null
-    union all select 5 + entry.number, 'metadata.' || entry.key, entry.value
-      from jsonb_each(nullif(filters.metadata, 'null')) with ordinality as entry (key, value, number)
-  ) as requested (number, kind, value);
-  if facets is null then
-    return null;
-  end if;
-  return array(
-    select match.document_id
-    from unnest(groups, facets) as requested (number, facet)
+    select match.document_id, bool_or(condition.excludes) as is_excluded, count(distinct condition.number) as satisfied
+    from unnest(conditions) as condition
     cross join unnest(org_ids) as org (id)
     -- One look-up each, which the planner cannot turn into a walk through the org.
     cross join lateral (
-      select facets_of.document_id
-      from rag.facets as facets_of
-      where facets_of.org_id = org.id and facets_of.facet = requested.facet
+      select facets.document_id
+      from rag.facets
+      where facets.org_id = org.id and facets.facet = condition.facet
+      union all
+      select facets.document_id
+      from rag.facets
+      where facets.org_id = org.id and facets.metadata_key = condition.metadata_key
+        and facets.sort_key >= condition.lowest collate "C" and facets.sort_key < condition.below collate "C"
       offset 0
     ) as match
     group by org.id, match.document_id
-    having count(distinct requested.number) = (select count(distinct number) from unnest(groups) as number));
+  ) as documents;
+  if required > 0 then
+    document_ids := coalesce(document_ids, '{}');
+    excluded_document_ids := null;
+  else
+    document_ids := null;
+  end if;
 end;
 $$;
 
-comment on function rag.documents_with_facets is
-  'The documents that have the facets of the filters; null if the filters name no facet.';
+comment on function rag.find_by_facets is
+  'document_ids: the documents that satisfy the filters of facets, null if no filter names a facet that a document must '
+  'have; in that case excluded_document_ids are the documents with a facet that it must not have.';

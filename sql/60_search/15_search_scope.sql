@@ -4,12 +4,13 @@
 
 create type rag.search_scope as (
   org_ids uuid[], model text, collection_ids uuid[], source_types text[], lang text,
-  date_from timestamptz, date_to timestamptz, document_ids uuid[], without_document uuid, without_chunk uuid,
-  ignored_filters text[]
+  date_from timestamptz, date_to timestamptz, document_ids uuid[], excluded_document_ids uuid[],
+  without_document uuid, without_chunk uuid, ignored_filters text[]
 );
 
 comment on type rag.search_scope is
-  'Resolved filters; null fields do not filter. document_ids: the documents with the requested facets.';
+  'Resolved filters; null fields do not filter. document_ids, excluded_document_ids: as rag.find_by_facets '
+  'returns them.';
 
 create function rag.resolve_filters(filters jsonb)
 returns rag.search_scope
@@ -53,7 +54,8 @@ begin
   scope.lang := lower(requested.lang);
   scope.date_from := requested.date_from;
   scope.date_to := requested.date_to;
-  scope.document_ids := rag.documents_with_facets(scope.org_ids, requested);
+  select found.document_ids, found.excluded_document_ids into scope.document_ids, scope.excluded_document_ids
+  from rag.find_by_facets(scope.org_ids, requested) as found;
   return scope;
 end;
 $$;
@@ -67,7 +69,7 @@ returns boolean
 language sql immutable security invoker set search_path = ''
 as $$
   select (scope.collection_ids, scope.source_types, scope.lang, scope.date_from, scope.date_to,
-    scope.document_ids, scope.without_document, scope.without_chunk) is null;
+    scope.document_ids, scope.excluded_document_ids, scope.without_document, scope.without_chunk) is null;
 $$;
 
 comment on function rag.has_no_filters is 'Whether a scope has nothing but orgs and a model.';
@@ -78,7 +80,7 @@ language sql immutable security invoker set search_path = ''
 as $$
   select cardinality(scope.source_types) = 1
     and (scope.collection_ids, scope.lang, scope.date_from, scope.date_to, scope.document_ids,
-      scope.without_document, scope.without_chunk) is null;
+      scope.excluded_document_ids, scope.without_document, scope.without_chunk) is null;
 $$;
 
 comment on function rag.has_one_source_type is 'Whether a scope filters by one source type and nothing else.';
@@ -88,7 +90,7 @@ returns boolean
 language sql immutable security invoker set search_path = ''
 as $$
   select not (scope.source_types, scope.lang, scope.date_from, scope.date_to, scope.document_ids,
-    scope.without_document) is null;
+    scope.excluded_document_ids, scope.without_document) is null;
 $$;
 
 comment on function rag.filters_documents is
@@ -107,6 +109,8 @@ as $$
     case when scope.date_from is not null then 'occurred_at >= ($1).date_from' end,
     case when scope.date_to is not null then 'occurred_at <= ($1).date_to' end,
     case when scope.document_ids is not null then format('%I = any (($1).document_ids)', document_id) end,
+    case when scope.excluded_document_ids is not null
+      then format('%I <> all (($1).excluded_document_ids)', document_id) end,
     case when scope.without_document is not null then format('%I <> ($1).without_document', document_id) end);
 $$;
 

@@ -17,6 +17,7 @@ as $$
     and (scope.date_from is null or occurred_at >= scope.date_from)
     and (scope.date_to is null or occurred_at <= scope.date_to)
     and (scope.document_ids is null or document_id = any (scope.document_ids))
+    and (scope.excluded_document_ids is null or document_id <> all (scope.excluded_document_ids))
     and (scope.without_document is null or document_id <> scope.without_document);
 $$;
 

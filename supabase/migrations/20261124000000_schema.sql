@@ -1659,8 +1659,9 @@ create policy "an object takes a place by who uploaded it" on rag.originals
   using (true) with check (path is null or split_part(path, '/', 3) = (select auth.uid())::text);
 
 -- Facets: the filterable values of a document besides its own columns (origin, author, state, labels, type, each entry
--- of its metadata). The operators of jsonb are not leakproof, and under row security would scan the whole org; so each
--- value is a row that a search finds by equality. A trigger writes facets, rag.resolve_filters reads them.
+-- of its metadata). The operators of jsonb and numeric are not leakproof, and under row security would scan the whole
+-- org; so each value is a row that a search finds by equality, and a value of the metadata by order too. A trigger
+-- writes facets, rag.resolve_filters reads them.
 
 create table rag.facets (
   org_id uuid not null,
@@ -1668,16 +1669,25 @@ create table rag.facets (
   document_id uuid not null,
   collection_id uuid not null,
   owner_id uuid,
+  metadata_key uuid,
+  sort_key text collate "C",
   primary key (org_id, document_id, facet),
   foreign key (org_id, document_id) references rag.documents (org_id, id) on delete cascade
 );
 
-comment on table rag.facets is 'Filterable values of documents, as hashes that a search finds by equality.';
+comment on table rag.facets is
+  'Filterable values of documents: hashes that a search finds by equality, and sort keys that it finds by range.';
 comment on column rag.facets.facet is
   'A hash of kind and value (rag.facet_hash): as long for a long value as for a short one.';
+comment on column rag.facets.metadata_key is 'A hash of the key of the metadata (rag.facet_hash); null for other fields.';
+comment on column rag.facets.sort_key is 'The value of the metadata by order (rag.sort_key); null for other fields.';
 
 -- rag.resolve_filters: the documents with a facet.
 create index facets_by_value on rag.facets (org_id, facet) include (document_id, collection_id, owner_id);
+
+-- rag.resolve_filters: the documents with a key in their metadata, and a value within a range.
+create index facets_by_order on rag.facets (org_id, metadata_key, sort_key)
+  include (document_id, collection_id, owner_id) where metadata_key is not null;
 
 alter table rag.facets enable row level security;
 alter table rag.facets force row level security;
@@ -1737,11 +1747,38 @@ $$;
 comment on function rag.facet_hash is
   'The first 128 bits of SHA-256 over kind and value. No document''s value is deeper than 32 levels.';
 
-create function rag.document_facets(document rag.documents)
-returns setof uuid
+create function rag.sort_key(value jsonb)
+returns text
 language sql immutable security invoker set search_path = ''
 as $$
-  select distinct rag.facet_hash(found.kind, found.value)
+  select case jsonb_typeof(value)
+    when 'string' then 's' || left(value #>> '{}', 201)
+    when 'number' then (
+      select 'n' || case sign(number)
+        when 1 then '2' || 500 + exponent || digits
+        when 0 then '1'
+        -- Of negative numbers, the larger comes first, and the more digits.
+        else '0' || 500 - exponent || translate(digits, '0123456789', '9876543210') || '~'
+      end
+      from (
+        select number, length(significant) - scale(number), rtrim(significant, '0')
+        from (select value::numeric, ltrim(replace(abs(value::numeric)::text, '.', ''), '0'))
+          as plain (number, significant)
+      ) as scientific (number, exponent, digits))
+    else ''
+  end;
+$$;
+
+comment on function rag.sort_key is
+  'A text whose order, collate "C", is that of numbers among numbers (exactly: sign, exponent, digits) and of strings '
+  'among strings (their first 201 characters); empty for another value. Numbers have at most 300 digits on either side '
+  'of the point (rag.is_metadata).';
+
+create function rag.document_facets(document rag.documents)
+returns table (facet uuid, metadata_key uuid, sort_key text)
+language sql immutable security invoker set search_path = ''
+as $$
+  select distinct rag.facet_hash(found.kind, found.value), null::uuid, null
   from (
     select field.kind, to_jsonb(field.value)
     from (values ('origin', document.origin), ('author', document.author), ('state', document.state))
@@ -1750,13 +1787,15 @@ as $$
     union all
     select 'label', to_jsonb(label) from unnest(document.labels) as label
     union all
-    select 'metadata.' || entry.key, entry.value from jsonb_each(document.metadata) as entry
-    union all
     select 'document_type', said.value
     from (values (document.metadata -> 'document_type'), (document.processing_info -> 'document_type'))
       as said (value)
     where jsonb_typeof(said.value) = 'string'
-  ) as found (kind, value);
+  ) as found (kind, value)
+  union all
+  select rag.facet_hash('metadata.' || entry.key, entry.value), rag.facet_hash('metadata key', to_jsonb(entry.key)),
+    rag.sort_key(entry.value)
+  from jsonb_each(document.metadata) as entry;
 $$;
 
 comment on function rag.document_facets is
@@ -1771,9 +1810,9 @@ begin
   if tg_op = 'UPDATE' then
     delete from rag.facets where facets.org_id = new.org_id and facets.document_id = new.id;
   end if;
-  insert into rag.facets (org_id, facet, document_id, collection_id, owner_id)
-  select new.org_id, facet, new.id, new.collection_id, new.owner_id
-  from rag.document_facets(new) as facet;
+  insert into rag.facets (org_id, facet, document_id, collection_id, owner_id, metadata_key, sort_key)
+  select new.org_id, facet, new.id, new.collection_id, new.owner_id, metadata_key, sort_key
+  from rag.document_facets(new);
   return null;
 end;
 $$;
@@ -5189,6 +5228,112 @@ $$;
 comment on function public.rag_get_calibration is
   'The deployment''s calibration of confidence for an embedding model, or null.';
 
+-- Filters of metadata: for each key the value that the document's must equal, or operators, as in
+-- {"year": {"$gte": 2020}}. The names are MongoDB's, which Pinecone, Chroma, vecs and LangChain use too; the dollar
+-- sign tells operators from a value that is an object. Each operator becomes look-ups in an index of rag.facets.
+
+create type rag.facet_condition as (
+  number integer, excludes boolean, facet uuid, metadata_key uuid, lowest text, below text
+);
+
+comment on type rag.facet_condition is
+  'A facet, or a key of the metadata with the range of its sort key, from `lowest` to before `below`. A document needs '
+  'one of each number, and none that excludes.';
+
+create function rag.metadata_operations(metadata jsonb)
+returns table (key text, operator text, operand jsonb)
+language plpgsql immutable security invoker set search_path = ''
+as $$
+declare
+  operators integer := 0;
+  fault text;
+  entry record;
+begin
+  for entry in select each.key, each.value from jsonb_each(metadata) as each loop
+    key := entry.key;
+    -- Strict: an array is not searched for objects. Silent: null for another type.
+    if jsonb_path_exists(entry.value, 'strict $.keyvalue() ? (@.key starts with "$")', '{}', true) is not true then
+      if starts_with(key, '$') then
+        raise exception 'filters.metadata: % stands where a key of the metadata is expected', left(key, 100)
+          using errcode = 'PT400', detail = 'invalid_filters';
+      end if;
+      operator := '$eq';
+      operand := entry.value;
+      return next;
+      continue;
+    end if;
+    for operator, operand in select each.key, each.value from jsonb_each(entry.value) as each loop
+      operators := operators + 1;
+      fault := case when operators > 100 then 'a filter has at most 100 operators' else
+        -- Null without a fault.
+        left(key, 100) || ' ' || left(operator, 100) || ' ' || case
+          when operator not in ('$eq', '$ne', '$in', '$nin', '$gt', '$gte', '$lt', '$lte', '$exists')
+            then 'is no operator: use $eq, $ne, $in, $nin, $gt, $gte, $lt, $lte or $exists'
+          when operator = '$ne' and jsonb_typeof(operand) in ('array', 'object')
+            then 'takes a string, a number, true, false or null'
+          when operator in ('$in', '$nin') and case jsonb_typeof(operand)
+              when 'array' then jsonb_array_length(operand) not between 1 and 100
+                or jsonb_path_exists(operand, 'strict $[*] ? (@.type() == "array" || @.type() == "object")')
+              else true
+            end
+            then 'takes a list of 1 to 100 strings, numbers, true, false or null'
+          when operator in ('$gt', '$gte', '$lt', '$lte') and case jsonb_typeof(operand)
+              when 'number' then false
+              when 'string' then length(operand #>> '{}') > 200
+              else true
+            end
+            then 'takes a number, or a string of at most 200 characters'
+          when operator = '$exists' and jsonb_typeof(operand) <> 'boolean' then 'takes true or false'
+        end
+      end;
+      if fault is not null then
+        raise exception 'filters.metadata: %', fault using errcode = 'PT400', detail = 'invalid_filters';
+      end if;
+      return next;
+    end loop;
+  end loop;
+end;
+$$;
+
+comment on function rag.metadata_operations is
+  'The filter as operators, of which all must hold; a plain value is $eq. An object of which a key begins with $ holds '
+  'operators: $eq (any value), $ne, $in, $nin (strings, numbers, true, false, null), $gt, $gte, $lt, $lte (a string or '
+  'a number, compared with the same type alone), $exists (true or false). $ne, $nin and $exists false also find '
+  'documents without the key. Raises PT400 for an unknown operator, a wrong operand, more than 100 operators, and a '
+  'plain value of a key that begins with $ ($and, $or).';
+
+create function rag.metadata_conditions(metadata jsonb)
+returns setof rag.facet_condition
+language sql immutable security invoker set search_path = ''
+as $$
+  with operation as (
+    select row_number() over () as number, operations.*, rag.facet_hash('metadata key', to_jsonb(key)) as metadata_key,
+      rag.sort_key(operand) as bound
+    from rag.metadata_operations(metadata) as operations
+  )
+  select number, operator in ('$ne', '$nin'), rag.facet_hash('metadata.' || key, value), null::uuid, null, null
+  from operation
+  cross join jsonb_array_elements(
+    case when operator in ('$in', '$nin') then operand else jsonb_build_array(operand) end) as value
+  where operator in ('$eq', '$ne', '$in', '$nin')
+  union all
+  select number, true, null, metadata_key, '', '~'
+  from operation
+  where operator = '$exists' and operand = 'false'
+  union all
+  -- The operators of a key are one range. No sort key lies between a bound and the bound with the lowest character.
+  select min(number), false, null, metadata_key,
+    max(case operator when '$gte' then bound when '$gt' then bound || E'\x01' when '$exists' then ''
+      else left(bound, 1) end collate "C"),
+    min(case operator when '$lt' then bound when '$lte' then bound || E'\x01' when '$exists' then '~'
+      else chr(ascii(bound) + 1) end collate "C")
+  from operation
+  where operator in ('$gt', '$gte', '$lt', '$lte') or operator = '$exists' and operand = 'true'
+  group by metadata_key;
+$$;
+
+comment on function rag.metadata_conditions is 'The conditions of a filter. Raises what rag.metadata_operations raises.';
+
 -- Filters of a search as the caller sends them, and the keys among them that no search knows.
 
 create type rag.filters as (
@@ -5199,9 +5344,9 @@ create type rag.filters as (
 
 comment on type rag.filters is
   'The filters as they come. Dates are inclusive and mean the document''s own date; lang "fr" finds fr-CA too; of a '
-  'list one suffices, an empty one is none; metadata are equalities that all must hold. collection is the name of '
-  'one of the caller''s. model is the deployment''s by default. document_type is what the uploader calls the document, '
-  'or what it was read as.';
+  'list one suffices, an empty one is none. metadata: values that the document''s must equal, or operators '
+  '(rag.metadata_operations), of which all must hold. collection is the name of one of the caller''s. model is the '
+  'deployment''s by default. document_type is what the uploader calls the document, or what it was read as.';
 
 create function rag.ignored_filters(filters jsonb, known jsonb)
 returns text[]
@@ -5230,51 +5375,69 @@ comment on function rag.ignored_filters is
   'search. At most twenty, with ? for each character that a header may not have: they are in a header as well, '
   'since an empty result has no row.';
 
-create function rag.documents_with_facets(org_ids uuid[], filters rag.filters)
-returns uuid[]
+create function rag.find_by_facets(org_ids uuid[], filters rag.filters,
+  out document_ids uuid[], out excluded_document_ids uuid[])
 language plpgsql stable security invoker set search_path = ''
 as $$
 declare
-  groups integer[];
-  facets uuid[];
+  conditions rag.facet_condition[];
+  required integer;
 begin
   if num_nonnulls(filters.origins, filters.authors, filters.states, filters.labels, filters.metadata,
     filters.document_type) = 0 then
-    return null;
+    return;
   end if;
-  -- A document needs one facet of each group. A null in a list is no document's.
-  select array_agg(requested.number), array_agg(rag.facet_hash(requested.kind, coalesce(requested.value, 'null')))
-    into groups, facets
+  -- A null in a list is no document's.
+  conditions := array(
+    select (requested.number, false, rag.facet_hash(requested.kind, coalesce(requested.value, 'null')), null, null,
+      null)::rag.facet_condition
+    from (
+      select -1, 'origin', to_jsonb(value) from unnest(filters.origins) as value
+      union all select -2, 'author', to_jsonb(value) from unnest(filters.authors) as value
+      union all select -3, 'state', to_jsonb(value) from unnest(filters.states) as value
+      union all select -4, 'label', to_jsonb(value) from unnest(filters.labels) as value
+      union all select -5, 'document_type', to_jsonb(filters.document_type) where filters.document_type is not null
+    ) as requested (number, kind, value)
+    union all
+    select condition from rag.metadata_conditions(nullif(filters.metadata, 'null')) as condition);
+  if conditions = '{}' then
+    return;
+  end if;
+  required := (select count(distinct number) filter (where not excludes) from unnest(conditions));
+
+  select array_agg(document_id) filter (where satisfied = required and not is_excluded),
+      array_agg(document_id) filter (where is_excluded)
+    into document_ids, excluded_document_ids
   from (
-    select 1, 'origin', to_jsonb(value) from unnest(filters.origins) as value
-    union all select 2, 'author', to_jsonb(value) from unnest(filters.authors) as value
-    union all select 3, 'state', to_jsonb(value) from unnest(filters.states) as value
-    union all select 4, 'label', to_jsonb(value) from unnest(filters.labels) as value
-    union all select 5, 'document_type', to_jsonb(filters.document_type) where filters.document_type is not null
-    union all select 5 + entry.number, 'metadata.' || entry.key, entry.value
-      from jsonb_each(nullif(filters.metadata, 'null')) with ordinality as entry (key, value, number)
-  ) as requested (number, kind, value);
-  if facets is null then
-    return null;
-  end if;
-  return array(
-    select match.document_id
-    from unnest(groups, facets) as requested (number, facet)
+    select match.document_id, bool_or(condition.excludes) as is_excluded, count(distinct condition.number) as satisfied
+    from unnest(conditions) as condition
     cross join unnest(org_ids) as org (id)
     -- One look-up each, which the planner cannot turn into a walk through the org.
     cross join lateral (
-      select facets_of.document_id
-      from rag.facets as facets_of
-      where facets_of.org_id = org.id and facets_of.facet = requested.facet
+      select facets.document_id
+      from rag.facets
+      where facets.org_id = org.id and facets.facet = condition.facet
+      union all
+      select facets.document_id
+      from rag.facets
+      where facets.org_id = org.id and facets.metadata_key = condition.metadata_key
+        and facets.sort_key >= condition.lowest collate "C" and facets.sort_key < condition.below collate "C"
       offset 0
     ) as match
     group by org.id, match.document_id
-    having count(distinct requested.number) = (select count(distinct number) from unnest(groups) as number));
+  ) as documents;
+  if required > 0 then
+    document_ids := coalesce(document_ids, '{}');
+    excluded_document_ids := null;
+  else
+    document_ids := null;
+  end if;
 end;
 $$;
 
-comment on function rag.documents_with_facets is
-  'The documents that have the facets of the filters; null if the filters name no facet.';
+comment on function rag.find_by_facets is
+  'document_ids: the documents that satisfy the filters of facets, null if no filter names a facet that a document must '
+  'have; in that case excluded_document_ids are the documents with a facet that it must not have.';
 
 -- Scope of a search: its filters, resolved once and used by every kind of search. Conditions are text that the match
 -- functions execute with the scope as a parameter: the planner then knows the filters, and each condition can use an
@@ -5282,12 +5445,13 @@ comment on function rag.documents_with_facets is
 
 create type rag.search_scope as (
   org_ids uuid[], model text, collection_ids uuid[], source_types text[], lang text,
-  date_from timestamptz, date_to timestamptz, document_ids uuid[], without_document uuid, without_chunk uuid,
-  ignored_filters text[]
+  date_from timestamptz, date_to timestamptz, document_ids uuid[], excluded_document_ids uuid[],
+  without_document uuid, without_chunk uuid, ignored_filters text[]
 );
 
 comment on type rag.search_scope is
-  'Resolved filters; null fields do not filter. document_ids: the documents with the requested facets.';
+  'Resolved filters; null fields do not filter. document_ids, excluded_document_ids: as rag.find_by_facets '
+  'returns them.';
 
 create function rag.resolve_filters(filters jsonb)
 returns rag.search_scope
@@ -5331,7 +5495,8 @@ begin
   scope.lang := lower(requested.lang);
   scope.date_from := requested.date_from;
   scope.date_to := requested.date_to;
-  scope.document_ids := rag.documents_with_facets(scope.org_ids, requested);
+  select found.document_ids, found.excluded_document_ids into scope.document_ids, scope.excluded_document_ids
+  from rag.find_by_facets(scope.org_ids, requested) as found;
   return scope;
 end;
 $$;
@@ -5345,7 +5510,7 @@ returns boolean
 language sql immutable security invoker set search_path = ''
 as $$
   select (scope.collection_ids, scope.source_types, scope.lang, scope.date_from, scope.date_to,
-    scope.document_ids, scope.without_document, scope.without_chunk) is null;
+    scope.document_ids, scope.excluded_document_ids, scope.without_document, scope.without_chunk) is null;
 $$;
 
 comment on function rag.has_no_filters is 'Whether a scope has nothing but orgs and a model.';
@@ -5356,7 +5521,7 @@ language sql immutable security invoker set search_path = ''
 as $$
   select cardinality(scope.source_types) = 1
     and (scope.collection_ids, scope.lang, scope.date_from, scope.date_to, scope.document_ids,
-      scope.without_document, scope.without_chunk) is null;
+      scope.excluded_document_ids, scope.without_document, scope.without_chunk) is null;
 $$;
 
 comment on function rag.has_one_source_type is 'Whether a scope filters by one source type and nothing else.';
@@ -5366,7 +5531,7 @@ returns boolean
 language sql immutable security invoker set search_path = ''
 as $$
   select not (scope.source_types, scope.lang, scope.date_from, scope.date_to, scope.document_ids,
-    scope.without_document) is null;
+    scope.excluded_document_ids, scope.without_document) is null;
 $$;
 
 comment on function rag.filters_documents is
@@ -5385,6 +5550,8 @@ as $$
     case when scope.date_from is not null then 'occurred_at >= ($1).date_from' end,
     case when scope.date_to is not null then 'occurred_at <= ($1).date_to' end,
     case when scope.document_ids is not null then format('%I = any (($1).document_ids)', document_id) end,
+    case when scope.excluded_document_ids is not null
+      then format('%I <> all (($1).excluded_document_ids)', document_id) end,
     case when scope.without_document is not null then format('%I <> ($1).without_document', document_id) end);
 $$;
 
@@ -8348,6 +8515,7 @@ as $$
     and (scope.date_from is null or occurred_at >= scope.date_from)
     and (scope.date_to is null or occurred_at <= scope.date_to)
     and (scope.document_ids is null or document_id = any (scope.document_ids))
+    and (scope.excluded_document_ids is null or document_id <> all (scope.excluded_document_ids))
     and (scope.without_document is null or document_id <> scope.without_document);
 $$;
 

@@ -327,6 +327,7 @@ BAD_FIELDS: list[tuple[dict[str, Any], str]] = [
     ({"message": "a", "retrieval": {"top_k": 51}}, "retrieval.top_k"),
     ({"message": "a", "retrieval": {"mode": "psychic"}}, "retrieval.mode"),
     ({"message": "a", "retrieval": {"metadata_filter": {"a": "\0"}}}, "retrieval.metadata_filter"),
+    ({"message": "a", "retrieval": {"metadata_filter": {"a": {"$in": 1}}}}, "retrieval.metadata_filter"),
     ({"message": "a", "generation": {"top_p": 2}}, "generation.top_p"),
     ({"message": "a", "generation": {"presence_penalty": -2.1}}, "generation.presence_penalty"),
 ]

@@ -113,6 +113,13 @@ def test_retrieval_filters_nodes_by_metadata(people: People):
     assert (body["query"], body["count"]) == (QUESTION, 1)
     assert body["results"][0]["doc_id"] == digest(TOASTER)
     assert retrieve(people.ann, metadata_filter=None).json()["count"] == 2
+    # No operators: an object is a value, and a key may begin with $.
+    assert retrieve(people.ann, metadata_filter={"year": {"$gte": 2000}}).json()["count"] == 0
+    special: dict[str, Any] = {"year": {"$gte": 2000}, "$or": [1]}
+    index(people.ann, TOASTER + " Warm.", **special)
+    for key, value in special.items():
+        (result,) = retrieve(people.ann, metadata_filter={key: value}).json()["results"]
+        assert result["metadata"]["year"] == {"$gte": 2000}
     assert retrieve(people.ann, metadata_filter={"author": "c"}).json() == {
         "query": QUESTION, "results": [], "count": 0,
     }  # fmt: skip

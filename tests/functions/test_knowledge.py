@@ -241,7 +241,7 @@ def test_filters_are_typed_equalities_that_must_all_match(people: People):
     documents = [
         {"text": REFUNDS, "document_id": "a", "metadata": {"topic": "refunds", "year": 2024, "tags": ["x"]}},
         {"text": REFUNDS + " Really.", "document_id": "b", "metadata": {"topic": "refunds", "year": "2024"}},
-        {"text": SHIPPING, "document_id": "c", "metadata": {"topic": "shipping"}},
+        {"text": SHIPPING, "document_id": "c", "metadata": {"topic": "shipping", "year": {"$gte": 1}}},
     ]
     ingest(people.ann, *documents)
 
@@ -253,6 +253,9 @@ def test_filters_are_typed_equalities_that_must_all_match(people: People):
     assert found(topic="refunds", year=2024) == {"a"}
     assert found(year="2024") == {"b"}
     assert found(tags=["x"]) == {"a"}
+    # No operators: an object is a value.
+    assert found(year={"$gte": 1.0}) == {"c"}
+    assert found(year={"$gte": 2}) == found(topic={"$nonsense": 1}) == found(**{"$or": []}) == set()
     assert found(topic="refund") == found(topic=None) == found(nothing="x") == set()
     answer = ask(people.ann, filters={"topic": "shipping"})
     assert {chunk["document_id"] for chunk in answer["chunks"]} == {"c"}

@@ -10,7 +10,7 @@ from fastapi.testclient import TestClient
 from functions import retrievals
 from shared.config import Settings
 from shared.services import Services
-from tests import graph_documents
+from tests import graph_documents, metadata_filters
 from tests.actors import NOBODYS, Actor, World
 from tests.conftest import People
 from tests.functions.app_server import NO_METADATA, client_of, platform_error, services
@@ -215,6 +215,26 @@ def test_a_malformed_request_is_400_and_names_the_field(subtests: pytest.Subtest
             refused = platform_error(people.ann.post(PATH, body), 400)
             assert (refused["type"], refused["code"]) == ("invalid_request_error", code)
             assert refused["details"]["field"] == field
+
+
+def test_operators_on_metadata_apply_in_every_mode(subtests: pytest.Subtests, core: Services, people: People):
+    for title, metadata in metadata_filters.METADATA.items():
+        put(core, people.ann, "docs", title, OUTAGE, metadata=metadata)
+    for mode in MODES:
+        for metadata, expected in metadata_filters.OPERATORS:
+            with subtests.test(mode=mode, metadata=metadata):
+                assert titles(people.ann, mode=mode, metadata_filter=metadata) == set(expected.split())
+
+
+def test_an_invalid_operator_is_400_and_names_the_filter(subtests: pytest.Subtests, people: People):
+    for metadata, message in metadata_filters.REFUSED:
+        with subtests.test(metadata=metadata):
+            refused = platform_error(people.ann.post(PATH, {"query": "x", "metadata_filter": metadata}), 400)
+            assert (refused["code"], refused["details"]["field"]) == (
+                "invalid_field_value",
+                "metadata_filter",
+            )
+            assert message in refused["message"]
 
 
 def test_a_filter_that_is_not_json_is_400(subtests: pytest.Subtests, people: People):

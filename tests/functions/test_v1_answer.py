@@ -214,6 +214,7 @@ BAD_FIELDS: list[tuple[Row, str]] = [
     ({"question": "x", "answerType": "poem"}, "answerType"),
     ({"question": "x", "mode": "magic"}, "mode"),
     ({"question": "x", "constraints": {"before": "never"}}, "constraints.before"),
+    ({"question": "x", "constraints": {"metadata": {"a": {"$gt": []}}}}, "constraints.metadata"),
     ({"question": "x", "stream": "yes"}, "stream"),
     ({"question": "x", "citations": 1}, "citations"),
     ({"question": "x", "moderation": True}, "moderation"),

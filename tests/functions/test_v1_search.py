@@ -8,7 +8,7 @@ import pytest
 from functions import v1_search
 from shared.config import Settings
 from shared.services import Services
-from tests import graph_documents
+from tests import graph_documents, metadata_filters
 from tests.actors import NOBODYS, World, vector
 from tests.conftest import People
 from tests.functions.app_server import client_of, services
@@ -364,6 +364,33 @@ def test_an_out_of_range_field_is_named(subtests: pytest.Subtests, home: Workspa
         with subtests.test(body=body):
             answer = home.actor.post("/v1/search", {"workspaceId": home.id, **body})
             error_of(answer, 400, "INVALID_ARGUMENT", field)
+
+
+def test_operators_on_metadata_apply_in_every_mode(subtests: pytest.Subtests, core: Services, people: People):
+    for title, metadata in metadata_filters.METADATA.items():
+        put(core, people.ann, "docs", title, OUTAGE, metadata=metadata)
+    home = workspace_id(people.ann, "docs")
+    for mode in ["neural", "keyword", "hybrid", "graph"]:
+        for metadata, expected in metadata_filters.OPERATORS:
+            with subtests.test(mode=mode, metadata=metadata):
+                filters = {"metadata": metadata}
+                request = {"workspaceId": home, "q": QUESTION, "mode": mode, "filters": filters}
+                body = ok(people.ann.post("/v1/search", request))
+                assert {result["title"] for result in body["results"]} == set(expected.split())
+
+
+def test_an_invalid_operator_names_the_filter(subtests: pytest.Subtests, home: Workspace):
+    for metadata, message in metadata_filters.REFUSED:
+        with subtests.test(metadata=metadata):
+            request = {"workspaceId": home.id, "q": "x", "filters": {"metadata": metadata}}
+            answer = home.actor.post("/v1/search", request)
+            assert message in error_of(answer, 400, "INVALID_ARGUMENT", "filters.metadata")["message"]
+
+
+def test_unknown_filters_are_named_beside_metadata(home: Workspace):
+    body = home.search(QUESTION, filters={"metadata": {"a": {"$exists": False}}, "team": "a"})
+    assert body["ignoredFilters"] == ["team"]
+    assert home.titles(QUESTION, filters={"metadata": None}) == home.titles(QUESTION)
 
 
 def test_the_workspace_may_be_in_the_header_but_not_twice(home: Workspace, shared_people: People):

@@ -8,7 +8,7 @@ from shared.services import Services
 from tests.actors import NOBODYS
 from tests.conftest import People
 from tests.functions.app_server import client_of, services
-from tests.functions.search_workspace import Row, Workspace, error_of, ok, put, workspace
+from tests.functions.search_workspace import Row, Workspace, error_of, ok, put, workspace, workspace_id
 from tests.hosted_reranker import hosted_reranker
 
 TEXT = {"kind": "text", "text": "webhook retries piled up and billing went down"}
@@ -128,3 +128,23 @@ def test_an_out_of_range_field_is_named(subtests: pytest.Subtests, home: Workspa
                 "INVALID_ARGUMENT",
                 field,
             )
+
+
+def test_operators_on_metadata_apply_to_chunks_and_documents(
+    subtests: pytest.Subtests, core: Services, people: People
+):
+    for title, fields in {"Old": {"year": 2019}, "New": {"year": 2024}, "Bare": {}}.items():
+        put(core, people.ann, "docs", title, LIKE, metadata=fields)
+    request = {"workspaceId": workspace_id(people.ann, "docs"), "subject": TEXT}
+    for by in ["chunks", "documents"]:
+        for metadata, expected in (
+            ({"year": {"$gt": 2019}}, {"New"}),
+            ({"year": {"$ne": 2019}}, {"New", "Bare"}),
+        ):
+            with subtests.test(by=by, metadata=metadata):
+                answer = people.ann.post(
+                    "/v1/similar", {**request, "by": by, "filters": {"metadata": metadata}}
+                )
+                assert {match["title"] for match in ok(answer)["matches"]} == expected
+    answer = people.ann.post("/v1/similar", {**request, "filters": {"metadata": {"year": {"$gt": None}}}})
+    error_of(answer, 400, "INVALID_ARGUMENT", "filters.metadata")

@@ -66,7 +66,12 @@ def test_another_org_s_collection_is_404(shared_library: Library):
 
 def test_filters_that_match_documents_of_others_find_nothing(library: Library, world: World):
     world.sql('update rag.documents set metadata = \'{"document_type": "vault", "level": 1}\'')
-    for more in ({"document_type": "vault"}, {"metadata_filter": {"level": 1}}):
+    for more in (
+        {"document_type": "vault"},
+        {"metadata_filter": {"level": 1}},
+        {"metadata_filter": {"level": {"$gt": 0, "$ne": 2}}},
+        {"metadata_filter": {"none": {"$exists": False}}},
+    ):
         assert found(library.people.alf, **more) == {"acme"}
         assert found(library.people.bob, **more) == {"bolt"}
         assert found(library.people.sam, **more) == set()

@@ -63,11 +63,27 @@ def test_filters_with_ids_of_others_find_nothing(library: Library, world: World,
         {"labels": ["secret"]},
         {"authors": ["bob", "ann"]},
         {"metadata": {"plan": "x"}},
+        {"metadata": {"plan": {"$in": ["x"]}}},
+        {"metadata": {"plan": {"$gte": "a"}}},
+        {"metadata": {"plan": {"$exists": True}}},
         {"document_ids": [library.bolt_document], "org_ids": [people.bolt.id], "authors": ["bob"]},
     ):
         answer = search(library, people.alf, mode=mode, filters=filters)
         assert (answer.status_code, answer.json()) == (200, []), (filters, answer.text)
     assert found(library, people.bob, mode=mode, filters={"labels": ["secret"]}) == {"bolt"}
+
+
+@every_mode
+def test_a_filter_that_excludes_shows_no_rows_of_others(library: Library, world: World, mode: str):
+    """All that it leaves is visible without it, whether the rows of others have the value or not."""
+    people = library.people
+    for owned in ({}, {"plan": "x"}):
+        statement = "update rag.documents set metadata = %s where org_id = %s or owner_id = %s"
+        world.sql(statement, json.dumps(owned), people.bolt.id, people.ann.id)
+        for condition in ({"$ne": "y"}, {"$nin": ["y", 1]}, {"$exists": False}, {"$ne": "x"}):
+            filters = {"metadata": {"plan": condition}}
+            assert found(library, people.alf, mode=mode, filters=filters) == {"acme"}
+            assert found(library, people.sam, mode=mode, filters=filters) == set()
 
 
 @pytest.mark.parametrize("mode", ["semantic", "keyword", "hybrid"])

@@ -251,12 +251,13 @@ def test_field_names_are_camel_case_and_user_data_is_unchanged(typescript: Packa
     }
     gateway.replies(Reply(json=row))
     made = {"name": "n", "orgId": "o", "metadata": own, "config": {"chunkSize": 64}}
-    request = {"query": "q", "topK": 3, "enableGraph": None, "metadataFilter": own}
+    narrowed = {**own, "dueDate": {"$gte": "2026-01-01", "$exists": True}}
+    request = {"query": "q", "topK": 3, "enableGraph": None, "metadataFilter": narrowed}
     result, _ = typescript.results(
         {"baseUrl": gateway.url}, {**CREATE, "args": [made]}, {**RETRIEVE, "args": [request]}
     )
     assert gateway.requests[1].json == {
-        "query": "q", "top_k": 3, "enable_graph": None, "metadata_filter": own,
+        "query": "q", "top_k": 3, "enable_graph": None, "metadata_filter": narrowed,
     }  # fmt: skip
     assert gateway.requests[0].json == {
         "name": "n", "org_id": "o", "metadata": own, "config": {"chunk_size": 64},

@@ -5,6 +5,7 @@ random, and the rules of visibility and filters over them in Python.
 import random
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from operator import ge, gt, le, lt
 from typing import Any
 
 import numpy as np
@@ -84,10 +85,33 @@ def obeys(passage: Passage, filters: dict[str, Any]) -> bool:
         and all(fields[one] in (filters.get(many) or [fields[one]]) for one, many in LISTS.items())
         and (not filters.get("labels") or bool(set(filters["labels"]) & set(fields["labels"])))
         and all(
-            key in fields["metadata"] and plain(fields["metadata"][key]) == plain(value)
-            for key, value in filters.get("metadata", {}).items()
+            all(holds(fields["metadata"], key, *operation) for operation in operations(condition))
+            for key, condition in filters.get("metadata", {}).items()
         )
     )
+
+
+def operations(condition: Any) -> list[tuple[str, Any]]:
+    is_value = not isinstance(condition, dict) or not any(key.startswith("$") for key in condition)
+    return [("$eq", condition)] if is_value else list(condition.items())
+
+
+def holds(metadata: dict[str, Any], key: str, operator: str, operand: Any) -> bool:
+    value: Any = metadata.get(key)
+    one = plain(value)
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    is_comparable = isinstance(value, str) if isinstance(operand, str) else is_number
+    match operator:
+        case "$exists":
+            return (key in metadata) is operand
+        case "$ne" | "$nin":
+            return not holds(metadata, key, {"$ne": "$eq", "$nin": "$in"}[operator], operand)
+        case "$in":
+            return key in metadata and one in map(plain, operand)
+        case "$eq":
+            return key in metadata and one == plain(operand)
+    comparison = {"$gt": gt, "$gte": ge, "$lt": lt, "$lte": le}[operator]
+    return is_comparable and bool(comparison(value, operand))
 
 
 LISTS = {"author": "authors", "origin": "origins", "state": "states"}
@@ -109,12 +133,24 @@ def some_filters(draw: random.Random, people: People, collections: list[str]) ->
         "origins": draw.choice([["github"], ["github", "slack"]]),
         "states": draw.choice([["open"], ["closed", "merged"]]),
         "labels": draw.choice([["red"], ["blue", "green"], ["re"]]),
-        "metadata": {"key": draw.choice(VALUES), **draw.choice([{}, {}, {"other": 1}])},
+        "metadata": {"key": some_condition(draw), **draw.choice([{}, {}, {"other": 1}])},
     }
     chosen = draw.sample(sorted(kinds), draw.choice([0, 0, 1, 1, 1, 2, 3]))
     if "source_types" in chosen and "source_type" in chosen:
         chosen.remove("source_types")
     return {name: kinds[name] for name in chosen}
+
+
+def some_condition(draw: random.Random) -> Any:
+    """A value, or one or two operators."""
+    scalars = [value for value in VALUES if not isinstance(value, list | dict)]
+    few, bound = draw.sample(scalars, 2), draw.choice([0, 1, 2.5, "1", "2"])
+    operators: dict[str, Any] = {
+        "$eq": draw.choice(VALUES), "$ne": few[0], "$in": few, "$nin": few, "$exists": draw.random() < 0.5,
+        "$gt": bound, "$gte": bound, "$lt": bound, "$lte": bound,
+    }  # fmt: skip
+    chosen = draw.sample(sorted(operators), draw.choice([0, 1, 1, 2]))
+    return {name: operators[name] for name in chosen} or draw.choice(VALUES)
 
 
 def new_people(world: World) -> People:

@@ -8,6 +8,7 @@ from pydantic import AfterValidator, BaseModel, Field, StringConstraints
 
 from shared.api.contracts import fastapi_error_format
 from shared.api.contracts.fastapi_error_format import ErrorBody
+from shared.api.contracts.metadata_filter import MetadataEqualities
 from shared.api.contracts.metadata_limits import Metadata
 from shared.api.contracts.shared_fields import (
     MAX_DOCUMENTS,
@@ -107,14 +108,14 @@ class Documents(BaseModel):
 class RetrieveRequest(BaseModel):
     query: Question
     top_k: TopK = 10
-    filters: Metadata = Field(default_factory=dict)
+    filters: MetadataEqualities = Field(default_factory=dict)
     include_citations: Flag = False
 
 
 class QueryRequest(BaseModel):
     question: Question
     top_k: TopK = 5
-    filters: Metadata = Field(default_factory=dict)
+    filters: MetadataEqualities = Field(default_factory=dict)
     include_citations: Flag = False
 
 

@@ -170,6 +170,7 @@ FIELDS: dict[str, tuple[Row, Row]] = {
     "author": ({"author": "ann"}, {"authors": ["ann", "x"]}),
     "labels": ({"labels": ["red"]}, {"labels": ["red"]}),
     "metadata": ({"metadata": {"a": {"b": 1}}}, {"metadata": {"a": {"b": 1.0}}}),
+    "metadata range": ({"metadata": {"a": 2}}, {"metadata": {"a": {"$gt": 1}}}),
     "model": ({"embedding_model": "another"}, {"model": "another"}),
 }
 
@@ -203,6 +204,22 @@ def test_filters_apply_to_seeds_hops_evidence_and_results(world: World, subtests
                 found = naming.graph(world, ann, "Petrel and Osprey", filters=filters)
                 assert (found["entities"], found["edges"]) == ([], [])
                 assert {row["document_id"] for row in found["matches"]} <= set(kept)
+
+
+def test_an_excluded_document_leads_nowhere(world: World, people: People):
+    kept = naming.put(world, people.ann, "Heron", Said("a", ["Kestrel"], [("Heron", "OWNED_BY", "Kestrel")]))
+    naming.put(
+        world,
+        people.ann,
+        "Heron",
+        Said("b", ["Osprey"], [("Heron", "OWNED_BY", "Osprey")]),
+        metadata={"a": 1},
+    )
+    for metadata in ({"a": {"$ne": 1}}, {"a": {"$exists": False}}):
+        found = naming.graph(world, people.ann, "Who owns Heron?", filters={"metadata": metadata})
+        assert {row["document_id"] for row in found["matches"]} == {kept}
+        assert naming.edges(found) == {("heron", "OWNED_BY", "kestrel")}
+        assert set(found["evidence"]) <= set(naming.chunk_ids(world, kept))
 
 
 def test_evidence_of_an_entity_without_an_edge_is_within_the_filters(world: World, people: People):

@@ -58,6 +58,7 @@ def crowd(stack: Stack, worker_id: str) -> Iterator[Crowd]:
         fields: dict[str, Any] = {
             "collection": "notes" if number % 10 == 0 else "default",
             "labels": ["red"] if number < 5 else [],
+            "metadata": {"n": number, "even": number % 2 == 0},
         }
         passages.put(world, ann, f"pump {number}", vectors=[vector(number)], **fields)
     world.sql("vacuum analyze rag.chunks, rag.documents, rag.postings, rag.term_counts, rag.facets")
@@ -141,6 +142,29 @@ def test_a_match_by_labels_uses_the_index_of_labels(crowd: Crowd):
     plan = uses(world, lambda: rows.extend(passages.match(world, ann, vector(1), labels=["red"])))
     assert_uses(plan, "facets_by_value")
     assert len(rows) == 5
+
+
+@pytest.mark.parametrize(
+    ("metadata", "index", "count"),
+    [
+        ({"n": {"$in": [1, 2, 3, 4000]}}, "facets_by_value", 3),
+        ({"n": {"$gte": 10, "$lt": 20}}, "facets_by_order", 10),
+        ({"n": {"$gte": 10}, "even": {"$ne": True}}, "facets_by_order", 45),
+        ({"n": {"$exists": False}, "even": {"$in": [True]}}, "facets_by_order", 0),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("mode", ["semantic", "keyword"])
+def test_operators_on_metadata_read_the_facets_by_their_indexes(
+    crowd: Crowd, mode: str, metadata: dict[str, Any], index: str, count: int
+):
+    world, ann, _ = crowd
+    rows: list[Any] = []
+    arguments: dict[str, Any] = {"mode": mode, "query_vector": vector(1), "top_k": 100}
+    filters = {"metadata": metadata}
+    plan = uses(world, lambda: rows.extend(passages.search(world, ann, "pump", filters=filters, **arguments)))
+    assert_uses(plan, index)
+    assert len(rows) == count
 
 
 @pytest.mark.parametrize("filters", [{}, {"source_type": "doc"}], ids=str)

@@ -37,6 +37,7 @@ export interface ChatRetrieval {
   enableGraph?: boolean | undefined;
   hierarchical?: boolean | undefined;
   expandContext?: boolean | undefined;
+  /** Values, or operators: { year: { $gte: 2020 } }. */
   metadataFilter?: Metadata | undefined;
   /** Such as legal, academic, qa, table, general. */
   documentType?: string | undefined;

@@ -14,6 +14,7 @@ export interface RetrieveParams {
   documentType?: string | undefined;
   rerank?: boolean | undefined;
   enableGraph?: boolean | undefined;
+  /** Values, or operators: { year: { $gte: 2020 } }. */
   metadataFilter?: Metadata | undefined;
 }
 

@@ -11,6 +11,7 @@ from pydantic import BaseModel, BeforeValidator, Field, StringConstraints
 
 from shared.api.contracts import fastapi_error_format
 from shared.api.contracts.fastapi_error_format import ErrorBody
+from shared.api.contracts.metadata_filter import MetadataEqualities
 from shared.api.contracts.metadata_limits import Metadata, check_metadata
 from shared.api.contracts.shared_fields import (
     MAX_DOCUMENTS,
@@ -177,7 +178,7 @@ class RetrieveRequest(BaseModel):
     index_name: CollectionName
     query: Annotated[str, StringConstraints(strict=True, max_length=10_000), WithoutNul]
     max_node_count: Annotated[int, Field(strict=True, ge=1, le=300)] = 5
-    metadata_filter: Metadata = Field(default_factory=dict)
+    metadata_filter: MetadataEqualities = Field(default_factory=dict)
 
 
 class RetrieveResponse(BaseModel):

@@ -6,7 +6,7 @@ from pydantic import Field, StringConstraints, field_validator
 
 from shared.answering.platform_chat.style_presets import PRESETS
 from shared.answering.platform_chat.types import Message, Turn
-from shared.api.contracts.metadata_limits import check_metadata
+from shared.api.contracts.metadata_filter import MetadataFilter
 from shared.api.contracts.shared_fields import Flag, NullAsAbsent, WithoutNul
 from shared.errors import InvalidRequest
 from shared.text.chat_message import text_of
@@ -54,10 +54,8 @@ class Retrieval(NullAsAbsent):
     enable_graph: Flag = True
     hierarchical: Flag = True
     expand_context: Flag = True
-    metadata_filter: dict[str, Any] = Field(default_factory=dict)
+    metadata_filter: MetadataFilter = Field(default_factory=dict)
     document_type: Id | None = None
-
-    _check = field_validator("metadata_filter", mode="before")(check_metadata)
 
     def query(self) -> Query:
         """Without its text."""

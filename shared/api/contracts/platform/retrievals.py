@@ -3,9 +3,9 @@
 import hashlib
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, Field, StringConstraints, field_validator
+from pydantic import BaseModel, Field, StringConstraints
 
-from shared.api.contracts.metadata_limits import check_metadata
+from shared.api.contracts.metadata_filter import MetadataFilter
 from shared.api.contracts.shared_fields import Flag, NullAsAbsent, ResponseModel, Score, WithoutNul
 from shared.types import Filters, Match, Mode, Query, SearchResult
 
@@ -29,9 +29,7 @@ class Request(NullAsAbsent):
     document_type: Name | None = None
     rerank: Flag | None = None
     enable_graph: Flag = False
-    metadata_filter: dict[str, Any] = Field(default_factory=dict)
-
-    _check = field_validator("metadata_filter", mode="before")(check_metadata)
+    metadata_filter: MetadataFilter = Field(default_factory=dict)
 
     def to_request(self, collection: str | None) -> Query:
         """`collection`: the parsed collection_id."""

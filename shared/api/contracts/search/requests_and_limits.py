@@ -5,6 +5,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import AfterValidator, Field, StringConstraints, model_validator
 
 from shared.api.contracts.ignored_filters import LenientFilters
+from shared.api.contracts.metadata_filter import MetadataFilter
 from shared.api.contracts.search.camel_case import WireModel
 from shared.api.contracts.shared_fields import Flag, NullAsAbsent, WithoutNul
 from shared.api.contracts.timestamps import RangeEnd, RangeStart
@@ -39,7 +40,7 @@ class RequestModel(WireModel, NullAsAbsent):
 
 
 class RetrievalFilters(RequestModel, LenientFilters):
-    """A match needs one value of each list."""
+    """A match needs one value of each list. `metadata` is an extension of the contract."""
 
     sources: Values | None = None
     types: Kinds | None = None
@@ -48,6 +49,7 @@ class RetrievalFilters(RequestModel, LenientFilters):
     labels: Values | None = None
     after: RangeStart | None = None
     before: RangeEnd | None = None
+    metadata: MetadataFilter | None = None
 
     @model_validator(mode="after")
     def _in_order(self) -> Self:
@@ -64,6 +66,7 @@ class RetrievalFilters(RequestModel, LenientFilters):
             authors=tuple(self.authors or ()),
             states=tuple(self.states or ()),
             labels=tuple(self.labels or ()),
+            metadata=self.metadata or {},
         )
 
 

@@ -27,7 +27,8 @@ class RetrievalsResource:
         metadata_filter: dict[str, Any] | None = None,
     ) -> RetrievalResult:
         """The best chunks, best first; None for a collection is all of the caller's. Omitted arguments have
-        the API's defaults (semantic, 10). Raises NotFoundError for a collection that is not the caller's."""
+        the API's defaults (semantic, 10). `metadata_filter`: values or operators ({"year": {"$gte": 2020}}).
+        Raises NotFoundError for a collection that is not the caller's."""
         answer = self._post(
             collection_id=collection_id,
             query=query,
