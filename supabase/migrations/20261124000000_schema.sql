@@ -6171,6 +6171,9 @@ returns rag.document_key[]
 language plpgsql stable security invoker set search_path = '' set enable_seqscan = off
   -- A nested loop would compare each posting with each term of a long query.
   set enable_nestloop = off
+  -- A kept plan takes any word for a rare one: for each document, it would read all postings of the word from the index
+  -- of terms, which has all columns that are needed.
+  set enable_indexonlyscan = off
 as $$
 declare
   terms constant text[] := array(select distinct query_term.term from unnest(keywords.terms) as query_term);
@@ -6317,7 +6320,7 @@ comment on function rag.candidate_documents is
 create function rag.bm25_scores(keywords rag.keyword_query, documents rag.document_key[])
 returns table (org_id uuid, document_id uuid, ordinal integer, score double precision)
 language plpgsql stable security invoker set search_path = '' set enable_seqscan = off
-  set enable_nestloop = off
+  set enable_nestloop = off set enable_indexonlyscan = off
 as $$
 #variable_conflict use_column
 declare
