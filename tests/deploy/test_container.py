@@ -185,7 +185,7 @@ def test_it_serves_all_functions_and_its_health_check_agrees(
         assert "server" not in results.headers
         url, body = f"{container.url}/functions/v1/rag-answer", {"query_text": "What does 1 say?"}
         answered = httpx.post(url, json=body, headers=people.ann.headers(), timeout=PATIENCE)
-        assert answered.json()["answer"]["text"] == "It is 1."
+        assert answered.json()["answer"]["text"].endswith("It is 1.")
         container.process.terminate()
         assert container.end()[0] == 0
         assert not container.is_healthy()

@@ -168,6 +168,7 @@ class Library:
             "rag_list_sessions": {},
             "rag_list_session_messages": {"session_id": self.acme_document},
             "rag_delete_session": {"session_id": self.acme_document},
+            "rag_get_calibration": {"model": "all-MiniLM-L6-v2"},
             "rag_get_query_embedding": {"hash": "0" * 64, "max_age_seconds": 60},
             "rag_put_query_embedding": {"hash": "0" * 64, "embedding": SHORT, "max_age_seconds": 60},
         }
