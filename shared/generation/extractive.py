@@ -165,9 +165,12 @@ def _choose(question: str, candidates: _Candidates, scores: _Scores, limit: int)
         return items
     chosen: list[ExtractedSentence] = []
     ranked = sorted(candidates, key=lambda item: -scores[item])
-    if _begins(question, "asks_yes_or_no"):
-        near = (item for item in ranked if scores[item] >= MIN_SHARE_OF_DECIDER * best)
-        ranked.insert(0, next((item for item in near if _has(item.text, "decides")), ranked[0]))
+    is_why = _has(question, "reasons")
+    if is_why or _begins(question, "asks_yes_or_no"):
+        least = MIN_SHARE_OF_FOLLOWER if is_why else MIN_SHARE_OF_DECIDER
+        near = (item for item in ranked if scores[item] >= least * best)
+        decides = "reasons" if is_why else "decides"
+        ranked.insert(0, next((item for item in near if _has(item.text, decides)), ranked[0]))
     for candidate in ranked:
         if chosen and scores[candidate] < MIN_SHARE * best:
             break

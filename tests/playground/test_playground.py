@@ -169,7 +169,8 @@ def test_markdown_of_passages_is_rendered_safely(
         url=stack.url,
         token=people.ann.token(),
         question="At how many degrees is the kiln fired?",
-        quoted="The kiln is fired at 1,240 degrees for nine hours.",
+        quoted="Firing. The kiln is fired at 1,240 degrees for nine hours."
+        "See the manual or [this](javascript:globalThis.broken=1).",
         cases=MARKDOWN,
         hostile=HOSTILE_MARKDOWN,
     )

@@ -260,6 +260,15 @@ def test_a_question_for_yes_or_no_begins_with_the_sentence_that_decides(embedder
     assert spoken[0] == (1, "Resetting a device never deletes its measurements.")
 
 
+def test_a_question_for_a_reason_begins_with_the_sentence_that_gives_it(embedder: Embedder):
+    matches = (
+        match("The outage of the gateway began at 02:14.", "Outage"),
+        match("The reason was an expired certificate of the gateway.", "Notice"),
+    )
+    spoken = told(answer(embedder, "What caused the outage of the gateway?", *matches), matches)
+    assert spoken[0] == (2, "The reason was an expired certificate of the gateway.")
+
+
 def test_a_list_is_quoted_whole_and_in_order(embedder: Embedder):
     items = [f"{number}. Step with a {name}." for number, name in enumerate(("badge", "desk", "rule"), 1)]
     lead = "A new colleague goes through onboarding like this:"
