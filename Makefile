@@ -6,7 +6,7 @@ export SUPABASE_TELEMETRY_DISABLED := 1
 # The tests start hundreds of Python processes: without bytecode each would compile the project again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo serve test test-postgres test-long mutants docs links check format schema migration openapi package sdk bench eval calibrate clean
+.PHONY: help demo serve test test-postgres test-long mutants docs links check format schema migration openapi package sdk sbom bench eval calibrate clean
 
 help:
 	@echo "make demo       documents in, questions asked, answers with citations (a stack of its own)"
@@ -24,6 +24,7 @@ help:
 	@echo "make openapi    writes openapi/, what each function says of itself; a test compares it"
 	@echo "make package    build/lambda, the folder that osls packages (docs/deploy.md)"
 	@echo "make sdk        build/sdk, the SDKs of the platform API as they are installed: a wheel, an npm tarball"
+	@echo "make sbom       build/sbom, the Python and npm packages in CycloneDX format"
 	@echo "make bench      speed, cold starts, memory, load, matching among 100,000 chunks (bench/results.jsonl;"
 	@echo "                an hour; PARTS=match for one of http cold memory load match growth storage cutover"
 	@echo "                hybrid ingest work index search graph chat sdk playground)"
@@ -98,7 +99,12 @@ package: .venv/ready node_modules/ready
 sdk: .venv/ready-dev node_modules/ready
 	@$(BIN)/python -m local.generate_sync_sdk >/dev/null
 	@$(BIN)/python -m pip wheel --quiet --disable-pip-version-check --no-deps --no-build-isolation --wheel-dir build/sdk sdk/python
-	@$(BIN)/python -m local.sdk_typescript
+	@$(BIN)/python -m local.build_typescript_sdk
+
+sbom: .venv/ready-dev
+	@mkdir -p build/sbom
+	@$(BIN)/cyclonedx-py requirements --output-file build/sbom/python.json constraints.txt
+	@npm sbom --package-lock-only --sbom-format cyclonedx >build/sbom/npm.json
 
 bench: .venv/ready-dev node_modules/ready
 	@$(BIN)/python -m bench $(PARTS)

@@ -3,9 +3,11 @@
 GitHub itself is not here; `make check` lints them with zizmor, which needs no network.
 """
 
+import json
 import os
 import re
 import subprocess
+import tomllib
 from collections.abc import Iterator
 from typing import Any
 
@@ -27,6 +29,7 @@ def workflow(name: str) -> dict[Any, Any]:
 
 
 CHECK, DEPLOY, NIGHTLY = workflow("check"), workflow("deploy-database"), workflow("nightly")
+AUDIT, RELEASE = workflow("audit"), workflow("release")
 
 
 @pytest.fixture
@@ -70,9 +73,28 @@ def test_the_long_tests_and_the_external_links_run_every_night():
 
 
 def test_workflows_have_read_only_permissions():
-    for entry in (CHECK, DEPLOY, NIGHTLY):
+    assert RELEASE["permissions"] == {"contents": "read"}
+    for entry in (AUDIT, CHECK, DEPLOY, NIGHTLY):
         assert entry["permissions"] == {"contents": "read"}
         assert not [job for job in entry["jobs"].values() if "permissions" in job]
+
+
+def test_a_release_publishes_what_the_check_passed_and_attests_each_file():
+    jobs = RELEASE["jobs"]
+    assert RELEASE["on"] == {"push": {"tags": ["v*"]}}
+    assert jobs["check"]["uses"] == "./.github/workflows/check.yml"
+    assert (jobs["packages"]["needs"], jobs["image"]["needs"]) == ("check", "packages")
+    attested = jobs["packages"]["steps"][-2]["with"]["subject-path"].split()
+    assert commands(jobs["packages"])[-1].endswith(" ".join(attested))
+
+
+def test_all_packages_have_one_version():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
+    packages = [
+        json.loads((ROOT / folder / "package.json").read_text()) for folder in (".", "sdk/typescript")
+    ]
+    assert [package["version"] for package in packages] == [project] * 2
+    assert f'__version__ = "{project}"' in (ROOT / "sdk/python/src/mnemosyne/version.py").read_text()
 
 
 def test_every_action_is_pinned_to_a_commit():
