@@ -50,7 +50,7 @@ def test_a_missing_resource_is_named_in_the_error(core: Services, people: People
     assert (missing.value.code, missing.value.details) == ("collection_not_found", {"collection_id": NOBODYS})
     with pytest.raises(NotFound, match="session"):
         sessions.save_turn(database, caller, Session(NOBODYS, people.acme.id, None), [Message("user", "x")])
-    with pytest.raises(InvalidRequest, match="which of your orgs"):
+    with pytest.raises(InvalidRequest, match="several orgs"):
         sessions.open_session(database, people.kim.principal, None, None)
     (home,) = people.ann.rpc("rag_create_collection", {"name": "home"}).json()
     place = sessions.open_session(database, caller, None, home["id"])
