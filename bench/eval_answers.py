@@ -1,6 +1,6 @@
 """Answers and confidence over the demo's documents and a handbook: bench/datasets/confidence.
 
-    python -m bench.eval_answers [--write]
+    python -m bench.eval_answers [--write FILE]
 
 Each of the 209 questions is asked as its asker, without a model, through the searches of three APIs: rag
 (semantic, with the contract's ceiling), index and knowledge (hybrid), platform (graph). The report has the
@@ -119,7 +119,7 @@ def _asked(services: Services, principal: Authorise, question: Mapping[str, Any]
             "level": answer.judgement.confidence.value,
             "score": round(answer.judgement.score, 3),
             "because": answer.judgement.because,
-            "held_down": answer.judgement.because[-1].startswith("The mean similarity"),
+            "held_down": any(reason.startswith("The mean similarity") for reason in answer.judgement.because),
             "has_evidence": all(_plain(part) in _plain(text) for part in about.get("evidence") or ["\0"]),
             "text": text,
         }

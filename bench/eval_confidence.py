@@ -14,7 +14,6 @@ answerable are answered; the rag contract's ceiling, so that it holds down 1 % o
 the same weight. Each set is also reported with a calibration fitted on the other sets alone.
 """
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -37,6 +36,8 @@ BUDGET, ANSWERED, HELD_DOWN, HIDDEN_SHARE = 0.05, 0.95, 0.01, 0.75
 # Of each kind and set at most; of each other set as foreign ones.
 QUESTIONS, FOREIGN_QUESTIONS = 500, 40
 MAX_CHARACTERS = 500
+# As rag.is_calibrations.
+MAX_SLOPE = 1000
 Floats = NDArray[np.float64]
 
 
@@ -74,9 +75,9 @@ def observe(
 
 
 def fit(sets: Iterable[Sequence[Observation]], budget: float = BUDGET) -> Calibration:
-    """Raises ValueError where a set has no answerable questions or none without an answer."""
+    """Raises ValueError where a set has no answerable questions or none without an answer, or the fit cannot
+    be used."""
     answerable, wrong = _Weighted(), _Weighted()
-    capped: list[float] = []
     for observations in sets:
         of_kind = {kind: [item for item in observations if item.kind == kind] for kind in KINDS}
         without = {HIDDEN: of_kind[HIDDEN], FOREIGN: of_kind[FOREIGN]}
@@ -110,6 +111,8 @@ def fit(sets: Iterable[Sequence[Observation]], budget: float = BUDGET) -> Calibr
     def score(total: float) -> float:
         return round(float(1 / (1 + np.exp(-(slope * total + intercept)))), 3)
 
+    if not 0 < slope <= MAX_SLOPE or abs(intercept) > MAX_SLOPE or score(high) >= 1:
+        raise ValueError("these questions are too few or too easily told apart for a calibration")
     return Calibration(
         round(slope, 3),
         round(intercept, 3),
@@ -142,23 +145,20 @@ def errors(observations: Sequence[Observation], calibration: Calibration) -> dic
 def report(
     observations: Mapping[str, Sequence[Observation]], model: str, budget: float = BUDGET
 ) -> dict[str, Any]:
-    """The calibration of all sets, and each set's errors under one that was fitted on the others; also in
-    bench/results. Raises as fit."""
+    """The calibration of all sets, and each set's errors under one that was fitted on the others. Raises as
+    fit."""
     calibration = fit(observations.values(), budget)
     by_set = {}
     for name, own in observations.items():
         others = [items for other, items in observations.items() if other != name]
         by_set[name] = errors(own, fit(others, budget) if others else calibration)
-    summary = {
+    return {
         "model": model,
         "budget": budget,
         "calibration": row_of(calibration),
         "held_out": len(observations) > 1,
         "sets": by_set,
     }
-    RESULTS.parent.mkdir(exist_ok=True)
-    RESULTS.write_text(json.dumps(summary, indent=1) + "\n")
-    return summary
 
 
 def row_of(calibration: Calibration) -> dict[str, float]:

@@ -10,6 +10,7 @@ sets.
 """
 
 import argparse
+import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -78,7 +79,11 @@ def _search(sets: Sequence[LabelledSet], limit: int, parts: Sequence[str], conso
         _record(QUALITY, about, eval_quality.goals(qualities), console)
         chart_quality.write()
     if observations:
-        console.print_json(data=eval_confidence.report(observations, model))
+        summary = eval_confidence.report(observations, model)
+        console.print_json(data=summary)
+        # Another set's figures are not the built-in calibration's.
+        if set(observations) == set(json.loads(eval_confidence.RESULTS.read_text())["sets"]):
+            eval_confidence.RESULTS.write_text(json.dumps(summary, indent=1) + "\n")
     if graphs:
         eval_graph.write(graphs)
         _record(eval_graph.PART, about, eval_graph.goals(graphs), console)

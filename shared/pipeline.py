@@ -157,7 +157,7 @@ def judge_matches(
     services: Services, caller: Principal, matches: Sequence[Match], question: str
 ) -> Judgement:
     """The confidence in the first matches for the question. Reads the calibration from the database once a
-    minute. Raises a RagError."""
+    minute."""
     with step("judge"):
         judged = _with_exact_names(matches[:JUDGED], question)
         return judge(evidence_of(question, judged), judged, services.calibration(caller))

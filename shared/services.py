@@ -14,12 +14,13 @@ from shared.access.jwks import KeySet
 from shared.access.jwt_verifier import Verifier
 from shared.access.rate_limit import RefusalCache
 from shared.access.token_signer import Signer, signer_for, without_user
+from shared.clients.http_client import deadline
 from shared.clients.postgrest import Database, DatabaseStatus
 from shared.clients.snapshot_store import Store, store_for
 from shared.clients.ssrf_guard import AddressPolicy
 from shared.clients.supabase_storage import Storage, storage_for
 from shared.config import Settings
-from shared.errors import ApiKeysOff, NoModel, SnapshotsOff, StorageOff
+from shared.errors import ApiKeysOff, NoModel, RagError, SnapshotsOff, StorageOff
 from shared.generation.confidence import CALIBRATIONS, Calibration
 from shared.generation.generators import Extractive, Generator, ModelGenerator
 from shared.models.chat_gateway import ChatGateway, chat_gateway_for
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
 log = logging.getLogger("rag")
 # Ingestions of one user at the same time in a process: a local model uses all processors for one.
 LOCAL_INGESTIONS, REMOTE_INGESTIONS = 1, 4
-CALIBRATION_SECONDS = 60
+CALIBRATION_SECONDS, CALIBRATION_TIMEOUT_SECONDS = 60, 2.0
 
 
 @runtime_checkable
@@ -111,13 +112,18 @@ class Services:
 
     def calibration(self, caller: Principal) -> Calibration | None:
         """The embedding model's calibration: the deployment's own in rag.settings, read once a minute, or the
-        built-in one, if any. Raises a RagError."""
+        built-in one, if any. If it cannot be read, the former one serves another minute."""
         expires_at, calibration = self._calibration
         if time.monotonic() < expires_at:
             return calibration
         model = self.embedder.model
-        row = self.database.call(caller, "rag_get_calibration", {"model": model}, idempotent=True)
-        calibration = Calibration.of(row) if row else CALIBRATIONS.get(model)
+        try:
+            with deadline(CALIBRATION_TIMEOUT_SECONDS):
+                row = self.database.call(caller, "rag_get_calibration", {"model": model}, idempotent=True)
+            calibration = Calibration.of(row) if row else CALIBRATIONS.get(model)
+        except RagError as error:
+            log.warning("the calibration of confidence could not be read (%s)", error.log_reason)
+            calibration = calibration or CALIBRATIONS.get(model)
         self._calibration = time.monotonic() + CALIBRATION_SECONDS, calibration
         return calibration
 

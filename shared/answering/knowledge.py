@@ -42,6 +42,16 @@ from shared.types import (
 
 # Metadata keys that may become a document's title.
 TITLE_KEYS = {"title", "source"}
+# Fields of a document by the metadata that fill them (ingestion/filter_fields.py).
+FIELDS_OF_METADATA = {
+    "lang": "lang",
+    "uri": "uri",
+    "url": "uri",
+    "date": "occurred_at",
+    "source": "origin",
+    "author": "author",
+    "state": "state",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,11 +235,14 @@ def passage_of(match: Match, denied: frozenset[str]) -> Passage:
 
 
 def _redaction(denied: frozenset[str]) -> Callable[[Match], Match]:
-    """A function that removes denied metadata from a match, and a title made of them."""
+    """A function that removes denied metadata from a match, and the document's fields that they fill."""
+    empty: dict[str, Any] = {field: None for key, field in FIELDS_OF_METADATA.items() if key in denied}
+    if "labels" in denied:
+        empty["labels"] = ()
 
     def redact(match: Match) -> Match:
         title = first_words(match.text) if denied & TITLE_KEYS else match.title
-        return replace(match, title=title, metadata=_without(denied, match.metadata))
+        return replace(match, title=title, metadata=_without(denied, match.metadata), **empty)
 
     return redact
 

@@ -127,4 +127,5 @@ def _at_most_medium(level: Confidence) -> Confidence:
 
 
 def _logistic(value: float) -> float:
-    return 1 / (1 + math.exp(-value))
+    # For large values exp would overflow.
+    return (1 + math.tanh(value / 2)) / 2

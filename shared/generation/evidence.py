@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from shared.generation.grounding.coverage import claim_of
 from shared.generation.grounding.evidence_windows import Passages
 from shared.generation.grounding.negation import negations_in
-from shared.generation.grounding.terms import content_stems
+from shared.generation.grounding.terms import POSSESSIVE, WORD, content_stems
 from shared.text.sentences import sentences
 from shared.text.stemming import content_words
 from shared.types import Match
@@ -71,8 +71,8 @@ def _missing(question: str, passages: Passages) -> tuple[str, ...]:
 
 
 def _as_written(name: str, question: str) -> str:
-    start = question.casefold().find(name)
-    return question[start : start + len(name)] if start >= 0 else name
+    words = (POSSESSIVE.sub("", word) for word in WORD.findall(question))
+    return next((word for word in words if word.casefold() == name), name)
 
 
 def _lacks_negation(question: str, passages: Passages) -> bool:

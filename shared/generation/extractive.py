@@ -187,7 +187,7 @@ def _choose(question: str, candidates: _Candidates, scores: _Scores, limit: int)
         for item in context:
             if len(chosen) < limit and not any(_repeats(item.words, other.words) for other in chosen):
                 chosen.append(item)
-    return chosen
+    return chosen or ranked[:1]
 
 
 def _lists(

@@ -188,11 +188,15 @@ def system_prompt(fence: Fence, *, may_abstain: bool = False) -> str:
 
 def _may_be_abstention(text: str) -> bool:
     """Whether the reply so far may become an abstention."""
-    return ABSTENTION.startswith(text.strip()) or _is_abstention(text)
+    return ABSTENTION.startswith(_without_marks(text))
 
 
 def _is_abstention(text: str) -> bool:
-    return text.strip().strip(".`'\"*") == ABSTENTION
+    return _without_marks(text) == ABSTENTION
+
+
+def _without_marks(text: str) -> str:
+    return text.strip().strip(".`'\"*").strip()
 
 
 def render_context(matches: Sequence[Match], fence: Fence, budget: int, *, numbered: bool = False) -> str:

@@ -7,7 +7,11 @@ language sql stable security invoker set search_path = ''
 as $$
   select rag.begin_call(), rag.require_scope('retrievals:read', 'chat:read');
 
-  select settings.calibrations -> rag_get_calibration.model from rag.settings;
+  select jsonb_build_object('slope', fit -> 'slope', 'intercept', fit -> 'intercept', 'high', fit -> 'high',
+    'medium', fit -> 'medium', 'ceiling_high', fit -> 'ceiling_high', 'ceiling_medium', fit -> 'ceiling_medium')
+  from rag.settings
+  cross join lateral (select settings.calibrations -> rag_get_calibration.model) as calibration (fit)
+  where fit is not null;
 $$;
 
 comment on function public.rag_get_calibration is

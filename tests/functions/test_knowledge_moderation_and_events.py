@@ -96,6 +96,21 @@ def test_a_title_or_uri_from_a_denied_key_is_in_no_response(
     assert [answer for answer in answers if "HIDDEN" in answer.text] == []
 
 
+def test_a_denied_author_and_date_are_in_no_answer_and_count_as_missing(people: People, settings: Settings):
+    ingest(people.ann, {"text": REFUNDS, "metadata": {"author": "Irma Halvorsen", "date": "2031-12-01"}})
+    headers, denied = people.ann.headers(), {"knowledge": frozenset({"author", "date"})}
+    question = {"question": f"Did Halvorsen write this on 2031-12-01: {QUESTION}"}
+    path = at("support", "query")
+    with services(settings) as core, client_of(knowledge.app, core) as app:
+        allowed = app.post(path, json=question, headers=headers).json()
+    with services(settings, rag_metadata_denylists=denied) as core, client_of(knowledge.app, core) as app:
+        answer = app.post(path, json=question, headers=headers).json()
+    assert "(2031-12-01)" in allowed["answer"]
+    assert len(allowed["confidence_detail"]["because"]) == 1
+    assert "(2031-12-01)" not in answer["answer"]
+    assert "mentions 2031-12-01, Halvorsen." in answer["confidence_detail"]["because"][-1]
+
+
 def test_the_same_text_without_a_name_is_the_same_document(people: People):
     """A request whose answer was lost can be made again."""
     first = ingest(people.ann, {"text": REFUNDS}, {"text": REFUNDS, "metadata": {"a": 1}})

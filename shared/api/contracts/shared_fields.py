@@ -72,9 +72,9 @@ class ConfidenceThresholds(BaseModel):
 
 
 class ConfidenceDetail(BaseModel):
-    """`score`: the calibrated probability, 0 to 1, that the passages answer the question, which `thresholds`
-    divide into levels; `because`: the reasons; `unsupported`: sentences of a model's answer that the passages
-    do not support."""
+    """`score`: the probability, 0 to 1, that the passages answer the question, without a calibration their
+    mean similarity, which `thresholds` divide into levels; `because`: the reasons; `unsupported`: sentences of
+    a model's answer that the passages do not support."""
 
     level: Literal["high", "medium", "low"]
     score: float

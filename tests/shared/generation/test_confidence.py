@@ -13,6 +13,7 @@ from shared.generation.confidence import (
     Calibration,
     after_abstention,
     after_check,
+    after_conflict,
     held_down,
     judge,
     mean_similarity,
@@ -84,6 +85,12 @@ def test_the_score_is_a_logistic_function_of_similarity_and_half_of_the_coverage
     assert calibrated(Evidence(0.5, 0.2)).score == pytest.approx(1 / (1 + math.exp(-1)))
 
 
+def test_extreme_calibrations_have_a_score():
+    for slope, score in ((1000.0, 1.0), (-1000.0, 0.0)):
+        extreme = Calibration(slope, slope, Thresholds(0.8, 0.5), Thresholds(0.4, 0.3))
+        assert judge(Evidence(1.0, 1.0), [match(similarity=1.0)], extreme).score == pytest.approx(score)
+
+
 def test_the_thresholds_divide_the_score_into_levels():
     assert calibrated(Evidence(0.64, 0.0)).confidence is Confidence.HIGH
     assert calibrated(Evidence(0.63, 0.0)).confidence is Confidence.MEDIUM
@@ -128,6 +135,12 @@ def test_an_abstention_is_low_and_unsupported_sentences_are_medium_at_most():
     checked = after_check(high, ("It holds 9 litres.",))
     assert (checked.confidence, checked.unsupported) == (Confidence.MEDIUM, ("It holds 9 litres.",))
     assert after_check(calibrated(Evidence(0.1, 0.0)), ("x",)).confidence is Confidence.LOW
+
+
+def test_documents_with_different_values_are_medium_at_most():
+    judgement = after_conflict(calibrated(Evidence(1.0, 1.0)))
+    assert judgement.confidence is Confidence.MEDIUM
+    assert judgement.because[-1] == "Documents give different values: the newest comes first."
 
 
 def test_the_local_model_has_the_calibration_that_was_measured():

@@ -71,6 +71,11 @@ def test_what_a_match_contains_is_not_missing(subtests: pytest.Subtests):
             assert missing(question) == ()
 
 
+def test_a_missing_name_is_as_the_question_writes_it():
+    assert missing("Does Strauß AG deliver to Kaltbach?") == ("Strauß", "AG", "Kaltbach")
+    assert missing("How big is the party at Artemis Art?") == ("Artemis", "Art")
+
+
 def test_the_first_word_and_inflected_names_are_not_missing():
     assert missing("Besides Coldtrace, who sells it?") == ()
     assert evidence_of("How much Saharan dust falls?", [match("Dust of the Sahara falls.")]).missing == ()

@@ -183,6 +183,12 @@ def test_without_a_suitable_sentence_the_best_passage_is_shown_as_indirect(
             assert draft == GeneratedText(f'{INDIRECT}\n\nAccording to "Kettle": {text} [1]', MODEL)
 
 
+def test_a_passage_that_only_introduces_something_is_quoted(embedder: Embedder):
+    text = "Steps to reset the device password quickly:"
+    draft = answer(embedder, "How do I reset the device password?", match(text, "Reset"))
+    assert text in draft.text
+
+
 def test_the_number_of_sentences_is_limited(embedder: Embedder):
     text = " ".join(f"Kettle number {number} switches off at {number + 90} degrees." for number in range(9))
     matches = (match(text, "Kettles"), match(text.replace("Kettle", "Boiler"), "Boilers"))

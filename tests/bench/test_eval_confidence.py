@@ -1,0 +1,67 @@
+"""Calibration fitted to literal observations, with its error budget and its errors."""
+
+import random
+
+import pytest
+
+from bench.eval_confidence import (
+    ANSWERABLE,
+    FOREIGN,
+    HIDDEN,
+    Observation,
+    errors,
+    fit,
+    report,
+)
+
+
+def observations(seed: int, count: int = 400) -> list[Observation]:
+    draw = random.Random(seed)  # noqa: S311  # makes observations
+    means = {ANSWERABLE: 1.0, HIDDEN: 0.7, FOREIGN: 0.35}
+    return [
+        Observation(kind, max(0.0, draw.gauss(mean, 0.15)), draw.random() < 0.05, mean / 2)
+        for kind, mean in means.items()
+        for _ in range(count)
+    ]
+
+
+def test_the_fit_keeps_its_budget_on_what_it_was_fitted_to():
+    own = observations(1)
+    calibration = fit([own], budget=0.05)
+    shares = errors(own, calibration)
+    wrong = 0.75 * shares["high"][HIDDEN] + 0.25 * shares["high"][FOREIGN]
+    assert wrong == pytest.approx(0.05, abs=0.01)
+    assert shares["answered"][ANSWERABLE] == pytest.approx(0.95, abs=0.01)
+    assert calibration.slope > 0
+    assert 0 < calibration.thresholds.medium < calibration.thresholds.high < 1
+
+
+def test_a_smaller_budget_calls_less_high():
+    own = observations(1)
+    shares = [errors(own, fit([own], budget))["high"][ANSWERABLE] for budget in (0.1, 0.05, 0.01)]
+    assert shares == sorted(shares, reverse=True)
+    assert shares[0] > shares[-1]
+
+
+def test_the_score_is_calibrated_and_ranks_the_kinds():
+    own = observations(2)
+    shares = errors(own, fit([own]))
+    assert shares["calibration_error"] < 0.1
+    assert 0.8 < shares["auroc"][HIDDEN] < shares["auroc"][FOREIGN]
+    risks = [risk for _, risk in shares["risk_coverage"]]
+    assert risks[0] < risks[-1] < 0.5
+
+
+def test_each_set_is_reported_under_a_fit_of_the_others():
+    easy = [Observation(item.kind, item.total + 1.0, item.has_gap, item.mean) for item in observations(3)]
+    summary = report({"one": observations(1), "easy": easy}, "model")
+    # The thresholds of the other set are too low for this one.
+    assert summary["sets"]["easy"]["high"][HIDDEN] > 0.9
+    assert summary["sets"]["one"]["high"][ANSWERABLE] < 0.05
+
+
+@pytest.mark.parametrize("kinds", [(ANSWERABLE,), (HIDDEN, FOREIGN)])
+def test_a_set_of_one_kind_cannot_be_fitted(kinds: tuple[str, ...]):
+    some = [item for item in observations(1) if item.kind in kinds]
+    with pytest.raises(ValueError, match="needs answerable questions"):
+        fit([some])
