@@ -73,8 +73,8 @@ class ConfidenceThresholds(BaseModel):
 
 class ConfidenceDetail(BaseModel):
     """`score`: the probability, 0 to 1, that the passages answer the question, without a calibration their
-    mean similarity, which `thresholds` divide into levels; `because`: the reasons; `unsupported`: sentences of
-    a model's answer that the passages do not support."""
+    mean similarity, which `thresholds` divide into levels; `because`: the reasons; `unsupported`: sentences
+    of a model's answer that the passages do not support."""
 
     level: Literal["high", "medium", "low"]
     score: float
