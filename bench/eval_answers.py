@@ -13,7 +13,6 @@ import asyncio
 import json
 import re
 import sys
-import tempfile
 from collections import Counter, defaultdict
 from collections.abc import Mapping
 from dataclasses import replace
@@ -25,8 +24,9 @@ from uuid import uuid4
 import psycopg
 from rich.console import Console
 
+from bench.labelled_sets import temporary_services
 from local.demo_corpus import ORGS
-from local.seed_demo import Authorise, demo_files, ingest_files, make_services, principals_of
+from local.seed_demo import Authorise, demo_files, ingest_files, principals_of
 from local.stack import Stack
 from shared import pipeline
 from shared.ingestion.synchronous_ingestion import NewDocument, ingest
@@ -54,66 +54,57 @@ def main() -> int:
     arguments = parser.parse_args()
     console = Console()
     questions = _lines(arguments.dataset / "queries.jsonl")
-    with tempfile.TemporaryDirectory(prefix="rag-eval-") as folder:
-        stack = Stack(Path(folder), keys="hs256")
-        try:
-            stack.up(0, durable=False)
-            services = make_services(stack)
-            try:
-                _add_merrow(stack)
-                principal = principals_of(stack)
-                ingest_files(services, demo_files(), principal, console)
-                _ingest_handbook(services, principal, arguments.dataset)
-                answered = [_asked(services, principal, question) for question in questions]
-            finally:
-                services.close()
-        finally:
-            stack.remove()
+    with temporary_services() as (stack, services):
+        _add_merrow(stack)
+        principal = principals_of(stack)
+        ingest_files(services, demo_files(), principal, console)
+        _ingest_handbook(services, principal, arguments.dataset)
+        lines = [_answers(services, principal, question) for question in questions]
     if arguments.write:
-        arguments.write.write_text("".join(json.dumps(line, ensure_ascii=False) + "\n" for line in answered))
-    summary = summarize(answered)
+        arguments.write.write_text("".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines))
+    summary = summarize(lines)
     if arguments.dataset == DATASET:
         RESULTS.write_text(json.dumps(summary, indent=1) + "\n")
     console.print_json(data=summary)
     return 0
 
 
-def summarize(answered: list[dict[str, Any]]) -> dict[str, Any]:
+def summarize(lines: list[dict[str, Any]]) -> dict[str, Any]:
     """By way of unanswerable and kind of answerable questions: how many, called high, answered, and, of the
     answerable, with the evidence in the answer; for the rag API. `agreement`: equal levels of all APIs."""
     groups: dict[str, list[dict[str, Any]]] = defaultdict(list)
-    for line in answered:
+    for line in lines:
         groups["answerable" if line["answerable"] else "unanswerable"].append(line)
         groups[line["way"] or line["kind"]].append(line)
-    levels = [{name: api["level"] for name, api in line["apis"].items()} for line in answered]
+    levels = [{name: api["level"] for name, api in line["apis"].items()} for line in lines]
     return {
         "groups": {
             name: {
-                "questions": len(lines),
-                "high": sum(line["apis"]["rag"]["level"] == "high" for line in lines),
-                "answered": sum(line["apis"]["rag"]["level"] != "low" for line in lines),
-                "with_evidence": sum(line["apis"]["rag"]["has_evidence"] for line in lines),
+                "questions": len(group),
+                "high": sum(line["apis"]["rag"]["level"] == "high" for line in group),
+                "answered": sum(line["apis"]["rag"]["level"] != "low" for line in group),
+                "with_evidence": sum(line["apis"]["rag"]["has_evidence"] for line in group),
             }
-            for name, lines in groups.items()
+            for name, group in groups.items()
         },
         "agreement": {
             "index and platform": sum(each["index"] == each["platform"] for each in levels),
             "all": sum(len(set(each.values())) == 1 for each in levels),
-            "rag lower": sum(line["apis"]["rag"]["held_down"] for line in answered),
+            "rag lower": sum(line["apis"]["rag"]["held_down"] for line in lines),
             "questions": len(levels),
         },
         "levels": Counter(each["rag"] for each in levels),
     }
 
 
-def _asked(services: Services, principal: Authorise, question: Mapping[str, Any]) -> dict[str, Any]:
+def _answers(services: Services, principal: Authorise, question: Mapping[str, Any]) -> dict[str, Any]:
     about = question["meta"]
     org_id = {**ORGS, "merrow": MERROW}[about["org"]]
     apis = {}
     for name, (query, has_ceiling) in APIS.items():
-        asked = replace(query, text=question["text"], filters=Filters(org_id=org_id))
+        own_query = replace(query, text=question["text"], filters=Filters(org_id=org_id))
         caller = principal(about["asker"])
-        answer = asyncio.run(pipeline.answer(services, caller, asked, has_ceiling=has_ceiling))
+        answer = asyncio.run(pipeline.answer(services, caller, own_query, has_ceiling=has_ceiling))
         text = answer.draft.text if answer.draft else ""
         apis[name] = {
             "level": answer.judgement.confidence.value,
@@ -123,8 +114,8 @@ def _asked(services: Services, principal: Authorise, question: Mapping[str, Any]
             "has_evidence": all(_plain(part) in _plain(text) for part in about.get("evidence") or ["\0"]),
             "text": text,
         }
-    kept = {name: about.get(name) for name in ("answerable", "way", "kind", "answer", "evidence", "reason")}
-    return {"id": question["id"], "question": question["text"], **kept, "apis": apis}
+    fields = {name: about.get(name) for name in ("answerable", "way", "kind", "answer", "evidence", "reason")}
+    return {"id": question["id"], "question": question["text"], **fields, "apis": apis}
 
 
 def _plain(text: str) -> str:

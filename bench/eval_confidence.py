@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from bench.labelled_sets import IngestedSet, Item, LabelledSet
 from shared import pipeline
-from shared.generation.confidence import JUDGED, Calibration, evidence_sum, mean_similarity
+from shared.generation.confidence import JUDGED, Calibration, evidence_sum, logistic, mean_similarity
 from shared.generation.evidence import evidence_of
 from shared.types import Match, Mode, Query, Thresholds
 
@@ -109,7 +109,7 @@ def fit(sets: Iterable[Sequence[Observation]], budget: float = BUDGET) -> Calibr
         ceilings.append(_quantile(means, answerable.weights()[reached] if reached else np.ones(1), HELD_DOWN))
 
     def score(total: float) -> float:
-        return round(float(1 / (1 + np.exp(-(slope * total + intercept)))), 3)
+        return round(logistic(slope * total + intercept), 3)
 
     if not 0 < slope <= MAX_SLOPE or abs(intercept) > MAX_SLOPE or score(high) >= 1:
         raise ValueError("these questions are too few or too easily told apart for a calibration")
@@ -126,7 +126,7 @@ def errors(observations: Sequence[Observation], calibration: Calibration) -> dic
     answerable questions against each other kind, the calibration error in ten bins, and the shares answered
     wrongly by the share of answerable questions answered (risk and coverage, as the threshold falls)."""
     scores = {
-        kind: np.array([_score(item, calibration) for item in observations if item.kind == kind])
+        kind: np.array([calibration.score(item.total) for item in observations if item.kind == kind])
         for kind in KINDS
     }
     gaps = {kind: np.array([item.has_gap for item in observations if item.kind == kind]) for kind in KINDS}
@@ -223,10 +223,6 @@ def _observation(kind: str, question: str, matches: Sequence[Match]) -> Observat
     evidence = evidence_of(question, judged)
     has_gap = bool(evidence.missing) or evidence.lacks_negation
     return Observation(kind, evidence_sum(evidence), has_gap, mean_similarity(judged))
-
-
-def _score(item: Observation, calibration: Calibration) -> float:
-    return float(1 / (1 + np.exp(-(calibration.slope * item.total + calibration.intercept))))
 
 
 def _logistic_fit(values: Floats, labels: Floats, weights: Floats) -> tuple[float, float]:

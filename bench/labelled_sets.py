@@ -115,23 +115,30 @@ def _items(path: Path) -> list[Item]:
 
 
 @contextmanager
-def ingest_set(labelled_set: LabelledSet, console: Console) -> Iterator[IngestedSet]:
-    """The corpus through the real ingestion path into a stack of its own, taken away afterwards."""
+def temporary_services(**settings: Any) -> Iterator[tuple[Stack, Services]]:
+    """A stack of its own and the services of its functions, taken away afterwards."""
     with tempfile.TemporaryDirectory(prefix="rag-eval-") as folder:
         stack = Stack(Path(folder), keys="hs256")
         try:
             stack.up(0, durable=False)
-            # Quality is measured, not time: a slow reranker or a rate limit is waited for.
-            core = make_services(stack, rag_rerank_timeout_seconds=60)
+            services = make_services(stack, **settings)
             try:
-                some = labelled_set.documents[: SMALL if labelled_set.published else 0]
-                small = _put(stack, core, some, SMALL_ORG, SMALL_READER, console) if some else None
-                whole = _put(stack, core, labelled_set.documents, ORG, READER, console)
-                yield replace(whole, small=small)
+                yield stack, services
             finally:
-                core.close()
+                services.close()
         finally:
             stack.remove()
+
+
+@contextmanager
+def ingest_set(labelled_set: LabelledSet, console: Console) -> Iterator[IngestedSet]:
+    """The corpus through the real ingestion path into a temporary stack."""
+    # Quality is measured, not time: a slow reranker or a rate limit is waited for.
+    with temporary_services(rag_rerank_timeout_seconds=60) as (stack, core):
+        some = labelled_set.documents[: SMALL if labelled_set.published else 0]
+        small = _put(stack, core, some, SMALL_ORG, SMALL_READER, console) if some else None
+        whole = _put(stack, core, labelled_set.documents, ORG, READER, console)
+        yield replace(whole, small=small)
 
 
 def _put(

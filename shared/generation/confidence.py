@@ -31,6 +31,10 @@ class Calibration:
     thresholds: Thresholds
     ceiling: Thresholds
 
+    def score(self, total: float) -> float:
+        """The score, 0..1, of an `evidence_sum`."""
+        return logistic(self.slope * total + self.intercept)
+
     @classmethod
     def of(cls, row: Mapping[str, Any]) -> Self:
         """A calibration as rag.settings has it."""
@@ -59,7 +63,7 @@ def judge(evidence: Evidence, matches: Sequence[Match], calibration: Calibration
     if calibration is None:
         score, thresholds, ceiling = mean_similarity(matches), CONTRACT_THRESHOLDS, CONTRACT_THRESHOLDS
     else:
-        score = _logistic(calibration.slope * evidence_sum(evidence) + calibration.intercept)
+        score = calibration.score(evidence_sum(evidence))
         thresholds, ceiling = calibration.thresholds, calibration.ceiling
     level = level_of(score, thresholds) if matches else Confidence.LOW
     because = [
@@ -126,6 +130,6 @@ def _at_most_medium(level: Confidence) -> Confidence:
     return Confidence.MEDIUM if level is Confidence.HIGH else level
 
 
-def _logistic(value: float) -> float:
+def logistic(value: float) -> float:
     # For large values exp would overflow.
     return (1 + math.tanh(value / 2)) / 2

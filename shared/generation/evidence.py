@@ -13,7 +13,6 @@ from shared.generation.grounding.coverage import claim_of
 from shared.generation.grounding.evidence_windows import Passages
 from shared.generation.grounding.negation import negations_in
 from shared.generation.grounding.terms import POSSESSIVE, WORD, content_stems
-from shared.text.sentences import sentences
 from shared.text.stemming import content_words
 from shared.types import Match
 
@@ -38,18 +37,18 @@ def evidence_of(question: str, matches: Sequence[Match]) -> Evidence:
     passages = Passages(matches)
     return Evidence(
         max(match.similarity or 0.0 for match in matches),
-        _coverage(content_words(question), matches),
+        _coverage(content_words(question), passages),
         _missing(question, passages),
         _lacks_negation(question, passages),
     )
 
 
-def _coverage(words: frozenset[str], matches: Sequence[Match]) -> float:
+def _coverage(words: frozenset[str], passages: Passages) -> float:
     """A word's rarity is log(1 + n / (1 + f)), for f of the n sentences that contain it."""
     stems = [
-        content_words(match.text[sentence.start : sentence.end])
-        for match in matches
-        for sentence in sentences(match.text, match.lang)
+        content_words(passage.match.text[sentence.start : sentence.end])
+        for passage in passages.all
+        for sentence in passage.sentences
     ]
     frequency = Counter(stem for sentence in stems for stem in sentence & words)
     rarity = {word: math.log(1 + len(stems) / (1 + frequency[word])) for word in words}

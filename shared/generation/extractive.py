@@ -106,7 +106,7 @@ def _candidates(question: str, matches: Sequence[Match], citations: Sequence[Cit
     """The distinct statements with words in the matches of cited documents, by document and position."""
     numbers = {citation.match.document_id: number for number, citation in enumerate(citations, start=1)}
     words = content_words(question)
-    found: dict[tuple[int, int], tuple[ExtractedSentence, Statement]] = {}
+    by_place: dict[tuple[int, int], tuple[ExtractedSentence, Statement]] = {}
     for match in matches:
         number = numbers.get(match.document_id)
         if number is None:
@@ -116,8 +116,8 @@ def _candidates(question: str, matches: Sequence[Match], citations: Sequence[Cit
             sentence = ExtractedSentence(item.text, number, match, start, end, content_words(item.text))
             if sentence.words:
                 # Chunks overlap: a sentence of a document counts once.
-                found.setdefault((number, start), (sentence, item))
-    return dict(found[place] for place in sorted(found))
+                by_place.setdefault((number, start), (sentence, item))
+    return dict(by_place[place] for place in sorted(by_place))
 
 
 def _scores(question: str, candidates: _Candidates, embed: Embed, vector: list[float] | None) -> _Scores:

@@ -101,7 +101,7 @@ def statements(text: str, lang: str | None, question: frozenset[str]) -> Iterato
 def _facts(lines: Sequence[tuple[int, str]]) -> set[int]:
     """The starts of lines "key: value": two or more in a row, with different keys. Speakers of a transcript
     repeat."""
-    found: set[int] = set()
+    starts: set[int] = set()
     run: dict[str, int] = {}
     end = -1
     for start, line in lines:
@@ -110,9 +110,9 @@ def _facts(lines: Sequence[tuple[int, str]]) -> set[int]:
             run = {}
         if fact:
             run[fact[1]] = start
-            found |= set(run.values()) if len(run) > 1 else set()
+            starts |= set(run.values()) if len(run) > 1 else set()
         end = start + len(line)
-    return found
+    return starts
 
 
 def _cells(line: str) -> list[str]:

@@ -13,6 +13,7 @@ from pydantic import SecretStr
 from shared import pipeline
 from shared.config import Settings
 from shared.errors import InvalidRequest
+from shared.generation.confidence import CALIBRATIONS
 from shared.ingestion.synchronous_ingestion import NewDocument, ingest
 from shared.services import Services
 from shared.types import Filters, Mode, Query, Sampling, SearchResult
@@ -276,3 +277,18 @@ def test_the_caller_s_sampling_reaches_the_generator(core: Services, people: Peo
     assert answer.draft
     assert answer.draft.usage.completion_tokens > 0
     assert (request["temperature"], request["max_tokens"]) == (0.9, 64)
+
+
+def test_a_calibration_that_cannot_be_read_is_the_built_in_one(
+    people: People, settings: Settings, caplog: pytest.LogCaptureFixture
+):
+    gone = settings.model_copy(
+        update={"supabase_url": "http://127.0.0.1:9", "supabase_jwt_issuer": settings.issuer}
+    )
+    services = opened(Services(gone))
+    assert services.calibration(people.ann.principal) == CALIBRATIONS["all-MiniLM-L6-v2"]
+    assert "the calibration of confidence could not be read" in caplog.text
+    caplog.clear()
+    # No second call within the minute.
+    assert services.calibration(people.ann.principal) == CALIBRATIONS["all-MiniLM-L6-v2"]
+    assert caplog.text == ""

@@ -105,10 +105,10 @@ class Passages:
     def rarity(self, stem: str) -> float:
         return math.log(1 + (1 + self._count) / (1 + self._frequency[stem]))
 
-    def share(self, stems: frozenset[str], wanted: frozenset[str]) -> float:
-        """The share of the wanted stems, weighted by rarity, that these stems have; 1 if none is wanted."""
-        total = sum(map(self.rarity, wanted))
-        return sum(map(self.rarity, wanted & stems)) / total if total else 1.0
+    def share(self, stems: frozenset[str], of: frozenset[str]) -> float:
+        """The share of `of`, weighted by rarity, that these stems have; 1 of an empty set."""
+        total = sum(map(self.rarity, of))
+        return sum(map(self.rarity, of & stems)) / total if total else 1.0
 
     @cached_property
     def stems(self) -> frozenset[str]:
