@@ -9,10 +9,11 @@ from dataclasses import dataclass, field, replace
 
 from shared import pipeline
 from shared.errors import ContentFlagged
+from shared.generation.confidence import JUDGED
 from shared.graph.query_result import restrict_to_chunks
 from shared.models.moderation import require_moderator
 from shared.observability.tracing import current, milliseconds_since, step
-from shared.retrieval.chunk_search import has_identifier
+from shared.retrieval.chunk_search import has_identifier, widen
 from shared.retrieval.context_text import concatenate
 from shared.retrieval.highlight import highlight
 from shared.retrieval.query.dates.extract import TimeRange
@@ -82,12 +83,11 @@ class _Search:
         request, route = self.request, self.route
         return Query(
             route.text,
-            request.top_k,
+            max(request.top_k, JUDGED) if request.with_similarity else request.top_k,
             narrow_filters(request.filters, self.place, self.scope, self.time_range),
             self.match_mode,
             route.rerank,
-            request.neighbours,
-            route.half_life_days if self.time_range is None else None,
+            half_life_days=route.half_life_days if self.time_range is None else None,
             words=route.words,
             prefer=route.prefer,
             with_similarity=request.with_similarity,
@@ -124,18 +124,25 @@ def retrieve(
     _search_by_meaning(search)
     _search_without_time_range(search)
     _search_whole_org(search)
-    matches, graph = search.result.matches, search.result.graph
+    judged, graph = search.result.matches, search.result.graph
+    matches = judged[: request.top_k]
+    if request.neighbours:
+        with step("match"):
+            matches = widen(core.database, caller, matches, request.neighbours)
     if graph is not None:
         _add_graph_rules(search, graph)
     if moderator and matches:
         flags = moderator.flagged([f"{match.title}\n{match.text}" for match in matches])
-        matches = tuple(match for match, flag in zip(matches, flags, strict=True) if not flag)
-        if any(flags):
-            search.add_rule("moderation", f"Moderation removed {sum(flags)} of the results.")
+        flagged = {match.chunk_id for match, flag in zip(matches, flags, strict=True) if flag}
+        matches, judged = (
+            tuple(match for match in kept if match.chunk_id not in flagged) for kept in (matches, judged)
+        )
+        if flagged:
+            search.add_rule("moderation", f"Moderation removed {len(flagged)} of the results.")
     if moderator and graph is not None:
         # The graph may only show moderated text.
         graph = restrict_to_chunks(graph, {match.chunk_id for match in matches})
-    return _routed_result(search, matches, graph, started)
+    return _routed_result(search, matches, judged, graph, started)
 
 
 def _plan(core: Services, request: SearchRequest, place: Place, *, is_question: bool) -> Route:
@@ -232,7 +239,11 @@ def contributions(matches: Sequence[Match]) -> dict[str, float]:
 
 
 def _routed_result(
-    search: _Search, matches: tuple[Match, ...], graph: Graph | None, started: float
+    search: _Search,
+    matches: tuple[Match, ...],
+    judged: tuple[Match, ...],
+    graph: Graph | None,
+    started: float,
 ) -> RoutedResult:
     stages = stage_timings(search.vector_ms, search.lexical_ms, search.graph_ms)
     is_embedded = search.uses_embedding or stages["embed"] > 0
@@ -241,6 +252,7 @@ def _routed_result(
     budget = search.core.settings.rag_context_tokens
     return RoutedResult(
         matches,
+        judged,
         tuple(highlights),
         concatenate(matches, budget) if request.with_context else None,
         search.place,

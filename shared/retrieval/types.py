@@ -24,8 +24,8 @@ class Place:
 @dataclass(frozen=True, slots=True)
 class SearchRequest:
     """`workspace` and `org` are ids as clients write them; `expands`: the router may rewrite the text;
-    `neighbours` and `with_similarity` as in Query; `with_highlights`: the best passage of each match;
-    `with_context`: all matches as one text."""
+    `neighbours` as in Query; `with_similarity`: as in Query, and `judged` has ten matches; `with_highlights`:
+    the best passage of each match; `with_context`: all matches as one text."""
 
     text: str
     workspace: str | None = None
@@ -54,12 +54,14 @@ class Highlight:
 
 @dataclass(frozen=True, slots=True)
 class RoutedResult:
-    """Matches, and the reasons for them. `highlights`: one per match, None if not requested; `scope` and
+    """Matches, and the reasons for them. `judged`: the matches, without neighbours, and further ones, for
+    confidence; `highlights`: one per match, None if not requested; `scope` and
     `time_range`: those of the last search; `embedding_model`: None if nothing was embedded; `shares`: the
     share of the score by kind of document; `stages`: milliseconds; `graph`: empty if not used; `vector`: the
     embedding of the request's text, None if the router changed the text."""
 
     matches: tuple[Match, ...]
+    judged: tuple[Match, ...]
     highlights: tuple[Highlight | None, ...]
     context: str | None
     place: Place

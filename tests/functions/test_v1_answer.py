@@ -72,6 +72,16 @@ def test_without_a_model_the_answer_is_extracted_from_the_documents(home: Worksp
     assert_traceable(home, body)
 
 
+def test_confidence_does_not_depend_on_the_number_of_results(own_home: Workspace):
+    own_home.put("Pumps", "The pumps of the old harbour were replaced, and the harbour has new pumps.")
+    own_home.put("Crane FL-900", "The crane FL-900 was built for the yard.")
+    question = "When were the pumps of the harbour replaced by the FL-900?"
+    one, ten = (own_home.answer(question, topK=count) for count in (1, 10))
+    assert len(one["retrieval"]["results"]) == 1
+    assert "Crane FL-900" in {result["title"] for result in ten["retrieval"]["results"]}
+    assert one["confidenceDetail"] == ten["confidenceDetail"]
+
+
 def test_supported_sentences_are_kept_and_unsupported_ones_dropped(
     home: Workspace, settings: Settings, gateway: StandIn
 ):

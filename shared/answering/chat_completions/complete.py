@@ -107,7 +107,7 @@ async def _prepare(core: Services, caller: Principal, conversation: Conversation
 
 
 def _search(core: Services, caller: Principal, query: Query) -> Sources:
-    wider = replace(query, top_k=max(query.top_k, JUDGED))
+    wider = replace(query, top_k=max(query.top_k, JUDGED), with_similarity=True)
     matches = pipeline.search(core, caller, wider).matches
     return Sources(matches[: query.top_k], pipeline.judge_matches(core, caller, matches, query.text))
 

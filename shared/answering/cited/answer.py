@@ -74,7 +74,7 @@ async def answer(
 def _retrieve(core: Services, caller: Callable[[], Principal], request: AnswerRequest) -> RetrievalDone:
     principal = caller()
     result = retrieve(core, principal, request.search)
-    judgement = pipeline.judge_matches(core, principal, result.matches, request.search.text)
+    judgement = pipeline.judge_matches(core, principal, result.judged, request.search.text)
     return RetrievalDone(result, judgement)
 
 
