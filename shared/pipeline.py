@@ -24,6 +24,7 @@ from shared.generation.confidence import (
     held_down,
     judge,
 )
+from shared.generation.contradictions import contradictions
 from shared.generation.evidence import evidence_of
 from shared.generation.extractive import MODEL as EXTRACTIVE
 from shared.generation.generators import (
@@ -34,7 +35,8 @@ from shared.generation.generators import (
     chat_request,
     collect,
 )
-from shared.generation.grounding.unsupported import unsupported_sentences
+from shared.generation.grounding.stream import check_text
+from shared.generation.grounding.types import CheckResult, Verdict
 from shared.generation.refusals import missing_note
 from shared.models.query_embedding_cache import embed_query
 from shared.models.reranking import Reranker, rerank
@@ -112,12 +114,13 @@ async def answer(
         # The caller chose neither the model nor the messages.
         raise GenerationFailed from refused
     if draft:
-        judgement = await run_in_threadpool(judge_draft, judgement, draft, matches)
+        judgement = await run_in_threadpool(judge_draft, judgement, draft, query.text, matches)
     if draft and draft.is_abstention:
         draft = None
     if draft:
         note = missing_note(query.text, judgement)
-        draft = replace(draft, text=f"{note}\n\n{draft.text}".strip())
+        text = "\n\n".join(filter(None, (note, draft.text, *judgement.contradictions)))
+        draft = replace(draft, text=text)
         citations = with_snippets(citations, draft.snippets)
     return Answer(matches, judgement, citations, draft, datetime.now(UTC), milliseconds_since(started))
 
@@ -163,16 +166,25 @@ def judge_matches(
         return judge(evidence_of(question, judged), judged, services.calibration(caller))
 
 
-def judge_draft(judgement: Judgement, draft: GeneratedText, matches: Sequence[Match] | None) -> Judgement:
+def judge_draft(
+    judgement: Judgement,
+    draft: GeneratedText,
+    question: str,
+    matches: Sequence[Match],
+    checked: Sequence[CheckResult] | None = None,
+) -> Judgement:
     """The judgement, lowered where the model abstained, documents conflict, or a sentence of the model has no
-    support in the matches; without matches its sentences are not checked."""
+    support in the matches. `checked`: the answer's sentences, if they were checked before."""
     if draft.is_abstention:
         return after_abstention(judgement)
-    if draft.has_conflict:
-        judgement = after_conflict(judgement)
-    if draft.model == EXTRACTIVE or matches is None:
-        return judgement
-    return after_check(judgement, unsupported_sentences(draft.text, matches))
+    if draft.model == EXTRACTIVE:
+        return after_conflict(judgement) if draft.has_conflict else judgement
+    checked = check_text(draft.text, matches) if checked is None else checked
+    if notes := contradictions(question, matches, checked):
+        judgement = after_conflict(judgement, notes)
+    return after_check(
+        judgement, tuple(result.text for result in checked if result.verdict is Verdict.UNSUPPORTED)
+    )
 
 
 def _match_identifier(services: Services, caller: Principal, query: Query) -> SearchResult | None:

@@ -225,7 +225,7 @@ class Judgement:
     `score`: 0..1, which `thresholds` divide into levels; `because`: the reasons as sentences; `missing`:
     names, numbers, dates and identifiers of the question that no match contains; `ceiling`: the rag
     contract's thresholds of the mean similarity; `unsupported`: sentences of the model's answer that no match
-    supports.
+    supports; `contradictions`: notes, for the end of the model's answer, on documents with other values.
     """
 
     confidence: Confidence
@@ -235,6 +235,7 @@ class Judgement:
     missing: tuple[str, ...]
     ceiling: Thresholds
     unsupported: tuple[str, ...] = ()
+    contradictions: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

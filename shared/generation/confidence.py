@@ -98,10 +98,12 @@ def after_abstention(judgement: Judgement) -> Judgement:
     return replace(judgement, confidence=Confidence.LOW, because=because)
 
 
-def after_conflict(judgement: Judgement) -> Judgement:
-    """The judgement, medium at most, where documents give different values for the same thing."""
-    because = (*judgement.because, "Documents give different values: the newest comes first.")
-    return replace(judgement, confidence=_at_most_medium(judgement.confidence), because=because)
+def after_conflict(judgement: Judgement, notes: tuple[str, ...] = ()) -> Judgement:
+    """The judgement, medium at most, where documents give different values for the same thing. `notes`: on
+    those that contradict a model's answer."""
+    because = (*judgement.because, "Documents give different values: the answer has both.")
+    level = _at_most_medium(judgement.confidence)
+    return replace(judgement, confidence=level, because=because, contradictions=notes)
 
 
 def after_check(judgement: Judgement, unsupported: tuple[str, ...]) -> Judgement:

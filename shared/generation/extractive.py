@@ -61,7 +61,7 @@ def extract(
     """An answer of one to five sentences, or of a list, from the matches of cited documents, with a paragraph
     and a mark [n] for each document. `vector`: the question's embedding, where there is one. Raises what
     `embed` raises."""
-    candidates = _candidates(question, matches, citations)
+    candidates = candidates_of(question, matches, citations)
     if not candidates:
         best = citations[0].match
         return GeneratedText(f"{INDIRECT}\n\n{_paragraph(best, [best.text.strip()], 1)}", MODEL)
@@ -70,7 +70,7 @@ def extract(
     best_ones = _choose(question, candidates, scores, MAX_SENTENCES if is_direct else MAX_INDIRECT_SENTENCES)
     newest, older = _newest(best_ones, list(candidates))
     chosen = [_with_heading(sentence, candidates[sentence]) for sentence in _ordered(question, newest)]
-    notes = [_note(question, sentence) for sentence in older[:MAX_NOTES]]
+    notes = [contradicting_note(question, sentence) for sentence in older[:MAX_NOTES]]
     paragraphs = [] if is_direct else [INDIRECT]
     snippets = {sentence.number: _snippet(sentence) for sentence in reversed([*chosen, *notes])}
     for number in dict.fromkeys(sentence.number for sentence in chosen):
@@ -90,7 +90,7 @@ def _paragraph(match: Match, texts: Sequence[str], number: int) -> str:
     return paragraph(match.title, match.occurred_at, texts, number)
 
 
-def _note(question: str, sentence: ExtractedSentence) -> ExtractedSentence:
+def contradicting_note(question: str, sentence: ExtractedSentence) -> ExtractedSentence:
     match, otherwise = sentence.match, _OTHERWISE[language_of(question)]
     return replace(sentence, text=contradiction(match.title, match.occurred_at, otherwise, sentence.text))
 
@@ -102,7 +102,7 @@ def _snippet(sentence: ExtractedSentence) -> str:
     return snippet(match.text if end <= SNIPPET_CHARACTERS else match.text[start:])
 
 
-def _candidates(question: str, matches: Sequence[Match], citations: Sequence[Citation]) -> _Candidates:
+def candidates_of(question: str, matches: Sequence[Match], citations: Sequence[Citation]) -> _Candidates:
     """The distinct statements with words in the matches of cited documents, by document and position."""
     numbers = {citation.match.document_id: number for number, citation in enumerate(citations, start=1)}
     words = content_words(question)

@@ -77,6 +77,22 @@ def test_an_answer_comes_from_the_documents_and_is_stored(
     assert QUESTION in request_body["messages"][-1]["content"]
 
 
+def test_an_answer_names_the_document_that_contradicts_it(
+    settings: Settings, core: Services, own_home: Workspace
+):
+    for year, price in ((2025, 45), (2026, 55)):
+        own_home.put(f"Prices {year}", f"The small meeting room costs {price} euros a day.")
+    answer = "The small meeting room costs 55 euros a day."
+    with StandIn() as gateway, chat_client(settings, gateway) as client:
+        gateway.replies(reply_of(answer))
+        body = result_of(say(client, own_home.actor, "What does the small meeting room cost a day?"))
+    note = '"Prices 2025" says otherwise: "The small meeting room costs 45 euros a day."'
+    assert body["response"] == f"{answer}\n\n{note}"
+    metadata = body["metadata"]
+    assert metadata["confidence_detail"]["level"] == "medium"
+    assert messages_of(core, own_home.actor, metadata["session_id"])[-1] == ("assistant", body["response"])
+
+
 def test_both_request_forms_stream_by_default(settings: Settings, home: Workspace):
     with chat_client(settings, None) as client:
         for path, text in (

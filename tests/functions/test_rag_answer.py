@@ -154,7 +154,7 @@ def test_documents_with_different_values_are_medium_at_most_and_the_newest_comes
     assert text.index("55 euros") < text.index("says otherwise") < text.index("45 euros")
     assert body["answer"]["confidence"] == "medium"
     because = body["confidence_detail"]["because"]
-    assert "Documents give different values: the newest comes first." in because
+    assert "Documents give different values: the answer has both." in because
 
 
 def test_relevance_is_of_the_chunks_that_the_request_retrieved(people: People, core: Services):
@@ -230,6 +230,33 @@ def test_unsupported_sentences_of_a_model_are_listed_and_the_level_is_medium_at_
     assert body["answer"]["confidence"] == "medium"
     body = ask_through(settings, gateway, people, question).json()
     assert (body["confidence_detail"]["unsupported"], body["answer"]["confidence"]) == ([], "high")
+
+
+def test_a_model_s_answer_names_the_document_that_contradicts_it_and_is_medium_at_most(
+    people: People, core: Services, settings: Settings, gateway: StandIn, subtests: pytest.Subtests
+):
+    for year, price in ((2025, 45), (2026, 55)):
+        tell(core, people.ann, f"Prices {year}", f"The small meeting room costs {price} euros a day.")
+    question = "What does the small meeting room cost a day?"
+    kitchen = "The kitchen beside the small meeting room costs nothing."
+    texts = (*(f"The small meeting room costs {price} euros a day." for price in (55, 45)), kitchen)
+    tell(core, people.ann, "Kitchen", kitchen)
+    gateway.replies(*map(completion, texts))
+    for price, year, other in ((55, 2025, 45), (45, 2026, 55)):
+        with subtests.test(price=price):
+            body = ask_through(settings, gateway, people, question).json()
+            _, note = body["answer"]["text"].split("\n\n")
+            assert note == (
+                f'"Prices {year}" says otherwise: "The small meeting room costs {other} euros a day."'
+            )
+            assert body["answer"]["confidence"] == "medium"
+            because = body["confidence_detail"]["because"]
+            assert "Documents give different values: the answer has both." in because
+    body = ask_through(
+        settings, gateway, people, "What does the kitchen cost beside the meeting room?"
+    ).json()
+    assert "otherwise" not in body["answer"]["text"]
+    assert body["answer"]["confidence"] == "high"
 
 
 def test_low_confidence_skips_the_model(people: People, core: Services, settings: Settings, gateway: StandIn):

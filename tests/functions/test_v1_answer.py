@@ -100,6 +100,19 @@ def test_supported_sentences_are_kept_and_unsupported_ones_dropped(
     assert OUTAGE in request.json["messages"][-1]["content"]
 
 
+def test_an_answer_names_the_document_that_contradicts_it(
+    own_home: Workspace, settings: Settings, gateway: StandIn
+):
+    for year, price in ((2025, 45), (2026, 55)):
+        own_home.put(f"Prices {year}", f"The small meeting room costs {price} euros a day.")
+    gateway.replies(says("The small meeting room costs 55 euros a day [1]."))
+    with answering(settings, gateway) as client:
+        body = ask(client, own_home, question="What does the small meeting room cost a day?")
+    note = '"Prices 2025" says otherwise: "The small meeting room costs 45 euros a day."'
+    assert body["answer"] == f"The small meeting room costs 55 euros a day. [1]\n\n{note}"
+    assert (body["confidence"], body["support"]["sentences"][-1]["references"]) == ("medium", [])
+
+
 def test_an_answer_without_supported_sentences_is_withheld(
     home: Workspace, settings: Settings, gateway: StandIn
 ):

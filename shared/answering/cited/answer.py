@@ -38,25 +38,32 @@ async def answer(
     retrieval = await run_in_threadpool(_retrieve, core, caller, request)
     yield retrieval
     generation_start = time.perf_counter()
-    composer = Composer(retrieval.result.matches, request.cites)
+    question, matches = request.search.text, retrieval.result.matches
+    composer = Composer(matches, request.cites)
+    # The composer leaves unsupported sentences out.
+    supported: list[CheckResult] = []
     generator: Generator = core.generator if request.abstractive else core.extractive
     is_extractive = generator is core.extractive
     model = generator.model if is_extractive else request.model or generator.model
     usage = Usage()
-    if note := missing_note(request.search.text, retrieval.judgement):
+    if note := missing_note(question, retrieval.judgement):
         yield Token(composer.write_note(note))
     async with aclosing(_check_sentences(core, request, retrieval, generator)) as sentences:
         async for sentence in sentences:
             if isinstance(sentence, GeneratedText):
                 usage = sentence.usage
-                # The composer has removed unsupported sentences.
-                judgement = pipeline.judge_draft(retrieval.judgement, sentence, None)
+                judgement = await run_in_threadpool(
+                    pipeline.judge_draft, retrieval.judgement, sentence, question, matches, supported
+                )
                 retrieval = replace(retrieval, judgement=judgement)
+                for note in judgement.contradictions:
+                    yield Token(composer.write_note(note))
             elif text := composer.add(sentence):
+                supported.append(sentence)
                 yield Token(text)
     withheld = not composer.is_grounded
     if withheld:
-        yield Token(composer.write_note(insufficient(request.search.text)))
+        yield Token(composer.write_note(insufficient(question)))
     for citation in composer.citations if request.cites else ():
         yield citation
     yield AnswerDone(

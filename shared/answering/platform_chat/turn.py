@@ -61,6 +61,9 @@ async def converse(core: Services, caller: Caller, turn: Turn) -> AsyncGenerator
             state.text += text
             yield Delta(text)
     judgement = await run_in_threadpool(_judge_text, state, judgement)
+    for note in judgement.contradictions:
+        state.text += f"\n\n{note}"
+        yield Delta(f"\n\n{note}")
     if judgement.confidence is Confidence.LOW:
         refusal = insufficient(turn.question)
         state.text += refusal
@@ -94,7 +97,7 @@ def _judge_text(state: TurnState, judgement: Judgement) -> Judgement:
     """The judgement of the matches and of the text, if there is one."""
     if state.generated is None:
         return judgement
-    return pipeline.judge_draft(judgement, state.generated, state.results.matches())
+    return pipeline.judge_draft(judgement, state.generated, state.question, state.results.matches())
 
 
 async def _retrieve(state: TurnState) -> AsyncGenerator[Event]:

@@ -1,8 +1,11 @@
-"""Check of a streamed answer: each sentence as soon as it is complete."""
+"""Check of an answer, whole or streamed: each sentence as soon as it is complete."""
+
+from collections.abc import Sequence
 
 from shared.generation.grounding.checker import Checker
 from shared.generation.grounding.segmenter import Segmenter
 from shared.generation.grounding.types import CheckResult
+from shared.types import Match
 
 
 class Stream:
@@ -26,3 +29,9 @@ class Stream:
         while segment := self._segmenter.next(last=last):
             results.append(self._checker.check(segment.text, segment.before))
         return results
+
+
+def check_text(text: str, matches: Sequence[Match]) -> list[CheckResult]:
+    """The sentences of a whole answer."""
+    stream = Stream(Checker(matches), matches[0].lang if matches else None)
+    return [*stream.feed(text), *stream.close()]
